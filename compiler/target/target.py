@@ -1,0 +1,36 @@
+"""What the code is generated for: one frozen value that schedules and the emitter take their numbers from."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Target:
+    """A CPU as the compiler sees it. Sizes are bytes; `cores` is what schedules plan for, not what a call uses."""
+
+    name: str
+    triple: str
+    cpu: str
+    features: tuple[str, ...]
+    vector_bytes: int
+    vector_registers: int
+    has_fma: bool
+    l1_bytes: int = 32 * 1024
+    l2_bytes: int = 512 * 1024
+    l3_bytes: int = 8 * 1024 * 1024
+    cores: int = 1
+    fma_latency: int = 4
+    fma_ports: int = 2
+
+    @property
+    def arch(self) -> str:
+        """The architecture of the triple, as in `x86_64`."""
+        return self.triple.split("-", 1)[0]
+
+    @property
+    def feature_string(self) -> str:
+        """The features in LLVM's `+a,-b` notation."""
+        return ",".join(self.features)
+
+    def lanes(self, element_bytes: int) -> int:
+        """How many elements of the given size one vector register holds, at least one."""
+        return max(1, self.vector_bytes // element_bytes)

@@ -1,0 +1,466 @@
+"""Integer expressions: the dims of tensors, the sizes of buffers, the bounds of loops and the subscripts of accesses.
+
+An `Expr` is a polynomial with integer coefficients over atoms. Atoms are named sizes (`Symbol`), the n-th index operand
+of the operation that carries the expression (`Operand`), floor quotients, remainders, maxima and minima of expressions, and,
+while a pass works on them, SSA values of index type. Sums and products are kept in one canonical form, so that
+`batch*seq + seq*batch` is `2*batch*seq` and equality is structural.
+
+Symbols stand for sizes: they are never negative.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import reduce
+from typing import cast
+
+from dialects.errors import WeftError
+
+Atom = Hashable
+Monomial = tuple[Atom, ...]
+Range = tuple[int | None, int | None]
+"""Least and greatest value, both inclusive; None where there is no bound."""
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A size known by name, like `batch`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """The index operand of that position; in a layout, the logical index of that dimension."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Quotient:
+    """The dividend over the divisor, rounded towards minus infinity."""
+
+    dividend: Expr
+    divisor: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Remainder:
+    """What `Quotient` leaves; it has the divisor's sign."""
+
+    dividend: Expr
+    divisor: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Extremum:
+    """The greatest (`max`) or least (`min`) of the operands."""
+
+    kind: str
+    operands: tuple[Expr, ...]
+
+
+class Expr:
+    """A polynomial over atoms; immutable, hashable, with Python's arithmetic operators."""
+
+    __slots__ = ("_hash", "terms")
+
+    terms: Mapping[Monomial, int]
+
+    def __init__(self, terms: Mapping[Monomial, int]):
+        self.terms = terms
+        self._hash: int | None = None
+
+    @staticmethod
+    def of(value: ExprLike) -> Expr:
+        """The expression that an int, a symbol's name or an atom stands for."""
+        if isinstance(value, Expr):
+            return value
+        if isinstance(value, int):
+            return Expr({(): int(value)} if value else {})
+        if isinstance(value, str):
+            return Expr({(Symbol(value),): 1})
+        return Expr({(value,): 1})
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = hash(frozenset(self.terms.items()))
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, int):
+            return self.constant == other
+        return isinstance(other, Expr) and self.terms == other.terms
+
+    @property
+    def constant(self) -> int | None:
+        """The value of an expression without atoms, else None."""
+        if not self.terms:
+            return 0
+        if len(self.terms) == 1:
+            return self.terms.get(())
+        return None
+
+    def __add__(self, other: ExprLike) -> Expr:
+        terms = dict(self.terms)
+        for monomial, factor in Expr.of(other).terms.items():
+            total = terms.get(monomial, 0) + factor
+            if total:
+                terms[monomial] = total
+            else:
+                terms.pop(monomial, None)
+        return _rejoin(terms)
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Expr:
+        return Expr({monomial: -factor for monomial, factor in self.terms.items()})
+
+    def __sub__(self, other: ExprLike) -> Expr:
+        return self + -Expr.of(other)
+
+    def __rsub__(self, other: ExprLike) -> Expr:
+        return Expr.of(other) - self
+
+    def __mul__(self, other: ExprLike) -> Expr:
+        terms: dict[Monomial, int] = {}
+        for left, left_factor in self.terms.items():
+            for right, right_factor in Expr.of(other).terms.items():
+                monomial = tuple(sorted((*left, *right), key=_atom_key)) if left and right else left or right
+                terms[monomial] = terms.get(monomial, 0) + left_factor * right_factor
+        return _rejoin({monomial: factor for monomial, factor in terms.items() if factor})
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, divisor: ExprLike) -> Expr:
+        return _divide(self, Expr.of(divisor))[0]
+
+    def __mod__(self, divisor: ExprLike) -> Expr:
+        return _divide(self, Expr.of(divisor))[1]
+
+    def ceildiv(self, divisor: ExprLike) -> Expr:
+        """The quotient rounded up."""
+        return -(-self // divisor)
+
+    def __str__(self) -> str:
+        return self.format(str)
+
+    def __repr__(self) -> str:
+        return f"Expr({self})"
+
+    def atoms(self) -> Iterator[Atom]:
+        """Every atom of the expression, the ones inside quotients, remainders and extrema too; may repeat."""
+        for monomial in self.terms:
+            for atom in monomial:
+                inner = _children(atom)
+                if not inner:
+                    yield atom
+                for child in inner:
+                    yield from child.atoms()
+
+    def symbols(self) -> list[str]:
+        """The names of the sizes that the expression depends on, each once, in order of appearance."""
+        return list(dict.fromkeys(atom.name for atom in self.atoms() if isinstance(atom, Symbol)))
+
+    def coefficient(self, atom: Atom) -> Expr:
+        """What the atom is multiplied with, where it stands outside quotients, remainders and extrema."""
+        terms: dict[Monomial, int] = {}
+        for monomial, factor in self.terms.items():
+            if atom in monomial:
+                rest = list(monomial)
+                rest.remove(atom)
+                terms[tuple(rest)] = factor
+        return Expr(terms)
+
+    def is_affine_in(self, atom: Atom) -> bool:
+        """Whether the expression is `coefficient(atom) * atom + rest`, neither of which mentions the atom."""
+        rest = self - self.coefficient(atom) * Expr.of(atom)
+        return atom not in set(rest.atoms()) and atom not in set(self.coefficient(atom).atoms())
+
+    def substitute(self, values: Mapping[Atom, Expr]) -> Expr:
+        """The expression with atoms replaced, simplified anew."""
+        if not any(atom in values for atom in self.atoms()):
+            return self
+        total = Expr({})
+        for monomial, factor in self.terms.items():
+            product = Expr({(): factor})
+            for atom in monomial:
+                product = product * _replace(atom, values)
+            total = total + product
+        return total
+
+    def simplify(self, ranges: Mapping[Atom, Range]) -> Expr:
+        """The expression with quotients, remainders and extrema resolved as far as the atoms' ranges allow."""
+        if not any(_children(atom) for monomial in self.terms for atom in monomial):
+            return self
+        total = Expr({})
+        for monomial, factor in self.terms.items():
+            product = Expr({(): factor})
+            for atom in monomial:
+                product = product * _resolve(atom, ranges)
+            total = total + product
+        return total
+
+    def range(self, ranges: Mapping[Atom, Range]) -> Range:
+        """Bounds of the value, given bounds of the atoms; a symbol without one is at least 0."""
+        low, high = 0, 0
+        for monomial, factor in self.terms.items():
+            term = reduce(_times, (_atom_range(atom, ranges) for atom in monomial), (1, 1))
+            term_low, term_high = _times(term, (factor, factor))
+            low = None if low is None or term_low is None else low + term_low
+            high = None if high is None or term_high is None else high + term_high
+        return low, high
+
+    def evaluate(self, values: Mapping[Atom, int]) -> int:
+        """The value under an assignment of every atom."""
+        total = 0
+        for monomial, factor in self.terms.items():
+            for atom in monomial:
+                factor *= _evaluate(atom, values)
+            total += factor
+        return total
+
+    def format(self, name: Callable[[Atom], str]) -> str:
+        """The text of the expression, with `name` giving that of an atom that is no operator."""
+        if not self.terms:
+            return "0"
+        texts = sorted(
+            ((_format_monomial(monomial, name), factor) for monomial, factor in self.terms.items()),
+            key=lambda term: (term[0] == "", term[0]),
+        )
+        text = ""
+        for position, (monomial, factor) in enumerate(texts):
+            sign = "-" if factor < 0 else "+"
+            text += f" {sign} " if position else sign.replace("+", "")
+            size = abs(factor)
+            text += monomial if size == 1 and monomial else f"{size} * {monomial}" if monomial else str(size)
+        return text
+
+
+ExprLike = Expr | int | str | Symbol | Operand | Quotient | Remainder | Extremum
+
+
+def atom_expr(atom: Atom) -> Expr:
+    """The expression of one atom of any kind, an SSA value for instance."""
+    return Expr({(atom,): 1})
+
+
+def maximum(operands: Iterable[ExprLike]) -> Expr:
+    """The greatest of the operands, resolved where their differences are known."""
+    return _extremum("max", operands, {})
+
+
+def minimum(operands: Iterable[ExprLike]) -> Expr:
+    """The least of the operands, resolved where their differences are known."""
+    return _extremum("min", operands, {})
+
+
+def product(factors: Iterable[ExprLike]) -> Expr:
+    """The product of the factors; 1 for none."""
+    return reduce(lambda left, right: left * right, factors, Expr.of(1))
+
+
+def row_major_strides(dims: Iterable[Expr]) -> list[Expr]:
+    """How many elements apart two neighbours along each dimension lie, the last dimension being the fastest."""
+    strides: list[Expr] = []
+    step = Expr.of(1)
+    for dim in reversed(list(dims)):
+        strides.append(step)
+        step = step * dim
+    return strides[::-1]
+
+
+def _atom_key(atom: Atom) -> tuple[int, str | int]:
+    if isinstance(atom, Symbol):
+        return 0, atom.name
+    if isinstance(atom, Operand):
+        return 1, atom.index
+    if isinstance(atom, (Quotient, Remainder, Extremum)):
+        return 2, str(atom)
+    return 3, id(atom)
+
+
+def _children(atom: Atom) -> tuple[Expr, ...]:
+    if isinstance(atom, (Quotient, Remainder)):
+        return atom.dividend, atom.divisor
+    return atom.operands if isinstance(atom, Extremum) else ()
+
+
+def _replace(atom: Atom, values: Mapping[Atom, Expr]) -> Expr:
+    if atom in values:
+        return values[atom]
+    children = [child.substitute(values) for child in _children(atom)]
+    return _rebuild(atom, children, {})
+
+
+def _resolve(atom: Atom, ranges: Mapping[Atom, Range]) -> Expr:
+    children = [child.simplify(ranges) for child in _children(atom)]
+    return _rebuild(atom, children, ranges)
+
+
+def _rebuild(atom: Atom, children: list[Expr], ranges: Mapping[Atom, Range]) -> Expr:
+    if isinstance(atom, Quotient):
+        return _divide(children[0], children[1], ranges)[0]
+    if isinstance(atom, Remainder):
+        return _divide(children[0], children[1], ranges)[1]
+    if isinstance(atom, Extremum):
+        return _extremum(atom.kind, children, ranges)
+    return atom_expr(atom)
+
+
+def _divide(dividend: Expr, divisor: Expr, ranges: Mapping[Atom, Range] | None = None) -> tuple[Expr, Expr]:
+    """Quotient and remainder: the terms that the divisor divides leave the quotient at once."""
+    if divisor.constant == 0:
+        raise WeftError(f"division requires a divisor other than zero, got {dividend} / 0")
+    whole, rest = _split_multiples(dividend, divisor)
+    if not rest.terms:
+        return whole, rest
+    low, high = rest.range(ranges or {})
+    upper, _ = (divisor - 1).range(ranges or {})
+    if low is not None and high is not None and upper is not None and 0 <= low and high <= upper:
+        return whole, rest
+    if divisor.constant is not None and low is not None and high is not None and low // divisor.constant == high // divisor.constant:
+        steps = low // divisor.constant
+        return whole + steps, rest - steps * divisor.constant
+    return whole + Expr.of(Quotient(rest, divisor)), Expr.of(Remainder(rest, divisor))
+
+
+def _split_multiples(dividend: Expr, divisor: Expr) -> tuple[Expr, Expr]:
+    whole: dict[Monomial, int] = {}
+    rest: dict[Monomial, int] = {}
+    (monomial, factor), *more = divisor.terms.items()
+    for candidate, count in dividend.terms.items():
+        left = None if more else _without(candidate, monomial)
+        if left is None or (count % factor and left):
+            rest[candidate] = count
+        elif count % factor and not candidate:
+            whole[left], rest[candidate] = divmod(count, factor)
+        elif count % factor:
+            rest[candidate] = count
+        else:
+            whole[left] = count // factor
+    return Expr({m: f for m, f in whole.items() if f}), Expr({m: f for m, f in rest.items() if f})
+
+
+def _without(monomial: Monomial, factors: Monomial) -> Monomial | None:
+    """The monomial divided by the factors, or None where they do not divide it."""
+    rest = list(monomial)
+    for atom in factors:
+        if atom not in rest:
+            return None
+        rest.remove(atom)
+    return tuple(rest)
+
+
+def _extremum(kind: str, operands: Iterable[ExprLike], ranges: Mapping[Atom, Range]) -> Expr:
+    kept: list[Expr] = []
+    for candidate in dict.fromkeys(Expr.of(operand) for operand in operands):
+        if any(_dominates(kind, other, candidate, ranges) for other in kept):
+            continue
+        kept = [other for other in kept if not _dominates(kind, candidate, other, ranges)]
+        kept.append(candidate)
+    if len(kept) == 1:
+        return kept[0]
+    return Expr.of(Extremum(kind, tuple(sorted(kept, key=str))))
+
+
+def _dominates(kind: str, winner: Expr, loser: Expr, ranges: Mapping[Atom, Range]) -> bool:
+    """Whether the winner is always the max (or min) of the two."""
+    low, _ = ((winner - loser) if kind == "max" else (loser - winner)).range(ranges)
+    return low is not None and low >= 0
+
+
+def _rejoin(terms: dict[Monomial, int]) -> Expr:
+    """The sum, with `c * (x floordiv c) + x mod c` put together to `x` again."""
+    for monomial, factor in terms.items():
+        if len(monomial) == 1 and isinstance(monomial[0], Remainder):
+            remainder = monomial[0]
+            steps = Expr.of(Quotient(remainder.dividend, remainder.divisor)) * remainder.divisor * factor
+            if all(terms.get(key) == count for key, count in steps.terms.items()):
+                rest = {key: count for key, count in terms.items() if key != monomial and key not in steps.terms}
+                return Expr(rest) + remainder.dividend * factor
+    return Expr(terms)
+
+
+def _atom_range(atom: Atom, ranges: Mapping[Atom, Range]) -> Range:
+    if atom in ranges:
+        return ranges[atom]
+    if isinstance(atom, Symbol):
+        return 0, None
+    if isinstance(atom, Quotient) and (atom.divisor.constant or 0) > 0:
+        low, high = atom.dividend.range(ranges)
+        step = cast(int, atom.divisor.constant)
+        return None if low is None else low // step, None if high is None else high // step
+    if isinstance(atom, Quotient):
+        low, high = atom.dividend.range(ranges)
+        return (0, high) if low is not None and low >= 0 else (None, None)
+    if isinstance(atom, Remainder):
+        upper = atom.divisor.range(ranges)[1]
+        return 0, None if upper is None else upper - 1
+    if isinstance(atom, Extremum):
+        return _extremum_range(atom, ranges)
+    return None, None
+
+
+def _extremum_range(atom: Extremum, ranges: Mapping[Atom, Range]) -> Range:
+    lows, highs = zip(*(operand.range(ranges) for operand in atom.operands), strict=True)
+    known_lows = [low for low in lows if low is not None]
+    known_highs = [high for high in highs if high is not None]
+    if atom.kind == "max":
+        low = max(known_lows, default=None)
+        return low, max(known_highs) if len(known_highs) == len(highs) else None
+    return min(known_lows) if len(known_lows) == len(lows) else None, min(known_highs, default=None)
+
+
+def _times(left: Range, right: Range) -> Range:
+    """Bounds of a product; a bound that is missing stays missing unless the other factor is zero or its sign decides."""
+    (a, b), (c, d) = left, right
+    if a is not None and b is not None and c is not None and d is not None:
+        corners = (a * c, a * d, b * c, b * d)
+        return min(corners), max(corners)
+    if a is not None and c is not None and a >= 0 and c >= 0:
+        return a * c, None if b is None or d is None else b * d
+    if left == (0, 0) or right == (0, 0):
+        return 0, 0
+    if b is not None and b <= 0 and c is not None and c >= 0:
+        high, low = _times((-b, None if a is None else -a), right)
+        return None if low is None else -low, None if high is None else -high
+    if d is not None and d <= 0 and a is not None and a >= 0:
+        return _times(right, left)
+    return None, None
+
+
+def _evaluate(atom: Atom, values: Mapping[Atom, int]) -> int:
+    if atom in values:
+        return values[atom]
+    if isinstance(atom, Quotient):
+        return atom.dividend.evaluate(values) // atom.divisor.evaluate(values)
+    if isinstance(atom, Remainder):
+        return atom.dividend.evaluate(values) % atom.divisor.evaluate(values)
+    if isinstance(atom, Extremum):
+        choose = max if atom.kind == "max" else min
+        return choose(operand.evaluate(values) for operand in atom.operands)
+    raise WeftError(f"evaluation requires a value for every atom, got none for {atom}")
+
+
+def _format_monomial(monomial: Monomial, name: Callable[[Atom], str]) -> str:
+    return " * ".join(_format_atom(atom, name) for atom in monomial)
+
+
+def _format_atom(atom: Atom, name: Callable[[Atom], str]) -> str:
+    if isinstance(atom, Symbol):
+        return atom.name
+    if isinstance(atom, (Quotient, Remainder)):
+        operator = "floordiv" if isinstance(atom, Quotient) else "mod"
+        return f"({_format_factor(atom.dividend, name)} {operator} {_format_factor(atom.divisor, name)})"
+    if isinstance(atom, Extremum):
+        return f"{atom.kind}({', '.join(operand.format(name) for operand in atom.operands)})"
+    if isinstance(atom, Operand):
+        return f"d{atom.index}" if name is str else name(atom)
+    return name(atom)
+
+
+def _format_factor(expr: Expr, name: Callable[[Atom], str]) -> str:
+    text = expr.format(name)
+    return f"({text})" if len(expr.terms) > 1 or (" * " in text and text[0] != "(") else text

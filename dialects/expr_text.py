@@ -1,0 +1,137 @@
+"""The text form of integer expressions inside xDSL's syntax: `4 * %i + (batch * seq) floordiv 16`.
+
+    expr    ::= term (('+' | '-') term)*
+    term    ::= factor (('*' | 'floordiv' | 'mod') factor)*
+    factor  ::= '-' factor | integer | name | operand | '(' expr ')' | ('max' | 'min') '(' expr (',' expr)* ')'
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.dialects.builtin import IndexType
+from xdsl.ir import SSAValue
+from xdsl.parser import AttrParser, Parser
+from xdsl.printer import Printer
+
+from dialects.expr import Atom, Expr, Operand, atom_expr, maximum, minimum
+
+OptionalAtomParser = Callable[[], Expr | None]
+
+INDEX = IndexType()
+
+
+def parse_expr(parser: AttrParser, parse_atom: OptionalAtomParser = lambda: None) -> Expr:
+    """Parses one expression; `parse_atom` is asked first at each atom, and names are symbols."""
+    total = _parse_term(parser, parse_atom)
+    while True:
+        if parser.parse_optional_punctuation("+"):
+            total = total + _parse_term(parser, parse_atom)
+        elif parser.parse_optional_punctuation("-"):
+            total = total - _parse_term(parser, parse_atom)
+        else:
+            return total
+
+
+def _parse_term(parser: AttrParser, parse_atom: OptionalAtomParser) -> Expr:
+    total = _parse_factor(parser, parse_atom)
+    while True:
+        if parser.parse_optional_punctuation("*"):
+            total = total * _parse_factor(parser, parse_atom)
+        elif parser.parse_optional_keyword("floordiv"):
+            total = total // _parse_factor(parser, parse_atom)
+        elif parser.parse_optional_keyword("mod"):
+            total = total % _parse_factor(parser, parse_atom)
+        else:
+            return total
+
+
+def _parse_factor(parser: AttrParser, parse_atom: OptionalAtomParser) -> Expr:
+    if parser.parse_optional_punctuation("-"):
+        return -_parse_factor(parser, parse_atom)
+    if (atom := parse_atom()) is not None:
+        return atom
+    if parser.parse_optional_punctuation("("):
+        inner = parse_expr(parser, parse_atom)
+        parser.parse_punctuation(")")
+        return inner
+    if (number := parser.parse_optional_integer(allow_boolean=False, allow_negative=False)) is not None:
+        return Expr.of(number)
+    name = parser.parse_identifier(" in an integer expression")
+    if name in ("max", "min") and parser.parse_optional_punctuation("("):
+        operands = [parse_expr(parser, parse_atom)]
+        while parser.parse_optional_punctuation(","):
+            operands.append(parse_expr(parser, parse_atom))
+        parser.parse_punctuation(")")
+        return maximum(operands) if name == "max" else minimum(operands)
+    return Expr.of(name)
+
+
+def parse_formal_expr(parser: AttrParser) -> Expr:
+    """Parses an expression whose `d0`, `d1`, ... are formal operands, as attributes hold them."""
+
+    def formal() -> Expr | None:
+        name = parser.parse_optional_identifier()
+        if name is None:
+            return None
+        if name[0] == "d" and name[1:].isdecimal():
+            return Expr.of(Operand(int(name[1:])))
+        if name in ("max", "min"):
+            return _parse_formal_extremum(parser, name)
+        return Expr.of(name)
+
+    return parse_expr(parser, formal)
+
+
+def _parse_formal_extremum(parser: AttrParser, kind: str) -> Expr:
+    parser.parse_punctuation("(")
+    operands = [parse_formal_expr(parser)]
+    while parser.parse_optional_punctuation(","):
+        operands.append(parse_formal_expr(parser))
+    parser.parse_punctuation(")")
+    return maximum(operands) if kind == "max" else minimum(operands)
+
+
+def parse_expr_over_values(parser: Parser, values: list[SSAValue]) -> Expr:
+    """Parses an expression whose atoms may be SSA values; new ones are appended to `values` and become operands."""
+
+    def value() -> Expr | None:
+        unresolved = parser.parse_optional_unresolved_operand()
+        if unresolved is None:
+            return None
+        operand = parser.resolve_operand(unresolved, INDEX)
+        if operand not in values:
+            values.append(operand)
+        return Expr.of(Operand(values.index(operand)))
+
+    return parse_expr(parser, value)
+
+
+def print_expr_over_values(printer: Printer, expr: Expr, values: Sequence[SSAValue]) -> None:
+    """Prints an expression with its operands by their SSA names."""
+
+    def mark(atom: Atom) -> str:
+        assert isinstance(atom, Operand), f"an expression in the IR holds operands and symbols, not {atom}"
+        return f"{_MARK}{atom.index}{_MARK}"
+
+    for position, part in enumerate(expr.format(mark).split(_MARK)):
+        if position % 2:
+            printer.print_ssa_value(values[int(part)])
+        else:
+            printer.print_string(part)
+
+
+_MARK = "\0"
+"""Surrounds an operand's number in a formatted expression, where only the printer knows the operand's name."""
+
+
+def bind(expr: Expr, values: Sequence[SSAValue]) -> Expr:
+    """The expression with each formal operand replaced by its SSA value, for passes to compute with."""
+    return expr.substitute({Operand(position): atom_expr(value) for position, value in enumerate(values)})
+
+
+def unbind(exprs: Sequence[Expr]) -> tuple[list[Expr], list[SSAValue]]:
+    """The inverse of `bind`: formal expressions and the SSA values that their operands stand for, each once."""
+    values = list(dict.fromkeys(atom for expr in exprs for atom in expr.atoms() if isinstance(atom, SSAValue)))
+    formals = {value: Expr.of(Operand(position)) for position, value in enumerate(values)}
+    return [expr.substitute(formals) for expr in exprs], values

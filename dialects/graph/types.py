@@ -1,0 +1,123 @@
+"""`!graph.tensor`: what a value of the graph level is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IntegerType, Signedness
+from xdsl.ir import Attribute, Data, ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.irdl import irdl_attr_definition, param_def
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+
+from dialects.errors import TypeInferenceError
+from dialects.expr import Expr, ExprLike, product
+from dialects.expr_text import parse_expr
+
+Shape = tuple[Expr, ...]
+
+
+@irdl_attr_definition
+class ShapeAttr(Data[tuple[Expr, ...] | None]):
+    """The dims of a tensor, each an integer expression over named symbols; None for an unknown rank."""
+
+    name = "graph.shape"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Shape | None:
+        with parser.in_angle_brackets():
+            return _parse_dims(parser)
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string(f"<{_format_dims(self.data)}>")
+
+
+def _parse_dims(parser: AttrParser) -> Shape | None:
+    if parser.parse_optional_punctuation("*"):
+        return None
+    return tuple(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: parse_expr(parser)))
+
+
+def _format_dims(dims: Shape | None) -> str:
+    return "*" if dims is None else f"[{', '.join(str(dim) for dim in dims)}]"
+
+
+@irdl_attr_definition
+class TensorType(ParametrizedAttribute, TypeAttribute):
+    """A tensor of a shape and an element type: `!graph.tensor<[batch, 784], f32>`, or `<*, f32>` of unknown rank.
+
+    Element types are f64, f32, f16, bf16, signed integers `i8`..`i64`, unsigned ones `ui8`..`ui64` and `i1` for bool.
+    """
+
+    name = "graph.tensor"
+    dims: ShapeAttr = param_def()
+    element: Attribute = param_def()
+
+    @property
+    def shape(self) -> Shape:
+        """The dims, where the rank is known."""
+        if self.dims.data is None:
+            raise TypeInferenceError("an operand requires a known rank, got a tensor of unknown rank")
+        return self.dims.data
+
+    @property
+    def has_rank(self) -> bool:
+        """Whether the number of dims is known."""
+        return self.dims.data is not None
+
+    @property
+    def rank(self) -> int:
+        """The number of dims, where it is known."""
+        return len(self.shape)
+
+    @property
+    def static_shape(self) -> tuple[int, ...] | None:
+        """The dims as ints, or None where one is symbolic or the rank is unknown."""
+        if self.dims.data is None:
+            return None
+        constants = [dim.constant for dim in self.dims.data]
+        return tuple(dim for dim in constants if dim is not None) if None not in constants else None
+
+    @property
+    def size(self) -> Expr:
+        """The number of elements."""
+        return product(self.shape)
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            dims = _parse_dims(parser)
+            parser.parse_punctuation(",")
+            return [ShapeAttr(dims), parser.parse_type()]
+
+    def print_parameters(self, printer: Printer) -> None:
+        printer.print_string(f"<{_format_dims(self.dims.data)}, ")
+        printer.print_attribute(self.element)
+        printer.print_string(">")
+
+    def __str__(self) -> str:
+        return f"{_format_dims(self.dims.data)} {self.element}"
+
+
+def tensor(shape: Iterable[ExprLike] | None, element: Attribute) -> TensorType:
+    """The tensor type of these dims (ints, symbol names or expressions; None for unknown rank) and element type."""
+    dims = None if shape is None else tuple(Expr.of(dim) for dim in shape)
+    return TensorType(ShapeAttr(dims), element)
+
+
+def type_of(value: SSAValue) -> TensorType:
+    """The tensor type of a graph value."""
+    assert isinstance(value.type, TensorType), f"a graph value is a tensor, not {value.type}"
+    return value.type
+
+
+F16, F32, F64, BF16 = Float16Type(), Float32Type(), Float64Type(), BFloat16Type()
+BOOL = IntegerType(1)
+I8, I16, I32, I64 = (IntegerType(bits) for bits in (8, 16, 32, 64))
+UI8, UI16, UI32, UI64 = (IntegerType(bits, Signedness.UNSIGNED) for bits in (8, 16, 32, 64))
+
+FLOATS = (F32, F64, F16, BF16)
+SIGNED = (I32, I64, I8, I16)
+UNSIGNED = (UI8, UI16, UI32, UI64)
+INTEGERS = SIGNED + UNSIGNED
+NUMBERS = FLOATS + INTEGERS

@@ -1,0 +1,36 @@
+"""The loop level: kernels as loop nests over buffers, and the program that calls them."""
+
+from xdsl.ir import Dialect
+
+from dialects.loop.ops import (
+    AllocOp,
+    ConditionOp,
+    ForOp,
+    IfOp,
+    IndexOp,
+    LoadOp,
+    StoreOp,
+    WhileOp,
+)
+from dialects.loop.program import CallOp, KernelOp, ProgramOp, ViewOp, WeightOp
+from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr
+
+LOOP = Dialect(
+    "loop",
+    [
+        ForOp,
+        LoadOp,
+        StoreOp,
+        IndexOp,
+        AllocOp,
+        IfOp,
+        WhileOp,
+        ConditionOp,
+        KernelOp,
+        ProgramOp,
+        CallOp,
+        WeightOp,
+        ViewOp,
+    ],
+    [BufferType, ExprsAttr, LayoutAttr],
+)

@@ -1,0 +1,409 @@
+"""The operations inside kernels: loops, accesses, allocations and branches over buffers.
+
+Subscripts, bounds and sizes are integer expressions whose operands are index values. They print inline,
+`loop.load %A[6 * %io + %ii, %k]`, and stay logical: the layout in the buffer's type says where an element lies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from xdsl.dialects.builtin import IndexType, IntAttr, IntegerType, StringAttr, UnitAttr
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import IsTerminator, MemoryReadEffect, MemoryWriteEffect, NoTerminator, Pure, RecursiveMemoryEffect
+from xdsl.utils.exceptions import VerifyException
+
+from dialects.expr import Expr, ExprLike
+from dialects.expr_text import INDEX, bind, parse_expr_over_values, print_expr_over_values, unbind
+from dialects.loop.types import BufferType, ExprsAttr, buffer_type
+
+REDUCTIONS = ("add", "mul", "max", "min", "and", "or", "xor")
+SCOPES = ("workspace", "scratch", "registers")
+
+
+@irdl_op_definition
+class ForOp(IRDLOperation):
+    """Runs its body for each index from `lower` up to but not including `upper`, `step` apart.
+
+        loop.for %i = 0 to n step 6 parallel { ... }
+
+    Marks are the schedule made visible. `parallel`: iterations may run at the same time. `unroll`: the emitter writes
+    the body out once per iteration. `vector(16)`: the emitter runs 16 iterations as lanes of one vector, with a masked
+    or exact remainder. `reduction(add)`: iterations only combine into the same elements with this operator and may be
+    reassociated.
+    """
+
+    name = "loop.for"
+    operands_: Sequence[SSAValue] = var_operand_def(IndexType)
+    bounds: ExprsAttr = prop_def(ExprsAttr)
+    step: IntAttr = prop_def(IntAttr)
+    parallel: UnitAttr | None = opt_prop_def(UnitAttr)
+    unroll: UnitAttr | None = opt_prop_def(UnitAttr)
+    vector: IntAttr | None = opt_prop_def(IntAttr)
+    reduction: StringAttr | None = opt_prop_def(StringAttr)
+    body: Region = region_def("single_block")
+    traits = traits_def(NoTerminator(), RecursiveMemoryEffect())
+
+    @staticmethod
+    def of(
+        lower: ExprLike, upper: ExprLike, body: Region | None = None, *, step: int = 1, reduction: str | None = None
+    ) -> ForOp:
+        """A loop with bounds over SSA values and symbols; without a body it gets an empty one."""
+        bounds, values = unbind([Expr.of(lower), Expr.of(upper)])
+        return ForOp.build(
+            operands=[values],
+            properties={
+                "bounds": ExprsAttr(tuple(bounds)),
+                "step": IntAttr(step),
+                "reduction": None if reduction is None else StringAttr(reduction),
+            },
+            regions=[body or Region(Block(arg_types=[INDEX]))],
+        )
+
+    @property
+    def index(self) -> SSAValue:
+        """The loop's index."""
+        return self.body.block.args[0]
+
+    @property
+    def lower(self) -> Expr:
+        """The first index, over SSA values."""
+        return bind(self.bounds.data[0], self.operands_)
+
+    @property
+    def upper(self) -> Expr:
+        """The end of the indices, over SSA values."""
+        return bind(self.bounds.data[1], self.operands_)
+
+    @property
+    def extent(self) -> Expr:
+        """How many iterations the loop has."""
+        return (self.upper - self.lower).ceildiv(self.step.data)
+
+    def verify_(self) -> None:
+        if self.reduction is not None and self.reduction.data not in REDUCTIONS:
+            raise VerifyException(f"loop.for requires a reduction out of {REDUCTIONS}, got {self.reduction.data}")
+        if self.step.data < 1:
+            raise VerifyException(f"loop.for requires a positive step, got {self.step.data}")
+        if [arg.type for arg in self.body.block.args] != [INDEX]:
+            raise VerifyException("loop.for requires a body with one index argument")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ForOp:
+        index = parser.parse_argument(expect_type=False).resolve(INDEX)
+        values: list[SSAValue] = []
+        parser.parse_punctuation("=")
+        lower = parse_expr_over_values(parser, values)
+        parser.parse_keyword("to")
+        upper = parse_expr_over_values(parser, values)
+        properties: dict[str, Attribute] = {"bounds": ExprsAttr((lower, upper)), "step": IntAttr(1)}
+        if parser.parse_optional_keyword("step"):
+            properties["step"] = IntAttr(parser.parse_integer())
+        if parser.parse_optional_keyword("parallel"):
+            properties["parallel"] = UnitAttr()
+        if parser.parse_optional_keyword("unroll"):
+            properties["unroll"] = UnitAttr()
+        if parser.parse_optional_keyword("vector"):
+            with parser.in_parens():
+                properties["vector"] = IntAttr(parser.parse_integer())
+        if parser.parse_optional_keyword("reduction"):
+            with parser.in_parens():
+                properties["reduction"] = StringAttr(parser.parse_identifier())
+        body = parser.parse_region([index])
+        return cls.create(operands=values, properties=properties, regions=[body])
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.index)
+        printer.print_string(" = ")
+        print_expr_over_values(printer, self.bounds.data[0], self.operands_)
+        printer.print_string(" to ")
+        print_expr_over_values(printer, self.bounds.data[1], self.operands_)
+        if self.step.data != 1:
+            printer.print_string(f" step {self.step.data}")
+        printer.print_string("".join(f" {mark}" for mark in self.marks()))
+        printer.print_string(" ")
+        printer.print_region(self.body, print_entry_block_args=False)
+
+    def marks(self) -> list[str]:
+        """The marks as they print."""
+        marks = [name for name in ("parallel", "unroll") if name in self.properties]
+        if self.vector is not None:
+            marks.append(f"vector({self.vector.data})")
+        if self.reduction is not None:
+            marks.append(f"reduction({self.reduction.data})")
+        return marks
+
+
+class AccessOp(IRDLOperation):
+    """What loads and stores share: a buffer and one expression per logical dimension."""
+
+    buffer: SSAValue = operand_def(BufferType)
+    operands_: Sequence[SSAValue] = var_operand_def(IndexType)
+    subscripts: ExprsAttr = prop_def(ExprsAttr)
+
+    @property
+    def index(self) -> tuple[Expr, ...]:
+        """The logical subscripts over SSA values."""
+        return tuple(bind(expr, self.operands_) for expr in self.subscripts.data)
+
+    @property
+    def buffer_type(self) -> BufferType:
+        """The type of the accessed buffer."""
+        return buffer_type(self.buffer)
+
+    def verify_(self) -> None:
+        if len(self.subscripts.data) != self.buffer_type.rank:
+            raise VerifyException(
+                f"{self.name} requires {self.buffer_type.rank} subscripts, got {len(self.subscripts.data)}"
+            )
+
+    def _print_access(self, printer: Printer) -> None:
+        printer.print_ssa_value(self.buffer)
+        printer.print_string("[")
+        for position, expr in enumerate(self.subscripts.data):
+            printer.print_string(", " if position else "")
+            print_expr_over_values(printer, expr, self.operands_)
+        printer.print_string("] : ")
+        printer.print_attribute(self.buffer.type)
+
+
+def register_type(element: Attribute) -> Attribute:
+    """The type of a loaded element: integers lose their signedness, which lives in the operations on them."""
+    if isinstance(element, IntegerType):
+        return IntegerType(element.width)
+    return element
+
+
+def _parse_access(parser: Parser) -> tuple[SSAValue, list[SSAValue], ExprsAttr]:
+    unresolved = parser.parse_unresolved_operand()
+    values: list[SSAValue] = []
+    exprs = parser.parse_comma_separated_list(
+        parser.Delimiter.SQUARE, lambda: parse_expr_over_values(parser, values)
+    )
+    parser.parse_punctuation(":")
+    buffer = parser.resolve_operand(unresolved, parser.parse_type())
+    return buffer, values, ExprsAttr(tuple(exprs))
+
+
+@irdl_op_definition
+class LoadOp(AccessOp):
+    """Reads the element at a logical index: `%x = loop.load %A[%i, %k] : !loop.buffer<[4, 4], f32>`."""
+
+    name = "loop.load"
+    result: SSAValue = result_def()
+    traits = traits_def(MemoryReadEffect())
+
+    @staticmethod
+    def of(buffer: SSAValue, index: Sequence[Expr]) -> LoadOp:
+        """A load with subscripts over SSA values."""
+        exprs, values = unbind(index)
+        return LoadOp.create(
+            operands=[buffer, *values],
+            properties={"subscripts": ExprsAttr(tuple(exprs))},
+            result_types=[register_type(buffer_type(buffer).element)],
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> LoadOp:
+        buffer, values, subscripts = _parse_access(parser)
+        return cls.create(
+            operands=[buffer, *values],
+            properties={"subscripts": subscripts},
+            result_types=[register_type(buffer_type(buffer).element)],
+        )
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        self._print_access(printer)
+
+
+@irdl_op_definition
+class StoreOp(AccessOp):
+    """Writes the element at a logical index: `loop.store %x, %C[%i, %j] : !loop.buffer<[4, 4], f32>`."""
+
+    name = "loop.store"
+    value: SSAValue = operand_def()
+    traits = traits_def(MemoryWriteEffect())
+
+    @staticmethod
+    def of(value: SSAValue, buffer: SSAValue, index: Sequence[Expr]) -> StoreOp:
+        """A store with subscripts over SSA values."""
+        exprs, values = unbind(index)
+        return StoreOp.create(
+            operands=[value, buffer, *values], properties={"subscripts": ExprsAttr(tuple(exprs))}
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> StoreOp:
+        unresolved = parser.parse_unresolved_operand()
+        parser.parse_punctuation(",")
+        buffer, values, subscripts = _parse_access(parser)
+        value = parser.resolve_operand(unresolved, register_type(buffer_type(buffer).element))
+        return cls.create(operands=[value, buffer, *values], properties={"subscripts": subscripts})
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.value)
+        printer.print_string(", ")
+        self._print_access(printer)
+
+
+@irdl_op_definition
+class IndexOp(IRDLOperation):
+    """The value of an integer expression: `%p = loop.index 4 * %i + n`."""
+
+    name = "loop.index"
+    operands_: Sequence[SSAValue] = var_operand_def(IndexType)
+    expr: ExprsAttr = prop_def(ExprsAttr)
+    result: SSAValue = result_def(IndexType)
+    traits = traits_def(Pure())
+
+    @staticmethod
+    def of(expr: ExprLike) -> IndexOp:
+        """The value of an expression over SSA values and symbols."""
+        exprs, values = unbind([Expr.of(expr)])
+        return IndexOp.create(operands=values, properties={"expr": ExprsAttr(tuple(exprs))}, result_types=[INDEX])
+
+    @property
+    def value(self) -> Expr:
+        """The expression over SSA values."""
+        return bind(self.expr.data[0], self.operands_)
+
+    @classmethod
+    def parse(cls, parser: Parser) -> IndexOp:
+        values: list[SSAValue] = []
+        expr = parse_expr_over_values(parser, values)
+        return cls.create(operands=values, properties={"expr": ExprsAttr((expr,))}, result_types=[INDEX])
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        print_expr_over_values(printer, self.expr.data[0], self.operands_)
+
+
+@irdl_op_definition
+class AllocOp(IRDLOperation):
+    """A buffer of its own: `%t = loop.alloc scratch : !loop.buffer<[6, 16], f32>`.
+
+    Scopes: `workspace` lives in the caller's arena, is shared by all threads and gets its `offset` (bytes) from the
+    memory plan; `scratch` belongs to one thread and lives on its stack; `registers` is a small array of constant size
+    whose every access is unrolled, so that it becomes values.
+    """
+
+    name = "loop.alloc"
+    scope: StringAttr = prop_def(StringAttr)
+    offset: ExprsAttr | None = opt_prop_def(ExprsAttr)
+    result: SSAValue = result_def(BufferType)
+
+    @staticmethod
+    def of(type: BufferType, scope: str = "workspace") -> AllocOp:
+        """An allocation in the given scope, not yet placed."""
+        return AllocOp.create(properties={"scope": StringAttr(scope)}, result_types=[type])
+
+    def verify_(self) -> None:
+        if self.scope.data not in SCOPES:
+            raise VerifyException(f"loop.alloc requires a scope out of {SCOPES}, got {self.scope.data}")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> AllocOp:
+        properties: dict[str, Attribute] = {"scope": StringAttr(parser.parse_identifier())}
+        if parser.parse_optional_keyword("at"):
+            properties["offset"] = ExprsAttr((parse_expr_over_values(parser, []),))
+        parser.parse_punctuation(":")
+        return cls.create(properties=properties, result_types=[parser.parse_type()])
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(f" {self.scope.data}")
+        if self.offset is not None:
+            printer.print_string(f" at {self.offset.data[0]}")
+        printer.print_string(" : ")
+        printer.print_attribute(self.result.type)
+
+
+@irdl_op_definition
+class IfOp(IRDLOperation):
+    """Runs its first region where the condition holds, else the second: `loop.if %c { ... } else { ... }`."""
+
+    name = "loop.if"
+    condition: SSAValue = operand_def(IntegerType(1))
+    then: Region = region_def("single_block")
+    otherwise: Region = region_def("single_block")
+    traits = traits_def(NoTerminator(), RecursiveMemoryEffect())
+
+    @classmethod
+    def parse(cls, parser: Parser) -> IfOp:
+        condition = parser.resolve_operand(parser.parse_unresolved_operand(), IntegerType(1))
+        then = parser.parse_region()
+        otherwise = parser.parse_region() if parser.parse_optional_keyword("else") else Region(Block())
+        return cls.create(operands=[condition], regions=[then, otherwise])
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_ssa_value(self.condition)
+        printer.print_string(" ")
+        printer.print_region(self.then)
+        if self.otherwise.block.ops:
+            printer.print_string(" else ")
+            printer.print_region(self.otherwise)
+
+
+@irdl_op_definition
+class ConditionOp(IRDLOperation):
+    """Ends the first region of `loop.while`: another round runs while the operand holds."""
+
+    name = "loop.condition"
+    condition: SSAValue = operand_def(IntegerType(1))
+    traits = traits_def(IsTerminator())
+    assembly_format: ClassVar[str] = "$condition attr-dict"
+
+
+@irdl_op_definition
+class WhileOp(IRDLOperation):
+    """Repeats `body` while `condition` holds; state lives in buffers: `loop.while { ... loop.condition %c } do { ... }`."""
+
+    name = "loop.while"
+    condition: Region = region_def("single_block")
+    body: Region = region_def("single_block")
+    traits = traits_def(NoTerminator(), RecursiveMemoryEffect())
+
+    def verify_(self) -> None:
+        last = self.condition.block.last_op
+        if not isinstance(last, ConditionOp):
+            raise VerifyException("loop.while requires a first region that ends in loop.condition")
+
+    @classmethod
+    def parse(cls, parser: Parser) -> WhileOp:
+        condition = parser.parse_region()
+        parser.parse_keyword("do")
+        return cls.create(regions=[condition, parser.parse_region()])
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_region(self.condition)
+        printer.print_string(" do ")
+        printer.print_region(self.body)
+
+
+def enclosing_loops(op: Operation) -> list[ForOp]:
+    """The loops around an operation, the outermost first."""
+    loops: list[ForOp] = []
+    parent = op.parent_op()
+    while parent is not None:
+        if isinstance(parent, ForOp):
+            loops.append(parent)
+        parent = parent.parent_op()
+    return loops[::-1]

@@ -1,0 +1,235 @@
+"""The operations around kernels: kernels themselves, the program that calls them, and the weights it names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr, SymbolNameConstraint, SymbolRefAttr
+from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    region_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+from xdsl.traits import IsolatedFromAbove, NoTerminator, Pure, SymbolOpInterface
+from xdsl.utils.exceptions import VerifyException
+
+from dialects.expr import Expr
+from dialects.expr_text import parse_expr
+from dialects.loop.types import BufferType, ExprsAttr, buffer_type, format_exprs
+
+
+class FunctionOp(IRDLOperation):
+    """What kernels and programs share: a name, named sizes, buffer arguments and a body that returns nothing."""
+
+    sym_name: StringAttr = prop_def(SymbolNameConstraint())
+    symbols: ArrayAttr[StringAttr] = prop_def()
+    body: Region = region_def("single_block")
+    traits = traits_def(NoTerminator(), IsolatedFromAbove(), SymbolOpInterface())
+
+    @property
+    def symbol_names(self) -> list[str]:
+        """The names of the sizes that the function takes."""
+        return [symbol.data for symbol in self.symbols.data]
+
+    @classmethod
+    def _parse_head(cls, parser: Parser) -> tuple[dict[str, Attribute], Region]:
+        name = parser.parse_symbol_name()
+        symbols: list[str] = (
+            parser.parse_optional_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_identifier) or []
+        )
+        arguments = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_argument)
+        properties: dict[str, Attribute] = {
+            "sym_name": name,
+            "symbols": ArrayAttr([StringAttr(symbol) for symbol in symbols]),
+        }
+        if parser.parse_optional_keyword("inputs"):
+            properties["inputs"] = IntAttr(parser.parse_integer())
+        attributes = parser.parse_optional_attr_dict_with_keyword()
+        body = parser.parse_region(arguments)
+        return properties | ({} if attributes is None else {"_": attributes}), body
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_symbol_name(self.sym_name.data)
+        if self.symbols.data:
+            printer.print_string(f"[{', '.join(self.symbol_names)}]")
+        printer.print_string("(")
+        printer.print_list(self.body.block.args, printer.print_block_argument)
+        printer.print_string(") ")
+        if isinstance(self, ProgramOp):
+            printer.print_string(f"inputs {self.inputs.data} ")
+        if self.attributes:
+            printer.print_string("attributes ")
+            printer.print_attr_dict(self.attributes)
+            printer.print_string(" ")
+        printer.print_region(self.body, print_entry_block_args=False)
+
+
+def _create(cls: type[FunctionOp], properties: dict[str, Attribute], body: Region) -> FunctionOp:
+    from xdsl.dialects.builtin import DictionaryAttr
+
+    attributes = properties.pop("_", None)
+    extra = dict(attributes.data) if isinstance(attributes, DictionaryAttr) else {}
+    return cls.create(properties=properties, attributes=extra, regions=[body])
+
+
+@irdl_op_definition
+class KernelOp(FunctionOp):
+    """Loop nests over buffers, called by the program.
+
+        loop.kernel @relu[n](%x: !loop.buffer<[n], f32>, %y: !loop.buffer<[n], f32>) { ... }
+
+    `[n]` are the sizes that it takes; the call binds them to expressions of the program's.
+    """
+
+    name = "loop.kernel"
+
+    @staticmethod
+    def of(name: str, symbols: Sequence[str], arguments: Sequence[BufferType]) -> KernelOp:
+        """A kernel with an empty body."""
+        return KernelOp.create(
+            properties={
+                "sym_name": StringAttr(name),
+                "symbols": ArrayAttr([StringAttr(symbol) for symbol in symbols]),
+            },
+            regions=[Region(Block(arg_types=arguments))],
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> KernelOp:
+        op = _create(cls, *cls._parse_head(parser))
+        assert isinstance(op, KernelOp)
+        return op
+
+
+@irdl_op_definition
+class ProgramOp(FunctionOp):
+    """What one call of the artifact runs: allocations, views and kernel calls in order.
+
+        loop.program @main[batch](%x: ..., %y: ...) inputs 1 { ... }
+
+    The first `inputs` arguments are read, the others are written; the symbols are the caller's `dims`.
+    """
+
+    name = "loop.program"
+    inputs: IntAttr = prop_def(IntAttr)
+
+    @staticmethod
+    def of(name: str, symbols: Sequence[str], arguments: Sequence[BufferType], inputs: int) -> ProgramOp:
+        """A program with an empty body."""
+        return ProgramOp.create(
+            properties={
+                "sym_name": StringAttr(name),
+                "symbols": ArrayAttr([StringAttr(symbol) for symbol in symbols]),
+                "inputs": IntAttr(inputs),
+            },
+            regions=[Region(Block(arg_types=arguments))],
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> ProgramOp:
+        op = _create(cls, *cls._parse_head(parser))
+        assert isinstance(op, ProgramOp)
+        return op
+
+
+@irdl_op_definition
+class CallOp(IRDLOperation):
+    """Runs a kernel: `loop.call @relu[batch * 10](%x, %y) : !loop.buffer<...>, !loop.buffer<...>`.
+
+    The expressions in brackets are the values of the kernel's symbols, over the program's.
+    """
+
+    name = "loop.call"
+    callee: SymbolRefAttr = prop_def(SymbolRefAttr)
+    sizes: ExprsAttr = prop_def(ExprsAttr)
+    arguments: Sequence[SSAValue] = var_operand_def(BufferType)
+
+    @staticmethod
+    def of(callee: str, sizes: Sequence[Expr], arguments: Sequence[SSAValue]) -> CallOp:
+        """A call of the kernel of that name."""
+        return CallOp.create(
+            operands=arguments,
+            properties={"callee": SymbolRefAttr(callee), "sizes": ExprsAttr(tuple(sizes))},
+        )
+
+    @property
+    def kernel(self) -> str:
+        """The name of the kernel."""
+        return self.callee.root_reference.data
+
+    @classmethod
+    def parse(cls, parser: Parser) -> CallOp:
+        callee = parser.parse_symbol_name()
+        sizes: list[Expr] = (
+            parser.parse_optional_comma_separated_list(parser.Delimiter.SQUARE, lambda: parse_expr(parser)) or []
+        )
+        operands = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
+        types: list[Attribute] = []
+        if operands:
+            parser.parse_punctuation(":")
+            types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
+        values = [parser.resolve_operand(value, type) for value, type in zip(operands, types, strict=True)]
+        return cls.of(callee.data, sizes, values)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        printer.print_symbol_name(self.kernel)
+        if self.sizes.data:
+            printer.print_string(format_exprs(self.sizes.data))
+        printer.print_string("(")
+        printer.print_list(self.arguments, printer.print_ssa_value)
+        printer.print_string(")")
+        if self.arguments:
+            printer.print_string(" : ")
+            printer.print_list([value.type for value in self.arguments], printer.print_attribute)
+
+
+@irdl_op_definition
+class WeightOp(IRDLOperation):
+    """A tensor of the weight store by its key: `%w = loop.weight "conv1.weight" : !loop.buffer<[64, 3, 7, 7], f32>`.
+
+    The type may have a layout; the weight then is a derived one: the named tensor brought into that layout.
+    """
+
+    name = "loop.weight"
+    key: StringAttr = prop_def(StringAttr)
+    result: SSAValue = result_def(BufferType)
+    traits = traits_def(Pure())
+    assembly_format: ClassVar[str] = "$key attr-dict `:` type($result)"
+
+    @staticmethod
+    def of(key: str, type: BufferType) -> WeightOp:
+        """The weight of that key."""
+        return WeightOp.create(properties={"key": StringAttr(key)}, result_types=[type])
+
+
+@irdl_op_definition
+class ViewOp(IRDLOperation):
+    """The same storage under another shape: `%v = loop.view %x : !loop.buffer<[4, 6], f32> to !loop.buffer<[24], f32>`."""
+
+    name = "loop.view"
+    source: SSAValue = operand_def(BufferType)
+    result: SSAValue = result_def(BufferType)
+    traits = traits_def(Pure())
+    assembly_format: ClassVar[str] = "$source attr-dict `:` type($source) `to` type($result)"
+
+    @staticmethod
+    def of(source: SSAValue, type: BufferType) -> ViewOp:
+        """A view of the whole source as another type of the same size."""
+        return ViewOp.create(operands=[source], result_types=[type])
+
+    def verify_(self) -> None:
+        source, result = buffer_type(self.source), buffer_type(self.result)
+        if source.size != result.size or source.element != result.element:
+            raise VerifyException(f"loop.view requires two types of one size, got {source} and {result}")

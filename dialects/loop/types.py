@@ -1,0 +1,143 @@
+"""`!loop.buffer` and the attributes of the loop level: expressions and layouts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from xdsl.dialects.builtin import NoneAttr
+from xdsl.ir import Attribute, Data, ParametrizedAttribute, SSAValue, TypeAttribute
+from xdsl.irdl import irdl_attr_definition, param_def
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+
+from dialects.expr import Expr, ExprLike, Operand, product, row_major_strides
+from dialects.expr_text import parse_formal_expr
+
+Exprs = tuple[Expr, ...]
+
+
+def _parse_exprs(parser: AttrParser) -> Exprs:
+    return tuple(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: parse_formal_expr(parser)))
+
+
+def format_exprs(exprs: Sequence[Expr]) -> str:
+    """The expressions in square brackets."""
+    return f"[{', '.join(str(expr) for expr in exprs)}]"
+
+
+@irdl_attr_definition
+class ExprsAttr(Data[tuple[Expr, ...]]):
+    """Integer expressions over symbols and the operation's index operands: `#loop.exprs<[d0 + 6 * d1, n]>`."""
+
+    name = "loop.exprs"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> Exprs:
+        with parser.in_angle_brackets():
+            return _parse_exprs(parser)
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string(f"<{format_exprs(self.data)}>")
+
+
+@irdl_attr_definition
+class LayoutAttr(ParametrizedAttribute):
+    """Where an element lies: subscripts of the storage as expressions of the logical index `d0, d1, ...`, and its dims.
+
+    A matrix in panels of 16 columns is `#loop.layout<[(d1 floordiv 16), d0, (d1 mod 16)] in [48, 768, 16]>`. The
+    storage itself is dense and row-major. Storage that no logical index reaches is padding.
+    """
+
+    name = "loop.layout"
+    subscripts: ExprsAttr = param_def()
+    storage: ExprsAttr = param_def()
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            return parse_layout_body(parser)
+
+    def print_parameters(self, printer: Printer) -> None:
+        printer.print_string(f"<{self.body()}>")
+
+    def body(self) -> str:
+        """The text between the angle brackets."""
+        return f"{format_exprs(self.subscripts.data)} in {format_exprs(self.storage.data)}"
+
+
+def parse_layout_body(parser: AttrParser) -> tuple[ExprsAttr, ExprsAttr]:
+    """Parses `[subscripts] in [storage dims]`."""
+    subscripts = _parse_exprs(parser)
+    parser.parse_characters("in")
+    return ExprsAttr(subscripts), ExprsAttr(_parse_exprs(parser))
+
+
+@irdl_attr_definition
+class BufferType(ParametrizedAttribute, TypeAttribute):
+    """Storage with a logical shape, an element type and a layout: `!loop.buffer<[n, 784], f32>`.
+
+    With a layout of its own it prints as `!loop.buffer<[768, 768], f32, [(d1 floordiv 16), ...] in [48, 768, 16]>`.
+    """
+
+    name = "loop.buffer"
+    dims: ExprsAttr = param_def()
+    element: Attribute = param_def()
+    layout: LayoutAttr | NoneAttr = param_def()
+
+    @property
+    def shape(self) -> Exprs:
+        """The logical dims."""
+        return self.dims.data
+
+    @property
+    def rank(self) -> int:
+        """The number of logical dims."""
+        return len(self.dims.data)
+
+    @property
+    def storage(self) -> Exprs:
+        """The dims of the storage."""
+        return self.shape if isinstance(self.layout, NoneAttr) else self.layout.storage.data
+
+    @property
+    def size(self) -> Expr:
+        """How many elements the storage holds."""
+        return product(self.storage)
+
+    def address(self, index: Sequence[Expr]) -> Expr:
+        """The position in storage, in elements, of a logical index."""
+        subscripts = tuple(index)
+        if not isinstance(self.layout, NoneAttr):
+            values = {Operand(position): expr for position, expr in enumerate(index)}
+            subscripts = tuple(expr.substitute(values) for expr in self.layout.subscripts.data)
+        strides = row_major_strides(self.storage)
+        terms = (subscript * stride for subscript, stride in zip(subscripts, strides, strict=True))
+        return sum(terms, Expr.of(0))
+
+    @classmethod
+    def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:
+        with parser.in_angle_brackets():
+            dims = ExprsAttr(_parse_exprs(parser))
+            parser.parse_punctuation(",")
+            element = parser.parse_type()
+            if not parser.parse_optional_punctuation(","):
+                return [dims, element, NoneAttr()]
+            return [dims, element, LayoutAttr(*parse_layout_body(parser))]
+
+    def print_parameters(self, printer: Printer) -> None:
+        printer.print_string(f"<{format_exprs(self.shape)}, ")
+        printer.print_attribute(self.element)
+        if not isinstance(self.layout, NoneAttr):
+            printer.print_string(f", {self.layout.body()}")
+        printer.print_string(">")
+
+
+def buffer(shape: Iterable[ExprLike], element: Attribute, layout: LayoutAttr | None = None) -> BufferType:
+    """The buffer type of these dims, element type and layout (row-major by default)."""
+    return BufferType(ExprsAttr(tuple(Expr.of(dim) for dim in shape)), element, layout or NoneAttr())
+
+
+def buffer_type(value: SSAValue) -> BufferType:
+    """The type of a value that is a buffer."""
+    assert isinstance(value.type, BufferType), f"an access needs a buffer, not {value.type}"
+    return value.type

@@ -1,0 +1,13 @@
+"""What every test relies on: one hypothesis profile, the same examples in every run."""
+
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "weft",
+    deadline=None,  # the first example of a test may compile, the next ones hit caches
+    derandomize=True,
+    max_examples=50,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("weft")

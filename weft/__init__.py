@@ -1,0 +1,1 @@
+"""The front door of weft: what `import weft` offers."""

@@ -1,0 +1,89 @@
+"""exp, exp2, expm1 and the hyperbolic functions that are built on them."""
+
+from __future__ import annotations
+
+import math
+
+from compiler.loop_to_llvm.vector_math.coefficients import EXP, EXP2
+from compiler.loop_to_llvm.vector_math.constants import ln2_parts
+from compiler.loop_to_llvm.vector_math.floating_point import (
+    doubled_bias,
+    power_of_two,
+    scale,
+    shifter,
+)
+from compiler.loop_to_llvm.vector_math.lanes import Integer, Real, fma, polynomial, select
+
+
+def _reduce(x: Real) -> tuple[Real, Integer]:
+    """r, n + 2*bias with x = r + n*ln(2) and |r| about ln(2)/2 at most."""
+    shifted = fma(x, 1 / math.log(2), x.literal(shifter(x.format)))
+    n = -(shifted - shifter(x.format))
+    high, low = ln2_parts(x.format)
+    return fma(n, low, fma(n, high, x)), doubled_bias(shifted)
+
+
+def exp(x: Real) -> Real:
+    """e**x."""
+    low, high = (-746.0, 710.0) if x.format.bits == 64 else (-105.0, 89.0)
+    r, exponent = _reduce(x.at_least(low).at_most(high))
+    return scale(fma(r * r, polynomial(r, EXP[x.format.name]), r) + 1.0, exponent)
+
+
+def exp2(x: Real) -> Real:
+    """2**x."""
+    low, high = (-1076.0, 1025.0) if x.format.bits == 64 else (-151.0, 129.0)
+    x = x.at_least(low).at_most(high)
+    shifted = x + shifter(x.format)
+    r = x - (shifted - shifter(x.format))
+    return scale(fma(r, polynomial(r, EXP2[x.format.name]), r.literal(1.0)), doubled_bias(shifted))
+
+
+def scaled_expm1(x: Real, halvings: int) -> tuple[Real, Real]:
+    """(e**x - 1) / 2**halvings and e**x's power of two, 2**(n - halvings).
+
+    x is at most (bias + halvings + 0.5) * ln(2), and NaN or at least -(bias - 4) * ln(2).
+    """
+    r, exponent = _reduce(x)
+    power = power_of_two(exponent - (x.format.bias + halvings), x.format)
+    fraction = fma(r * r, polynomial(r, EXP[x.format.name]), r)
+    return fma(power, fraction, power - 0.5**halvings), power
+
+
+def _tiny(x: Real) -> float:
+    """Below this magnitude sin, tan, sinh, expm1 and others of slope 1 at 0 are x, to half a unit in the last place."""
+    return 2.0 ** -(x.format.precision + 1)
+
+
+def expm1(x: Real) -> Real:
+    """e**x - 1."""
+    high = 710.0 if x.format.bits == 64 else 89.0
+    clamped = x.at_least(-(x.format.precision + 3.0)).at_most(high)
+    half, _ = scaled_expm1(clamped, 1)
+    return select(abs(x) < _tiny(x), x, half + half)
+
+
+def _hyperbolic_argument(x: Real) -> Real:
+    """|x|, at most slightly more than where sinh and cosh overflow."""
+    return abs(x).at_most(710.5 if x.format.bits == 64 else 89.43)
+
+
+def sinh(x: Real) -> Real:
+    """(e**x - e**-x) / 2 = (E + E/(E+1)) / 2 with E = e**|x| - 1; E is kept at a quarter against overflow."""
+    quarter, _ = scaled_expm1(_hyperbolic_argument(x), 2)
+    magnitude = fma(quarter / (quarter + 0.25), 0.5, quarter + quarter)
+    return select(abs(x) < _tiny(x), x, magnitude.with_sign_of(x))
+
+
+def cosh(x: Real) -> Real:
+    """(e**x + e**-x) / 2."""
+    less, _ = scaled_expm1(_hyperbolic_argument(x), 2)
+    quarter = less + 0.25
+    return 0.125 / quarter + (quarter + quarter)
+
+
+def tanh(x: Real) -> Real:
+    """E / (E + 2) with E = e**(2|x|) - 1."""
+    magnitude = abs(x).at_most(20.0 if x.format.bits == 64 else 10.0)
+    less, _ = scaled_expm1(magnitude + magnitude, 0)
+    return (less / (less + 2.0)).with_sign_of(x)

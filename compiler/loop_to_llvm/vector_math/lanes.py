@@ -1,0 +1,366 @@
+"""Arithmetic on lanes: LLVM IR for scalars and vectors, written as ordinary Python expressions.
+
+This file and `__init__` are the only ones of this package that touch llvmlite; the mathematics sees `Real`, `Integer`
+and `Mask`. No operation here carries a fast-math flag, and none becomes a library call.
+"""
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from llvmlite import ir
+
+
+@dataclass(frozen=True)
+class Format:
+    """An IEEE 754 binary format: its name, its width and its stored significand bits."""
+
+    name: str
+    bits: int
+    fraction_bits: int
+
+    @property
+    def precision(self) -> int:
+        """Significand bits, the hidden one included."""
+        return self.fraction_bits + 1
+
+    @property
+    def bias(self) -> int:
+        """The exponent field of 1.0, which is also the largest exponent."""
+        return (1 << (self.bits - self.precision - 1)) - 1
+
+    @property
+    def smallest_normal(self) -> float:
+        """The least positive number with a full significand."""
+        return 2.0 ** (1 - self.bias)
+
+    def encode(self, value: float) -> int:
+        """The bit pattern of `value` rounded to this format."""
+        if self.bits == 64:
+            return struct.unpack("<Q", struct.pack("<d", value))[0]
+        return struct.unpack("<I", struct.pack("<f", value))[0]
+
+
+F32 = Format("f32", 32, 23)
+F64 = Format("f64", 64, 52)
+
+
+@dataclass(frozen=True, eq=False)
+class Emitter:
+    """Where operations go: a builder, the lane count (0 means a scalar) and whether the target fuses multiply-add."""
+
+    builder: Any
+    lanes: int
+    has_fma: bool
+
+    def shaped(self, element: Any) -> Any:
+        """The LLVM type of one such element a lane."""
+        return ir.VectorType(element, self.lanes) if self.lanes else element
+
+    def real_type(self, fmt: Format) -> Any:
+        """The LLVM type of a `Real` of this format."""
+        return self.shaped(ir.DoubleType() if fmt.bits == 64 else ir.FloatType())
+
+    def suffix(self, kind: str) -> str:
+        """How LLVM mangles this shape, such as v8f32."""
+        return f"v{self.lanes}{kind}" if self.lanes else kind
+
+    def splat(self, element: Any, number: float | int) -> Any:
+        """The same constant in every lane."""
+        if self.lanes:
+            return ir.Constant(self.shaped(element), [number] * self.lanes)
+        return ir.Constant(element, number)
+
+    def real(self, fmt: Format, number: float) -> Real:
+        """A real constant, rounded to the format."""
+        return Real(self, fmt, self.splat(self.scalar().real_type(fmt), number))
+
+    def integer(self, bits: int, number: int) -> Integer:
+        """An integer constant, wrapped to its width."""
+        return Integer(self, bits, self.splat(ir.IntType(bits), number % (1 << bits)))
+
+    def scalar(self) -> Emitter:
+        """The same place with one element instead of lanes."""
+        return Emitter(self.builder, 0, self.has_fma)
+
+    def intrinsic(self, name: str, result: Any, operands: Sequence[Any], mangled: str) -> Any:
+        """Call `llvm.<name>.<mangled>`, declaring it where the module lacks it."""
+        full = f"llvm.{name}.{mangled}"
+        module = self.builder.module
+        declared = module.globals.get(full)
+        if declared is None:
+            declared = ir.Function(
+                module, ir.FunctionType(result, [o.type for o in operands]), name=full
+            )
+        return self.builder.call(declared, operands)
+
+
+@dataclass(frozen=True, eq=False)
+class Mask:
+    """One truth value a lane."""
+
+    at: Emitter
+    value: Any
+
+    def __and__(self, other: Mask) -> Mask:
+        return Mask(self.at, self.at.builder.and_(self.value, other.value))
+
+    def __or__(self, other: Mask) -> Mask:
+        return Mask(self.at, self.at.builder.or_(self.value, other.value))
+
+    def __invert__(self) -> Mask:
+        return Mask(self.at, self.at.builder.not_(self.value))
+
+    def any(self) -> Any:
+        """A scalar i1 that is true when a lane is."""
+        if not self.at.lanes:
+            return self.value
+        packed = ir.IntType(self.at.lanes)
+        return self.at.builder.icmp_unsigned(
+            "!=", self.at.builder.bitcast(self.value, packed), ir.Constant(packed, 0)
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Integer:
+    """One two's-complement integer of `bits` bits a lane."""
+
+    at: Emitter
+    bits: int
+    value: Any
+
+    def _operand(self, other: Integer | int) -> Any:
+        return other.value if isinstance(other, Integer) else self.literal(other).value
+
+    def like(self, value: Any) -> Integer:
+        """An LLVM value of this shape and width."""
+        return Integer(self.at, self.bits, value)
+
+    def literal(self, number: int) -> Integer:
+        """A constant of this width."""
+        return self.at.integer(self.bits, number)
+
+    def __add__(self, other: Integer | int) -> Integer:
+        return self.like(self.at.builder.add(self.value, self._operand(other)))
+
+    def __sub__(self, other: Integer | int) -> Integer:
+        return self.like(self.at.builder.sub(self.value, self._operand(other)))
+
+    def __mul__(self, other: Integer | int) -> Integer:
+        return self.like(self.at.builder.mul(self.value, self._operand(other)))
+
+    def __and__(self, other: Integer | int) -> Integer:
+        return self.like(self.at.builder.and_(self.value, self._operand(other)))
+
+    def __or__(self, other: Integer | int) -> Integer:
+        return self.like(self.at.builder.or_(self.value, self._operand(other)))
+
+    def __xor__(self, other: Integer | int) -> Integer:
+        return self.like(self.at.builder.xor(self.value, self._operand(other)))
+
+    def __lshift__(self, other: Integer | int) -> Integer:
+        return self.like(self.at.builder.shl(self.value, self._operand(other)))
+
+    def __rshift__(self, other: Integer | int) -> Integer:
+        """A logical shift: zeros enter from the left."""
+        return self.like(self.at.builder.lshr(self.value, self._operand(other)))
+
+    def __neg__(self) -> Integer:
+        return self.literal(0) - self
+
+    def compare(self, relation: str, other: Integer | int) -> Mask:
+        """An unsigned comparison; `relation` is ==, !=, <, <=, > or >=."""
+        return Mask(
+            self.at, self.at.builder.icmp_unsigned(relation, self.value, self._operand(other))
+        )
+
+    def leading_zeros(self) -> Integer:
+        """Zero bits above the highest set bit; the width for zero."""
+        kind = f"i{self.bits}"
+        no_poison = ir.Constant(ir.IntType(1), 0)
+        call = self.at.intrinsic(
+            "ctlz", self.value.type, [self.value, no_poison], self.at.suffix(kind)
+        )
+        return self.like(call)
+
+    def resize(self, bits: int, *, signed: bool = False) -> Integer:
+        """Truncate or extend to another width."""
+        if bits == self.bits:
+            return self
+        wanted = self.at.shaped(ir.IntType(bits))
+        builder = self.at.builder
+        extend = builder.sext if signed else builder.zext
+        convert = builder.trunc if bits < self.bits else extend
+        return Integer(self.at, bits, convert(self.value, wanted))
+
+    def as_real(self, fmt: Format) -> Real:
+        """The number with these bits."""
+        wanted = self.at.real_type(fmt)
+        return Real(self.at, fmt, self.at.builder.bitcast(self.value, wanted))
+
+    def to_real(self, fmt: Format, *, signed: bool) -> Real:
+        """The nearest number, ties to even."""
+        builder = self.at.builder
+        convert = builder.sitofp if signed else builder.uitofp
+        return Real(self.at, fmt, convert(self.value, self.at.real_type(fmt)))
+
+
+@dataclass(frozen=True, eq=False)
+class Real:
+    """One floating-point number of format `format` a lane; Python numbers as operands are constants of that format."""
+
+    at: Emitter
+    format: Format
+    value: Any
+
+    def _operand(self, other: Real | float) -> Any:
+        return other.value if isinstance(other, Real) else self.literal(other).value
+
+    def like(self, value: Any) -> Real:
+        """An LLVM value of this shape and format."""
+        return Real(self.at, self.format, value)
+
+    def _unary(self, name: str) -> Real:
+        kind = self.at.suffix(self.format.name)
+        return self.like(self.at.intrinsic(name, self.value.type, [self.value], kind))
+
+    def literal(self, number: float) -> Real:
+        """A constant of this format."""
+        return self.at.real(self.format, number)
+
+    def __add__(self, other: Real | float) -> Real:
+        return self.like(self.at.builder.fadd(self.value, self._operand(other)))
+
+    def __sub__(self, other: Real | float) -> Real:
+        return self.like(self.at.builder.fsub(self.value, self._operand(other)))
+
+    def __mul__(self, other: Real | float) -> Real:
+        return self.like(self.at.builder.fmul(self.value, self._operand(other)))
+
+    def __truediv__(self, other: Real | float) -> Real:
+        return self.like(self.at.builder.fdiv(self.value, self._operand(other)))
+
+    def __rsub__(self, other: float) -> Real:
+        return self.literal(other) - self
+
+    def __rtruediv__(self, other: float) -> Real:
+        return self.literal(other) / self
+
+    def __neg__(self) -> Real:
+        return self.like(self.at.builder.fneg(self.value))
+
+    def __abs__(self) -> Real:
+        return self._unary("fabs")
+
+    def compare(self, relation: str, other: Real | float) -> Mask:
+        """An ordered comparison, false on NaN, except `!=`, which is true on it."""
+        builder = self.at.builder
+        compare = builder.fcmp_unordered if relation == "!=" else builder.fcmp_ordered
+        return Mask(self.at, compare(relation, self.value, self._operand(other)))
+
+    def __lt__(self, other: Real | float) -> Mask:
+        return self.compare("<", other)
+
+    def __le__(self, other: Real | float) -> Mask:
+        return self.compare("<=", other)
+
+    def __gt__(self, other: Real | float) -> Mask:
+        return self.compare(">", other)
+
+    def __ge__(self, other: Real | float) -> Mask:
+        return self.compare(">=", other)
+
+    def equals(self, other: Real | float) -> Mask:
+        """True where both are numbers of the same value; -0 equals 0."""
+        return self.compare("==", other)
+
+    def is_nan(self) -> Mask:
+        """True where this is not a number."""
+        return self.compare("!=", self)
+
+    def is_negative(self) -> Mask:
+        """True where the sign bit is set, on -0 and NaN too."""
+        return self.bits().compare(">=", 1 << (self.format.bits - 1))
+
+    def round_with(self, name: str) -> Real:
+        """One of LLVM's floor, ceil, trunc, roundeven; only for targets where that is an instruction."""
+        return self._unary(name)
+
+    def sqrt(self) -> Real:
+        """The correctly rounded square root."""
+        return self._unary("sqrt")
+
+    def with_sign_of(self, other: Real) -> Real:
+        """This magnitude with the sign bit of `other`."""
+        operands = [self.value, other.value]
+        kind = self.at.suffix(self.format.name)
+        return self.like(self.at.intrinsic("copysign", self.value.type, operands, kind))
+
+    def at_least(self, bound: float) -> Real:
+        """The larger of the two; NaN stays NaN."""
+        return select(self < bound, self.literal(bound), self)
+
+    def at_most(self, bound: float) -> Real:
+        """The smaller of the two; NaN stays NaN."""
+        return select(self > bound, self.literal(bound), self)
+
+    def bits(self) -> Integer:
+        """The bit pattern."""
+        wanted = self.at.shaped(ir.IntType(self.format.bits))
+        return Integer(self.at, self.format.bits, self.at.builder.bitcast(self.value, wanted))
+
+    def to(self, fmt: Format) -> Real:
+        """The nearest number of another format, ties to even."""
+        if fmt == self.format:
+            return self
+        builder = self.at.builder
+        convert = builder.fpext if fmt.bits > self.format.bits else builder.fptrunc
+        return Real(self.at, fmt, convert(self.value, self.at.real_type(fmt)))
+
+    def to_integer(self, bits: int, *, signed: bool) -> Integer:
+        """Truncate towards zero; out of range saturates and NaN gives 0."""
+        name = "fptosi.sat" if signed else "fptoui.sat"
+        wanted = self.at.shaped(ir.IntType(bits))
+        mangled = f"{self.at.suffix(f'i{bits}')}.{self.at.suffix(self.format.name)}"
+        return Integer(self.at, bits, self.at.intrinsic(name, wanted, [self.value], mangled))
+
+
+Value = TypeVar("Value", Real, Integer)
+
+
+def select(mask: Mask, chosen: Value, otherwise: Value) -> Value:
+    """`chosen` where the mask holds, `otherwise` elsewhere."""
+    return chosen.like(mask.at.builder.select(mask.value, chosen.value, otherwise.value))
+
+
+def fma(x: Real, y: Real | float, z: Real | float) -> Real:
+    """x*y + z: rounded once where the target fuses, else twice."""
+    if not x.at.has_fma:
+        return x * y + z
+    operands = [o.value if isinstance(o, Real) else x.literal(o).value for o in (x, y, z)]
+    kind = x.at.suffix(x.format.name)
+    return Real(x.at, x.format, x.at.intrinsic("fma", x.value.type, operands, kind))
+
+
+def polynomial(x: Real, coefficients: Sequence[float]) -> Real:
+    """coefficients[0] + coefficients[1]*x + ..., by Horner's rule."""
+    total = x.literal(coefficients[-1])
+    for coefficient in reversed(coefficients[:-1]):
+        total = fma(total, x, coefficient)
+    return total
+
+
+def nan(like: Real) -> Real:
+    """A quiet NaN in every lane."""
+    return like.literal(math.nan)
+
+
+def infinity(like: Real) -> Real:
+    """Positive infinity in every lane."""
+    return like.literal(math.inf)

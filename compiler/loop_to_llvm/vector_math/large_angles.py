@@ -1,0 +1,180 @@
+"""Angles of any size modulo pi/2, after Payne and Hanek: an integer product with the digits of 2/pi that matter.
+
+The scalar routine is a function of the module, called lane by lane from a branch that is taken only where some lane
+needs it. It takes and returns scalars, so that it may be called between functions of different vector registers.
+"""
+# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# pyright: reportUnknownArgumentType=false
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+
+from compiler.loop_to_llvm.vector_math.constants import parts, pi
+from compiler.loop_to_llvm.vector_math.lanes import F64, Emitter, Integer, Mask, Real, fma, select
+
+_LIMB = 32
+_LIMBS = 6
+_LEADING_ZEROS = 64
+_WORDS = 41
+_ROUTINE = "weft.large_angle.f64"
+_DIGITS = "weft.two_over_pi"
+
+
+def _digits_table(module: ir.Module) -> ir.GlobalVariable:
+    """The binary digits of 2/pi as 32-bit words, most significant first, after `_LEADING_ZEROS` zeros."""
+    if _DIGITS in module.globals:
+        return module.globals[_DIGITS]
+    total = _WORDS * _LIMB
+    digits = int((2 / pi()) * 2 ** (total - _LEADING_ZEROS))
+    words = [digits >> (total - _LIMB * (i + 1)) & 0xFFFFFFFF for i in range(_WORDS)]
+    kind = ir.ArrayType(ir.IntType(_LIMB), _WORDS)
+    table = ir.GlobalVariable(module, kind, _DIGITS)
+    table.linkage = "internal"
+    table.global_constant = True
+    table.initializer = ir.Constant(kind, words)
+    return table
+
+
+def _window(at: Emitter, position: Integer) -> list[Integer]:
+    """192 digits of 2/pi from a table position on, as 32-bit limbs, least significant first."""
+    table = _digits_table(at.builder.module)
+    first, shift = position >> 5, position & 31
+    words: list[Integer] = []
+    for i in range(_LIMBS + 1):
+        index = [ir.Constant(ir.IntType(64), 0), (first + i).value]
+        word = at.builder.load(at.builder.gep(table, index, inbounds=True))
+        words.append(Integer(at, _LIMB, word).resize(64))
+    limbs = [
+        (((high << _LIMB) | low) << shift) >> _LIMB
+        for high, low in zip(words, words[1:], strict=False)
+    ]
+    return limbs[::-1]
+
+
+def _product(multiplier: Integer, limbs: list[Integer]) -> list[Integer]:
+    """A 53-bit integer times 192 bits, modulo 2**192."""
+    low, high = multiplier & 0xFFFFFFFF, multiplier >> _LIMB
+    carry = multiplier.literal(0)
+    rows: list[Integer] = []
+    for limb in limbs:
+        total = low * limb + carry
+        rows.append(total & 0xFFFFFFFF)
+        carry = total >> _LIMB
+    carry = multiplier.literal(0)
+    result = rows[:1]
+    for limb, row in zip(limbs, rows[1:], strict=False):
+        total = high * limb + row + carry
+        result.append(total & 0xFFFFFFFF)
+        carry = total >> _LIMB
+    return result
+
+
+def _fraction_to_angle(high: Integer, low: Integer) -> Real:
+    """A fraction of pi/2, given as 128 digits after the point that start with 1 to 63 zeros, in radians."""
+    zeros = high.leading_zeros() & 63
+    leading = (high << zeros) | ((low >> 1) >> (zeros ^ 63))
+    coarse = (leading >> 11).to_real(F64, signed=True) * 2.0**-53
+    fine = (leading & 0x7FF).to_real(F64, signed=True) * 2.0**-64
+    pi_high, pi_low = parts(pi() / 2, F64.precision, 2)
+    angle = fma(coarse, pi_high, coarse * pi_low + fine * pi_high)
+    return angle * ((zeros.literal(F64.bias) - zeros) << F64.fraction_bits).as_real(F64)
+
+
+def _reduce(x: Real) -> tuple[Real, Integer]:
+    """r and n modulo 4 with x = r + n*pi/2, for finite |x| of at least 2**12."""
+    bits = abs(x).bits()
+    exponent = bits >> F64.fraction_bits
+    multiplier = (bits & ((1 << F64.fraction_bits) - 1)) | (1 << F64.fraction_bits)
+    position = exponent - (F64.bias + F64.fraction_bits + 2 - _LEADING_ZEROS)
+    p = _product(multiplier, _window(x.at, position))
+    high, low = (p[5] << _LIMB) | p[4], (p[3] << _LIMB) | p[2]
+    fraction, rest = (high << 2) | (low >> 62), (low << 2) | (p[1] >> 30)
+    beyond_half = fraction >> 63
+    flip = -beyond_half
+    quadrant = (high >> 62) + beyond_half
+    angle = _fraction_to_angle(fraction ^ flip, rest ^ flip)
+    negative = x.bits() >> 63
+    signed = (angle.bits() ^ ((negative ^ beyond_half) << 63)).as_real(F64)
+    return signed, (quadrant ^ -negative) + negative
+
+
+def _routine(module: ir.Module, has_fma: bool) -> ir.Function:
+    """The scalar reduction as a function of the module: double -> {double, i64}."""
+    name = _ROUTINE if has_fma else f"{_ROUTINE}.nofma"
+    if name in module.globals:
+        return module.globals[name]
+    double, pair = ir.DoubleType(), ir.LiteralStructType([ir.DoubleType(), ir.IntType(64)])
+    function = ir.Function(module, ir.FunctionType(pair, [double]), name)
+    function.linkage = "internal"
+    for attribute in ("noinline", "nounwind", "cold"):
+        function.attributes.add(attribute)
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    r, quadrant = _reduce(Real(Emitter(builder, 0, has_fma), F64, function.args[0]))
+    result = builder.insert_value(ir.Constant(pair, ir.Undefined), r.value, 0)
+    builder.ret(builder.insert_value(result, quadrant.value, 1))
+    return function
+
+
+def _reduce_one(x: Real) -> tuple[Real, Integer]:
+    """One lane through the routine."""
+    builder = x.at.builder
+    pair = builder.call(_routine(builder.module, x.at.has_fma), [x.to(F64).value])
+    r = Real(x.at, F64, builder.extract_value(pair, 0)).to(x.format)
+    return r, Integer(x.at, 64, builder.extract_value(pair, 1)).resize(x.format.bits)
+
+
+def _reduce_each(x: Real) -> tuple[Real, Integer]:
+    """Every lane through the routine, in a loop."""
+    at, builder = x.at, x.at.builder
+    if not at.lanes:
+        return _reduce_one(x)
+    index_type, entry = ir.IntType(32), builder.block
+    loop, done = builder.append_basic_block("lane"), builder.append_basic_block("lanes_done")
+    builder.branch(loop)
+    builder.position_at_end(loop)
+    index = builder.phi(index_type)
+    words = at.shaped(ir.IntType(x.format.bits))
+    sofar = builder.phi(x.value.type), builder.phi(words)
+    lane = Real(at.scalar(), x.format, builder.extract_element(x.value, index))
+    parts_of_lane = _reduce_one(lane)
+    updated = [
+        builder.insert_element(whole, part.value, index)
+        for whole, part in zip(sofar, parts_of_lane, strict=True)
+    ]
+    following = builder.add(index, ir.Constant(index_type, 1))
+    index.add_incoming(ir.Constant(index_type, 0), entry)
+    index.add_incoming(following, builder.block)
+    for whole, new in zip(sofar, updated, strict=True):
+        whole.add_incoming(ir.Constant(whole.type, ir.Undefined), entry)
+        whole.add_incoming(new, builder.block)
+    more = builder.icmp_unsigned("<", following, ir.Constant(index_type, at.lanes))
+    builder.cbranch(more, loop, done)
+    builder.position_at_end(done)
+    return Real(at, x.format, updated[0]), Integer(at, x.format.bits, updated[1])
+
+
+def reduce_large_lanes(
+    x: Real, large: Mask, r: Real, quadrant: Integer
+) -> tuple[Real, Integer]:
+    """r and quadrant with the lanes of the mask reduced anew; those of x must be finite and at least 2**12."""
+    builder: Any = x.at.builder
+    before = builder.block
+    rare, after = builder.append_basic_block("large"), builder.append_basic_block("reduced")
+    branch = builder.cbranch(large.any(), rare, after)
+    branch.set_weights([1, 2000])
+    builder.position_at_end(rare)
+    exact, turns = _reduce_each(select(large, x, x.literal(2.0**20)))
+    mended = select(large, exact, r), select(large, turns, quadrant)
+    rare_end = builder.block
+    builder.branch(after)
+    builder.position_at_end(after)
+    merged: list[Any] = []
+    for usual, new in zip((r, quadrant), mended, strict=True):
+        phi = builder.phi(usual.value.type)
+        phi.add_incoming(usual.value, before)
+        phi.add_incoming(new.value, rare_end)
+        merged.append(phi)
+    return Real(x.at, x.format, merged[0]), Integer(x.at, x.format.bits, merged[1])

@@ -1,0 +1,173 @@
+"""Constants: small ones inline, others by their key in the weight store; and the vector of dims known by expression."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import LocationAttr, StringAttr
+from xdsl.ir import Attribute, Data, SSAValue
+from xdsl.irdl import irdl_attr_definition, irdl_op_definition, opt_prop_def, prop_def, result_def
+from xdsl.parser import AttrParser
+from xdsl.printer import Printer
+
+from dialects.errors import WeftError
+from dialects.expr import Expr, Operand
+from dialects.graph.dtypes import element_type, numpy_dtype
+from dialects.graph.op import GraphOp
+from dialects.graph.types import I64, ShapeAttr, TensorType, tensor
+from dialects.loop.builder import LoopBuilder
+from dialects.weights import Array, WeightStore
+
+INLINE_ELEMENTS = 64
+"""Constants up to this many elements are part of the IR's text."""
+
+
+@irdl_attr_definition
+class LiteralAttr(Data[tuple[bool | int | float, ...]]):
+    """The elements of a small constant in row-major order; one element may stand for all: `#graph.literal<[1, 2]>`."""
+
+    name = "graph.literal"
+
+    @classmethod
+    def parse_parameter(cls, parser: AttrParser) -> tuple[bool | int | float, ...]:
+        with parser.in_angle_brackets():
+            return tuple(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: _parse_number(parser)))
+
+    def print_parameter(self, printer: Printer) -> None:
+        printer.print_string(f"<[{', '.join(_format_number(number) for number in self.data)}]>")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LiteralAttr) and str(self) == str(other)
+
+    def __hash__(self) -> int:
+        return hash(str(self))
+
+
+def _parse_number(parser: AttrParser) -> bool | int | float:
+    sign = -1 if parser.parse_optional_punctuation("-") else 1
+    for word, value in (("inf", math.inf), ("nan", math.nan), ("true", True), ("false", False)):
+        if parser.parse_optional_keyword(word):
+            return sign * value if sign < 0 else value
+    number = parser.parse_number(allow_boolean=False)
+    return -number if sign < 0 else number
+
+
+def _format_number(number: bool | int | float) -> str:
+    if isinstance(number, bool):
+        return "true" if number else "false"
+    if isinstance(number, int) or not math.isfinite(number):
+        return str(number)
+    text = repr(number)
+    mantissa, e, exponent = text.partition("e")
+    return text if not e or "." in mantissa else f"{mantissa}.0e{exponent}"
+
+
+@irdl_op_definition
+class ConstantOp(GraphOp):
+    """A tensor known while compiling: `literal` holds a small one's elements, `key` names a stored one."""
+
+    name = "graph.constant"
+    literal: LiteralAttr | None = opt_prop_def(LiteralAttr)
+    key: StringAttr | None = opt_prop_def(StringAttr)
+    shape: ShapeAttr = prop_def(ShapeAttr)
+    element: Attribute = prop_def(Attribute)
+    result: SSAValue = result_def(TensorType)
+
+    @classmethod
+    def small(cls, array: Array, element: Attribute, location: LocationAttr | None = None) -> ConstantOp:
+        """An inline constant; equal elements are written once."""
+        values = np.asarray(array).astype(numpy_dtype(element))
+        flat = values.reshape(-1)
+        splat = flat.size > 1 and bool((flat == flat[0]).all()) and len({x.tobytes() for x in flat}) == 1
+        numbers = [_number(x) for x in (flat[:1] if splat else flat)]
+        return cls.of(
+            literal=LiteralAttr(tuple(numbers)), shape=_dims(values.shape), element=element, location=location
+        )
+
+    @classmethod
+    def stored(
+        cls, name: str, array: Array, store: WeightStore, location: LocationAttr | None = None
+    ) -> ConstantOp:
+        """A constant of any size: inline where small, else put into the store."""
+        element = element_type(array.dtype)
+        if array.size <= INLINE_ELEMENTS:
+            return cls.small(array, element, location)
+        return cls.of(key=store.add(name, array), shape=_dims(array.shape), element=element, location=location)
+
+    def array(self, store: WeightStore | None) -> Array:
+        """The value; one that is not inline is looked up in the store."""
+        shape = self.result_type.static_shape
+        assert shape is not None, "a constant has a static shape"
+        if self.literal is not None:
+            values = np.array(self.literal.data, dtype=numpy_dtype(self.element))
+            return np.broadcast_to(values[0], shape) if values.size == 1 else values.reshape(shape)
+        assert self.key is not None, "a constant has a literal or a key"
+        if store is None or self.key.data not in store:
+            raise WeftError(f"{self.name} requires weight {self.key.data} in the weight store, got none of that key")
+        return store[self.key.data]
+
+    def infer(self) -> Sequence[TensorType]:
+        return [TensorType(self.shape, self.element)]
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        return [self.array(None)]
+
+    def fold_dims(self, *operands: Sequence[Expr] | None) -> Sequence[Expr] | None:
+        if self.literal is None or self.result_type.rank > 1 or self.element != I64:
+            return None
+        return [Expr.of(int(value)) for value in self.array(None).reshape(-1)]
+
+    def lower(self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]) -> None:
+        """Stores a literal element by element; a splat in one loop nest. Keyed constants become weights instead."""
+        assert self.literal is not None, "a stored constant is a weight of the program, not a loop nest"
+        numbers = self.literal.data
+        if len(numbers) == 1:
+            with b.loops(self.result_type.shape) as index:
+                b.store(results[0], index, b.constant(numbers[0], self.element))
+            return
+        for position, index in enumerate(np.ndindex(*(self.result_type.static_shape or ()))):
+            b.store(results[0], [int(i) for i in index], b.constant(numbers[position], self.element))
+
+
+def _dims(shape: Sequence[int]) -> ShapeAttr:
+    return ShapeAttr(tuple(Expr.of(int(dim)) for dim in shape))
+
+
+def _number(value: Any) -> bool | int | float:
+    return value.item() if isinstance(value, (np.bool_, np.integer, np.floating)) else float(value)
+
+
+@irdl_op_definition
+class DimsOp(GraphOp):
+    """A vector of sizes that are known as expressions: `graph.dims {values = #graph.shape<[batch, 2 * seq]>}`.
+
+    With `scalar` set it is the one size as a tensor of rank 0.
+    """
+
+    name = "graph.dims"
+    values: ShapeAttr = prop_def(ShapeAttr)
+    scalar: Attribute | None = opt_prop_def(Attribute)
+    result: SSAValue = result_def(TensorType)
+
+    def infer(self) -> Sequence[TensorType]:
+        assert self.values.data is not None, "a vector of dims lists them"
+        return [tensor([] if self.scalar is not None else [len(self.values.data)], I64)]
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        numbers = [expr.constant for expr in self.values.data or ()]
+        self.require(None not in numbers, "known dims to be evaluated", self.values)
+        return [np.array(numbers, dtype=np.int64).reshape(self.result_type.static_shape or ())]
+
+    def fold_dims(self, *operands: Sequence[Expr] | None) -> Sequence[Expr] | None:
+        return self.values.data
+
+    def lower(self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]) -> None:
+        for position, expr in enumerate(self.values.data or ()):
+            assert not any(isinstance(atom, Operand) for atom in expr.atoms()), "dims mention symbols only"
+            b.store(results[0], [] if self.scalar is not None else [position], b.index(expr, I64))
+
+
+OPS = (ConstantOp, DimsOp)

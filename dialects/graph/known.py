@@ -1,0 +1,44 @@
+"""What is known of a graph value while compiling: its elements as expressions over the named sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import OpResult, SSAValue
+
+from dialects.expr import Expr
+from dialects.graph.op import GraphOp
+from dialects.graph.types import INTEGERS, TensorType, type_of
+
+
+class KnownDims:
+    """Finds, and remembers, the elements of integer vectors and scalars such as the operand of a reshape."""
+
+    def __init__(self) -> None:
+        self._found: dict[SSAValue, Sequence[Expr] | None] = {}
+
+    def of(self, value: SSAValue) -> Sequence[Expr] | None:
+        """The elements of the value, or None where they depend on data."""
+        pending = [value]
+        while pending:
+            current = pending[-1]
+            owner = current.owner
+            if current in self._found or not isinstance(owner, GraphOp) or not isinstance(current, OpResult):
+                self._found.setdefault(current, None)
+                pending.pop()
+                continue
+            for operand in owner.operands:
+                if not _may_be_dims(type_of(operand)):
+                    self._found.setdefault(operand, None)
+            missing = [operand for operand in owner.operands if operand not in self._found]
+            if missing:
+                pending += missing
+                continue
+            operands = [self._found[operand] for operand in owner.operands]
+            self._found[current] = owner.fold_dims(*operands)
+            pending.pop()
+        return self._found[value]
+
+
+def _may_be_dims(kind: TensorType) -> bool:
+    return kind.element in INTEGERS and kind.has_rank and kind.rank <= 1

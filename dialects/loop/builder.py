@@ -1,0 +1,107 @@
+"""`LoopBuilder`: what an operator's `lower` writes its naive loop nest with.
+
+    with b.loops(shape, "ij") as (i, j):
+        b.store(y, (i, j), b.load(x, (i, j)) + 1.0)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from xdsl.builder import Builder
+from xdsl.dialects.builtin import StringAttr
+from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from dialects.expr import Expr, ExprLike, atom_expr
+from dialects.expr_text import INDEX
+from dialects.loop.ops import AllocOp, ForOp, IfOp, IndexOp, LoadOp, StoreOp
+from dialects.loop.scalar import Number, Scalar, compute_type, constant
+from dialects.loop.types import buffer, buffer_type
+
+Index = Sequence[ExprLike]
+
+
+class LoopBuilder:
+    """Writes loops, accesses and scalar arithmetic at the end of a kernel's body.
+
+    `strict` withdraws the permission to reassociate floating-point reductions.
+    """
+
+    def __init__(self, block: Block, *, strict: bool = False):
+        self.builder = Builder(InsertPoint.at_end(block))
+        self.strict = strict
+
+    @contextmanager
+    def loops(self, extents: Sequence[ExprLike], names: str = "ijklmnpq") -> Iterator[tuple[Expr, ...]]:
+        """A nest of loops from zero to each extent; yields the indices, one per extent."""
+        with self._nest(extents, names, None) as indices:
+            yield indices
+
+    @contextmanager
+    def reduce(self, extents: Sequence[ExprLike], kind: str, names: str = "rstuvw") -> Iterator[tuple[Expr, ...]]:
+        """Loops whose iterations only combine into the same elements with `add`, `mul`, `max`, `min`, `and` or `or`."""
+        with self._nest(extents, names, None if self.strict else kind) as indices:
+            yield indices
+
+    @contextmanager
+    def _nest(self, extents: Sequence[ExprLike], names: str, reduction: str | None) -> Iterator[tuple[Expr, ...]]:
+        outside = self.builder.insertion_point
+        indices: list[Expr] = []
+        for position, extent in enumerate(extents):
+            loop = self.builder.insert(ForOp.of(0, extent, reduction=reduction))
+            loop.index.name_hint = names[position % len(names)] + ("" if position < len(names) else str(position))
+            indices.append(atom_expr(loop.index))
+            self.builder.insertion_point = InsertPoint.at_end(loop.body.block)
+        yield tuple(indices)
+        self.builder.insertion_point = outside
+
+    @contextmanager
+    def when(self, condition: Scalar) -> Iterator[None]:
+        """A branch that runs where the condition holds."""
+        outside = self.builder.insertion_point
+        branch = IfOp.build(operands=[condition.value], regions=[[Block()], [Block()]])
+        self.builder.insert(branch)
+        self.builder.insertion_point = InsertPoint.at_end(branch.then.block)
+        yield
+        self.builder.insertion_point = outside
+
+    def load(self, source: SSAValue, index: Index) -> Scalar:
+        """The element at the index, in the type in which it is computed (f16 and bf16 as f32)."""
+        element = buffer_type(source).element
+        op = self.builder.insert(LoadOp.of(source, [Expr.of(expr) for expr in index]))
+        return Scalar(self.builder, op.result, element).cast(compute_type(element))
+
+    def store(self, target: SSAValue, index: Index, value: Scalar) -> None:
+        """Writes an element, rounded to the buffer's element type."""
+        element = buffer_type(target).element
+        assert value.element in (element, compute_type(element)), f"a store of {value.element} needs a cast to {element}"
+        self.builder.insert(StoreOp.of(value.cast(element).value, target, [Expr.of(expr) for expr in index]))
+
+    def constant(self, number: Number, element: Attribute) -> Scalar:
+        """A constant, in the type in which values of the element type are computed."""
+        return constant(self.builder, number, compute_type(element))
+
+    def index(self, expr: ExprLike, element: Attribute | None = None) -> Scalar:
+        """The value of an integer expression, of index type or cast to an integer or float element type."""
+        op = self.builder.insert(IndexOp.of(expr))
+        value = Scalar(self.builder, op.result, INDEX)
+        return value if element is None else value.cast(element)
+
+    def subscript(self, value: Scalar) -> Expr:
+        """An integer value as a subscript: a data-dependent access."""
+        return atom_expr(value.cast(INDEX).value)
+
+    def temporary(self, shape: Sequence[ExprLike], element: Attribute, name: str = "t") -> SSAValue:
+        """A buffer that lives for this kernel, shared by all of its loops."""
+        op = self.builder.insert(AllocOp.of(buffer(shape, element)))
+        op.result.name_hint = name
+        return op.result
+
+    def scratch(self, shape: Sequence[int], element: Attribute, name: str = "s") -> SSAValue:
+        """A small buffer of constant size that belongs to the surrounding iteration."""
+        op = self.builder.insert(AllocOp.of(buffer(shape, element), "scratch"))
+        op.result.name_hint = name
+        return op.result
+

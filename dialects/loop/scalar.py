@@ -1,0 +1,273 @@
+"""`Scalar`: a value inside a loop nest with Python's operators, so that a lowering reads like its formula.
+
+Element types f16 and bf16 are computed in f32: loads extend, stores round once.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.builder import Builder
+from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import (
+    AnyFloat,
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    FloatAttr,
+    IndexType,
+    IntegerAttr,
+    IntegerType,
+    Signedness,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+
+from dialects.expr_text import INDEX
+from dialects.loop.ops import register_type
+
+BOOL = IntegerType(1)
+F32 = Float32Type()
+I64 = IntegerType(64)
+
+Number = float | int | bool
+
+_FLOAT_COMPARISONS = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
+_SIGNED_COMPARISONS = {"eq": "eq", "ne": "ne", "lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge"}
+_UNSIGNED_COMPARISONS = {"eq": "eq", "ne": "ne", "lt": "ult", "le": "ule", "gt": "ugt", "ge": "uge"}
+
+
+def is_float(element: Attribute) -> bool:
+    """Whether the element type is a floating-point one."""
+    return isinstance(element, (Float16Type, BFloat16Type, Float32Type, Float64Type))
+
+
+def is_unsigned(element: Attribute) -> bool:
+    """Whether the element type counts from zero; bool does."""
+    return isinstance(element, IntegerType) and (
+        element.signedness.data == Signedness.UNSIGNED or element.width.data == 1
+    )
+
+
+def is_bool(element: Attribute) -> bool:
+    """Whether the element type is bool."""
+    return element == BOOL
+
+
+def compute_type(element: Attribute) -> Attribute:
+    """The element type in which values of this one are computed."""
+    return F32 if isinstance(element, (Float16Type, BFloat16Type)) else element
+
+
+def width(element: Attribute) -> int:
+    """Bits of an integer or floating-point element type; an index counts as 64."""
+    if isinstance(element, IndexType):
+        return 64
+    assert isinstance(element, (IntegerType, Float16Type, BFloat16Type, Float32Type, Float64Type))
+    return element.bitwidth
+
+
+@dataclass(frozen=True, eq=False)
+class Scalar:
+    """One value of the loop nest under construction: where it is built, its SSA value and its element type."""
+
+    builder: Builder
+    value: SSAValue
+    element: Attribute
+
+    def constant(self, number: Number) -> Scalar:
+        """A constant of this scalar's element type."""
+        return constant(self.builder, number, self.element)
+
+    def _insert(self, op: Operation, element: Attribute | None = None) -> Scalar:
+        self.builder.insert(op)
+        return Scalar(self.builder, op.results[0], self.element if element is None else element)
+
+    def _other(self, other: Scalar | Number) -> SSAValue:
+        return other.value if isinstance(other, Scalar) else self.constant(other).value
+
+    def _binary(self, other: Scalar | Number, for_floats: type[Operation] | None, *for_integers: type[Operation]) -> Scalar:
+        """Inserts the operation for floats, or the one for signed (then unsigned) integers."""
+        right = self._other(other)
+        chosen = for_floats if is_float(self.element) else for_integers[-1 if is_unsigned(self.element) else 0]
+        assert chosen is not None, f"this operation is not defined on {self.element}"
+        return self._insert(chosen(self.value, right))  # pyright: ignore[reportCallIssue]
+
+    def __add__(self, other: Scalar | Number) -> Scalar:
+        return self._binary(other, arith.AddfOp, arith.AddiOp)
+
+    def __sub__(self, other: Scalar | Number) -> Scalar:
+        return self._binary(other, arith.SubfOp, arith.SubiOp)
+
+    def __mul__(self, other: Scalar | Number) -> Scalar:
+        return self._binary(other, arith.MulfOp, arith.MuliOp)
+
+    def __truediv__(self, other: Scalar | Number) -> Scalar:
+        """The quotient; of integers, rounded towards zero and undefined for a zero divisor."""
+        return self._binary(other, arith.DivfOp, arith.DivSIOp, arith.DivUIOp)
+
+    def __neg__(self) -> Scalar:
+        if is_float(self.element):
+            return self._insert(arith.NegfOp(self.value))
+        return self.constant(0) - self
+
+    def remainder(self, other: Scalar | Number) -> Scalar:
+        """The integer remainder with the dividend's sign."""
+        return self._binary(other, None, arith.RemSIOp, arith.RemUIOp)
+
+    def maximum(self, other: Scalar | Number) -> Scalar:
+        """The greater; NaN where either is."""
+        return self._binary(other, arith.MaximumfOp, arith.MaxSIOp, arith.MaxUIOp)
+
+    def minimum(self, other: Scalar | Number) -> Scalar:
+        """The lesser; NaN where either is."""
+        return self._binary(other, arith.MinimumfOp, arith.MinSIOp, arith.MinUIOp)
+
+    def __and__(self, other: Scalar | Number) -> Scalar:
+        return self._binary(other, None, arith.AndIOp)
+
+    def __or__(self, other: Scalar | Number) -> Scalar:
+        return self._binary(other, None, arith.OrIOp)
+
+    def __xor__(self, other: Scalar | Number) -> Scalar:
+        return self._binary(other, None, arith.XOrIOp)
+
+    def __invert__(self) -> Scalar:
+        """Every bit flipped; of a bool, its negation."""
+        return self ^ (True if is_bool(self.element) else -1)
+
+    def shift_left(self, other: Scalar | Number) -> Scalar:
+        """Bits shifted up; the count is less than the width."""
+        return self._binary(other, None, arith.ShLIOp)
+
+    def shift_right(self, other: Scalar | Number) -> Scalar:
+        """Bits shifted down, the sign kept where there is one."""
+        return self._binary(other, None, arith.ShRSIOp, arith.ShRUIOp)
+
+    def compare(self, predicate: str, other: Scalar | Number) -> Scalar:
+        """A bool: `eq ne lt le gt ge`; ordered on floats, so that NaN only is `ne`."""
+        right = self._other(other)
+        if is_float(self.element):
+            return self._insert(arith.CmpfOp(self.value, right, _FLOAT_COMPARISONS[predicate]), BOOL)
+        names = _UNSIGNED_COMPARISONS if is_unsigned(self.element) else _SIGNED_COMPARISONS
+        return self._insert(arith.CmpiOp(self.value, right, names[predicate]), BOOL)
+
+    def __lt__(self, other: Scalar | Number) -> Scalar:
+        return self.compare("lt", other)
+
+    def __le__(self, other: Scalar | Number) -> Scalar:
+        return self.compare("le", other)
+
+    def __gt__(self, other: Scalar | Number) -> Scalar:
+        return self.compare("gt", other)
+
+    def __ge__(self, other: Scalar | Number) -> Scalar:
+        return self.compare("ge", other)
+
+    def select(self, then: Scalar, otherwise: Scalar) -> Scalar:
+        """The first where this bool holds, else the second."""
+        assert is_bool(self.element), "a choice is made by a bool"
+        return self._insert(arith.SelectOp(self.value, then.value, otherwise.value), then.element)
+
+    def is_nan(self) -> Scalar:
+        """A bool: whether the value is no number."""
+        return self._insert(arith.CmpfOp(self.value, self.value, "uno"), BOOL)
+
+    def math(self, name: str, *others: Scalar) -> Scalar:
+        """A function of MLIR's math dialect by its name there: `exp`, `log`, `tanh`, `erf`, `powf`, `floor`, ..."""
+        function = _MATH[name]
+        return self._insert(function(self.value, *(other.value for other in others)))
+
+    def cast(self, element: Attribute) -> Scalar:
+        """The value as another element type: floats to integers truncate and saturate, numbers to bool test for zero."""
+        if element == self.element:
+            return self
+        if is_bool(element):
+            return self.compare("ne", 0)
+        if is_float(self.element) or is_float(element):
+            return self._cast_float(element)
+        return self._cast_integer(element)
+
+    def _cast_float(self, element: Attribute) -> Scalar:
+        target = register_type(element)
+        if not is_float(element):
+            to_integer = arith.FPToUIOp if is_unsigned(element) else arith.FPToSIOp
+            return self._insert(to_integer(self.value, target), element)
+        if not is_float(self.element):
+            wide = compute_type(element)
+            from_integer = arith.UIToFPOp if is_unsigned(self.element) else arith.SIToFPOp
+            return self._insert(from_integer(self.value, wide), wide).cast(element)
+        if width(self.element) == width(element):
+            return self.cast(F32).cast(element)
+        assert isinstance(target, AnyFloat)
+        change = arith.ExtFOp if width(element) > width(self.element) else arith.TruncFOp
+        return self._insert(change(self.value, target), element)
+
+    def _cast_integer(self, element: Attribute) -> Scalar:
+        target = register_type(element)
+        if isinstance(self.element, IndexType) or isinstance(element, IndexType):
+            return self._cast_index(element)
+        if width(element) == width(self.element):
+            return Scalar(self.builder, self.value, element)
+        assert isinstance(target, IntegerType)
+        if width(element) < width(self.element):
+            return self._insert(arith.TruncIOp(self.value, target), element)
+        extend = arith.ExtUIOp if is_unsigned(self.element) else arith.ExtSIOp
+        return self._insert(extend(self.value, target), element)
+
+    def _cast_index(self, element: Attribute) -> Scalar:
+        if isinstance(element, IndexType):
+            wide = self.cast(I64)
+            return self._insert(arith.IndexCastOp(wide.value, INDEX), INDEX)
+        return self._insert(arith.IndexCastOp(self.value, I64), I64).cast(element)
+
+
+def constant(builder: Builder, number: Number, element: Attribute) -> Scalar:
+    """A constant of that element type."""
+    if is_float(element):
+        assert isinstance(element, (Float16Type, BFloat16Type, Float32Type, Float64Type))
+        attribute: Attribute = FloatAttr(float(number), element)
+    elif isinstance(element, IndexType):
+        attribute = IntegerAttr(int(number), element)
+    else:
+        assert isinstance(element, IntegerType)
+        attribute = IntegerAttr(_wrap(int(number), element), IntegerType(element.width))
+    op = builder.insert(arith.ConstantOp(attribute))
+    return Scalar(builder, op.result, element)
+
+
+def _wrap(number: int, element: IntegerType) -> int:
+    """An unsigned number as the signed one of the same bits, which is what signless constants hold."""
+    bits = element.width.data
+    return number - (1 << bits) if is_unsigned(element) and number >> (bits - 1) and bits > 1 else number
+
+
+_MATH: dict[str, type[Operation]] = {
+    "absf": math.AbsFOp,
+    "absi": math.AbsIOp,
+    "acos": math.AcosOp,
+    "acosh": math.AcoshOp,
+    "asin": math.AsinOp,
+    "asinh": math.AsinhOp,
+    "atan": math.AtanOp,
+    "atanh": math.AtanhOp,
+    "ceil": math.CeilOp,
+    "copysign": math.CopySignOp,
+    "cos": math.CosOp,
+    "cosh": math.CoshOp,
+    "erf": math.ErfOp,
+    "exp": math.ExpOp,
+    "expm1": math.ExpM1Op,
+    "floor": math.FloorOp,
+    "log": math.LogOp,
+    "log1p": math.Log1pOp,
+    "powf": math.PowFOp,
+    "roundeven": math.RoundEvenOp,
+    "rsqrt": math.RsqrtOp,
+    "sin": math.SinOp,
+    "sinh": math.SinhOp,
+    "sqrt": math.SqrtOp,
+    "tan": math.TanOp,
+    "tanh": math.TanhOp,
+    "trunc": math.TruncOp,
+}

@@ -7,7 +7,7 @@ Two options of xDSL turn an expected error into output that a golden test can ch
 import contextlib
 import io
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from typing import IO, TypeVar
 
 from xdsl.dialects.builtin import ModuleOp
@@ -118,7 +118,7 @@ def _run(argv: Sequence[str], stdin: str | None) -> None:
 
 
 @contextlib.contextmanager
-def _weft_errors_as_diagnostics() -> Iterator[None]:
+def _weft_errors_as_diagnostics() -> Generator[None]:
     try:
         yield
     except WeftError as error:

@@ -3,12 +3,13 @@
 from zlib import crc32
 
 import numpy as np
+import onnxruntime
 import pytest
 from onnx import TensorProto, checker, numpy_helper
 
 from compiler.cli import demo_model
 from dialects.errors import ModelError
-from tests.models import light
+from tests.models import light, networks
 
 LIGHT_ENOUGH = tuple(name for name in light.LIGHT if name not in light.HEAVY)
 
@@ -52,6 +53,11 @@ def test_uniform_does_not_depend_on_count():
 def test_load_light_refuses_unknown_name():
     with pytest.raises(ModelError, match="lenet_9000 requires the light models"):
         light.load_light("lenet_9000")
+
+
+def test_light_names_every_light_model():
+    files = sorted(path.stem for path in light.LIGHT_FOLDER.glob("*.onnx"))
+    assert files == [f"light_{name}" for name in light.LIGHT]
 
 
 def test_shipped_output_is_what_onnxruntime_answers_to_the_ramp():
@@ -106,3 +112,90 @@ def test_stored_reference_is_not_saturated(name):
 def test_demo_reference_belongs_to_demo_model():
     answer = light.run_onnxruntime(demo_model.demo_model(), demo_model.demo_input())
     assert relative_difference(answer, demo_model.demo_reference()) < 1e-4
+
+
+def run_network(model, inputs):
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 3
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options)
+    return session.run(None, inputs)
+
+
+@pytest.mark.parametrize("network", networks.NETWORKS, ids=lambda network: network.name)
+def test_network_is_well_formed(network):
+    model = network.build()
+    checker.check_model(model, full_check=True)
+    assert len({node.name for node in model.graph.node}) == len(model.graph.node)
+
+
+@pytest.mark.parametrize("network", networks.NETWORKS, ids=lambda network: network.name)
+def test_network_answers_other_inputs_otherwise(network):
+    model = network.build()
+    declared = [
+        tuple(d.dim_value for d in v.type.tensor_type.shape.dim) for v in model.graph.output
+    ]
+    first, second = (run_network(model, network.make_inputs(seed)) for seed in (1, 2))
+    for shape, answer, other in zip(declared, first, second, strict=True):
+        assert all(
+            extent in (0, actual) for extent, actual in zip(shape, answer.shape, strict=True)
+        )
+        assert np.isfinite(answer).all()
+        assert 0.05 < np.abs(answer).max() < 100.0
+        assert relative_difference(other, answer) > 0.1
+
+
+def test_networks_are_the_same_each_time():
+    first, second = networks.build_mlp(), networks.build_mlp()
+    assert first.SerializeToString() == second.SerializeToString()
+    assert first.graph.initializer[0] != networks.build_mlp(seed=2).graph.initializer[0]
+
+
+def test_resnet50_answers_a_thousand_classes():
+    (logits,) = run_network(networks.build_resnet50(size=64), networks.image_inputs(1, size=64))
+    assert logits.shape == (1, 1000)
+    assert 0.1 < logits.std() < 10.0
+
+
+def test_spelled_out_norm_means_the_same():
+    sizes = {"layers": 1, "hidden": 64, "heads": 2, "vocabulary": 100, "sequence": 12}
+    inputs = networks.bert_inputs(1, 1, 12, 100)
+    expected, _ = run_network(networks.build_bert(**sizes), inputs)
+    spelled_out = networks.build_bert(**sizes, spelled_out=True)
+    assert "LayerNormalization" not in {node.op_type for node in spelled_out.graph.node}
+    assert relative_difference(run_network(spelled_out, inputs)[0], expected) < 1e-5
+
+
+def test_bert_ignores_masked_tokens():
+    model = networks.build_bert(1, 64, 2, 100)
+    inputs = networks.bert_inputs(1, 2, 16, 100)
+    kept = inputs["attention_mask"].astype(bool)
+    assert not kept.all()
+    changed = np.where(kept, inputs["input_ids"], (inputs["input_ids"] + 1) % 100)
+    expected, _ = run_network(model, inputs)
+    answer, _ = run_network(model, inputs | {"input_ids": changed})
+    np.testing.assert_allclose(answer[kept], expected[kept], atol=1e-5)
+    assert np.abs(answer - expected)[~kept].max() > 0.1
+
+
+def test_gpt2_ignores_later_tokens():
+    model = networks.build_gpt2(1, 64, 2, 100, context=32)
+    ids = networks.gpt2_inputs(1, 1, 16, 100)["input_ids"]
+    changed = ids.copy()
+    changed[:, 10:] = (ids[:, 10:] + 1) % 100
+    (expected,), (answer,) = (
+        run_network(model, {"input_ids": tokens}) for tokens in (ids, changed)
+    )
+    np.testing.assert_allclose(answer[:, :10], expected[:, :10], atol=1e-5)
+    assert np.abs(answer - expected)[:, 10:].max() > 0.1
+
+
+def test_saved_weights_lie_beside_the_model(tmp_path):
+    model = networks.build_mlp()
+    path = networks.save_external(model, tmp_path)
+    assert path.stat().st_size < 10_000
+    assert (tmp_path / "weights.bin").stat().st_size > 2_000_000
+    inputs = networks.image_inputs(1, channels=1, size=28)
+    (expected,) = run_network(model, inputs)
+    (answer,) = onnxruntime.InferenceSession(path).run(None, inputs)
+    np.testing.assert_array_equal(answer, expected)

@@ -9,6 +9,8 @@ from compiler.machine import elf
 
 BUILD_ID_SIZE: Final = 20
 
+_PADDING: Final = ".relro_padding"
+
 
 @dataclass(eq=False)
 class OutputSection:
@@ -75,11 +77,11 @@ class OutputSection:
 
 @dataclass(frozen=True)
 class Segment:
-    """Sections that are loaded together; `read_only_later` ones are sealed after relocation."""
+    """Sections that are loaded together; `sealed` ones become read-only after relocation."""
 
     flags: int
     sections: Sequence[OutputSection]
-    read_only_later: bool = False
+    sealed: bool = False
 
 
 @dataclass(frozen=True)
@@ -109,14 +111,12 @@ class Image:
         self._machine = machine
         self._flags = flags
         self._page = page
-        self._segments = [
-            kept for segment in segments if (kept := _without_empty(segment)).sections
-        ]
+        self._segments = [kept for segment in segments if (kept := _to_load(segment)).sections]
         self._extras = [
             extra for extra in extras if any(part.memory_size for part in extra.sections)
         ]
         self.sections = [section for segment in self._segments for section in segment.sections]
-        sealed = any(segment.read_only_later for segment in self._segments)
+        sealed = any(segment.sealed for segment in self._segments)
         count = len(self._segments) + len(self._extras) + sealed + 1
         self._headers_size = elf.FILE_HEADER.size + count * elf.PROGRAM_HEADER.size
         self._place()
@@ -135,6 +135,8 @@ class Image:
                 address = elf.align_up(address, section.alignment)
                 offset = elf.align_up(offset, section.alignment)
                 section.offset, section.address = offset, address
+                if section.name == _PADDING:  # the loader seals whole pages
+                    section.size = -address % self._page
                 offset += section.file_size
                 address += section.memory_size
 
@@ -143,17 +145,16 @@ class Image:
         start, address = first.offset, first.address
         if segment is self._segments[0]:
             start = address = 0
-        end = last.address + last.memory_size
-        if segment.read_only_later:  # the loader seals whole pages
-            end = elf.align_up(end, self._page)
+        in_file = [part for part in segment.sections if part.file_size]
+        file_end = in_file[-1].offset + in_file[-1].file_size if in_file else start
         return elf.ProgramHeader(
             elf.PT_LOAD,
             segment.flags,
             start,
             address,
             address,
-            last.offset + last.file_size - start,
-            end - address,
+            file_end - start,
+            last.address + last.memory_size - address,
             self._page,
         )
 
@@ -162,7 +163,7 @@ class Image:
         sealed = [
             load._replace(kind=elf.PT_GNU_RELRO, flags=elf.PF_R, alignment=1)
             for segment, load in zip(self._segments, loads, strict=True)
-            if segment.read_only_later
+            if segment.sealed
         ]
         stack = elf.ProgramHeader(elf.PT_GNU_STACK, elf.PF_R | elf.PF_W, 0, 0, 0, 0, 0, 16)
         return [*loads, *map(_extra_header, self._extras), *sealed, stack]
@@ -262,9 +263,12 @@ def digest_of_loads(loads: Iterable[tuple[elf.ProgramHeader, bytes | bytearray]]
     return digest.digest()[:BUILD_ID_SIZE]
 
 
-def _without_empty(segment: Segment) -> Segment:
+def _to_load(segment: Segment) -> Segment:
     kept = [section for section in segment.sections if section.memory_size]
-    return Segment(segment.flags, kept, segment.read_only_later)
+    if kept and segment.sealed:
+        writable = elf.SHF_ALLOC | elf.SHF_WRITE
+        kept.append(OutputSection(_PADDING, elf.SHT_NOBITS, writable))
+    return Segment(segment.flags, kept, segment.sealed)
 
 
 def _extra_header(extra: Extra) -> elf.ProgramHeader:

@@ -227,7 +227,7 @@ def _image(
     segments = [
         Segment(elf.PF_R, [*notes, *loader, tables.rela, *constants]),
         Segment(elf.PF_R | elf.PF_X, [relocator.stubs, inputs.text]),
-        Segment(elf.PF_R | elf.PF_W, sealed, read_only_later=True),
+        Segment(elf.PF_R | elf.PF_W, sealed, sealed=True),
         Segment(elf.PF_R | elf.PF_W, [inputs.data, inputs.bss]),
         Segment(elf.PF_R, [blobs]),
     ]

@@ -1,0 +1,102 @@
+"""aarch64 code of the linker, run by an emulator.
+
+A shared object whose entry point is patched to one of its functions stands for the program, so that
+no C toolchain of that architecture is needed: the loader runs it like an executable.
+"""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from compiler.machine import elf
+from compiler.machine.link import WeightBlob
+from tests.machine.objects import AARCH64, link_file
+from tests.machine.test_link import IMPORTER, TABLES, WEIGHTED
+
+PREFIX = Path(os.environ.get("QEMU_LD_PREFIX", "/usr/aarch64-linux-gnu"))
+LOADER = PREFIX / "lib" / "ld-linux-aarch64.so.1"
+EMULATOR = shutil.which("qemu-aarch64") or shutil.which("qemu-aarch64-static")
+
+# Each line: a function of the library, its arguments, and what it has to return.
+CALLS = [
+    ("double", "look", "i64 2", "2.5"),
+    ("i32", "dispatch", "i64 1", "222"),
+    ("i32", "classify", "i32 4", "-9"),
+    ("i32", "count", "", "41"),
+    ("i32", "count", "", "42"),
+    ("i8", "touch_zeros", "i64 4095, i8 7", "0"),
+    ("i8", "touch_zeros", "i64 4095, i8 7", "7"),
+    ("i32", "in_a_thread", "", "4711"),
+    ("float", "weight", "i64 700", "700.0"),
+    ("i8", "byte_through_pointer", "i64 3", "8"),
+]
+
+
+def declaration(kind: str, name: str, arguments: str) -> str:
+    types = [argument.split()[0] for argument in arguments.split(", ") if argument]
+    return f"declare {kind} @{name}({', '.join(types)})"
+
+
+def checking_program() -> str:
+    """A function that calls everything; it exits with the number of the first wrong answer, or 0."""
+    declared = {name: declaration(kind, name, args) for kind, name, args, _ in CALLS}
+    blocks: list[str] = []
+    for number, (kind, name, arguments, wanted) in enumerate(CALLS, start=1):
+        equal = "fcmp oeq" if kind in ("double", "float") else "icmp eq"
+        blocks.append(f"""
+call{number}:
+  %v{number} = call {kind} @{name}({arguments})
+  %e{number} = {equal} {kind} %v{number}, {wanted}
+  br i1 %e{number}, label %call{number + 1}, label %wrong{number}
+wrong{number}:
+  call void @exit(i32 {number})
+  unreachable""")
+    return f"""
+{chr(10).join(declared.values())}
+declare void @exit(i32)
+define void @start() {{
+  br label %call1
+{"".join(blocks)}
+call{len(CALLS) + 1}:
+  call void @exit(i32 0)
+  unreachable
+}}"""
+
+
+def make_executable(path: Path) -> None:
+    """Sets the entry point to the only symbol that the shared object exports."""
+    data = bytearray(path.read_bytes())
+    header = elf.FileHeader(*elf.FILE_HEADER.unpack_from(data))
+    table = data[header.section_offset :]
+    sections = [elf.SectionHeader(*fields) for fields in elf.SECTION_HEADER.iter_unpack(table)]
+    symbols = next(section for section in sections if section.kind == elf.SHT_DYNSYM)
+    records = data[symbols.offset : symbols.offset + symbols.size]
+    last = elf.SymbolRecord(*list(elf.SYMBOL.iter_unpack(records))[-1])
+    elf.FILE_HEADER.pack_into(data, 0, *header._replace(entry=last.value))
+    path.write_bytes(data)
+
+
+@pytest.mark.skipif(EMULATOR is None, reason="qemu-aarch64 is not installed")
+@pytest.mark.skipif(not LOADER.exists(), reason=f"no aarch64 C library in {PREFIX}")
+def test_linked_aarch64_code_runs(tmp_path):
+    values = np.arange(1000, dtype=np.float32)
+    blobs = [
+        WeightBlob("weights", values.nbytes, 64, lambda out: out.write(values.tobytes())),
+        WeightBlob("more", 100, 1, lambda out: out.write(bytes(range(100)))),
+    ]
+    names = sorted({name for _, name, _, _ in CALLS})
+    library, program = tmp_path / "libmodel.so", tmp_path / "program.so"
+    sources = (TABLES, IMPORTER, WEIGHTED)
+    link_file(library, *sources, triple=AARCH64, exports=names, weights=blobs, isa_level=None)
+    needed = ["libmodel.so", "libc.so.6"]
+    source = checking_program()
+    link_file(program, source, triple=AARCH64, exports=["start"], needed=needed)
+    make_executable(program)
+    folders = f"{tmp_path}:{PREFIX / 'lib'}"
+    arguments = [EMULATOR, LOADER, "--library-path", folders, program]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

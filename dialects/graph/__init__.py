@@ -2,17 +2,38 @@
 
 from xdsl.ir import Dialect
 
-from dialects.graph import arithmetic, constant, matmul
+from dialects.graph import arithmetic, constant, matmul, movement
+from dialects.graph.constant import ConstantOp, DimsOp, LiteralAttr
+from dialects.graph.fused import FusedOp, YieldOp, group_of
+from dialects.graph.movement import ExpandOp, IdentityOp, ReshapeOp, TransposeOp
 from dialects.graph.op import GraphOp
 from dialects.graph.types import ShapeAttr, TensorType
+
+__all__ = [
+    "GRAPH",
+    "OPS",
+    "OPS_BY_NAME",
+    "ConstantOp",
+    "DimsOp",
+    "ExpandOp",
+    "FusedOp",
+    "GraphOp",
+    "IdentityOp",
+    "ReshapeOp",
+    "TensorType",
+    "TransposeOp",
+    "YieldOp",
+    "group_of",
+]
 
 OPS: tuple[type[GraphOp], ...] = (
     *constant.OPS,
     *arithmetic.OPS,
     *matmul.OPS,
+    *movement.OPS,
 )
 """Every operator, by family."""
 
 OPS_BY_NAME = {op.name.removeprefix("graph."): op for op in OPS}
 
-GRAPH = Dialect("graph", [*OPS], [TensorType, ShapeAttr, constant.LiteralAttr])
+GRAPH = Dialect("graph", [*OPS, FusedOp, YieldOp], [TensorType, ShapeAttr, LiteralAttr])

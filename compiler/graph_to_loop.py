@@ -1,0 +1,293 @@
+"""graph -> loop: tensors become buffers, each group of operators a kernel, and the graph a program that calls them.
+
+Every group is lowered naively: the operators' own loop nests one after the other, with temporaries between them.
+Kernels that are alike but for names are one kernel.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, FusedLoc, LocationAttr, ModuleOp, NameLoc, NoneAttr, StringAttr
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint
+
+from dialects.errors import UnsupportedError
+from dialects.expr import Expr
+from dialects.graph import ConstantOp, FusedOp, GraphOp, IdentityOp, ReshapeOp, group_of
+from dialects.graph.types import TensorType, type_of
+from dialects.loop.builder import LoopBuilder
+from dialects.loop.ops import AllocOp
+from dialects.loop.program import CallOp, KernelOp, ProgramOp, ViewOp, WeightOp
+from dialects.loop.types import BufferType, ExprsAttr, buffer, buffer_type
+
+MAIN = "main"
+
+
+@dataclass(frozen=True)
+class GraphToLoopPass(ModulePass):
+    """Lowers the function `main` of the graph level to a `loop.program` and its kernels.
+
+    `strict` keeps floating-point reductions in order.
+    """
+
+    name = "weft-graph-to-loop"
+    strict: bool = False
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        lower_module(op, strict=self.strict)
+
+
+def lower_module(module: ModuleOp, *, strict: bool = False) -> None:
+    """Replaces the graph function in the module by a program and kernels."""
+    functions = [op for op in module.ops if isinstance(op, FuncOp)]
+    if len(functions) != 1:
+        raise UnsupportedError(f"weft-graph-to-loop requires one graph function, got {len(functions)}")
+    kernels, program = _Lowering(functions[0], strict).run()
+    functions[0].detach()
+    functions[0].erase()
+    module.body.block.add_ops([*kernels, program])
+
+
+def buffer_of(kind: TensorType) -> BufferType:
+    """The row-major buffer that holds a tensor."""
+    return buffer(kind.shape, kind.element)
+
+
+@dataclass
+class _Lowering:
+    function: FuncOp
+    strict: bool
+    kernels: dict[str, KernelOp] = field(default_factory=dict[str, KernelOp])
+    buffers: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+
+    def run(self) -> tuple[list[KernelOp], ProgramOp]:
+        """The kernels, each once, and the program that calls them."""
+        body = self.function.body.block
+        returned = body.last_op
+        assert isinstance(returned, ReturnOp), "a graph function ends in func.return"
+        self.program = self._program(body, returned)
+        self.block = self.program.body.block
+        self._bind_outputs(returned)
+        for op in list(body.ops):
+            self._lower(op)
+        for value, target in zip(returned.operands, self.outputs, strict=True):
+            if self.buffers.get(value) is not target:
+                self._copy(value, target)
+        return list(self.kernels.values()), self.program
+
+    def _program(self, body: Block, returned: ReturnOp) -> ProgramOp:
+        kinds = [type_of(value) for value in (*body.args, *returned.operands)]
+        inputs = [type_of(argument) for argument in body.args]
+        symbols = _symbols(inputs)
+        unknown = [name for name in _symbols(kinds) if name not in symbols]
+        if unknown:
+            raise UnsupportedError(f"graph function requires sizes that its inputs decide, got {', '.join(unknown)}")
+        program = ProgramOp.of(MAIN, symbols, [buffer_of(kind) for kind in kinds], len(body.args))
+        program.attributes |= self.function.attributes
+        arguments = program.body.block.args
+        for argument, value in zip(arguments, (*body.args, *returned.operands), strict=True):
+            argument.name_hint = value.name_hint
+        self.buffers |= dict(zip(body.args, arguments, strict=False))
+        self.outputs = arguments[len(body.args) :]
+        return program
+
+    def _bind_outputs(self, returned: ReturnOp) -> None:
+        """Lets kernels write outputs in place; a reshape of a value that nobody else binds is written through."""
+        for value, target in zip(returned.operands, self.outputs, strict=True):
+            while value not in self.buffers and isinstance(value.owner, Operation):
+                self.buffers[value] = target
+                owner = value.owner
+                if not isinstance(owner, ReshapeOp) or isinstance(owner.operand.owner, ConstantOp):
+                    break
+                value = owner.operand
+                if value in self.buffers:
+                    break
+                target = self._add(ViewOp.of(target, buffer_of(type_of(value))))
+
+    def _add(self, op: AllocOp | ViewOp | WeightOp) -> SSAValue:
+        self.block.add_op(op)
+        return op.result
+
+    def _lower(self, op: Operation) -> None:
+        if isinstance(op, ConstantOp):
+            self._lower_constant(op)
+        elif isinstance(op, ReshapeOp):
+            self._lower_reshape(op)
+        elif isinstance(op, GraphOp):
+            self._lower_group(group_of(op), list(op.results), list(dict.fromkeys(op.operands)))
+        elif isinstance(op, FusedOp):
+            self._lower_group(op, list(op.results), list(op.operands_))
+        elif not isinstance(op, ReturnOp):
+            raise UnsupportedError(f"weft-graph-to-loop requires graph operators, got {op.name}")
+
+    def _lower_constant(self, op: ConstantOp) -> None:
+        """A stored constant is a weight; a literal is written by a kernel where something reads it from memory."""
+        if op.key is not None and op.result not in self.buffers:
+            self.buffers[op.result] = self._add(WeightOp.of(op.key.data, buffer_of(op.result_type)))
+        elif op.key is not None:
+            weight = self._add(WeightOp.of(op.key.data, buffer_of(op.result_type)))
+            self._copy_buffer(weight, self.buffers[op.result])
+        elif any(not isinstance(use.operation, GraphOp) or isinstance(use.operation, ReshapeOp) for use in op.result.uses):
+            self._lower_group(group_of(op), [op.result], [])
+
+    def _lower_reshape(self, op: ReshapeOp) -> None:
+        if op.result not in self.buffers:
+            self.buffers[op.result] = self._add(ViewOp.of(self.buffers[op.operand], buffer_of(op.result_type)))
+        elif self.buffers[op.operand] is not _viewed(self.buffers, op):
+            view = self._add(ViewOp.of(self.buffers[op.operand], buffer_of(op.result_type)))
+            self._copy_buffer(view, self.buffers[op.result])
+
+    def _copy(self, value: SSAValue, target: SSAValue) -> None:
+        self._copy_buffer(self.buffers[value], target)
+
+    def _copy_buffer(self, source: SSAValue, target: SSAValue) -> None:
+        """Calls a kernel that copies one buffer to another of the same shape."""
+        kernel = copy_kernel(buffer_type(source), buffer_type(target))
+        self._call(kernel, [source, target], None)
+
+    def _lower_group(self, group: FusedOp, results: list[SSAValue], operands: list[SSAValue]) -> None:
+        constants = {
+            inner: operand.owner
+            for inner, operand in zip(group.body.block.args, operands, strict=True)
+            if isinstance(operand.owner, ConstantOp) and operand.owner.literal is not None
+            and operand not in self.buffers
+        }
+        kept = [
+            (inner, operand)
+            for inner, operand in zip(group.body.block.args, operands, strict=True)
+            if inner not in constants
+        ]
+        kernel = lower_group(group, [inner for inner, _ in kept], constants, strict=self.strict)
+        for result in results:
+            if result not in self.buffers:
+                self.buffers[result] = self._add(AllocOp.of(buffer_of(type_of(result))))
+        arguments = [self.buffers[operand] for _, operand in kept] + [self.buffers[result] for result in results]
+        self._call(kernel, arguments, _location(group))
+
+    def _call(self, kernel: KernelOp, arguments: list[SSAValue], location: LocationAttr | None) -> None:
+        symbols = kernel.symbol_names
+        key = canonicalize_kernel(kernel)
+        shared = self.kernels.setdefault(key, kernel)
+        call = CallOp.of(shared.sym_name.data, [Expr.of(symbol) for symbol in symbols], arguments)
+        if location is not None:
+            call.location = location
+        self.block.add_op(call)
+
+
+def _viewed(buffers: Mapping[SSAValue, SSAValue], op: ReshapeOp) -> SSAValue | None:
+    """The view through which the operand of a reshape writes into the reshape's own buffer, if it does."""
+    operand = buffers[op.operand]
+    owner = operand.owner
+    return operand if isinstance(owner, ViewOp) and owner.source is buffers[op.result] else None
+
+
+def lower_group(
+    group: FusedOp,
+    arguments: Sequence[SSAValue],
+    constants: Mapping[SSAValue, ConstantOp],
+    *,
+    strict: bool = False,
+) -> KernelOp:
+    """The naive kernel of a group: its arguments' buffers, then its results'.
+
+    Constants that the group gets as literals are folded into the loads that read them where they are splats, else
+    written to a temporary first.
+    """
+    yielded = list(group.yielded)
+    kinds = [type_of(value) for value in (*arguments, *yielded)]
+    inner = [type_of(result) for op in group.members for result in op.results]
+    kernel = KernelOp.of(_kernel_name(group), _symbols([*kinds, *inner]), [buffer_of(kind) for kind in kinds])
+    kernel.location = _location(group) or kernel.location
+    block = kernel.body.block
+    builder = LoopBuilder(block, strict=strict)
+    buffers: dict[SSAValue, SSAValue] = dict(zip((*arguments, *yielded), block.args, strict=True))
+    for value, constant in constants.items():
+        buffers[value] = _temporary(builder, constant.result_type)
+        constant.lower(builder, [], [buffers[value]])
+    for op in group.members:
+        for result in op.results:
+            if result not in buffers:
+                buffers[result] = _temporary(builder, type_of(result))
+        op.lower(builder, [buffers[operand] for operand in op.operands], [buffers[result] for result in op.results])
+    return kernel
+
+
+def _temporary(builder: LoopBuilder, kind: TensorType) -> SSAValue:
+    return builder.temporary(kind.shape, kind.element)
+
+
+def copy_kernel(source: BufferType, target: BufferType) -> KernelOp:
+    """A kernel that copies every logical element from one buffer to another, whatever their layouts."""
+    symbols = list(dict.fromkeys(name for dim in source.shape for name in dim.symbols()))
+    kernel = KernelOp.of("copy", symbols, [source, target])
+    builder = LoopBuilder(kernel.body.block)
+    with builder.loops(source.shape) as index:
+        builder.store(kernel.body.block.args[1], index, builder.load(kernel.body.block.args[0], index))
+    return kernel
+
+
+def canonicalize_kernel(kernel: KernelOp) -> str:
+    """Renames symbols to `n0, n1, ...` and the kernel after the hash of its text; returns that text.
+
+    Two kernels with the same text are the same kernel.
+    """
+    names = {name: f"n{position}" for position, name in enumerate(kernel.symbol_names)}
+    if any(name != new for name, new in names.items()):
+        rename_symbols(kernel, names)
+    stem = kernel.sym_name.data
+    for position, argument in enumerate(kernel.body.block.args):
+        argument.name_hint = f"a{position}"
+    kernel.properties["sym_name"] = StringAttr("kernel")
+    text = str(kernel)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+    kernel.properties["sym_name"] = StringAttr(f"{stem}_{digest}")
+    return text
+
+
+def rename_symbols(kernel: KernelOp, names: Mapping[str, str]) -> None:
+    """Gives the sizes of a kernel other names, everywhere in its types and expressions."""
+    from dialects.expr import Symbol
+
+    values = {Symbol(old): Expr.of(new) for old, new in names.items()}
+    kernel.properties["symbols"] = ArrayAttr([StringAttr(names[name]) for name in kernel.symbol_names])
+    for argument in kernel.body.block.args:
+        _substitute_type(argument, values)
+    for op in kernel.walk():
+        for result in op.results:
+            _substitute_type(result, values)
+        for key, attribute in op.properties.items():
+            if isinstance(attribute, ExprsAttr):
+                op.properties[key] = ExprsAttr(tuple(expr.substitute(values) for expr in attribute.data))
+
+
+def _substitute_type(value: SSAValue, values: Mapping[object, Expr]) -> None:
+    from xdsl.rewriter import Rewriter
+
+    if isinstance(value.type, BufferType):
+        shape = [dim.substitute(values) for dim in value.type.shape]
+        renamed = BufferType(ExprsAttr(tuple(shape)), value.type.element, value.type.layout)
+        if renamed != value.type:
+            Rewriter.replace_value_with_new_type(value, renamed)
+
+
+def _symbols(kinds: Sequence[TensorType]) -> list[str]:
+    return list(dict.fromkeys(name for kind in kinds for dim in kind.shape for name in dim.symbols()))
+
+
+def _kernel_name(group: FusedOp) -> str:
+    """At most four operators' names, the ones that do more than move or scale coming first in a long group."""
+    names = [op.name.removeprefix("graph.") for op in group.members if not isinstance(op, ConstantOp)]
+    return "_".join(names[:4]) or "constant"
+
+
+def _location(group: FusedOp) -> LocationAttr | None:
+    names = list(dict.fromkeys(op.location for op in group.members if isinstance(op.location, NameLoc)))
+    if not names:
+        return None
+    return names[0] if len(names) == 1 else FusedLoc(tuple(names), NoneAttr())

@@ -1,6 +1,8 @@
 """Writes ONNX graphs node by node, with torch's names and seeded random weights."""
 
+from collections.abc import MutableSequence
 from math import prod, sqrt
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,14 +33,21 @@ class GraphWriter:
         self.graph.input.append(helper.make_tensor_value_info(name, dtype, shape))
         return name
 
-    def op(self, op_type: str, *operands: str, path: str = "", outputs: int = 1, **attributes):
-        """Append a node; return the name of its result, or a list of names where it has several."""
+    def op(self, op_type: str, *operands: str, path: str = "", **attributes: Any) -> str:
+        """Append a node; return the name of its only result."""
+        (result,) = self.op_with_results(1, op_type, *operands, path=path, **attributes)
+        return result
+
+    def op_with_results(
+        self, count: int, op_type: str, *operands: str, path: str = "", **attributes: Any
+    ) -> list[str]:
+        """Append a node of `count` results; return their names."""
         name = self._unique(f"/{path.replace('.', '/')}/{op_type}".replace("//", "/"))
-        results = [f"{name}_output_{position}" for position in range(outputs)]
+        results = [f"{name}_output_{position}" for position in range(count)]
         self.graph.node.append(
             helper.make_node(op_type, operands, results, name=name, **attributes)
         )
-        return results[0] if outputs == 1 else results
+        return results
 
     def constant(self, value: ArrayLike, dtype: type = np.int64, path: str = "") -> str:
         """Append a Constant node."""
@@ -86,7 +95,7 @@ class GraphWriter:
         return candidate
 
 
-def _rename(names, old: str, new: str) -> None:
+def _rename(names: MutableSequence[str], old: str, new: str) -> None:
     for position, name in enumerate(names):
         if name == old:
             names[position] = new

@@ -18,8 +18,7 @@ from compiler.cli.demo_model import (
     seeded_image,
     with_random_weights,
 )
-
-__all__ = ["LIGHT", "load_light", "with_random_weights"]
+from tests.models.peer import run_onnxruntime
 
 LIGHT = (
     "bvlc_alexnet",
@@ -74,22 +73,18 @@ def reference(name: str) -> Float32Array:
         return stored[name]
 
 
-def run_onnxruntime(model: onnx.ModelProto, image: Float32Array) -> Float32Array:
-    """Return onnxruntime's answer to `image`, computed by one thread."""
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 3  # errors only: it warns about each weight that can be overridden
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options)
-    (output,) = session.run(None, {session.get_inputs()[0].name: image})
+def onnxruntime_answer(model: onnx.ModelProto, image: Float32Array) -> Float32Array:
+    """Return onnxruntime's answer of a light model, weighted or as shipped, to `image`."""
+    constants = {tensor.name for tensor in model.graph.initializer}
+    (name,) = (value.name for value in model.graph.input if value.name not in constants)
+    (output,) = run_onnxruntime(model, {name: image})
     return output
 
 
 def store_references() -> None:
     """Write onnxruntime's answers for all light graphs, and the demo's beside its code."""
     answers = {
-        name: run_onnxruntime(with_random_weights(load_light(name), SEED), seeded_input())
+        name: onnxruntime_answer(with_random_weights(load_light(name), SEED), seeded_input())
         for name in LIGHT
     }
     np.savez(STORED, **answers)

@@ -10,6 +10,7 @@ from onnx import TensorProto, checker, numpy_helper
 from compiler.cli import demo_model
 from dialects.errors import ModelError
 from tests.models import light, networks
+from tests.models.peer import run_onnxruntime
 
 LIGHT_ENOUGH = tuple(name for name in light.LIGHT if name not in light.HEAVY)
 
@@ -61,7 +62,7 @@ def test_light_names_every_light_model():
 
 
 def test_shipped_output_is_what_onnxruntime_answers_to_the_ramp():
-    answer = light.run_onnxruntime(light.load_light("squeezenet"), light.shipped_input())
+    answer = light.onnxruntime_answer(light.load_light("squeezenet"), light.shipped_input())
     np.testing.assert_allclose(answer, light.shipped_output("squeezenet"), rtol=1e-3, atol=1e-7)
 
 
@@ -90,14 +91,14 @@ def test_no_random_weight_is_constant(name):
 
 @pytest.mark.parametrize("name", LIGHT_ENOUGH)
 def test_stored_reference_is_onnxruntimes_answer(name):
-    answer = light.run_onnxruntime(weighted(name), light.seeded_input())
+    answer = light.onnxruntime_answer(weighted(name), light.seeded_input())
     assert relative_difference(answer, light.reference(name)) < 1e-4
 
 
 @pytest.mark.parametrize("name", LIGHT_ENOUGH)
 def test_answer_depends_on_the_order_of_pixels(name):
     permuted = light.with_permuted_pixels(light.seeded_input())
-    answer = light.run_onnxruntime(weighted(name), permuted)
+    answer = light.onnxruntime_answer(weighted(name), permuted)
     assert relative_difference(answer, light.reference(name)) > 0.02
 
 
@@ -110,16 +111,8 @@ def test_stored_reference_is_not_saturated(name):
 
 
 def test_demo_reference_belongs_to_demo_model():
-    answer = light.run_onnxruntime(demo_model.demo_model(), demo_model.demo_input())
+    answer = light.onnxruntime_answer(demo_model.demo_model(), demo_model.demo_input())
     assert relative_difference(answer, demo_model.demo_reference()) < 1e-4
-
-
-def run_network(model, inputs):
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    options.log_severity_level = 3
-    session = onnxruntime.InferenceSession(model.SerializeToString(), options)
-    return session.run(None, inputs)
 
 
 @pytest.mark.parametrize("network", networks.NETWORKS, ids=lambda network: network.name)
@@ -135,7 +128,7 @@ def test_network_answers_other_inputs_otherwise(network):
     declared = [
         tuple(d.dim_value for d in v.type.tensor_type.shape.dim) for v in model.graph.output
     ]
-    first, second = (run_network(model, network.make_inputs(seed)) for seed in (1, 2))
+    first, second = (run_onnxruntime(model, network.make_inputs(seed)) for seed in (1, 2))
     for shape, answer, other in zip(declared, first, second, strict=True):
         assert all(
             extent in (0, actual) for extent, actual in zip(shape, answer.shape, strict=True)
@@ -152,7 +145,7 @@ def test_networks_are_the_same_each_time():
 
 
 def test_resnet50_answers_a_thousand_classes():
-    (logits,) = run_network(networks.build_resnet50(size=64), networks.image_inputs(1, size=64))
+    (logits,) = run_onnxruntime(networks.build_resnet50(size=64), networks.image_inputs(1, size=64))
     assert logits.shape == (1, 1000)
     assert 0.1 < logits.std() < 10.0
 
@@ -160,10 +153,10 @@ def test_resnet50_answers_a_thousand_classes():
 def test_spelled_out_norm_means_the_same():
     sizes = {"layers": 1, "hidden": 64, "heads": 2, "vocabulary": 100, "sequence": 12}
     inputs = networks.bert_inputs(1, 1, 12, 100)
-    expected, _ = run_network(networks.build_bert(**sizes), inputs)
+    expected, _ = run_onnxruntime(networks.build_bert(**sizes), inputs)
     spelled_out = networks.build_bert(**sizes, spelled_out=True)
     assert "LayerNormalization" not in {node.op_type for node in spelled_out.graph.node}
-    assert relative_difference(run_network(spelled_out, inputs)[0], expected) < 1e-5
+    assert relative_difference(run_onnxruntime(spelled_out, inputs)[0], expected) < 1e-5
 
 
 def test_bert_ignores_masked_tokens():
@@ -172,8 +165,8 @@ def test_bert_ignores_masked_tokens():
     kept = inputs["attention_mask"].astype(bool)
     assert not kept.all()
     changed = np.where(kept, inputs["input_ids"], (inputs["input_ids"] + 1) % 100)
-    expected, _ = run_network(model, inputs)
-    answer, _ = run_network(model, inputs | {"input_ids": changed})
+    expected, _ = run_onnxruntime(model, inputs)
+    answer, _ = run_onnxruntime(model, inputs | {"input_ids": changed})
     np.testing.assert_allclose(answer[kept], expected[kept], atol=1e-5)
     assert np.abs(answer - expected)[~kept].max() > 0.1
 
@@ -184,7 +177,7 @@ def test_gpt2_ignores_later_tokens():
     changed = ids.copy()
     changed[:, 10:] = (ids[:, 10:] + 1) % 100
     (expected,), (answer,) = (
-        run_network(model, {"input_ids": tokens}) for tokens in (ids, changed)
+        run_onnxruntime(model, {"input_ids": tokens}) for tokens in (ids, changed)
     )
     np.testing.assert_allclose(answer[:, :10], expected[:, :10], atol=1e-5)
     assert np.abs(answer - expected)[:, 10:].max() > 0.1
@@ -196,6 +189,6 @@ def test_saved_weights_lie_beside_the_model(tmp_path):
     assert path.stat().st_size < 10_000
     assert (tmp_path / "weights.bin").stat().st_size > 2_000_000
     inputs = networks.image_inputs(1, channels=1, size=28)
-    (expected,) = run_network(model, inputs)
+    (expected,) = run_onnxruntime(model, inputs)
     (answer,) = onnxruntime.InferenceSession(path).run(None, inputs)
     np.testing.assert_array_equal(answer, expected)

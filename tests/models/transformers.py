@@ -158,7 +158,7 @@ def _gpt2_attention(
     """The projection of softmax(where(causal, q k^T / sqrt(d), float minimum)) v."""
     joined = _conv1d(net, x, f"{path}.c_attn", hidden, 3 * hidden)
     sizes = net.constant([hidden] * 3, path=path)
-    queries, keys, values = net.op("Split", joined, sizes, axis=2, outputs=3, path=path)
+    queries, keys, values = net.op_with_results(3, "Split", joined, sizes, axis=2, path=path)
     split = (heads, hidden // heads)
     queries = _split_heads(net, queries, path, split, [0, 2, 1, 3])
     keys = _split_heads(net, keys, path, split, [0, 2, 1, 3])

@@ -1,10 +1,9 @@
-"""Mathematical functions as LLVM IR: vectorised, free of library calls, and at most 4 units in the last place off.
+"""Mathematical functions as LLVM IR: vectorised, no library calls, at most 4 ULP off.
 
-Every function takes f32 or f64, a scalar or a vector of a power of two lanes, and is defined for every argument, with
-the special values of IEEE 754 and of C's Annex F. Nothing relies on fast-math flags or on flushed subnormals.
+Every function takes f32 or f64, a scalar or a vector of a power of two lanes, and is defined for
+every argument, with the special values of IEEE 754 and of C's Annex F. Nothing relies on fast-math
+flags or on flushed subnormals.
 """
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
 
 from __future__ import annotations
 
@@ -95,14 +94,17 @@ def _define(module: ir.Module, name: str, function: MathFunction, operand: Any, 
 def call_math(
     builder: ir.IRBuilder, name: str, args: Sequence[ir.Value], *, has_fma: bool
 ) -> ir.Value:
-    """Call the function `name` of `MATH_FUNCTIONS` on float or double operands of one type, scalar or vector.
+    """Call the function `name` of `MATH_FUNCTIONS` on float or double operands of one type.
 
-    The module gains an internal, always inlined function such as `weft.exp.v8f32` at the first use. `has_fma` says
-    that the target fuses multiply-add and rounds to integers in one instruction (x86-64-v3 and above, aarch64,
-    riscv64 with D); without it only additions and multiplications are used, to the same accuracy.
+    The module gains an internal, always inlined function such as `weft.exp.v8f32` at the first use.
+    `has_fma` says that the target fuses multiply-add and rounds to integers in one instruction
+    (x86-64-v3 and above, aarch64, riscv64 with D); without it only additions and multiplications
+    are used, to the same accuracy.
     """
     function = _BY_NAME[name]
-    assert len(args) == function.arity, f"{name} requires {function.arity} operands, got {len(args)}"
+    assert len(args) == function.arity, (
+        f"{name} requires {function.arity} operands, got {len(args)}"
+    )
     operand = args[0].type
     fmt, lanes = _shape(operand)
     shape = f"v{lanes}{fmt.name}" if lanes else fmt.name

@@ -1,11 +1,11 @@
-"""Minimax coefficients, lowest power first, found with the Remez exchange algorithm at 260 bits of precision.
+"""Minimax coefficients, lowest power first, from the Remez exchange algorithm at 260 bits.
 
-Each table states the identity that it completes; the comment gives the largest relative error of the identity's left
-side. Coefficients are rounded to the format that uses them.
+Each table states the identity that it completes; the comment gives the largest relative error of
+the identity's left side. Coefficients are rounded to the format that uses them.
 """
 
 Coefficients = dict[str, tuple[float, ...]]
-"""One polynomial for each format name.""" 
+"""One polynomial for each format name."""
 
 EXP: Coefficients = {
     "f32": (  # 2**-31.8

@@ -1,4 +1,4 @@
-"""Pi and ln 2 to any precision, computed with integers, and cut into parts that multiply exactly."""
+"""Pi and ln 2 to any precision, computed with integers and cut into parts that multiply exactly."""
 
 from fractions import Fraction
 from functools import cache
@@ -6,7 +6,7 @@ from functools import cache
 from compiler.loop_to_llvm.vector_math.lanes import Format
 
 DIGITS = 1600
-"""Binary digits after the point; the reduction of the largest f64 reads about 1200 digits of 2/pi."""
+"""Binary digits after the point; reducing the largest f64 reads about 1200 digits of 2/pi."""
 
 
 def _inverse_series(n: int, alternate: bool) -> int:

@@ -51,7 +51,7 @@ def scaled_expm1(x: Real, halvings: int) -> tuple[Real, Real]:
 
 
 def _tiny(x: Real) -> float:
-    """Below this magnitude sin, tan, sinh, expm1 and others of slope 1 at 0 are x, to half a unit in the last place."""
+    """Below this magnitude expm1 and sinh round to x."""
     return 2.0 ** -(x.format.precision + 1)
 
 
@@ -69,7 +69,7 @@ def _hyperbolic_argument(x: Real) -> Real:
 
 
 def sinh(x: Real) -> Real:
-    """(e**x - e**-x) / 2 = (E + E/(E+1)) / 2 with E = e**|x| - 1; E is kept at a quarter against overflow."""
+    """(E + E/(E+1)) / 2 with E = e**|x| - 1, of which a quarter is kept against overflow."""
     quarter, _ = scaled_expm1(_hyperbolic_argument(x), 2)
     magnitude = fma(quarter / (quarter + 0.25), 0.5, quarter + quarter)
     return select(abs(x) < _tiny(x), x, magnitude.with_sign_of(x))

@@ -1,4 +1,4 @@
-"""Exact steps that the functions share: rounding to integers, powers of two, significands, double-word sums."""
+"""Steps that functions share: rounding to integers, powers of two, significands, double words."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from compiler.loop_to_llvm.vector_math.lanes import Format, Integer, Real, fma, 
 
 
 def shifter(fmt: Format) -> float:
-    """1.5 * 2**fraction_bits: adding it rounds a small number to an integer, kept in the low bits of the sum."""
+    """Adding this rounds a small number to an integer, which the low bits of the sum then hold."""
     return 1.5 * 2.0**fmt.fraction_bits
 
 
 def doubled_bias(shifted: Real) -> Integer:
-    """n + 2*bias where `shifted` is n + shifter: never negative for n above -2*bias, so it halves by a logical shift."""
+    """n + 2*bias, where `shifted` is n + shifter: not negative, so a logical shift halves it."""
     fmt = shifted.format
     return shifted.bits() - (fmt.encode(shifter(fmt)) - 2 * fmt.bias)
 
@@ -24,13 +24,13 @@ def power_of_two(biased: Integer, fmt: Format) -> Real:
 
 
 def scale(x: Real, exponent: Integer) -> Real:
-    """x * 2**(exponent - 2*bias) in two steps, so that only the last one rounds, overflows or underflows."""
+    """x * 2**(exponent - 2*bias) in two steps, of which only the last may round or overflow."""
     half = exponent >> 1
     return x * power_of_two(half, x.format) * power_of_two(exponent - half, x.format)
 
 
 def significand(x: Real, *, subnormal: bool = True) -> tuple[Real, Real]:
-    """m, e with x = m * 2**e and sqrt(1/2) <= m < sqrt(2), for positive finite x; anything, but defined, for others.
+    """m, e with x = m * 2**e and sqrt(1/2) <= m < sqrt(2), for positive finite x.
 
     `subnormal=False` promises that x is normal.
     """

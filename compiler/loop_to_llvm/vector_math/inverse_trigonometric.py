@@ -15,7 +15,7 @@ def _asin_excess(s: Real, z: Real) -> Real:
 
 
 def _folded(x: Real) -> tuple[Real, Real, Real]:
-    """|x|, s and z = s*s with s = |x| up to 1/2, and sqrt((1 - |x|) / 2) above, where asin(|x|) = pi/2 - 2*asin(s)."""
+    """a = |x|, s and z = s*s: s is a up to 1/2; above, asin(a) = pi/2 - 2*asin(s)."""
     a = abs(x)
     small = a <= 0.5
     z = select(small, a * a, (1.0 - a) * 0.5)

@@ -1,10 +1,9 @@
 """Arithmetic on lanes: LLVM IR for scalars and vectors, written as ordinary Python expressions.
 
-This file and `__init__` are the only ones of this package that touch llvmlite; the mathematics sees `Real`, `Integer`
-and `Mask`. No operation here carries a fast-math flag, and none becomes a library call.
+This file and `__init__` are the only ones of this package that touch llvmlite; the mathematics sees
+`Real`, `Integer` and `Mask`. No operation here carries a fast-math flag, and none becomes a library
+call.
 """
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
 
 from __future__ import annotations
 
@@ -53,7 +52,7 @@ F64 = Format("f64", 64, 52)
 
 @dataclass(frozen=True, eq=False)
 class Emitter:
-    """Where operations go: a builder, the lane count (0 means a scalar) and whether the target fuses multiply-add."""
+    """Where operations go: a builder, the lanes (0: a scalar), and whether fma is an instruction."""
 
     builder: Any
     lanes: int
@@ -213,7 +212,7 @@ class Integer:
 
 @dataclass(frozen=True, eq=False)
 class Real:
-    """One floating-point number of format `format` a lane; Python numbers as operands are constants of that format."""
+    """One floating-point number a lane; Python numbers as operands are constants of its format."""
 
     at: Emitter
     format: Format
@@ -289,7 +288,7 @@ class Real:
         return self.bits().compare(">=", 1 << (self.format.bits - 1))
 
     def round_with(self, name: str) -> Real:
-        """One of LLVM's floor, ceil, trunc, roundeven; only for targets where that is an instruction."""
+        """LLVM's floor, ceil, trunc or roundeven, for targets where that is an instruction."""
         return self._unary(name)
 
     def sqrt(self) -> Real:

@@ -1,10 +1,9 @@
-"""Angles of any size modulo pi/2, after Payne and Hanek: an integer product with the digits of 2/pi that matter.
+"""Angles of any size modulo pi/2 (Payne and Hanek): a product with the digits of 2/pi that matter.
 
-The scalar routine is a function of the module, called lane by lane from a branch that is taken only where some lane
-needs it. It takes and returns scalars, so that it may be called between functions of different vector registers.
+The scalar routine is a function of the module, called lane by lane from a branch that is taken only
+where some lane needs it. It takes and returns scalars, so that it may be called between functions
+of different vector registers.
 """
-# pyright: reportMissingTypeStubs=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# pyright: reportUnknownArgumentType=false
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ _DIGITS = "weft.two_over_pi"
 
 
 def _digits_table(module: ir.Module) -> ir.GlobalVariable:
-    """The binary digits of 2/pi as 32-bit words, most significant first, after `_LEADING_ZEROS` zeros."""
+    """2/pi in binary as 32-bit words, most significant first, after `_LEADING_ZEROS` zeros."""
     if _DIGITS in module.globals:
         return module.globals[_DIGITS]
     total = _WORDS * _LIMB
@@ -73,7 +72,7 @@ def _product(multiplier: Integer, limbs: list[Integer]) -> list[Integer]:
 
 
 def _fraction_to_angle(high: Integer, low: Integer) -> Real:
-    """A fraction of pi/2, given as 128 digits after the point that start with 1 to 63 zeros, in radians."""
+    """A fraction of pi/2 in radians, from 128 digits after the point; 1 to 63 zeros lead."""
     zeros = high.leading_zeros() & 63
     leading = (high << zeros) | ((low >> 1) >> (zeros ^ 63))
     coarse = (leading >> 11).to_real(F64, signed=True) * 2.0**-53
@@ -156,10 +155,8 @@ def _reduce_each(x: Real) -> tuple[Real, Integer]:
     return Real(at, x.format, updated[0]), Integer(at, x.format.bits, updated[1])
 
 
-def reduce_large_lanes(
-    x: Real, large: Mask, r: Real, quadrant: Integer
-) -> tuple[Real, Integer]:
-    """r and quadrant with the lanes of the mask reduced anew; those of x must be finite and at least 2**12."""
+def reduce_large_lanes(x: Real, large: Mask, r: Real, quadrant: Integer) -> tuple[Real, Integer]:
+    """r and quadrant with the masked lanes reduced anew, where |x| is finite and at least 2**12."""
     builder: Any = x.at.builder
     before = builder.block
     rare, after = builder.append_basic_block("large"), builder.append_basic_block("reduced")

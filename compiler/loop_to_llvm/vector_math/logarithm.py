@@ -53,7 +53,7 @@ def log2(x: Real) -> Real:
 
 
 def _log1p(x: Real) -> Real:
-    """log(1 + x) for x above -1, 0 and tiny numbers apart: the logarithm of the rounded sum, and its error's share."""
+    """log(1 + x) for x > -1 but tiny: the logarithm of the rounded sum, and its error's share."""
     total = two_sum(x, 1.0)
     m, e = significand(total.high, subnormal=False)
     f, h, t = _log_terms(m)
@@ -69,12 +69,12 @@ def log1p(x: Real) -> Real:
 
 
 def _shift_exponent(x: Real) -> int:
-    """An exponent above the precision whose square does not overflow."""
+    """Numbers above 2 to this: x + 1/x rounds to x, yet x*x does not overflow below it."""
     return x.format.precision + 7
 
 
 def _log1p_or_shifted(near: Real, magnitude: Real) -> Real:
-    """log1p(near), or log(2*magnitude) where the magnitude is so large that they agree and `near` may overflow."""
+    """log1p(near), or log(2*magnitude) where they agree and `near` may overflow."""
     large = magnitude > 2.0 ** _shift_exponent(magnitude)
     result = log1p(select(large, magnitude, near))
     return select(large, result + math.log(2), result)

@@ -1,4 +1,4 @@
-"""floor, ceil, trunc and roundeven as instructions, or by arithmetic where a target would call the C library."""
+"""floor, ceil, trunc and roundeven, by arithmetic where the instruction may be missing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def roundeven(x: Real) -> Real:
 
 
 def _corrected(x: Real, step: float) -> Real:
-    """The nearest integer moved by `step` where it lies on the wrong side of x; zeros keep the sign of x."""
+    """The nearest integer, moved by `step` if on the wrong side of x; zeros keep the sign of x."""
     nearest = roundeven(x)
     wrong = nearest > x if step < 0 else nearest < x
     return select(wrong, nearest + step, nearest).with_sign_of(x)

@@ -1,9 +1,8 @@
-"""sin, cos and tan: reduced by multiples of pi/2 with Cody and Waite's parts, or with all of pi where a lane is large."""
+"""sin, cos and tan, reduced by pi/2 in parts (Cody and Waite), or in full where a lane is large."""
 
 from __future__ import annotations
 
 import math
-
 from fractions import Fraction
 
 from compiler.loop_to_llvm.vector_math.coefficients import COS, SIN
@@ -21,7 +20,7 @@ def _largest_small_angle(x: Real) -> float:
 
 
 def _half_pi_parts(x: Real) -> tuple[float, ...]:
-    """pi/2 in parts, largest first; without fused multiply-add each leaves room for n in the significand."""
+    """pi/2 in parts, largest first; without fused multiply-add each leaves n room in a product."""
     half_pi = pi() / 2
     if x.at.has_fma:
         return parts(half_pi, x.format.precision, 3)

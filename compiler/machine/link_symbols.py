@@ -108,7 +108,7 @@ class SymbolTable:
             )
         section, start = place
         return Target(
-            symbol.name,
+            symbol.name or section.name,
             section,
             start + symbol.value,
             symbol.kind,

@@ -14,14 +14,14 @@ AARCH64 = "aarch64-unknown-linux-gnu"
 
 
 @cache
-def emit(ir: str, triple: str = X86_64, code_model: str = "small") -> bytes:
-    """The relocatable object of a module, as position-independent code."""
+def emit(ir: str, triple: str = X86_64, *, reloc: str = "pic", code_model: str = "small") -> bytes:
+    """The relocatable object of a module, by default as position-independent code."""
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     module = llvm.parse_assembly(ir)
     module.verify()
     target = llvm.Target.from_triple(triple)
-    machine = target.create_target_machine(opt=2, reloc="pic", codemodel=code_model)
+    machine = target.create_target_machine(opt=2, reloc=reloc, codemodel=code_model)
     return machine.emit_object(module)
 
 

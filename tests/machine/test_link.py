@@ -438,7 +438,38 @@ def test_machine_without_own_linker_is_refused():
         linked_bytes(ADD, triple="riscv64-unknown-linux-gnu")
 
 
-def test_unknown_relocation_is_refused_with_type_and_symbol():
+def test_relocations_of_the_large_code_model_are_refused_with_type_and_symbol():
+    objects = [emit(TABLES, code_model="large")]
+    with pytest.raises(UnsupportedError, match="got type 29 against '_GLOBAL_OFFSET_TABLE_' for"):
+        link_shared(objects, soname="l.so", exports=[], out=io.BytesIO())
+
+
+def test_code_that_depends_on_its_position_is_refused():
+    objects = [emit(TABLES, reloc="static")]
+    with pytest.raises(
+        UnsupportedError, match=r"position-independent code, got type 11 against '\."
+    ):
+        link_shared(objects, soname="l.so", exports=[], out=io.BytesIO())
+
+
+def test_pointers_in_read_only_sections_are_refused():
+    source = "@pointer = constant ptr @one\ndefine i32 @one() { ret i32 1 }"
+    with pytest.raises(UnsupportedError, match="writable sections, got R_X86_64_64 against 'one'"):
+        link_shared([emit(source, reloc="static")], soname="l", exports=[], out=io.BytesIO())
+
+
+def test_import_without_table_is_refused():
+    source = """
+    @stranger = external dso_local global i32
+    define i32 @look() {
+      %v = load i32, ptr @stranger
+      ret i32 %v
+    }"""
+    with pytest.raises(UnsupportedError, match="through a table, got R_X86_64_PC32 .*'stranger'"):
+        linked_bytes(source)
+
+
+def test_thread_local_data_is_refused():
     source = "@t = thread_local global i32 0\ndefine ptr @address() { ret ptr @t }"
     with pytest.raises(UnsupportedError, match=r"plain data, got \.tbss"):
         linked_bytes(source)

@@ -42,7 +42,7 @@ def declaration(kind: str, name: str, arguments: str) -> str:
 
 
 def checking_program() -> str:
-    """A function that calls everything; it exits with the number of the first wrong answer, or 0."""
+    """A function that calls everything and exits with the number of the first wrong answer."""
     declared = {name: declaration(kind, name, args) for kind, name, args, _ in CALLS}
     blocks: list[str] = []
     for number, (kind, name, arguments, wanted) in enumerate(CALLS, start=1):

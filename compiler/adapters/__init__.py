@@ -1,0 +1,1 @@
+"""What other ecosystems call weft by."""

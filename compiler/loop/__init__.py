@@ -1,0 +1,1 @@
+"""loop -> loop: the primitives that rewrite kernels, and the schedules made of them."""

@@ -1,0 +1,1 @@
+"""loop -> LLVM IR, through llvmlite."""

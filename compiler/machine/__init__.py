@@ -1,0 +1,1 @@
+"""LLVM IR -> machine code: objects, artifacts, and code in this process."""

@@ -1,0 +1,94 @@
+"""program -> program: brings every argument of a call into the layout that its kernel reads it in.
+
+A weight becomes a derived weight of the kernel's layout, prepared once while compiling. Any other value is copied by a
+kernel to a buffer of that layout.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from compiler.program.hoist_workspace import substitute_type
+from dialects.expr import Expr, Symbol
+from dialects.loop.ops import AllocOp
+from dialects.loop.program import CallOp, KernelOp, ProgramOp, WeightOp
+from dialects.loop.types import BufferType, buffer_type
+
+CopyKernel = Callable[[BufferType, BufferType], KernelOp]
+"""Makes a (scheduled, canonically named) kernel that copies between two layouts; handed in by the pipeline."""
+
+
+@dataclass(frozen=True)
+class AssignLayouts:
+    """The pass over one module, with the maker of conversion kernels."""
+
+    copy_kernel: CopyKernel
+
+    def run(self, module: ModuleOp) -> None:
+        """Rewrites each program of the module; adds the conversion kernels that it needs."""
+        kernels = {op.sym_name.data: op for op in module.ops if isinstance(op, KernelOp)}
+        for program in [op for op in module.ops if isinstance(op, ProgramOp)]:
+            converted: dict[tuple[SSAValue, BufferType], SSAValue] = {}
+            for call in [op for op in program.walk() if isinstance(op, CallOp)]:
+                self._convert_arguments(call, kernels, converted)
+        present = {op.sym_name.data for op in module.ops if isinstance(op, KernelOp)}
+        first = module.body.block.first_op
+        for name, kernel in kernels.items():
+            if name not in present and first is not None:
+                module.body.block.insert_op_before(kernel, first)
+
+    def _convert_arguments(
+        self, call: CallOp, kernels: dict[str, KernelOp], converted: dict[tuple[SSAValue, BufferType], SSAValue]
+    ) -> None:
+        kernel = kernels[call.kernel]
+        sizes = {Symbol(name): size for name, size in zip(kernel.symbol_names, call.sizes.data, strict=True)}
+        for position, argument in enumerate(kernel.body.block.args):
+            value = call.arguments[position]
+            wanted = substitute_type(buffer_type(argument), sizes)
+            if wanted == value.type:
+                continue
+            if (value, wanted) not in converted:
+                converted[value, wanted] = self._convert(call, value, wanted, kernels)
+            call.operands[position] = converted[value, wanted]
+
+    def _convert(
+        self, call: CallOp, value: SSAValue, wanted: BufferType, kernels: dict[str, KernelOp]
+    ) -> SSAValue:
+        block = call.parent_block()
+        assert block is not None, "a call stands in a program"
+        if isinstance(value.owner, WeightOp):
+            derived = WeightOp.of(value.owner.key.data, wanted)
+            block.insert_op_before(derived, value.owner)
+            return derived.result
+        target = AllocOp.of(wanted)
+        source = buffer_type(value)
+        kernel = self.copy_kernel(source, wanted)
+        kernel = kernels.setdefault(kernel.sym_name.data, kernel)
+        names = dict.fromkeys(name for dim in source.shape for name in dim.symbols())
+        copy = CallOp.of(kernel.sym_name.data, [Expr.of(name) for name in names], [value, target.result])
+        block.insert_ops_before([target, copy], call)
+        return target.result
+
+
+def drop_unused_weights(module: ModuleOp) -> None:
+    """Removes weights that no call reads any more, their derived forms having taken their place."""
+    for weight in [op for op in module.walk() if isinstance(op, WeightOp)]:
+        if not weight.result.uses:
+            Rewriter.erase_op(weight)
+
+
+@dataclass(frozen=True)
+class DropUnusedWeightsPass(ModulePass):
+    """Removes weights that nothing reads."""
+
+    name = "weft-drop-unused-weights"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        drop_unused_weights(op)

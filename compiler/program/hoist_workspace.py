@@ -1,0 +1,79 @@
+"""program -> program: temporaries that kernels allocate in the workspace become arguments that the program allocates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from dialects.expr import Expr, Symbol
+from dialects.loop.ops import AllocOp
+from dialects.loop.program import CallOp, KernelOp, ProgramOp
+from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type
+
+
+@dataclass(frozen=True)
+class HoistWorkspacePass(ModulePass):
+    """Moves every `loop.alloc workspace` of a kernel into its callers, so that the memory plan sees it."""
+
+    name = "weft-hoist-workspace"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        hoist_workspace(op)
+
+
+def hoist_workspace(module: ModuleOp) -> None:
+    """Rewrites each kernel once and all of its calls."""
+    hoisted = {
+        kernel.sym_name.data: (kernel.symbol_names, _hoist_kernel(kernel))
+        for kernel in module.ops
+        if isinstance(kernel, KernelOp)
+    }
+    for program in module.ops:
+        if isinstance(program, ProgramOp):
+            for call in [op for op in program.walk() if isinstance(op, CallOp)]:
+                symbols, types = hoisted[call.kernel]
+                _extend_call(call, symbols, types)
+
+
+def _hoist_kernel(kernel: KernelOp) -> list[BufferType]:
+    """Turns the kernel's workspace allocations into arguments; returns their types."""
+    types: list[BufferType] = []
+    for alloc in [op for op in kernel.walk() if isinstance(op, AllocOp) and op.scope.data == "workspace"]:
+        assert alloc.parent_op() is kernel, "a workspace allocation stands at the top of its kernel"
+        argument = kernel.body.block.insert_arg(alloc.result.type, len(kernel.body.block.args))
+        argument.name_hint = alloc.result.name_hint
+        types.append(buffer_type(alloc.result))
+        alloc.result.replace_all_uses_with(argument)
+        Rewriter.erase_op(alloc)
+    return types
+
+
+def _extend_call(call: CallOp, symbols: list[str], types: list[BufferType]) -> None:
+    if not types:
+        return
+    values = {Symbol(name): size for name, size in zip(symbols, call.sizes.data, strict=True)}
+    temporaries: list[SSAValue] = []
+    block = call.parent_block()
+    assert block is not None, "a call stands in a program"
+    for kind in types:
+        alloc = AllocOp.of(substitute_type(kind, values))
+        block.insert_op_before(alloc, call)
+        temporaries.append(alloc.result)
+    call.operands = [*call.operands, *temporaries]
+
+
+def substitute_type(kind: BufferType, values: dict[Symbol, Expr]) -> BufferType:
+    """A kernel's buffer type with its symbols replaced by the caller's sizes."""
+
+    def replaced(exprs: ExprsAttr) -> ExprsAttr:
+        return ExprsAttr(tuple(expr.substitute(dict(values)) for expr in exprs.data))
+
+    layout = kind.layout
+    if isinstance(layout, LayoutAttr):
+        layout = LayoutAttr(replaced(layout.subscripts), replaced(layout.storage))
+    return BufferType(replaced(kind.dims), kind.element, layout)

@@ -1,0 +1,150 @@
+"""program -> program: places the workspace's buffers in one arena by their lifetimes.
+
+Buffers of constant size are placed best fit among the gaps that live buffers leave. Buffers of symbolic size share slots:
+two buffers may use one slot at different times, and a slot is as large as the greatest of its tenants.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from dialects.expr import Expr, maximum
+from dialects.loop.ops import AllocOp
+from dialects.loop.program import ProgramOp, ViewOp
+from dialects.loop.scalar import width
+from dialects.loop.types import BufferType, ExprsAttr, buffer_type
+
+ALIGNMENT = 64
+"""Bytes; a cache line, and the widest vector."""
+
+WORKSPACE = "workspace_bytes"
+"""The program's attribute that holds the size of its arena."""
+
+
+@dataclass(frozen=True)
+class PlanMemoryPass(ModulePass):
+    """Gives every `loop.alloc workspace` of the program its offset, and the program the size of its arena."""
+
+    name = "weft-plan-memory"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for program in op.ops:
+            if isinstance(program, ProgramOp):
+                plan_memory(program)
+
+
+@dataclass
+class Lifetime:
+    """An allocation, its size in bytes, and the positions of its first and last use in the program."""
+
+    alloc: AllocOp
+    size: Expr
+    first: int
+    last: int
+
+    def overlaps(self, other: Lifetime) -> bool:
+        """Whether both are alive at some position."""
+        return self.first <= other.last and other.first <= self.last
+
+
+@dataclass
+class _Slot:
+    size: Expr
+    tenants: list[Lifetime] = field(default_factory=list[Lifetime])
+
+
+def buffer_bytes(kind: BufferType) -> Expr:
+    """The bytes of a buffer's storage; a bool takes one."""
+    return kind.size * (max(8, width(kind.element)) // 8)
+
+
+def lifetimes(program: ProgramOp) -> list[Lifetime]:
+    """The workspace buffers of a program; a view keeps what it views alive."""
+    position: dict[Operation, int] = {}
+    for number, op in enumerate(program.body.block.ops):
+        for inner in op.walk():
+            position[inner] = number
+    found: list[Lifetime] = []
+    for op in program.body.block.ops:
+        if isinstance(op, AllocOp) and op.scope.data == "workspace":
+            uses = [position[user] for user in _users(op.result)]
+            if uses:
+                found.append(Lifetime(op, aligned(buffer_bytes(buffer_type(op.result))), min(uses), max(uses)))
+            else:
+                found.append(Lifetime(op, Expr.of(0), position[op], position[op]))
+    return found
+
+
+def _users(value: SSAValue) -> list[Operation]:
+    users: list[Operation] = []
+    for use in value.uses:
+        if isinstance(use.operation, ViewOp):
+            users += _users(use.operation.result)
+        else:
+            users.append(use.operation)
+    return users
+
+
+def aligned(size: Expr) -> Expr:
+    """The size rounded up to the arena's alignment."""
+    return size.ceildiv(ALIGNMENT) * ALIGNMENT
+
+
+def plan_memory(program: ProgramOp) -> Expr:
+    """Places the program's workspace buffers; returns the arena's size in bytes, and notes it on the program."""
+    found = lifetimes(program)
+    fixed = [life for life in found if life.size.constant is not None]
+    end = _place_fixed(fixed)
+    total = Expr.of(end)
+    for slot in _share_slots([life for life in found if life.size.constant is None]):
+        for tenant in slot.tenants:
+            tenant.alloc.properties["offset"] = ExprsAttr((total,))
+        total = total + slot.size
+    program.attributes[WORKSPACE] = ExprsAttr((total,))
+    return total
+
+
+def _place_fixed(found: list[Lifetime]) -> int:
+    """Places buffers of constant size, the largest first, each in the smallest gap that fits; returns the end."""
+    placed: list[tuple[int, int, Lifetime]] = []
+    end = 0
+    for life in sorted(found, key=lambda life: (-(life.size.constant or 0), life.first)):
+        size = life.size.constant or 0
+        busy = sorted((start, stop) for start, stop, other in placed if life.overlaps(other))
+        offset = _best_gap(busy, size)
+        life.alloc.properties["offset"] = ExprsAttr((Expr.of(offset),))
+        placed.append((offset, offset + size, life))
+        end = max(end, offset + size)
+    return end
+
+
+def _best_gap(busy: list[tuple[int, int]], size: int) -> int:
+    """Where a block of that size fits best between sorted busy ranges; behind them all if nowhere."""
+    best: tuple[int, int] | None = None
+    cursor = 0
+    for start, stop in busy:
+        gap = start - cursor
+        if gap >= size and (best is None or gap < best[0]):
+            best = (gap, cursor)
+        cursor = max(cursor, stop)
+    return cursor if best is None else best[1]
+
+
+def _share_slots(found: list[Lifetime]) -> list[_Slot]:
+    """Lets buffers of symbolic size follow each other in slots; a slot of provably enough room is preferred."""
+    slots: list[_Slot] = []
+    for life in sorted(found, key=lambda life: life.first):
+        free = [slot for slot in slots if not any(life.overlaps(tenant) for tenant in slot.tenants)]
+        chosen = next((slot for slot in free if maximum([slot.size, life.size]) == slot.size), None)
+        chosen = chosen or next((slot for slot in free if maximum([slot.size, life.size]) == life.size), None)
+        if chosen is None:
+            chosen = _Slot(life.size)
+            slots.append(chosen)
+        chosen.size = maximum([chosen.size, life.size])
+        chosen.tenants.append(life)
+    return slots

@@ -1,0 +1,1 @@
+"""What the code is generated for."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from compiler.machine import elf
 from compiler.machine.link import WeightBlob, link_shared, undefined_symbols
 from compiler.machine.note import check_image, read_note
 from dialects.errors import ArtifactError, UnsupportedError
@@ -372,6 +373,20 @@ def test_isa_level_is_named_in_the_property_note(tmp_path):
     assert "x86 ISA needed: x86-64-baseline, x86-64-v2, x86-64-v3" in readelf(path, "-nW")
     plain = link_file(tmp_path / "plain.so", ADD, exports=["add"])
     assert "ISA" not in readelf(plain, "-nW")
+
+
+@native
+def test_loader_refuses_a_processor_below_the_isa_level(tmp_path):
+    library, version = platform.libc_ver()
+    if library != "glibc" or tuple(map(int, version.split("."))) < (2, 33):
+        pytest.skip("the ISA level is checked by glibc from 2.33 on")
+    path = link_file(tmp_path / "lib.so", ADD, exports=["add"], isa_level=3)
+    data = bytearray(path.read_bytes())
+    at = data.index(elf.GNU_PROPERTY_X86_ISA_1_NEEDED.to_bytes(4, "little"))
+    data[at + 8] |= 1 << 4  # a level that no processor has yet
+    path.write_bytes(data)
+    with pytest.raises(OSError, match="CPU ISA level is lower than required"):
+        load(path)
 
 
 def test_isa_level_of_another_architecture_is_refused():

@@ -27,6 +27,7 @@ class MatmulOp(GraphOp):
 
     name = "graph.matmul"
     ONNX: ClassVar = OnnxName("MatMul")
+    REUSES_OPERANDS: ClassVar = True
     lhs: SSAValue = operand_def(TensorType)
     rhs: SSAValue = operand_def(TensorType)
     result: SSAValue = result_def(TensorType)

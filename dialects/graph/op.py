@@ -65,6 +65,8 @@ class GraphOp(IRDLOperation, ABC):
 
     ONNX: ClassVar[OnnxName | None] = None
     HAS_VJP: ClassVar[bool] = False
+    REUSES_OPERANDS: ClassVar[bool] = False
+    """Whether an element of an operand is read for many elements of the result, as by a contraction."""
     traits = traits_def(Pure())
 
     @classmethod

@@ -1,0 +1,130 @@
+"""graph -> graph: rewrites that one operator decides alone, and the values of operators on constants.
+
+In one sweep from the inputs on: an operator whose integer result is known as expressions over the sizes becomes
+`graph.dims` (or a constant), one with constant operands becomes their result, and any other is asked for its own `fold`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from dialects.context import weights_of
+from dialects.expr import Expr
+from dialects.graph import ConstantOp, DimsOp, GraphOp
+from dialects.graph.dtypes import numpy_dtype
+from dialects.graph.known import KnownDims
+from dialects.graph.types import I64, TensorType, type_of
+from dialects.weights import WeightStore
+
+MINIMUM_BUDGET = 1 << 20
+"""Bytes that a folded result may always have."""
+
+GROWTH = 2
+"""How many times the bytes of its operands a larger folded result may have."""
+
+
+@dataclass(frozen=True)
+class FoldConstantsPass(ModulePass):
+    """Folds every graph function of the module."""
+
+    name = "weft-fold-constants"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.ops:
+            if isinstance(function, FuncOp):
+                fold_constants(function, weights_of(ctx))
+
+
+def fold_constants(function: FuncOp, weights: WeightStore) -> None:
+    """Folds the operators of one function; what they replace is left for dead-code elimination."""
+    folder = _Folder(weights, KnownDims())
+    for op in list(function.body.walk()):
+        if isinstance(op, GraphOp) and op.parent is not None:
+            folder.fold(op)
+
+
+@dataclass
+class _Folder:
+    weights: WeightStore
+    known: KnownDims
+
+    def fold(self, op: GraphOp) -> None:
+        """Replaces the operator as long as there is something simpler."""
+        current: GraphOp | None = op
+        while current is not None and not isinstance(current, (ConstantOp, DimsOp)):
+            current = self._step(current)
+
+    def _step(self, op: GraphOp) -> GraphOp | None:
+        """Replaces the operator once; returns the new one if that is worth another look."""
+        replacement = self._as_dims(op) or self._as_constants(op)
+        if replacement is not None:
+            _replace(op, [new.results[0] for new in replacement], replacement)
+            return None
+        folded = op.fold()
+        if folded is None:
+            return None
+        if isinstance(folded, GraphOp):
+            _replace(op, list(folded.results), [folded])
+            return folded
+        _replace(op, folded, [])
+        return None
+
+    def _as_dims(self, op: GraphOp) -> Sequence[GraphOp] | None:
+        if len(op.results) != 1 or op.result_type.element != I64:
+            return None
+        values = self.known.of(op.results[0])
+        if values is None or op.result_type.rank > 1:
+            return None
+        return [dims_op(values, op.result_type, op)]
+
+    def _as_constants(self, op: GraphOp) -> Sequence[GraphOp] | None:
+        owners = [operand.owner for operand in op.operands]
+        if not owners or not all(isinstance(owner, ConstantOp) for owner in owners):
+            return None
+        if any(type_of(result).static_shape is None for result in op.results):
+            return None
+        operands = [owner.array(self.weights) for owner in owners if isinstance(owner, ConstantOp)]
+        budget = max(MINIMUM_BUDGET, GROWTH * sum(array.nbytes for array in operands))
+        results = op.reference(*operands) if _result_bytes(op) <= budget else None
+        if results is None:
+            return None
+        return [ConstantOp.stored(_name(op), array, self.weights, op.location) for array in results]
+
+
+def dims_op(values: Sequence[Expr], kind: TensorType, op: Operation) -> GraphOp:
+    """The constant or `graph.dims` of those elements."""
+    scalar = UnitAttr() if kind.rank == 0 else None
+    constants = [value.constant for value in values]
+    numbers = [number for number in constants if number is not None]
+    if len(numbers) == len(values):
+        return ConstantOp.small(np.array(numbers, np.int64).reshape(kind.static_shape or ()), I64, op.location)
+    return DimsOp.of(values=list(values), scalar=scalar, location=op.location)
+
+
+def _result_bytes(op: GraphOp) -> int:
+    kinds = [type_of(result) for result in op.results]
+    return sum((kind.size.constant or 0) * numpy_dtype(kind.element).itemsize for kind in kinds)
+
+
+def _name(op: GraphOp) -> str:
+    return op.onnx_name or op.name.removeprefix("graph.")
+
+
+def _replace(op: GraphOp, values: Sequence[SSAValue], inserted: Sequence[GraphOp]) -> None:
+    block = op.parent
+    assert block is not None, "an operator that is folded stands in a block"
+    block.insert_ops_before(list(inserted), op)
+    for old, new in zip(op.results, values, strict=True):
+        if new.name_hint is None:
+            new.name_hint = old.name_hint
+        old.replace_all_uses_with(new)
+    op.detach()
+    op.erase()

@@ -1,0 +1,143 @@
+"""graph -> graph: groups operators that should be one kernel into `graph.fused`.
+
+A group has at most one operator that is more than elementwise or a movement of elements. Elementwise operators join the
+group of their operand where they are its only user and keep its shape; cheap operators join the group of their only
+user where that reads each element about once, so that neither costs a pass over memory of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from dialects.graph import ConstantOp, FusedOp, GraphOp, ReshapeOp, YieldOp
+from dialects.graph.elementwise import ElementwiseOp
+from dialects.graph.movement import IndexMapOp
+from dialects.graph.types import type_of
+
+LARGEST_GROUP = 32
+"""Operators; keeps kernels at a size that every later stage handles quickly."""
+
+
+@dataclass(frozen=True)
+class FusePass(ModulePass):
+    """Groups the operators of every graph function."""
+
+    name = "weft-fuse"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.ops:
+            if isinstance(function, FuncOp):
+                fuse(function)
+
+
+@dataclass(eq=False)
+class _Group:
+    """Operators that will be one kernel, in order; `anchor` is the one that is no elementwise operator or movement."""
+
+    members: list[GraphOp] = field(default_factory=list[GraphOp])
+    anchor: GraphOp | None = None
+
+    @property
+    def last(self) -> GraphOp:
+        return self.members[-1]
+
+
+def fuse(function: FuncOp) -> None:
+    """Forms the groups in one walk from the inputs on, then builds them."""
+    block = function.body.block
+    groups: dict[Operation, _Group] = {}
+    position = {op: number for number, op in enumerate(block.ops)}
+    for op in block.ops:
+        if isinstance(op, GraphOp) and _is_computed(op):
+            group = _Group([op], None if _is_light(op) else op)
+            groups[op] = group
+            for operand in dict.fromkeys(op.operands):
+                producer = groups.get(operand.owner) if isinstance(operand.owner, GraphOp) else None
+                if producer is not None and producer is not group and _joins(producer, group, operand, groups):
+                    _merge(producer, group, groups, position)
+    for group in dict.fromkeys(groups.values()):
+        _build(group, block)
+
+
+def _is_computed(op: GraphOp) -> bool:
+    """Whether the operator becomes (part of) a kernel; constants and reshapes do not by themselves."""
+    return not isinstance(op, (ConstantOp, ReshapeOp)) and len(op.results) == 1
+
+
+def _is_light(op: GraphOp) -> bool:
+    return isinstance(op, (ElementwiseOp, IndexMapOp))
+
+
+def _joins(producer: _Group, consumer: _Group, value: SSAValue, groups: dict[Operation, _Group]) -> bool:
+    """Whether the group that makes `value` becomes part of the group that uses it."""
+    users = {groups.get(use.operation) for use in value.uses}
+    if users != {consumer} or len(producer.members) + len(consumer.members) > LARGEST_GROUP:
+        return False
+    if producer.anchor is None and consumer.anchor is None:
+        return True
+    if producer.anchor is None:
+        return _absorbs(consumer, producer)
+    return consumer.anchor is None and _continues(producer, consumer, value)
+
+
+def _absorbs(consumer: _Group, producer: _Group) -> bool:
+    """Whether the anchor may compute the producer's elements anew at each of its reads."""
+    assert consumer.anchor is not None, "a group without an anchor absorbs anything"
+    if consumer.anchor.REUSES_OPERANDS:
+        return all(isinstance(op, IndexMapOp) for op in producer.members)
+    return True
+
+
+def _continues(producer: _Group, consumer: _Group, value: SSAValue) -> bool:
+    """Whether elementwise operators go on from an anchor's result, each at the index of that result."""
+    return all(isinstance(op, ElementwiseOp) for op in consumer.members) and all(
+        op.result_type.dims == type_of(value).dims for op in consumer.members
+    )
+
+
+def _merge(
+    producer: _Group, consumer: _Group, groups: dict[Operation, _Group], position: dict[Operation, int]
+) -> None:
+    consumer.members = sorted([*producer.members, *consumer.members], key=lambda op: position[op])
+    consumer.anchor = consumer.anchor or producer.anchor
+    for op in producer.members:
+        groups[op] = consumer
+
+
+def _build(group: _Group, block: Block) -> None:
+    """Moves the members into a `graph.fused` in place of the last one; small constants are copied in."""
+    members = _with_constants(group.members)
+    inside = {result for op in members for result in op.results}
+    if len(group.members) == 1 and len(members) == 1:
+        return
+    operands = list(dict.fromkeys(operand for op in members for operand in op.operands if operand not in inside))
+    body = Block(arg_types=[operand.type for operand in operands])
+    values: dict[SSAValue, SSAValue] = dict(zip(operands, body.args, strict=True))
+    for argument, operand in zip(body.args, operands, strict=True):
+        argument.name_hint = operand.name_hint
+    for op in members:
+        body.add_op(op.clone(values))
+    body.add_op(YieldOp.create(operands=[values[group.last.results[0]]]))
+    fused = FusedOp.of(operands, body)
+    fused.location = group.last.location
+    block.insert_op_before(fused, group.last)
+    fused.results[0].name_hint = group.last.results[0].name_hint
+    group.last.results[0].replace_all_uses_with(fused.results[0])
+    for op in reversed(group.members):
+        op.detach()
+        op.erase()
+
+
+def _with_constants(members: Sequence[GraphOp]) -> list[GraphOp]:
+    """The members with the inline constants that they read in front."""
+    owners = dict.fromkeys(operand.owner for op in members for operand in op.operands)
+    constants = [owner for owner in owners if isinstance(owner, ConstantOp) and owner.literal is not None]
+    return [*constants, *members]
+

@@ -1,0 +1,31 @@
+"""`WeftContext`: xDSL's context plus the weight store that the IR's keys refer to."""
+
+from __future__ import annotations
+
+from xdsl.context import Context
+from xdsl.dialects.arith import Arith
+from xdsl.dialects.builtin import Builtin
+from xdsl.dialects.func import Func
+from xdsl.dialects.math import Math
+
+from dialects.graph import GRAPH
+from dialects.loop import LOOP
+from dialects.weights import WeightStore
+
+DIALECTS = (Builtin, Func, Arith, Math, GRAPH, LOOP)
+"""Every dialect that weft's IR is made of."""
+
+
+class WeftContext(Context):
+    """What passes see beside the module: the dialects, and the bytes of the weights."""
+
+    def __init__(self, weights: WeightStore | None = None):
+        super().__init__()
+        self.weights = WeightStore() if weights is None else weights
+        for dialect in DIALECTS:
+            self.load_dialect(dialect)
+
+
+def weights_of(ctx: Context) -> WeightStore:
+    """The weight store of a context; an empty one where the context is xDSL's own, as under `weft-opt`."""
+    return ctx.weights if isinstance(ctx, WeftContext) else WeightStore()

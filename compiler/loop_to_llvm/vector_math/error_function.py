@@ -10,5 +10,5 @@ from compiler.loop_to_llvm.vector_math.lanes import Real, polynomial
 def erf(x: Real) -> Real:
     """2/sqrt(pi) times the integral of exp(-t*t) from 0 to x."""
     a = abs(x).at_most(5.95 if x.format.bits == 64 else 3.95)
-    less, _ = scaled_expm1(-(a * polynomial(a, ERF[x.format.name])), 0)
+    less = scaled_expm1(-(a * polynomial(a, ERF[x.format.name])), 0)
     return less.with_sign_of(x)

@@ -39,15 +39,15 @@ def exp2(x: Real) -> Real:
     return scale(fma(r, polynomial(r, EXP2[x.format.name]), r.literal(1.0)), doubled_bias(shifted))
 
 
-def scaled_expm1(x: Real, halvings: int) -> tuple[Real, Real]:
-    """(e**x - 1) / 2**halvings and e**x's power of two, 2**(n - halvings).
+def scaled_expm1(x: Real, halvings: int) -> Real:
+    """(e**x - 1) / 2**halvings.
 
     x is at most (bias + halvings + 0.5) * ln(2), and NaN or at least -(bias - 4) * ln(2).
     """
     r, exponent = _reduce(x)
     power = power_of_two(exponent - (x.format.bias + halvings), x.format)
     fraction = fma(r * r, polynomial(r, EXP[x.format.name]), r)
-    return fma(power, fraction, power - 0.5**halvings), power
+    return fma(power, fraction, power - 0.5**halvings)
 
 
 def _tiny(x: Real) -> float:
@@ -59,7 +59,7 @@ def expm1(x: Real) -> Real:
     """e**x - 1."""
     high = 710.0 if x.format.bits == 64 else 89.0
     clamped = x.at_least(-(x.format.precision + 3.0)).at_most(high)
-    half, _ = scaled_expm1(clamped, 1)
+    half = scaled_expm1(clamped, 1)
     return select(abs(x) < _tiny(x), x, half + half)
 
 
@@ -70,14 +70,14 @@ def _hyperbolic_argument(x: Real) -> Real:
 
 def sinh(x: Real) -> Real:
     """(E + E/(E+1)) / 2 with E = e**|x| - 1, of which a quarter is kept against overflow."""
-    quarter, _ = scaled_expm1(_hyperbolic_argument(x), 2)
+    quarter = scaled_expm1(_hyperbolic_argument(x), 2)
     magnitude = fma(quarter / (quarter + 0.25), 0.5, quarter + quarter)
     return select(abs(x) < _tiny(x), x, magnitude.with_sign_of(x))
 
 
 def cosh(x: Real) -> Real:
     """(e**x + e**-x) / 2."""
-    less, _ = scaled_expm1(_hyperbolic_argument(x), 2)
+    less = scaled_expm1(_hyperbolic_argument(x), 2)
     quarter = less + 0.25
     return 0.125 / quarter + (quarter + quarter)
 
@@ -85,5 +85,5 @@ def cosh(x: Real) -> Real:
 def tanh(x: Real) -> Real:
     """E / (E + 2) with E = e**(2|x|) - 1."""
     magnitude = abs(x).at_most(20.0 if x.format.bits == 64 else 10.0)
-    less, _ = scaled_expm1(magnitude + magnitude, 0)
+    less = scaled_expm1(magnitude + magnitude, 0)
     return (less / (less + 2.0)).with_sign_of(x)

@@ -1,8 +1,7 @@
 """Arithmetic on lanes: LLVM IR for scalars and vectors, written as ordinary Python expressions.
 
-This file and `__init__` are the only ones of this package that touch llvmlite; the mathematics sees
-`Real`, `Integer` and `Mask`. No operation here carries a fast-math flag, and none becomes a library
-call.
+The mathematics is written with `Real`, `Integer` and `Mask` alone. No operation carries a fast-math
+flag, and none becomes a library call.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ F64 = Format("f64", 64, 52)
 
 @dataclass(frozen=True, eq=False)
 class Emitter:
-    """Where operations go: a builder, the lanes (0: a scalar), and whether fma is an instruction."""
+    """Where operations go: a builder, the lanes (0: a scalar) and whether fma is an instruction."""
 
     builder: Any
     lanes: int

@@ -12,7 +12,7 @@ from typing import Any
 from llvmlite import ir
 
 from compiler.loop_to_llvm.vector_math.constants import parts, pi
-from compiler.loop_to_llvm.vector_math.lanes import F64, Emitter, Integer, Mask, Real, fma, select
+from compiler.loop_to_llvm.vector_math.lanes import F64, Emitter, Integer, Mask, Real, select
 
 _LIMB = 32
 _LIMBS = 6
@@ -78,7 +78,7 @@ def _fraction_to_angle(high: Integer, low: Integer) -> Real:
     coarse = (leading >> 11).to_real(F64, signed=True) * 2.0**-53
     fine = (leading & 0x7FF).to_real(F64, signed=True) * 2.0**-64
     pi_high, pi_low = parts(pi() / 2, F64.precision, 2)
-    angle = fma(coarse, pi_high, coarse * pi_low + fine * pi_high)
+    angle = coarse * pi_high + (coarse * pi_low + fine * pi_high)
     return angle * ((zeros.literal(F64.bias) - zeros) << F64.fraction_bits).as_real(F64)
 
 
@@ -100,18 +100,20 @@ def _reduce(x: Real) -> tuple[Real, Integer]:
     return signed, (quadrant ^ -negative) + negative
 
 
-def _routine(module: ir.Module, has_fma: bool) -> ir.Function:
-    """The scalar reduction as a function of the module: double -> {double, i64}."""
-    name = _ROUTINE if has_fma else f"{_ROUTINE}.nofma"
-    if name in module.globals:
-        return module.globals[name]
+def _routine(module: ir.Module) -> ir.Function:
+    """The scalar reduction as a function of the module: double -> {double, i64}.
+
+    It uses no fused multiply-add, so that it compiles without the target attributes of its callers.
+    """
+    if _ROUTINE in module.globals:
+        return module.globals[_ROUTINE]
     double, pair = ir.DoubleType(), ir.LiteralStructType([ir.DoubleType(), ir.IntType(64)])
-    function = ir.Function(module, ir.FunctionType(pair, [double]), name)
+    function = ir.Function(module, ir.FunctionType(pair, [double]), _ROUTINE)
     function.linkage = "internal"
     for attribute in ("noinline", "nounwind", "cold"):
         function.attributes.add(attribute)
     builder = ir.IRBuilder(function.append_basic_block("entry"))
-    r, quadrant = _reduce(Real(Emitter(builder, 0, has_fma), F64, function.args[0]))
+    r, quadrant = _reduce(Real(Emitter(builder, 0, has_fma=False), F64, function.args[0]))
     result = builder.insert_value(ir.Constant(pair, ir.Undefined), r.value, 0)
     builder.ret(builder.insert_value(result, quadrant.value, 1))
     return function
@@ -120,7 +122,7 @@ def _routine(module: ir.Module, has_fma: bool) -> ir.Function:
 def _reduce_one(x: Real) -> tuple[Real, Integer]:
     """One lane through the routine."""
     builder = x.at.builder
-    pair = builder.call(_routine(builder.module, x.at.has_fma), [x.to(F64).value])
+    pair = builder.call(_routine(builder.module), [x.to(F64).value])
     r = Real(x.at, F64, builder.extract_value(pair, 0)).to(x.format)
     return r, Integer(x.at, 64, builder.extract_value(pair, 1)).resize(x.format.bits)
 

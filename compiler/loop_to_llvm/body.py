@@ -1,0 +1,454 @@
+"""The walk over a body: loops, branches, accesses and scalar operations become LLVM IR, vector loops by widening.
+
+Inside a vector loop a value is uniform, a scalar, or varying, a vector of one element a lane. Index values are
+expressions (`dialects.expr`) over counters of loops, lane numbers and sizes until an access or an operation needs them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from llvmlite import ir
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import Float32Type, Float64Type, IndexType, IntegerAttr
+from xdsl.ir import Block, Operation, SSAValue
+
+from compiler.loop_to_llvm.arithmetic import Arithmetic, emit_constant
+from compiler.loop_to_llvm.elements import (
+    I1,
+    I32,
+    I64,
+    POINTER,
+    intrinsic,
+    lanes_of,
+    splat,
+    storage_bytes,
+    storage_type,
+)
+from compiler.loop_to_llvm.frame import Frame, LaneNumber, LaneValues
+from compiler.loop_to_llvm.index import IndexEmitter, varies
+from compiler.loop_to_llvm.memory import Lanes, MemoryEmitter, Storage
+from compiler.loop_to_llvm.parallel import BODY_TYPE, declare_parallel_for, grain
+from compiler.target.target import Target
+from dialects.expr import Expr, Operand, atom_expr
+from dialects.loop.ops import (
+    AccessOp,
+    AllocOp,
+    ConditionOp,
+    ForOp,
+    IfOp,
+    IndexOp,
+    LoadOp,
+    StoreOp,
+    WhileOp,
+)
+from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr
+
+STACK_ALIGNMENT = 64
+
+
+@dataclass(frozen=True, eq=False)
+class Unit:
+    """What all functions of a kernel share: sizes, the run time's context, and how to compile for which target.
+
+    `widest` is the most lanes that any of the kernel's loops has.
+    """
+
+    target: Target
+    sizes: Mapping[str, ir.Value]
+    context: ir.Value
+    parallel_for: str
+    strict_fp: bool
+    widest: int = 1
+
+
+class BodyEmitter:
+    """Emits blocks of operations into one frame; an outlined loop body gets an emitter of its own."""
+
+    def __init__(self, frame: Frame, unit: Unit, values: dict[SSAValue, ir.Value | Expr | Storage]):
+        self.frame = frame
+        self.unit = unit
+        self.values = values
+        self.index = IndexEmitter(frame, unit.sizes)
+        self.memory = MemoryEmitter(self.index)
+        self.arithmetic = Arithmetic(frame.builder, unit.target.has_fma, has_f16(unit.target))
+        self.lanes: Lanes | None = None
+        self.in_parallel = frame.outer is not None
+
+    def block(self, block: Block) -> None:
+        """Emits the operations of a block in order."""
+        for op in block.ops:
+            self.operation(op)
+
+    def operation(self, op: Operation) -> None:
+        """Emits one operation."""
+        match op:
+            case ForOp():
+                self._for(op)
+            case LoadOp():
+                storage = self._storage(op.buffer)
+                self._define(
+                    op.result, self.memory.load(storage, self._address(op, storage), self.lanes)
+                )
+            case StoreOp():
+                storage = self._storage(op.buffer)
+                address = self._address(op, storage)
+                self.memory.store(storage, address, self.value(op.value), self.lanes)
+            case IndexOp():
+                self.values[op.result] = self._bound(op.value)
+            case AllocOp():
+                self.values[op.result] = self._allocate(op)
+            case IfOp():
+                self._if(op)
+            case WhileOp():
+                self._while(op)
+            case arith.ConstantOp():
+                self._constant(op)
+            case _:
+                self._scalar(op)
+
+    # Values
+
+    def value(self, ssa: SSAValue) -> ir.Value:
+        """A value in a register: a scalar, or a vector where it varies."""
+        value = self.values[ssa]
+        assert not isinstance(value, Storage), f"{ssa} is a buffer and no value"
+        if not isinstance(value, Expr):
+            return self.frame.local(value)
+        if varies(value):
+            assert self.lanes is not None, "an index varies only inside a vector loop"
+            return self.index.lanes(value, self.lanes.count)
+        return self.index.uniform(value)
+
+    def _define(self, result: SSAValue, value: ir.Value) -> None:
+        if not isinstance(result.type, IndexType):
+            self.values[result] = value
+        elif lanes_of(value):
+            self.values[result] = atom_expr(LaneValues(value))
+        else:
+            self.values[result] = atom_expr(self.frame.atom(value))
+
+    def _storage(self, buffer: SSAValue) -> Storage:
+        storage = self.values[buffer]
+        assert isinstance(storage, Storage), f"{buffer} is a value and no buffer"
+        return storage
+
+    def _bound(self, expr: Expr) -> Expr:
+        """An expression over SSA values as one over what is known here."""
+        values = {atom: self.values[atom] for atom in expr.atoms() if isinstance(atom, SSAValue)}
+        known = {atom: value for atom, value in values.items() if isinstance(value, Expr)}
+        assert len(known) == len(values), f"the subscript {expr} uses only index values"
+        return expr.substitute(known).simplify(self.frame.ranges)
+
+    def _address(self, op: AccessOp, storage: Storage) -> Expr:
+        index = [self._bound(expr) for expr in op.index]
+        return storage.type.address(index).simplify(self.frame.ranges)
+
+    def _constant(self, op: arith.ConstantOp) -> None:
+        if isinstance(op.result.type, IndexType):
+            assert isinstance(op.value, IntegerAttr)
+            self.values[op.result] = Expr.of(op.value.value.data)
+        else:
+            self.values[op.result] = emit_constant(op)
+
+    def _scalar(self, op: Operation) -> None:
+        if self._is_contracted(op):
+            return
+        fused = self._fused_product(op)
+        if fused is not None:
+            self._define(op.results[0], self._contract(op, fused))
+            return
+        operands = self._alike([self.value(operand) for operand in op.operands])
+        self._define(op.results[0], self.arithmetic.emit(op, operands))
+
+    def _alike(self, operands: list[ir.Value]) -> list[ir.Value]:
+        """The operands, with scalars spread over lanes where another one is a vector."""
+        lanes = max(map(lanes_of, operands), default=0)
+        return [splat(self.frame.builder, operand, lanes) for operand in operands]
+
+    # Contraction of a product and a sum, a permission that `strict_fp` withdraws
+
+    def _fused_product(self, op: Operation) -> arith.MulfOp | None:
+        """The product that an addition or subtraction takes into one fused operation."""
+        if self.unit.strict_fp or not self.unit.target.has_fma:
+            return None
+        if not isinstance(op, (arith.AddfOp, arith.SubfOp)) or not _is_fusible(op.result):
+            return None
+        for operand in (op.rhs, op.lhs):
+            product = operand.owner
+            if (
+                isinstance(product, arith.MulfOp)
+                and operand.has_one_use()
+                and product.parent is op.parent
+            ):
+                return product
+        return None
+
+    def _is_contracted(self, op: Operation) -> bool:
+        if not isinstance(op, arith.MulfOp) or not op.result.has_one_use():
+            return False
+        (use,) = op.result.uses
+        return self._fused_product(use.operation) is op
+
+    def _contract(self, op: Operation, product: arith.MulfOp) -> ir.Value:
+        first = op.operands[0] is product.result
+        rest = op.operands[1 if first else 0]
+        x, y, z = self._alike([self.value(v) for v in (product.lhs, product.rhs, rest)])
+        if isinstance(op, arith.SubfOp):
+            if first:
+                z = self.frame.builder.fneg(z)
+            else:
+                x = self.frame.builder.fneg(x)
+        return self.arithmetic.fma(x, y, z)
+
+    # Allocations
+
+    def _allocate(self, op: AllocOp) -> Storage:
+        assert op.scope.data != "workspace", "a kernel gets workspace as an argument"
+        kind = op.result.type
+        assert isinstance(kind, BufferType)
+        if op.scope.data == "registers":
+            kind = _padded(kind, self.unit.widest)
+        size = kind.size.constant
+        assert size is not None, f"a buffer on the stack has a constant size, not {kind.size}"
+        count = size + self.unit.widest
+        alignment = max(STACK_ALIGNMENT, storage_bytes(kind.element))
+        pointer = self.frame.alloca(storage_type(kind.element), count, alignment)
+        return Storage(pointer, kind, private=True)
+
+    # Loops
+
+    def _for(self, op: ForOp) -> None:
+        if op.parallel is not None and not self.in_parallel and self._pays(op):
+            self._parallel(op)
+        elif op.vector is not None and op.vector.data > 1:
+            self._vector(op)
+        elif op.unroll is not None:
+            count = self._extent(op).constant
+            assert count is not None, f"an unrolled loop has a constant extent, not {op.extent}"
+            for number in range(count):
+                self._iteration(op, Expr.of(number))
+        else:
+            self._count(self._extent(op), lambda number: self._iteration(op, number))
+
+    def _extent(self, op: ForOp) -> Expr:
+        extent = (self._bound(op.upper) - self._bound(op.lower)).ceildiv(op.step.data)
+        return extent.simplify(self.frame.ranges)
+
+    def _iteration(self, op: ForOp, number: Expr) -> None:
+        self.values[op.index] = self._bound(op.lower) + number * op.step.data
+        self.block(op.body.block)
+
+    def _count(self, extent: Expr, iteration: Callable[[Expr], None]) -> None:
+        """Emits a loop that counts from 0 up to the extent."""
+        low, high = extent.range(self.frame.ranges)
+        if high is not None and high <= 1:
+            self._once(extent, iteration)
+            return
+        bounds = (0, None if high is None else high - 1)
+        end = self.index.uniform(extent)
+        runs = low is not None and low >= 1
+        self._loop(ir.Constant(I64, 0), end, bounds, runs, iteration)
+
+    def _once(self, extent: Expr, iteration: Callable[[Expr], None]) -> None:
+        """Emits what runs at most once."""
+        if extent.constant is None:
+            with self._when(self._is_positive(extent), "once"):
+                iteration(Expr.of(0))
+        elif extent.constant > 0:
+            iteration(Expr.of(0))
+
+    def _loop(
+        self,
+        begin: ir.Value,
+        end: ir.Value,
+        bounds: tuple[int, int | None],
+        runs: bool,
+        iteration: Callable[[Expr], None],
+    ) -> None:
+        """A loop from begin to end; `runs` says that there is an iteration."""
+        builder = self.frame.builder
+        before, body, after = builder.block, self.frame.block("loop"), self.frame.block("after")
+        if runs:
+            builder.branch(body)
+        else:
+            builder.cbranch(builder.icmp_signed("<", begin, end), body, after)
+        with self.frame.scope(body):
+            counter = builder.phi(I64)
+            counter.add_incoming(begin, before)
+            iteration(atom_expr(self.frame.atom(counter, bounds)))
+            following = builder.add(counter, ir.Constant(I64, 1), flags=("nuw", "nsw"))
+            counter.add_incoming(following, builder.block)
+            builder.cbranch(builder.icmp_signed("<", following, end), body, after)
+        builder.position_at_end(after)
+
+    def _vector(self, op: ForOp) -> None:
+        """Emits whole vectors, then the rest of the iterations as the first lanes of a masked one."""
+        full, rest = self._chunks(op)
+        if op.unroll is None:
+            self._count(full, lambda chunk: self._chunk(op, chunk, lambda number: Lanes(number)))
+        else:
+            assert full.constant is not None, f"an unrolled loop has a constant extent, not {full}"
+            for number in range(full.constant):
+                self._chunk(op, Expr.of(number), lambda number: Lanes(number))
+        self._rest(op, full, rest)
+
+    def _chunks(self, op: ForOp) -> tuple[Expr, Expr]:
+        """How many whole vectors a loop has, and how many iterations are left."""
+        assert op.vector is not None
+        extent, ranges = self._extent(op), self.frame.ranges
+        lanes = op.vector.data
+        return (extent // lanes).simplify(ranges), (extent % lanes).simplify(ranges)
+
+    def _chunk(self, op: ForOp, chunk: Expr, lanes: Callable[[LaneNumber], Lanes]) -> None:
+        """Emits one vector's worth of iterations."""
+        assert self.lanes is None, "a vector loop holds no other one"
+        assert op.vector is not None
+        number = LaneNumber(op.vector.data)
+        self.frame.ranges[number] = (0, number.lanes - 1)
+        self.lanes = lanes(number)
+        self._iteration(op, chunk * number.lanes + atom_expr(number))
+        self.lanes = None
+
+    def _rest(self, op: ForOp, full: Expr, rest: Expr) -> None:
+        if rest.constant is None:
+            with self._when(self._is_positive(rest), "rest"):
+                self._chunk(op, full, lambda number: self._computed_mask(number, rest))
+        elif rest.constant:
+            active = rest.constant
+            self._chunk(op, full, lambda number: _constant_mask(number, active))
+
+    def _is_positive(self, expr: Expr) -> ir.Value:
+        value = self.index.uniform(expr)
+        return self.frame.builder.icmp_signed(">", value, ir.Constant(I64, 0))
+
+    def _computed_mask(self, number: LaneNumber, active: Expr) -> Lanes:
+        builder = self.frame.builder
+        limit = builder.trunc(self.index.uniform(active), I32)
+        lanes = ir.Constant(ir.VectorType(I32, number.lanes), list(range(number.lanes)))
+        mask = builder.icmp_signed("<", lanes, splat(builder, limit, number.lanes))
+        return Lanes(number, mask)
+
+    # Branches
+
+    @contextmanager
+    def _when(self, condition: ir.Value, name: str) -> Iterator[None]:
+        """Emits a branch that runs where the condition holds."""
+        builder = self.frame.builder
+        then, after = self.frame.block(name), self.frame.block("after")
+        builder.cbranch(condition, then, after)
+        with self.frame.scope(then):
+            yield
+            builder.branch(after)
+        builder.position_at_end(after)
+
+    def _if(self, op: IfOp) -> None:
+        condition = self.value(op.condition)
+        assert not lanes_of(condition), "a branch inside a vector loop takes one way for all lanes"
+        with self._when(condition, "then"):
+            self.block(op.then.block)
+        if op.otherwise.block.ops:
+            with self._when(self.frame.builder.not_(condition), "else"):
+                self.block(op.otherwise.block)
+
+    def _while(self, op: WhileOp) -> None:
+        builder = self.frame.builder
+        head, body, after = (self.frame.block(name) for name in ("while", "do", "after"))
+        builder.branch(head)
+        with self.frame.scope(head):
+            *condition, last = op.condition.block.ops
+            assert isinstance(last, ConditionOp)
+            for inner in condition:
+                self.operation(inner)
+            holds = self.value(last.condition)
+            assert not lanes_of(holds), "a while inside a vector loop ends for all lanes at once"
+            builder.cbranch(holds, body, after)
+            with self.frame.scope(body):
+                self.block(op.body.block)
+                builder.branch(head)
+        builder.position_at_end(after)
+
+    # Parallel loops
+
+    def _pays(self, op: ForOp) -> bool:
+        """Whether a parallel loop may have work for two threads."""
+        _, most = self._tasks(op).range(self.frame.ranges)
+        enough, _ = self._bound(grain(op)).range(self.frame.ranges)
+        return most is None or enough is None or most > enough
+
+    def _tasks(self, op: ForOp) -> Expr:
+        extent = self._extent(op)
+        return extent if op.vector is None else extent.ceildiv(op.vector.data)
+
+    def _parallel(self, op: ForOp) -> None:
+        """Outlines the body and hands it to the run time with a closure of what it uses."""
+        module = self.frame.builder.module
+        name = module.get_unique_name(f"{self.frame.function.name}.parallel")
+        function = ir.Function(module, BODY_TYPE, name)
+        function.linkage = "internal"
+        function.attributes.add("nounwind")
+        tasks = self._tasks(op)
+        count, enough = self.index.uniform(tasks), self.index.uniform(self._bound(grain(op)))
+        inner = BodyEmitter(Frame(function, self.frame), self.unit, self.values)
+        inner.part(op, tasks)
+        closure = self.frame.closure(inner.frame.captured)
+        body = self.frame.builder.bitcast(function, POINTER)
+        operands = [self.frame.local(self.unit.context), count, enough, body, closure]
+        self.frame.builder.call(declare_parallel_for(module, self.unit.parallel_for), operands)
+
+    def part(self, op: ForOp, tasks: Expr) -> None:
+        """Emits the whole of an outlined function: the tasks from its second argument to its third."""
+        _, begin, end = self.frame.function.args
+        _, high = tasks.range(self.frame.ranges)
+        bounds = (0, None if high is None else high - 1)
+        if op.vector is None:
+            self._loop(begin, end, bounds, True, lambda number: self._iteration(op, number))
+        else:
+            self._vector_part(op, begin, end, bounds)
+        self.frame.builder.ret_void()
+        self.frame.finish()
+
+    def _vector_part(
+        self, op: ForOp, begin: ir.Value, end: ir.Value, bounds: tuple[int, int | None]
+    ) -> None:
+        full, rest = self._chunks(op)
+        builder, last = self.frame.builder, self.index.uniform(full)
+        whole = intrinsic(builder, "smin", I64, [end, last], I64)
+        self._loop(
+            begin,
+            whole,
+            bounds,
+            False,
+            lambda chunk: self._chunk(op, chunk, lambda number: Lanes(number)),
+        )
+        if rest.constant != 0:
+            with self._when(builder.icmp_signed(">", end, last), "part"):
+                self._rest(op, full, rest)
+
+
+def _constant_mask(number: LaneNumber, active: int) -> Lanes:
+    bits = [1] * active + [0] * (number.lanes - active)
+    return Lanes(number, ir.Constant(ir.VectorType(I1, number.lanes), bits), active)
+
+
+def _is_fusible(result: SSAValue) -> bool:
+    return isinstance(result.type, (Float32Type, Float64Type))
+
+
+def has_f16(target: Target) -> bool:
+    """Whether the target converts between f16 and f32 in an instruction."""
+    return target.arch == "aarch64" or "+f16c" in target.features
+
+
+def _padded(kind: BufferType, lanes: int) -> BufferType:
+    """The type with rows of whole vectors, so that the vectors of two rows never overlap."""
+    if not kind.storage or lanes == 1:
+        return kind
+    *outer, row = kind.storage
+    subscripts = tuple(Expr.of(Operand(position)) for position in range(kind.rank))
+    if isinstance(kind.layout, LayoutAttr):
+        subscripts = kind.layout.subscripts.data
+    storage = ExprsAttr((*outer, row.ceildiv(lanes) * lanes))
+    return BufferType(kind.dims, kind.element, LayoutAttr(ExprsAttr(subscripts), storage))

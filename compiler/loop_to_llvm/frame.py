@@ -1,0 +1,137 @@
+"""One LLVM function under construction: its blocks, the scopes of its loops, and what it captures from outside.
+
+Scopes let integer arithmetic be emitted as far out as its operands are known: each loop body and branch opens one,
+and remembers which expressions were computed in it. A function outlined from another one reaches the values of the
+other through a closure, an array of eight-byte slots that the outer function fills.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from llvmlite import ir
+
+from compiler.loop_to_llvm.elements import I64, POINTER
+from dialects.expr import Range
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class IndexValue:
+    """An atom of expressions: a scalar i64."""
+
+    value: ir.Value
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LaneNumber:
+    """An atom of expressions: 0, 1, ... in the lanes of the vector loop."""
+
+    lanes: int
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class LaneValues:
+    """An atom of expressions: a vector of i64, one a lane."""
+
+    value: ir.Value
+
+
+@dataclass(eq=False, slots=True)
+class Scope:
+    """A region of straight control flow: a function's, a loop body's or a branch's. `known` maps to its values."""
+
+    block: ir.Block
+    known: dict[Hashable, ir.Value] = field(default_factory=dict[Hashable, ir.Value])
+
+
+class Frame:
+    """The function, a builder at its end, its scopes from the outermost to the current, and its closure."""
+
+    def __init__(self, function: ir.Function, outer: Frame | None = None):
+        self.function = function
+        self.outer = outer
+        self.entry = function.append_basic_block("entry")
+        start = function.append_basic_block("start")
+        self.prologue = ir.IRBuilder(self.entry)
+        self.builder = ir.IRBuilder(start)
+        self.scopes = [Scope(start)]
+        self.depths: dict[Hashable, int] = {}
+        self.ranges: dict[Hashable, Range] = {} if outer is None else dict(outer.ranges)
+        self.captured: list[ir.Value] = []
+        self._copies: dict[int, ir.Value] = {}
+
+    def finish(self) -> None:
+        """Closes the prologue; nothing is emitted afterwards."""
+        self.prologue.branch(self.function.blocks[1])
+
+    def local(self, value: ir.Value) -> ir.Value:
+        """The value as this function sees it: itself, or what the closure holds of it."""
+        if isinstance(value, (ir.Constant, ir.GlobalValue)):
+            return value
+        owner = value.parent.function if isinstance(value.parent, ir.Block) else value.parent
+        if owner is self.function:
+            return value
+        if id(value) not in self._copies:
+            slot = self._slot(self.prologue, self.function.args[0], len(self.captured))
+            self._copies[id(value)] = self.prologue.load(slot, typ=value.type)
+            self.captured.append(value)
+        return self._copies[id(value)]
+
+    def closure(self, values: list[ir.Value]) -> ir.Value:
+        """An array on the stack that holds the values, for an outlined function to read."""
+        array = self.alloca(I64, max(1, len(values)), 8)
+        for position, value in enumerate(values):
+            self.builder.store(self.local(value), self._slot(self.builder, array, position))
+        return array
+
+    @staticmethod
+    def _slot(builder: ir.IRBuilder, array: ir.Value, position: int) -> ir.Value:
+        return builder.gep(array, [ir.Constant(I64, position)], source_etype=I64)
+
+    def alloca(self, kind: ir.Type, count: int, alignment: int) -> ir.Value:
+        """Room on the stack for this call of the function."""
+        array = self.prologue.alloca(ir.ArrayType(kind, count))
+        array.align = alignment
+        # llvmlite still gives allocations the typed pointers of older LLVMs.
+        array.type = POINTER
+        return array
+
+    def atom(self, value: ir.Value, bounds: Range = (None, None)) -> IndexValue:
+        """An atom for an i64 that is known from the current scope inwards."""
+        atom = IndexValue(value)
+        self.depths[atom] = len(self.scopes) - 1
+        self.ranges[atom] = bounds
+        return atom
+
+    @contextmanager
+    def scope(self, block: ir.Block) -> Iterator[None]:
+        """Emits into the block as a new scope; the current block, which must have ended, stays open to hoisting."""
+        self.scopes[-1].block = self.builder.block
+        self.scopes.append(Scope(block))
+        self.builder.position_at_end(block)
+        yield
+        self.scopes.pop()
+
+    @contextmanager
+    def hoisted(self, depth: int) -> Iterator[ir.IRBuilder]:
+        """The builder, placed in the scope of that depth."""
+        if depth == len(self.scopes) - 1:
+            yield self.builder
+            return
+        before = self.builder.block
+        self._enter(self.scopes[depth].block)
+        yield self.builder
+        self._enter(before)
+
+    def _enter(self, block: ir.Block) -> None:
+        """Places the builder at the block's end, before its terminator where it has one."""
+        if block.terminator is None:
+            self.builder.position_at_end(block)
+        else:
+            self.builder.position_before(block.terminator)
+
+    def block(self, name: str) -> ir.Block:
+        """A new basic block after the others."""
+        return self.function.append_basic_block(name)

@@ -1,0 +1,182 @@
+"""Integer expressions as LLVM IR: i64 arithmetic, each part emitted in the outermost scope that knows its operands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from functools import reduce
+
+from llvmlite import ir
+
+from compiler.loop_to_llvm.elements import I64, intrinsic, lanes_of, splat
+from compiler.loop_to_llvm.frame import Frame, IndexValue, LaneNumber, LaneValues
+from dialects.expr import Atom, Expr, Extremum, Monomial, Quotient, Remainder, Symbol
+
+Terms = Mapping[Monomial, int]
+
+
+def varies(expr: Expr) -> bool:
+    """Whether the value differs from lane to lane."""
+    return any(isinstance(atom, (LaneNumber, LaneValues)) for atom in expr.atoms())
+
+
+class IndexEmitter:
+    """Emits expressions into a frame; `sizes` are the values of the symbols."""
+
+    def __init__(self, frame: Frame, sizes: Mapping[str, ir.Value]):
+        self.frame = frame
+        self.sizes = sizes
+
+    def depth(self, atom: Atom) -> int:
+        """The scope from which on an atom is known."""
+        if isinstance(atom, (Quotient, Remainder)):
+            return max(self.expr_depth(atom.dividend), self.expr_depth(atom.divisor))
+        if isinstance(atom, Extremum):
+            return max(self.expr_depth(operand) for operand in atom.operands)
+        return self.frame.depths.get(atom, 0)
+
+    def expr_depth(self, expr: Expr) -> int:
+        """The scope from which on a whole expression is known."""
+        return max((self.depth(atom) for monomial in expr.terms for atom in monomial), default=0)
+
+    def by_depth(self, expr: Expr) -> tuple[list[tuple[int, Expr]], int]:
+        """The sums of the terms that are known from each depth on, outermost first, and the constant term."""
+        groups: dict[int, dict[Monomial, int]] = {}
+        for monomial, factor in expr.terms.items():
+            if monomial:
+                depth = max(self.depth(atom) for atom in monomial)
+                groups.setdefault(depth, {})[monomial] = factor
+        ordered = sorted(groups.items())
+        return [(depth, Expr(terms)) for depth, terms in ordered], expr.terms.get((), 0)
+
+    def uniform(self, expr: Expr) -> ir.Value:
+        """The value of an expression that is the same in all lanes."""
+        groups, offset = self.by_depth(expr)
+        if not groups:
+            return ir.Constant(I64, offset)
+        prefix = Expr({})
+        total: ir.Value | None = None
+        for depth, group in groups:
+            prefix = prefix + group
+            total = self.remember(depth, prefix, self._adder(total, group))
+        assert total is not None
+        if not offset:
+            return total
+        constant = ir.Constant(I64, offset)
+        return self.remember(groups[-1][0], expr, lambda builder: builder.add(total, constant))
+
+    def remember(
+        self, depth: int, key: Hashable, emit: Callable[[ir.IRBuilder], ir.Value]
+    ) -> ir.Value:
+        """What `emit` gives in the scope of that depth, emitted once there."""
+        known = self.frame.scopes[depth].known
+        if key not in known:
+            with self.frame.hoisted(depth) as builder:
+                known[key] = emit(builder)
+        return known[key]
+
+    def _adder(self, total: ir.Value | None, group: Expr) -> Callable[[ir.IRBuilder], ir.Value]:
+        def add(builder: ir.IRBuilder) -> ir.Value:
+            value = self._sum(builder, group.terms)
+            return value if total is None else builder.add(total, value)
+
+        return add
+
+    def _sum(self, builder: ir.IRBuilder, terms: Terms) -> ir.Value:
+        return reduce(builder.add, [self._term(builder, *term) for term in terms.items()])
+
+    def _term(self, builder: ir.IRBuilder, monomial: Monomial, factor: int) -> ir.Value:
+        values = [self._atom(atom) for atom in monomial]
+        if factor != 1:
+            values.append(ir.Constant(I64, factor))
+        return reduce(builder.mul, values)
+
+    def _atom(self, atom: Atom) -> ir.Value:
+        if isinstance(atom, Symbol):
+            assert atom.name in self.sizes, f"a kernel takes the size {atom.name} that it uses"
+            return self.frame.local(self.sizes[atom.name])
+        if isinstance(atom, IndexValue):
+            return self.frame.local(atom.value)
+        assert isinstance(atom, (Quotient, Remainder, Extremum)), f"no value is known for {atom}"
+        return self.remember(self.depth(atom), atom, lambda builder: self._operator(builder, atom))
+
+    def _operator(self, builder: ir.IRBuilder, atom: Quotient | Remainder | Extremum) -> ir.Value:
+        if isinstance(atom, Extremum):
+            values = [self.uniform(operand) for operand in atom.operands]
+            return _extremum(builder, atom.kind, values)
+        dividend, divisor = self.uniform(atom.dividend), self.uniform(atom.divisor)
+        return self._divide(builder, atom, dividend, divisor)
+
+    def _divide(
+        self,
+        builder: ir.IRBuilder,
+        atom: Quotient | Remainder,
+        dividend: ir.Value,
+        divisor: ir.Value,
+    ) -> ir.Value:
+        low, _ = atom.dividend.range(self.frame.ranges)
+        least, _ = atom.divisor.range(self.frame.ranges)
+        if low is not None and low >= 0 and least is not None and least >= 0:
+            unsigned = builder.udiv if isinstance(atom, Quotient) else builder.urem
+            return unsigned(dividend, _nonzero(builder, divisor))
+        return _floor_divide(builder, isinstance(atom, Quotient), dividend, divisor)
+
+    def lanes(self, expr: Expr, lanes: int) -> ir.Value:
+        """The values of an expression as a vector, one a lane."""
+        uniform = Expr({m: f for m, f in expr.terms.items() if not varies(Expr({m: 1}))})
+        varying = [self._lane_term(m, f, lanes) for m, f in (expr - uniform).terms.items()]
+        if uniform.terms or not varying:
+            varying.append(splat(self.frame.builder, self.uniform(uniform), lanes))
+        return reduce(self.frame.builder.add, varying)
+
+    def _lane_term(self, monomial: Monomial, factor: int, lanes: int) -> ir.Value:
+        builder = self.frame.builder
+        values = [splat(builder, self._lane_atom(atom, lanes), lanes) for atom in monomial]
+        if factor != 1:
+            values.append(splat(builder, ir.Constant(I64, factor), lanes))
+        return reduce(builder.mul, values)
+
+    def _lane_atom(self, atom: Atom, lanes: int) -> ir.Value:
+        if isinstance(atom, LaneNumber):
+            return ir.Constant(ir.VectorType(I64, lanes), list(range(lanes)))
+        if isinstance(atom, LaneValues):
+            return self.frame.local(atom.value)
+        if isinstance(atom, Extremum):
+            operands = [self.lanes(operand, lanes) for operand in atom.operands]
+            return _extremum(self.frame.builder, atom.kind, operands)
+        if isinstance(atom, (Quotient, Remainder)):
+            dividend, divisor = self.lanes(atom.dividend, lanes), self.lanes(atom.divisor, lanes)
+            return self._divide(self.frame.builder, atom, dividend, divisor)
+        return self._atom(atom)
+
+
+def _extremum(builder: ir.IRBuilder, kind: str, values: Iterable[ir.Value]) -> ir.Value:
+    def choose(left: ir.Value, right: ir.Value) -> ir.Value:
+        return intrinsic(builder, f"s{kind}", left.type, [left, right], left.type)
+
+    return reduce(choose, values)
+
+
+def _nonzero(builder: ir.IRBuilder, divisor: ir.Value) -> ir.Value:
+    """The divisor, or 1 for 0: a hoisted division runs even where the loop that needs it does not."""
+    if isinstance(divisor, ir.Constant):
+        return divisor
+    lanes = lanes_of(divisor)
+    zero, one = (splat(builder, ir.Constant(I64, number), lanes) for number in (0, 1))
+    return builder.select(builder.icmp_signed("==", divisor, zero), one, divisor)
+
+
+def _floor_divide(
+    builder: ir.IRBuilder, quotient: bool, dividend: ir.Value, divisor: ir.Value
+) -> ir.Value:
+    """Rounds towards minus infinity; the remainder has the divisor's sign."""
+    divisor = _nonzero(builder, divisor)
+    lanes = lanes_of(dividend)
+    zero = splat(builder, ir.Constant(I64, 0), lanes)
+    remainder = builder.srem(dividend, divisor)
+    inexact = builder.icmp_signed("!=", remainder, zero)
+    opposite = builder.icmp_signed("<", builder.xor(remainder, divisor), zero)
+    adjust = builder.and_(inexact, opposite)
+    if quotient:
+        steps = builder.sext(adjust, dividend.type)
+        return builder.add(builder.sdiv(dividend, divisor), steps)
+    return builder.add(remainder, builder.select(adjust, divisor, zero))

@@ -1,0 +1,61 @@
+"""loop.kernel -> LLVM IR: one module with one hidden function, `void <prefix>.<kernel>(ptr ctx, i64 size.., ptr buffer..)`.
+
+Buffers may overlap where the program passes one twice, for operations in place; so no argument is marked noalias.
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from xdsl.ir import SSAValue
+
+from compiler.loop_to_llvm.body import BodyEmitter, Unit
+from compiler.loop_to_llvm.elements import I64, POINTER, VOID
+from compiler.loop_to_llvm.frame import Frame
+from compiler.loop_to_llvm.memory import Storage
+from compiler.target.target import Target
+from dialects.expr import Expr
+from dialects.loop.ops import ForOp
+from dialects.loop.program import KernelOp
+from dialects.loop.types import buffer_type
+
+
+def kernel_symbol(prefix: str, name: str) -> str:
+    """The linker's name of a kernel of the model with that prefix."""
+    return f"{prefix}.{name}"
+
+
+def kernel_type(sizes: int, buffers: int) -> ir.FunctionType:
+    """The LLVM type of a kernel that takes so many sizes and buffers."""
+    return ir.FunctionType(VOID, [POINTER, *[I64] * sizes, *[POINTER] * buffers])
+
+
+def emit_kernel(
+    kernel: KernelOp, target: Target, *, prefix: str = "weft", strict_fp: bool = False
+) -> str:
+    """The LLVM IR of a kernel as text. `strict_fp` forbids to contract a product and a sum into one operation."""
+    module = ir.Module(kernel.sym_name.data)
+    module.triple = target.triple
+    symbols, buffers = kernel.symbol_names, kernel.body.block.args
+    kind = kernel_type(len(symbols), len(buffers))
+    function = ir.Function(module, kind, kernel_symbol(prefix, kernel.sym_name.data))
+    function.linkage = "hidden"
+    function.attributes.add("nounwind")
+    context, *arguments = function.args
+    sizes = dict(zip(symbols, arguments, strict=False))
+    values: dict[SSAValue, ir.Value | Expr | Storage] = {
+        buffer: Storage(pointer, buffer_type(buffer))
+        for buffer, pointer in zip(buffers, arguments[len(symbols) :], strict=True)
+    }
+    name = f"{prefix}.parallel_for"
+    unit = Unit(target, sizes, context, name, strict_fp, _widest(kernel))
+    emitter = BodyEmitter(Frame(function), unit, values)
+    emitter.block(kernel.body.block)
+    emitter.frame.builder.ret_void()
+    emitter.frame.finish()
+    return str(module)
+
+
+def _widest(kernel: KernelOp) -> int:
+    """The most lanes of any vector loop."""
+    loops = (op for op in kernel.walk() if isinstance(op, ForOp) and op.vector is not None)
+    return max((loop.vector.data for loop in loops if loop.vector is not None), default=1)

@@ -1,0 +1,280 @@
+"""Loads and stores: scalar, contiguous, strided, gathered and masked, chosen by how an address varies over lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from llvmlite import ir
+
+from compiler.loop_to_llvm.elements import (
+    I1,
+    I32,
+    I64,
+    POINTER,
+    from_storage,
+    intrinsic,
+    lanes_of,
+    splat,
+    storage_bytes,
+    storage_type,
+    to_storage,
+)
+from compiler.loop_to_llvm.frame import LaneNumber, LaneValues
+from compiler.loop_to_llvm.index import IndexEmitter, varies
+from dialects.expr import Expr
+from dialects.loop.types import BufferType
+
+WIDEST_STRIDE = 4
+"""Up to this distance between lanes, all elements between them are loaded and shuffled into place."""
+
+
+@dataclass(frozen=True, eq=False)
+class Storage:
+    """Where a buffer lies. `private`: on the stack of the one function that uses it, with room behind its end."""
+
+    pointer: ir.Value
+    type: BufferType
+    private: bool = False
+
+    @property
+    def kind(self) -> ir.Type:
+        """The LLVM type of an element in memory."""
+        return storage_type(self.type.element)
+
+    @property
+    def alignment(self) -> int:
+        """The bytes that every element is aligned to."""
+        return storage_bytes(self.type.element)
+
+
+@dataclass(frozen=True, eq=False)
+class Lanes:
+    """The vector loop that code is emitted in: its lane number and which lanes run, all where `mask` is None.
+
+    Of a constant mask the first `active` lanes run.
+    """
+
+    number: LaneNumber
+    mask: ir.Value | None = None
+    active: int | None = None
+
+    @property
+    def count(self) -> int:
+        """How many lanes there are."""
+        return self.number.lanes
+
+    @property
+    def first(self) -> range:
+        """The lanes that a constant mask lets run, or all."""
+        return range(self.count if self.active is None else self.active)
+
+    @property
+    def known(self) -> bool:
+        """Whether the lanes that run are known at compile time."""
+        return self.mask is None or self.active is not None
+
+    def all(self) -> ir.Value:
+        """The mask, or one that lets all lanes run."""
+        if self.mask is not None:
+            return self.mask
+        return ir.Constant(ir.VectorType(I1, self.count), [1] * self.count)
+
+
+class MemoryEmitter:
+    """Emits the accesses of one function."""
+
+    def __init__(self, index: IndexEmitter):
+        self.index = index
+        self.frame = index.frame
+
+    def load(self, storage: Storage, address: Expr, lanes: Lanes | None) -> ir.Value:
+        """The element at an address, as a register's value: a vector where the address varies over the lanes."""
+        if lanes is None or not varies(address):
+            pointer = self.pointer(storage, address)
+            value = self.frame.builder.load(pointer, typ=storage.kind, align=storage.alignment)
+        else:
+            value = self._load_lanes(storage, address, lanes)
+        return from_storage(self.frame.builder, value, storage.type.element)
+
+    def store(self, storage: Storage, address: Expr, value: ir.Value, lanes: Lanes | None) -> None:
+        """Writes a register's value to an address."""
+        builder = self.frame.builder
+        value = to_storage(builder, value, storage.type.element)
+        if lanes is None or not varies(address):
+            assert not lanes_of(value), (
+                "a vector loop does not store all of its lanes to one element"
+            )
+            builder.store(value, self.pointer(storage, address), align=storage.alignment)
+            return
+        self._store_lanes(storage, address, splat(builder, value, lanes.count), lanes)
+
+    def pointer(self, storage: Storage, address: Expr) -> ir.Value:
+        """The pointer to an element; parts of the address that outer scopes know are added there."""
+        pointer = self.frame.local(storage.pointer)
+        groups, offset = self.index.by_depth(address)
+        prefix = Expr({})
+        depth = 0
+        for depth, group in groups:
+            prefix = prefix + group
+            pointer = self._step(storage, pointer, depth, prefix, group)
+        if offset:
+            pointer = self._step(storage, pointer, depth, prefix + offset, Expr.of(offset))
+        return pointer
+
+    def _step(
+        self, storage: Storage, pointer: ir.Value, depth: int, prefix: Expr, group: Expr
+    ) -> ir.Value:
+        def advance(builder: ir.IRBuilder) -> ir.Value:
+            return builder.gep(pointer, [self.index.uniform(group)], source_etype=storage.kind)
+
+        return self.index.remember(depth, (storage, prefix), advance)
+
+    def _is_private(self, storage: Storage) -> bool:
+        """Whether whole vectors may be read and rewritten: nobody else sees the memory, and there is room behind it."""
+        return storage.private and self.frame.local(storage.pointer) is storage.pointer
+
+    def _offsets(self, address: Expr, lanes: Lanes) -> tuple[Expr, tuple[int, ...]] | None:
+        """The first lane's address and the distances of all lanes from it, where these are constants."""
+        if any(isinstance(atom, LaneValues) for atom in address.atoms()):
+            return None
+        base = self._at_lane(address, lanes, 0)
+        if address.is_affine_in(lanes.number):
+            stride = address.coefficient(lanes.number).constant
+            return None if stride is None else (base, tuple(stride * i for i in range(lanes.count)))
+        distances = [
+            (self._at_lane(address, lanes, lane) - base).constant for lane in range(lanes.count)
+        ]
+        known = tuple(distance for distance in distances if distance is not None)
+        return (base, known) if len(known) == lanes.count else None
+
+    def _at_lane(self, address: Expr, lanes: Lanes, lane: int) -> Expr:
+        return address.substitute({lanes.number: Expr.of(lane)}).simplify(self.frame.ranges)
+
+    def _load_lanes(self, storage: Storage, address: Expr, lanes: Lanes) -> ir.Value:
+        placed = self._offsets(address, lanes)
+        if placed is None:
+            return self._gather(storage, address, lanes)
+        base, offsets = placed
+        if _is_run(offsets):
+            return self._load_run(storage, base, lanes)
+        stride = offsets[1]
+        if lanes.mask is None and stride <= WIDEST_STRIDE and _is_run(offsets, stride):
+            return self._load_strided(storage, base, stride, lanes.count)
+        return self._load_each(storage, base, offsets, lanes)
+
+    def _load_run(self, storage: Storage, base: Expr, lanes: Lanes) -> ir.Value:
+        """Neighbouring elements; lanes that do not run read only memory that is there."""
+        kind = ir.VectorType(storage.kind, lanes.count)
+        pointer = self.pointer(storage, base)
+        if lanes.mask is None or self._is_private(storage):
+            return self.frame.builder.load(pointer, typ=kind, align=storage.alignment)
+        alignment = ir.Constant(I32, storage.alignment)
+        operands = [pointer, alignment, lanes.mask, ir.Constant(kind, None)]
+        return intrinsic(self.frame.builder, "masked.load", kind, operands, kind, POINTER)
+
+    def _load_strided(self, storage: Storage, base: Expr, stride: int, count: int) -> ir.Value:
+        """Every second, third or fourth element, out of whole vectors of which the last ends at the last element."""
+        kind = ir.VectorType(storage.kind, count)
+        last = (count - 1) * (stride - 1)
+        starts = [min(number * count, last) for number in range(stride)]
+        value: ir.Value = ir.Constant(kind, ir.Undefined)
+        taken = 0
+        for start in starts:
+            pointer = self.pointer(storage, base + start)
+            window = self.frame.builder.load(pointer, typ=kind, align=storage.alignment)
+            reached = min(count, (start + count - 1) // stride + 1)
+            value = self._merge(
+                value, window, taken, [lane * stride - start for lane in range(taken, reached)]
+            )
+            taken = reached
+        return value
+
+    def _merge(
+        self, value: ir.Value, window: ir.Value, taken: int, picked: Sequence[int]
+    ) -> ir.Value:
+        """The first `taken` lanes of the value, then the picked ones of the window, then anything."""
+        count = lanes_of(value)
+        order = [*range(taken), *(count + lane for lane in picked)]
+        order += [0] * (count - len(order))
+        mask = ir.Constant(ir.VectorType(I32, count), order)
+        return self.frame.builder.shuffle_vector(value, window, mask)
+
+    def _load_each(
+        self, storage: Storage, base: Expr, offsets: Sequence[int], lanes: Lanes
+    ) -> ir.Value:
+        if not lanes.known:
+            return self._gather_at(storage, self._pointers(storage, base, offsets), lanes)
+        value = ir.Constant(ir.VectorType(storage.kind, lanes.count), None)
+        for lane in lanes.first:
+            pointer = self.pointer(storage, base + offsets[lane])
+            element = self.frame.builder.load(pointer, typ=storage.kind, align=storage.alignment)
+            value = self.frame.builder.insert_element(value, element, ir.Constant(I32, lane))
+        return value
+
+    def _pointers(self, storage: Storage, base: Expr, offsets: Sequence[int]) -> ir.Value:
+        distances = ir.Constant(ir.VectorType(I64, len(offsets)), list(offsets))
+        return self._advance(self.pointer(storage, base), distances, storage.kind)
+
+    def _advance(self, pointer: ir.Value, distances: ir.Value, kind: ir.Type) -> ir.Value:
+        pointers = self.frame.builder.gep(pointer, [distances], source_etype=kind)
+        # llvmlite gives every address computation the type of a scalar pointer.
+        pointers.type = ir.VectorType(POINTER, lanes_of(distances))
+        return pointers
+
+    def _gather(self, storage: Storage, address: Expr, lanes: Lanes) -> ir.Value:
+        return self._gather_at(storage, self._scattered(storage, address, lanes), lanes)
+
+    def _scattered(self, storage: Storage, address: Expr, lanes: Lanes) -> ir.Value:
+        uniform = Expr({m: f for m, f in address.terms.items() if not varies(Expr({m: 1}))})
+        distances = self.index.lanes(address - uniform, lanes.count)
+        return self._advance(self.pointer(storage, uniform), distances, storage.kind)
+
+    def _gather_at(self, storage: Storage, pointers: ir.Value, lanes: Lanes) -> ir.Value:
+        kind = ir.VectorType(storage.kind, lanes.count)
+        alignment = ir.Constant(I32, storage.alignment)
+        operands = [pointers, alignment, lanes.all(), ir.Constant(kind, None)]
+        over = (kind, pointers.type)
+        return intrinsic(self.frame.builder, "masked.gather", kind, operands, *over)
+
+    def _store_lanes(self, storage: Storage, address: Expr, value: ir.Value, lanes: Lanes) -> None:
+        placed = self._offsets(address, lanes)
+        if placed is None:
+            self._scatter(storage, self._scattered(storage, address, lanes), value, lanes)
+        elif _is_run(placed[1]):
+            self._store_run(storage, placed[0], value, lanes)
+        elif lanes.known:
+            self._store_each(storage, placed[0], placed[1], value, lanes)
+        else:
+            self._scatter(storage, self._pointers(storage, *placed), value, lanes)
+
+    def _store_run(self, storage: Storage, base: Expr, value: ir.Value, lanes: Lanes) -> None:
+        """Neighbouring elements; private memory is rewritten whole, so that it can become registers."""
+        builder, pointer = self.frame.builder, self.pointer(storage, base)
+        if lanes.mask is None:
+            builder.store(value, pointer, align=storage.alignment)
+        elif self._is_private(storage):
+            old = builder.load(pointer, typ=value.type, align=storage.alignment)
+            builder.store(builder.select(lanes.mask, value, old), pointer, align=storage.alignment)
+        else:
+            operands = [value, pointer, ir.Constant(I32, storage.alignment), lanes.mask]
+            intrinsic(builder, "masked.store", ir.VoidType(), operands, value.type, POINTER)
+
+    def _store_each(
+        self, storage: Storage, base: Expr, offsets: Sequence[int], value: ir.Value, lanes: Lanes
+    ) -> None:
+        builder = self.frame.builder
+        for lane in lanes.first:
+            element = builder.extract_element(value, ir.Constant(I32, lane))
+            pointer = self.pointer(storage, base + offsets[lane])
+            builder.store(element, pointer, align=storage.alignment)
+
+    def _scatter(self, storage: Storage, pointers: ir.Value, value: ir.Value, lanes: Lanes) -> None:
+        operands = [value, pointers, ir.Constant(I32, storage.alignment), lanes.all()]
+        over = (value.type, pointers.type)
+        intrinsic(self.frame.builder, "masked.scatter", ir.VoidType(), operands, *over)
+
+
+def _is_run(offsets: Sequence[int], stride: int = 1) -> bool:
+    """Whether the offsets are the multiples of the stride from 0 on."""
+    return all(offset == stride * lane for lane, offset in enumerate(offsets))

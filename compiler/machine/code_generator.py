@@ -1,0 +1,55 @@
+"""LLVM's parser, optimiser and code generator for one target."""
+
+from __future__ import annotations
+
+from functools import cache
+
+from llvmlite import binding
+
+from compiler.target.target import Target
+from dialects.errors import OptionError
+
+CODEGEN_LEVEL = 2
+
+
+@cache
+def _initialise() -> None:
+    """Makes every target that LLVM was built with available."""
+    binding.initialize_all_targets()
+    binding.initialize_all_asmprinters()
+
+
+@cache
+def target_machine(target: Target) -> binding.TargetMachine:
+    """LLVM's code generator for the target: position-independent, small code model."""
+    return create_target_machine(target)
+
+
+def create_target_machine(target: Target) -> binding.TargetMachine:
+    """A code generator of the caller's own, to hand over to an execution engine."""
+    _initialise()
+    try:
+        found = binding.Target.from_triple(target.triple)
+    except RuntimeError as error:
+        raise OptionError(
+            f"a target requires a triple that LLVM knows, got {target.triple}"
+        ) from error
+    abi = "lp64d" if target.arch == "riscv64" else ""
+    return found.create_target_machine(
+        cpu=target.cpu,
+        features=target.feature_string,
+        opt=CODEGEN_LEVEL,
+        reloc="pic",
+        codemodel="small",
+        abiname=abi,
+    )
+
+
+def parse(ir_text: str, target: Target) -> binding.ModuleRef:
+    """The verified module, with the target's triple and data layout."""
+    machine = target_machine(target)
+    module = binding.parse_assembly(ir_text)
+    module.triple = target.triple
+    module.data_layout = str(machine.target_data)
+    module.verify()
+    return module

@@ -1,0 +1,50 @@
+"""The x86-64 micro-architecture levels of the psABI, on Linux."""
+
+from __future__ import annotations
+
+from compiler.target.target import Target
+
+_TRIPLE = "x86_64-unknown-linux-gnu"
+
+X86_64 = Target(
+    name="x86-64",
+    triple=_TRIPLE,
+    cpu="x86-64",
+    features=(),
+    vector_bytes=16,
+    vector_registers=16,
+    has_fma=False,
+)
+
+X86_64_V2 = Target(
+    name="x86-64-v2",
+    triple=_TRIPLE,
+    cpu="x86-64-v2",
+    features=(),
+    vector_bytes=16,
+    vector_registers=16,
+    has_fma=False,
+)
+
+X86_64_V3 = Target(
+    name="x86-64-v3",
+    triple=_TRIPLE,
+    cpu="x86-64-v3",
+    features=("+avx2", "+f16c", "+fma"),
+    vector_bytes=32,
+    vector_registers=16,
+    has_fma=True,
+)
+
+X86_64_V4 = Target(
+    name="x86-64-v4",
+    triple=_TRIPLE,
+    cpu="x86-64-v4",
+    # LLVM splits 512-bit vectors of this level unless it is told not to.
+    features=("+avx512f", "+f16c", "+fma", "-prefer-256-bit"),
+    vector_bytes=64,
+    vector_registers=32,
+    has_fma=True,
+)
+
+X86_TARGETS = (X86_64, X86_64_V2, X86_64_V3, X86_64_V4)

@@ -1,0 +1,1 @@
+"""Front ends: models of other ecosystems -> the graph level."""

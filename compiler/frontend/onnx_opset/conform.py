@@ -1,0 +1,60 @@
+"""A node of the default domain against its operator's schema: arity, attributes and their types."""
+
+from onnx import AttributeProto, NodeProto, defs
+
+from dialects.errors import ModelError
+
+MAX_VARIADIC = 2**31 - 1
+
+ATTRIBUTE_TYPES = {
+    defs.OpSchema.AttrType.FLOAT: AttributeProto.FLOAT,
+    defs.OpSchema.AttrType.INT: AttributeProto.INT,
+    defs.OpSchema.AttrType.STRING: AttributeProto.STRING,
+    defs.OpSchema.AttrType.TENSOR: AttributeProto.TENSOR,
+    defs.OpSchema.AttrType.GRAPH: AttributeProto.GRAPH,
+    defs.OpSchema.AttrType.FLOATS: AttributeProto.FLOATS,
+    defs.OpSchema.AttrType.INTS: AttributeProto.INTS,
+    defs.OpSchema.AttrType.STRINGS: AttributeProto.STRINGS,
+    defs.OpSchema.AttrType.TENSORS: AttributeProto.TENSORS,
+    defs.OpSchema.AttrType.GRAPHS: AttributeProto.GRAPHS,
+    defs.OpSchema.AttrType.SPARSE_TENSOR: AttributeProto.SPARSE_TENSOR,
+    defs.OpSchema.AttrType.SPARSE_TENSORS: AttributeProto.SPARSE_TENSORS,
+    defs.OpSchema.AttrType.TYPE_PROTO: AttributeProto.TYPE_PROTO,
+    defs.OpSchema.AttrType.TYPE_PROTOS: AttributeProto.TYPE_PROTOS,
+}
+
+
+def check_node(node: NodeProto, schema: defs.OpSchema, who: str) -> None:
+    """Raise ModelError unless the node has the inputs, outputs and attributes that its operator's
+    version wants.
+    """
+    _check_count(len(node.input), schema.min_input, schema.max_input, f"{who} requires", "inputs")
+    _check_count(
+        len(node.output), schema.min_output, schema.max_output, f"{who} requires", "outputs"
+    )
+    for formal, name in zip(schema.inputs, node.input, strict=False):
+        if formal.option == defs.OpSchema.FormalParameterOption.Single and not name:
+            raise ModelError(f"{who} requires its input '{formal.name}', got an empty name")
+    present = {attribute.name for attribute in node.attribute}
+    for name, declared in schema.attributes.items():
+        if declared.required and name not in present:
+            raise ModelError(f"{who} requires the attribute '{name}', got none")
+    for attribute in node.attribute:
+        declared = schema.attributes.get(attribute.name)
+        if declared is None:
+            rule = f"attributes of {schema.name} at opset {schema.since_version}"
+            raise ModelError(f"{who} requires {rule}, got '{attribute.name}'")
+        if attribute.type != ATTRIBUTE_TYPES[declared.type]:
+            wanted, got = ATTRIBUTE_TYPES[declared.type], attribute.type
+            rule = f"attribute '{attribute.name}' of type {_type_name(wanted)}"
+            raise ModelError(f"{who} requires {rule}, got {_type_name(got)}")
+
+
+def _type_name(number: int) -> str:
+    return AttributeProto.AttributeType.Name(number).lower()
+
+
+def _check_count(count: int, least: int, most: int, who: str, what: str) -> None:
+    if not least <= count <= most:
+        bounds = f"at least {least}" if most >= MAX_VARIADIC else f"{least} to {most}"
+        raise ModelError(f"{who} {bounds} {what}, got {count}")

@@ -1,0 +1,251 @@
+"""A loaded model at any opset -> the same model at the newest, its functions inlined."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache, partial
+
+from onnx import FunctionProto, ModelProto, NodeProto, TypeProto, defs
+
+from compiler.frontend.onnx_check import DEFAULT_DOMAINS, MAX_NESTING, OLDEST_OPSET, default_opset
+from compiler.frontend.onnx_graph import all_graphs, all_nodes, describe_node, subgraphs
+from compiler.frontend.onnx_load import LoadedModel
+from compiler.frontend.onnx_opset.builder import Builder, FreshNames
+from compiler.frontend.onnx_opset.conform import check_node
+from compiler.frontend.onnx_opset.functions import composite_body, instantiate_function
+from compiler.frontend.onnx_opset.steps import UNCHANGED, UPGRADES
+from compiler.frontend.onnx_opset.value_types import ValueTypes
+from dialects.errors import ModelError, OptionError, UnsupportedError
+
+# Calls of calls can make a small file grow without bound.
+MAX_NODES = 500_000
+
+FunctionKey = tuple[str, str, str]
+
+
+def newest_opset() -> int:
+    return defs.onnx_opset_version()
+
+
+def normalise(model: LoadedModel, to: int | None = None) -> LoadedModel:
+    """The model with all nodes of the default domain at opset `to` (the newest) and its functions
+    inlined.
+
+    Nodes of other domains and operators that do not exist are left for the importer to report.
+    Raises ModelError for nodes that break their operator's schema, UnsupportedError where an old
+    meaning has no new form.
+    """
+    target = newest_opset() if to is None else to
+    if not OLDEST_OPSET <= target <= newest_opset():
+        rule = f"normalise requires an opset from {OLDEST_OPSET} to {newest_opset()}"
+        raise OptionError(f"{rule}, got {target}")
+    proto = ModelProto()
+    proto.CopyFrom(model.proto)
+    version = default_opset(proto) or target
+    if target < version:
+        raise OptionError(f"normalise requires an opset of at least {version}, got {target}")
+    types = ValueTypes()
+    types.declare_graph(proto.graph)
+    for name, initializer in model.initializers.items():
+        types.declare_tensor(name, initializer.tensor, partial(model.array, name))
+    try:
+        nodes = _Normaliser(model, proto, target).rewrite(proto.graph.node, version, types, ())
+    except (ModelError, UnsupportedError) as error:
+        raise type(error)(f"{model.name}: {error}") from error
+    del proto.graph.node[:]
+    proto.graph.node.extend(nodes)
+    _import_opsets(proto, target, model.name)
+    return replace(model, proto=proto)
+
+
+def expand_function_op(
+    node: NodeProto, opset: int, names: FreshNames, input_types: Sequence[TypeProto] = ()
+) -> list[NodeProto] | None:
+    """The nodes that ONNX defines a composite operator by, at `opset`; None if it gives no body for
+    these types.
+    """
+    found = composite_body(node, opset, input_types)
+    if found is None:
+        return None
+    body, defaults = found
+    nodes = instantiate_function(body, node, names, defaults)
+    version = default_opset(body) or opset
+    upgrader = _Upgrader(names, opset, frozenset(name for each in nodes for name in each.input))
+    types = ValueTypes()
+    for name, declared in zip(node.input, input_types, strict=False):
+        types.elements[name] = declared.tensor_type.elem_type
+    return [after for before in nodes for after in upgrader.upgrade(before, version, types)]
+
+
+def fresh_names(model: LoadedModel) -> FreshNames:
+    """Names that do not occur in the model."""
+    return FreshNames(_taken_names(model.proto) | set(model.initializers))
+
+
+@cache
+def _history() -> Mapping[str, tuple[int, ...]]:
+    """The versions of each operator of the default domain, oldest first."""
+    versions: dict[str, list[int]] = {}
+    for schema in defs.get_all_schemas_with_history():
+        if schema.domain == "":
+            versions.setdefault(schema.name, []).append(schema.since_version)
+    return {name: tuple(sorted(each)) for name, each in versions.items()}
+
+
+@cache
+def _schema(op_type: str, version: int) -> defs.OpSchema:
+    return defs.get_schema(op_type, version, "")
+
+
+class _Upgrader:
+    """Takes single nodes of the default domain, without their subgraphs, step by step to the
+    target.
+    """
+
+    def __init__(self, names: FreshNames, target: int, used: frozenset[str]) -> None:
+        self.names = names
+        self.target = target
+        self.used = used
+
+    def upgrade(self, node: NodeProto, version: int, types: ValueTypes) -> list[NodeProto]:
+        for step in self._steps(node.op_type, version):
+            upgrade = UPGRADES.get((node.op_type, step))
+            if upgrade is not None:
+                build = Builder(node, self.names, types, self.target, self.used)
+                nodes = upgrade(node, build)
+                return [after for each in nodes for after in self.upgrade(each, step, types)]
+            if step not in UNCHANGED.get(node.op_type, ()):
+                rule = f"requires a known upgrade of {node.op_type} to opset {step}"
+                raise UnsupportedError(f"{describe_node(node, 0)} {rule}, got none")
+        self._infer(node, types)
+        return [node]
+
+    def _steps(self, op_type: str, version: int) -> list[int]:
+        return [step for step in _history().get(op_type, ()) if version < step <= self.target][
+            0 if version >= _history().get(op_type, (0,))[0] else 1 :
+        ]
+
+    def _infer(self, node: NodeProto, types: ValueTypes) -> None:
+        if node.domain == "" and node.op_type in _history():
+            types.infer_elements(node, _schema(node.op_type, self.target))
+
+
+class _Normaliser:
+    """Rewrites lists of nodes: calls of functions into their bodies, and operators to the target
+    opset.
+    """
+
+    def __init__(self, model: LoadedModel, proto: ModelProto, target: int) -> None:
+        self.names = fresh_names(model)
+        self.upgrader = _Upgrader(self.names, target, _used_names(proto))
+        self.functions = {_function_key(each): each for each in proto.functions}
+        self.count = 0
+
+    def rewrite(
+        self,
+        nodes: Sequence[NodeProto],
+        version: int,
+        types: ValueTypes,
+        calls: tuple[FunctionKey | None, ...],
+    ) -> list[NodeProto]:
+        """`calls` are the functions (None for a subgraph) around the nodes, which bound recursion
+        and depth.
+        """
+        if len(calls) > MAX_NESTING:
+            raise ModelError(
+                f"a model requires at most {MAX_NESTING} nested graphs and calls, got more"
+            )
+        rewritten: list[NodeProto] = []
+        for index, node in enumerate(nodes):
+            rewritten += self._rewrite_node(node, index, version, types, calls)
+            self.count += 1
+            if self.count > MAX_NODES:
+                rule = f"a model requires at most {MAX_NODES} nodes with its functions inlined"
+                raise UnsupportedError(f"{rule}, got more")
+        return rewritten
+
+    def _rewrite_node(
+        self,
+        node: NodeProto,
+        index: int,
+        version: int,
+        types: ValueTypes,
+        calls: tuple[FunctionKey | None, ...],
+    ) -> list[NodeProto]:
+        key = (node.domain, node.op_type, node.overload)
+        if key in self.functions:
+            return self._inline(node, key, types, calls)
+        standard = node.domain == "" and node.op_type in _history()
+        if standard:
+            _check_standard_node(node, version, describe_node(node, index))
+        for graph in subgraphs(node):
+            inner = ValueTypes(types)
+            inner.declare_graph(graph)
+            body = self.rewrite(graph.node, version, inner, (*calls, None))
+            del graph.node[:]
+            graph.node.extend(body)
+        return self.upgrader.upgrade(node, version, types) if standard else [node]
+
+    def _inline(
+        self,
+        call: NodeProto,
+        key: FunctionKey,
+        types: ValueTypes,
+        calls: tuple[FunctionKey | None, ...],
+    ) -> list[NodeProto]:
+        if key in calls:
+            raise ModelError(f"function '{key[1]}' requires a body without itself, got a recursion")
+        function = self.functions[key]
+        defaults = {attribute.name: attribute for attribute in function.attribute_proto}
+        body = instantiate_function(function, call, self.names, defaults)
+        version = default_opset(function) or self.upgrader.target
+        return self.rewrite(body, version, types, (*calls, key))
+
+
+def _check_standard_node(node: NodeProto, version: int, who: str) -> None:
+    first = _history()[node.op_type][0]
+    if version < first:
+        raise ModelError(f"{who} requires opset {first}, got opset {version}")
+    schema = _schema(node.op_type, version)
+    if schema.deprecated:
+        raise ModelError(f"{who} requires an opset below {schema.since_version}, got {version}")
+    check_node(node, schema, who)
+
+
+def _function_key(function: FunctionProto) -> FunctionKey:
+    domain = "" if function.domain in DEFAULT_DOMAINS else function.domain
+    return domain, function.name, function.overload
+
+
+def _taken_names(proto: ModelProto) -> set[str]:
+    names = {value.name for value in proto.graph.input}
+    for graph in all_graphs(proto):
+        for node in graph.node:
+            names.update(node.input, node.output)
+    return names
+
+
+def _used_names(proto: ModelProto) -> frozenset[str]:
+    names = {name for node in all_nodes(proto) for name in node.input}
+    for graph in all_graphs(proto):
+        outputs = graph.output
+        names.update(each if isinstance(each, str) else each.name for each in outputs)
+    return frozenset(names)
+
+
+def _import_opsets(proto: ModelProto, target: int, name: str) -> None:
+    """Import what inlined functions import, and the default domain at its new version."""
+    versions = {each.domain: each.version for each in proto.opset_import}
+    for function in proto.functions:
+        for entry in function.opset_import:
+            known = versions.setdefault(entry.domain, entry.version)
+            if known != entry.version and entry.domain not in DEFAULT_DOMAINS:
+                rule = f"one version of the domain '{entry.domain}' in all functions"
+                raise UnsupportedError(
+                    f"{name}: a model requires {rule}, got {known} and {entry.version}"
+                )
+    for domain in DEFAULT_DOMAINS:
+        versions.pop(domain, None)
+    del proto.functions[:]
+    del proto.opset_import[:]
+    for domain, version in {"": target, **versions}.items():
+        proto.opset_import.add(domain=domain, version=version)

@@ -1,0 +1,289 @@
+"""ONNX TensorProto -> NumPy array: a view of the file's bytes where the element type allows it."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+import ml_dtypes
+import numpy as np
+import numpy.typing as npt
+from onnx import TensorProto
+
+from dialects.errors import ModelError
+
+Array = npt.NDArray[np.generic]
+
+DTYPES: dict[int, np.dtype[np.generic]] = {
+    number: np.dtype(kind)
+    for number, kind in (
+        (TensorProto.FLOAT, np.float32),
+        (TensorProto.UINT8, np.uint8),
+        (TensorProto.INT8, np.int8),
+        (TensorProto.UINT16, np.uint16),
+        (TensorProto.INT16, np.int16),
+        (TensorProto.INT32, np.int32),
+        (TensorProto.INT64, np.int64),
+        (TensorProto.STRING, np.object_),
+        (TensorProto.BOOL, np.bool_),
+        (TensorProto.FLOAT16, np.float16),
+        (TensorProto.DOUBLE, np.float64),
+        (TensorProto.UINT32, np.uint32),
+        (TensorProto.UINT64, np.uint64),
+        (TensorProto.COMPLEX64, np.complex64),
+        (TensorProto.COMPLEX128, np.complex128),
+        (TensorProto.BFLOAT16, ml_dtypes.bfloat16),
+        (TensorProto.FLOAT8E4M3FN, ml_dtypes.float8_e4m3fn),
+        (TensorProto.FLOAT8E4M3FNUZ, ml_dtypes.float8_e4m3fnuz),
+        (TensorProto.FLOAT8E5M2, ml_dtypes.float8_e5m2),
+        (TensorProto.FLOAT8E5M2FNUZ, ml_dtypes.float8_e5m2fnuz),
+        (TensorProto.FLOAT8E8M0, ml_dtypes.float8_e8m0fnu),
+        (TensorProto.UINT4, ml_dtypes.uint4),
+        (TensorProto.INT4, ml_dtypes.int4),
+        (TensorProto.FLOAT4E2M1, ml_dtypes.float4_e2m1fn),
+        (TensorProto.UINT2, ml_dtypes.uint2),
+        (TensorProto.INT2, ml_dtypes.int2),
+        (TensorProto.FLOAT6E2M3, ml_dtypes.float6_e2m3fn),
+        (TensorProto.FLOAT6E3M2, ml_dtypes.float6_e3m2fn),
+    )
+}
+
+# Element types that a file packs tighter than a byte, little end first, and that an array holds one
+# to a byte.
+PACKED_BITS: dict[int, int] = {
+    TensorProto.UINT2: 2,
+    TensorProto.INT2: 2,
+    TensorProto.UINT4: 4,
+    TensorProto.INT4: 4,
+    TensorProto.FLOAT4E2M1: 4,
+    TensorProto.FLOAT6E2M3: 6,
+    TensorProto.FLOAT6E3M2: 6,
+}
+# Of these, the ones that `int32_data` stores packed bytes of; six-bit floats have an entry of their
+# own each.
+PACKED_ENTRIES = frozenset(number for number, bits in PACKED_BITS.items() if bits != 6)
+
+FLOAT_FIELD = frozenset({TensorProto.FLOAT, TensorProto.COMPLEX64})
+DOUBLE_FIELD = frozenset({TensorProto.DOUBLE, TensorProto.COMPLEX128})
+UINT64_FIELD = frozenset({TensorProto.UINT32, TensorProto.UINT64})
+COMPLEX = frozenset({TensorProto.COMPLEX64, TensorProto.COMPLEX128})
+
+MAX_ELEMENTS = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class ExternalRange:
+    """The bytes of one tensor in a file beside the model."""
+
+    path: Path
+    offset: int
+    length: int
+
+
+def tensor_array(
+    tensor: TensorProto, base_dir: Path | None = None, payload: memoryview | None = None
+) -> Array:
+    """The tensor's elements, read-only: a memory map of external data, else a view of `payload` or
+    of its own bytes.
+
+    `payload` stands for `raw_data` where the loader has taken that out of the proto. Only types
+    below a byte, bool, strings and the typed fields (`float_data`, ...) are copied. Raises
+    ModelError if the bytes do not fit the shape.
+    """
+    check_tensor(tensor, payload)
+    dtype, dims = DTYPES[tensor.data_type], tuple(tensor.dims)
+    if is_external(tensor):
+        return _decode_bytes(
+            _map_external(external_range(tensor, base_dir)), tensor.data_type, dims
+        )
+    if tensor.data_type == TensorProto.STRING:
+        strings = np.array(list(tensor.string_data), dtype=np.object_)
+        return _read_only(strings.reshape(dims))
+    if payload is not None or tensor.HasField("raw_data"):
+        stored = np.frombuffer(tensor.raw_data if payload is None else payload, dtype=np.uint8)
+        return _decode_bytes(stored, tensor.data_type, dims)
+    return _read_only(_decode_entries(tensor, dtype, dims))
+
+
+def check_tensor(tensor: TensorProto, payload: memoryview | None = None) -> None:
+    """Raise ModelError unless type, dims and stored size agree; external bytes are judged by
+    `external_range`.
+    """
+    who = describe(tensor)
+    if tensor.data_type not in DTYPES:
+        raise ModelError(f"{who} requires a known element type, got {tensor.data_type}")
+    count = element_count(tensor.dims, who)
+    if is_external(tensor):
+        return
+    stored, expected = _stored_entries(tensor, payload), _expected_entries(tensor, payload, count)
+    if stored != expected:
+        unit = "bytes" if payload is not None or tensor.HasField("raw_data") else "entries"
+        shape = "x".join(map(str, tensor.dims)) or "scalar"
+        raise ModelError(f"{who} requires {expected} {unit} for its shape {shape}, got {stored}")
+
+
+def element_count(dims: Sequence[int], who: str) -> int:
+    """The product of `dims`; raises ModelError if one is negative or the product leaves int64."""
+    if any(dim < 0 for dim in dims):
+        raise ModelError(f"{who} requires dimensions of at least 0, got {list(dims)}")
+    # A zero among the factors must not hide that the others overflow: strides are computed from
+    # them.
+    if math.prod(dim for dim in dims if dim) > MAX_ELEMENTS:
+        raise ModelError(f"{who} requires fewer than 2**63 elements, got dimensions {list(dims)}")
+    return math.prod(dims)
+
+
+def byte_size(data_type: int, count: int) -> int:
+    """Bytes that `count` elements take in a file."""
+    bits = PACKED_BITS.get(data_type)
+    return -(-count * bits // 8) if bits else count * DTYPES[data_type].itemsize
+
+
+def is_external(tensor: TensorProto) -> bool:
+    return tensor.data_location == TensorProto.EXTERNAL
+
+
+def describe(tensor: TensorProto) -> str:
+    return f"tensor '{tensor.name}'" if tensor.name else "a tensor without a name"
+
+
+def external_range(tensor: TensorProto, base_dir: Path | None) -> ExternalRange:
+    """Where an external tensor lies; raises ModelError if that is outside the model's folder or its
+    file.
+    """
+    who = describe(tensor)
+    if tensor.data_type == TensorProto.STRING:
+        raise ModelError(f"{who} requires strings inside the model file, got external data")
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    path = _external_path(entries.get("location", ""), base_dir, who)
+    size = path.stat().st_size
+    expected = byte_size(tensor.data_type, element_count(tensor.dims, who))
+    offset = _decimal(entries.get("offset", "0"), "offset", who)
+    length = _decimal(entries.get("length", str(expected)), "length", who)
+    if length != expected:
+        raise ModelError(f"{who} requires {expected} bytes for its shape, got a length of {length}")
+    if offset + length > size:
+        facts = f"bytes {offset} to {offset + length} of {size}"
+        raise ModelError(f"{who} requires external data within '{path.name}', got {facts}")
+    return ExternalRange(path, offset, length)
+
+
+def _external_path(location: str, base_dir: Path | None, who: str) -> Path:
+    if base_dir is None:
+        raise ModelError(
+            f"{who} requires a model read from a file for its external data, got bytes"
+        )
+    parts = PurePosixPath(location)
+    leaves = parts.is_absolute() or PureWindowsPath(location).drive or ".." in parts.parts
+    if not location or leaves or "\\" in location or "\0" in location:
+        rule = "an external location inside the model's folder"
+        raise ModelError(f"{who} requires {rule}, got {location!r}")
+    folder = base_dir.resolve()
+    try:
+        path = (folder / parts).resolve(strict=True)
+    except (OSError, RuntimeError) as error:
+        raise ModelError(f"{who} requires its external file, got no {location!r}") from error
+    if not path.is_relative_to(folder):
+        raise ModelError(f"{who} requires no link out of the model's folder, got {location!r}")
+    if not path.is_file():
+        raise ModelError(f"{who} requires a regular external file, got {location!r}")
+    return path
+
+
+def _decimal(text: str, key: str, who: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= 19):
+        raise ModelError(f"{who} requires a decimal {key} of external data, got {text[:40]!r}")
+    return int(text)
+
+
+def _map_external(where: ExternalRange) -> npt.NDArray[np.uint8]:
+    if where.length == 0:
+        return np.zeros(0, dtype=np.uint8)
+    return np.memmap(where.path, np.uint8, "r", where.offset, (where.length,))
+
+
+def _decode_bytes(stored: npt.NDArray[np.uint8], data_type: int, dims: tuple[int, ...]) -> Array:
+    dtype, bits = DTYPES[data_type], PACKED_BITS.get(data_type)
+    if bits:
+        return _read_only(_unpack(stored, bits, math.prod(dims)).view(dtype).reshape(dims))
+    if data_type == TensorProto.BOOL:
+        return _read_only((stored != 0).reshape(dims))
+    return _read_only(stored.view(dtype).reshape(dims))
+
+
+def _unpack(stored: npt.NDArray[np.uint8], bits: int, count: int) -> npt.NDArray[np.uint8]:
+    """Little-endian fields of `bits` bits, one to a byte: 0b1011_0001 in 4 bits becomes 0b0001,
+    0b1011.
+    """
+    if bits == 6:
+        digits = np.unpackbits(stored, bitorder="little")[: count * 6].reshape(count, 6)
+        return np.packbits(digits, axis=1, bitorder="little").reshape(count)
+    shifts = np.arange(0, 8, bits, dtype=np.uint8)
+    fields = (stored[:, None] >> shifts) & np.uint8(2**bits - 1)
+    return fields.reshape(-1)[:count]
+
+
+def _decode_entries(
+    tensor: TensorProto, dtype: np.dtype[np.generic], dims: tuple[int, ...]
+) -> Array:
+    kind = tensor.data_type
+    if kind in FLOAT_FIELD:
+        return np.array(tensor.float_data, dtype=np.float32).view(dtype).reshape(dims)
+    if kind in DOUBLE_FIELD:
+        return np.array(tensor.double_data, dtype=np.float64).view(dtype).reshape(dims)
+    if kind == TensorProto.INT64:
+        return np.array(tensor.int64_data, dtype=np.int64).reshape(dims)
+    if kind in UINT64_FIELD:
+        return np.array(tensor.uint64_data, dtype=np.uint64).astype(dtype).reshape(dims)
+    entries = np.array(tensor.int32_data, dtype=np.int32)
+    return _decode_int32(entries, kind, math.prod(dims)).reshape(dims)
+
+
+def _decode_int32(entries: npt.NDArray[np.int32], kind: int, count: int) -> Array:
+    """`int32_data` holds small integers by value, small floats by their bits, and packed types byte
+    by byte.
+    """
+    dtype = DTYPES[kind]
+    if kind in PACKED_ENTRIES:
+        per_byte = 8 // PACKED_BITS[kind]
+        packed = entries.astype(np.uint8)
+        return _unpack(packed, PACKED_BITS[kind], packed.size * per_byte)[:count].view(dtype)
+    if kind == TensorProto.BOOL:
+        return entries != 0
+    if dtype.kind in "iu" and kind not in PACKED_BITS:
+        return entries.astype(dtype)
+    low_bits = entries.astype(np.uint16 if dtype.itemsize == 2 else np.uint8)
+    return (low_bits & np.uint8(0x3F) if kind in PACKED_BITS else low_bits).view(dtype)
+
+
+def _stored_entries(tensor: TensorProto, payload: memoryview | None) -> int:
+    kind = tensor.data_type
+    if kind == TensorProto.STRING:
+        return len(tensor.string_data)
+    if payload is not None:
+        return len(payload)
+    if tensor.HasField("raw_data"):
+        return len(tensor.raw_data)
+    if kind in FLOAT_FIELD:
+        return len(tensor.float_data)
+    if kind in DOUBLE_FIELD:
+        return len(tensor.double_data)
+    if kind == TensorProto.INT64:
+        return len(tensor.int64_data)
+    return len(tensor.uint64_data if kind in UINT64_FIELD else tensor.int32_data)
+
+
+def _expected_entries(tensor: TensorProto, payload: memoryview | None, count: int) -> int:
+    kind = tensor.data_type
+    if kind == TensorProto.STRING:
+        return count
+    if payload is not None or tensor.HasField("raw_data"):
+        return byte_size(kind, count)
+    if kind in PACKED_ENTRIES:
+        return byte_size(kind, count)
+    return count * 2 if kind in COMPLEX else count
+
+
+def _read_only(array: Array) -> Array:
+    array.flags.writeable = False
+    return array

@@ -1,0 +1,340 @@
+"""A readable view of loop nests: loops by name, bounds, accesses, reduction updates, and rewriting of expressions.
+
+Everything here looks at or edits the IR; nothing decides whether an edit is legal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects import arith
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from dialects.errors import IllegalSchedule
+from dialects.expr import Atom, Expr, Range
+from dialects.expr_text import unbind
+from dialects.loop.ops import (
+    AccessOp,
+    AllocOp,
+    ForOp,
+    IfOp,
+    IndexOp,
+    LoadOp,
+    StoreOp,
+    WhileOp,
+    enclosing_loops,
+)
+from dialects.loop.program import KernelOp, ViewOp
+from dialects.loop.types import ExprsAttr
+
+Carrier = AccessOp | IndexOp | ForOp
+"""The operations that carry integer expressions."""
+
+
+@dataclass(frozen=True)
+class Bound:
+    """An atom of expressions with its least and greatest value, both attained; None where unknown."""
+
+    atom: Atom
+    least: Expr | None
+    greatest: Expr | None
+
+
+@dataclass(frozen=True)
+class Update:
+    """A store `X[e] = op(X[e], v)`: what a reduction does in one iteration."""
+
+    kind: str
+    load: LoadOp
+    combine: Operation
+    store: StoreOp
+
+    @property
+    def contribution(self) -> SSAValue:
+        """The value `v` that is combined into the element."""
+        first, second = self.combine.operands
+        return second if _source_load(first) is self.load else first
+
+
+_COMBINERS: dict[type[Operation], str] = {
+    arith.AddfOp: "add",
+    arith.AddiOp: "add",
+    arith.MulfOp: "mul",
+    arith.MuliOp: "mul",
+    arith.MaximumfOp: "max",
+    arith.MaxnumfOp: "max",
+    arith.MaxSIOp: "max",
+    arith.MaxUIOp: "max",
+    arith.MinimumfOp: "min",
+    arith.MinnumfOp: "min",
+    arith.MinSIOp: "min",
+    arith.MinUIOp: "min",
+    arith.AndIOp: "and",
+    arith.OrIOp: "or",
+    arith.XOrIOp: "xor",
+}
+
+
+def loops_in(root: Operation) -> list[ForOp]:
+    """The loops inside an operation, itself excluded, in program order."""
+    return [op for op in root.walk() if isinstance(op, ForOp) and op is not root]
+
+
+def find_loop(kernel: KernelOp, name: str, occurrence: int = 0) -> ForOp:
+    """The loop whose index has that name; of several, the one at that position in program order."""
+    found = [loop for loop in loops_in(kernel) if loop.index.name_hint == name]
+    if occurrence >= len(found):
+        known = [loop.index.name_hint for loop in loops_in(kernel)]
+        raise IllegalSchedule(
+            f"@{kernel.sym_name.data} requires a loop out of {known}, got {name} #{occurrence}"
+        )
+    return found[occurrence]
+
+
+def find_buffer(kernel: KernelOp, name: str) -> SSAValue:
+    """The argument or allocation with that name."""
+    allocations = (op.result for op in kernel.walk() if isinstance(op, AllocOp))
+    for value in (*kernel.body.block.args, *allocations):
+        if value.name_hint == name:
+            return value
+    raise IllegalSchedule(f"@{kernel.sym_name.data} requires a buffer it has, got {name}")
+
+
+def only_loop(block: Block) -> ForOp | None:
+    """The loop that is all a block holds, else None."""
+    first = block.first_op
+    return first if isinstance(first, ForOp) and first is block.last_op else None
+
+
+def perfect_nest(loop: ForOp) -> list[ForOp]:
+    """The loop and those that are each the whole body of the one before."""
+    nest = [loop]
+    while (inner := only_loop(nest[-1].body.block)) is not None:
+        nest.append(inner)
+    return nest
+
+
+def accesses_in(root: Operation) -> list[AccessOp]:
+    """The loads and stores inside an operation, itself included, in program order."""
+    return [op for op in root.walk() if isinstance(op, AccessOp)]
+
+
+def root_buffer(value: SSAValue) -> SSAValue:
+    """The argument, weight or allocation that a value is, or is a view of."""
+    while isinstance(value.owner, ViewOp):
+        value = value.owner.source
+    return value
+
+
+def is_inside(op: Operation, ancestor: Operation) -> bool:
+    """Whether an operation is, or lies anywhere within, another."""
+    current: Operation | None = op
+    while current is not None and current is not ancestor:
+        current = current.parent_op()
+    return current is not None
+
+
+def child_in(block: Block, op: Operation) -> Operation | None:
+    """The operation of the block that is or contains `op`; None where `op` is elsewhere."""
+    current: Operation | None = op
+    while current is not None and current.parent is not block:
+        current = current.parent_op()
+    return current
+
+
+def value_block(value: SSAValue) -> Block | None:
+    """The block in which a value is defined."""
+    owner = value.owner
+    return owner if isinstance(owner, Block) else owner.parent
+
+
+def is_defined_inside(value: SSAValue, ancestor: Operation) -> bool:
+    """Whether a value is defined in a region of the operation."""
+    block = value_block(value)
+    parent = None if block is None else block.parent_op()
+    return parent is not None and is_inside(parent, ancestor)
+
+
+def subscripts(access: AccessOp) -> tuple[Expr, ...]:
+    """The logical subscripts, with the results of `loop.index` replaced by what they compute."""
+    return tuple(expand(expr) for expr in access.index)
+
+
+def expand(expr: Expr) -> Expr:
+    """The expression with the results of `loop.index` replaced by what they compute."""
+    computed: dict[Atom, Expr] = {
+        atom: expand(atom.owner.value)
+        for atom in expr.atoms()
+        if isinstance(atom, SSAValue) and isinstance(atom.owner, IndexOp)
+    }
+    return expr.substitute(computed) if computed else expr
+
+
+def bounds_of(loops: Iterable[ForOp]) -> list[Bound]:
+    """Least and greatest index of each loop over those around it."""
+    bounds: list[Bound] = []
+    for loop in loops:
+        last = loop.lower + (loop.extent - 1) * loop.step.data
+        bounds.append(Bound(loop.index, expand(loop.lower), expand(last)))
+    return bounds
+
+
+def extreme(expr: Expr, bounds: Sequence[Bound], *, greatest: bool) -> Expr | None:
+    """The greatest (or least) value over all bounded atoms, innermost last; None where it is not provable."""
+    for bound in reversed(bounds):
+        if bound.atom not in set(expr.atoms()):
+            continue
+        factor = expr.coefficient(bound.atom)
+        low, high = factor.range(ranges_of(bounds))
+        rising = low is not None and low >= 0
+        if not expr.is_affine_in(bound.atom) or not (rising or (high is not None and high <= 0)):
+            return None
+        value = bound.greatest if rising == greatest else bound.least
+        if value is None:
+            return None
+        expr = expr.substitute({bound.atom: value})
+    return expr
+
+
+def ranges_of(bounds: Sequence[Bound]) -> dict[Atom, Range]:
+    """The bounds as numbers, as far as they are."""
+    ranges: dict[Atom, Range] = {}
+    for bound in bounds:
+        low = None if bound.least is None else bound.least.range(ranges)[0]
+        high = None if bound.greatest is None else bound.greatest.range(ranges)[1]
+        ranges[bound.atom] = (low, high)
+    return ranges
+
+
+def update_of(access: AccessOp) -> Update | None:
+    """The reduction update that an access belongs to, if any."""
+    if isinstance(access, StoreOp):
+        return _update_by(access)
+    for store in _stores_fed_by(access):
+        update = _update_by(store)
+        if update is not None and update.load is access:
+            return update
+    return None
+
+
+def _stores_fed_by(load: AccessOp) -> Iterator[StoreOp]:
+    block = load.parent
+    assert block is not None, "an access under schedule lies in a block"
+    for op in block.ops:
+        if isinstance(op, StoreOp) and op.buffer is load.buffer:
+            yield op
+
+
+def _update_by(store: StoreOp) -> Update | None:
+    combine = _through_casts(store.value)
+    if combine is None or type(combine) not in _COMBINERS:
+        return None
+    for operand in combine.operands:
+        load = _source_load(operand)
+        if load is not None and load.buffer is store.buffer and load.index == store.index:
+            others = [other for other in combine.operands if other is not operand]
+            single = len(others) == 1 and len(set(load.result.uses)) == 1
+            return Update(_COMBINERS[type(combine)], load, combine, store) if single else None
+    return None
+
+
+def _source_load(value: SSAValue) -> LoadOp | None:
+    owner = _through_casts(value)
+    return owner if isinstance(owner, LoadOp) else None
+
+
+def _through_casts(value: SSAValue) -> Operation | None:
+    owner = value.owner
+    while isinstance(owner, (arith.ExtFOp, arith.TruncFOp)):
+        owner = owner.operands[0].owner
+    return owner if isinstance(owner, Operation) else None
+
+
+def describe(op: Operation) -> str:
+    """A load, store or loop the way it prints, for messages."""
+    if isinstance(op, AccessOp):
+        index = ", ".join(expr.format(value_name) for expr in op.index)
+        return f"{op.name} of {value_name(op.buffer)}[{index}]"
+    return f"loop %{op.index.name_hint}" if isinstance(op, ForOp) else op.name
+
+
+def value_name(value: Atom) -> str:
+    """A value's name as the IR prints it, as far as it has one."""
+    if isinstance(value, SSAValue):
+        return f"%{value.name_hint or '?'}"
+    return str(value)
+
+
+def exprs_of(op: Carrier) -> tuple[Expr, ...]:
+    """The expressions that an operation carries, over SSA values."""
+    if isinstance(op, ForOp):
+        return op.lower, op.upper
+    return (op.value,) if isinstance(op, IndexOp) else op.index
+
+
+def set_exprs(op: Carrier, exprs: Sequence[Expr]) -> None:
+    """Replaces the expressions that an operation carries."""
+    formals, values = unbind(exprs)
+    fixed = len(op.operands) - len(op.operands_)
+    op.operands = [*op.operands[:fixed], *values]
+    name = {ForOp: "bounds", IndexOp: "expr"}.get(type(op), "subscripts")
+    op.properties[name] = ExprsAttr(tuple(formals))
+
+
+def replace_index(index: SSAValue, expr: Expr) -> None:
+    """Replaces an index by an expression in every use, with what that simplifies to under the loops around."""
+    for user in list(dict.fromkeys(use.operation for use in index.uses)):
+        if isinstance(user, AccessOp | IndexOp | ForOp):
+            ranges = ranges_of(bounds_of(enclosing_loops(user)))
+            exprs = [old.substitute({index: expr}).simplify(ranges) for old in exprs_of(user)]
+            set_exprs(user, exprs)
+        else:
+            _materialize(user, index, expr)
+
+
+def _materialize(user: Operation, index: SSAValue, expr: Expr) -> None:
+    """Computes the expression in front of an operation that takes the index as a plain operand."""
+    computed = IndexOp.of(expr)
+    computed.result.name_hint = index.name_hint
+    Rewriter.insert_op(computed, InsertPoint.before(user))
+    user.operands = [computed.result if old is index else old for old in user.operands]
+
+
+def rename_values(root: Operation, values: Mapping[SSAValue, SSAValue]) -> None:
+    """Replaces operands by other values in an operation and all inside it."""
+    for op in root.walk():
+        if any(operand in values for operand in op.operands):
+            op.operands = [values.get(operand, operand) for operand in op.operands]
+
+
+def new_loop(extent: Expr | int, name: str, like: ForOp | None = None) -> ForOp:
+    """An empty loop from zero; it may reassociate what the loop that it is like may."""
+    reduction = None if like is None or like.reduction is None else like.reduction.data
+    loop = ForOp.of(0, extent, reduction=reduction)
+    loop.index.name_hint = name
+    return loop
+
+
+def move_ops(ops: Sequence[Operation], block: Block) -> None:
+    """Moves operations to the end of a block, in their order."""
+    for op in ops:
+        op.detach()
+        block.add_op(op)
+
+
+def is_simple(op: Operation) -> bool:
+    """Whether an operation is neither a branch, a `while`, nor unknown to the legality test."""
+    known = (ForOp, AccessOp, IndexOp, AllocOp)
+    return isinstance(op, known) or op.name.startswith(("arith.", "math."))
+
+
+def is_pure(op: Operation) -> bool:
+    """Whether an operation only computes a value from its operands."""
+    return isinstance(op, IndexOp) or op.name.startswith(("arith.", "math."))
+
+
+def is_branch(op: Operation) -> bool:
+    """Whether what an operation holds may not run, or may run more than once."""
+    return isinstance(op, IfOp | WhileOp)

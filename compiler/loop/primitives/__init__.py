@@ -1,0 +1,38 @@
+"""Schedule primitives: checked rewrites of loop nests, in place, that raise where they would change meaning.
+
+Structure first, marks last: what restructures a loop refuses one that is already parallel, vector
+or unrolled.
+"""
+
+from compiler.loop.primitives.fusing import drop_unread, forward, fuse, fuse_at, inline
+from compiler.loop.primitives.marking import parallelize, unroll, vectorize
+from compiler.loop.primitives.ordering import distribute, hoist, reorder
+from compiler.loop.primitives.packing import pack, panels
+from compiler.loop.primitives.splitting import PartialResults, split_reduction
+from compiler.loop.primitives.staging import Staged, stage
+from compiler.loop.primitives.tiling import Tiles, collapse, normalize, split_at, tile
+
+__all__ = [
+    "PartialResults",
+    "Staged",
+    "Tiles",
+    "collapse",
+    "distribute",
+    "drop_unread",
+    "forward",
+    "fuse",
+    "fuse_at",
+    "hoist",
+    "inline",
+    "normalize",
+    "pack",
+    "panels",
+    "parallelize",
+    "reorder",
+    "split_at",
+    "split_reduction",
+    "stage",
+    "tile",
+    "unroll",
+    "vectorize",
+]

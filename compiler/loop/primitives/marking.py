@@ -1,0 +1,71 @@
+"""Primitives that say how a loop's iterations run: vectorize, unroll, parallelize."""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import IntAttr, UnitAttr
+
+from compiler.loop.legality import require_independent_iterations
+from compiler.loop.nest import describe, is_branch, loops_in
+from dialects.errors import IllegalSchedule
+from dialects.loop.ops import AllocOp, ForOp
+
+LONGEST_UNROLL = 256
+"""Iterations that an unrolled loop may have: code grows with it, and compile time with code."""
+
+
+def vectorize(loop: ForOp, lanes: int) -> ForOp:
+    """Marks a loop to run `lanes` iterations at a time, as the lanes of vectors.
+
+        for j < 16:  S(j)   ->   for j < 16 vector(16):  S(j)
+
+    Raises IllegalSchedule where fewer than `lanes` iterations apart one depends on another, where
+    the body branches or allocates, and where an inner loop's bounds differ between lanes. A
+    reduction is made independent by split_reduction first.
+    """
+    if lanes < 1:
+        raise IllegalSchedule(f"vectorize requires at least one lane, got {lanes}")
+    for op in loop.body.walk():
+        varies = isinstance(op, ForOp) and loop.index in op.operands_
+        if is_branch(op) or isinstance(op, AllocOp) or varies:
+            rule = "a body that is the same for every lane"
+            raise IllegalSchedule(f"vectorize requires {rule}, got {describe(op)}")
+    if any(inner.vector is not None for inner in loops_in(loop)):
+        raise IllegalSchedule(f"vectorize requires one vector loop in a nest, got {describe(loop)}")
+    require_independent_iterations("vectorize", loop, lanes - 1)
+    loop.properties["vector"] = IntAttr(lanes)
+    return loop
+
+
+def unroll(loop: ForOp) -> ForOp:
+    """Marks a loop to be written out, one copy of the body per iteration (or per vector of iterations).
+
+        for i < 6:  S(i)   ->   for i < 6 unroll:  S(i)
+
+    Raises IllegalSchedule where the number of iterations is not constant, or more than
+    LONGEST_UNROLL.
+    """
+    count = loop.extent.constant
+    copies = None if count is None else -(-count // (loop.vector.data if loop.vector else 1))
+    if copies is None or copies > LONGEST_UNROLL:
+        got = f"{describe(loop)} with {loop.extent}"
+        rule = f"at most {LONGEST_UNROLL} iterations"
+        raise IllegalSchedule(f"unroll requires {rule}, got {got}")
+    loop.properties["unroll"] = UnitAttr()
+    return loop
+
+
+def parallelize(loop: ForOp) -> ForOp:
+    """Marks a loop whose iterations may run at the same time on several threads.
+
+        for i < n:  S(i)   ->   for i < n parallel:  S(i)
+
+    Raises IllegalSchedule where an iteration depends on another, through a reduction too, and where
+    the body allocates in the workspace, which threads share.
+    """
+    for op in loop.body.walk():
+        if isinstance(op, AllocOp) and op.scope.data == "workspace":
+            rule = "that each thread allocates scratch of its own"
+            raise IllegalSchedule(f"parallelize requires {rule}, got {describe(op)}")
+    require_independent_iterations("parallelize", loop)
+    loop.properties["parallel"] = UnitAttr()
+    return loop

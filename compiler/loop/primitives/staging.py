@@ -1,0 +1,255 @@
+"""Primitives that bring data nearer: stage a tile of a buffer, split a reduction into partial results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from xdsl.builder import Builder
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from compiler.loop.nest import (
+    accesses_in,
+    bounds_of,
+    child_in,
+    describe,
+    extreme,
+    is_inside,
+    new_loop,
+    set_exprs,
+    subscripts,
+    value_name,
+)
+from dialects.errors import IllegalSchedule
+from dialects.expr import Expr, atom_expr
+from dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
+from dialects.loop.program import KernelOp
+from dialects.loop.types import LayoutAttr, buffer, buffer_type
+
+
+class Staged(NamedTuple):
+    """The local buffer, and the loops that fill it and write it back, outermost first; empty where not needed."""
+
+    buffer: SSAValue
+    load_in: tuple[ForOp, ...]
+    write_back: tuple[ForOp, ...]
+
+
+class _Region(NamedTuple):
+    """A box of a buffer: its first element and how many there are along each dimension."""
+
+    base: tuple[Expr, ...]
+    extents: tuple[Expr, ...]
+
+
+def stage(
+    source: SSAValue,
+    at: ForOp | KernelOp,
+    scope: str = "registers",
+    *,
+    layout: LayoutAttr | None = None,
+    name: str | None = None,
+) -> Staged:
+    """Gives each iteration of `at` a copy of its own of the tile of a buffer that it uses.
+
+        for jo:                                   for jo:  a = alloc [6, 16]
+          for ii, ji:  C[ii, 16*jo + ji] = 0        for ii, ji:  a[ii, ji] = 0
+          for k:  for ii, ji:  C[...] += ...   ->   for k:  for ii, ji:  a[ii, ji] += ...
+                                                    for ii, ji:  C[ii, 16*jo + ji] = a[ii, ji]
+
+    The tile is the box that the subscripts span over the loops inside `at`. It is loaded first
+    unless it is overwritten first, and written back if it is stored to, unless it is a temporary
+    used nowhere else, which then goes. `layout` says where the elements of the copy lie.
+
+    Raises IllegalSchedule for a tile whose size or place is not known, for one of varying size
+    outside of the workspace, and where writing it back would touch elements that the iteration does
+    not store.
+    """
+    body = at.body.block
+    accesses = [access for access in accesses_in(at) if access.buffer is source]
+    if not accesses:
+        got = f"{value_name(source)} in {_place(at)}"
+        raise IllegalSchedule(f"stage requires a buffer that is used there, got {got}")
+    region = _region_of(source, accesses, at)
+    if scope != "workspace" and any(extent.constant is None for extent in region.extents):
+        got = f"{value_name(source)} with {[str(extent) for extent in region.extents]}"
+        raise IllegalSchedule(f"stage requires a tile of constant size for {scope}, got {got}")
+    fresh = _is_overwritten_first(accesses, region, at)
+    stored = any(isinstance(access, StoreOp) for access in accesses)
+    temporary = fresh and _is_used_only_in(source, at)
+    if stored and not temporary:
+        _require_whole_store(source, accesses, region, at)
+    children = [child for child in (child_in(body, access) for access in accesses) if child]
+    copy = _allocate(source, region, scope, layout, name, children[0])
+    for access in accesses:
+        _redirect(access, copy, region)
+    load_in = () if fresh else _copy(source, copy, region, InsertPoint.before(children[0]), True)
+    write_back: tuple[ForOp, ...] = ()
+    if stored and not temporary:
+        write_back = _copy(source, copy, region, InsertPoint.after(children[-1]), False)
+    if temporary:
+        assert isinstance(source.owner, AllocOp), "a temporary is allocated"
+        Rewriter.erase_op(source.owner)
+    return Staged(copy, load_in, write_back)
+
+
+def _place(at: ForOp | KernelOp) -> str:
+    return f"@{at.sym_name.data}" if isinstance(at, KernelOp) else describe(at)
+
+
+def _region_of(source: SSAValue, accesses: Sequence[AccessOp], at: ForOp | KernelOp) -> _Region:
+    boxes = [_box_of(access, at) for access in accesses]
+    base, extents = [], []
+    for dim in range(buffer_type(source).rank):
+        lows, highs = zip(*(box[dim] for box in boxes), strict=True)
+        low = _one_extreme(lows, accesses, greatest=False)
+        base.append(low)
+        extents.append(_one_extreme(highs, accesses, greatest=True) - low + 1)
+    return _Region(tuple(base), tuple(extents))
+
+
+def _box_of(access: AccessOp, at: ForOp | KernelOp) -> list[tuple[Expr, Expr]]:
+    """The least and greatest subscript of each dimension over the loops inside `at`."""
+    bounds = bounds_of(loop for loop in enclosing_loops(access) if _is_within(loop, at))
+    box: list[tuple[Expr, Expr]] = []
+    for expr in subscripts(access):
+        low = extreme(expr, bounds, greatest=False)
+        high = extreme(expr, bounds, greatest=True)
+        if low is None or high is None or _depends_on(at, low, high):
+            rule = "subscripts that are known to lie in a box"
+            raise IllegalSchedule(f"stage requires {rule}, got {describe(access)}")
+        box.append((low, high))
+    return box
+
+
+def _is_within(loop: ForOp, at: ForOp | KernelOp) -> bool:
+    return loop is not at and is_inside(loop, at)
+
+
+def _depends_on(at: ForOp | KernelOp, *exprs: Expr) -> bool:
+    """Whether expressions use a value that is computed inside `at`, other than its own index."""
+    return any(
+        isinstance(atom, SSAValue)
+        and isinstance(atom.owner, Operation)
+        and is_inside(atom.owner, at)
+        for expr in exprs
+        for atom in expr.atoms()
+    )
+
+
+def _one_extreme(values: Sequence[Expr], accesses: Sequence[AccessOp], *, greatest: bool) -> Expr:
+    best, *others = dict.fromkeys(values)
+    for value in others:
+        low, high = (value - best).range({})
+        if low is not None and low >= 0:
+            best = value if greatest else best
+        elif high is not None and high <= 0:
+            best = best if greatest else value
+        else:
+            got = ", ".join(dict.fromkeys(describe(access) for access in accesses))
+            raise IllegalSchedule(f"stage requires accesses of one box, got {got}")
+    return best
+
+
+def _is_overwritten_first(
+    accesses: Sequence[AccessOp], region: _Region, at: ForOp | KernelOp
+) -> bool:
+    """Whether the first access stores the whole tile before anything loads from it."""
+    first = accesses[0]
+    if not isinstance(first, StoreOp) or not _stores_whole(first, region, at):
+        return False
+    nest = child_in(at.body.block, first)
+    assert nest is not None, "an access lies in a child of the loop it is staged at"
+    same = [access for access in accesses if is_inside(access, nest)]
+    return all(access.index == first.index for access in same)
+
+
+def _stores_whole(store: StoreOp, region: _Region, at: ForOp | KernelOp) -> bool:
+    """Whether a store reaches each element of the region: one free loop for each dimension that has an extent."""
+    inside = [loop for loop in enclosing_loops(store) if _is_within(loop, at)]
+    parent = store.parent_op()
+    while parent is not None and parent is not at:
+        if not isinstance(parent, ForOp):
+            return False
+        parent = parent.parent_op()
+    spans = (
+        _span_is_dense(expr - base, extent, inside)
+        for expr, base, extent in zip(subscripts(store), *region, strict=True)
+    )
+    used = [a for expr in subscripts(store) for a in set(expr.atoms()) if _is_index(a, inside)]
+    runs = all((loop.extent.range({})[0] or 0) > 0 or loop.index in used for loop in inside)
+    return all(spans) and len(used) == len(set(used)) and runs
+
+
+def _is_index(atom: object, loops: Sequence[ForOp]) -> bool:
+    return any(atom is loop.index for loop in loops)
+
+
+def _span_is_dense(offset: Expr, extent: Expr, loops: Sequence[ForOp]) -> bool:
+    """Whether an offset takes each value from zero up to the extent: mixed-radix digits over rectangular loops."""
+    reach = Expr.of(1)
+    digits = [loop for loop in loops if loop.index in set(offset.atoms())]
+    for loop in sorted(digits, key=lambda loop: offset.coefficient(loop.index).constant or 0):
+        if offset.coefficient(loop.index) != reach or loop.lower != 0 or loop.step.data != 1:
+            return False
+        offset = offset - atom_expr(loop.index) * reach
+        reach = reach * loop.extent
+    return offset == 0 and reach == extent
+
+
+def _is_used_only_in(source: SSAValue, at: ForOp | KernelOp) -> bool:
+    local = isinstance(source.owner, AllocOp)
+    return local and all(is_inside(use.operation, at) for use in source.uses)
+
+
+def _require_whole_store(
+    source: SSAValue, accesses: Sequence[AccessOp], region: _Region, at: ForOp | KernelOp
+) -> None:
+    stores = [access for access in accesses if isinstance(access, StoreOp)]
+    if not any(_stores_whole(store, region, at) for store in stores):
+        rule = f"a store to the whole tile of {value_name(source)}"
+        raise IllegalSchedule(f"stage requires {rule}, got {describe(stores[0])}")
+
+
+def _allocate(
+    source: SSAValue,
+    region: _Region,
+    scope: str,
+    layout: LayoutAttr | None,
+    name: str | None,
+    before: Operation,
+) -> SSAValue:
+    type = buffer(region.extents, buffer_type(source).element, layout)
+    allocation = AllocOp.of(type, scope)
+    allocation.result.name_hint = name or f"{source.name_hint or 'buffer'}_{scope[0]}"
+    Rewriter.insert_op(allocation, InsertPoint.before(before))
+    return allocation.result
+
+
+def _redirect(access: AccessOp, copy: SSAValue, region: _Region) -> None:
+    offsets = [expr - base for expr, base in zip(subscripts(access), region.base, strict=True)]
+    access.operands = [copy if operand is access.buffer else operand for operand in access.operands]
+    set_exprs(access, offsets)
+
+
+def _copy(
+    source: SSAValue, copy: SSAValue, region: _Region, point: InsertPoint, inward: bool
+) -> tuple[ForOp, ...]:
+    """The nest that copies the region into the local buffer, or back."""
+    builder = Builder(point)
+    loops: list[ForOp] = []
+    offsets: list[Expr] = []
+    for dim, extent in enumerate(region.extents):
+        if extent == 1:
+            offsets.append(Expr.of(0))
+            continue
+        loops.append(builder.insert(new_loop(extent, f"{'ld' if inward else 'st'}{dim}")))
+        offsets.append(atom_expr(loops[-1].index))
+        builder.insertion_point = InsertPoint.at_end(loops[-1].body.block)
+    place = [base + offset for base, offset in zip(region.base, offsets, strict=True)]
+    ends = ((source, place), (copy, offsets)) if inward else ((copy, offsets), (source, place))
+    (origin, origin_index), (target, target_index) = ends
+    loaded = builder.insert(LoadOp.of(origin, origin_index))
+    builder.insert(StoreOp.of(loaded.result, target, target_index))
+    return tuple(loops)

@@ -1,0 +1,158 @@
+"""Primitives that change how a loop counts: tile, split_at, normalize, collapse. Iterations keep their order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from xdsl.dialects.builtin import StringAttr
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from compiler.loop.nest import describe, move_ops, new_loop, only_loop, replace_index
+from dialects.errors import IllegalSchedule
+from dialects.expr import Expr, atom_expr
+from dialects.loop.ops import ForOp
+
+
+class Tiles(NamedTuple):
+    """The loop over whole tiles, the loop inside one, and the loop over what is left after the last whole one."""
+
+    outer: ForOp
+    inner: ForOp
+    remainder: ForOp | None
+
+
+def tile(loop: ForOp, size: int, *, names: Sequence[str] | None = None) -> Tiles:
+    """Splits a loop into tiles of `size` iterations and an exact remainder.
+
+        for i < 100:  S(i)
+        ->  for io < 16:  for ii < 6:  S(6*io + ii)
+            for ir < 4:   S(96 + ir)
+
+    A symbolic extent n gives n floordiv 6 tiles and a remainder of n mod 6. There is no remainder
+    where the size divides the extent. Raises IllegalSchedule for a loop shorter than a tile, and
+    for one that has marks already.
+    """
+    require_unmarked("tile", loop)
+    if size < 1:
+        raise IllegalSchedule(f"tile requires a size of at least 1, got {size}")
+    tiles, rest = loop.extent // size, loop.extent % size
+    if tiles == 0:
+        got = f"{describe(loop)} with {loop.extent}"
+        raise IllegalSchedule(f"tile requires at least {size} iterations, got {got}")
+    base = loop.index.name_hint or "i"
+    outer_name, inner_name, *more = names or (f"{base}o", f"{base}i")
+    remainder = None
+    if rest != 0:
+        remainder = split_at(loop, tiles * size, names=(base, *(more or (f"{base}r",))))[1]
+    outer, inner = new_loop(tiles, outer_name, loop), new_loop(size, inner_name, loop)
+    position = atom_expr(outer.index) * size + atom_expr(inner.index)
+    outer.body.block.add_op(inner)
+    _take_over(loop, outer, inner, position)
+    return Tiles(outer, inner, remainder)
+
+
+def split_at(
+    loop: ForOp, point: Expr | int, *, names: Sequence[str] | None = None
+) -> tuple[ForOp, ForOp]:
+    """Splits a loop into its first `point` iterations and the others, which follow it.
+
+        for i < n:  S(i)   ->   for i < p:  S(i)
+                                for ir < n - p:  S(p + ir)
+
+    Raises IllegalSchedule where the point may lie outside of the loop.
+    """
+    require_unmarked("split_at", loop)
+    count = Expr.of(point)
+    left = loop.extent - count
+    if (count.range({})[0] or 0) < 0 or (left.range({})[0] is None and not _is_whole(loop, left)):
+        got = f"{point} of {loop.extent}"
+        raise IllegalSchedule(f"split_at requires a point within the loop, got {got}")
+    if (left.range({})[0] or 0) < 0:
+        raise IllegalSchedule(
+            f"split_at requires a point within the loop, got {point} of {loop.extent}"
+        )
+    base = loop.index.name_hint or "i"
+    first_name, second_name = names or (base, f"{base}r")
+    clone = loop.clone()
+    Rewriter.insert_op(clone, InsertPoint.after(loop))
+    first, second = new_loop(count, first_name, loop), new_loop(left, second_name, loop)
+    _take_over(loop, first, first, atom_expr(first.index))
+    _take_over(clone, second, second, count + atom_expr(second.index))
+    return first, second
+
+
+def normalize(loop: ForOp) -> ForOp:
+    """Makes a loop count from zero in steps of one.
+
+    for i = 4 to 20 step 8:  S(i)   ->   for i < 2:  S(4 + 8*i)
+    """
+    if loop.lower == 0 and loop.step.data == 1:
+        return loop
+    require_unmarked("normalize", loop)
+    counter = new_loop(loop.extent, loop.index.name_hint or "i", loop)
+    _take_over(loop, counter, counter, atom_expr(counter.index))
+    return counter
+
+
+def collapse(outer: ForOp, inner: ForOp, *, name: str | None = None) -> ForOp:
+    """Makes one loop of two that are perfectly nested and rectangular.
+
+        for i < m:  for j < 8:  X[i, j]   ->   for ij < 8*m:  X[ij floordiv 8, ij mod 8]
+
+    In a row-major buffer that is the address ij again. Raises IllegalSchedule where anything stands
+    between the loops, or the inner one's bounds depend on the outer index.
+    """
+    require_unmarked("collapse", outer)
+    require_unmarked("collapse", inner)
+    if only_loop(outer.body.block) is not inner:
+        got = f"{describe(outer)} and {describe(inner)}"
+        raise IllegalSchedule(f"collapse requires perfectly nested loops, got {got}")
+    if outer.index in inner.operands_:
+        raise IllegalSchedule(f"collapse requires rectangular loops, got {describe(inner)}")
+    outer, inner = normalize(outer), normalize(inner)
+    names = (outer.index.name_hint or "i") + (inner.index.name_hint or "j")
+    width = inner.extent
+    merged = new_loop(outer.extent * width, name or names, outer)
+    if outer.reduction != inner.reduction:
+        merged.properties.pop("reduction", None)
+    Rewriter.insert_op(merged, InsertPoint.before(outer))
+    move_ops(list(inner.body.block.ops), merged.body.block)
+    position = atom_expr(merged.index)
+    replace_index(outer.index, position // width)
+    replace_index(inner.index, position % width)
+    Rewriter.erase_op(outer)
+    return merged
+
+
+def require_unmarked(who: str, loop: ForOp) -> None:
+    """Refuses to restructure a loop that already says how its iterations run; marks come last."""
+    marks = [mark for mark in loop.marks() if not mark.startswith("reduction")]
+    if marks:
+        raise IllegalSchedule(f"{who} requires a loop without marks, got {describe(loop)} {marks}")
+
+
+def set_reduction(loop: ForOp, kind: str) -> None:
+    """Permits a loop's updates of that kind in any order."""
+    loop.properties["reduction"] = StringAttr(kind)
+
+
+def _is_whole(loop: ForOp, left: Expr) -> bool:
+    """Whether what is left is what a division of the extent leaves, which is never negative."""
+    return left == 0 or any(left == loop.extent % size for size in _divisors(left))
+
+
+def _divisors(left: Expr) -> list[Expr]:
+    from dialects.expr import Remainder
+
+    monomials = [m[0] for m in left.terms if len(m) == 1]
+    return [atom.divisor for atom in monomials if isinstance(atom, Remainder)]
+
+
+def _take_over(old: ForOp, head: ForOp, innermost: ForOp, count: Expr) -> None:
+    """Puts a nest in the place of a loop; its innermost loop runs the body, at the old loop's iteration `count`."""
+    index = old.lower + count * old.step.data
+    Rewriter.insert_op(head, InsertPoint.before(old))
+    move_ops(list(old.body.block.ops), innermost.body.block)
+    replace_index(old.index, index)
+    Rewriter.erase_op(old)

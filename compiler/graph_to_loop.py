@@ -15,10 +15,10 @@ from xdsl.dialects.builtin import ArrayAttr, FusedLoc, LocationAttr, ModuleOp, N
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import InsertPoint
+from xdsl.rewriter import Rewriter
 
 from dialects.errors import UnsupportedError
-from dialects.expr import Expr
+from dialects.expr import Expr, Symbol
 from dialects.graph import ConstantOp, FusedOp, GraphOp, IdentityOp, ReshapeOp, group_of
 from dialects.graph.types import TensorType, type_of
 from dialects.loop.builder import LoopBuilder
@@ -133,7 +133,7 @@ class _Lowering:
         elif op.key is not None:
             weight = self._add(WeightOp.of(op.key.data, buffer_of(op.result_type)))
             self._copy_buffer(weight, self.buffers[op.result])
-        elif any(not isinstance(use.operation, GraphOp) or isinstance(use.operation, ReshapeOp) for use in op.result.uses):
+        elif any(isinstance(use.operation, (ReturnOp, ReshapeOp)) for use in op.result.uses):
             self._lower_group(group_of(op), [op.result], [])
 
     def _lower_reshape(self, op: ReshapeOp) -> None:
@@ -196,8 +196,7 @@ def lower_group(
 ) -> KernelOp:
     """The naive kernel of a group: its arguments' buffers, then its results'.
 
-    Constants that the group gets as literals are folded into the loads that read them where they are splats, else
-    written to a temporary first.
+    Constants that the group gets as literals become part of the loops that read them.
     """
     yielded = list(group.yielded)
     kinds = [type_of(value) for value in (*arguments, *yielded)]
@@ -208,14 +207,29 @@ def lower_group(
     builder = LoopBuilder(block, strict=strict)
     buffers: dict[SSAValue, SSAValue] = dict(zip((*arguments, *yielded), block.args, strict=True))
     for value, constant in constants.items():
-        buffers[value] = _temporary(builder, constant.result_type)
-        constant.lower(builder, [], [buffers[value]])
+        _bind_constant(builder, buffers, value, constant)
     for op in group.members:
+        if isinstance(op, ConstantOp) and op.result not in buffers:
+            _bind_constant(builder, buffers, op.result, op)
+            continue
         for result in op.results:
             if result not in buffers:
                 buffers[result] = _temporary(builder, type_of(result))
         op.lower(builder, [buffers[operand] for operand in op.operands], [buffers[result] for result in op.results])
     return kernel
+
+
+def _bind_constant(
+    builder: LoopBuilder, buffers: dict[SSAValue, SSAValue], value: SSAValue, constant: ConstantOp
+) -> None:
+    """A splat is no buffer at all; other literals are written to a temporary."""
+    assert constant.literal is not None, "a group holds inline constants only"
+    kind = constant.result_type
+    if len(constant.literal.data) == 1:
+        buffers[value] = builder.literal(constant.literal.data[0], kind.shape, kind.element)
+    else:
+        buffers[value] = _temporary(builder, kind)
+        constant.lower(builder, [], [buffers[value]])
 
 
 def _temporary(builder: LoopBuilder, kind: TensorType) -> SSAValue:
@@ -252,8 +266,6 @@ def canonicalize_kernel(kernel: KernelOp) -> str:
 
 def rename_symbols(kernel: KernelOp, names: Mapping[str, str]) -> None:
     """Gives the sizes of a kernel other names, everywhere in its types and expressions."""
-    from dialects.expr import Symbol
-
     values = {Symbol(old): Expr.of(new) for old, new in names.items()}
     kernel.properties["symbols"] = ArrayAttr([StringAttr(names[name]) for name in kernel.symbol_names])
     for argument in kernel.body.block.args:
@@ -267,8 +279,6 @@ def rename_symbols(kernel: KernelOp, names: Mapping[str, str]) -> None:
 
 
 def _substitute_type(value: SSAValue, values: Mapping[object, Expr]) -> None:
-    from xdsl.rewriter import Rewriter
-
     if isinstance(value.type, BufferType):
         shape = [dim.substitute(values) for dim in value.type.shape]
         renamed = BufferType(ExprsAttr(tuple(shape)), value.type.element, value.type.layout)

@@ -92,7 +92,7 @@ def _users(value: SSAValue) -> list[Operation]:
 
 def aligned(size: Expr) -> Expr:
     """The size rounded up to the arena's alignment."""
-    return size.ceildiv(ALIGNMENT) * ALIGNMENT
+    return (size + (ALIGNMENT - 1)) // ALIGNMENT * ALIGNMENT
 
 
 def plan_memory(program: ProgramOp) -> Expr:

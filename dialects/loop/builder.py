@@ -32,6 +32,7 @@ class LoopBuilder:
     def __init__(self, block: Block, *, strict: bool = False):
         self.builder = Builder(InsertPoint.at_end(block))
         self.strict = strict
+        self._literals: dict[SSAValue, Number] = {}
 
     @contextmanager
     def loops(self, extents: Sequence[ExprLike], names: str = "ijklmnpq") -> Iterator[tuple[Expr, ...]]:
@@ -70,6 +71,8 @@ class LoopBuilder:
     def load(self, source: SSAValue, index: Index) -> Scalar:
         """The element at the index, in the type in which it is computed (f16 and bf16 as f32)."""
         element = buffer_type(source).element
+        if source in self._literals:
+            return self.constant(self._literals[source], element)
         op = self.builder.insert(LoadOp.of(source, [Expr.of(expr) for expr in index]))
         return Scalar(self.builder, op.result, element).cast(compute_type(element))
 
@@ -92,6 +95,12 @@ class LoopBuilder:
     def subscript(self, value: Scalar) -> Expr:
         """An integer value as a subscript: a data-dependent access."""
         return atom_expr(value.cast(INDEX).value)
+
+    def literal(self, number: Number, shape: Sequence[ExprLike], element: Attribute) -> SSAValue:
+        """A stand-in for a buffer whose every element is one number: loads of it become that constant."""
+        value = AllocOp.of(buffer(shape, element)).result
+        self._literals[value] = number
+        return value
 
     def temporary(self, shape: Sequence[ExprLike], element: Attribute, name: str = "t") -> SSAValue:
         """A buffer that lives for this kernel, shared by all of its loops."""

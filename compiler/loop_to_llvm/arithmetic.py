@@ -1,4 +1,6 @@
-"""The operations of arith and math on registers, scalars or vectors alike: one table from operation to emitter."""
+"""The operations of arith and math on registers, scalars or vectors alike: one table from operation
+to emitter.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,9 @@ class Arithmetic:
     has_f16: bool
 
     def emit(self, op: Operation, operands: Sequence[ir.Value]) -> ir.Value:
-        """The result of an operation on operands that are all scalars or all vectors of the same lanes."""
+        """The result of an operation on operands that are all scalars or all vectors of the same
+        lanes.
+        """
         emitter = EMITTERS.get(type(op))
         assert emitter is not None, f"a kernel may not hold {op.name}"
         return emitter(self, op, list(operands))
@@ -95,7 +99,9 @@ def _fma(at: Arithmetic, op: Operation, operands: list[ir.Value]) -> ir.Value:
 
 
 def _round(at: Arithmetic, op: Operation, operands: list[ir.Value]) -> ir.Value:
-    """The nearest integer, ties away from zero: the fraction that truncation loses is exact, and decides."""
+    """The nearest integer, ties away from zero: the fraction that truncation loses is exact, and
+    decides.
+    """
     (x,) = operands
     whole = call_math(at.builder, "trunc", [x], has_fma=at.has_fma)
     lost = intrinsic(at.builder, "fabs", x.type, [at.builder.fsub(x, whole)], x.type)
@@ -145,7 +151,9 @@ def _index_cast(at: Arithmetic, op: Operation, operands: list[ir.Value]) -> ir.V
 
 
 def _integer_division(name: str) -> Emitter:
-    """Division that never traps: the divisor is 1 where it is zero or where the quotient would overflow."""
+    """Division that never traps: the divisor is 1 where it is zero or where the quotient would
+    overflow.
+    """
 
     def emit(at: Arithmetic, op: Operation, operands: list[ir.Value]) -> ir.Value:
         dividend, divisor = operands

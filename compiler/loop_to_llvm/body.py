@@ -1,21 +1,24 @@
-"""The walk over a body: loops, branches, accesses and scalar operations become LLVM IR, vector loops by widening.
+"""The walk over a body: loops, branches, accesses and scalar operations become LLVM IR, vector
+loops by widening.
 
-Inside a vector loop a value is uniform, a scalar, or varying, a vector of one element a lane. Index values are
-expressions (`dialects.expr`) over counters of loops, lane numbers and sizes until an access or an operation needs them.
+Inside a vector loop a value is uniform, a scalar, or varying, a vector of one element a lane. Index
+values are expressions (`dialects.expr`) over counters of loops, lane numbers and sizes until an
+access or an operation needs them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from llvmlite import ir
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import Float32Type, Float64Type, IndexType, IntegerAttr
+from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from compiler.loop_to_llvm.arithmetic import Arithmetic, emit_constant
+from compiler.loop_to_llvm.contraction import fused_product, is_fused
+from compiler.loop_to_llvm.control import ControlEmitter
 from compiler.loop_to_llvm.elements import (
     I1,
     I32,
@@ -32,7 +35,7 @@ from compiler.loop_to_llvm.index import IndexEmitter, varies
 from compiler.loop_to_llvm.memory import Lanes, MemoryEmitter, Storage
 from compiler.loop_to_llvm.parallel import BODY_TYPE, declare_parallel_for, grain
 from compiler.target.target import Target
-from dialects.expr import Expr, Operand, atom_expr
+from dialects.expr import Atom, Expr, Operand, atom_expr
 from dialects.loop.ops import (
     AccessOp,
     AllocOp,
@@ -51,21 +54,23 @@ STACK_ALIGNMENT = 64
 
 @dataclass(frozen=True, eq=False)
 class Unit:
-    """What all functions of a kernel share: sizes, the run time's context, and how to compile for which target.
+    """What all functions of a kernel share: sizes, the run time's context, and how to compile for
+    which target.
 
-    `widest` is the most lanes that any of the kernel's loops has.
+    `contracts`: a product and a sum may become one operation. `widest` is the most lanes that any
+    of the kernel's loops has.
     """
 
     target: Target
     sizes: Mapping[str, ir.Value]
     context: ir.Value
     parallel_for: str
-    strict_fp: bool
+    contracts: bool
     widest: int = 1
 
 
 class BodyEmitter:
-    """Emits blocks of operations into one frame; an outlined loop body gets an emitter of its own."""
+    """Emits operations into one frame; an outlined loop body gets an emitter of its own."""
 
     def __init__(self, frame: Frame, unit: Unit, values: dict[SSAValue, ir.Value | Expr | Storage]):
         self.frame = frame
@@ -73,6 +78,7 @@ class BodyEmitter:
         self.values = values
         self.index = IndexEmitter(frame, unit.sizes)
         self.memory = MemoryEmitter(self.index)
+        self.control = ControlEmitter(self.index)
         self.arithmetic = Arithmetic(frame.builder, unit.target.has_fma, has_f16(unit.target))
         self.lanes: Lanes | None = None
         self.in_parallel = frame.outer is not None
@@ -138,7 +144,7 @@ class BodyEmitter:
     def _bound(self, expr: Expr) -> Expr:
         """An expression over SSA values as one over what is known here."""
         values = {atom: self.values[atom] for atom in expr.atoms() if isinstance(atom, SSAValue)}
-        known = {atom: value for atom, value in values.items() if isinstance(value, Expr)}
+        known: dict[Atom, Expr] = {a: v for a, v in values.items() if isinstance(v, Expr)}
         assert len(known) == len(values), f"the subscript {expr} uses only index values"
         return expr.substitute(known).simplify(self.frame.ranges)
 
@@ -154,12 +160,13 @@ class BodyEmitter:
             self.values[op.result] = emit_constant(op)
 
     def _scalar(self, op: Operation) -> None:
-        if self._is_contracted(op):
-            return
-        fused = self._fused_product(op)
-        if fused is not None:
-            self._define(op.results[0], self._contract(op, fused))
-            return
+        if self.unit.contracts:
+            if is_fused(op):
+                return
+            product = fused_product(op)
+            if product is not None:
+                self._define(op.results[0], self._contract(op, product))
+                return
         operands = self._alike([self.value(operand) for operand in op.operands])
         self._define(op.results[0], self.arithmetic.emit(op, operands))
 
@@ -167,30 +174,6 @@ class BodyEmitter:
         """The operands, with scalars spread over lanes where another one is a vector."""
         lanes = max(map(lanes_of, operands), default=0)
         return [splat(self.frame.builder, operand, lanes) for operand in operands]
-
-    # Contraction of a product and a sum, a permission that `strict_fp` withdraws
-
-    def _fused_product(self, op: Operation) -> arith.MulfOp | None:
-        """The product that an addition or subtraction takes into one fused operation."""
-        if self.unit.strict_fp or not self.unit.target.has_fma:
-            return None
-        if not isinstance(op, (arith.AddfOp, arith.SubfOp)) or not _is_fusible(op.result):
-            return None
-        for operand in (op.rhs, op.lhs):
-            product = operand.owner
-            if (
-                isinstance(product, arith.MulfOp)
-                and operand.has_one_use()
-                and product.parent is op.parent
-            ):
-                return product
-        return None
-
-    def _is_contracted(self, op: Operation) -> bool:
-        if not isinstance(op, arith.MulfOp) or not op.result.has_one_use():
-            return False
-        (use,) = op.result.uses
-        return self._fused_product(use.operation) is op
 
     def _contract(self, op: Operation, product: arith.MulfOp) -> ir.Value:
         first = op.operands[0] is product.result
@@ -231,7 +214,7 @@ class BodyEmitter:
             for number in range(count):
                 self._iteration(op, Expr.of(number))
         else:
-            self._count(self._extent(op), lambda number: self._iteration(op, number))
+            self.control.count(self._extent(op), lambda number: self._iteration(op, number))
 
     def _extent(self, op: ForOp) -> Expr:
         extent = (self._bound(op.upper) - self._bound(op.lower)).ceildiv(op.step.data)
@@ -241,58 +224,15 @@ class BodyEmitter:
         self.values[op.index] = self._bound(op.lower) + number * op.step.data
         self.block(op.body.block)
 
-    def _count(self, extent: Expr, iteration: Callable[[Expr], None]) -> None:
-        """Emits a loop that counts from 0 up to the extent."""
-        low, high = extent.range(self.frame.ranges)
-        if high is not None and high <= 1:
-            self._once(extent, iteration)
-            return
-        bounds = (0, None if high is None else high - 1)
-        end = self.index.uniform(extent)
-        runs = low is not None and low >= 1
-        self._loop(ir.Constant(I64, 0), end, bounds, runs, iteration)
-
-    def _once(self, extent: Expr, iteration: Callable[[Expr], None]) -> None:
-        """Emits what runs at most once."""
-        if extent.constant is None:
-            with self._when(self._is_positive(extent), "once"):
-                iteration(Expr.of(0))
-        elif extent.constant > 0:
-            iteration(Expr.of(0))
-
-    def _loop(
-        self,
-        begin: ir.Value,
-        end: ir.Value,
-        bounds: tuple[int, int | None],
-        runs: bool,
-        iteration: Callable[[Expr], None],
-    ) -> None:
-        """A loop from begin to end; `runs` says that there is an iteration."""
-        builder = self.frame.builder
-        before, body, after = builder.block, self.frame.block("loop"), self.frame.block("after")
-        if runs:
-            builder.branch(body)
-        else:
-            builder.cbranch(builder.icmp_signed("<", begin, end), body, after)
-        with self.frame.scope(body):
-            counter = builder.phi(I64)
-            counter.add_incoming(begin, before)
-            iteration(atom_expr(self.frame.atom(counter, bounds)))
-            following = builder.add(counter, ir.Constant(I64, 1), flags=("nuw", "nsw"))
-            counter.add_incoming(following, builder.block)
-            builder.cbranch(builder.icmp_signed("<", following, end), body, after)
-        builder.position_at_end(after)
-
     def _vector(self, op: ForOp) -> None:
-        """Emits whole vectors, then the rest of the iterations as the first lanes of a masked one."""
+        """Emits whole vectors, then the other iterations as the first lanes of a masked one."""
         full, rest = self._chunks(op)
         if op.unroll is None:
-            self._count(full, lambda chunk: self._chunk(op, chunk, lambda number: Lanes(number)))
+            self.control.count(full, lambda chunk: self._chunk(op, chunk, Lanes))
         else:
             assert full.constant is not None, f"an unrolled loop has a constant extent, not {full}"
             for number in range(full.constant):
-                self._chunk(op, Expr.of(number), lambda number: Lanes(number))
+                self._chunk(op, Expr.of(number), Lanes)
         self._rest(op, full, rest)
 
     def _chunks(self, op: ForOp) -> tuple[Expr, Expr]:
@@ -314,15 +254,11 @@ class BodyEmitter:
 
     def _rest(self, op: ForOp, full: Expr, rest: Expr) -> None:
         if rest.constant is None:
-            with self._when(self._is_positive(rest), "rest"):
+            with self.control.when(self.control.is_positive(rest), "rest"):
                 self._chunk(op, full, lambda number: self._computed_mask(number, rest))
         elif rest.constant:
             active = rest.constant
             self._chunk(op, full, lambda number: _constant_mask(number, active))
-
-    def _is_positive(self, expr: Expr) -> ir.Value:
-        value = self.index.uniform(expr)
-        return self.frame.builder.icmp_signed(">", value, ir.Constant(I64, 0))
 
     def _computed_mask(self, number: LaneNumber, active: Expr) -> Lanes:
         builder = self.frame.builder
@@ -333,42 +269,26 @@ class BodyEmitter:
 
     # Branches
 
-    @contextmanager
-    def _when(self, condition: ir.Value, name: str) -> Iterator[None]:
-        """Emits a branch that runs where the condition holds."""
-        builder = self.frame.builder
-        then, after = self.frame.block(name), self.frame.block("after")
-        builder.cbranch(condition, then, after)
-        with self.frame.scope(then):
-            yield
-            builder.branch(after)
-        builder.position_at_end(after)
-
     def _if(self, op: IfOp) -> None:
         condition = self.value(op.condition)
         assert not lanes_of(condition), "a branch inside a vector loop takes one way for all lanes"
-        with self._when(condition, "then"):
+        with self.control.when(condition, "then"):
             self.block(op.then.block)
         if op.otherwise.block.ops:
-            with self._when(self.frame.builder.not_(condition), "else"):
+            with self.control.when(self.frame.builder.not_(condition), "else"):
                 self.block(op.otherwise.block)
 
     def _while(self, op: WhileOp) -> None:
-        builder = self.frame.builder
-        head, body, after = (self.frame.block(name) for name in ("while", "do", "after"))
-        builder.branch(head)
-        with self.frame.scope(head):
-            *condition, last = op.condition.block.ops
+        def condition() -> ir.Value:
+            *operations, last = op.condition.block.ops
             assert isinstance(last, ConditionOp)
-            for inner in condition:
+            for inner in operations:
                 self.operation(inner)
             holds = self.value(last.condition)
             assert not lanes_of(holds), "a while inside a vector loop ends for all lanes at once"
-            builder.cbranch(holds, body, after)
-            with self.frame.scope(body):
-                self.block(op.body.block)
-                builder.branch(head)
-        builder.position_at_end(after)
+            return holds
+
+        self.control.repeat(condition, lambda: self.block(op.body.block))
 
     # Parallel loops
 
@@ -399,12 +319,14 @@ class BodyEmitter:
         self.frame.builder.call(declare_parallel_for(module, self.unit.parallel_for), operands)
 
     def part(self, op: ForOp, tasks: Expr) -> None:
-        """Emits the whole of an outlined function: the tasks from its second argument to its third."""
+        """Emits an outlined function: the tasks from its second argument to its third."""
         _, begin, end = self.frame.function.args
         _, high = tasks.range(self.frame.ranges)
         bounds = (0, None if high is None else high - 1)
         if op.vector is None:
-            self._loop(begin, end, bounds, True, lambda number: self._iteration(op, number))
+            self.control.loop(
+                begin, end, bounds, lambda number: self._iteration(op, number), runs=True
+            )
         else:
             self._vector_part(op, begin, end, bounds)
         self.frame.builder.ret_void()
@@ -416,25 +338,15 @@ class BodyEmitter:
         full, rest = self._chunks(op)
         builder, last = self.frame.builder, self.index.uniform(full)
         whole = intrinsic(builder, "smin", I64, [end, last], I64)
-        self._loop(
-            begin,
-            whole,
-            bounds,
-            False,
-            lambda chunk: self._chunk(op, chunk, lambda number: Lanes(number)),
-        )
+        self.control.loop(begin, whole, bounds, lambda chunk: self._chunk(op, chunk, Lanes))
         if rest.constant != 0:
-            with self._when(builder.icmp_signed(">", end, last), "part"):
+            with self.control.when(builder.icmp_signed(">", end, last), "part"):
                 self._rest(op, full, rest)
 
 
 def _constant_mask(number: LaneNumber, active: int) -> Lanes:
     bits = [1] * active + [0] * (number.lanes - active)
     return Lanes(number, ir.Constant(ir.VectorType(I1, number.lanes), bits), active)
-
-
-def _is_fusible(result: SSAValue) -> bool:
-    return isinstance(result.type, (Float32Type, Float64Type))
 
 
 def has_f16(target: Target) -> bool:

@@ -1,6 +1,7 @@
 """Element types in LLVM IR: how an element travels in a register, and how it lies in memory.
 
-bool is i1 in a register and a byte, 0 or 1, in memory. f16 and bf16 travel as their 16 bits (`conversions`).
+bool is i1 in a register and a byte, 0 or 1, in memory. f16 and bf16 travel as their 16 bits
+(`conversions`).
 """
 
 from __future__ import annotations

@@ -1,13 +1,15 @@
-"""One LLVM function under construction: its blocks, the scopes of its loops, and what it captures from outside.
+"""One LLVM function under construction: its blocks, the scopes of its loops, and what it captures
+from outside.
 
-Scopes let integer arithmetic be emitted as far out as its operands are known: each loop body and branch opens one,
-and remembers which expressions were computed in it. A function outlined from another one reaches the values of the
-other through a closure, an array of eight-byte slots that the outer function fills.
+Scopes let integer arithmetic be emitted as far out as its operands are known: each loop body and
+branch opens one, and remembers which expressions were computed in it. A function outlined from
+another one reaches the values of the other through a closure, an array of eight-byte slots that the
+outer function fills.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Generator, Hashable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -40,14 +42,18 @@ class LaneValues:
 
 @dataclass(eq=False, slots=True)
 class Scope:
-    """A region of straight control flow: a function's, a loop body's or a branch's. `known` maps to its values."""
+    """A region of straight control flow: a function's, a loop body's or a branch's. `known` maps to
+    its values.
+    """
 
     block: ir.Block
     known: dict[Hashable, ir.Value] = field(default_factory=dict[Hashable, ir.Value])
 
 
 class Frame:
-    """The function, a builder at its end, its scopes from the outermost to the current, and its closure."""
+    """The function, a builder at its end, its scopes from the outermost to the current, and its
+    closure.
+    """
 
     def __init__(self, function: ir.Function, outer: Frame | None = None):
         self.function = function
@@ -106,8 +112,10 @@ class Frame:
         return atom
 
     @contextmanager
-    def scope(self, block: ir.Block) -> Iterator[None]:
-        """Emits into the block as a new scope; the current block, which must have ended, stays open to hoisting."""
+    def scope(self, block: ir.Block) -> Generator[None]:
+        """Emits into the block as a new scope; the current block, which must have ended, stays open
+        to hoisting.
+        """
         self.scopes[-1].block = self.builder.block
         self.scopes.append(Scope(block))
         self.builder.position_at_end(block)
@@ -115,7 +123,7 @@ class Frame:
         self.scopes.pop()
 
     @contextmanager
-    def hoisted(self, depth: int) -> Iterator[ir.IRBuilder]:
+    def hoisted(self, depth: int) -> Generator[ir.IRBuilder]:
         """The builder, placed in the scope of that depth."""
         if depth == len(self.scopes) - 1:
             yield self.builder

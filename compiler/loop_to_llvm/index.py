@@ -1,4 +1,6 @@
-"""Integer expressions as LLVM IR: i64 arithmetic, each part emitted in the outermost scope that knows its operands."""
+"""Integer expressions as LLVM IR: i64 arithmetic, each part emitted in the outermost scope that
+knows its operands.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,9 @@ class IndexEmitter:
         return max((self.depth(atom) for monomial in expr.terms for atom in monomial), default=0)
 
     def by_depth(self, expr: Expr) -> tuple[list[tuple[int, Expr]], int]:
-        """The sums of the terms that are known from each depth on, outermost first, and the constant term."""
+        """The sums of the terms that are known from each depth on, outermost first, and the
+        constant term.
+        """
         groups: dict[int, dict[Monomial, int]] = {}
         for monomial, factor in expr.terms.items():
             if monomial:
@@ -157,7 +161,7 @@ def _extremum(builder: ir.IRBuilder, kind: str, values: Iterable[ir.Value]) -> i
 
 
 def _nonzero(builder: ir.IRBuilder, divisor: ir.Value) -> ir.Value:
-    """The divisor, or 1 for 0: a hoisted division runs even where the loop that needs it does not."""
+    """The divisor, or 1 for 0: a hoisted division runs even where no iteration needs it."""
     if isinstance(divisor, ir.Constant):
         return divisor
     lanes = lanes_of(divisor)

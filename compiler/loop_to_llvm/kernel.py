@@ -1,6 +1,8 @@
-"""loop.kernel -> LLVM IR: one module with one hidden function, `void <prefix>.<kernel>(ptr ctx, i64 size.., ptr buffer..)`.
+"""loop.kernel -> LLVM IR: one module with one hidden function, `void <prefix>.<kernel>(ptr ctx, i64
+size.., ptr buffer..)`.
 
-Buffers may overlap where the program passes one twice, for operations in place; so no argument is marked noalias.
+Buffers may overlap where the program passes one twice, for operations in place; so no argument is
+marked noalias.
 """
 
 from __future__ import annotations
@@ -32,7 +34,9 @@ def kernel_type(sizes: int, buffers: int) -> ir.FunctionType:
 def emit_kernel(
     kernel: KernelOp, target: Target, *, prefix: str = "weft", strict_fp: bool = False
 ) -> str:
-    """The LLVM IR of a kernel as text. `strict_fp` forbids to contract a product and a sum into one operation."""
+    """The LLVM IR of a kernel as text. `strict_fp` forbids to contract a product and a sum into one
+    operation.
+    """
     module = ir.Module(kernel.sym_name.data)
     module.triple = target.triple
     symbols, buffers = kernel.symbol_names, kernel.body.block.args
@@ -47,7 +51,8 @@ def emit_kernel(
         for buffer, pointer in zip(buffers, arguments[len(symbols) :], strict=True)
     }
     name = f"{prefix}.parallel_for"
-    unit = Unit(target, sizes, context, name, strict_fp, _widest(kernel))
+    contracts = target.has_fma and not strict_fp
+    unit = Unit(target, sizes, context, name, contracts, _widest(kernel))
     emitter = BodyEmitter(Frame(function), unit, values)
     emitter.block(kernel.body.block)
     emitter.frame.builder.ret_void()

@@ -1,4 +1,6 @@
-"""Loads and stores: scalar, contiguous, strided, gathered and masked, chosen by how an address varies over lanes."""
+"""Loads and stores: scalar, contiguous, strided, gathered and masked, chosen by how an address
+varies over lanes.
+"""
 
 from __future__ import annotations
 
@@ -26,12 +28,15 @@ from dialects.expr import Expr
 from dialects.loop.types import BufferType
 
 WIDEST_STRIDE = 4
-"""Up to this distance between lanes, all elements between them are loaded and shuffled into place."""
+"""Up to this distance between lanes, all elements between them are loaded and shuffled into place.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class Storage:
-    """Where a buffer lies. `private`: on the stack of the one function that uses it, with room behind its end."""
+    """Where a buffer lies. `private`: on the stack of the one function that uses it, with room
+    behind its end.
+    """
 
     pointer: ir.Value
     type: BufferType
@@ -50,7 +55,8 @@ class Storage:
 
 @dataclass(frozen=True, eq=False)
 class Lanes:
-    """The vector loop that code is emitted in: its lane number and which lanes run, all where `mask` is None.
+    """The vector loop that code is emitted in: its lane number and which lanes run, all where
+    `mask` is None.
 
     Of a constant mask the first `active` lanes run.
     """
@@ -89,7 +95,9 @@ class MemoryEmitter:
         self.frame = index.frame
 
     def load(self, storage: Storage, address: Expr, lanes: Lanes | None) -> ir.Value:
-        """The element at an address, as a register's value: a vector where the address varies over the lanes."""
+        """The element at an address, as a register's value: a vector where the address varies over
+        the lanes.
+        """
         if lanes is None or not varies(address):
             pointer = self.pointer(storage, address)
             value = self.frame.builder.load(pointer, typ=storage.kind, align=storage.alignment)
@@ -110,7 +118,7 @@ class MemoryEmitter:
         self._store_lanes(storage, address, splat(builder, value, lanes.count), lanes)
 
     def pointer(self, storage: Storage, address: Expr) -> ir.Value:
-        """The pointer to an element; parts of the address that outer scopes know are added there."""
+        """The pointer to an element; what outer scopes know of the address is added there."""
         pointer = self.frame.local(storage.pointer)
         groups, offset = self.index.by_depth(address)
         prefix = Expr({})
@@ -131,11 +139,15 @@ class MemoryEmitter:
         return self.index.remember(depth, (storage, prefix), advance)
 
     def _is_private(self, storage: Storage) -> bool:
-        """Whether whole vectors may be read and rewritten: nobody else sees the memory, and there is room behind it."""
+        """Whether whole vectors may be read and rewritten: nobody else sees the memory, and there
+        is room behind it.
+        """
         return storage.private and self.frame.local(storage.pointer) is storage.pointer
 
     def _offsets(self, address: Expr, lanes: Lanes) -> tuple[Expr, tuple[int, ...]] | None:
-        """The first lane's address and the distances of all lanes from it, where these are constants."""
+        """The first lane's address and the distances of all lanes from it, where these are
+        constants.
+        """
         if any(isinstance(atom, LaneValues) for atom in address.atoms()):
             return None
         base = self._at_lane(address, lanes, 0)
@@ -159,8 +171,11 @@ class MemoryEmitter:
         if _is_run(offsets):
             return self._load_run(storage, base, lanes)
         stride = offsets[1]
-        if lanes.mask is None and stride <= WIDEST_STRIDE and _is_run(offsets, stride):
-            return self._load_strided(storage, base, stride, lanes.count)
+        if lanes.mask is None and _is_run(offsets, stride):
+            if stride == -1:
+                return self._load_descending(storage, base, lanes)
+            if 1 < stride <= WIDEST_STRIDE:
+                return self._load_strided(storage, base, stride, lanes.count)
         return self._load_each(storage, base, offsets, lanes)
 
     def _load_run(self, storage: Storage, base: Expr, lanes: Lanes) -> ir.Value:
@@ -173,8 +188,15 @@ class MemoryEmitter:
         operands = [pointer, alignment, lanes.mask, ir.Constant(kind, None)]
         return intrinsic(self.frame.builder, "masked.load", kind, operands, kind, POINTER)
 
+    def _load_descending(self, storage: Storage, base: Expr, lanes: Lanes) -> ir.Value:
+        run = self._load_run(storage, base - (lanes.count - 1), lanes)
+        order = ir.Constant(ir.VectorType(I32, lanes.count), list(range(lanes.count))[::-1])
+        return self.frame.builder.shuffle_vector(run, run, order)
+
     def _load_strided(self, storage: Storage, base: Expr, stride: int, count: int) -> ir.Value:
-        """Every second, third or fourth element, out of whole vectors of which the last ends at the last element."""
+        """Every second, third or fourth element, out of whole vectors of which the last ends at the
+        last element.
+        """
         kind = ir.VectorType(storage.kind, count)
         last = (count - 1) * (stride - 1)
         starts = [min(number * count, last) for number in range(stride)]
@@ -193,7 +215,7 @@ class MemoryEmitter:
     def _merge(
         self, value: ir.Value, window: ir.Value, taken: int, picked: Sequence[int]
     ) -> ir.Value:
-        """The first `taken` lanes of the value, then the picked ones of the window, then anything."""
+        """The first `taken` lanes of the value, then the picked ones of the window."""
         count = lanes_of(value)
         order = [*range(taken), *(count + lane for lane in picked)]
         order += [0] * (count - len(order))
@@ -249,7 +271,9 @@ class MemoryEmitter:
             self._scatter(storage, self._pointers(storage, *placed), value, lanes)
 
     def _store_run(self, storage: Storage, base: Expr, value: ir.Value, lanes: Lanes) -> None:
-        """Neighbouring elements; private memory is rewritten whole, so that it can become registers."""
+        """Neighbouring elements; private memory is rewritten whole, so that it can become
+        registers.
+        """
         builder, pointer = self.frame.builder, self.pointer(storage, base)
         if lanes.mask is None:
             builder.store(value, pointer, align=storage.alignment)

@@ -1,7 +1,9 @@
-"""Parallel loops: when they pay, and the call of the run time that shares a loop's iterations between threads.
+"""Parallel loops: when they pay, and the call of the run time that shares a loop's iterations
+between threads.
 
-The run-time function is `weft.parallel_for(ctx, count, grain, body, argument)`, where `body(argument, begin, end)`
-runs a part of the iterations. It runs up to `grain` iterations, or any number on one thread, as one direct call.
+The run-time function is `weft.parallel_for(ctx, count, grain, body, argument)`, where
+`body(argument, begin, end)` runs a part of the iterations. It runs up to `grain` iterations, or any
+number on one thread, as one direct call.
 """
 
 from __future__ import annotations
@@ -15,7 +17,9 @@ from dialects.expr import Atom, Expr
 from dialects.loop.ops import ForOp
 
 GRAIN_OPERATIONS = 16384
-"""How many operations a thread should get at least: a few microseconds, well above the cost of a fork and join."""
+"""How many operations a thread should get at least: a few microseconds, well above the cost of a
+fork and join.
+"""
 
 FUNCTION_OPERATIONS = 12
 """What a call of a mathematical function counts as."""
@@ -36,7 +40,8 @@ def declare_parallel_for(module: ir.Module, name: str) -> ir.Function:
 def iteration_cost(loop: ForOp) -> Expr:
     """About how many operations one iteration runs, at least 1; a vector operation counts once.
 
-    Where an inner loop's extent depends on an index of the nest, that index counts as its upper bound.
+    Where an inner loop's extent depends on an index of the nest, that index counts as its upper
+    bound.
     """
     return _block_cost(loop.body.block, {}) + 1
 

@@ -13,7 +13,9 @@ _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 
 def host_target(threads: int | None = None) -> Target:
-    """The CPU that LLVM detects, its caches, and the cores that this process may use (or `threads`)."""
+    """The CPU that LLVM detects, its caches, and the cores that this process may use (or
+    `threads`).
+    """
     features = binding.get_host_cpu_features()
     arch = binding.get_process_triple().split("-", 1)[0]
     caches = _cache_sizes()

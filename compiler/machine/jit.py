@@ -1,4 +1,6 @@
-"""Object files -> code in this process: linked in memory as an artifact would be, and opened by the system's loader."""
+"""Object files -> code in this process: linked in memory as an artifact would be, and opened by the
+system's loader.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +34,16 @@ class LoadedCode:
 
 
 def load_objects(objects: Sequence[bytes], exports: Sequence[str] | None = None) -> LoadedCode:
-    """Links object files for this machine and loads the result; `exports` is every visible symbol by default.
+    """Links object files for this machine and loads the result; `exports` is every visible symbol
+    by default.
 
-    Raises ArtifactError where objects contradict each other or need a symbol that neither they nor libc have.
+    Raises ArtifactError where objects contradict each other or need a symbol that neither they nor
+    libc have.
     """
     if not hasattr(os, "memfd_create"):
         raise UnsupportedError("loading code requires Linux, got a system without memfd_create")
-    # The loader tells files apart by path, so the descriptor stays open as long as the code is loaded.
+    # The loader tells files apart by path, so the descriptor stays open as long as the code is
+    # loaded.
     descriptor = os.memfd_create("weft")
     try:
         with os.fdopen(os.dup(descriptor), "wb") as out:

@@ -1,4 +1,6 @@
-"""LLVM IR -> LLVM IR: the few passes that code which is already vectorised, tiled and hoisted still gains from."""
+"""LLVM IR -> LLVM IR: the few passes that code which is already vectorised, tiled and hoisted still
+gains from.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,9 @@ from llvmlite import binding
 
 
 def optimize(module: binding.ModuleRef, machine: binding.TargetMachine) -> None:
-    """Inlines the vector functions, turns local arrays into registers and cleans up; changes the module in place."""
+    """Inlines the vector functions, turns local arrays into registers and cleans up; changes the
+    module in place.
+    """
     tuning = binding.create_pipeline_tuning_options(speed_level=0)
     builder = binding.create_pass_builder(machine, tuning)
     passes = binding.create_new_module_pass_manager()

@@ -1,4 +1,6 @@
-"""What the code is generated for: the targets that weft knows by name; `native` is found by `compiler.machine.host`."""
+"""What the code is generated for: the targets that weft knows by name; `native` is found by
+`compiler.machine.host`.
+"""
 
 from compiler.target.arm import ARM_TARGETS
 from compiler.target.target import Target

@@ -30,7 +30,10 @@ from compiler.frontend.onnx_tensor import (
 )
 from dialects.errors import ModelError, UnsupportedError
 
-MAX_NESTING = 64
+# protobuf copies messages up to 100 deep; a nested graph is three levels, a type up to two for each
+# of its own.
+MAX_NESTING = 24
+MAX_TYPE_LEVELS = 8
 OLDEST_OPSET = 7
 DEFAULT_DOMAINS = ("", "ai.onnx")
 
@@ -234,7 +237,7 @@ def _check_value(value: ValueInfoProto, role: str) -> None:
 
 
 def _check_type(declared: TypeProto, who: str) -> None:
-    for _ in range(MAX_NESTING):
+    for _ in range(MAX_TYPE_LEVELS):
         kind = declared.WhichOneof("value")
         if kind == "tensor_type":
             return _check_tensor_type(declared.tensor_type, who)
@@ -246,7 +249,7 @@ def _check_type(declared: TypeProto, who: str) -> None:
             declared = declared.map_type.value_type
         else:
             return None
-    raise ModelError(f"{who} requires a type of at most {MAX_NESTING} levels, got more")
+    raise ModelError(f"{who} requires a type of at most {MAX_TYPE_LEVELS} levels, got more")
 
 
 def _check_tensor_type(declared: TypeProto.Tensor, who: str) -> None:

@@ -32,9 +32,7 @@ class FreshNames:
 
 
 class Builder:
-    """Writes the nodes that replace one node; all of them bear its name, which is their source
-    location.
-    """
+    """Writes the nodes that replace one node, named after it: names are source locations."""
 
     def __init__(
         self,
@@ -45,12 +43,19 @@ class Builder:
         used: frozenset[str],
     ) -> None:
         self.origin_name = origin.name
+        self.origin_type = origin.op_type
         self.stem = next((name for name in origin.output if name), origin.name)
         self.names = names
         self.types = types
         self.target = target
         self.used = used
         self.nodes: list[NodeProto] = []
+
+    def node_name(self, op_type: str) -> str:
+        """The origin's name for a node of its type, that and the type for the nodes around it."""
+        if not self.origin_name or op_type == self.origin_type:
+            return self.origin_name
+        return self.names.fresh(f"{self.origin_name}/{op_type}")
 
     def fresh(self, suffix: str) -> str:
         return self.names.fresh(f"{self.stem}/{suffix}")
@@ -64,7 +69,7 @@ class Builder:
     ) -> str:
         """Append a node with one output and return that output's name."""
         result = self.fresh(op_type.lower()) if output is None else output
-        node = helper.make_node(op_type, list(inputs), [result], self.origin_name)
+        node = helper.make_node(op_type, list(inputs), [result], self.node_name(op_type))
         for key, value in attributes.items():
             set_attribute(node, key, value)
         self.nodes.append(node)
@@ -73,7 +78,7 @@ class Builder:
     def constant(self, value: npt.ArrayLike, dtype: npt.DTypeLike, suffix: str) -> str:
         """Append a Constant node for a small array and return its output's name."""
         output = self.fresh(suffix)
-        node = helper.make_node("Constant", [], [output], self.origin_name)
+        node = helper.make_node("Constant", [], [output], self.node_name("Constant"))
         attribute = node.attribute.add(name="value", type=AttributeProto.TENSOR)
         attribute.t.CopyFrom(numpy_helper.from_array(np.asarray(value).astype(dtype)))
         self.nodes.append(node)

@@ -7,10 +7,14 @@ from typing import Protocol, cast
 
 from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TypeProto, defs, helper
 
-from compiler.frontend.onnx_check import default_opset
+from compiler.frontend.onnx_check import DEFAULT_DOMAINS, MAX_NESTING, default_opset
 from compiler.frontend.onnx_graph import describe_node, subgraphs
 from compiler.frontend.onnx_opset.builder import FreshNames
-from dialects.errors import ModelError
+from dialects.errors import ModelError, UnsupportedError
+
+MAX_NODES = 500_000
+
+FunctionKey = tuple[str, str, str]
 
 
 class _FunctionSchema(Protocol):
@@ -27,6 +31,46 @@ class _FunctionSchema(Protocol):
     def get_context_dependent_function_with_opset_version(
         self, version: int, node: bytes, input_types: list[bytes]
     ) -> bytes: ...
+
+
+def function_key(function: FunctionProto) -> FunctionKey:
+    domain = "" if function.domain in DEFAULT_DOMAINS else function.domain
+    return domain, function.name, function.overload
+
+
+def check_calls(nodes: Sequence[NodeProto], functions: Mapping[FunctionKey, FunctionProto]) -> None:
+    """Raise ModelError if a function calls itself, UnsupportedError if inlining would not end well.
+
+    Calls of calls can make a small file grow without bound, so sizes are added up beforehand.
+    """
+    size = _Sizes(functions).size_of(nodes, ())
+    if size > MAX_NODES:
+        rule = f"a model requires at most {MAX_NODES} nodes with its functions inlined"
+        raise UnsupportedError(f"{rule}, got {size}")
+
+
+class _Sizes:
+    """How many nodes a list of nodes becomes when all calls are inlined."""
+
+    def __init__(self, functions: Mapping[FunctionKey, FunctionProto]) -> None:
+        self.functions = functions
+        self.known: dict[FunctionKey, int] = {}
+
+    def size_of(self, nodes: Sequence[NodeProto], calls: tuple[FunctionKey, ...]) -> int:
+        return sum(self._size_of_node(node, calls) for node in nodes)
+
+    def _size_of_node(self, node: NodeProto, calls: tuple[FunctionKey, ...]) -> int:
+        key = (node.domain, node.op_type, node.overload)
+        if key not in self.functions:
+            return 1 + sum(self.size_of(graph.node, calls) for graph in subgraphs(node))
+        if key in calls:
+            raise ModelError(f"function '{key[1]}' requires a body without itself, got a recursion")
+        if len(calls) >= MAX_NESTING:
+            rule = f"at most {MAX_NESTING} calls around it"
+            raise ModelError(f"function '{key[1]}' requires {rule}, got more")
+        if key not in self.known:
+            self.known[key] = self.size_of(self.functions[key].node, (*calls, key))
+        return self.known[key]
 
 
 def instantiate_function(
@@ -51,7 +95,7 @@ def instantiate_function(
     forwarded = _bind_outputs(function, call, renamed)
     body = _Instance(call, names, attributes).copy_nodes(function.node, renamed)
     for inner, outer in forwarded:
-        body.append(helper.make_node("Identity", [renamed[inner]], [outer], call.name))
+        body.append(helper.make_node("Identity", [renamed[inner]], [outer]))
     return body
 
 
@@ -96,7 +140,8 @@ class _Instance:
     def _copy_node(self, node: NodeProto, renamed: dict[str, str]) -> NodeProto:
         copy = NodeProto()
         copy.CopyFrom(node)
-        copy.name = f"{self.call.name}/{node.name}" if node.name else self.call.name
+        if self.call.name:
+            copy.name = self.names.fresh(f"{self.call.name}/{node.name or node.op_type}")
         copy.input[:] = [renamed[name] if name else "" for name in node.input]
         copy.output[:] = [renamed[name] if name else "" for name in node.output]
         del copy.attribute[:]

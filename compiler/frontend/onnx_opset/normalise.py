@@ -11,15 +11,15 @@ from compiler.frontend.onnx_graph import all_graphs, all_nodes, describe_node, s
 from compiler.frontend.onnx_load import LoadedModel
 from compiler.frontend.onnx_opset.builder import Builder, FreshNames
 from compiler.frontend.onnx_opset.conform import check_node
-from compiler.frontend.onnx_opset.functions import composite_body, instantiate_function
+from compiler.frontend.onnx_opset.functions import (
+    check_calls,
+    composite_body,
+    function_key,
+    instantiate_function,
+)
 from compiler.frontend.onnx_opset.steps import UNCHANGED, UPGRADES
 from compiler.frontend.onnx_opset.value_types import ValueTypes
 from dialects.errors import ModelError, OptionError, UnsupportedError
-
-# Calls of calls can make a small file grow without bound.
-MAX_NODES = 500_000
-
-FunctionKey = tuple[str, str, str]
 
 
 def newest_opset() -> int:
@@ -48,7 +48,7 @@ def normalise(model: LoadedModel, to: int | None = None) -> LoadedModel:
     for name, initializer in model.initializers.items():
         types.declare_tensor(name, initializer.tensor, partial(model.array, name))
     try:
-        nodes = _Normaliser(model, proto, target).rewrite(proto.graph.node, version, types, ())
+        nodes = _Normaliser(model, proto, target).rewrite(proto.graph.node, version, types, 0)
     except (ModelError, UnsupportedError) as error:
         raise type(error)(f"{model.name}: {error}") from error
     del proto.graph.node[:]
@@ -137,30 +137,24 @@ class _Normaliser:
     def __init__(self, model: LoadedModel, proto: ModelProto, target: int) -> None:
         self.names = fresh_names(model)
         self.upgrader = _Upgrader(self.names, target, _used_names(proto))
-        self.functions = {_function_key(each): each for each in proto.functions}
-        self.count = 0
+        self.functions = {function_key(each): each for each in proto.functions}
+        check_calls(proto.graph.node, self.functions)
 
     def rewrite(
         self,
         nodes: Sequence[NodeProto],
         version: int,
         types: ValueTypes,
-        calls: tuple[FunctionKey | None, ...],
+        depth: int,
     ) -> list[NodeProto]:
-        """`calls` are the functions (None for a subgraph) around the nodes, which bound recursion
-        and depth.
-        """
-        if len(calls) > MAX_NESTING:
+        """`depth` counts the subgraphs and calls around the nodes."""
+        if depth > MAX_NESTING:
             raise ModelError(
                 f"a model requires at most {MAX_NESTING} nested graphs and calls, got more"
             )
         rewritten: list[NodeProto] = []
         for index, node in enumerate(nodes):
-            rewritten += self._rewrite_node(node, index, version, types, calls)
-            self.count += 1
-            if self.count > MAX_NODES:
-                rule = f"a model requires at most {MAX_NODES} nodes with its functions inlined"
-                raise UnsupportedError(f"{rule}, got more")
+            rewritten += self._rewrite_node(node, index, version, types, depth)
         return rewritten
 
     def _rewrite_node(
@@ -169,18 +163,18 @@ class _Normaliser:
         index: int,
         version: int,
         types: ValueTypes,
-        calls: tuple[FunctionKey | None, ...],
+        depth: int,
     ) -> list[NodeProto]:
         key = (node.domain, node.op_type, node.overload)
         if key in self.functions:
-            return self._inline(node, key, types, calls)
+            return self._inline(node, self.functions[key], types, depth)
         standard = node.domain == "" and node.op_type in _history()
         if standard:
             _check_standard_node(node, version, describe_node(node, index))
         for graph in subgraphs(node):
             inner = ValueTypes(types)
             inner.declare_graph(graph)
-            body = self.rewrite(graph.node, version, inner, (*calls, None))
+            body = self.rewrite(graph.node, version, inner, depth + 1)
             del graph.node[:]
             graph.node.extend(body)
         return self.upgrader.upgrade(node, version, types) if standard else [node]
@@ -188,17 +182,14 @@ class _Normaliser:
     def _inline(
         self,
         call: NodeProto,
-        key: FunctionKey,
+        function: FunctionProto,
         types: ValueTypes,
-        calls: tuple[FunctionKey | None, ...],
+        depth: int,
     ) -> list[NodeProto]:
-        if key in calls:
-            raise ModelError(f"function '{key[1]}' requires a body without itself, got a recursion")
-        function = self.functions[key]
         defaults = {attribute.name: attribute for attribute in function.attribute_proto}
         body = instantiate_function(function, call, self.names, defaults)
         version = default_opset(function) or self.upgrader.target
-        return self.rewrite(body, version, types, (*calls, key))
+        return self.rewrite(body, version, types, depth + 1)
 
 
 def _check_standard_node(node: NodeProto, version: int, who: str) -> None:
@@ -206,14 +197,9 @@ def _check_standard_node(node: NodeProto, version: int, who: str) -> None:
     if version < first:
         raise ModelError(f"{who} requires opset {first}, got opset {version}")
     schema = _schema(node.op_type, version)
-    if schema.deprecated:
+    if schema.deprecated and schema.since_version == _history()[node.op_type][-1]:
         raise ModelError(f"{who} requires an opset below {schema.since_version}, got {version}")
     check_node(node, schema, who)
-
-
-def _function_key(function: FunctionProto) -> FunctionKey:
-    domain = "" if function.domain in DEFAULT_DOMAINS else function.domain
-    return domain, function.name, function.overload
 
 
 def _taken_names(proto: ModelProto) -> set[str]:

@@ -2,7 +2,7 @@
 
 from xdsl.ir import Dialect
 
-from dialects.graph import arithmetic, constant, matmul, movement
+from dialects.graph import arithmetic, constant, matmul, movement, reduce
 from dialects.graph.constant import ConstantOp, DimsOp, LiteralAttr
 from dialects.graph.fused import FusedOp, YieldOp, group_of
 from dialects.graph.movement import ExpandOp, IdentityOp, ReshapeOp, TransposeOp
@@ -31,6 +31,7 @@ OPS: tuple[type[GraphOp], ...] = (
     *arithmetic.OPS,
     *matmul.OPS,
     *movement.OPS,
+    *reduce.OPS,
 )
 """Every operator, by family."""
 

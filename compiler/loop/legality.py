@@ -1,4 +1,4 @@
-"""The dependence test that every primitive asks first: may two accesses touch one element, in which directions?
+"""The dependence test that every primitive asks first: may two accesses touch one element?
 
 Accesses are compared in logical subscripts. For each loop around both, a direction says how the
 iteration of the second relates to that of the first: `=` the same, `<` a later one, `>` an earlier
@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from math import gcd
-from typing import NoReturn
+from typing import NoReturn, cast
 
 from xdsl.ir import Operation, SSAValue
 
@@ -72,7 +72,7 @@ class _Elsewhere:
 
 
 def may_clash(first: AccessOp, second: AccessOp, relations: Sequence[Relation]) -> bool:
-    """Whether both may touch one element, in iterations that are so related; in any of other common loops."""
+    """Whether both may touch one element, in iterations related so, and any of other loops."""
     if root_buffer(first.buffer) is not root_buffer(second.buffer):
         return False
     shared = _with_shared_loops(first, second, relations)
@@ -95,7 +95,7 @@ def _with_shared_loops(
 
 
 def _within_allocation(relation: Relation, buffer: SSAValue) -> Relation | None:
-    """The relation among iterations that see one and the same allocation; None where there are none."""
+    """The relation among iterations that see the same allocation; None where there are none."""
     if relation.first is not relation.second or not _allocated_in(
         root_buffer(buffer), relation.first
     ):
@@ -155,14 +155,15 @@ def _shifted_index(relation: Relation) -> Expr:
 
 
 def _varying(first: AccessOp, second: AccessOp, relations: Sequence[Relation]) -> dict[Atom, Expr]:
-    """Values that the second access may see changed: those computed inside a loop that has moved on."""
+    """Values that the second access may see changed: computed inside a loop that moved on."""
     moved = [r.first for r in relations if r.direction != "="]
     fixed = {loop.index for op in (first, second) for loop in enclosing_loops(op)}
-    values = {atom for expr in subscripts(second) for atom in expr.atoms()}
+    atoms = {atom for expr in subscripts(second) for atom in expr.atoms()}
+    values = [cast(SSAValue, atom) for atom in atoms if isinstance(atom, SSAValue)]
     return {
         value: atom_expr(_Elsewhere(value))
         for value in values
-        if isinstance(value, SSAValue) and value not in fixed and _may_change(value, moved)
+        if value not in fixed and _may_change(value, moved)
     }
 
 
@@ -183,7 +184,7 @@ def _substitute(bound: Bound, values: dict[Atom, Expr]) -> Bound:
 
 
 def _joined(equations: list[tuple[Expr, Expr]]) -> list[tuple[Expr, Expr]]:
-    """The equations, and those that put `x floordiv c` and `x mod c` of two dimensions together to `x`."""
+    """The equations, and those that make `x` of `x floordiv c` and `x mod c` in two of them."""
     joined = list(equations)
     for position, (left, right) in enumerate(joined):
         divisor = _remainder_divisor(left)
@@ -234,7 +235,7 @@ def _bounds_exclude(difference: Expr, bounds: Sequence[Bound]) -> bool:
 
 
 def clashing_pairs(ops: Iterable[Operation]) -> Iterator[Pair]:
-    """Each pair of accesses of one buffer inside the operations of which at least one is a store, each with itself."""
+    """Each pair of accesses of one buffer, of which one is a store; stores with themselves too."""
     by_buffer: dict[SSAValue, list[AccessOp]] = {}
     for op in ops:
         for access in accesses_in(op):
@@ -247,7 +248,7 @@ def clashing_pairs(ops: Iterable[Operation]) -> Iterator[Pair]:
 
 
 def crossing_pairs(first: Iterable[Operation], second: Iterable[Operation]) -> Iterator[Pair]:
-    """Each pair of accesses of one buffer, one inside each group, of which at least one is a store."""
+    """Each pair of accesses of one buffer, one of each group, of which one is a store."""
     by_buffer: dict[SSAValue, list[AccessOp]] = {}
     for op in second:
         for access in accesses_in(op):
@@ -272,7 +273,7 @@ def require_known(who: str, root: Operation) -> None:
 
 
 def carried_pair(loop: ForOp, limit: int | None = None) -> Pair | None:
-    """Two accesses that touch one element in different iterations of a loop, at most `limit` iterations apart."""
+    """Two accesses that touch one element in iterations of a loop at most `limit` apart."""
     outside = [Relation(outer, outer, "=") for outer in enclosing_loops(loop)]
     relations = [*outside, Relation(loop, loop, "<", limit)]
     for first, second in clashing_pairs([loop]):
@@ -291,10 +292,12 @@ def require_independent_iterations(who: str, loop: ForOp, limit: int | None = No
 
 def require_order(who: str, loops: Sequence[ForOp], order: Sequence[ForOp]) -> None:
     """Refuses an interchange of perfectly nested loops that would run a dependence backwards."""
-    require_known(who, loops[0])
+    outermost = loops[0]
+    require_known(who, outermost)
     outside = [Relation(outer, outer, "=") for outer in enclosing_loops(loops[0])]
+    loops, order, outside = _narrowed(loops, order, outside)
     positions = [loops.index(loop) for loop in order]
-    for pair in clashing_pairs([loops[0]]):
+    for pair in clashing_pairs([outermost]):
         for first, second in dict.fromkeys((pair, pair[::-1])):
             for vector in _directions(first, second, loops, outside):
                 reversed_ = _is_backward([vector[position] for position in positions])
@@ -302,10 +305,22 @@ def require_order(who: str, loops: Sequence[ForOp], order: Sequence[ForOp]) -> N
                     refuse(who, "an order that keeps every dependence", (first, second))
 
 
+def _narrowed(
+    loops: Sequence[ForOp], order: Sequence[ForOp], outside: list[Relation]
+) -> tuple[Sequence[ForOp], Sequence[ForOp], list[Relation]]:
+    """The loops that change places: without the outermost and innermost ones that stay."""
+    while loops and loops[0] is order[0]:
+        outside = [*outside, Relation(loops[0], loops[0], "=")]
+        loops, order = loops[1:], order[1:]
+    while loops and loops[-1] is order[-1]:
+        loops, order = loops[:-1], order[:-1]
+    return loops, order, outside
+
+
 def _directions(
     first: AccessOp, second: AccessOp, loops: Sequence[ForOp], outside: Sequence[Relation]
 ) -> Iterator[tuple[str, ...]]:
-    """Every vector of directions in which the second access may clash with an earlier one of the first."""
+    """Every vector of directions in which the second access may clash with an earlier first."""
 
     def refine(prefix: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
         vector = prefix + ("*",) * (len(loops) - len(prefix))
@@ -330,7 +345,7 @@ def _is_backward(vector: Sequence[str]) -> bool:
 def _reassociable(
     first: AccessOp, second: AccessOp, loops: Sequence[ForOp], vector: Sequence[str]
 ) -> bool:
-    """Whether both belong to updates of one kind, and each loop between them permits that kind in any order."""
+    """Whether both belong to updates of a kind that each loop between them may reassociate."""
     updates = update_of(first), update_of(second)
     if updates[0] is None or updates[1] is None or updates[0].kind != updates[1].kind:
         return False
@@ -342,7 +357,7 @@ def _reassociable(
 def require_distributable(
     who: str, loop: ForOp, before: Sequence[Operation], after: Sequence[Operation]
 ) -> None:
-    """Refuses a fission after which an access would run ahead of an earlier one that it clashes with."""
+    """Refuses a fission that would run an access ahead of an earlier one it clashes with."""
     require_known(who, loop)
     outside = [Relation(outer, outer, "=") for outer in enclosing_loops(loop)]
     relations = [*outside, Relation(loop, loop, "<")]

@@ -1,4 +1,4 @@
-"""A readable view of loop nests: loops by name, bounds, accesses, reduction updates, and rewriting of expressions.
+"""A readable view of loop nests: loops by name, bounds, accesses, updates; edits of expressions.
 
 Everything here looks at or edits the IR; nothing decides whether an edit is legal.
 """
@@ -35,7 +35,7 @@ Carrier = AccessOp | IndexOp | ForOp
 
 @dataclass(frozen=True)
 class Bound:
-    """An atom of expressions with its least and greatest value, both attained; None where unknown."""
+    """An atom with its least and greatest value, both attained; None where unknown."""
 
     atom: Atom
     least: Expr | None
@@ -182,7 +182,7 @@ def bounds_of(loops: Iterable[ForOp]) -> list[Bound]:
 
 
 def extreme(expr: Expr, bounds: Sequence[Bound], *, greatest: bool) -> Expr | None:
-    """The greatest (or least) value over all bounded atoms, innermost last; None where it is not provable."""
+    """The greatest (or least) value over the bounds, innermost last; None if not provable."""
     for bound in reversed(bounds):
         if bound.atom not in set(expr.atoms()):
             continue
@@ -279,12 +279,12 @@ def set_exprs(op: Carrier, exprs: Sequence[Expr]) -> None:
     formals, values = unbind(exprs)
     fixed = len(op.operands) - len(op.operands_)
     op.operands = [*op.operands[:fixed], *values]
-    name = {ForOp: "bounds", IndexOp: "expr"}.get(type(op), "subscripts")
-    op.properties[name] = ExprsAttr(tuple(formals))
+    name = "subscripts" if isinstance(op, AccessOp) else "expr"
+    op.properties["bounds" if isinstance(op, ForOp) else name] = ExprsAttr(tuple(formals))
 
 
 def replace_index(index: SSAValue, expr: Expr) -> None:
-    """Replaces an index by an expression in every use, with what that simplifies to under the loops around."""
+    """Replaces an index by an expression in every use, simplified under the loops around."""
     for user in list(dict.fromkeys(use.operation for use in index.uses)):
         if isinstance(user, AccessOp | IndexOp | ForOp):
             ranges = ranges_of(bounds_of(enclosing_loops(user)))

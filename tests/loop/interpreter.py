@@ -75,7 +75,7 @@ def dtype_of(element: Attribute) -> np.dtype[Any]:
 
 
 def register_dtype(element: Attribute) -> np.dtype[Any]:
-    """NumPy's type of a value of that type in a register: integers are signless there, here signed."""
+    """NumPy's type of such a value in a register: integers are signless there, here signed."""
     dtype = dtype_of(element)
     return np.dtype(f"i{dtype.itemsize}") if dtype.kind == "u" else dtype
 
@@ -114,7 +114,7 @@ def _sizes_of(exprs: Sequence[Expr], sizes: Mapping[str, int]) -> tuple[int, ...
 def allocate(type: BufferType, sizes: Mapping[str, int]) -> Array:
     """Storage that nobody has written yet, as registers see its elements."""
     dtype = register_dtype(type.element)
-    garbage = np.nan if type.element in _FLOATS else (1 if dtype == bool else 99)
+    garbage = np.nan if type.element in _FLOATS else (1 if dtype.kind == "b" else 99)
     return np.full(_sizes_of(type.storage, sizes), garbage, dtype)
 
 
@@ -165,7 +165,7 @@ def translate(
 
 
 class _Translation:
-    """Source text under construction: a name for each value, a constant pool, and lines by depth."""
+    """Source text under construction: a name for each value, a constant pool, and lines."""
 
     def __init__(
         self, scramble: bool, callees: Mapping[str, Callable[..., None]], weights: WeightStore
@@ -343,7 +343,7 @@ def _constant(attribute: Attribute) -> Any:
 
 
 def typed_function(op: Operation) -> Callable[..., Any]:
-    """What an arith or math operation computes, before the result is rounded or wrapped into its type."""
+    """What an arith or math operation computes, before rounding or wrapping into its type."""
     match op:
         case arith.FPToSIOp() | arith.FPToUIOp():
             return float_to_integer(op.results[0].type.width.data, isinstance(op, arith.FPToSIOp))
@@ -362,7 +362,7 @@ def _converter(type: Attribute) -> Callable[[Any], Any]:
     dtype = register_dtype(type)
     if type in _FLOATS:
         return dtype.type
-    if dtype == bool:
+    if dtype.kind == "b":
         return lambda value: np.bool_(int(value) & 1)
     bits, unsigned = dtype.itemsize * 8, np.dtype(f"u{dtype.itemsize}").type
     return lambda value: unsigned(int(value) & ((1 << bits) - 1)).view(dtype)

@@ -1,4 +1,4 @@
-"""What each arith and math operation computes on NumPy scalars; integers are signless, held as signed."""
+"""What each arith and math operation computes on NumPy scalars; integers are held as signed."""
 
 from __future__ import annotations
 

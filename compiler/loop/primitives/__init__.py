@@ -1,4 +1,4 @@
-"""Schedule primitives: checked rewrites of loop nests, in place, that raise where they would change meaning.
+"""Schedule primitives: rewrites of loop nests, in place, that raise rather than change meaning.
 
 Structure first, marks last: what restructures a loop refuses one that is already parallel, vector
 or unrolled.
@@ -8,7 +8,7 @@ from compiler.loop.primitives.fusing import drop_unread, forward, fuse, fuse_at,
 from compiler.loop.primitives.marking import parallelize, unroll, vectorize
 from compiler.loop.primitives.ordering import distribute, hoist, reorder
 from compiler.loop.primitives.packing import pack, panels
-from compiler.loop.primitives.splitting import PartialResults, split_reduction
+from compiler.loop.primitives.reducing import PartialResults, split_reduction
 from compiler.loop.primitives.staging import Staged, stage
 from compiler.loop.primitives.tiling import Tiles, collapse, normalize, split_at, tile
 

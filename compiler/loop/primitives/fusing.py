@@ -77,7 +77,7 @@ def _append(first: ForOp, second: ForOp) -> None:
 
 
 def fuse_at(producer: ForOp, consumer: ForOp) -> ForOp:
-    """Moves a producer nest into a loop of its consumer, by fusing all loops around that with the producer's.
+    """Moves a producer nest into a loop of its consumer, by fusing the loops around that.
 
         for i:  for j:  t[i, j] = S      ->   for i:  for j:  t[i, j] = S;  T(t[i, j])
         for i:  for j:  T(t[i, j])
@@ -108,7 +108,7 @@ def fuse_at(producer: ForOp, consumer: ForOp) -> ForOp:
 
 
 def inline(store: StoreOp) -> None:
-    """Substitutes what a pointwise nest stores into each load of its temporary; the nest and the temporary go.
+    """Substitutes what a pointwise nest stores into each load of its temporary, which goes.
 
         for i:  for j:  t[i, j] = f(x[i, j])      ->   for i:  for j:  y[j, i] = g(f(x[i, j]))
         for i:  for j:  y[j, i] = g(t[i, j])
@@ -131,7 +131,7 @@ def inline(store: StoreOp) -> None:
 
 
 def _pointwise_nest(store: StoreOp) -> list[ForOp]:
-    """The loops whose indices subscript the store, which run over the whole buffer and do nothing else."""
+    """The loops whose indices subscript the store; they run over all of the buffer only."""
     index = subscripts(store)
     loops = enclosing_loops(store)
     nest = loops[len(loops) - len(index) :] if index else []
@@ -176,10 +176,11 @@ def _loads_of_temporary(store: StoreOp, nest: list[ForOp]) -> list[LoadOp]:
 
 
 def _require_unchanged(store: StoreOp, nest: ForOp, loads: Iterable[LoadOp]) -> None:
-    """Refuses where the loop level stores what the nest reads in or before an operation that loads its result."""
+    """Refuses where what the nest reads is stored before the last use of its result."""
     block = nest.parent
     assert block is not None, "a nest under schedule lies in a block"
-    last = max((child_in(block, load) for load in loads), key=list(block.ops).index, default=None)
+    users = {child_in(block, load) for load in loads}
+    last = next((op for op in reversed(list(block.ops)) if op in users), None)
     op = nest.next_op
     sources = [access for access in accesses_in(nest) if isinstance(access, LoadOp)]
     while op is not None and last is not None:

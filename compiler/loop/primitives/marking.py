@@ -37,7 +37,7 @@ def vectorize(loop: ForOp, lanes: int) -> ForOp:
 
 
 def unroll(loop: ForOp) -> ForOp:
-    """Marks a loop to be written out, one copy of the body per iteration (or per vector of iterations).
+    """Marks a loop to be written out, one copy of the body per iteration (or vector of them).
 
         for i < 6:  S(i)   ->   for i < 6 unroll:  S(i)
 

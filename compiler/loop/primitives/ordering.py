@@ -79,7 +79,7 @@ def _nest_anew(loops: list[ForOp], order: tuple[ForOp, ...]) -> None:
 
 
 def distribute(loop: ForOp, before: Operation) -> ForOp:
-    """Splits a loop in two: one over the operations in front of `before`, and a second over it and the rest.
+    """Splits a loop in two: over the operations in front of `before`, and over the rest.
 
         for i:  S; T   ->   for i:  S
                             for i:  T
@@ -112,7 +112,7 @@ def distribute(loop: ForOp, before: Operation) -> ForOp:
 
 def _values_needed(first: list[Operation], second: list[Operation]) -> list[Operation]:
     """The pure operations of the first part that the second needs as well."""
-    defined = {result: op for op in first for result in op.results}
+    defined: dict[SSAValue, Operation] = {result: op for op in first for result in op.results}
     pending = [value for op in second for inner in op.walk() for value in inner.operands]
     needed: set[Operation] = set()
     while pending:

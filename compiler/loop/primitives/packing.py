@@ -33,7 +33,7 @@ def pack(buffer: SSAValue, layout: LayoutAttr | None) -> SSAValue:
 
 
 def panels(type: BufferType, axis: int, width: int) -> LayoutAttr:
-    """The layout in panels of `width` along an axis, the panel's number slowest and the place in it fastest.
+    """The layout in panels of `width` along an axis: number slowest, place in one fastest.
 
     The last panel is padded where the width does not divide the dim.
     """

@@ -1,4 +1,4 @@
-"""Primitives that bring data nearer: stage a tile of a buffer, split a reduction into partial results."""
+"""The primitive that brings a tile of a buffer nearer."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from dialects.loop.types import LayoutAttr, buffer, buffer_type
 
 
 class Staged(NamedTuple):
-    """The local buffer, and the loops that fill it and write it back, outermost first; empty where not needed."""
+    """The local buffer, and the loops that fill it and write it back, where there are any."""
 
     buffer: SSAValue
     load_in: tuple[ForOp, ...]
@@ -100,7 +100,8 @@ def _place(at: ForOp | KernelOp) -> str:
 
 def _region_of(source: SSAValue, accesses: Sequence[AccessOp], at: ForOp | KernelOp) -> _Region:
     boxes = [_box_of(access, at) for access in accesses]
-    base, extents = [], []
+    base: list[Expr] = []
+    extents: list[Expr] = []
     for dim in range(buffer_type(source).rank):
         lows, highs = zip(*(box[dim] for box in boxes), strict=True)
         low = _one_extreme(lows, accesses, greatest=False)
@@ -166,7 +167,7 @@ def _is_overwritten_first(
 
 
 def _stores_whole(store: StoreOp, region: _Region, at: ForOp | KernelOp) -> bool:
-    """Whether a store reaches each element of the region: one free loop for each dimension that has an extent."""
+    """Whether a store reaches each element of the region in every iteration of `at`."""
     inside = [loop for loop in enclosing_loops(store) if _is_within(loop, at)]
     parent = store.parent_op()
     while parent is not None and parent is not at:
@@ -187,7 +188,7 @@ def _is_index(atom: object, loops: Sequence[ForOp]) -> bool:
 
 
 def _span_is_dense(offset: Expr, extent: Expr, loops: Sequence[ForOp]) -> bool:
-    """Whether an offset takes each value from zero up to the extent: mixed-radix digits over rectangular loops."""
+    """Whether an offset takes each value below the extent: digits over rectangular loops."""
     reach = Expr.of(1)
     digits = [loop for loop in loops if loop.index in set(offset.atoms())]
     for loop in sorted(digits, key=lambda loop: offset.coefficient(loop.index).constant or 0):

@@ -1,4 +1,4 @@
-"""Primitives that change how a loop counts: tile, split_at, normalize, collapse. Iterations keep their order."""
+"""Primitives that change how a loop counts, not its order: tile, split_at, normalize, collapse."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dialects.loop.ops import ForOp
 
 
 class Tiles(NamedTuple):
-    """The loop over whole tiles, the loop inside one, and the loop over what is left after the last whole one."""
+    """The loop over whole tiles, the one inside a tile, and the one over what is left."""
 
     outer: ForOp
     inner: ForOp
@@ -44,7 +44,8 @@ def tile(loop: ForOp, size: int, *, names: Sequence[str] | None = None) -> Tiles
     outer_name, inner_name, *more = names or (f"{base}o", f"{base}i")
     remainder = None
     if rest != 0:
-        remainder = split_at(loop, tiles * size, names=(base, *(more or (f"{base}r",))))[1]
+        names = (base, *(more or (f"{base}r",)))
+        loop, remainder = _split(loop, tiles * size, rest, names)
     outer, inner = new_loop(tiles, outer_name, loop), new_loop(size, inner_name, loop)
     position = atom_expr(outer.index) * size + atom_expr(inner.index)
     outer.body.block.add_op(inner)
@@ -65,18 +66,17 @@ def split_at(
     require_unmarked("split_at", loop)
     count = Expr.of(point)
     left = loop.extent - count
-    if (count.range({})[0] or 0) < 0 or (left.range({})[0] is None and not _is_whole(loop, left)):
-        got = f"{point} of {loop.extent}"
+    if not _is_size(count) or not _is_size(left):
+        got = f"{count} of {loop.extent}"
         raise IllegalSchedule(f"split_at requires a point within the loop, got {got}")
-    if (left.range({})[0] or 0) < 0:
-        raise IllegalSchedule(
-            f"split_at requires a point within the loop, got {point} of {loop.extent}"
-        )
     base = loop.index.name_hint or "i"
-    first_name, second_name = names or (base, f"{base}r")
+    return _split(loop, count, left, names or (base, f"{base}r"))
+
+
+def _split(loop: ForOp, count: Expr, left: Expr, names: Sequence[str]) -> tuple[ForOp, ForOp]:
     clone = loop.clone()
     Rewriter.insert_op(clone, InsertPoint.after(loop))
-    first, second = new_loop(count, first_name, loop), new_loop(left, second_name, loop)
+    first, second = new_loop(count, names[0], loop), new_loop(left, names[1], loop)
     _take_over(loop, first, first, atom_expr(first.index))
     _take_over(clone, second, second, count + atom_expr(second.index))
     return first, second
@@ -137,20 +137,14 @@ def set_reduction(loop: ForOp, kind: str) -> None:
     loop.properties["reduction"] = StringAttr(kind)
 
 
-def _is_whole(loop: ForOp, left: Expr) -> bool:
-    """Whether what is left is what a division of the extent leaves, which is never negative."""
-    return left == 0 or any(left == loop.extent % size for size in _divisors(left))
-
-
-def _divisors(left: Expr) -> list[Expr]:
-    from dialects.expr import Remainder
-
-    monomials = [m[0] for m in left.terms if len(m) == 1]
-    return [atom.divisor for atom in monomials if isinstance(atom, Remainder)]
+def _is_size(count: Expr) -> bool:
+    """Whether a number of iterations is never negative; what a division leaves is not."""
+    low, _ = count.range({})
+    return low is not None and low >= 0
 
 
 def _take_over(old: ForOp, head: ForOp, innermost: ForOp, count: Expr) -> None:
-    """Puts a nest in the place of a loop; its innermost loop runs the body, at the old loop's iteration `count`."""
+    """Puts a nest in the place of a loop; its innermost runs the body, at iteration `count`."""
     index = old.lower + count * old.step.data
     Rewriter.insert_op(head, InsertPoint.before(old))
     move_ops(list(old.body.block.ops), innermost.body.block)

@@ -30,7 +30,7 @@ class PartialResults(NamedTuple):
 
 
 def split_reduction(loop: ForOp, parts: int, *, scope: str = "registers") -> PartialResults:
-    """Makes `parts` partial results of a reduction, which are independent, and combines them at the end.
+    """Makes `parts` independent partial results of a reduction, combined at the end.
 
         for k < 64 reduction(add):  s[i] += x[i, k]
         ->  p = alloc [16];  for l < 16:  p[l] = 0

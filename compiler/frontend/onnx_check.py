@@ -20,7 +20,7 @@ from onnx import (
     defs,
 )
 
-from compiler.frontend.onnx_graph import all_graphs, describe_node, subgraphs
+from compiler.frontend.onnx_graph import all_graphs, describe_node, printable, subgraphs
 from compiler.frontend.onnx_tensor import (
     DTYPES,
     check_tensor,
@@ -60,7 +60,7 @@ def check_model(
             _GraphChecker(base_dir).check_function(function)
         _check_functions_unique(model.functions)
     except (ModelError, UnsupportedError) as error:
-        raise type(error)(f"{name}: {error}") from error
+        raise type(error)(f"{name}: {printable(error)}") from error
 
 
 def default_opset(model: ModelProto | FunctionProto) -> int | None:

@@ -45,6 +45,11 @@ def describe_node(node: NodeProto, index: int) -> str:
     return f"{label} ({node.op_type or 'no op type'})"
 
 
+def printable(text: object) -> str:
+    """The text on one line: names in a model may hold line breaks and terminal codes."""
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in str(text))
+
+
 def free_names(graph: GraphProto) -> set[str]:
     """The outer values that a subgraph captures."""
     defined = {value.name for value in graph.input}
@@ -78,7 +83,7 @@ def sort_nodes(graph: GraphProto | FunctionProto, model_name: str) -> None:
     order = _topological_order(needs)
     if len(order) < len(nodes):
         cycle = _find_cycle(needs, set(range(len(nodes))) - set(order))
-        path = " -> ".join(describe_node(nodes[index], index) for index in cycle)
+        path = " -> ".join(printable(describe_node(nodes[index], index)) for index in cycle)
         raise ModelError(f"{model_name}: a graph requires nodes without a cycle, got {path}")
     # Sorting in place moves references, where replacing the list would copy each node; keys are
     # asked for in order.

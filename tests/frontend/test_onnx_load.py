@@ -369,6 +369,11 @@ def test_names_must_be_utf8() -> None:
     assert "UTF-8" in error_of(data.replace(b"QQQQ", b"\xff\xfe\xfd\xfc"))
 
 
+def test_names_with_line_breaks_stay_on_one_line() -> None:
+    text = error_of(small_model([NODE("Neg", ["q\n\x1b[2J"], ["y"])]))
+    assert text.endswith(r"got 'q\n\x1b[2J'")
+
+
 def test_nesting_that_protobuf_refuses_is_a_clear_error() -> None:
     assert "nested less than 100 deep" in error_of(nested(40).SerializeToString())
 

@@ -372,6 +372,19 @@ def test_scan_over_a_batch_becomes_nested_scans() -> None:
         assert_same_answers(node, inputs, 8, outputs=["last", "y"])
 
 
+def test_scans_that_nest_too_deep_once_expanded_are_refused() -> None:
+    model = model_of([], {"x": floats(2, 2)}, ["y"], 8)
+    graph = model.graph
+    for _ in range(20):
+        node = graph.node.add(op_type="Scan", input=["", "x"], output=["y"])
+        node.attribute.add(name="num_scan_inputs", type=AttributeProto.INT, i=1)
+        graph = node.attribute.add(name="body", type=AttributeProto.GRAPH).g
+        graph.output.add(name="y")
+    graph.node.add(op_type="Neg", input=["x"], output=["y"])
+    with pytest.raises(UnsupportedError, match="less nesting"):
+        normalise(load_model(model))
+
+
 def test_nodes_in_subgraphs_are_upgraded() -> None:
     branches = [
         helper.make_graph(

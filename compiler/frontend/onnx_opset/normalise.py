@@ -4,10 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 
+from google.protobuf.message import DecodeError
 from onnx import FunctionProto, ModelProto, NodeProto, TypeProto, defs
 
 from compiler.frontend.onnx_check import DEFAULT_DOMAINS, MAX_NESTING, OLDEST_OPSET, default_opset
-from compiler.frontend.onnx_graph import all_graphs, all_nodes, describe_node, subgraphs
+from compiler.frontend.onnx_graph import all_graphs, all_nodes, describe_node, printable, subgraphs
 from compiler.frontend.onnx_load import LoadedModel
 from compiler.frontend.onnx_opset.builder import Builder, FreshNames
 from compiler.frontend.onnx_opset.conform import check_node
@@ -50,7 +51,10 @@ def normalise(model: LoadedModel, to: int | None = None) -> LoadedModel:
     try:
         nodes = _Normaliser(model, proto, target).rewrite(proto.graph.node, version, types, 0)
     except (ModelError, UnsupportedError) as error:
-        raise type(error)(f"{model.name}: {error}") from error
+        raise type(error)(f"{model.name}: {printable(error)}") from error
+    except DecodeError as error:
+        rule = "a model requires less nesting after its functions and Scans are expanded"
+        raise UnsupportedError(f"{model.name}: {rule}, got over 100 levels") from error
     del proto.graph.node[:]
     proto.graph.node.extend(nodes)
     _import_opsets(proto, target, model.name)
@@ -120,9 +124,9 @@ class _Upgrader:
         return [node]
 
     def _steps(self, op_type: str, version: int) -> list[int]:
-        return [step for step in _history().get(op_type, ()) if version < step <= self.target][
-            0 if version >= _history().get(op_type, (0,))[0] else 1 :
-        ]
+        """The versions to go through; an operator newer than `version` starts at its first."""
+        known = _history().get(op_type, (version,))
+        return [step for step in known if max(version, known[0]) < step <= self.target]
 
     def _infer(self, node: NodeProto, types: ValueTypes) -> None:
         if node.domain == "" and node.op_type in _history():
@@ -225,7 +229,7 @@ def _import_opsets(proto: ModelProto, target: int, name: str) -> None:
         for entry in function.opset_import:
             known = versions.setdefault(entry.domain, entry.version)
             if known != entry.version and entry.domain not in DEFAULT_DOMAINS:
-                rule = f"one version of the domain '{entry.domain}' in all functions"
+                rule = f"one version of the domain '{printable(entry.domain)}' in all functions"
                 raise UnsupportedError(
                     f"{name}: a model requires {rule}, got {known} and {entry.version}"
                 )

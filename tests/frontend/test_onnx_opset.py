@@ -4,52 +4,14 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
-from onnx import AttributeProto, TensorProto, defs, helper, numpy_helper
+from onnx import AttributeProto, TensorProto, defs, helper
 
 from compiler.frontend.onnx_load import load_model
-from compiler.frontend.onnx_opset import expand_function_op, fresh_names, newest_opset, normalise
+from compiler.frontend.onnx_opset import newest_opset, normalise
 from compiler.frontend.onnx_opset.steps import UNCHANGED, UPGRADES
 from dialects.errors import ModelError, OptionError, UnsupportedError
-
-TARGET = 21
-RNG = np.random.default_rng(7)
-
-
-def model_of(
-    nodes: Sequence[onnx.NodeProto],
-    inputs: Mapping[str, np.ndarray],
-    outputs: Sequence[str],
-    opset: int,
-    constants: Mapping[str, np.ndarray] | None = None,
-    functions: Sequence[onnx.FunctionProto] = (),
-) -> onnx.ModelProto:
-    graph = helper.make_graph(
-        nodes,
-        "graph",
-        [
-            helper.make_tensor_value_info(
-                name, helper.np_dtype_to_tensor_dtype(value.dtype), value.shape
-            )
-            for name, value in inputs.items()
-        ],
-        [onnx.ValueInfoProto(name=name) for name in outputs],
-        [numpy_helper.from_array(value, name) for name, value in (constants or {}).items()],
-    )
-    imports = [helper.make_opsetid("", opset)]
-    imports += [helper.make_opsetid(each.domain, 1) for each in functions[:1]]
-    return helper.make_model(graph, opset_imports=imports, ir_version=8, functions=functions)
-
-
-def run(model: onnx.ModelProto, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 3
-    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    session = onnxruntime.InferenceSession(
-        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
-    )
-    return session.run(None, dict(inputs))
+from tests.frontend.onnx_models import TARGET, floats, model_of, run
 
 
 def assert_same_answers(
@@ -68,10 +30,6 @@ def assert_same_answers(
         assert want.dtype == got.dtype
         np.testing.assert_allclose(got, want, rtol=1e-6, atol=1e-7)
     return after
-
-
-def floats(*shape: int) -> np.ndarray:
-    return RNG.standard_normal(shape).astype(np.float32)
 
 
 def test_every_version_step_is_either_unchanged_or_has_an_upgrade() -> None:
@@ -304,7 +262,7 @@ def test_scatter_becomes_scatter_elements() -> None:
 @pytest.mark.parametrize("mode", ["bilinear", "bicubic", "nearest"])
 def test_grid_sample_modes_are_renamed(mode: str) -> None:
     node = helper.make_node("GridSample", ["x", "grid"], ["y"], mode=mode)
-    grid = RNG.uniform(-1, 1, (1, 2, 3, 2)).astype(np.float32)
+    grid = np.random.default_rng(3).uniform(-1, 1, (1, 2, 3, 2)).astype(np.float32)
     assert_same_answers(node, {"x": floats(1, 2, 4, 5), "grid": grid}, 16)
 
 
@@ -468,129 +426,3 @@ def test_unknown_operators_are_left_to_the_importer() -> None:
     (node,) = normalise(load_model(model)).proto.graph.node
     assert node.op_type == "Frobnicate"
     assert newest_opset() == defs.onnx_opset_version()
-
-
-def scaled_sum(opset: int = 11) -> onnx.FunctionProto:
-    """(a, b) -> scale * sum(a, axis 0) + b, with the scale an attribute of default 3."""
-    nodes = [
-        helper.make_node("ReduceSum", ["a"], ["t"], axes=[0], keepdims=0, name="sum"),
-        helper.make_node("Constant", [], ["k"]),
-        helper.make_node("Mul", ["t", "k"], ["u"]),
-        helper.make_node("Add", ["u", "b"], ["r"]),
-    ]
-    reference = nodes[1].attribute.add(name="value_float", type=AttributeProto.FLOAT)
-    reference.ref_attr_name = "scale"
-    function = helper.make_function(
-        "own", "ScaledSum", ["a", "b"], ["r"], nodes, [helper.make_opsetid("", opset)]
-    )
-    function.attribute_proto.append(helper.make_attribute("scale", 3.0))
-    return function
-
-
-def test_functions_are_inlined_each_at_its_own_opset() -> None:
-    nodes = [
-        helper.make_node("ScaledSum", ["x", "z"], ["p"], domain="own", name="first"),
-        helper.make_node("ScaledSum", ["x", "p"], ["y"], domain="own", scale=0.5),
-    ]
-    x, z = floats(2, 3), floats(3)
-    model = model_of(nodes, {"x": x, "z": z}, ["y"], 15, functions=[scaled_sum(12)])
-    after = normalise(load_model(model), to=TARGET).whole_proto()
-    assert not after.functions
-    assert "first/sum" in {node.name for node in after.graph.node}
-    (got,) = run(after, {"x": x, "z": z})
-    np.testing.assert_allclose(got, 3.5 * x.sum(0) + z, rtol=1e-5)
-
-
-def test_a_function_may_pass_an_input_through() -> None:
-    function = helper.make_function(
-        "own", "Swap", ["a", "b"], ["b", "a"], [], [helper.make_opsetid("", 15)]
-    )
-    node = helper.make_node("Swap", ["x", "z"], ["y", "w"], domain="own")
-    x, z = floats(2), floats(3)
-    model = model_of([node], {"x": x, "z": z}, ["y", "w"], 15, functions=[function])
-    got = run(normalise(load_model(model), to=TARGET).whole_proto(), {"x": x, "z": z})
-    np.testing.assert_array_equal(got[0], z)
-    np.testing.assert_array_equal(got[1], x)
-
-
-def test_subgraphs_of_inlined_functions_get_names_of_their_own() -> None:
-    branches = [
-        helper.make_graph(
-            [helper.make_node(op_type, ["a"], ["t"])], op_type, [], [onnx.ValueInfoProto(name="t")]
-        )
-        for op_type in ("Neg", "Abs")
-    ]
-    choose = helper.make_node("If", ["c"], ["r"], then_branch=branches[0], else_branch=branches[1])
-    function = helper.make_function(
-        "own", "Choose", ["c", "a"], ["r"], [choose], [helper.make_opsetid("", 15)]
-    )
-    nodes = [
-        helper.make_node("Choose", ["c", "x"], ["p"], domain="own"),
-        helper.make_node("Choose", ["c", "p"], ["y"], domain="own"),
-    ]
-    inputs = {"c": np.array(True), "x": floats(3)}
-    model = model_of(nodes, inputs, ["y"], 15, functions=[function])
-    (got,) = run(normalise(load_model(model), to=TARGET).whole_proto(), inputs)
-    np.testing.assert_array_equal(got, inputs["x"])
-
-
-def test_recursive_functions_are_refused() -> None:
-    call = helper.make_node("Loopy", ["a"], ["r"], domain="own")
-    imports = [helper.make_opsetid("", 15), helper.make_opsetid("own", 1)]
-    function = helper.make_function("own", "Loopy", ["a"], ["r"], [call], imports)
-    node = helper.make_node("Loopy", ["x"], ["y"], domain="own")
-    model = model_of([node], {"x": floats(2)}, ["y"], 15, functions=[function])
-    with pytest.raises(ModelError, match="'Loopy' requires a body without itself"):
-        normalise(load_model(model))
-
-
-def test_functions_that_grow_without_bound_are_refused() -> None:
-    imports = [helper.make_opsetid("", 15), helper.make_opsetid("own", 1)]
-    functions = []
-    for level in range(8):
-        op_type, domain = (f"F{level - 1}", "own") if level else ("Neg", "")
-        chain = [
-            helper.make_node(op_type, [f"v{step}"], [f"v{step + 1}"], domain=domain)
-            for step in range(10)
-        ]
-        functions.append(helper.make_function("own", f"F{level}", ["v0"], ["v10"], chain, imports))
-    node = helper.make_node("F7", ["x"], ["y"], domain="own")
-    model = model_of([node], {"x": floats(2)}, ["y"], 15, functions=functions)
-    with pytest.raises(UnsupportedError, match="nodes with its functions inlined"):
-        normalise(load_model(model))
-
-
-def expand(node: onnx.NodeProto, inputs: Mapping[str, np.ndarray]) -> onnx.ModelProto:
-    """A model with the function body of one node in place of it."""
-    model = model_of([node], inputs, list(node.output), TARGET)
-    loaded = load_model(model)
-    types = [value.type for value in loaded.proto.graph.input]
-    body = expand_function_op(node, TARGET, fresh_names(loaded), types)
-    assert body is not None
-    return model_of(body, inputs, list(node.output), TARGET)
-
-
-@pytest.mark.parametrize(
-    ("node", "shapes"),
-    [
-        (helper.make_node("Mish", ["x"], ["y"]), [(2, 3)]),
-        (helper.make_node("Celu", ["x"], ["y"], alpha=2.0), [(2, 3)]),
-        (helper.make_node("HardSwish", ["x"], ["y"]), [(2, 3)]),
-        (helper.make_node("LayerNormalization", ["x", "s"], ["y"]), [(2, 3), (3,)]),
-        (helper.make_node("ReduceLogSumExp", ["x"], ["y"]), [(2, 3)]),
-        (helper.make_node("MeanVarianceNormalization", ["x"], ["y"]), [(2, 3, 4, 5)]),
-    ],
-)
-def test_function_bodies_of_composite_ops_mean_the_same(
-    node: onnx.NodeProto, shapes: list[tuple[int, ...]]
-) -> None:
-    inputs = {name: floats(*shape) for name, shape in zip(node.input, shapes, strict=True)}
-    (want,) = run(model_of([node], inputs, ["y"], TARGET), inputs)
-    (got,) = run(expand(node, inputs), inputs)
-    np.testing.assert_allclose(got, want, rtol=2e-4, atol=1e-5)
-
-
-def test_an_operator_without_a_function_body_is_not_expanded() -> None:
-    node = helper.make_node("MatMul", ["x", "z"], ["y"])
-    model = load_model(model_of([node], {"x": floats(2, 3), "z": floats(3, 2)}, ["y"], TARGET))
-    assert expand_function_op(node, TARGET, fresh_names(model)) is None

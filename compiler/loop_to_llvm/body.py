@@ -80,6 +80,7 @@ class BodyEmitter:
         self.memory = MemoryEmitter(self.index)
         self.control = ControlEmitter(self.index)
         self.arithmetic = Arithmetic(frame.builder, unit.target.has_fma, has_f16(unit.target))
+        self.addresses: dict[AccessOp, Expr] = {}
         self.lanes: Lanes | None = None
         self.in_parallel = frame.outer is not None
 
@@ -94,12 +95,12 @@ class BodyEmitter:
             case ForOp():
                 self._for(op)
             case LoadOp():
-                storage = self._storage(op.buffer)
+                storage = self.storage(op.buffer)
                 self._define(
                     op.result, self.memory.load(storage, self._address(op, storage), self.lanes)
                 )
             case StoreOp():
-                storage = self._storage(op.buffer)
+                storage = self.storage(op.buffer)
                 address = self._address(op, storage)
                 self.memory.store(storage, address, self.value(op.value), self.lanes)
             case IndexOp():
@@ -136,21 +137,32 @@ class BodyEmitter:
         else:
             self.values[result] = atom_expr(self.frame.atom(value))
 
-    def _storage(self, buffer: SSAValue) -> Storage:
+    def storage(self, buffer: SSAValue) -> Storage:
         storage = self.values[buffer]
         assert isinstance(storage, Storage), f"{buffer} is a value and no buffer"
         return storage
 
+    def _index_value(self, ssa: SSAValue) -> Expr:
+        value = self.values[ssa]
+        assert isinstance(value, Expr), f"a subscript uses index values only, not {ssa}"
+        return value
+
     def _bound(self, expr: Expr) -> Expr:
         """An expression over SSA values as one over what is known here."""
-        values = {atom: self.values[atom] for atom in expr.atoms() if isinstance(atom, SSAValue)}
-        known: dict[Atom, Expr] = {a: v for a, v in values.items() if isinstance(v, Expr)}
-        assert len(known) == len(values), f"the subscript {expr} uses only index values"
+        known: dict[Atom, Expr] = {
+            atom: self._index_value(atom) for atom in expr.atoms() if isinstance(atom, SSAValue)
+        }
         return expr.substitute(known).simplify(self.frame.ranges)
 
     def _address(self, op: AccessOp, storage: Storage) -> Expr:
-        index = [self._bound(expr) for expr in op.index]
-        return storage.type.address(index).simplify(self.frame.ranges)
+        """The position in storage, first over the operands, which is the same in all iterations."""
+        if op not in self.addresses:
+            self.addresses[op] = storage.type.address(op.subscripts.data)
+        known: dict[Atom, Expr] = {
+            Operand(n): self._index_value(value) for n, value in enumerate(op.operands_)
+        }
+        address = self.addresses[op].substitute(known)
+        return address.simplify(self.frame.ranges)
 
     def _constant(self, op: arith.ConstantOp) -> None:
         if isinstance(op.result.type, IndexType):

@@ -1,0 +1,108 @@
+"""ONNX -> graph: one function `main` over tensors; the weights go to a store beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Region, SSAValue
+
+from compiler.frontend.onnx_check import default_opset
+from compiler.frontend.onnx_composites import COMPOSITES
+from compiler.frontend.onnx_importer import IMPORT_ERRORS, Failure, GraphImporter
+from compiler.frontend.onnx_load import LoadedModel, Source, load_model
+from compiler.frontend.onnx_node import ImporterTable
+from compiler.frontend.onnx_opset import newest_opset, normalise
+from compiler.frontend.onnx_signature import SymbolNames, input_type, name_hint
+from dialects.errors import ModelError, UnsupportedError
+from dialects.graph import OPS, GraphOp
+from dialects.weights import WeightStore
+
+__all__ = ["ImportedModel", "Source", "import_model"]
+
+MAIN = "main"
+
+
+@dataclass(frozen=True)
+class ImportedModel:
+    """A graph function `main` in a module, and the tensors that its constants name."""
+
+    module: ModuleOp
+    weights: WeightStore
+    name: str
+    input_names: tuple[str, ...]
+    output_names: tuple[str, ...]
+
+
+def import_model(
+    source: Source,
+    ops: Sequence[type[GraphOp]] = OPS,
+    composites: ImporterTable = COMPOSITES,
+) -> ImportedModel:
+    """Reads a model (a path, bytes or ModelProto) into the graph level.
+
+    Operators of `ops` are found by their ONNX names, the others through `composites` and the
+    function bodies that ONNX defines. Raises ModelError for a damaged model and UnsupportedError
+    that lists every node that weft cannot compile.
+    """
+    loaded = load_model(source)
+    opset = default_opset(loaded.proto) or newest_opset()
+    model = normalise(loaded)
+    importer = GraphImporter(model, ops, composites)
+    try:
+        _declare_inputs(model, importer)
+        outputs = _import_outputs(model, importer)
+    except IMPORT_ERRORS as error:
+        raise type(error)(f"{model.name}: {error}") from error
+    _report(importer.failures, model.name, opset)
+    return _finish(model, importer, [value for value in outputs if value is not None])
+
+
+def _declare_inputs(model: LoadedModel, importer: GraphImporter) -> None:
+    symbols = SymbolNames(model.proto)
+    for value in model.proto.graph.input:
+        kind = input_type(value, symbols)
+        argument = importer.block.insert_arg(kind, len(importer.block.args))
+        argument.name_hint = name_hint(value.name)
+        importer.values[value.name] = argument
+
+
+def _import_outputs(model: LoadedModel, importer: GraphImporter) -> list[SSAValue | None]:
+    graph = model.proto.graph
+    names = [value.name for value in graph.output]
+    importer.import_nodes(graph.node, names)
+    return [importer.value(name) for name in names]
+
+
+def _finish(
+    model: LoadedModel, importer: GraphImporter, outputs: Sequence[SSAValue]
+) -> ImportedModel:
+    """Wraps the block into the function `main`, which carries the model's own names."""
+    block, graph = importer.block, model.proto.graph
+    block.add_op(ReturnOp(*outputs))
+    kinds = [value.type for value in block.args], [value.type for value in outputs]
+    function = FuncOp(MAIN, kinds, Region(block))
+    input_names = tuple(value.name for value in graph.input)
+    output_names = tuple(value.name for value in graph.output)
+    function.attributes["input_names"] = _strings(input_names)
+    function.attributes["output_names"] = _strings(output_names)
+    function.attributes["model_name"] = StringAttr(graph.name)
+    module = ModuleOp([function])
+    return ImportedModel(module, importer.store, graph.name, input_names, output_names)
+
+
+def _report(failures: Sequence[Failure], model: str, opset: int) -> None:
+    """Raises one error that lists all failures, if there are any."""
+    if not failures:
+        return
+    listed = "; ".join(failure.describe(opset) for failure in failures)
+    if any(isinstance(failure.error, UnsupportedError) for failure in failures):
+        rule = "weft requires nodes that it can compile"
+        raise UnsupportedError(f"{model}: {rule}, got {len(failures)} others: {listed}")
+    raise ModelError(f"{model}: {listed}")
+
+
+def _strings(texts: Sequence[str]) -> ArrayAttr[StringAttr]:
+    return ArrayAttr([StringAttr(text) for text in texts])

@@ -1,0 +1,23 @@
+"""The ONNX operators that are imported by more than their name, by family."""
+
+from __future__ import annotations
+
+from compiler.frontend import (
+    onnx_constants,
+    onnx_elementwise,
+    onnx_reductions,
+    onnx_shapes,
+    onnx_slicing,
+    onnx_windows,
+)
+from compiler.frontend.onnx_node import ImporterTable
+
+COMPOSITES: ImporterTable = {
+    **onnx_constants.IMPORTERS,
+    **onnx_elementwise.IMPORTERS,
+    **onnx_shapes.IMPORTERS,
+    **onnx_slicing.IMPORTERS,
+    **onnx_reductions.IMPORTERS,
+    **onnx_windows.IMPORTERS,
+}
+"""Importers by ONNX operator of the default domain."""

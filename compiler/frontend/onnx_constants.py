@@ -1,0 +1,139 @@
+"""ONNX operators whose result is known, or depends on shapes alone: Constant, Range, Shape, ..."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from onnx import AttributeProto, TensorProto
+from xdsl.dialects.builtin import UnitAttr
+from xdsl.ir import Attribute, SSAValue
+
+from compiler.frontend.onnx_node import OnnxNode, dims_attr, onnx_element
+from compiler.frontend.onnx_tensor import tensor_array
+from dialects.errors import ModelError, UnsupportedError
+from dialects.expr import Expr, maximum
+from dialects.graph import DimsOp
+from dialects.graph.dtypes import numpy_dtype
+from dialects.weights import Array
+
+MAX_RANGE = 1 << 24
+"""A constant range with more elements than this is not written out while compiling."""
+
+
+def import_constant(node: OnnxNode) -> Sequence[SSAValue]:
+    """The value in whichever of the attributes it is."""
+    return [node.constant(_constant_array(node.proto.attribute[0], node.base_dir))]
+
+
+def _constant_array(attribute: AttributeProto, base_dir: Path | None) -> Array:
+    if attribute.name == "value":
+        return tensor_array(attribute.t, base_dir)
+    if attribute.name == "value_float":
+        return np.array(attribute.f, np.float32)
+    if attribute.name == "value_floats":
+        return np.array(attribute.floats, np.float32)
+    if attribute.name == "value_int":
+        return np.array(attribute.i, np.int64)
+    if attribute.name == "value_ints":
+        return np.array(attribute.ints, np.int64)
+    raise UnsupportedError(f"requires a dense tensor of numbers, got {attribute.name}")
+
+
+def import_constant_of_shape(node: OnnxNode) -> Sequence[SSAValue]:
+    """One value everywhere; a large constant is an array of stride 0."""
+    value: Array = np.zeros(1, np.float32)
+    if node.has("value"):
+        value = tensor_array(node.attribute("value").t, node.base_dir)
+    return [filled(node, value.reshape(()), node.dims(0, "a shape"))]
+
+
+def filled(node: OnnxNode, value: Array, dims: Sequence[Expr]) -> SSAValue:
+    """A tensor of one value: a constant where the dims are static, else that value expanded."""
+    constants = [dim.constant for dim in dims]
+    static = [dim for dim in constants if dim is not None]
+    if len(static) == len(dims):
+        return node.constant(np.broadcast_to(value, static))
+    return node.b.expand(node.constant(value), shape=dims_attr(dims))
+
+
+def import_shape(node: OnnxNode) -> Sequence[SSAValue]:
+    """The dims from `start` to `end`, both clamped to the rank."""
+    dims = list(node.shape())
+    return [dims_vector(node, dims[node.integer("start", 0) : node.integer("end", len(dims))])]
+
+
+def import_size(node: OnnxNode) -> Sequence[SSAValue]:
+    """The number of elements."""
+    return [dims_scalar(node, node.type().size)]
+
+
+def dims_vector(node: OnnxNode, dims: Sequence[Expr]) -> SSAValue:
+    """Sizes as a vector of int64."""
+    numbers = [dim.constant for dim in dims]
+    if None not in numbers:
+        return node.constant(np.array(numbers, np.int64))
+    location = node.b.location
+    return node.b.builder.insert(DimsOp.of(values=dims_attr(dims), location=location)).results[0]
+
+
+def dims_scalar(node: OnnxNode, dim: Expr) -> SSAValue:
+    """One size as an int64 of rank 0."""
+    if dim.constant is not None:
+        return node.constant(np.array(dim.constant, np.int64))
+    op = DimsOp.of(values=[dim], scalar=UnitAttr(), location=node.b.location)
+    return node.b.builder.insert(op).results[0]
+
+
+def import_range(node: OnnxNode) -> Sequence[SSAValue]:
+    """`start, start + delta, ...` below `limit`: a constant, or counted up to a symbolic size."""
+    bounds = [_known_number(node, position) for position in range(3)]
+    start, limit, delta = bounds
+    if delta == 0:
+        raise ModelError("requires a delta other than 0, got 0")
+    if start is not None and limit is not None and delta is not None:
+        return [node.constant(_constant_range(start, limit, delta, node.type().element))]
+    return [_symbolic_range(node)]
+
+
+def _known_number(node: OnnxNode, position: int) -> int | float | None:
+    array = node.known.known_array(node.operand(position))
+    return None if array is None else array.reshape(-1)[0].item()
+
+
+def _constant_range(start: float, limit: float, delta: float, element: Attribute) -> Array:
+    count = max(math.ceil((limit - start) / delta), 0)
+    if count > MAX_RANGE:
+        raise UnsupportedError(f"requires a range of at most {MAX_RANGE} elements, got {count}")
+    dtype = numpy_dtype(element)
+    steps = np.arange(count).astype(dtype)
+    return np.asarray(start, dtype) + steps * np.asarray(delta, dtype)
+
+
+def _symbolic_range(node: OnnxNode) -> SSAValue:
+    (start,), (limit,) = node.dims(0, "a start"), node.dims(1, "a limit")
+    (step,) = node.numbers(2, "a delta")
+    count = (limit - start).ceildiv(step) if step > 0 else (start - limit).ceildiv(-step)
+    return node.b.range(start=start, count=maximum([count, 0]), step=step)
+
+
+def import_eye_like(node: OnnxNode) -> Sequence[SSAValue]:
+    """Ones on a diagonal of a matrix of static shape."""
+    rows, columns = node.static_shape()
+    element = node.type().element
+    if node.has("dtype"):
+        element = onnx_element(node.integer("dtype", TensorProto.FLOAT))
+    diagonal = node.integer("k", 0)
+    return [node.constant(np.eye(rows, columns, diagonal, dtype=numpy_dtype(element)))]
+
+
+IMPORTERS = {
+    "Constant": import_constant,
+    "ConstantOfShape": import_constant_of_shape,
+    "EyeLike": import_eye_like,
+    "Range": import_range,
+    "Shape": import_shape,
+    "Size": import_size,
+}

@@ -1,0 +1,75 @@
+"""ONNX elementwise operators: of many operands, conversions, those that only training needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from compiler.frontend.onnx_constants import filled
+from compiler.frontend.onnx_node import Importer, OnnxNode, onnx_element
+from dialects.errors import UnsupportedError
+from dialects.graph.types import FLOATS, type_of
+
+
+def import_identity(node: OnnxNode) -> Sequence[SSAValue]:
+    """The operand itself."""
+    return [node.operand(0)]
+
+
+def import_variadic(name: str, node: OnnxNode) -> Sequence[SSAValue]:
+    """A binary operator from the left to the right; one operand is the result."""
+    first, *others = node.present()
+    for other in others:
+        first = node.b.op(name, first, other).results[0]
+    return [first]
+
+
+def import_mean(node: OnnxNode) -> Sequence[SSAValue]:
+    """The sum of the operands over their number."""
+    (total,) = import_variadic("add", node)
+    count = node.scalar(len(node.present()), type_of(total).element)
+    return [node.b.div(total, count)]
+
+
+def import_cast(node: OnnxNode) -> Sequence[SSAValue]:
+    """A conversion; out of range, floats saturate only where ONNX says so for 8 bits."""
+    return [node.cast(node.operand(0), onnx_element(node.attribute("to").i))]
+
+
+def import_cast_like(node: OnnxNode) -> Sequence[SSAValue]:
+    """A conversion to the second operand's element type."""
+    return [node.cast(node.operand(0), node.type(1).element)]
+
+
+def import_dropout(node: OnnxNode) -> Sequence[SSAValue]:
+    """Inference: the operand, and a mask that keeps everything."""
+    if node.optional(2) is not None and node.array(2, "training_mode").any():
+        raise UnsupportedError("requires inference, got training_mode of true")
+    if not node.uses(1):
+        return [node.operand(0)]
+    return [node.operand(0), filled(node, np.array(True), node.shape())]
+
+
+def import_pow(node: OnnxNode) -> Sequence[SSAValue]:
+    """A power in the base's element type; integers to a float power are computed as floats."""
+    base, exponent = node.operand(0), node.operand(1)
+    element, other = node.type(0).element, node.type(1).element
+    if element not in FLOATS and other in FLOATS:
+        return [node.cast(node.b.pow(node.cast(base, other), exponent), element)]
+    return [node.b.pow(base, node.cast(exponent, element))]
+
+
+IMPORTERS: dict[str, Importer] = {
+    "Cast": import_cast,
+    "CastLike": import_cast_like,
+    "Dropout": import_dropout,
+    "Identity": import_identity,
+    "Max": partial(import_variadic, "max"),
+    "Mean": import_mean,
+    "Min": partial(import_variadic, "min"),
+    "Pow": import_pow,
+    "Sum": partial(import_variadic, "add"),
+}

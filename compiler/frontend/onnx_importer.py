@@ -1,0 +1,242 @@
+"""Nodes of an ONNX graph -> graph operators, one block; what cannot be imported is collected."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol, cast
+
+from onnx import GraphProto, NodeProto, TypeProto, defs
+from xdsl.dialects.builtin import NameLoc, NoneAttr, StringAttr
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from compiler.frontend.onnx_graph import used_names
+from compiler.frontend.onnx_known import KnownValues
+from compiler.frontend.onnx_load import LoadedModel
+from compiler.frontend.onnx_node import Importer, ImporterTable, OnnxNode, import_one_to_one
+from compiler.frontend.onnx_opset import expand_function_op, fresh_names, newest_opset
+from compiler.frontend.onnx_signature import name_hint, type_proto
+from compiler.frontend.onnx_tensor import tensor_array
+from dialects.errors import ModelError, TypeInferenceError, UnsupportedError, WeftError
+from dialects.graph import ConstantOp, GraphOp
+from dialects.graph.builder import GraphBuilder
+from dialects.graph.types import type_of
+from dialects.weights import Array, WeightStore
+
+Values = ChainMap[str, SSAValue | None]
+"""Graph values by ONNX name; None for the outputs of a node that could not be imported."""
+
+IMPORT_ERRORS = (UnsupportedError, TypeInferenceError, ModelError)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A node that could not be imported, and why."""
+
+    node: NodeProto
+    error: WeftError
+
+    def describe(self, opset: int) -> str:
+        """The node's name, type, domain and opset, and the reason, on one line."""
+        version = "" if self.node.domain else f" {opset}"
+        domain = self.node.domain or "ai.onnx"
+        return f"node '{self.node.name}' ({self.node.op_type}, {domain}{version}): {self.error}"
+
+
+class GraphImporter:
+    """Inserts what nodes compute at the end of one block.
+
+    An operator is imported by its entry in `composites`, else as the graph operator that bears its
+    name, else through the function body that ONNX defines it by.
+    """
+
+    def __init__(
+        self, model: LoadedModel, ops: Sequence[type[GraphOp]], composites: ImporterTable
+    ) -> None:
+        self.model = model
+        self.composites = composites
+        self.one_to_one = {(op.ONNX.domain, op.ONNX.name): op for op in ops if op.ONNX}
+        self.store = WeightStore()
+        self.known = KnownValues(self.store)
+        self.names = fresh_names(model)
+        self.block = Block()
+        by_name = {op.name.removeprefix("graph."): op for op in ops}
+        self.b = GraphBuilder(InsertPoint.at_end(self.block), by_name)
+        self.opsets = {each.domain: each.version for each in model.proto.opset_import}
+        self.values: Values = ChainMap({})
+        self.used: set[str] = set()
+        self.failures: list[Failure] = []
+        self.count = 0
+
+    def import_nodes(self, nodes: Sequence[NodeProto], outputs: Sequence[str]) -> None:
+        """Imports those of the (sorted) nodes that the outputs depend on."""
+        needed = set(outputs)
+        live: list[NodeProto] = []
+        for node in reversed(nodes):
+            if not needed.isdisjoint(node.output):
+                live.append(node)
+                needed |= used_names(node)
+        self.used |= needed
+        for node in reversed(live):
+            self._import_node(node)
+
+    def value(self, name: str) -> SSAValue | None:
+        """The value of that name; an initialiser becomes a constant when it is first asked for."""
+        if name not in self.values:
+            initializer = self.model.initializers[name]
+            array = tensor_array(initializer.tensor, self.model.base_dir, initializer.payload)
+            self.values.maps[-1][name] = self._insert_constant(name, array)
+        return self.values[name]
+
+    def _insert_constant(self, name: str, array: Array) -> SSAValue:
+        constant = self.b.builder.insert(ConstantOp.stored(name, array, self.store)).results[0]
+        constant.name_hint = name_hint(name)
+        return constant
+
+    # One node ---------------------------------------------------------------------------------
+
+    def _import_node(self, node: NodeProto) -> None:
+        """Defines the node's outputs; where that fails, notes why and defines them as None."""
+        if not node.name:
+            node.name = f"{node.op_type}_{self.count}"
+        self.count += 1
+        try:
+            operands = [self.value(name) if name else None for name in node.input]
+            if any(
+                name and value is None for name, value in zip(node.input, operands, strict=True)
+            ):
+                self._skip(node)
+            elif node.op_type == "If" and not node.domain:
+                self._import_if(node, operands)
+            else:
+                self._import_operator(node, operands)
+        except IMPORT_ERRORS as error:
+            self._fail(node, error)
+
+    def _fail(self, node: NodeProto, error: WeftError) -> None:
+        self.failures.append(Failure(node, error))
+        self.values |= dict.fromkeys(node.output)
+
+    def _skip(self, node: NodeProto) -> None:
+        """A node behind one that failed is reported only if weft lacks the operator altogether."""
+        self.values |= dict.fromkeys(node.output)
+        known = (node.domain, node.op_type) in self.one_to_one or node.op_type == "If"
+        if not known and self._composite(node) is None and not _has_body(node):
+            raise _lacking(node)
+
+    def _composite(self, node: NodeProto) -> Importer | None:
+        return None if node.domain else self.composites.get(node.op_type)
+
+    def _import_operator(self, node: NodeProto, operands: Sequence[SSAValue | None]) -> None:
+        refusal: UnsupportedError | None = None
+        importer = self._composite(node) or self._one_to_one(node)
+        if importer is not None:
+            last = self.block.last_op
+            self.b.location = NameLoc(StringAttr(node.name), NoneAttr())
+            try:
+                results = importer(self._view(node, operands))
+                return self._define(node, results)
+            except UnsupportedError as error:
+                refusal = error
+            finally:
+                self.b.location = None
+            self._erase_after(last)
+        self._import_body(node, operands, refusal)
+        return None
+
+    def _view(self, node: NodeProto, operands: Sequence[SSAValue | None]) -> OnnxNode:
+        return OnnxNode(node, operands, self.b, self.known, self.used, self.model.base_dir)
+
+    def _define(self, node: NodeProto, results: Sequence[SSAValue]) -> None:
+        """Binds the outputs to the results; raises UnsupportedError where a used one is missing."""
+        for position, name in enumerate(node.output):
+            if position < len(results):
+                self.values[name] = results[position]
+                _name_value(results[position], name)
+            elif name in self.used:
+                raise UnsupportedError(f"requires at most {len(results)} outputs, got '{name}' too")
+
+    def _erase_after(self, last: Operation | None) -> None:
+        while self.block.last_op is not last:
+            op = self.block.last_op
+            assert op is not None, "the operation to erase up to is in the block"
+            op.detach()
+            op.erase()
+
+    def _one_to_one(self, node: NodeProto) -> Importer | None:
+        op = self.one_to_one.get((node.domain, node.op_type))
+        return None if op is None else partial(import_one_to_one, op)
+
+    # Function bodies --------------------------------------------------------------------------
+
+    def _import_body(
+        self,
+        node: NodeProto,
+        operands: Sequence[SSAValue | None],
+        refusal: UnsupportedError | None,
+    ) -> None:
+        """Imports what ONNX defines the operator by; `refusal` stands for failures in that."""
+        body = self._body(node, operands) if _has_body(node) else None
+        if body is None:
+            raise refusal or _lacking(node)
+        failures = len(self.failures)
+        self.import_nodes(body, [name for name in node.output if name in self.used])
+        if len(self.failures) > failures and refusal is not None:
+            del self.failures[failures:]
+            raise refusal
+
+    def _body(
+        self, node: NodeProto, operands: Sequence[SSAValue | None]
+    ) -> Sequence[NodeProto] | None:
+        opset = self.opsets.get(node.domain, newest_opset())
+        types = [TypeProto() if each is None else type_proto(type_of(each)) for each in operands]
+        return expand_function_op(node, opset, self.names, types)
+
+    # Control flow -----------------------------------------------------------------------------
+
+    def _import_if(self, node: NodeProto, operands: Sequence[SSAValue | None]) -> None:
+        """Imports the one branch that a constant condition takes."""
+        condition = self._view(node, operands)
+        taken = bool(condition.array(0, "condition").reshape(-1)[0])
+        graph = condition.attribute("then_branch" if taken else "else_branch").g
+        outer, self.values = self.values, self.values.new_child()
+        try:
+            results = self._import_subgraph(graph)
+        finally:
+            self.values = outer
+        self.values |= dict(zip(node.output, results, strict=True))
+
+    def _import_subgraph(self, graph: GraphProto) -> list[SSAValue | None]:
+        for tensor in graph.initializer:
+            array = tensor_array(tensor, self.model.base_dir)
+            self.values[tensor.name] = self._insert_constant(tensor.name, array)
+        names = [each.name for each in graph.output]
+        self.import_nodes(graph.node, names)
+        return [self.value(name) for name in names]
+
+
+def _name_value(value: SSAValue, name: str) -> None:
+    if value.name_hint is None:
+        value.name_hint = name_hint(name)
+
+
+class _FunctionSchema(Protocol):
+    """What onnx's stubs leave out of `defs.OpSchema`."""
+
+    has_function: bool
+    has_context_dependent_function: bool
+
+
+def _has_body(node: NodeProto) -> bool:
+    """Whether ONNX defines the operator by other operators, for some types at least."""
+    if not defs.has(node.op_type, node.domain):
+        return False
+    schema = cast(_FunctionSchema, defs.get_schema(node.op_type, domain=node.domain))
+    return schema.has_function or schema.has_context_dependent_function
+
+
+def _lacking(node: NodeProto) -> UnsupportedError:
+    return UnsupportedError(f"weft requires an operator that it has, got {node.op_type}")

@@ -1,0 +1,246 @@
+"""`OnnxNode`: what the importer of an ONNX operator reads, and writes graph operators with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+from onnx import AttributeProto, NodeProto, defs
+from xdsl.ir import Attribute, SSAValue
+
+from compiler.frontend.onnx_known import KnownValues
+from compiler.frontend.onnx_tensor import DTYPES
+from dialects.errors import ModelError, UnsupportedError
+from dialects.expr import Expr, ExprLike
+from dialects.graph import ConstantOp, GraphOp
+from dialects.graph.builder import GraphBuilder
+from dialects.graph.dtypes import element_type, numpy_dtype
+from dialects.graph.op import AttributeValue
+from dialects.graph.types import Shape, ShapeAttr, TensorType, type_of
+from dialects.weights import Array
+
+
+class OnnxNode:
+    """A node at the newest opset, its operands imported. Errors do not name it; the caller does.
+
+    `b` inserts graph operators by name, at the node's location.
+    """
+
+    def __init__(
+        self,
+        proto: NodeProto,
+        operands: Sequence[SSAValue | None],
+        b: GraphBuilder,
+        known: KnownValues,
+        used: Container[str],
+        base_dir: Path | None,
+    ) -> None:
+        self.proto = proto
+        self.operands = operands
+        self.b = b
+        self.known = known
+        self.base_dir = base_dir
+        self._used = used
+        self._attributes = {attribute.name: attribute for attribute in proto.attribute}
+
+    # Operands ---------------------------------------------------------------------------------
+
+    def operand(self, position: int) -> SSAValue:
+        """A required operand."""
+        value = self.optional(position)
+        if value is None:
+            raise ModelError(f"{self.proto.op_type} requires operand {position}, got none")
+        return value
+
+    def optional(self, position: int) -> SSAValue | None:
+        """An operand that may be absent."""
+        return self.operands[position] if position < len(self.operands) else None
+
+    def present(self) -> list[SSAValue]:
+        """All operands that are there."""
+        return [operand for operand in self.operands if operand is not None]
+
+    def type(self, position: int = 0) -> TensorType:
+        """The type of a required operand."""
+        return type_of(self.operand(position))
+
+    def shape(self, position: int = 0) -> Shape:
+        """The dims of a required operand, whose rank must be known."""
+        return self.type(position).shape
+
+    def static_shape(self, position: int = 0) -> tuple[int, ...]:
+        """The dims of a required operand, which must be static."""
+        shape = self.type(position).static_shape
+        if shape is None:
+            raise UnsupportedError(
+                f"operand {position} requires a static shape, got {self.type(position)}"
+            )
+        return shape
+
+    def dims(self, position: int, what: str) -> list[Expr]:
+        """The integer elements of a required operand, which must be known while compiling."""
+        value = self.operand(position)
+        exprs = self.known.dims(value)
+        if exprs is None:
+            rule = f"requires {what} that is known while compiling"
+            raise UnsupportedError(f"{rule}, got {type_of(value)} that depends on data")
+        return list(exprs)
+
+    def numbers(self, position: int, what: str) -> list[int]:
+        """Like `dims`, for what must be plain numbers, such as axes."""
+        exprs = self.dims(position, what)
+        constants = [expr.constant for expr in exprs]
+        numbers = [number for number in constants if number is not None]
+        if len(numbers) < len(exprs):
+            listed = ", ".join(map(str, exprs))
+            raise UnsupportedError(f"requires {what} as plain numbers, got [{listed}]")
+        return numbers
+
+    def optional_numbers(self, position: int, what: str) -> list[int] | None:
+        """`numbers` of an operand that may be absent."""
+        return None if self.optional(position) is None else self.numbers(position, what)
+
+    def array(self, position: int, what: str) -> Array:
+        """The elements of a required operand that must be constant."""
+        value = self.operand(position)
+        array = self.known.known_array(value)
+        if array is None:
+            raise UnsupportedError(f"requires a constant {what}, got {type_of(value)}")
+        return array
+
+    # Attributes and outputs -------------------------------------------------------------------
+
+    def has(self, name: str) -> bool:
+        """Whether the node has the attribute."""
+        return name in self._attributes
+
+    def attribute(self, name: str) -> AttributeProto:
+        """An attribute that the operator's schema requires."""
+        if name not in self._attributes:
+            raise ModelError(f"{self.proto.op_type} requires attribute {name}, got none")
+        return self._attributes[name]
+
+    def integer(self, name: str, default: int) -> int:
+        """An integer attribute."""
+        return self._attributes[name].i if self.has(name) else default
+
+    def real(self, name: str, default: float) -> float:
+        """A float attribute."""
+        return self._attributes[name].f if self.has(name) else default
+
+    def text(self, name: str, default: str) -> str:
+        """A string attribute."""
+        return decode(self._attributes[name].s) if self.has(name) else default
+
+    def integers(self, name: str, default: Sequence[int]) -> list[int]:
+        """A list of integers."""
+        return list(self._attributes[name].ints) if self.has(name) else list(default)
+
+    def uses(self, position: int) -> bool:
+        """Whether something reads the output."""
+        outputs = self.proto.output
+        return position < len(outputs) and outputs[position] in self._used
+
+    # What importers share ---------------------------------------------------------------------
+
+    def constant(self, array: Array) -> SSAValue:
+        """A constant of any size: a small one inline, another in the weight store."""
+        name = next(iter(self.proto.output), self.proto.name)
+        op = ConstantOp.stored(name, array, self.known.store, self.b.location)
+        return self.b.builder.insert(op).results[0]
+
+    def scalar(self, value: float, element: Attribute) -> SSAValue:
+        """A constant of rank 0."""
+        return self.b.constant_of(value, element)
+
+    def reshape(self, value: SSAValue, shape: Sequence[ExprLike]) -> SSAValue:
+        """The value under other dims; the value itself where they are the same."""
+        wanted = dims_attr(shape)
+        return value if type_of(value).dims == wanted else self.b.reshape(value, shape=wanted)
+
+    def cast(self, value: SSAValue, element: Attribute) -> SSAValue:
+        """The value converted to another element type; the value itself where it has that."""
+        return value if type_of(value).element == element else self.b.cast(value, to=element)
+
+
+Importer = Callable[[OnnxNode], Sequence[SSAValue]]
+"""Writes the graph operators of a node; returns its results, unused trailing ones left out."""
+
+ImporterTable = Mapping[str, Importer]
+
+
+def dims_attr(dims: Sequence[ExprLike]) -> ShapeAttr:
+    """The attribute of a list of dims, which may be empty."""
+    return ShapeAttr(tuple(Expr.of(dim) for dim in dims))
+
+
+def decode(text: bytes) -> str:
+    """A string attribute's text; raises ModelError for bytes that are no UTF-8."""
+    try:
+        return text.decode()
+    except UnicodeDecodeError as error:
+        raise ModelError(f"a string attribute requires UTF-8, got {text[:40]!r}") from error
+
+
+def onnx_element(number: int) -> Attribute:
+    """The element type of an ONNX data type."""
+    if number not in DTYPES:
+        raise ModelError(f"a tensor requires a known element type, got {number}")
+    return element_type(np.dtype(DTYPES[number]))
+
+
+def normal_axis(axis: int, rank: int) -> int:
+    """The axis counted from the front; raises ModelError where there is none."""
+    if not -rank <= axis < rank:
+        raise ModelError(f"requires an axis from {-rank} to {rank - 1}, got {axis}")
+    return axis % rank
+
+
+def onnx_number(element: Attribute) -> int:
+    """The ONNX data type of an element type."""
+    dtype = numpy_dtype(element)
+    return next(number for number, known in DTYPES.items() if known == dtype)
+
+
+def import_one_to_one(op: type[GraphOp], node: OnnxNode) -> Sequence[SSAValue]:
+    """Imports a node as the operator that bears its name; the `ONNX` facet maps attributes."""
+    facet = op.ONNX
+    assert facet is not None, "an operator that is looked up by its ONNX name has one"
+    given = {each.name: attribute_value(each) for each in node.proto.attribute}
+    unknown = [name for name in given if name not in facet.attributes]
+    unknown = [name for name in unknown if given[name] != _schema_default(node.proto, name)]
+    if unknown:
+        raise UnsupportedError(f"{op.name} requires no attribute {unknown[0]}, got one")
+    mapped = {
+        ours: _like(default, given.get(name, default))
+        for name, (ours, default) in facet.attributes.items()
+    }
+    operands = list(node.operands)
+    while operands and operands[-1] is None:
+        operands.pop()
+    return node.b.op(op.name.removeprefix("graph."), *operands, **mapped).results
+
+
+def _like(default: AttributeValue, value: AttributeValue) -> AttributeValue:
+    """The value as a bool where the operator says that it is one; ONNX has integers only."""
+    return bool(value) if isinstance(default, bool) else value
+
+
+def attribute_value(attribute: AttributeProto) -> AttributeValue:
+    """The Python value of an attribute of numbers or text."""
+    if attribute.type == AttributeProto.INT:
+        return attribute.i
+    if attribute.type == AttributeProto.FLOAT:
+        return attribute.f
+    if attribute.type == AttributeProto.STRING:
+        return decode(attribute.s)
+    if attribute.type == AttributeProto.INTS:
+        return list(attribute.ints)
+    kind = AttributeProto.AttributeType.Name(attribute.type).lower()
+    raise UnsupportedError(f"attribute {attribute.name} requires numbers or text, got {kind}")
+
+
+def _schema_default(node: NodeProto, name: str) -> AttributeValue:
+    declared = defs.get_schema(node.op_type, domain=node.domain).attributes[name].default_value
+    return attribute_value(declared) if declared.name else None

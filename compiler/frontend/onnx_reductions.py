@@ -1,0 +1,57 @@
+"""ONNX reductions, whose axes are an operand, and the normalisations that have optional parts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+from xdsl.ir import SSAValue
+
+from compiler.frontend.onnx_node import Importer, OnnxNode, normal_axis
+from dialects.errors import UnsupportedError
+
+REDUCTIONS = {
+    "ReduceL1": "reduce_l1",
+    "ReduceL2": "reduce_l2",
+    "ReduceLogSum": "reduce_log_sum",
+    "ReduceLogSumExp": "reduce_log_sum_exp",
+    "ReduceMax": "reduce_max",
+    "ReduceMean": "reduce_mean",
+    "ReduceMin": "reduce_min",
+    "ReduceProd": "reduce_prod",
+    "ReduceSum": "reduce_sum",
+    "ReduceSumSquare": "reduce_sum_square",
+}
+
+
+def import_reduction(name: str, node: OnnxNode) -> Sequence[SSAValue]:
+    """Over the axes of operand 1; where that is absent or empty over all, unless it means none."""
+    rank = len(node.shape())
+    axes = [normal_axis(axis, rank) for axis in node.optional_numbers(1, "axes") or ()]
+    if not axes and not node.integer("noop_with_empty_axes", 0):
+        axes = list(range(rank))
+    keepdims = bool(node.integer("keepdims", 1))
+    return node.b.op(name, node.operand(0), axes=sorted(set(axes)), keepdims=keepdims).results
+
+
+def import_layer_normalization(node: OnnxNode) -> Sequence[SSAValue]:
+    """Normalised over the axes from `axis` on, scaled and shifted."""
+    axis = normal_axis(node.integer("axis", -1), len(node.shape()))
+    if node.uses(1) or node.uses(2):
+        raise UnsupportedError("requires only the normalised output, got uses of the statistics")
+    epsilon = node.real("epsilon", 1e-5)
+    return [node.b.layer_norm(*node.operands, axis=axis, epsilon=epsilon)]
+
+
+def import_batch_normalization(node: OnnxNode) -> Sequence[SSAValue]:
+    """Inference: the statistics are operands."""
+    if node.integer("training_mode", 0):
+        raise UnsupportedError("requires inference, got training_mode of 1")
+    return [node.b.batch_norm(*node.operands, epsilon=node.real("epsilon", 1e-5))]
+
+
+IMPORTERS: dict[str, Importer] = {
+    **{op_type: partial(import_reduction, name) for op_type, name in REDUCTIONS.items()},
+    "BatchNormalization": import_batch_normalization,
+    "LayerNormalization": import_layer_normalization,
+}

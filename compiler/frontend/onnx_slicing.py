@@ -1,0 +1,151 @@
+"""ONNX operators that take parts of a tensor or put something around it: Slice, Split, Pad, ..."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import SSAValue
+
+from compiler.frontend.onnx_node import Importer, OnnxNode, dims_attr, normal_axis
+from dialects.errors import ModelError, UnsupportedError
+from dialects.expr import Expr, maximum, minimum
+
+UNBOUNDED = 2**31 - 1
+"""Slice bounds from here on mean the end of the axis, below its negative the start."""
+
+
+def import_slice(node: OnnxNode) -> Sequence[SSAValue]:
+    """`x[start:end:step]` along some axes, negative bounds counted from the end, all clamped."""
+    shape = node.shape()
+    starts, ends = node.dims(1, "starts"), node.dims(2, "ends")
+    given = node.optional_numbers(3, "axes")
+    axes = range(len(starts)) if given is None else [normal_axis(a, len(shape)) for a in given]
+    steps = node.optional_numbers(4, "steps") or [1] * len(starts)
+    if not len(starts) == len(ends) == len(axes) == len(steps):
+        raise ModelError(f"requires one start, end and step an axis, got {len(starts)} starts")
+    first = [Expr.of(0)] * len(shape)
+    sizes = list(shape)
+    strides = [1] * len(shape)
+    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+        first[axis], sizes[axis] = slice_range(shape[axis], start, end, step)
+        strides[axis] = step
+    if list(shape) == sizes and all(step == 1 for step in strides):
+        return [node.operand(0)]
+    return [
+        node.b.slice(
+            node.operand(0), starts=dims_attr(first), sizes=dims_attr(sizes), steps=strides
+        )
+    ]
+
+
+def slice_range(dim: Expr, start: Expr, end: Expr, step: int) -> tuple[Expr, Expr]:
+    """The first index and the number of indices of `start:end:step` on an axis of that size."""
+    if step == 0:
+        raise ModelError("requires steps other than 0, got 0")
+    if step > 0:
+        first, last = _bound(start, dim, 0, dim), _bound(end, dim, 0, dim)
+        count = (last - first).ceildiv(step)
+    else:
+        first, last = _bound(start, dim, 0, dim - 1), _bound(end, dim, -1, dim - 1)
+        count = (first - last).ceildiv(-step)
+    return first, maximum([count, 0])
+
+
+def _bound(bound: Expr, dim: Expr, low: int, high: Expr) -> Expr:
+    """A slice bound counted from the front and clamped to `low ... high`."""
+    number = bound.constant
+    if number is not None and number >= UNBOUNDED:
+        return high
+    if number is not None and number < -UNBOUNDED:
+        return Expr.of(low)
+    least, greatest = bound.range({})
+    if least is not None and least >= 0:
+        return minimum([bound, high])
+    if greatest is not None and greatest < 0:
+        return maximum([dim + bound, low])
+    raise UnsupportedError(f"requires slice bounds of known sign, got {bound}")
+
+
+def import_split(node: OnnxNode) -> Sequence[SSAValue]:
+    """Parts of given sizes, or `num_outputs` of one size but for the last, which may be smaller."""
+    shape = node.shape()
+    axis = normal_axis(node.integer("axis", 0), len(shape))
+    if node.optional(1) is not None:
+        sizes = node.dims(1, "sizes")
+    else:
+        sizes = _equal_parts(shape[axis], node.integer("num_outputs", len(node.proto.output)))
+    total = sum(sizes, Expr.of(0))
+    if total != shape[axis]:
+        raise ModelError(f"requires sizes that sum to {shape[axis]}, got {total}")
+    return node.b.op("split", node.operand(0), axis=axis, sizes=dims_attr(sizes)).results
+
+
+def _equal_parts(dim: Expr, count: int) -> list[Expr]:
+    part = dim.ceildiv(count)
+    if part * count == dim:
+        return [part] * count
+    if dim.constant is None:
+        raise UnsupportedError(f"requires a dim that {count} divides, got {dim}")
+    starts = [minimum([part * position, dim]) for position in range(count + 1)]
+    return [end - start for start, end in zip(starts, starts[1:], strict=False)]
+
+
+def import_pad(node: OnnxNode) -> Sequence[SSAValue]:
+    """Elements before and behind each axis, by `mode`; negative numbers crop."""
+    rank = len(node.shape())
+    pads = node.dims(1, "pads")
+    given = node.optional_numbers(3, "axes")
+    axes = range(rank) if given is None else [normal_axis(axis, rank) for axis in given]
+    if len(pads) != 2 * len(axes):
+        raise ModelError(f"requires {2 * len(axes)} pads, got {len(pads)}")
+    before, after = [Expr.of(0)] * rank, [Expr.of(0)] * rank
+    for position, axis in enumerate(axes):
+        before[axis], after[axis] = pads[position], pads[position + len(axes)]
+    value = node.optional(2)
+    if value is not None:
+        value = node.reshape(value, [])
+    mode = node.text("mode", "constant")
+    return [node.b.pad(node.operand(0), value, pads=dims_attr([*before, *after]), mode=mode)]
+
+
+def import_trilu(node: OnnxNode) -> Sequence[SSAValue]:
+    """The upper or lower triangle of the last two axes, from the k-th diagonal on."""
+    (diagonal,) = node.optional_numbers(1, "a diagonal") or [0]
+    upper = bool(node.integer("upper", 1))
+    return [node.b.trilu(node.operand(0), upper=upper, k=diagonal)]
+
+
+def import_cumsum(node: OnnxNode) -> Sequence[SSAValue]:
+    """Sums of all elements up to each one along an axis."""
+    (axis,) = node.numbers(1, "an axis")
+    return [
+        node.b.cumsum(
+            node.operand(0),
+            axis=normal_axis(axis, len(node.shape())),
+            exclusive=bool(node.integer("exclusive", 0)),
+            reverse=bool(node.integer("reverse", 0)),
+        )
+    ]
+
+
+def import_one_hot(node: OnnxNode) -> Sequence[SSAValue]:
+    """A new axis of `depth` elements: the on-value at the index, the off-value elsewhere."""
+    (depth,) = node.dims(1, "a depth")
+    return [
+        node.b.one_hot(
+            node.operand(0),
+            node.operand(2),
+            depth=dims_attr([depth]),
+            axis=node.integer("axis", -1),
+        )
+    ]
+
+
+IMPORTERS: dict[str, Importer] = {
+    "CumSum": import_cumsum,
+    "OneHot": import_one_hot,
+    "Pad": import_pad,
+    "Slice": import_slice,
+    "Split": import_split,
+    "Trilu": import_trilu,
+}

@@ -33,7 +33,8 @@ from compiler.loop_to_llvm.elements import (
 from compiler.loop_to_llvm.frame import Frame, LaneNumber, LaneValues
 from compiler.loop_to_llvm.index import IndexEmitter, varies
 from compiler.loop_to_llvm.memory import Lanes, MemoryEmitter, Storage
-from compiler.loop_to_llvm.parallel import BODY_TYPE, declare_parallel_for, grain
+from compiler.loop_to_llvm.parallel import BODY_TYPE, grain
+from compiler.loop_to_llvm.runtime import Runtime
 from compiler.target.target import Target
 from dialects.expr import Atom, Expr, Operand, atom_expr
 from dialects.loop.ops import (
@@ -64,7 +65,7 @@ class Unit:
     target: Target
     sizes: Mapping[str, ir.Value]
     context: ir.Value
-    parallel_for: str
+    prefix: str
     contracts: bool
     widest: int = 1
 
@@ -327,8 +328,9 @@ class BodyEmitter:
         inner.part(op, tasks)
         closure = self.frame.closure(inner.frame.captured)
         body = self.frame.builder.bitcast(function, POINTER)
-        operands = [self.frame.local(self.unit.context), count, enough, body, closure]
-        self.frame.builder.call(declare_parallel_for(module, self.unit.parallel_for), operands)
+        context = self.frame.local(self.unit.context)
+        runtime = Runtime(module, self.unit.target, self.unit.prefix)
+        runtime.parallel_for(self.frame.builder, context, count, enough, body, closure)
 
     def part(self, op: ForOp, tasks: Expr) -> None:
         """Emits an outlined function: the tasks from its second argument to its third."""

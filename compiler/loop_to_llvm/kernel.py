@@ -50,9 +50,8 @@ def emit_kernel(
         buffer: Storage(pointer, buffer_type(buffer))
         for buffer, pointer in zip(buffers, arguments[len(symbols) :], strict=True)
     }
-    name = f"{prefix}.parallel_for"
     contracts = target.has_fma and not strict_fp
-    unit = Unit(target, sizes, context, name, contracts, _widest(kernel))
+    unit = Unit(target, sizes, context, prefix, contracts, _widest(kernel))
     emitter = BodyEmitter(Frame(function), unit, values)
     emitter.block(kernel.body.block)
     emitter.frame.builder.ret_void()

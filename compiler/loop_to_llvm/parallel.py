@@ -1,5 +1,4 @@
-"""Parallel loops: when they pay, and the call of the run time that shares a loop's iterations
-between threads.
+"""Parallel loops: when they pay.
 
 The run-time function is `weft.parallel_for(ctx, count, grain, body, argument)`, where
 `body(argument, begin, end)` runs a part of the iterations. It runs up to `grain` iterations, or any
@@ -25,16 +24,6 @@ FUNCTION_OPERATIONS = 12
 """What a call of a mathematical function counts as."""
 
 BODY_TYPE = ir.FunctionType(VOID, [POINTER, I64, I64])
-
-
-def declare_parallel_for(module: ir.Module, name: str) -> ir.Function:
-    """The run time's function as it is called by kernels."""
-    declared = module.globals.get(name)
-    if declared is None:
-        kind = ir.FunctionType(VOID, [POINTER, I64, I64, POINTER, POINTER])
-        declared = ir.Function(module, kind, name)
-        declared.linkage = "hidden"
-    return declared
 
 
 def iteration_cost(loop: ForOp) -> Expr:

@@ -20,7 +20,7 @@ from compiler.loop_to_llvm.frame import Frame
 from compiler.loop_to_llvm.index import IndexEmitter
 from compiler.loop_to_llvm.kernel import kernel_symbol, kernel_type
 from compiler.loop_to_llvm.memory import Storage
-from compiler.loop_to_llvm.runtime.layout import CONTEXT
+from compiler.loop_to_llvm.runtime import PROGRAM, WORKSPACE, Runtime
 from compiler.target.target import Target
 from dialects.expr import Expr, maximum
 from dialects.loop.ops import AllocOp
@@ -29,9 +29,6 @@ from dialects.loop.types import BufferType, ExprsAttr, buffer_type
 
 WeightKey = tuple[str, BufferType]
 """The name of a tensor of the weight store, and the type whose layout it is prepared in."""
-
-_PROGRAM_TYPE = ir.FunctionType(I32, [POINTER] * 5)
-_WORKSPACE_TYPE = ir.FunctionType(I64, [POINTER])
 
 
 def program_weights(program: ProgramOp) -> tuple[WeightKey, ...]:
@@ -45,15 +42,16 @@ def emit_program(program: ProgramOp, target: Target, *, prefix: str = "weft") ->
     module = ir.Module(program.sym_name.data)
     module.triple = target.triple
     _emit_workspace(module, program, prefix)
-    function = _hidden(module, _PROGRAM_TYPE, f"{prefix}.program")
+    function = _hidden(module, PROGRAM, f"{prefix}.program")
     context, inputs, outputs, dims, workspace = function.args
     frame = Frame(function)
-    unit = Unit(target, _sizes(frame, program, dims), context, f"{prefix}.parallel_for", False)
-    emitter = ProgramEmitter(frame, unit, prefix, workspace, program_weights(program))
+    unit = Unit(target, _sizes(frame, program, dims), context, prefix, contracts=False)
+    emitter = ProgramEmitter(frame, unit, workspace)
     arguments = program.body.block.args
     read = program.inputs.data
     emitter.take(inputs, arguments[:read])
     emitter.take(outputs, arguments[read:])
+    emitter.find_weights(program_weights(program))
     emitter.block(program.body.block)
     frame.builder.ret(ir.Constant(I32, 0))
     frame.finish()
@@ -103,7 +101,7 @@ def _element(builder: ir.IRBuilder, array: ir.Value, position: int, kind: ir.Typ
 
 
 def _emit_workspace(module: ir.Module, program: ProgramOp, prefix: str) -> None:
-    function = _hidden(module, _WORKSPACE_TYPE, f"{prefix}.workspace")
+    function = _hidden(module, WORKSPACE, f"{prefix}.workspace")
     frame = Frame(function)
     index = IndexEmitter(frame, _sizes(frame, program, function.args[0]))
     frame.builder.ret(index.uniform(workspace_bytes(program)))
@@ -113,18 +111,10 @@ def _emit_workspace(module: ir.Module, program: ProgramOp, prefix: str) -> None:
 class ProgramEmitter(BodyEmitter):
     """Emits a program: besides the operations of a body, calls, weights, views and the arena."""
 
-    def __init__(
-        self,
-        frame: Frame,
-        unit: Unit,
-        prefix: str,
-        workspace: ir.Value,
-        weights: Sequence[WeightKey],
-    ):
+    def __init__(self, frame: Frame, unit: Unit, workspace: ir.Value):
         super().__init__(frame, unit, {})
-        self.prefix = prefix
         self.workspace = workspace
-        self.weights = {key: number for number, key in enumerate(weights)}
+        self.weights: dict[WeightKey, Storage] = {}
 
     def take(self, array: ir.Value, arguments: Sequence[SSAValue]) -> None:
         """Binds arguments to the pointers of an array of the caller's."""
@@ -133,13 +123,23 @@ class ProgramEmitter(BodyEmitter):
             pointer = builder.load(_element(builder, array, position, POINTER), typ=POINTER)
             self.values[argument] = Storage(pointer, buffer_type(argument))
 
+    def find_weights(self, weights: Sequence[WeightKey]) -> None:
+        """Loads the pointers of all weights from the context, in the order of its table."""
+        builder, context = self.frame.builder, self.unit.context
+        runtime = Runtime(builder.module, self.unit.target, self.unit.prefix)
+        for number, key in enumerate(weights):
+            pointer = runtime.weight_pointer(builder, context, number)
+            # The run time writes with a builder of its own.
+            builder.position_at_end(builder.block)
+            self.weights[key] = Storage(pointer, key[1])
+
     def operation(self, op: Operation) -> None:
         """Emits one operation of the program."""
         match op:
             case CallOp():
                 self._call(op)
             case WeightOp():
-                self.values[op.result] = self._weight(op)
+                self.values[op.result] = self.weights[op.key.data, buffer_type(op.result)]
             case ViewOp():
                 source = self.storage(op.source)
                 self.values[op.result] = Storage(source.pointer, buffer_type(op.result))
@@ -149,7 +149,7 @@ class ProgramEmitter(BodyEmitter):
                 super().operation(op)
 
     def _call(self, op: CallOp) -> None:
-        name = kernel_symbol(self.prefix, op.kernel)
+        name = kernel_symbol(self.unit.prefix, op.kernel)
         module = self.frame.builder.module
         callee = module.globals.get(name)
         if callee is None:
@@ -157,16 +157,6 @@ class ProgramEmitter(BodyEmitter):
         sizes = [self.index.uniform(size) for size in op.sizes.data]
         buffers = [self.frame.local(self.storage(each).pointer) for each in op.arguments]
         self.frame.builder.call(callee, [self.frame.local(self.unit.context), *sizes, *buffers])
-
-    def _weight(self, op: WeightOp) -> Storage:
-        """The pointer out of the context's table; loaded where every later use sees it."""
-        kind = buffer_type(op.result)
-        number = self.weights[op.key.data, kind]
-        with self.frame.hoisted(0) as builder:
-            table = _element(builder, self.unit.context, CONTEXT.fields["weights"].offset, I8)
-            pointers = builder.load(table, typ=POINTER)
-            pointer = builder.load(_element(builder, pointers, number, POINTER), typ=POINTER)
-        return Storage(pointer, kind)
 
     def _place(self, op: AllocOp) -> Storage:
         offset = self.index.uniform(_offset(op))

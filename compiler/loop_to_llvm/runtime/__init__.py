@@ -1,0 +1,158 @@
+"""The run time of an artifact as LLVM IR: its exported functions, its context and its thread pool
+(docs/abi.md).
+
+`Runtime` is what programs and kernels reach it by. They are compiled as objects of their own, so
+the names that they share are hidden globals under the model's prefix, and several models can be
+linked into one program.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from llvmlite import ir
+
+from compiler.loop_to_llvm.runtime.code import I64, POINTER, Code
+from compiler.loop_to_llvm.runtime.context import ALLOCATE, RELEASE, ContextFunctions, Weight
+from compiler.loop_to_llvm.runtime.entry import PROGRAM, WORKSPACE, Counts, EntryPoints
+from compiler.loop_to_llvm.runtime.layout import ABI_VERSION, CONTEXT, WORKSPACE_ALIGNMENT
+from compiler.loop_to_llvm.runtime.platform import LIBC_NAMES, Platform
+from compiler.loop_to_llvm.runtime.pool import Pool
+from compiler.loop_to_llvm.runtime.status import Status, fail
+from compiler.target.target import Target
+
+__all__ = [
+    "ABI_VERSION",
+    "EXPORTS",
+    "LIBC_NAMES",
+    "PROGRAM",
+    "WORKSPACE",
+    "WORKSPACE_ALIGNMENT",
+    "Counts",
+    "Runtime",
+    "Status",
+    "Weight",
+    "exported_symbols",
+]
+
+EXPORTS = (
+    "abi_version",
+    "metadata",
+    "create",
+    "destroy",
+    "workspace_size",
+    "run",
+    "last_error",
+)
+
+
+def exported_symbols(prefix: str) -> tuple[str, ...]:
+    """The symbols that an artifact shows to others."""
+    return tuple(f"{prefix}_{name}" for name in EXPORTS)
+
+
+class Runtime:
+    """The run time of the model with that prefix, as seen from a module of LLVM IR.
+
+    The prefix is a C identifier. Raises UnsupportedError for a target that the thread pool lacks
+    the means for.
+    """
+
+    def __init__(self, module: ir.Module, target: Target, prefix: str):
+        self.module = module
+        self.platform = Platform(target)
+        self.pool = Pool(module, self.platform, prefix)
+
+    def define(self, counts: Counts, metadata: str, weights: Sequence[Weight] = ()) -> None:
+        """Defines all of the run time here; a linker adds the program, the workspace and the blobs.
+
+        `metadata` is JSON. A weight is the symbol of a blob and an offset into it, or (None, 0)
+        where whoever creates a context has to hand it in.
+        """
+        self.pool.define()
+        ContextFunctions(self.pool, weights).define()
+        EntryPoints(self.pool, counts, metadata).define()
+        self._hide_internals()
+
+    def _hide_internals(self) -> None:
+        """Keeps what only this module calls to itself, so that kernels may have any other name."""
+        shared = self.pool.parallel_for.name
+        for function in self.module.functions:
+            if function.blocks and function.linkage == "hidden" and function.name != shared:
+                function.linkage = "internal"
+
+    @property
+    def program(self) -> ir.Function:
+        """What `m_run` calls when all is well: `i32 (context, inputs, outputs, dims, workspace)`,
+        a Status.
+        """
+        return self.pool.declare("program", PROGRAM)
+
+    @property
+    def workspace(self) -> ir.Function:
+        """The bytes that the program needs: `i64 (dims)`."""
+        return self.pool.declare("workspace", WORKSPACE)
+
+    @property
+    def parallel_for_function(self) -> ir.Function:
+        """`void (context, count, grain, body, argument)`, where `body(argument, begin, end)`."""
+        return self.pool.parallel_for
+
+    def parallel_for(
+        self,
+        builder: ir.IRBuilder,
+        context: ir.Value,
+        count: ir.Value,
+        grain: ir.Value,
+        body: ir.Value,
+        argument: ir.Value,
+    ) -> None:
+        """Runs the body over 0 to `count`, about `grain` iterations or more at once, and returns
+        when all are done.
+        """
+        builder.call(self.pool.parallel_for, [context, count, grain, body, argument])
+
+    def weight_pointer(self, builder: ir.IRBuilder, context: ir.Value, index: int) -> ir.Value:
+        """The address of a weight, by its place in what `define` was given."""
+        code = _at(builder)
+        table = CONTEXT.load(code, context, "weights")
+        return code.load(code.at(table, 8 * index), typ=POINTER)
+
+    def allocate(
+        self, builder: ir.IRBuilder, context: ir.Value, size: ir.Value, alignment: int
+    ) -> ir.Value:
+        """Memory of the context's allocator, of an i64 of bytes; NULL where there is none."""
+        code = _at(builder)
+        function = CONTEXT.load(code, context, "allocate")
+        user = CONTEXT.load(code, context, "allocator_user")
+        return code.call_pointer(function, ALLOCATE, [user, size, ir.Constant(I64, alignment)])
+
+    def release(self, builder: ir.IRBuilder, context: ir.Value, memory: ir.Value) -> None:
+        """Gives back what `allocate` gave."""
+        code = _at(builder)
+        function = CONTEXT.load(code, context, "release")
+        user = CONTEXT.load(code, context, "allocator_user")
+        code.call_pointer(function, RELEASE, [user, memory])
+
+    def fail(
+        self,
+        builder: ir.IRBuilder,
+        context: ir.Value,
+        status: Status,
+        text: str,
+        integers: Sequence[ir.Value] = (),
+    ) -> ir.Value:
+        """Writes the text into the context, each `{}` in it as the next i64; gives the i32 to
+        return.
+
+        Leaves the builder in a new block.
+        """
+        code = _at(builder)
+        result = fail(code, self.platform, context, status, text, integers)
+        builder.position_at_end(code.block)
+        return result
+
+
+def _at(builder: ir.IRBuilder) -> Code:
+    """The end of the builder's block, for IR of our own."""
+    return Code(builder.block)

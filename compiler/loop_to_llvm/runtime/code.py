@@ -1,0 +1,184 @@
+"""An IR builder that knows blocks, loops, local variables and opaque pointers: what hand-written IR
+is made with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+
+from llvmlite import ir
+from llvmlite.ir.instructions import CastInstr, StoreAtomicInstr
+
+I1, I8, I32, I64 = ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(64)
+POINTER = ir.PointerType()
+VOID = ir.VoidType()
+NULL = ir.Constant(POINTER, None)
+
+BODY = ir.FunctionType(VOID, [POINTER, I64, I64])
+"""A part of a parallel loop: `body(argument, begin, end)`."""
+
+
+def i32(value: int) -> ir.Constant:
+    return ir.Constant(I32, value)
+
+
+def i64(value: int) -> ir.Constant:
+    return ir.Constant(I64, value)
+
+
+class _Callee(CastInstr):
+    """An opaque pointer and the type of the function there, which llvmlite wants to read from the
+    pointer.
+    """
+
+    def __init__(self, block: ir.Block, pointer: ir.Value, kind: ir.FunctionType):
+        super().__init__(block, "bitcast", pointer, POINTER)
+        self._kind = kind
+
+    @property
+    def function_type(self) -> ir.FunctionType:
+        return self._kind
+
+
+class _Function(ir.Function):
+    """A function that may be passed on as an opaque pointer."""
+
+    def __init__(self, module: ir.Module, kind: ir.FunctionType, name: str):
+        super().__init__(module, kind, name)
+        self.type = POINTER  # llvmlite still makes it a typed one
+
+    @property
+    def function_type(self) -> ir.FunctionType:
+        return self.ftype
+
+
+class Code(ir.IRBuilder):
+    """A builder at the start of a new function; every variable has to be made before the first
+    branch.
+    """
+
+    @property
+    def arguments(self) -> Sequence[ir.Argument]:
+        return self.function.args
+
+    def variable(self, kind: ir.Type, initial: ir.Value | None = None) -> ir.Value:
+        """Room for one value on the stack."""
+        place = self.alloca(kind)
+        place.type = POINTER  # llvmlite still makes it a typed one
+        if initial is not None:
+            self.store(initial, place)
+        return place
+
+    def at(self, base: ir.Value, offset: int | ir.Value) -> ir.Value:
+        """The address that many bytes after `base`."""
+        position = i64(offset) if isinstance(offset, int) else offset
+        return self.gep(base, [position], source_etype=I8)
+
+    def element(self, base: ir.Value, index: ir.Value, kind: ir.Type) -> ir.Value:
+        """The address of an element of an array."""
+        return self.gep(base, [index], source_etype=kind)
+
+    def is_null(self, pointer: ir.Value) -> ir.Value:
+        return self.icmp_unsigned("==", pointer, NULL)
+
+    def least(self, lhs: ir.Value, rhs: ir.Value) -> ir.Value:
+        return self.select(self.icmp_unsigned("<", lhs, rhs), lhs, rhs)
+
+    def call_pointer(
+        self, pointer: ir.Value, kind: ir.FunctionType, arguments: Sequence[ir.Value]
+    ) -> ir.Value:
+        """Calls the function of that type at the address."""
+        callee = _Callee(self.block, pointer, kind)
+        self._insert(callee)
+        return self.call(callee, arguments)
+
+    def store_atomic_at(
+        self, value: ir.Value, place: ir.Value, ordering: str, alignment: int
+    ) -> None:
+        """`store_atomic`, which in llvmlite does not take opaque pointers."""
+        self._insert(StoreAtomicInstr(self.block, value, place, ordering, alignment))
+
+    @contextmanager
+    def forever(self) -> Generator[ir.Block]:
+        """A loop that ends by a jump to the block that it gives."""
+        body, after = self.append_basic_block("loop"), self.append_basic_block("after")
+        self.branch(body)
+        self.position_at_end(body)
+        yield after
+        if not self.block.is_terminated:
+            self.branch(body)
+        self.position_at_end(after)
+
+    @contextmanager
+    def repeat(self, count: ir.Value, counter: ir.Value) -> Generator[ir.Value]:
+        """Runs for 0, 1, ... below an i64; `counter` is a variable for the number."""
+        self.store(i64(0), counter)
+        with self.forever() as after:
+            number = self.load(counter, typ=I64)
+            self.jump_if(self.icmp_unsigned(">=", number, count), after)
+            yield number
+            self.store(self.add(number, i64(1)), counter)
+
+    def jump_if(self, condition: ir.Value, block: ir.Block) -> None:
+        """Goes to the block where the condition holds, and on with a new block where not."""
+        following = self.append_basic_block("next")
+        self.cbranch(condition, block, following)
+        self.position_at_end(following)
+
+    @contextmanager
+    def unlikely(self, condition: ir.Value) -> Generator[None]:
+        with self.if_then(condition, likely=False):
+            yield
+
+    def return_if(self, condition: ir.Value, value: ir.Value | None = None) -> None:
+        """Returns the value, or nothing, where the condition holds."""
+        with self.if_then(condition):
+            if value is None:
+                self.ret_void()
+            else:
+                self.ret(value)
+
+
+def new_function(
+    module: ir.Module, name: str, kind: ir.FunctionType, *, visible: bool = False
+) -> Code:
+    """A function to be filled by the builder that it gives."""
+    function = declare_function(module, name, kind, visible=visible)
+    return Code(function.append_basic_block("entry"))
+
+
+def declare_function(
+    module: ir.Module, name: str, kind: ir.FunctionType, *, visible: bool = False
+) -> ir.Function:
+    """The function of that name, hidden from other shared objects unless it is `visible`."""
+    function = module.globals.get(name)
+    if function is None:
+        function = _Function(module, kind, name)
+        function.attributes.add("nounwind")
+        if not visible:
+            function.linkage = "hidden"
+    return function
+
+
+def constant_bytes(module: ir.Module, name: str, content: bytes) -> ir.GlobalVariable:
+    """Read-only bytes that only this module sees."""
+    data = ir.Constant(ir.ArrayType(I8, len(content)), bytearray(content))
+    return _constant(module, name, data)
+
+
+def constant_integers(
+    module: ir.Module, name: str, kind: ir.IntType, values: Sequence[int]
+) -> ir.GlobalVariable:
+    """A read-only table that only this module sees."""
+    data = ir.Constant(ir.ArrayType(kind, len(values)), [ir.Constant(kind, v) for v in values])
+    return _constant(module, name, data)
+
+
+def _constant(module: ir.Module, name: str, data: ir.Constant) -> ir.GlobalVariable:
+    table = ir.GlobalVariable(module, data.type, module.get_unique_name(name))
+    table.type = POINTER
+    table.global_constant = True
+    table.linkage = "internal"
+    table.initializer = data
+    return table

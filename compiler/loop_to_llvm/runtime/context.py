@@ -1,0 +1,245 @@
+"""The context of an artifact: made from options, holding threads, weights and the allocator, and
+destroyed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from llvmlite import ir
+
+from compiler.loop_to_llvm.runtime.code import (
+    I1,
+    I8,
+    I32,
+    I64,
+    NULL,
+    POINTER,
+    VOID,
+    Code,
+    constant_integers,
+    i32,
+    i64,
+    new_function,
+)
+from compiler.loop_to_llvm.runtime.layout import CONTEXT, MOST_THREADS, OPTIONS
+from compiler.loop_to_llvm.runtime.platform import Platform
+from compiler.loop_to_llvm.runtime.pool import Pool
+
+ALLOCATE: Final = ir.FunctionType(POINTER, [POINTER, I64, I64])
+RELEASE: Final = ir.FunctionType(VOID, [POINTER, POINTER])
+CREATE: Final = ir.FunctionType(POINTER, [POINTER])
+DESTROY: Final = ir.FunctionType(VOID, [POINTER])
+
+Weight = tuple[str | None, int]
+"""The symbol of a blob and the weight's offset in it; None where the caller has to hand the weight
+in.
+"""
+
+_CPU_SET_BYTES: Final = 1024
+
+
+class ContextFunctions:
+    """Emits `m_create` and `m_destroy`."""
+
+    def __init__(self, pool: Pool, weights: Sequence[Weight]):
+        self.module: ir.Module = pool.module
+        self.platform: Platform = pool.platform
+        self.prefix = pool.prefix
+        self.pool = pool
+        self.weights = weights
+
+    def define(self) -> None:
+        self._define_allocate()
+        self._define_release()
+        self._define_available_threads()
+        self._define_bind_weights()
+        self._define_read_options()
+        self._define_build()
+        self._define_destroy()
+        self._define_create()
+
+    def _new(self, name: str, kind: ir.FunctionType) -> Code:
+        return new_function(self.module, f"{self.prefix}.{name}", kind)
+
+    def _function(self, name: str, kind: ir.FunctionType) -> ir.Function:
+        return self.pool.declare(name, kind)
+
+    def _define_allocate(self) -> None:
+        """The allocator of callers who bring none."""
+        code = self._new("allocate", ALLOCATE)
+        _, size, alignment = code.arguments
+        mask = code.sub(alignment, i64(1))
+        whole = code.and_(code.add(size, mask), code.not_(mask))
+        code.ret(self.platform.call(code, "aligned_alloc", [alignment, whole]))
+
+    def _define_release(self) -> None:
+        code = self._new("release", RELEASE)
+        self.platform.call(code, "free", [code.arguments[1]])
+        code.ret_void()
+
+    @property
+    def _available_threads(self) -> ir.Function:
+        return self._function("available_threads", ir.FunctionType(I32, []))
+
+    def _define_available_threads(self) -> None:
+        """How many processors this process may run on; 0 where the system does not tell."""
+        code = Code(self._available_threads.append_basic_block("entry"))
+        words = _CPU_SET_BYTES // 8
+        cpus = code.variable(ir.ArrayType(I64, words))
+        number, total = code.variable(I64), code.variable(I64, i64(0))
+        arguments = [i32(0), i64(_CPU_SET_BYTES), cpus]
+        error = self.platform.call(code, "sched_getaffinity", arguments)
+        code.return_if(code.icmp_signed("<", error, i32(0)), i32(0))
+        with code.repeat(i64(words), number) as word:
+            ones = code.ctpop(code.load(code.element(cpus, word, I64), typ=I64))
+            code.store(code.add(code.load(total, typ=I64), ones), total)
+        code.ret(code.trunc(code.least(code.load(total, typ=I64), i64(MOST_THREADS)), I32))
+
+    @property
+    def _bind_weights(self) -> ir.Function:
+        return self._function("bind_weights", ir.FunctionType(I1, [POINTER, POINTER]))
+
+    def _define_bind_weights(self) -> None:
+        """Fills the context's table from the caller's, and where that has nothing, from the
+        blobs.
+        """
+        code = Code(self._bind_weights.append_basic_block("entry"))
+        context, given = code.arguments
+        if not self.weights:
+            code.ret(I1(1))
+            return
+        symbols = list(dict.fromkeys(symbol for symbol, _ in self.weights if symbol is not None))
+        number, pointer = code.variable(I64), code.variable(POINTER)
+        bases = code.variable(ir.ArrayType(I64, len(symbols) + 1))
+        code.store(NULL, bases)
+        for position, symbol in enumerate(symbols, 1):
+            code.store(self._blob(symbol), code.at(bases, 8 * position))
+        table = CONTEXT.load(code, context, "weights")
+        with code.repeat(i64(len(self.weights)), number) as weight:
+            code.store(self._embedded(code, weight, symbols, bases), pointer)
+            with code.if_then(code.not_(code.is_null(given))):
+                own = code.load(code.element(given, weight, POINTER), typ=POINTER)
+                with code.if_then(code.not_(code.is_null(own))):
+                    code.store(own, pointer)
+            chosen = code.load(pointer, typ=POINTER)
+            code.return_if(code.is_null(chosen), I1(0))
+            code.store(chosen, code.element(table, weight, POINTER))
+        code.ret(I1(1))
+
+    def _blob(self, symbol: str) -> ir.Value:
+        """The start of a blob: reached through the global offset table, for it may lie far away."""
+        blob = self.module.globals.get(symbol) or ir.GlobalVariable(self.module, I8, symbol)
+        blob.global_constant = True
+        blob.type = POINTER
+        return blob
+
+    def _embedded(
+        self, code: Code, weight: ir.Value, symbols: list[str], bases: ir.Value
+    ) -> ir.Value:
+        """Where the artifact itself holds a weight, or NULL; the first of `bases` is NULL."""
+        numbers = [0 if s is None else 1 + symbols.index(s) for s, _ in self.weights]
+        blobs = constant_integers(self.module, f"{self.prefix}.weight_blobs", I32, numbers)
+        starts = [offset for _, offset in self.weights]
+        offsets = constant_integers(self.module, f"{self.prefix}.weight_offsets", I64, starts)
+        blob = code.zext(code.load(code.element(blobs, weight, I32), typ=I32), I64)
+        base = code.load(code.element(bases, blob, POINTER), typ=POINTER)
+        offset = code.load(code.element(offsets, weight, I64), typ=I64)
+        return code.select(code.is_null(base), NULL, code.at(base, offset))
+
+    @property
+    def _read_options(self) -> ir.Function:
+        return self._function("read_options", ir.FunctionType(I1, [POINTER, POINTER]))
+
+    def _define_read_options(self) -> None:
+        """Copies the options, or the defaults for NULL, with `threads` resolved; whether they are
+        valid.
+        """
+        code = Code(self._read_options.append_basic_block("entry"))
+        options, settings = code.arguments
+        size = i64(OPTIONS.size)
+        self.platform.call(code, "memset", [settings, i32(0), size])
+        with code.if_then(code.not_(code.is_null(options))):
+            given = OPTIONS.load(code, options, "size")
+            code.return_if(code.icmp_unsigned("!=", given, size), I1(0))
+            self.platform.call(code, "memcpy", [settings, options, size])
+        code.return_if(self._are_contradictory(code, settings), I1(0))
+        threads = OPTIONS.load(code, settings, "threads")
+        with code.if_then(code.icmp_unsigned("==", threads, i32(0))):
+            OPTIONS.store(code, settings, "threads", code.call(self._available_threads, []))
+        threads = OPTIONS.load(code, settings, "threads")
+        code.ret(code.icmp_unsigned("<", code.sub(threads, i32(1)), i32(MOST_THREADS)))
+
+    @staticmethod
+    def _are_contradictory(code: Code, settings: ir.Value) -> ir.Value:
+        """Whether something reserved is set, or one half of the allocator is missing."""
+        reserved = code.zext(OPTIONS.load(code, settings, "flags"), I64)
+        field = OPTIONS.fields["reserved"]
+        for position in range(field.count):
+            word = code.load(code.at(settings, field.offset + 8 * position), typ=I64)
+            reserved = code.or_(reserved, word)
+        halves = [code.is_null(OPTIONS.load(code, settings, n)) for n in ("allocate", "release")]
+        return code.or_(code.icmp_unsigned("!=", reserved, i64(0)), code.xor(*halves))
+
+    @property
+    def _build(self) -> ir.Function:
+        return self._function("build", ir.FunctionType(POINTER, [POINTER]))
+
+    def _define_build(self) -> None:
+        """A context for valid settings, with no weights and no threads yet; NULL without memory."""
+        code = Code(self._build.append_basic_block("entry"))
+        (settings,) = code.arguments
+        for name in ("allocate", "release"):
+            kind = ALLOCATE if name == "allocate" else RELEASE
+            given = OPTIONS.load(code, settings, name)
+            default = self._function(name, kind)
+            OPTIONS.store(code, settings, name, code.select(code.is_null(given), default, given))
+        threads = code.zext(OPTIONS.load(code, settings, "threads"), I64)
+        tables = CONTEXT.size + 8 * len(self.weights)
+        size = code.add(i64(tables), code.mul(threads, i64(8)))
+        allocator = [OPTIONS.load(code, settings, n) for n in ("allocate", "allocator_user")]
+        memory = code.call_pointer(allocator[0], ALLOCATE, [allocator[1], size, i64(64)])
+        code.return_if(code.is_null(memory), NULL)
+        self.platform.call(code, "memset", [memory, i32(0), size])
+        CONTEXT.store(code, memory, "threads", threads)
+        CONTEXT.store(code, memory, "weights", code.at(memory, CONTEXT.size))
+        CONTEXT.store(code, memory, "handles", code.at(memory, tables))
+        for name in ("allocate", "release", "allocator_user", "parallel_for", "parallel_for_user"):
+            CONTEXT.store(code, memory, name, OPTIONS.load(code, settings, name))
+        code.ret(memory)
+
+    def _define_create(self) -> None:
+        code = new_function(self.module, f"{self.prefix}_create", CREATE, visible=True)
+        settings = code.variable(ir.ArrayType(I64, OPTIONS.size // 8))
+        valid = code.call(self._read_options, [code.arguments[0], settings])
+        code.return_if(code.not_(valid), NULL)
+        context = code.call(self._build, [settings])
+        code.return_if(code.is_null(context), NULL)
+        weights = OPTIONS.load(code, settings, "weights")
+        bound = code.call(self._bind_weights, [context, weights])
+        with code.if_then(bound):
+            others = code.sub(CONTEXT.load(code, context, "threads"), i64(1))
+            host = CONTEXT.load(code, context, "parallel_for")
+            workers = code.select(code.is_null(host), others, i64(0))
+            started = code.call(self.pool.start_workers, [context, workers])
+            code.return_if(started, context)
+        code.call(self._destroy, [context])
+        code.ret(NULL)
+
+    @property
+    def _destroy(self) -> ir.Function:
+        return self._function("destroy", DESTROY)
+
+    def _define_destroy(self) -> None:
+        code = Code(self._destroy.append_basic_block("entry"))
+        (context,) = code.arguments
+        code.return_if(code.is_null(context))
+        code.call(self.pool.stop_workers, [context])
+        release = CONTEXT.load(code, context, "release")
+        user = CONTEXT.load(code, context, "allocator_user")
+        code.call_pointer(release, RELEASE, [user, context])
+        code.ret_void()
+        visible = new_function(self.module, f"{self.prefix}_destroy", DESTROY, visible=True)
+        visible.call(self._destroy, visible.arguments)
+        visible.ret_void()

@@ -1,0 +1,200 @@
+"""The exported functions of an artifact beside create and destroy: what a call must satisfy, and
+what it reports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from llvmlite import ir
+
+from compiler.loop_to_llvm.runtime.code import (
+    I32,
+    I64,
+    POINTER,
+    Code,
+    constant_bytes,
+    i32,
+    i64,
+    new_function,
+)
+from compiler.loop_to_llvm.runtime.layout import (
+    ABI_VERSION,
+    CALL,
+    CONTEXT,
+    WORKSPACE_ALIGNMENT,
+)
+from compiler.loop_to_llvm.runtime.pool import Pool
+from compiler.loop_to_llvm.runtime.status import NO_CONTEXT_TEXT, Status, fail
+
+PROGRAM: Final = ir.FunctionType(I32, [POINTER] * 5)
+"""`program(context, inputs, outputs, dims, workspace)`: a Status."""
+
+WORKSPACE: Final = ir.FunctionType(I64, [POINTER])
+"""`workspace(dims)`: bytes, for dims of at least 0."""
+
+_CHECK: Final = ir.FunctionType(I32, [POINTER, POINTER])
+_NO_WORKSPACE: Final = -1
+
+
+@dataclass(frozen=True)
+class Counts:
+    """How many inputs, outputs and free symbolic dims a model has."""
+
+    inputs: int
+    outputs: int
+    dims: int
+
+
+class EntryPoints:
+    """Emits the exported functions; the program and its workspace are defined in another module."""
+
+    def __init__(self, pool: Pool, counts: Counts, metadata: str):
+        assert "\0" not in metadata, "metadata is text without zeros"
+        self.module: ir.Module = pool.module
+        self.platform = pool.platform
+        self.prefix = pool.prefix
+        self.pool = pool
+        self.counts = counts
+        self.metadata = metadata
+
+    def define(self) -> None:
+        self._define_abi_version()
+        self._define_metadata()
+        self._define_last_error()
+        self._define_workspace_size()
+        self._define_check_structure()
+        self._define_check_dims()
+        self._define_check_workspace()
+        self._define_run()
+
+    def _export(self, name: str, result: ir.Type, operands: Sequence[ir.Type]) -> Code:
+        kind = ir.FunctionType(result, operands)
+        return new_function(self.module, f"{self.prefix}_{name}", kind, visible=True)
+
+    def _fail(
+        self, code: Code, status: Status, text: str, integers: Sequence[ir.Value] = ()
+    ) -> None:
+        """Ends the function with the status, and the text in the context of its first argument."""
+        code.ret(fail(code, self.platform, code.arguments[0], status, text, integers))
+
+    def _define_abi_version(self) -> None:
+        self._export("abi_version", I32, []).ret(i32(ABI_VERSION))
+
+    def _define_metadata(self) -> None:
+        text = self.metadata.encode() + b"\0"
+        code = self._export("metadata", POINTER, [])
+        code.ret(constant_bytes(self.module, f"{self.prefix}.metadata", text))
+
+    def _define_last_error(self) -> None:
+        code = self._export("last_error", POINTER, [POINTER])
+        (context,) = code.arguments
+        text = constant_bytes(
+            self.module, f"{self.prefix}.no_context", NO_CONTEXT_TEXT.encode() + b"\0"
+        )
+        code.return_if(code.is_null(context), text)
+        code.ret(CONTEXT.address(code, context, "error"))
+
+    def _define_workspace_size(self) -> None:
+        """Bytes, or the greatest number where dims are missing or negative."""
+        code = self._export("workspace_size", I64, [POINTER])
+        (dims,) = code.arguments
+        if self.counts.dims:
+            code.return_if(code.is_null(dims), i64(_NO_WORKSPACE))
+        for position in range(self.counts.dims):
+            dim = code.load(code.at(dims, 8 * position), typ=I64)
+            code.return_if(code.icmp_signed("<", dim, i64(0)), i64(_NO_WORKSPACE))
+        code.ret(code.call(self.pool.declare("workspace", WORKSPACE), [dims]))
+
+    def _check(self, name: str) -> ir.Function:
+        return self.pool.declare(name, _CHECK)
+
+    def _define_check_structure(self) -> None:
+        """Whether the call is a weft_call of this version, with the tables that it needs."""
+        code = Code(self._check("check_structure").append_basic_block("entry"))
+        _, call = code.arguments
+        with code.unlikely(code.is_null(call)):
+            self._fail(code, Status.NULL_POINTER, "run requires a weft_call, got NULL")
+        size = CALL.load(code, call, "size")
+        with code.unlikely(code.icmp_unsigned("!=", size, i64(CALL.size))):
+            text = f"run requires a weft_call of {CALL.size} bytes, got {{}}"
+            self._fail(code, Status.BAD_CALL, text, [size])
+        for position in range(CALL.fields["reserved"].count):
+            offset = CALL.fields["reserved"].offset + 8 * position
+            word = code.load(code.at(call, offset), typ=I64)
+            with code.unlikely(code.icmp_unsigned("!=", word, i64(0))):
+                text = f"run requires reserved[{position}] to be 0, got {{}}"
+                self._fail(code, Status.BAD_CALL, text, [word])
+        for name, count in (("inputs", self.counts.inputs), ("outputs", self.counts.outputs)):
+            self._check_pointers(code, call, name, count)
+        code.ret(i32(Status.OK))
+
+    def _check_pointers(self, code: Code, call: ir.Value, name: str, count: int) -> None:
+        """Fails where the table or one of its entries is NULL."""
+        if not count:
+            return
+        table = CALL.load(code, call, name)
+        with code.unlikely(code.is_null(table)):
+            text = f"run requires a table of {count} {name}, got NULL"
+            self._fail(code, Status.NULL_POINTER, text)
+        # Where every call of the function makes it once.
+        with code.goto_entry_block():
+            number = code.variable(I64)
+        with code.repeat(i64(count), number) as position:
+            pointer = code.load(code.element(table, position, POINTER), typ=POINTER)
+            with code.unlikely(code.is_null(pointer)):
+                text = f"run requires a buffer in {name}[{{}}], got NULL"
+                self._fail(code, Status.NULL_POINTER, text, [position])
+
+    def _define_check_dims(self) -> None:
+        """Whether the free dims are there and not negative."""
+        code = Code(self._check("check_dims").append_basic_block("entry"))
+        _, call = code.arguments
+        dims = CALL.load(code, call, "dims")
+        if self.counts.dims:
+            with code.unlikely(code.is_null(dims)):
+                text = f"run requires a table of {self.counts.dims} dims, got NULL"
+                self._fail(code, Status.NULL_POINTER, text)
+        for position in range(self.counts.dims):
+            dim = code.load(code.at(dims, 8 * position), typ=I64)
+            with code.unlikely(code.icmp_signed("<", dim, i64(0))):
+                text = f"run requires dims[{position}] to be at least 0, got {{}}"
+                self._fail(code, Status.BAD_DIMS, text, [dim])
+        code.ret(i32(Status.OK))
+
+    def _define_check_workspace(self) -> None:
+        """Whether the workspace is there, aligned, and large enough for the dims."""
+        code = Code(self._check("check_workspace").append_basic_block("entry"))
+        _, call = code.arguments
+        workspace = CALL.load(code, call, "workspace")
+        given = CALL.load(code, call, "workspace_size")
+        dims = CALL.load(code, call, "dims")
+        needed = code.call(self.pool.declare("workspace", WORKSPACE), [dims])
+        code.return_if(code.icmp_unsigned("==", needed, i64(0)), i32(Status.OK))
+        with code.unlikely(code.icmp_unsigned("<", given, needed)):
+            text = "run requires a workspace of {} bytes, got {}"
+            self._fail(code, Status.BAD_WORKSPACE, text, [needed, given])
+        with code.unlikely(code.is_null(workspace)):
+            text = "run requires a workspace of {} bytes, got NULL"
+            self._fail(code, Status.NULL_POINTER, text, [needed])
+        address = code.ptrtoint(workspace, I64)
+        beyond = code.and_(address, i64(WORKSPACE_ALIGNMENT - 1))
+        with code.unlikely(code.icmp_unsigned("!=", beyond, i64(0))):
+            aligned = f"a workspace aligned to {WORKSPACE_ALIGNMENT} bytes"
+            text = f"run requires {aligned}, got {{}} bytes beyond"
+            self._fail(code, Status.BAD_WORKSPACE, text, [beyond])
+        code.ret(i32(Status.OK))
+
+    def _define_run(self) -> None:
+        code = self._export("run", I32, [POINTER, POINTER])
+        context, call = code.arguments
+        code.return_if(code.is_null(context), i32(Status.NULL_POINTER))
+        for name in ("check_structure", "check_dims", "check_workspace"):
+            status = code.call(self._check(name), [context, call])
+            with code.unlikely(code.icmp_unsigned("!=", status, i32(Status.OK))):
+                code.ret(status)
+        names = ("inputs", "outputs", "dims", "workspace")
+        arguments = [context, *(CALL.load(code, call, name) for name in names)]
+        code.ret(code.call(self.pool.declare("program", PROGRAM), arguments))

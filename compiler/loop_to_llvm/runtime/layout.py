@@ -1,0 +1,139 @@
+"""The structures of the run-time ABI: what callers hand over (docs/abi.md), and the context that
+only weft sees.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from llvmlite import ir
+
+from compiler.loop_to_llvm.runtime.code import I8, I32, I64, POINTER, Code
+
+ABI_VERSION: Final = 1
+WORKSPACE_ALIGNMENT: Final = 64
+MOST_THREADS: Final = 1024
+ERROR_BYTES: Final = 512
+
+_LINE = 64
+_BYTES = {I8: 1, I32: 4, I64: 8, POINTER: 8}
+
+
+@dataclass(frozen=True)
+class Field:
+    """A member at an offset in bytes; `count` of them in a row."""
+
+    kind: ir.Type
+    offset: int
+    count: int = 1
+
+    @property
+    def end(self) -> int:
+        return self.offset + self.count * _BYTES[self.kind]
+
+
+class Struct:
+    """Members by name, at offsets that no compiler chooses; `size` is in bytes."""
+
+    def __init__(self, size: int, /, **fields: Field):
+        self.size = size
+        self.fields = fields
+        before = 0
+        for name, field in fields.items():
+            assert before <= field.offset, f"{name} overlaps its neighbour"
+            assert field.end <= size, f"{name} reaches beyond the end"
+            before = field.end
+
+    def address(self, code: Code, base: ir.Value, name: str) -> ir.Value:
+        return code.at(base, self.fields[name].offset)
+
+    def load(self, code: Code, base: ir.Value, name: str) -> ir.Value:
+        return code.load(self.address(code, base, name), typ=self.fields[name].kind)
+
+    def store(self, code: Code, base: ir.Value, name: str, value: ir.Value) -> None:
+        code.store(value, self.address(code, base, name))
+
+    def load_atomic(self, code: Code, base: ir.Value, name: str, ordering: str) -> ir.Value:
+        kind = self.fields[name].kind
+        return code.load_atomic(self.address(code, base, name), ordering, _BYTES[kind], typ=kind)
+
+    def store_atomic(
+        self, code: Code, base: ir.Value, name: str, value: ir.Value, ordering: str
+    ) -> None:
+        place = self.address(code, base, name)
+        code.store_atomic_at(value, place, ordering, _BYTES[self.fields[name].kind])
+
+    def update(
+        self, code: Code, base: ir.Value, name: str, operation: str, value: ir.Value, ordering: str
+    ) -> ir.Value:
+        """Changes the member atomically; gives what it was before."""
+        return code.atomic_rmw(operation, self.address(code, base, name), value, ordering)
+
+    def exchange(
+        self,
+        code: Code,
+        base: ir.Value,
+        name: str,
+        expected: ir.Value,
+        value: ir.Value,
+        ordering: str,
+    ) -> ir.Value:
+        """Stores the value where the member is as expected; gives whether it was."""
+        place = self.address(code, base, name)
+        outcome = code.cmpxchg(place, expected, value, ordering, "monotonic")
+        return code.extract_value(outcome, 1)
+
+
+OPTIONS: Final = Struct(
+    96,
+    size=Field(I64, 0),
+    threads=Field(I32, 8),
+    flags=Field(I32, 12),
+    parallel_for=Field(POINTER, 16),
+    parallel_for_user=Field(POINTER, 24),
+    allocate=Field(POINTER, 32),
+    release=Field(POINTER, 40),
+    allocator_user=Field(POINTER, 48),
+    weights=Field(POINTER, 56),
+    reserved=Field(I64, 64, 4),
+)
+
+CALL: Final = Struct(
+    64,
+    size=Field(I64, 0),
+    inputs=Field(POINTER, 8),
+    outputs=Field(POINTER, 16),
+    dims=Field(POINTER, 24),
+    workspace=Field(POINTER, 32),
+    workspace_size=Field(I64, 40),
+    reserved=Field(I64, 48, 2),
+)
+
+# What the caller of a parallel loop writes, what all claim from, and what all report to are on
+# lines of their own.
+CONTEXT: Final = Struct(
+    16 * _LINE,
+    threads=Field(I64, 0),
+    workers=Field(I64, 8),
+    handles=Field(POINTER, 16),
+    weights=Field(POINTER, 24),
+    levels=Field(POINTER, 32),
+    allocate=Field(POINTER, 40),
+    release=Field(POINTER, 48),
+    allocator_user=Field(POINTER, 56),
+    parallel_for=Field(POINTER, _LINE),
+    parallel_for_user=Field(POINTER, _LINE + 8),
+    busy=Field(I32, 2 * _LINE),
+    body=Field(POINTER, 3 * _LINE),
+    argument=Field(POINTER, 3 * _LINE + 8),
+    count=Field(I64, 3 * _LINE + 16),
+    chunks=Field(I64, 3 * _LINE + 24),
+    ticket=Field(I64, 4 * _LINE),
+    epoch=Field(I32, 5 * _LINE),
+    sleepers=Field(I32, 6 * _LINE),
+    stop=Field(I32, 6 * _LINE + 4),
+    finished=Field(I32, 7 * _LINE),
+    error_busy=Field(I32, 8 * _LINE - 4),
+    error=Field(I8, 8 * _LINE, ERROR_BYTES),
+)

@@ -1,0 +1,89 @@
+"""What the run time needs of its system: libc's functions, futexes, and the hint that a processor
+is spinning.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from llvmlite import ir
+
+from compiler.loop_to_llvm.runtime.code import (
+    I32,
+    I64,
+    NULL,
+    POINTER,
+    VOID,
+    Code,
+    i32,
+    i64,
+)
+from compiler.target.target import Target
+from dialects.errors import UnsupportedError
+
+_FUTEX_NUMBER: Final = {"x86_64": 202, "aarch64": 98, "riscv64": 98}
+_FUTEX_WAIT_PRIVATE: Final = 128
+_FUTEX_WAKE_PRIVATE: Final = 129
+
+SIGSET_BYTES: Final = 128
+SIG_SETMASK: Final = 2
+
+_LIBC: Final = {
+    "aligned_alloc": ir.FunctionType(POINTER, [I64, I64]),
+    "free": ir.FunctionType(VOID, [POINTER]),
+    "memcpy": ir.FunctionType(POINTER, [POINTER, POINTER, I64]),
+    "memset": ir.FunctionType(POINTER, [POINTER, I32, I64]),
+    "pthread_create": ir.FunctionType(I32, [POINTER, POINTER, POINTER, POINTER]),
+    "pthread_join": ir.FunctionType(I32, [I64, POINTER]),
+    "pthread_sigmask": ir.FunctionType(I32, [I32, POINTER, POINTER]),
+    "sched_getaffinity": ir.FunctionType(I32, [I32, I64, POINTER]),
+    "sigfillset": ir.FunctionType(I32, [POINTER]),
+    "snprintf": ir.FunctionType(I32, [POINTER, I64, POINTER], var_arg=True),
+    "syscall": ir.FunctionType(I64, [I64], var_arg=True),
+}
+
+LIBC_NAMES: Final = frozenset(_LIBC)
+"""The only symbols that the run time takes from elsewhere."""
+
+
+class Platform:
+    """Calls into the system of a target, written into the builder that is handed over."""
+
+    def __init__(self, target: Target):
+        if target.arch not in _FUTEX_NUMBER or "linux" not in target.triple:
+            known = ", ".join(_FUTEX_NUMBER)
+            raise UnsupportedError(
+                f"the thread pool requires Linux on one of {known}, got {target.triple}"
+            )
+        self.arch = target.arch
+
+    def call(self, code: Code, name: str, arguments: list[ir.Value]) -> ir.Value:
+        """Calls a function of libc."""
+        function = code.module.globals.get(name) or ir.Function(code.module, _LIBC[name], name)
+        return code.call(function, arguments)
+
+    def sleep(self, code: Code, word: ir.Value, value: ir.Value) -> None:
+        """Sleeps as long as the i32 at the address holds the value; may return early."""
+        self._futex(code, word, _FUTEX_WAIT_PRIVATE, value)
+
+    def wake(self, code: Code, word: ir.Value, threads: ir.Value) -> None:
+        """Wakes at most so many threads that sleep on the address."""
+        self._futex(code, word, _FUTEX_WAKE_PRIVATE, threads)
+
+    def _futex(self, code: Code, word: ir.Value, operation: int, value: ir.Value) -> None:
+        number = i64(_FUTEX_NUMBER[self.arch])
+        self.call(code, "syscall", [number, word, i64(operation), code.zext(value, I64), NULL])
+
+    def spin_hint(self, code: Code) -> None:
+        """Tells the processor that this thread waits in a loop."""
+        if self.arch == "x86_64":
+            self._intrinsic(code, "llvm.x86.sse2.pause", [], [])
+        elif self.arch == "aarch64":
+            self._intrinsic(code, "llvm.aarch64.hint", [I32], [i32(1)])
+
+    @staticmethod
+    def _intrinsic(
+        code: Code, name: str, operands: list[ir.Type], arguments: list[ir.Value]
+    ) -> None:
+        kind = ir.FunctionType(VOID, operands)
+        code.call(code.module.globals.get(name) or ir.Function(code.module, kind, name), arguments)

@@ -1,0 +1,347 @@
+"""The threads of a context: how a parallel loop is cut into chunks that its caller and idle workers
+claim.
+
+The caller publishes a loop and claims chunks like everyone else; when none is left it waits only
+for those that others have claimed. So a worker that the system does not run costs nothing.
+
+All turns on one word, the ticket: 48 bits that number the loop, and 16 bits that count its
+unclaimed chunks. Whoever finds chunks left reads the loop's description and then claims one by
+compare-and-swap. That succeeds only while the ticket still says what it said before the description
+was read; and as the description is changed only after the loop's last chunk was claimed and
+finished, it is the description of that loop. A late worker therefore never runs a stale body: its
+swap fails, and it holds nothing of the caller's but what a claimed chunk keeps alive.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from llvmlite import ir
+
+from compiler.loop_to_llvm.runtime.code import (
+    BODY,
+    I32,
+    I64,
+    NULL,
+    POINTER,
+    VOID,
+    Code,
+    declare_function,
+    i32,
+    i64,
+    new_function,
+)
+from compiler.loop_to_llvm.runtime.layout import CONTEXT, Field, Struct
+from compiler.loop_to_llvm.runtime.platform import SIG_SETMASK, SIGSET_BYTES, Platform
+
+CHUNKS_PER_THREAD: Final = 4
+SPINS: Final = 1000
+
+_LEFT_BITS: Final = 16
+_LEFT_MASK: Final = (1 << _LEFT_BITS) - 1
+_ASLEEP: Final = 1 << 31
+_EVERYONE: Final = (1 << 31) - 1
+
+PARALLEL_FOR: Final = ir.FunctionType(VOID, [POINTER, I64, I64, POINTER, POINTER])
+HOST_PARALLEL_FOR: Final = ir.FunctionType(VOID, [POINTER, I64, POINTER, POINTER])
+_WITH_CONTEXT: Final = ir.FunctionType(VOID, [POINTER])
+_THREAD: Final = ir.FunctionType(POINTER, [POINTER])
+
+# What a loop of the host's gets as argument: the loop of ours that its indices are chunks of.
+_SHARED: Final = Struct(
+    32,
+    body=Field(POINTER, 0),
+    argument=Field(POINTER, 8),
+    count=Field(I64, 16),
+    chunks=Field(I64, 24),
+)
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A parallel loop: `body(argument, begin, end)` over `count` iterations in so many chunks."""
+
+    body: ir.Value
+    argument: ir.Value
+    count: ir.Value
+    chunks: ir.Value
+
+    def run(self, code: Code, begin: ir.Value, end: ir.Value) -> None:
+        code.call_pointer(self.body, BODY, [self.argument, begin, end])
+
+    def run_all(self, code: Code) -> None:
+        self.run(code, i64(0), self.count)
+
+    def start(self, code: Code, chunk: ir.Value) -> ir.Value:
+        """The first iteration of a chunk; chunks differ by at most one iteration."""
+        share = code.udiv(self.count, self.chunks)
+        longer = code.least(chunk, code.urem(self.count, self.chunks))
+        return code.add(code.mul(chunk, share), longer)
+
+
+class Pool:
+    """Emits the pool's functions into a module, under names that start with the model's prefix."""
+
+    def __init__(self, module: ir.Module, platform: Platform, prefix: str):
+        self.module = module
+        self.platform = platform
+        self.prefix = prefix
+
+    def declare(self, name: str, kind: ir.FunctionType) -> ir.Function:
+        return declare_function(self.module, f"{self.prefix}.{name}", kind)
+
+    def define(self) -> None:
+        """Defines parallel_for, start_workers and stop_workers, and what these need."""
+        self._define_parallel_for()
+        self._define_share()
+        self._define_share_part()
+        self._define_fork_join()
+        self._define_claim()
+        self._define_wait_finished()
+        self._define_worker()
+        self._define_wait_epoch()
+        self._define_start_workers()
+        self._define_stop_workers()
+
+    def _new(self, name: str, kind: ir.FunctionType) -> Code:
+        return new_function(self.module, f"{self.prefix}.{name}", kind)
+
+    @property
+    def parallel_for(self) -> ir.Function:
+        """`void (context, count, grain, body, argument)`."""
+        return self.declare("parallel_for", PARALLEL_FOR)
+
+    @property
+    def start_workers(self) -> ir.Function:
+        """`i1 (context, workers)`: whether all could be started; those that were are counted in the
+        context.
+        """
+        return self.declare("start_workers", ir.FunctionType(ir.IntType(1), [POINTER, I64]))
+
+    @property
+    def stop_workers(self) -> ir.Function:
+        """`void (context)`: returns when all have ended."""
+        return self.declare("stop_workers", _WITH_CONTEXT)
+
+    @property
+    def _fork_join(self) -> ir.Function:
+        return self.declare(
+            "fork_join", ir.FunctionType(VOID, [POINTER, POINTER, POINTER, I64, I64])
+        )
+
+    def _define_parallel_for(self) -> None:
+        code = self._new("parallel_for", PARALLEL_FOR)
+        context, count, grain, body, argument = code.arguments
+        code.return_if(code.icmp_signed("<=", count, i64(0)))
+        with code.if_then(code.is_null(context)):
+            Loop(body, argument, count, i64(1)).run_all(code)
+            code.ret_void()
+        chunks = _chunk_count(code, context, count, grain)
+        loop = Loop(body, argument, count, chunks)
+        with code.if_then(code.icmp_unsigned("<=", chunks, i64(1))):
+            loop.run_all(code)
+            code.ret_void()
+        described = [context, body, argument, count, chunks]
+        with code.if_then(code.not_(code.is_null(CONTEXT.load(code, context, "parallel_for")))):
+            code.call(self._share, described)
+            code.ret_void()
+        # Taken: by another caller on this context, or this is a loop inside a body.
+        free = CONTEXT.exchange(code, context, "busy", i32(0), i32(1), "acquire")
+        with code.if_else(free) as (then, otherwise):
+            with then:
+                code.call(self._fork_join, described)
+                CONTEXT.store_atomic(code, context, "busy", i32(0), "release")
+            with otherwise:
+                loop.run_all(code)
+        code.ret_void()
+
+    @property
+    def _share(self) -> ir.Function:
+        return self.declare("share", ir.FunctionType(VOID, [POINTER, POINTER, POINTER, I64, I64]))
+
+    def _define_share(self) -> None:
+        """Lets the host's `parallel_for` run a loop over the chunks."""
+        code = Code(self._share.append_basic_block("entry"))
+        context, body, argument, count, chunks = code.arguments
+        shared = code.variable(ir.ArrayType(I64, _SHARED.size // 8))
+        _SHARED.store(code, shared, "body", body)
+        _SHARED.store(code, shared, "argument", argument)
+        _SHARED.store(code, shared, "count", count)
+        _SHARED.store(code, shared, "chunks", chunks)
+        host = CONTEXT.load(code, context, "parallel_for")
+        user = CONTEXT.load(code, context, "parallel_for_user")
+        code.call_pointer(host, HOST_PARALLEL_FOR, [user, chunks, self._share_part, shared])
+        code.ret_void()
+
+    @property
+    def _share_part(self) -> ir.Function:
+        return self.declare("share_part", BODY)
+
+    def _define_share_part(self) -> None:
+        """The body that the host runs: chunks `begin` to `end` are one run of iterations."""
+        code = Code(self._share_part.append_basic_block("entry"))
+        shared, begin, end = code.arguments
+        loop = Loop(*(_SHARED.load(code, shared, name) for name in _SHARED.fields))
+        code.return_if(code.icmp_signed(">=", begin, end))
+        loop.run(code, loop.start(code, begin), loop.start(code, end))
+        code.ret_void()
+
+    def _define_fork_join(self) -> None:
+        """Publishes the loop, works on it and waits for its end; the context's `busy` is the
+        caller's.
+        """
+        code = Code(self._fork_join.append_basic_block("entry"))
+        context, body, argument, count, chunks = code.arguments
+        for name, value in (
+            ("body", body),
+            ("argument", argument),
+            ("count", count),
+            ("chunks", chunks),
+        ):
+            CONTEXT.store_atomic(code, context, name, value, "monotonic")
+        CONTEXT.store_atomic(code, context, "finished", i32(0), "monotonic")
+        last = CONTEXT.load_atomic(code, context, "ticket", "monotonic")
+        number = code.add(code.lshr(last, i64(_LEFT_BITS)), i64(1))
+        ticket = code.or_(code.shl(number, i64(_LEFT_BITS)), chunks)
+        CONTEXT.store_atomic(code, context, "ticket", ticket, "release")
+        # Either this caller sees a sleeper, or the sleeper sees the new epoch and does not sleep.
+        CONTEXT.update(code, context, "epoch", "add", i32(1), "seq_cst")
+        sleepers = CONTEXT.load_atomic(code, context, "sleepers", "seq_cst")
+        with code.unlikely(code.icmp_unsigned("!=", sleepers, i32(0))):
+            others = code.trunc(code.sub(chunks, i64(1)), I32)
+            self.platform.wake(code, CONTEXT.address(code, context, "epoch"), others)
+        code.call(self._claim, [context])
+        code.call(self._wait_finished, [context, code.trunc(chunks, I32)])
+        code.ret_void()
+
+    @property
+    def _claim(self) -> ir.Function:
+        return self.declare("claim", _WITH_CONTEXT)
+
+    def _define_claim(self) -> None:
+        """Claims and runs chunks until none is left."""
+        code = Code(self._claim.append_basic_block("entry"))
+        (context,) = code.arguments
+        with code.forever() as after:
+            ticket = CONTEXT.load_atomic(code, context, "ticket", "acquire")
+            left = code.and_(ticket, i64(_LEFT_MASK))
+            code.jump_if(code.icmp_unsigned("==", left, i64(0)), after)
+            described = ("body", "argument", "count", "chunks")
+            loop = Loop(*(CONTEXT.load_atomic(code, context, n, "monotonic") for n in described))
+            fewer = code.sub(ticket, i64(1))
+            # Acquires and releases: the reads above may not sink below a claim that succeeds.
+            claimed = CONTEXT.exchange(code, context, "ticket", ticket, fewer, "acq_rel")
+            with code.if_then(claimed):
+                chunk = code.sub(loop.chunks, left)
+                loop.run(code, loop.start(code, chunk), loop.start(code, code.add(chunk, i64(1))))
+                self._report(code, context, loop)
+        code.ret_void()
+
+    def _report(self, code: Code, context: ir.Value, loop: Loop) -> None:
+        """Counts a chunk as finished, and wakes the loop's caller where that was the last one."""
+        before = CONTEXT.update(code, context, "finished", "add", i32(1), "acq_rel")
+        last = code.or_(i32(_ASLEEP), code.trunc(code.sub(loop.chunks, i64(1)), I32))
+        with code.unlikely(code.icmp_unsigned("==", before, last)):
+            self.platform.wake(code, CONTEXT.address(code, context, "finished"), i32(1))
+
+    @property
+    def _wait_finished(self) -> ir.Function:
+        return self.declare("wait_finished", ir.FunctionType(VOID, [POINTER, I32]))
+
+    def _define_wait_finished(self) -> None:
+        """Waits until so many chunks are finished: first spinning, then asleep."""
+        code = Code(self._wait_finished.append_basic_block("entry"))
+        context, chunks = code.arguments
+        spin = code.variable(I64)
+        with code.repeat(i64(SPINS), spin):
+            finished = CONTEXT.load_atomic(code, context, "finished", "acquire")
+            code.return_if(code.icmp_unsigned("==", finished, chunks))
+            self.platform.spin_hint(code)
+        with code.forever() as after:
+            marked = CONTEXT.update(code, context, "finished", "or", i32(_ASLEEP), "acq_rel")
+            finished = code.and_(marked, i32(_ASLEEP - 1))
+            code.jump_if(code.icmp_unsigned("==", finished, chunks), after)
+            asleep = code.or_(marked, i32(_ASLEEP))
+            self.platform.sleep(code, CONTEXT.address(code, context, "finished"), asleep)
+        code.ret_void()
+
+    @property
+    def _worker(self) -> ir.Function:
+        return self.declare("worker", _THREAD)
+
+    def _define_worker(self) -> None:
+        """What a thread of the pool runs until it is told to stop."""
+        code = Code(self._worker.append_basic_block("entry"))
+        (context,) = code.arguments
+        with code.forever() as after:
+            # Before looking for work: what is published later changes it.
+            epoch = CONTEXT.load_atomic(code, context, "epoch", "acquire")
+            stop = CONTEXT.load_atomic(code, context, "stop", "acquire")
+            code.jump_if(code.icmp_unsigned("!=", stop, i32(0)), after)
+            code.call(self._claim, [context])
+            code.call(self._wait_epoch, [context, epoch])
+        code.ret(NULL)
+
+    @property
+    def _wait_epoch(self) -> ir.Function:
+        return self.declare("wait_epoch", ir.FunctionType(VOID, [POINTER, I32]))
+
+    def _define_wait_epoch(self) -> None:
+        """Returns when the epoch is another one, or sooner."""
+        code = Code(self._wait_epoch.append_basic_block("entry"))
+        context, seen = code.arguments
+        spin = code.variable(I64)
+        with code.repeat(i64(SPINS), spin):
+            epoch = CONTEXT.load_atomic(code, context, "epoch", "acquire")
+            code.return_if(code.icmp_unsigned("!=", epoch, seen))
+            self.platform.spin_hint(code)
+        CONTEXT.update(code, context, "sleepers", "add", i32(1), "seq_cst")
+        self.platform.sleep(code, CONTEXT.address(code, context, "epoch"), seen)
+        CONTEXT.update(code, context, "sleepers", "sub", i32(1), "seq_cst")
+        code.ret_void()
+
+    def _define_start_workers(self) -> None:
+        """Starts threads that take no signals, so that the host's handlers run on the host's
+        threads.
+        """
+        code = Code(self.start_workers.append_basic_block("entry"))
+        context, workers = code.arguments
+        every, before = (code.variable(ir.ArrayType(I64, SIGSET_BYTES // 8)) for _ in range(2))
+        self.platform.call(code, "sigfillset", [every])
+        self.platform.call(code, "pthread_sigmask", [i32(SIG_SETMASK), every, before])
+        handles = CONTEXT.load(code, context, "handles")
+        with code.forever() as after:
+            started = CONTEXT.load(code, context, "workers")
+            code.jump_if(code.icmp_unsigned(">=", started, workers), after)
+            arguments = [code.element(handles, started, I64), NULL, self._worker, context]
+            error = self.platform.call(code, "pthread_create", arguments)
+            code.jump_if(code.icmp_unsigned("!=", error, i32(0)), after)
+            CONTEXT.store(code, context, "workers", code.add(started, i64(1)))
+        self.platform.call(code, "pthread_sigmask", [i32(SIG_SETMASK), before, NULL])
+        code.ret(code.icmp_unsigned("==", CONTEXT.load(code, context, "workers"), workers))
+
+    def _define_stop_workers(self) -> None:
+        code = Code(self.stop_workers.append_basic_block("entry"))
+        (context,) = code.arguments
+        number = code.variable(I64)
+        CONTEXT.store_atomic(code, context, "stop", i32(1), "release")
+        CONTEXT.update(code, context, "epoch", "add", i32(1), "seq_cst")
+        self.platform.wake(code, CONTEXT.address(code, context, "epoch"), i32(_EVERYONE))
+        handles = CONTEXT.load(code, context, "handles")
+        with code.repeat(CONTEXT.load(code, context, "workers"), number) as joined:
+            handle = code.load(code.element(handles, joined, I64), typ=I64)
+            self.platform.call(code, "pthread_join", [handle, NULL])
+        code.ret_void()
+
+
+def _chunk_count(code: Code, context: ir.Value, count: ir.Value, grain: ir.Value) -> ir.Value:
+    """In how many chunks a loop is run: so many that none has more than `grain` iterations, but
+    only a few for each thread.
+    """
+    least = code.select(code.icmp_signed("<", grain, i64(1)), i64(1), grain)
+    enough = code.add(code.udiv(code.sub(count, i64(1)), least), i64(1))
+    threads = CONTEXT.load(code, context, "threads")
+    most = code.mul(threads, i64(CHUNKS_PER_THREAD))
+    chunks = code.least(enough, most)
+    return code.select(code.icmp_unsigned("==", threads, i64(1)), i64(1), chunks)

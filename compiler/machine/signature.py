@@ -1,0 +1,151 @@
+"""What a compiled model takes and gives, in words that outlive the compiler: the metadata and the C
+header of an artifact are made from it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, Final
+
+from dialects.errors import ArtifactError
+
+DTYPE_BITS: Final[Mapping[str, int]] = {
+    "bool": 8,
+    "int4": 4,
+    "uint4": 4,
+    "int8": 8,
+    "uint8": 8,
+    "int16": 16,
+    "uint16": 16,
+    "int32": 32,
+    "uint32": 32,
+    "int64": 64,
+    "uint64": 64,
+    "float16": 16,
+    "bfloat16": 16,
+    "float32": 32,
+    "float64": 64,
+}
+"""The element types of a signature by their NumPy names, and how many bits an element takes."""
+
+_IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True)
+class TensorSpec:
+    """An input or output: `dtype` is NumPy's name, a dim a number or an expression of symbols."""
+
+    name: str
+    dtype: str
+    dims: tuple[int | str, ...]
+
+    def __post_init__(self) -> None:
+        if self.dtype not in DTYPE_BITS:
+            known = ", ".join(DTYPE_BITS)
+            raise ArtifactError(
+                f"signature requires one of the types {known}, "
+                f"got {self.dtype} for tensor '{self.name}'"
+            )
+        if any(isinstance(dim, int) and dim < 0 for dim in self.dims):
+            raise ArtifactError(
+                f"signature requires sizes of at least 0, got {list(self.dims)} "
+                f"for tensor '{self.name}'"
+            )
+
+    @property
+    def is_static(self) -> bool:
+        """Whether all sizes are numbers."""
+        return all(isinstance(dim, int) for dim in self.dims)
+
+    @property
+    def elements(self) -> int | None:
+        """The number of elements; None where it depends on symbols."""
+        sizes = [dim for dim in self.dims if isinstance(dim, int)]
+        return prod(sizes) if len(sizes) == len(self.dims) else None
+
+    @property
+    def bytes(self) -> int | None:
+        """The size of the dense tensor; None where it depends on symbols."""
+        return None if self.elements is None else -(-self.elements * DTYPE_BITS[self.dtype] // 8)
+
+
+@dataclass(frozen=True)
+class Signature:
+    """Inputs and outputs in the order of a call; `symbols` are the free dims in the order of `dims`
+    of a call.
+    """
+
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    symbols: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain lists, strings and numbers, for `json.dumps`."""
+        return {
+            "inputs": [_tensor_to_json(tensor) for tensor in self.inputs],
+            "outputs": [_tensor_to_json(tensor) for tensor in self.outputs],
+            "symbols": list(self.symbols),
+        }
+
+    @staticmethod
+    def from_json(content: object) -> Signature:
+        """What `to_json` gave, other keys aside. Raises ArtifactError for anything else."""
+        match content:
+            case {"inputs": [*inputs], "outputs": [*outputs], "symbols": [*symbols]}:
+                return Signature(
+                    tuple(_tensor_from_json(tensor) for tensor in inputs),
+                    tuple(_tensor_from_json(tensor) for tensor in outputs),
+                    tuple(_text(symbol) for symbol in symbols),
+                )
+            case _:
+                raise _refuse("lists of inputs, outputs and symbols", content)
+
+
+def c_identifier(name: str) -> str:
+    """The name with everything replaced that a C identifier must not have.
+
+    `resnet-50.v1` gives `resnet_50_v1`, `2d` gives `m_2d`; what starts with an underscore, which is
+    reserved in C, gets the `m` as well.
+    """
+    plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
+    return plain if re.match(r"[A-Za-z]", plain) else f"m{'' if plain[:1] == '_' else '_'}{plain}"
+
+
+def is_c_identifier(name: str) -> bool:
+    """Whether C takes the name as it is."""
+    return _IDENTIFIER.fullmatch(name) is not None
+
+
+def _tensor_to_json(tensor: TensorSpec) -> dict[str, Any]:
+    return {"name": tensor.name, "dtype": tensor.dtype, "dims": list(tensor.dims)}
+
+
+def _tensor_from_json(content: object) -> TensorSpec:
+    match content:
+        case {"name": str(name), "dtype": str(dtype), "dims": [*dims]}:
+            return TensorSpec(name, dtype, _dims(dims))
+        case _:
+            raise _refuse("a tensor's name, dtype and dims", content)
+
+
+def _dims(content: Sequence[object]) -> tuple[int | str, ...]:
+    dims = [dim for dim in content if isinstance(dim, (int, str)) and not isinstance(dim, bool)]
+    if len(dims) != len(content):
+        raise _refuse("dims of numbers and expressions", content)
+    return tuple(dims)
+
+
+def _text(content: object) -> str:
+    if not isinstance(content, str):
+        raise _refuse("symbols that are strings", content)
+    return content
+
+
+def _refuse(rule: str, content: object) -> ArtifactError:
+    return ArtifactError(
+        f"signature requires {rule}, got {json.dumps(content, default=repr)[:200]}"
+    )

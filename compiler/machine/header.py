@@ -1,0 +1,153 @@
+"""The C header of an artifact: the run-time ABI (docs/abi.md) and what is special to one model."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from compiler.machine.signature import Signature, TensorSpec
+
+# Names that would give a model functions that libc has already, such as pthread_create.
+_TAKEN: Final = frozenset(
+    ("clnt", "cnd", "mtx", "pthread", "sem", "svc", "thrd", "timer", "tss", "weft")
+)
+
+_SHARED = """\
+#ifndef WEFT_ABI_VERSION
+#define WEFT_ABI_VERSION 1
+#define WEFT_WORKSPACE_ALIGNMENT 64
+
+#define WEFT_OK 0
+#define WEFT_BAD_CALL 1
+#define WEFT_NULL_POINTER 2
+#define WEFT_BAD_DIMS 3
+#define WEFT_BAD_WORKSPACE 4
+#define WEFT_OUT_OF_MEMORY 5
+#define WEFT_BAD_VALUE 6
+
+typedef struct weft_context weft_context;
+
+typedef struct {
+  uint64_t size;    /* sizeof(weft_options) */
+  uint32_t threads; /* that compute, the caller's among them; 0: as many as there are processors */
+  uint32_t flags;   /* 0 */
+  void (*parallel_for)(void *user, int64_t count,
+                       void (*body)(void *argument, int64_t begin, int64_t end), void *argument);
+  void *parallel_for_user;
+  void *(*allocate)(void *user, uint64_t bytes, uint64_t alignment);
+  void (*release)(void *user, void *memory);
+  void *allocator_user;
+  const void *const *weights; /* NULL: those inside the artifact */
+  uint64_t reserved[4];       /* 0 */
+} weft_options;
+
+typedef struct {
+  uint64_t size; /* sizeof(weft_call) */
+  const void *const *inputs;
+  void *const *outputs;
+  const int64_t *dims;
+  void *workspace; /* aligned to WEFT_WORKSPACE_ALIGNMENT */
+  uint64_t workspace_size;
+  uint64_t reserved[2]; /* 0 */
+} weft_call;
+#elif WEFT_ABI_VERSION != 1
+#error "headers of different versions of weft's ABI are included"
+#endif
+"""
+
+_FUNCTIONS = """\
+uint32_t {prefix}_abi_version(void);
+const char *{prefix}_metadata(void);
+weft_context *{prefix}_create(const weft_options *options);
+void {prefix}_destroy(weft_context *context);
+uint64_t {prefix}_workspace_size(const int64_t *dims);
+int32_t {prefix}_run(weft_context *context, const weft_call *call);
+const char *{prefix}_last_error(const weft_context *context);
+"""
+
+_HEADER = """\
+/* {prefix}: a model compiled by weft. */
+#ifndef WEFT_MODEL_{prefix}_H
+#define WEFT_MODEL_{prefix}_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {{
+#endif
+
+{shared}
+{macros}
+{functions}
+#ifdef __cplusplus
+}}
+#endif
+
+#endif
+"""
+
+
+def c_identifier(name: str) -> str:
+    """The name as the prefix of C functions: `ResNet-50 (v2)` gives `ResNet_50_v2`."""
+    identifier = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")
+    if not identifier or identifier[0].isdigit() or identifier in _TAKEN:
+        return f"model_{identifier}".rstrip("_")
+    return identifier
+
+
+def header(prefix: str, signature: Signature, *, workspace_size: int | None = None) -> str:
+    """The header of the model with that prefix, in C99 and C++; `workspace_size` where it is one number."""
+    assert prefix == c_identifier(prefix), f"a prefix is a C identifier, not {prefix}"
+    macros = [
+        *_tensor_macros(f"{prefix}_INPUT", signature.inputs),
+        *_tensor_macros(f"{prefix}_OUTPUT", signature.outputs),
+        _define(f"{prefix}_DIM_COUNT", len(signature.symbols)),
+        *(
+            _define(f"{prefix}_DIM_{position}_NAME", _c_string(symbol))
+            for position, symbol in enumerate(signature.symbols)
+        ),
+    ]
+    if workspace_size is not None:
+        macros.append(_define(f"{prefix}_WORKSPACE_SIZE", f"UINT64_C({workspace_size})"))
+    return _HEADER.format(
+        prefix=prefix,
+        shared=_SHARED,
+        macros="\n".join(macros) + "\n",
+        functions=_FUNCTIONS.format(prefix=prefix),
+    )
+
+
+def _tensor_macros(stem: str, specs: tuple[TensorSpec, ...]) -> list[str]:
+    macros = [_define(f"{stem}_COUNT", len(specs))]
+    for position, spec in enumerate(specs):
+        macros += _spec_macros(f"{stem}_{position}", spec)
+    return macros
+
+
+def _spec_macros(stem: str, spec: TensorSpec) -> list[str]:
+    """Names and types always, sizes where they are static."""
+    macros = [
+        _define(f"{stem}_NAME", _c_string(spec.name)),
+        _define(f"{stem}_DTYPE", _c_string(spec.dtype)),
+        _define(f"{stem}_RANK", len(spec.dims)),
+        _define(f"{stem}_DIMS", _c_string(", ".join(map(str, spec.dims)))),
+    ]
+    if spec.elements is not None:
+        size = spec.elements * spec.numpy_dtype.itemsize
+        macros += [
+            _define(f"{stem}_ELEMENTS", f"UINT64_C({spec.elements})"),
+            _define(f"{stem}_BYTES", f"UINT64_C({size})"),
+        ]
+        if spec.dims:  # C has no empty initialisers
+            macros.append(_define(f"{stem}_SHAPE", f"{{{', '.join(map(str, spec.dims))}}}"))
+    return macros
+
+
+def _define(name: str, value: object) -> str:
+    return f"#define {name} {value}"
+
+
+def _c_string(text: str) -> str:
+    """A string literal of the text's UTF-8 bytes, safe from escapes, trigraphs and line ends."""
+    plain = set(range(0x20, 0x7F)) - set(b'"\\?')
+    return '"' + "".join(chr(b) if b in plain else f"\\{b:03o}" for b in text.encode()) + '"'

@@ -2,7 +2,7 @@
 
 from xdsl.ir import Dialect
 
-from dialects.graph import arithmetic, constant, matmul, movement, reduce
+from dialects.graph import arithmetic, constant, conv, matmul, movement, reduce, search, softmax
 from dialects.graph.constant import ConstantOp, DimsOp, LiteralAttr
 from dialects.graph.fused import FusedOp, YieldOp, group_of
 from dialects.graph.movement import ExpandOp, IdentityOp, ReshapeOp, TransposeOp
@@ -32,6 +32,9 @@ OPS: tuple[type[GraphOp], ...] = (
     *matmul.OPS,
     *movement.OPS,
     *reduce.OPS,
+    *conv.OPS,
+    *softmax.OPS,
+    *search.OPS,
 )
 """Every operator, by family."""
 

@@ -1,0 +1,286 @@
+"""Convolutions and transposed convolutions over any number of spatial dims."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from xdsl.dialects.builtin import DenseArrayBase, IntegerAttr
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import (
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    opt_prop_def,
+    prop_def,
+    result_def,
+)
+
+from dialects.expr import Expr, maximum, minimum
+from dialects.graph.accumulate import fill, round_totals, start_totals, widen
+from dialects.graph.op import ints
+from dialects.graph.types import NUMBERS, Shape, TensorType, tensor, type_of
+from dialects.graph.window import Window, WindowOp, spatial_names, static, tap_names
+from dialects.loop.builder import LoopBuilder
+from dialects.weights import Array
+
+
+class ConvolutionOp(WindowOp):
+    """What both convolutions share: image `[n, c, spatial...]`, filter, optional bias `[m]`.
+
+    Channels fall into `group` groups that are convolved apart.
+    """
+
+    REUSES_OPERANDS: ClassVar = True
+    image: SSAValue = operand_def(TensorType)
+    filter: SSAValue = operand_def(TensorType)
+    bias: SSAValue | None = opt_operand_def(TensorType)
+    group: IntegerAttr[Any] = prop_def(IntegerAttr)
+    result: SSAValue = result_def(TensorType)
+
+    @property
+    def groups(self) -> int:
+        """How many groups the channels fall into."""
+        return self.group.value.data
+
+    def check_operands(self) -> bool:
+        """Raises where operands do not go together; whether their ranks are known."""
+        kinds = self.tensor_types()
+        listed = " and ".join(str(kind) for kind in kinds)
+        element = kinds[0].element
+        self.require(all(kind.element == element for kind in kinds), "one element type", listed)
+        self.require(element in NUMBERS, "numeric operands", listed)
+        self.require(self.groups > 0, "a positive group", self.groups)
+        if not (kinds[0].has_rank and kinds[1].has_rank):
+            return False
+        self.require(kinds[0].rank > 2, "an image of rank 3 or more", listed)
+        self.require(kinds[0].rank == kinds[1].rank, "an image and a filter of one rank", listed)
+        return True
+
+    def check_bias(self, channels: Expr) -> None:
+        """The bias has an element for each channel of the result."""
+        if self.bias is not None and type_of(self.bias).has_rank:
+            kind = type_of(self.bias)
+            self.require(kind.shape == (channels,), f"a bias of {channels} elements", kind)
+
+    def contract(
+        self,
+        b: LoopBuilder,
+        total: SSAValue,
+        image: tuple[SSAValue, Window],
+        weights: tuple[SSAValue, bool],
+    ) -> None:
+        """The nest `total[n, o, p] += image[n, c, p * stride + t * dilation] * filter`.
+
+        The filter is indexed `[o, c, t]`, or transposed: `[c, o, last - t]`.
+        """
+        source, window = image
+        coefficients, is_transposed = weights
+        batch, channels, *positions = self.result_type.shape
+        per_group = channels // self.groups
+        depth = type_of(self.image).shape[1] // self.groups
+        rank = len(positions)
+        grouped = self.groups > 1 and per_group != 1
+        single = self.groups > 1 and depth == 1
+        outer = (batch, self.groups, per_group) if grouped else (batch, channels)
+        names = ("ngo" if grouped else "ng" if self.groups > 1 else "no") + spatial_names(rank)
+        inner = window.kernel if single else (depth, *window.kernel)
+        inner_names = ("" if single else "c") + tap_names(rank)
+        with (
+            b.loops((*outer, *positions), names) as index,
+            b.reduce(inner, "add", inner_names) as reduced,
+        ):
+            position, taps = index[len(outer) :], reduced[len(inner) - rank :]
+            group = index[1] if self.groups > 1 else Expr.of(0)
+            c = Expr.of(0) if single else reduced[0]
+            o = index[2] if grouped else index[1] - group
+            channel = group * per_group + o
+            x = b.load(source, (index[0], group * depth + c, *window.source(position, taps)))
+            if is_transposed:
+                last = [extent - 1 - t for extent, t in zip(window.kernel, taps, strict=True)]
+                w = b.load(coefficients, (group * depth + c, o, *last))
+            else:
+                w = b.load(coefficients, (channel, c, *taps))
+            target = (index[0], channel, *position)
+            b.store(total, target, b.load(total, target) + x * w)
+
+    def finish(
+        self,
+        b: LoopBuilder,
+        total: SSAValue,
+        operands: Sequence[SSAValue],
+        results: Sequence[SSAValue],
+    ) -> None:
+        """Adds the bias, if there is one, and brings the totals into the result."""
+        shape = self.result_type.shape
+        if self.bias is None:
+            round_totals(b, shape, total, results[0])
+            return
+        with b.loops(shape, "no" + spatial_names(len(shape) - 2)) as index:
+            b.store(results[0], index, b.load(total, index) + b.load(operands[2], (index[1],)))
+
+    def in_groups(self, x: Array, channel_axis: int) -> Array:
+        """An array with the axis of channels split into groups and channels of a group."""
+        shape = x.shape
+        size = shape[channel_axis] // self.groups
+        return x.reshape(*shape[:channel_axis], self.groups, size, *shape[channel_axis + 1 :])
+
+
+def _with_bias(y: Array, bias: Sequence[Array], dtype: Any) -> Array:
+    """The result `[n, group, channel, ...]` with channels joined, the bias added and rounded."""
+    joined = y.reshape(y.shape[0], -1, *y.shape[3:])
+    spatial = (1,) * (joined.ndim - 2)
+    return sum((addend.reshape(-1, *spatial) for addend in bias), joined).astype(dtype)
+
+
+@irdl_op_definition
+class ConvOp(ConvolutionOp):
+    """`y[n, o, p] = bias[o] + sum_ct x[n, c, p * stride + t * dilation - pad] * w[o, c, t]`.
+
+    The filter is `[m, c / group, kernel...]`. Outside the image is zero.
+    """
+
+    name = "graph.conv"
+
+    def window(self) -> Window:
+        """The window that slides over the image."""
+        return self.window_over(type_of(self.image).shape[2:], type_of(self.filter).shape[2:])
+
+    def infer(self) -> Sequence[TensorType]:
+        image, filters = self.tensor_types()[:2]
+        if not self.check_operands():
+            return [tensor(None, image.element)]
+        channels = filters.shape[0]
+        facts = f"{image} and {filters} in {self.groups} groups"
+        matches = filters.shape[1] * self.groups == image.shape[1]
+        self.require(matches, "a filter of the image's channels over the groups", facts)
+        self.require(channels % self.groups == 0, "groups of equally many filters", facts)
+        self.check_bias(channels)
+        positions = self.positions(self.window())
+        return [tensor((image.shape[0], channels, *positions), image.element)]
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        image, filters, *bias = (widen(operand) for operand in operands)
+        window = self.window()
+        x = self.in_groups(np.pad(image, window.pad_widths()), 1)
+        w = self.in_groups(filters, 0)
+        positions = static(self.result_type.shape)[2:]
+        y = np.zeros((len(x), *w.shape[:2], *positions), x.dtype)
+        for taps in np.ndindex(*w.shape[3:]):
+            read = x[(..., *window.slices(taps))]
+            y += np.einsum("ngc...,goc->ngo...", read, w[(..., *taps)])
+        return [_with_bias(y, bias, operands[0].dtype)]
+
+    def lower(
+        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
+    ) -> None:
+        kind, window = type_of(self.image), self.window()
+        padded = window.pad(b, operands[0], kind.shape[:2], kind.element, 0)
+        final = results[0] if self.bias is None else None
+        total = start_totals(b, self.result_type.shape, kind.element, 0, final)
+        self.contract(b, total, (padded, window), (operands[1], False))
+        self.finish(b, total, operands, results)
+
+
+@irdl_op_definition
+class ConvTransposeOp(ConvolutionOp):
+    """The transpose of a convolution as a linear map: each element of the image scatters a window.
+
+    The filter is `[c, m / group, kernel...]`. A spatial dim becomes
+    `stride * (dim - 1) + output_padding + (kernel - 1) * dilation + 1` less the pads.
+    """
+
+    name = "graph.conv_transpose"
+    output_padding: DenseArrayBase | None = opt_prop_def(DenseArrayBase)
+
+    def window(self) -> Window:
+        """The window that each element scatters."""
+        return self.window_over(type_of(self.image).shape[2:], type_of(self.filter).shape[2:])
+
+    def extra(self, rank: int) -> tuple[int, ...]:
+        """How many elements each spatial dim of the result has at its end beyond the windows."""
+        return (0,) * rank if self.output_padding is None else ints(self.output_padding)
+
+    def infer(self) -> Sequence[TensorType]:
+        image, filters = self.tensor_types()[:2]
+        if not self.check_operands():
+            return [tensor(None, image.element)]
+        facts = f"{image} and {filters} in {self.groups} groups"
+        self.require(filters.shape[0] == image.shape[1], "a filter of the image's channels", facts)
+        self.require(image.shape[1] % self.groups == 0, "groups of equally many channels", facts)
+        channels = filters.shape[1] * self.groups
+        self.check_bias(channels)
+        return [tensor((image.shape[0], channels, *self._spatial(self.window())), image.element)]
+
+    def _spatial(self, window: Window) -> list[Expr]:
+        extra = self.extra(len(window.axes))
+        fits = len(extra) == len(window.axes) and all(size >= 0 for size in extra)
+        self.require(fits, f"{len(window.axes)} output paddings of 0 or more", list(extra))
+        dims: list[Expr] = []
+        for axis in window.axes:
+            full = (window.spatial[axis] - 1) * window.strides[axis] + window.reach(axis)
+            dims.append(full + extra[axis] - window.before[axis] - window.after[axis])
+            left = dims[-1].constant
+            self.require(left is None or left > 0, "a result that the pads leave", str(dims[-1]))
+        return dims
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        image, filters, *bias = (widen(operand) for operand in operands)
+        window, spatial = self.window(), static(self.result_type.shape)[2:]
+        x, w = self.in_groups(image, 1), self.in_groups(filters, 0)
+        before, after = static(window.before), static(window.after)
+        full = [dim + sum(pads) for dim, *pads in zip(spatial, before, after, strict=True)]
+        y = np.zeros((*x.shape[:2], w.shape[2], *full), x.dtype)
+        for taps in np.ndindex(*w.shape[3:]):
+            steps = zip(taps, window.dilations, window.strides, x.shape[3:], strict=True)
+            written = [slice(t * d, t * d + s * (dim - 1) + 1, s) for t, d, s, dim in steps]
+            y[(..., *written)] += np.einsum("ngc...,gco->ngo...", x, w[(..., *taps)])
+        kept = [slice(start, start + dim) for start, dim in zip(before, spatial, strict=True)]
+        return [_with_bias(y[(..., *kept)], bias, operands[0].dtype)]
+
+    def lower(
+        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
+    ) -> None:
+        """Spreads the image by the strides and convolves it with the flipped filter."""
+        element, window = self.result_type.element, self.window()
+        spread = self._spread(b, operands[0], element, window)
+        final = results[0] if self.bias is None else None
+        total = start_totals(b, self.result_type.shape, element, 0, final)
+        dense = _dense(window, self.result_type.shape[2:])
+        self.contract(b, total, (spread, dense), (operands[1], True))
+        self.finish(b, total, operands, results)
+
+    def _spread(
+        self, b: LoopBuilder, source: SSAValue, element: Attribute, window: Window
+    ) -> SSAValue:
+        """Zeros with image element `i` at `front + i * stride`, where that lies inside."""
+        lead = type_of(self.image).shape[:2]
+        dense = _dense(window, self.result_type.shape[2:])
+        shape = (*lead, *dense.spatial)
+        target = b.temporary(shape, element, "spread")
+        fill(b, target, shape, 0, element)
+        first: list[Expr] = []
+        counts: list[Expr] = []
+        fronts = [window.reach(axis) - 1 - window.before[axis] for axis in window.axes]
+        for axis, front in enumerate(fronts):
+            stride = window.strides[axis]
+            first.append(maximum([0, (-front).ceildiv(stride)]))
+            end = minimum([window.spatial[axis], (dense.spatial[axis] - front).ceildiv(stride)])
+            counts.append(end - first[-1])
+        with b.loops((*lead, *counts)) as index:
+            image = [i + start for i, start in zip(index[2:], first, strict=True)]
+            steps = zip(fronts, image, window.strides, strict=True)
+            place = [front + i * stride for front, i, stride in steps]
+            b.store(target, (*index[:2], *place), b.load(source, (*index[:2], *image)))
+        return target
+
+
+def _dense(window: Window, output: Shape) -> Window:
+    """The window of stride 1 without padding that takes these output positions."""
+    ones, zeros = (1,) * len(output), (Expr.of(0),) * len(output)
+    spatial = tuple(dim + window.reach(axis) - 1 for axis, dim in enumerate(output))
+    return Window(spatial, window.kernel, ones, window.dilations, zeros, zeros)
+
+
+OPS = (ConvOp, ConvTransposeOp)

@@ -1,0 +1,178 @@
+"""Softmax and its relatives, along one axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+
+from dialects.expr import Expr
+from dialects.graph.accumulate import lowest, start_totals, widen
+from dialects.graph.builder import GraphBuilder
+from dialects.graph.op import GraphOp, OnnxName
+from dialects.graph.search import first_extremum
+from dialects.graph.types import FLOATS, Shape, TensorType, type_of
+from dialects.loop.builder import LoopBuilder
+from dialects.loop.scalar import compute_type
+from dialects.weights import Array
+
+
+class AxisOp(GraphOp):
+    """A result of the operand's type, each line along the attribute `axis` computed apart."""
+
+    ELEMENTS: ClassVar[tuple[Attribute, ...]] = FLOATS
+    operand: SSAValue = operand_def(TensorType)
+    axis: IntegerAttr[Any] = prop_def(IntegerAttr)
+    result: SSAValue = result_def(TensorType)
+
+    @property
+    def position(self) -> int:
+        """The axis counted from the front."""
+        return self.axis.value.data % type_of(self.operand).rank
+
+    def infer(self) -> Sequence[TensorType]:
+        source, axis = type_of(self.operand), self.axis.value.data
+        self.require(source.element in self.ELEMENTS, "floating-point elements", source.element)
+        if source.has_rank:
+            rank = source.rank
+            self.require(-rank <= axis < rank, f"an axis from {-rank} to {rank - 1}", axis)
+        return [source]
+
+    @property
+    def lines(self) -> Shape:
+        """The dims with a single element along the axis: one for each line."""
+        shape = list(type_of(self.operand).shape)
+        shape[self.position] = Expr.of(1)
+        return tuple(shape)
+
+    @property
+    def extent(self) -> Expr:
+        """How many elements a line has."""
+        return type_of(self.operand).shape[self.position]
+
+    def along(self, line: Sequence[Expr], k: Expr) -> list[Expr]:
+        """The index of element `k` of a line."""
+        return [k if axis == self.position else i for axis, i in enumerate(line)]
+
+    def line_of(self, index: Sequence[Expr]) -> list[Expr]:
+        """The index of the line that an element belongs to."""
+        return self.along(index, Expr.of(0))
+
+    def greatest(self, b: LoopBuilder, source: SSAValue) -> SSAValue:
+        """A temporary with the greatest element of each line."""
+        element = type_of(self.operand).element
+        greatest = start_totals(b, self.lines, element, lowest(element))
+        with b.loops(self.lines) as line, b.reduce([self.extent], "max", "k") as (k,):
+            x = b.load(source, self.along(line, k))
+            b.store(greatest, line, b.load(greatest, line).maximum(x))
+        return greatest
+
+    def add_up(self, b: LoopBuilder, source: SSAValue) -> SSAValue:
+        """A temporary with the sum of each line."""
+        total = start_totals(b, self.lines, type_of(self.operand).element, 0)
+        with b.loops(self.lines) as line, b.reduce([self.extent], "add", "k") as (k,):
+            b.store(total, line, b.load(total, line) + b.load(source, self.along(line, k)))
+        return total
+
+    def exponentials(self, b: LoopBuilder, source: SSAValue, greatest: SSAValue) -> SSAValue:
+        """A temporary with `exp(x - greatest)`."""
+        kind = type_of(self.operand)
+        powers = b.temporary(kind.shape, compute_type(kind.element), "power")
+        with b.loops(kind.shape) as index:
+            x = b.load(source, index) - b.load(greatest, self.line_of(index))
+            b.store(powers, index, x.math("exp"))
+        return powers
+
+
+@irdl_op_definition
+class SoftmaxOp(AxisOp):
+    """`exp(x - m) / sum exp(x - m)` along the axis, `m` being the greatest element there."""
+
+    name = "graph.softmax"
+    ONNX: ClassVar = OnnxName("Softmax", {"axis": ("axis", -1)})
+    HAS_VJP: ClassVar = True
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        x, axis = widen(operands[0]), self.position
+        powers = np.exp(x - np.max(x, axis=axis, keepdims=True, initial=-np.inf))
+        total = np.sum(powers, axis=axis, keepdims=True)
+        return [(powers / total).astype(operands[0].dtype)]
+
+    def lower(
+        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
+    ) -> None:
+        powers = self.exponentials(b, operands[0], self.greatest(b, operands[0]))
+        total = self.add_up(b, powers)
+        with b.loops(self.result_type.shape) as index:
+            quotient = b.load(powers, index) / b.load(total, self.line_of(index))
+            b.store(results[0], index, quotient)
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        """`y * (dy - sum(dy * y))`."""
+        weighted = b.mul(cotangents[0], self.result)
+        total = b.reduce_sum(weighted, axes=[self.position], keepdims=True)
+        return [b.mul(self.result, b.sub(cotangents[0], total))]
+
+
+@irdl_op_definition
+class LogSoftmaxOp(AxisOp):
+    """`x - m - log(sum exp(x - m))` along the axis, `m` being the greatest element there."""
+
+    name = "graph.log_softmax"
+    ONNX: ClassVar = OnnxName("LogSoftmax", {"axis": ("axis", -1)})
+    HAS_VJP: ClassVar = True
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        x, axis = widen(operands[0]), self.position
+        shifted = x - np.max(x, axis=axis, keepdims=True, initial=-np.inf)
+        total = np.sum(np.exp(shifted), axis=axis, keepdims=True)
+        return [(shifted - np.log(total)).astype(operands[0].dtype)]
+
+    def lower(
+        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
+    ) -> None:
+        greatest = self.greatest(b, operands[0])
+        total = self.add_up(b, self.exponentials(b, operands[0], greatest))
+        with b.loops(self.result_type.shape) as index:
+            line = self.line_of(index)
+            shifted = b.load(operands[0], index) - b.load(greatest, line)
+            b.store(results[0], index, shifted - b.load(total, line).math("log"))
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        """`dy - exp(y) * sum(dy)`."""
+        total = b.reduce_sum(cotangents[0], axes=[self.position], keepdims=True)
+        return [b.sub(cotangents[0], b.mul(b.exp(self.result), total))]
+
+
+@irdl_op_definition
+class HardmaxOp(AxisOp):
+    """1 at the first greatest element along the axis, 0 elsewhere."""
+
+    name = "graph.hardmax"
+    ONNX: ClassVar = OnnxName("Hardmax", {"axis": ("axis", -1)})
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        x, axis = operands[0], self.position
+        result = np.zeros_like(x)
+        if x.size:
+            first = np.expand_dims(np.argmax(x, axis=axis), axis)
+            np.put_along_axis(result, first, np.ones((), x.dtype), axis)
+        return [result]
+
+    def lower(
+        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
+    ) -> None:
+        kind = self.result_type
+        first = first_extremum(b, operands[0], self.lines, self.extent, self.along)
+        with b.loops(kind.shape) as index:
+            position = b.load(first, self.line_of(index))
+            here = b.index(index[self.position], position.element)
+            one, zero = b.constant(1, kind.element), b.constant(0, kind.element)
+            b.store(results[0], index, here.compare("eq", position).select(one, zero))
+
+
+OPS = (SoftmaxOp, LogSoftmaxOp, HardmaxOp)

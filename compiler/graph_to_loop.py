@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, FusedLoc, LocationAttr, ModuleOp, NameLoc, NoneAttr, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, FusedLoc, IntAttr, LocationAttr, ModuleOp, NameLoc, NoneAttr, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
@@ -27,6 +27,9 @@ from dialects.loop.program import CallOp, KernelOp, ProgramOp, ViewOp, WeightOp
 from dialects.loop.types import BufferType, ExprsAttr, buffer, buffer_type
 
 MAIN = "main"
+
+WEIGHTS = "weights"
+"""The attribute of a kernel that lists which of its arguments are weights in every call."""
 
 
 @dataclass(frozen=True)
@@ -172,6 +175,9 @@ class _Lowering:
 
     def _call(self, kernel: KernelOp, arguments: list[SSAValue], location: LocationAttr | None) -> None:
         symbols = kernel.symbol_names
+        weights = [n for n, value in enumerate(arguments) if isinstance(value.owner, WeightOp)]
+        if weights:
+            kernel.attributes[WEIGHTS] = ArrayAttr([IntAttr(position) for position in weights])
         key = canonicalize_kernel(kernel)
         shared = self.kernels.setdefault(key, kernel)
         call = CallOp.of(shared.sym_name.data, [Expr.of(symbol) for symbol in symbols], arguments)

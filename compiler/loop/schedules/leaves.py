@@ -1,0 +1,86 @@
+"""How the innermost loops of a nest run: which of them becomes the vector, and how a reduction is split for that."""
+
+from __future__ import annotations
+
+from compiler.loop.nest import accesses_in, bounds_of, is_branch, perfect_nest, ranges_of, subscripts, update_of
+from compiler.loop.primitives import parallelize, split_reduction, unroll, vectorize
+from compiler.target.target import Target
+from dialects.errors import IllegalSchedule
+from dialects.expr import Expr
+from dialects.loop.ops import AccessOp, ForOp, StoreOp, enclosing_loops
+from dialects.loop.scalar import compute_type, width
+
+
+def lanes_for(loop: ForOp, target: Target) -> int:
+    """How many iterations one vector holds, by the widest element that the loop computes with."""
+    bits = [width(compute_type(access.buffer_type.element)) for access in accesses_in(loop)]
+    lanes = target.lanes(max([32, *bits]) // 8)
+    extent = loop.extent.constant
+    while extent is not None and lanes > 1 and lanes // 2 >= extent:
+        lanes //= 2
+    return lanes
+
+
+def stride(access: AccessOp, loop: ForOp) -> Expr | None:
+    """How far apart, in elements, neighbouring iterations access memory; None where that varies."""
+    ranges = ranges_of(bounds_of(enclosing_loops(access)))
+    address = access.buffer_type.address(subscripts(access)).simplify(ranges)
+    return address.coefficient(loop.index) if address.is_affine_in(loop.index) else None
+
+
+def vectorize_leaves(loop: ForOp, target: Target) -> None:
+    """Vectorises every innermost nest inside the loop, the loop included."""
+    nest = perfect_nest(loop)
+    inner = [op for op in nest[-1].body.block.ops if isinstance(op, ForOp)]
+    if inner:
+        for op in inner:
+            vectorize_leaves(op, target)
+        return
+    if any(is_branch(op) for op in nest[-1].body.block.ops):
+        return
+    for candidate in sorted((each for each in nest if each.extent != 1), key=_badness):
+        if _try_vectorize(candidate, target):
+            return
+
+
+def _badness(loop: ForOp) -> tuple[int, int, int]:
+    """Orders candidates: fewest scattered accesses first, then independent iterations before reductions."""
+    strides = [(access, stride(access, loop)) for access in accesses_in(loop)]
+    scattered = sum(step is None or step not in (Expr.of(0), Expr.of(1)) for _, step in strides)
+    stores = sum(step != 1 for access, step in strides if isinstance(access, StoreOp))
+    return scattered, int(loop.reduction is not None), stores
+
+
+def _try_vectorize(loop: ForOp, target: Target) -> bool:
+    lanes = lanes_for(loop, target)
+    if lanes == 1:
+        return False
+    try:
+        if loop.reduction is None:
+            vectorize(loop, lanes)
+            return True
+        if loop.extent.constant is not None and loop.extent.constant < 2 * lanes:
+            return False
+        if not any(update_of(access) for access in accesses_in(loop)):
+            return False
+        parts = split_reduction(loop, lanes)
+        vectorize(parts.inner, lanes)
+        vectorize(parts.initialize, lanes)
+        unroll(parts.combine)
+    except IllegalSchedule:
+        return False
+    return True
+
+
+def parallelize_outermost(loop: ForOp) -> None:
+    """Lets the outermost loop of a nest that has more than one iteration run in parallel, where that is legal."""
+    for level in perfect_nest(loop):
+        if level.extent == 1:
+            continue
+        if level.vector is not None:
+            return
+        try:
+            parallelize(level)
+        except IllegalSchedule:
+            continue
+        return

@@ -1,0 +1,68 @@
+"""A nest of independent iterations: as few loops as its accesses allow, tiles in parallel, vectors within."""
+
+from __future__ import annotations
+
+from compiler.loop.nest import accesses_in, loops_in, only_loop, perfect_nest
+from compiler.loop.primitives import collapse, tile, unroll, vectorize
+from compiler.loop.schedules.leaves import lanes_for, parallelize_outermost, stride
+from compiler.target.target import Target
+from dialects.loop.ops import ForOp, LoadOp, StoreOp
+
+NAME = "pointwise"
+
+VECTORS = 4
+"""Vectors per tile; enough independent work for the units, little enough to leave no long remainder."""
+
+
+def matches(loop: ForOp) -> bool:
+    """A perfect nest around loads, scalar operations and stores, none of its loops a reduction."""
+    nest = perfect_nest(loop)
+    plain = not loops_in(nest[-1]) and all(not op.regions for op in nest[-1].body.block.ops)
+    return plain and all(level.reduction is None for level in nest)
+
+
+def apply(loop: ForOp, target: Target) -> None:
+    """Collapses, tiles, vectorises and parallelises the nest."""
+    nest = perfect_nest(collapse_contiguous(loop))
+    inner = nest[-1]
+    lanes = lanes_for(inner, target)
+    if lanes == 1 or _writes_scattered(inner):
+        parallelize_outermost(nest[0])
+        return
+    tiled = len(nest) == 1 and (inner.extent.constant or 2**62) > VECTORS * lanes
+    tiles = tile(inner, VECTORS * lanes) if tiled else None
+    if tiles is None:
+        vectorize(inner, lanes)
+        parallelize_outermost(nest[0])
+        return
+    unroll(vectorize(tiles.inner, lanes))
+    if tiles.remainder is not None:
+        vectorize(tiles.remainder, lanes)
+    parallelize_outermost(tiles.outer)
+
+
+def collapse_contiguous(loop: ForOp) -> ForOp:
+    """Merges neighbouring loops wherever every access walks through both in one stride; returns the new outermost."""
+    outer = loop
+    first = None
+    while (inner := only_loop(outer.body.block)) is not None:
+        if _continues(outer, inner) or outer.extent == 1:
+            outer = collapse(outer, inner)
+        else:
+            first = first or outer
+            outer = inner
+    return first or outer
+
+
+def _continues(outer: ForOp, inner: ForOp) -> bool:
+    for access in accesses_in(inner):
+        far, near = stride(access, outer), stride(access, inner)
+        if far is None or near is None or far != near * inner.extent:
+            return False
+    return True
+
+
+def _writes_scattered(loop: ForOp) -> bool:
+    """Whether neighbouring iterations store apart while they load together: lanes would gain nothing."""
+    steps = {type(access): stride(access, loop) for access in accesses_in(loop)}
+    return steps.get(StoreOp) != 1 and steps.get(LoadOp) != 1

@@ -1,0 +1,90 @@
+"""Several nests over common outer loops, as in a softmax or a normalisation: fused at the row, one pass over memory.
+
+Also what takes any kernel that no other schedule matched: independent nests stay apart.
+"""
+
+from __future__ import annotations
+
+from xdsl.ir import Block
+
+from compiler.loop.nest import accesses_in, is_inside, perfect_nest
+from compiler.loop.primitives import fuse, stage
+from compiler.loop.schedules.leaves import parallelize_outermost, vectorize_leaves
+from compiler.target.target import Target
+from dialects.errors import IllegalSchedule
+from dialects.loop.ops import AllocOp, ForOp, enclosing_loops
+from dialects.loop.scalar import width
+from dialects.loop.types import buffer_type
+
+NAME = "rows"
+
+LARGEST_SCRATCH = 32 * 1024
+"""Bytes of a temporary that moves onto the stack of the thread that computes the row."""
+
+
+def fuse_rows(block: Block) -> list[ForOp]:
+    """Fuses neighbouring loops of equal extent, level by level from the outside; returns the loops that are left."""
+    loops = [op for op in block.ops if isinstance(op, ForOp)]
+    kept: list[ForOp] = []
+    for loop in loops:
+        if kept and (fused := _try_fuse(kept[-1], loop)) is not None:
+            kept[-1] = fused
+        else:
+            kept.append(loop)
+    for loop in kept:
+        fuse_rows(loop.body.block)
+    return kept
+
+
+def _try_fuse(first: ForOp, second: ForOp) -> ForOp | None:
+    if first.reduction is not None or second.reduction is not None or first.extent != second.extent:
+        return None
+    try:
+        return fuse(first, second)
+    except IllegalSchedule:
+        return None
+
+
+def privatize(loop: ForOp) -> None:
+    """Gives each iteration its own small copy of the temporaries that only this loop uses."""
+    for buffer in dict.fromkeys(access.buffer for access in accesses_in(loop)):
+        owner = buffer.owner
+        if not isinstance(owner, AllocOp) or is_inside(owner, loop):
+            continue
+        if all(is_inside(use.operation, loop) for use in buffer.uses):
+            try:
+                _stage_small(loop, owner)
+            except IllegalSchedule:
+                continue
+
+
+def _stage_small(loop: ForOp, allocation: AllocOp) -> None:
+    """Stages the temporary where its tile is a number or a short row."""
+    kind = buffer_type(allocation.result)
+    inside = {level.index for level in _levels(loop)}
+    free = [
+        dim
+        for axis, dim in enumerate(kind.shape)
+        if not all(
+            set(access.index[axis].atoms()) <= inside for access in accesses_in(loop) if access.buffer is allocation.result
+        )
+    ]
+    sizes = [dim.constant for dim in free]
+    count = 1
+    for size in sizes:
+        if size is None:
+            return
+        count *= size
+    if count * width(kind.element) // 8 <= LARGEST_SCRATCH:
+        stage(allocation.result, loop, "registers" if count == 1 else "scratch")
+
+
+def _levels(loop: ForOp) -> list[ForOp]:
+    return [*enclosing_loops(loop), loop]
+
+
+def apply(loop: ForOp, target: Target) -> None:
+    """Vectorises the leaves of a fused nest and runs its outermost loop in parallel."""
+    privatize(perfect_nest(loop)[-1])
+    vectorize_leaves(loop, target)
+    parallelize_outermost(loop)

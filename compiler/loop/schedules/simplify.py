@@ -1,0 +1,50 @@
+"""What every schedule starts with: pointwise nests move into the loops that read their results."""
+
+from __future__ import annotations
+
+from xdsl.ir import SSAValue
+
+from compiler.loop.nest import is_pure, subscripts
+from compiler.loop.primitives.fusing import inline
+from dialects.errors import IllegalSchedule
+from dialects.loop.ops import AllocOp, LoadOp, StoreOp, enclosing_loops
+from dialects.loop.program import KernelOp
+
+CHEAP = 3
+"""Operations; a producer no longer than this is computed anew at each of several readers."""
+
+
+def simplify(kernel: KernelOp) -> None:
+    """Inlines each producer of a temporary whose readers read an element about once, in program order."""
+    for op in list(kernel.body.block.ops):
+        if isinstance(op, AllocOp) and (store := _only_store(op.result)) is not None:
+            loads = [use.operation for use in op.result.uses if isinstance(use.operation, LoadOp)]
+            if len(loads) == 1 or _cost(store) <= CHEAP:
+                _inline_where_once(store, loads)
+
+
+def _inline_where_once(store: StoreOp, loads: list[LoadOp]) -> None:
+    if not all(_reads_once(load) or _cost(store) == 0 for load in loads):
+        return
+    try:
+        inline(store)
+    except IllegalSchedule:
+        return
+
+
+def _only_store(buffer: SSAValue) -> StoreOp | None:
+    stores = [use.operation for use in buffer.uses if isinstance(use.operation, StoreOp)]
+    return stores[0] if len(stores) == 1 else None
+
+
+def _cost(store: StoreOp) -> int:
+    """How many operations compute the stored value; loads and constants are free."""
+    block = store.parent
+    assert block is not None, "a store lies in a block"
+    return sum(is_pure(op) and bool(op.operands) for op in block.ops)
+
+
+def _reads_once(load: LoadOp) -> bool:
+    """Whether every loop around the load moves it to another element."""
+    moving = {atom for expr in subscripts(load) for atom in expr.atoms()}
+    return all(loop.index in moving or loop.extent == 1 for loop in enclosing_loops(load))

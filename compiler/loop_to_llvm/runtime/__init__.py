@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from llvmlite import ir
 
-from compiler.loop_to_llvm.runtime.code import I64, POINTER, Code
+from compiler.loop_to_llvm.runtime.code import POINTER, Code, i64
 from compiler.loop_to_llvm.runtime.context import ALLOCATE, RELEASE, ContextFunctions, Weight
 from compiler.loop_to_llvm.runtime.entry import PROGRAM, WORKSPACE, Counts, EntryPoints
 from compiler.loop_to_llvm.runtime.layout import ABI_VERSION, CONTEXT, WORKSPACE_ALIGNMENT
@@ -114,25 +114,25 @@ class Runtime:
 
     def weight_pointer(self, builder: ir.IRBuilder, context: ir.Value, index: int) -> ir.Value:
         """The address of a weight, by its place in what `define` was given."""
-        code = _at(builder)
-        table = CONTEXT.load(code, context, "weights")
-        return code.load(code.at(table, 8 * index), typ=POINTER)
+        with Code.continuing(builder) as code:
+            table = CONTEXT.load(code, context, "weights")
+            return code.load(code.at(table, 8 * index), typ=POINTER)
 
     def allocate(
         self, builder: ir.IRBuilder, context: ir.Value, size: ir.Value, alignment: int
     ) -> ir.Value:
         """Memory of the context's allocator, of an i64 of bytes; NULL where there is none."""
-        code = _at(builder)
-        function = CONTEXT.load(code, context, "allocate")
-        user = CONTEXT.load(code, context, "allocator_user")
-        return code.call_pointer(function, ALLOCATE, [user, size, ir.Constant(I64, alignment)])
+        with Code.continuing(builder) as code:
+            function = CONTEXT.load(code, context, "allocate")
+            user = CONTEXT.load(code, context, "allocator_user")
+            return code.call_pointer(function, ALLOCATE, [user, size, i64(alignment)])
 
     def release(self, builder: ir.IRBuilder, context: ir.Value, memory: ir.Value) -> None:
         """Gives back what `allocate` gave."""
-        code = _at(builder)
-        function = CONTEXT.load(code, context, "release")
-        user = CONTEXT.load(code, context, "allocator_user")
-        code.call_pointer(function, RELEASE, [user, memory])
+        with Code.continuing(builder) as code:
+            function = CONTEXT.load(code, context, "release")
+            user = CONTEXT.load(code, context, "allocator_user")
+            code.call_pointer(function, RELEASE, [user, memory])
 
     def fail(
         self,
@@ -142,17 +142,9 @@ class Runtime:
         text: str,
         integers: Sequence[ir.Value] = (),
     ) -> ir.Value:
-        """Writes the text into the context, each `{}` in it as the next i64; gives the i32 to
-        return.
+        """Writes the text into the context, each `{}` in it as the next i64.
 
-        Leaves the builder in a new block.
+        Gives the i32 to return, and leaves the builder in a new block.
         """
-        code = _at(builder)
-        result = fail(code, self.platform, context, status, text, integers)
-        builder.position_at_end(code.block)
-        return result
-
-
-def _at(builder: ir.IRBuilder) -> Code:
-    """The end of the builder's block, for IR of our own."""
-    return Code(builder.block)
+        with Code.continuing(builder) as code:
+            return fail(code, self.platform, context, status, text, integers)

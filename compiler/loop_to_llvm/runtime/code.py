@@ -58,6 +58,15 @@ class Code(ir.IRBuilder):
     branch.
     """
 
+    @staticmethod
+    @contextmanager
+    def continuing(builder: ir.IRBuilder) -> Generator[Code]:
+        """Writes where the builder stands, and leaves it behind what was written."""
+        code = Code(builder.block)
+        code._anchor = builder._anchor
+        yield code
+        builder._block, builder._anchor = code._block, code._anchor
+
     @property
     def arguments(self) -> Sequence[ir.Argument]:
         return self.function.args

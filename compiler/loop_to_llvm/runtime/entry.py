@@ -183,7 +183,7 @@ class EntryPoints:
         beyond = code.and_(address, i64(WORKSPACE_ALIGNMENT - 1))
         with code.unlikely(code.icmp_unsigned("!=", beyond, i64(0))):
             aligned = f"a workspace aligned to {WORKSPACE_ALIGNMENT} bytes"
-            text = f"run requires {aligned}, got {{}} bytes beyond"
+            text = f"run requires {aligned}, got one {{}} bytes beyond"
             self._fail(code, Status.BAD_WORKSPACE, text, [beyond])
         code.ret(i32(Status.OK))
 

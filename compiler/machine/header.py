@@ -96,7 +96,9 @@ def c_identifier(name: str) -> str:
 
 
 def header(prefix: str, signature: Signature, *, workspace_size: int | None = None) -> str:
-    """The header of the model with that prefix, in C99 and C++; `workspace_size` where it is one number."""
+    """The header of the model with that prefix, in C99 and C++; `workspace_size` where it is one
+    number.
+    """
     assert prefix == c_identifier(prefix), f"a prefix is a C identifier, not {prefix}"
     macros = [
         *_tensor_macros(f"{prefix}_INPUT", signature.inputs),
@@ -133,10 +135,9 @@ def _spec_macros(stem: str, spec: TensorSpec) -> list[str]:
         _define(f"{stem}_DIMS", _c_string(", ".join(map(str, spec.dims)))),
     ]
     if spec.elements is not None:
-        size = spec.elements * spec.numpy_dtype.itemsize
         macros += [
             _define(f"{stem}_ELEMENTS", f"UINT64_C({spec.elements})"),
-            _define(f"{stem}_BYTES", f"UINT64_C({size})"),
+            _define(f"{stem}_BYTES", f"UINT64_C({spec.bytes})"),
         ]
         if spec.dims:  # C has no empty initialisers
             macros.append(_define(f"{stem}_SHAPE", f"{{{', '.join(map(str, spec.dims))}}}"))

@@ -5,34 +5,28 @@ header of an artifact are made from it.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
 
+import ml_dtypes
+import numpy as np
+
 from dialects.errors import ArtifactError
 
-DTYPE_BITS: Final[Mapping[str, int]] = {
-    "bool": 8,
-    "int4": 4,
-    "uint4": 4,
-    "int8": 8,
-    "uint8": 8,
-    "int16": 16,
-    "uint16": 16,
-    "int32": 32,
-    "uint32": 32,
-    "int64": 64,
-    "uint64": 64,
-    "float16": 16,
-    "bfloat16": 16,
-    "float32": 32,
-    "float64": 64,
+DTYPES: Final[Mapping[str, np.dtype[Any]]] = {
+    dtype.name: dtype
+    for dtype in map(
+        np.dtype[Any],
+        (
+            *(np.bool_, np.int8, np.int16, np.int32, np.int64),
+            *(np.uint8, np.uint16, np.uint32, np.uint64),
+            *(np.float16, ml_dtypes.bfloat16, np.float32, np.float64),
+        ),
+    )
 }
-"""The element types of a signature by their NumPy names, and how many bits an element takes."""
-
-_IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+"""The element types of a signature by name."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +38,8 @@ class TensorSpec:
     dims: tuple[int | str, ...]
 
     def __post_init__(self) -> None:
-        if self.dtype not in DTYPE_BITS:
-            known = ", ".join(DTYPE_BITS)
+        if self.dtype not in DTYPES:
+            known = ", ".join(DTYPES)
             raise ArtifactError(
                 f"signature requires one of the types {known}, "
                 f"got {self.dtype} for tensor '{self.name}'"
@@ -55,6 +49,11 @@ class TensorSpec:
                 f"signature requires sizes of at least 0, got {list(self.dims)} "
                 f"for tensor '{self.name}'"
             )
+
+    @property
+    def numpy_dtype(self) -> np.dtype[Any]:
+        """The element type as NumPy knows it, or ml_dtypes for bfloat16."""
+        return DTYPES[self.dtype]
 
     @property
     def is_static(self) -> bool:
@@ -70,7 +69,7 @@ class TensorSpec:
     @property
     def bytes(self) -> int | None:
         """The size of the dense tensor; None where it depends on symbols."""
-        return None if self.elements is None else -(-self.elements * DTYPE_BITS[self.dtype] // 8)
+        return None if self.elements is None else self.elements * self.numpy_dtype.itemsize
 
 
 @dataclass(frozen=True)
@@ -103,21 +102,6 @@ class Signature:
                 )
             case _:
                 raise _refuse("lists of inputs, outputs and symbols", content)
-
-
-def c_identifier(name: str) -> str:
-    """The name with everything replaced that a C identifier must not have.
-
-    `resnet-50.v1` gives `resnet_50_v1`, `2d` gives `m_2d`; what starts with an underscore, which is
-    reserved in C, gets the `m` as well.
-    """
-    plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
-    return plain if re.match(r"[A-Za-z]", plain) else f"m{'' if plain[:1] == '_' else '_'}{plain}"
-
-
-def is_c_identifier(name: str) -> bool:
-    """Whether C takes the name as it is."""
-    return _IDENTIFIER.fullmatch(name) is not None
 
 
 def _tensor_to_json(tensor: TensorSpec) -> dict[str, Any]:

@@ -2,7 +2,21 @@
 
 from xdsl.ir import Dialect
 
-from dialects.graph import arithmetic, constant, conv, matmul, movement, reduce, search, softmax
+from dialects.graph import (
+    activation,
+    arithmetic,
+    cast,
+    comparison,
+    constant,
+    conv,
+    exponential,
+    matmul,
+    movement,
+    reduce,
+    search,
+    softmax,
+    trigonometry,
+)
 from dialects.graph.constant import ConstantOp, DimsOp, LiteralAttr
 from dialects.graph.fused import FusedOp, YieldOp, group_of
 from dialects.graph.movement import ExpandOp, IdentityOp, ReshapeOp, TransposeOp
@@ -29,6 +43,11 @@ __all__ = [
 OPS: tuple[type[GraphOp], ...] = (
     *constant.OPS,
     *arithmetic.OPS,
+    *exponential.OPS,
+    *trigonometry.OPS,
+    *activation.OPS,
+    *comparison.OPS,
+    *cast.OPS,
     *matmul.OPS,
     *movement.OPS,
     *reduce.OPS,

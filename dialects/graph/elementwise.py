@@ -1,4 +1,4 @@
-"""Elementwise operators: what they share. The result at an index depends on the operands at that index alone.
+"""Elementwise operators: a result's element depends on the operands' at the same index alone.
 
 Operands are broadcast as in NumPy. A subclass gives `compute` on scalars and `reference` on arrays.
 """
@@ -6,18 +6,23 @@ Operands are broadcast as in NumPy. A subclass gives `compute` on scalars and `r
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
+import numpy as np
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import operand_def, result_def
 
+from dialects.expr import Expr
 from dialects.graph.broadcast import broadcast_index, broadcast_shapes
 from dialects.graph.builder import GraphBuilder
+from dialects.graph.constant import ConstantOp
+from dialects.graph.dtypes import numpy_dtype
 from dialects.graph.op import GraphOp
 from dialects.graph.types import FLOATS, NUMBERS, TensorType, tensor, type_of
 from dialects.loop.builder import LoopBuilder
 from dialects.loop.scalar import Scalar
+from dialects.weights import Array
 
 
 class ElementwiseOp(GraphOp):
@@ -39,7 +44,8 @@ class ElementwiseOp(GraphOp):
         elements = list(dict.fromkeys(kind.element for kind in self.tensor_types()))
         listed = " and ".join(str(element) for element in elements)
         self.require(len(elements) == 1, "operands of one element type", listed)
-        self.require(elements[0] in self.ELEMENTS, f"an element type out of {_names(self.ELEMENTS)}", listed)
+        allowed = ", ".join(str(element) for element in self.ELEMENTS)
+        self.require(elements[0] in self.ELEMENTS, f"an element type out of {allowed}", listed)
 
     def infer(self) -> Sequence[TensorType]:
         self.check_elements()
@@ -49,7 +55,9 @@ class ElementwiseOp(GraphOp):
         shape = broadcast_shapes(self.name, [kind.shape for kind in kinds])
         return [tensor(shape, self.result_element())]
 
-    def lower(self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]) -> None:
+    def lower(
+        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
+    ) -> None:
         shapes = [kind.shape for kind in self.tensor_types()]
         with b.loops(self.result_type.shape) as index:
             values = [
@@ -57,6 +65,10 @@ class ElementwiseOp(GraphOp):
                 for operand, shape in zip(operands, shapes, strict=True)
             ]
             b.store(results[0], index, self.compute(b, *values))
+
+    def number(self, b: GraphBuilder, value: float) -> SSAValue:
+        """A number of the last operand's element type and rank 0, to write derivatives with."""
+        return b.constant_of(value, self.tensor_types()[-1].element)
 
 
 class UnaryOp(ElementwiseOp):
@@ -66,11 +78,41 @@ class UnaryOp(ElementwiseOp):
     result: SSAValue = result_def(TensorType)
 
 
-class FloatUnaryOp(UnaryOp):
-    """A function of floats by its name in the math dialect."""
+class SlopeOp(UnaryOp):
+    """A unary operator whose derivative at an element is another elementwise graph: its slope."""
+
+    HAS_VJP: ClassVar = True
+
+    @abstractmethod
+    def slope(self, b: GraphBuilder) -> SSAValue:
+        """The derivative of each element of the result by that of the operand."""
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        return [b.mul(cotangents[0], self.slope(b))]
+
+
+class FloatUnaryOp(SlopeOp):
+    """A function of floats; f16 and bf16 are computed in f32 and rounded once."""
 
     ELEMENTS: ClassVar = FLOATS
+
+    @abstractmethod
+    def evaluate(self, x: Array) -> Array:
+        """The function in NumPy, of f32 or f64."""
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        with np.errstate(all="ignore"):
+            return [narrowed(self.evaluate(widened(operands[0])), operands[0])]
+
+
+class MathOp(FloatUnaryOp):
+    """A function by its name in the math dialect, and NumPy's."""
+
     FUNCTION: ClassVar[str]
+    NUMPY: ClassVar[Callable[..., Array]]
+
+    def evaluate(self, x: Array) -> Array:
+        return type(self).NUMPY(x)
 
     def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
         return operands[0].math(self.FUNCTION)
@@ -83,6 +125,54 @@ class BinaryOp(ElementwiseOp):
     rhs: SSAValue = operand_def(TensorType)
     result: SSAValue = result_def(TensorType)
 
+    def fold_pair(self, left: Expr, right: Expr) -> Expr | None:
+        """One element where both operands are known expressions; None where it is not one."""
+        return None
+
+    def fold_dims(self, *operands: Sequence[Expr] | None) -> Sequence[Expr] | None:
+        left, right = operands
+        size = known_size(left, right)
+        if left is None or right is None or size is None:
+            return None
+        pairs = zip(stretched(left, size), stretched(right, size), strict=True)
+        folded = [self.fold_pair(*pair) for pair in pairs]
+        known = [expr for expr in folded if expr is not None]
+        return known if len(known) == size else None
+
+
+def known_size(*vectors: Sequence[Expr] | None) -> int | None:
+    """How many elements known vectors or scalars have, broadcast; None where one is unknown."""
+    sizes = {-1 if vector is None else len(vector) for vector in vectors} - {1}
+    return None if len(sizes) > 1 or -1 in sizes else next(iter(sizes), 1)
+
+
+def stretched(vector: Sequence[Expr], size: int) -> list[Expr]:
+    """The elements, the only one repeated."""
+    return list(vector) if len(vector) == size else list(vector) * size
+
+
+def is_splat(value: SSAValue, number: int) -> bool:
+    """Whether the value is an inline constant of that number everywhere."""
+    owner = value.owner
+    if not isinstance(owner, ConstantOp) or owner.literal is None:
+        return False
+    return all(element == number for element in owner.literal.data)
+
+
+def widened(array: Array) -> Array:
+    """The array in the type in which its elements are computed: f16 and bf16 as f32."""
+    return array.astype(np.float32) if array.dtype.itemsize == 2 and is_float(array) else array
+
+
+def narrowed(array: Array, like: Array) -> Array:
+    """The array rounded to the element type of another."""
+    return np.asarray(array).astype(like.dtype)
+
+
+def is_float(array: Array) -> bool:
+    """Whether the elements are floats, NumPy's or bfloat16."""
+    return array.dtype in [numpy_dtype(element) for element in FLOATS]
+
 
 def sum_to(b: GraphBuilder, cotangent: SSAValue, operand: SSAValue) -> SSAValue:
     """The cotangent summed over the axes along which the operand was broadcast."""
@@ -92,11 +182,9 @@ def sum_to(b: GraphBuilder, cotangent: SSAValue, operand: SSAValue) -> SSAValue:
     missing = target.rank - source.rank
     axes = list(range(missing))
     axes += [
-        axis + missing for axis in range(source.rank) if source.shape[axis] == 1 and target.shape[axis + missing] != 1
+        axis + missing
+        for axis in range(source.rank)
+        if source.shape[axis] == 1 and target.shape[axis + missing] != 1
     ]
     total = b.reduce_sum(cotangent, axes=axes, keepdims=False)
     return b.reshape(total, shape=source.dims)
-
-
-def _names(elements: Sequence[Attribute]) -> str:
-    return ", ".join(str(element) for element in elements)

@@ -34,7 +34,9 @@ class IndexMapOp(GraphOp):
     def source_index(self, index: Sequence[Expr]) -> Sequence[Expr]:
         """Where in the operand the result's element at `index` comes from."""
 
-    def lower(self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]) -> None:
+    def lower(
+        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
+    ) -> None:
         with b.loops(self.result_type.shape) as index:
             b.store(results[0], index, b.load(operands[0], self.source_index(index)))
 
@@ -66,7 +68,7 @@ class IdentityOp(UnaryOp):
 
 @irdl_op_definition
 class ReshapeOp(IndexMapOp):
-    """The same elements in row-major order under other dims; the attribute `shape` gives all of them."""
+    """The same elements in row-major order under the dims of the attribute `shape`."""
 
     name = "graph.reshape"
     shape: ShapeAttr = prop_def(ShapeAttr)
@@ -76,7 +78,9 @@ class ReshapeOp(IndexMapOp):
         source = type_of(self.operand)
         result = TensorType(self.shape, source.element)
         if source.has_rank:
-            self.require(source.size == result.size, "a shape of the operand's size", f"{source} to {result}")
+            self.require(
+                source.size == result.size, "a shape of the operand's size", f"{source} to {result}"
+            )
         return [result]
 
     def reference(self, *operands: Array) -> Sequence[Array]:
@@ -101,7 +105,9 @@ class ReshapeOp(IndexMapOp):
 
     def source_index(self, index: Sequence[Expr]) -> Sequence[Expr]:
         strides = row_major_strides(self.result_type.shape)
-        flat = sum((position * stride for position, stride in zip(index, strides, strict=True)), Expr.of(0))
+        flat = sum(
+            (position * stride for position, stride in zip(index, strides, strict=True)), Expr.of(0)
+        )
         return unflatten(flat, type_of(self.operand).shape)
 
 
@@ -109,7 +115,9 @@ def unflatten(flat: Expr, shape: Shape) -> list[Expr]:
     """The index of the element that is `flat` elements after the first, in row-major order."""
     strides = row_major_strides(shape)
     index = [flat // stride for stride in strides]
-    return [position if axis == 0 else position % shape[axis] for axis, position in enumerate(index)]
+    return [
+        position if axis == 0 else position % shape[axis] for axis, position in enumerate(index)
+    ]
 
 
 @irdl_op_definition
@@ -130,14 +138,18 @@ class TransposeOp(IndexMapOp):
         if not source.has_rank:
             return [source]
         order = sorted(self.axes)
-        self.require(order == list(range(source.rank)), f"a permutation of {source.rank} axes", list(self.axes))
+        self.require(
+            order == list(range(source.rank)),
+            f"a permutation of {source.rank} axes",
+            list(self.axes),
+        )
         return [tensor([source.shape[axis] for axis in self.axes], source.element)]
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         return [np.transpose(operands[0], self.axes)]
 
     def fold(self) -> Sequence[SSAValue] | GraphOp | None:
-        """A transpose that keeps the order is gone; one that only moves dims of 1 is a reshape; two are one."""
+        """One that keeps the order is gone; one that moves dims of 1 is a reshape; two are one."""
         if list(self.axes) == sorted(self.axes):
             return [self.operand]
         owner = self.operand.owner
@@ -160,7 +172,7 @@ class TransposeOp(IndexMapOp):
 
 @irdl_op_definition
 class ExpandOp(IndexMapOp):
-    """The operand broadcast to (at least) the dims of the attribute `shape`, as ONNX's Expand does."""
+    """The operand broadcast to (at least) the dims of the attribute `shape`, as in ONNX."""
 
     name = "graph.expand"
     shape: ShapeAttr = prop_def(ShapeAttr)
@@ -170,7 +182,9 @@ class ExpandOp(IndexMapOp):
         source = type_of(self.operand)
         if not source.has_rank or self.shape.data is None:
             return [tensor(None, source.element)]
-        return [tensor(broadcast_shapes(self.name, [source.shape, self.shape.data]), source.element)]
+        return [
+            tensor(broadcast_shapes(self.name, [source.shape, self.shape.data]), source.element)
+        ]
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         shape = self.result_type.static_shape

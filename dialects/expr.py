@@ -175,7 +175,7 @@ class Expr:
 
     def is_affine_in(self, atom: Atom) -> bool:
         """Whether the expression is `coefficient(atom) * atom + rest`, neither of which mentions the atom."""
-        rest = self - self.coefficient(atom) * Expr.of(atom)
+        rest = self - self.coefficient(atom) * atom_expr(atom)
         return atom not in set(rest.atoms()) and atom not in set(self.coefficient(atom).atoms())
 
     def substitute(self, values: Mapping[Atom, Expr]) -> Expr:
@@ -278,7 +278,8 @@ def _atom_key(atom: Atom) -> tuple[int, str | int]:
         return 1, atom.index
     if isinstance(atom, (Quotient, Remainder, Extremum)):
         return 2, str(atom)
-    return 3, id(atom)
+    # An atom that has a number is ordered by it, so that equal programs give equal text.
+    return 3, getattr(atom, "number", id(atom))
 
 
 def _children(atom: Atom) -> tuple[Expr, ...]:

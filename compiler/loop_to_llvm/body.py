@@ -134,7 +134,7 @@ class BodyEmitter:
         if not isinstance(result.type, IndexType):
             self.values[result] = value
         elif lanes_of(value):
-            self.values[result] = atom_expr(LaneValues(value))
+            self.values[result] = atom_expr(LaneValues(value, self.frame.number()))
         else:
             self.values[result] = atom_expr(self.frame.atom(value))
 

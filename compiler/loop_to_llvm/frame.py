@@ -21,9 +21,13 @@ from dialects.expr import Range
 
 @dataclass(frozen=True, eq=False, slots=True)
 class IndexValue:
-    """An atom of expressions: a scalar i64."""
+    """An atom of expressions: a scalar i64; `number` tells a frame's atoms apart in texts."""
 
     value: ir.Value
+    number: int
+
+    def __str__(self) -> str:
+        return f"%{self.number}"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -31,13 +35,21 @@ class LaneNumber:
     """An atom of expressions: 0, 1, ... in the lanes of the vector loop."""
 
     lanes: int
+    number: int = 0
+
+    def __str__(self) -> str:
+        return "%lane"
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class LaneValues:
-    """An atom of expressions: a vector of i64, one a lane."""
+    """An atom of expressions: a vector of i64, one a lane; numbered as `IndexValue`."""
 
     value: ir.Value
+    number: int
+
+    def __str__(self) -> str:
+        return f"%{self.number}"
 
 
 @dataclass(eq=False, slots=True)
@@ -67,6 +79,7 @@ class Frame:
         self.ranges: dict[Hashable, Range] = {} if outer is None else dict(outer.ranges)
         self.captured: list[ir.Value] = []
         self._copies: dict[int, ir.Value] = {}
+        self._atoms = 0 if outer is None else outer.number()
 
     def finish(self) -> None:
         """Closes the prologue; nothing is emitted afterwards."""
@@ -106,10 +119,15 @@ class Frame:
 
     def atom(self, value: ir.Value, bounds: Range = (None, None)) -> IndexValue:
         """An atom for an i64 that is known from the current scope inwards."""
-        atom = IndexValue(value)
+        atom = IndexValue(value, self.number())
         self.depths[atom] = len(self.scopes) - 1
         self.ranges[atom] = bounds
         return atom
+
+    def number(self) -> int:
+        """A number for the next atom, the same in every run of the compiler."""
+        self._atoms += 1
+        return self._atoms
 
     @contextmanager
     def scope(self, block: ir.Block) -> Generator[None]:

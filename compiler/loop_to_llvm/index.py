@@ -45,7 +45,7 @@ class IndexEmitter:
         constant term.
         """
         groups: dict[int, dict[Monomial, int]] = {}
-        for monomial, factor in expr.terms.items():
+        for monomial, factor in _in_order(expr.terms):
             if monomial:
                 depth = max(self.depth(atom) for atom in monomial)
                 groups.setdefault(depth, {})[monomial] = factor
@@ -89,7 +89,7 @@ class IndexEmitter:
         return reduce(builder.add, [self._term(builder, *term) for term in terms.items()])
 
     def _term(self, builder: ir.IRBuilder, monomial: Monomial, factor: int) -> ir.Value:
-        values = [self._atom(atom) for atom in monomial]
+        values = [self._atom(atom) for atom in sorted(monomial, key=str)]
         if factor != 1:
             values.append(ir.Constant(I64, factor))
         return reduce(builder.mul, values)
@@ -127,14 +127,16 @@ class IndexEmitter:
     def lanes(self, expr: Expr, lanes: int) -> ir.Value:
         """The values of an expression as a vector, one a lane."""
         uniform = Expr({m: f for m, f in expr.terms.items() if not varies(Expr({m: 1}))})
-        varying = [self._lane_term(m, f, lanes) for m, f in (expr - uniform).terms.items()]
+        rest = _in_order((expr - uniform).terms)
+        varying = [self._lane_term(monomial, factor, lanes) for monomial, factor in rest]
         if uniform.terms or not varying:
             varying.append(splat(self.frame.builder, self.uniform(uniform), lanes))
         return reduce(self.frame.builder.add, varying)
 
     def _lane_term(self, monomial: Monomial, factor: int, lanes: int) -> ir.Value:
         builder = self.frame.builder
-        values = [splat(builder, self._lane_atom(atom, lanes), lanes) for atom in monomial]
+        atoms = [self._lane_atom(atom, lanes) for atom in sorted(monomial, key=str)]
+        values = [splat(builder, atom, lanes) for atom in atoms]
         if factor != 1:
             values.append(splat(builder, ir.Constant(I64, factor), lanes))
         return reduce(builder.mul, values)
@@ -151,6 +153,13 @@ class IndexEmitter:
             dividend, divisor = self.lanes(atom.dividend, lanes), self.lanes(atom.divisor, lanes)
             return self._divide(self.frame.builder, atom, dividend, divisor)
         return self._atom(atom)
+
+
+def _in_order(terms: Terms) -> Iterable[tuple[Monomial, int]]:
+    """The terms in an order that does not depend on where atoms lie in this process's memory."""
+    if len(terms) < 2:
+        return terms.items()
+    return sorted(terms.items(), key=lambda term: sorted(map(str, term[0])))
 
 
 def _extremum(builder: ir.IRBuilder, kind: str, values: Iterable[ir.Value]) -> ir.Value:

@@ -32,17 +32,18 @@ def kernel_type(sizes: int, buffers: int) -> ir.FunctionType:
 
 
 def emit_kernel(
-    kernel: KernelOp, target: Target, *, prefix: str = "weft", strict_fp: bool = False
+    kernel: KernelOp, target: Target, *, prefix: str = "weft", strict_fp: bool = False, exported: bool = False
 ) -> str:
     """The LLVM IR of a kernel as text. `strict_fp` forbids to contract a product and a sum into one
-    operation.
+    operation; `exported` lets others than the artifact's own program call it.
     """
     module = ir.Module(kernel.sym_name.data)
     module.triple = target.triple
     symbols, buffers = kernel.symbol_names, kernel.body.block.args
     kind = kernel_type(len(symbols), len(buffers))
     function = ir.Function(module, kind, kernel_symbol(prefix, kernel.sym_name.data))
-    function.linkage = "hidden"
+    if not exported:
+        function.linkage = "hidden"
     function.attributes.add("nounwind")
     context, *arguments = function.args
     sizes = dict(zip(symbols, arguments, strict=False))

@@ -11,7 +11,7 @@ from _ctypes import dlclose
 from collections.abc import Sequence
 
 from compiler.machine import elf
-from compiler.machine.link import link_shared, read_objects
+from compiler.machine.link import WeightBlob, link_shared, read_objects
 from dialects.errors import ArtifactError, UnsupportedError
 
 
@@ -33,7 +33,12 @@ class LoadedCode:
         return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
-def load_objects(objects: Sequence[bytes], exports: Sequence[str] | None = None) -> LoadedCode:
+def load_objects(
+    objects: Sequence[bytes],
+    exports: Sequence[str] | None = None,
+    *,
+    weights: Sequence[WeightBlob] = (),
+) -> LoadedCode:
     """Links object files for this machine and loads the result; `exports` is every visible symbol
     by default.
 
@@ -48,7 +53,7 @@ def load_objects(objects: Sequence[bytes], exports: Sequence[str] | None = None)
     try:
         with os.fdopen(os.dup(descriptor), "wb") as out:
             names = _visible(objects) if exports is None else exports
-            link_shared(objects, soname="weft.so", exports=names, out=out)
+            link_shared(objects, soname="weft.so", exports=names, weights=weights, out=out)
         library = ctypes.CDLL(f"/proc/self/fd/{descriptor}", mode=os.RTLD_NOW | os.RTLD_LOCAL)
     except OSError as error:
         os.close(descriptor)

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from tests.loop_to_llvm.compiled_kernel import CompiledKernel
+from compiler.loop_to_llvm.kernel import emit_kernel
+from tests.loop_to_llvm.compiled_kernel import HOST, CompiledKernel, parse_kernel
 
 
 def test_triangular_bounds_and_steps():
@@ -188,3 +189,20 @@ def test_sizes_of_zero_divide_nothing():
     x, y = np.array([1, 2, 3], np.float32), np.zeros(8, np.float32)
     kernel(x, y, sizes={"n": 8, "m": 3})
     np.testing.assert_array_equal(y, [1, 2, 1, 1, 2, 3, 1, 2])
+
+
+def test_equal_kernels_give_equal_text():
+    text = """
+    loop.kernel @weave[n, m](%p: !loop.buffer<[n], i64>, %y: !loop.buffer<[n, m], f32>) {
+      %one = arith.constant 1.0 : f32
+      loop.for %i = 0 to n {
+        loop.for %j = 0 to m {
+          %v = loop.load %p[%i] : !loop.buffer<[n], i64>
+          %k = arith.index_cast %v : i64 to index
+          %t = loop.index (%i + %k) * (%j + %i) * (n + %j) + min(%k * %i, %j * %i, m)
+          loop.store %one, %y[%t mod n, (%t * %k) mod m] : !loop.buffer<[n, m], f32>
+        }
+      }
+    }"""
+    keep = [parse_kernel(text) for _ in range(8)]
+    assert len({emit_kernel(kernel, HOST) for kernel in keep}) == 1

@@ -65,7 +65,6 @@ class GraphImporter:
         self.block = Block()
         by_name = {op.name.removeprefix("graph."): op for op in ops}
         self.b = GraphBuilder(InsertPoint.at_end(self.block), by_name)
-        self.opsets = {each.domain: each.version for each in model.proto.opset_import}
         self.values: Values = ChainMap({})
         self.used: set[str] = set()
         self.failures: list[Failure] = []
@@ -191,9 +190,8 @@ class GraphImporter:
     def _body(
         self, node: NodeProto, operands: Sequence[SSAValue | None]
     ) -> Sequence[NodeProto] | None:
-        opset = self.opsets.get(node.domain, newest_opset())
         types = [TypeProto() if each is None else type_proto(type_of(each)) for each in operands]
-        return expand_function_op(node, opset, self.names, types)
+        return expand_function_op(node, newest_opset(), self.names, types)
 
     # Control flow -----------------------------------------------------------------------------
 

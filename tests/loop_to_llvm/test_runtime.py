@@ -28,7 +28,7 @@ from compiler.loop_to_llvm.runtime.layout import CALL, OPTIONS, Struct
 from compiler.machine.header import header
 from compiler.machine.host import host_target
 from compiler.machine.jit import LoadedCode, load_objects
-from compiler.machine.link import undefined_symbols
+from compiler.machine.link import read_objects, undefined_symbols
 from compiler.machine.object import compile_object
 from compiler.machine.signature import Signature, TensorSpec
 from dialects.errors import UnsupportedError
@@ -105,7 +105,7 @@ def loaded_library(code: LoadedCode) -> Library:
 
 
 def emitted_program() -> bytes:
-    """outputs[0][i] = 3 * inputs[0][i] over dims[0] i64 by a parallel loop; fails where dims[0] is 13."""
+    """outputs[0][i] = 3 * inputs[0][i] over dims[0] i64 by a parallel loop; fails for 13."""
     target, module = host_target(), ir.Module("program")
     runtime = Runtime(module, target, "m")
     body = ir.Function(module, ir.FunctionType(ir.VoidType(), [POINTER, I64, I64]), "m.body")
@@ -485,7 +485,9 @@ def test_workspace_size_is_a_function_of_the_dims(hosted: Library):
 # The pool
 
 
-def parts_of_loop(library: Library, context: int, count: int, grain: int) -> list[tuple[int, int]]:
+def parts_of_loop(
+    library: Library, context: int | None, count: int, grain: int
+) -> list[tuple[int, int]]:
     recorded = (integer * 200)()
     function = library.host("record_parts", ctypes.c_int32, [pointer, integer, integer, pointer])
     parts = function(context, count, grain, recorded)
@@ -499,19 +501,29 @@ def test_parts_cover_the_loop_once(hosted: Library, threads: int):
             parts = parts_of_loop(hosted, context, count, grain)
             assert parts[0][0] == 0
             assert parts[-1][1] == count
-            assert all(before[1] == after[0] for before, after in zip(parts, parts[1:], strict=False))
+            assert [begin for begin, _ in parts[1:]] == [end for _, end in parts[:-1]]
             assert len(parts) == min(-(-count // grain), 4 * threads if threads > 1 else 1)
 
 
 @pytest.mark.parametrize(
     ("count", "grain", "parts"),
-    [(10, 10, [(0, 10)]), (10, 100, [(0, 10)]), (0, 1, []), (-5, 1, []), (3, 0, [(0, 1), (1, 2), (2, 3)])],
+    [
+        (10, 10, [(0, 10)]),
+        (10, 100, [(0, 10)]),
+        (0, 1, []),
+        (-5, 1, []),
+        (3, 0, [(0, 1), (1, 2), (2, 3)]),
+    ],
 )
 def test_small_loops_are_one_call(
     hosted: Library, count: int, grain: int, parts: list[tuple[int, int]]
 ):
     with hosted.context(threads=2) as context:
         assert parts_of_loop(hosted, context, count, grain) == parts
+
+
+def test_loop_without_context_is_one_call(hosted: Library):
+    assert parts_of_loop(hosted, None, 1000, 1) == [(0, 1000)]
 
 
 def test_two_threads_run_at_once(hosted: Library):
@@ -590,6 +602,12 @@ def test_runtime_compiles_for_other_machines(cpu: str, arch: str):
     module = ir.Module("runtime")
     Runtime(module, target, "m").define(Counts(1, 1, 0), METADATA)
     assert compile_object(str(module), target)
+
+
+def test_kernels_may_have_any_name_but_one():
+    (defined,) = read_objects([runtime_object(Counts(1, 1, 0))])
+    shared = {each.name for each in defined.symbols if each.is_defined and not each.is_local}
+    assert shared == {*exported_symbols("m"), "m.parallel_for"}
 
 
 def test_two_models_link_into_one_library():

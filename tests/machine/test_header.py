@@ -1,0 +1,187 @@
+"""The C header: compiled by C and C++ compilers, which check what it says."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from compiler.loop_to_llvm.runtime import ABI_VERSION, WORKSPACE_ALIGNMENT, Status, exported_symbols
+from compiler.loop_to_llvm.runtime.layout import CALL, OPTIONS, Struct
+from compiler.machine.header import c_identifier, header
+from compiler.machine.signature import Signature, TensorSpec
+
+LANGUAGES = {
+    "c99": ("cc", ["-std=c99", "-x", "c"]),
+    "c11": ("cc", ["-std=c11", "-x", "c"]),
+    "c++": ("c++", ["-std=c++11", "-x", "c++"]),
+}
+STRICT = ["-Wall", "-Wextra", "-Werror", "-pedantic", "-fsyntax-only"]
+
+STATIC = Signature(
+    (TensorSpec("image", "float32", (1, 3, 224, 224)), TensorSpec("scale", "bfloat16", ())),
+    (TensorSpec("empty", "int64", (0, 4)),),
+)
+DYNAMIC = Signature(
+    (TensorSpec("tokens", "int64", ("batch", "seq")),),
+    (TensorSpec("scores", "float32", ("batch", "2*seq - 1", 8)),),
+    ("batch", "seq"),
+)
+
+# `@` stands for the name.
+FUNCTION_TYPES = {
+    "abi_version": "uint32_t @(void)",
+    "metadata": "const char *@(void)",
+    "create": "weft_context *@(const weft_options *)",
+    "destroy": "void @(weft_context *)",
+    "workspace_size": "uint64_t @(const int64_t *)",
+    "run": "int32_t @(weft_context *, const weft_call *)",
+    "last_error": "const char *@(const weft_context *)",
+}
+
+
+@pytest.fixture(params=LANGUAGES)
+def language(request: pytest.FixtureRequest) -> str:
+    driver, _ = LANGUAGES[request.param]
+    if shutil.which(driver) is None:
+        pytest.skip(f"needs a compiler as {driver}")
+    return request.param
+
+
+def compiles(folder: Path, language: str, headers: dict[str, str], checks: str) -> None:
+    """Fails with the compiler's messages unless the checks hold after including the headers."""
+    for name, text in headers.items():
+        (folder / f"{name}.h").write_text(text)
+    includes = "".join(f'#include "{name}.h"\n' for name in headers)
+    source = folder / "source"
+    source.write_text(f"{includes}#include <stddef.h>\n#include <string.h>\n{checks}\n")
+    driver, flags = LANGUAGES[language]
+    done = subprocess.run(
+        [driver, *STRICT, *flags, str(source)], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def require(*conditions: str) -> str:
+    """Declarations that are valid only where the constant conditions are."""
+    return "\n".join(
+        f"typedef char requirement_{number}[({condition}) ? 1 : -1];"
+        for number, condition in enumerate(conditions)
+    )
+
+
+def layout_conditions(name: str, struct: Struct) -> list[str]:
+    offsets = [f"offsetof({name}, {f}) == {field.offset}" for f, field in struct.fields.items()]
+    return [f"sizeof({name}) == {struct.size}", *offsets]
+
+
+def test_structs_have_the_layout_that_the_run_time_reads(tmp_path: Path, language: str):
+    conditions = [
+        *layout_conditions("weft_options", OPTIONS),
+        *layout_conditions("weft_call", CALL),
+    ]
+    compiles(tmp_path, language, {"m": header("m", STATIC)}, require(*conditions))
+
+
+def test_numbers_are_those_of_the_run_time(tmp_path: Path, language: str):
+    conditions = [
+        f"WEFT_ABI_VERSION == {ABI_VERSION}",
+        f"WEFT_WORKSPACE_ALIGNMENT == {WORKSPACE_ALIGNMENT}",
+        *(f"WEFT_{status.name} == {status.value}" for status in Status),
+    ]
+    compiles(tmp_path, language, {"m": header("m", STATIC)}, require(*conditions))
+
+
+def test_functions_have_the_types_of_the_abi(tmp_path: Path, language: str):
+    assert set(exported_symbols("m")) == {f"m_{name}" for name in FUNCTION_TYPES}
+    checks = "".join(
+        f"  {kind.replace('@', f'(*const use_{name})')} = m_{name};\n"
+        for name, kind in FUNCTION_TYPES.items()
+    )
+    uses = "".join(f"  (void)use_{name};\n" for name in FUNCTION_TYPES)
+    body = f"void use(void);\nvoid use(void) {{\n{checks}{uses}}}"
+    compiles(tmp_path, language, {"m": header("m", STATIC)}, body)
+
+
+def test_static_model_has_its_sizes_as_macros(tmp_path: Path, language: str):
+    conditions = [
+        "m_INPUT_COUNT == 2",
+        "m_OUTPUT_COUNT == 1",
+        "m_DIM_COUNT == 0",
+        "m_INPUT_0_RANK == 4",
+        "m_INPUT_0_ELEMENTS == 150528",
+        "m_INPUT_0_BYTES == 602112",
+        "m_INPUT_1_RANK == 0",
+        "m_INPUT_1_ELEMENTS == 1",
+        "m_INPUT_1_BYTES == 2",
+        "m_OUTPUT_0_ELEMENTS == 0",
+        "m_WORKSPACE_SIZE == 4096",
+        'sizeof(m_INPUT_0_NAME) == sizeof("image")',
+        'sizeof(m_INPUT_1_DTYPE) == sizeof("bfloat16")',
+    ]
+    shape = "extern const int64_t shape[];\nconst int64_t shape[m_INPUT_0_RANK] = m_INPUT_0_SHAPE;"
+    text = header("m", STATIC, workspace_size=4096)
+    compiles(tmp_path, language, {"m": text}, f"{require(*conditions)}\n{shape}")
+
+
+def test_symbolic_sizes_are_text_and_nothing_else():
+    lines = header("m", DYNAMIC).splitlines()
+    assert "#define m_DIM_COUNT 2" in lines
+    assert '#define m_DIM_1_NAME "seq"' in lines
+    assert '#define m_OUTPUT_0_DIMS "batch, 2*seq - 1, 8"' in lines
+    sizes = ("_ELEMENTS", "_BYTES", "_SHAPE", "_WORKSPACE_SIZE")
+    assert not any(name.endswith(sizes) for name in macro_names(lines))
+
+
+def macro_names(lines: list[str]) -> list[str]:
+    return [line.split()[1] for line in lines if line.startswith("#define m_")]
+
+
+def test_headers_of_two_models_go_together(tmp_path: Path, language: str):
+    headers = {"one": header("one", STATIC), "two": header("two", DYNAMIC)}
+    checks = require("one_INPUT_COUNT == 2", "two_INPUT_COUNT == 1")
+    compiles(tmp_path, language, headers, checks)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ['quote " and \\ slash', "line\nend", "what??/", "é日本", "*/ #error", "digits \x011", "%s"],
+)
+def test_any_tensor_name_is_a_string_literal(tmp_path: Path, language: str, name: str):
+    signature = Signature((TensorSpec(name, "float32", (1,)),), ())
+    expected = ", ".join(f"(char){byte}" for byte in name.encode())
+    size = len(name.encode()) + 1
+    checks = f"""
+int main(void) {{
+  const char expected[] = {{{expected}, 0}};
+  return memcmp(m_INPUT_0_NAME, expected, sizeof expected);
+}}
+{require(f"sizeof(m_INPUT_0_NAME) == {size}")}"""
+    compiles(tmp_path, language, {"m": header("m", signature)}, checks)
+    if language == "c99":
+        assert runs(tmp_path)
+
+
+def runs(folder: Path) -> bool:
+    """Whether the program that `compiles` left in the folder ends well."""
+    _, flags = LANGUAGES["c99"]
+    program = folder / "program"
+    subprocess.run(["cc", *flags, str(folder / "source"), "-o", str(program)], check=True)
+    return subprocess.run([str(program)], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "identifier"),
+    [
+        ("model", "model"),
+        ("ResNet-50 (v2)", "ResNet_50_v2"),
+        ("2d", "model_2d"),
+        ("_private", "private"),
+        ("日本", "model"),
+        ("", "model"),
+        ("pthread", "model_pthread"),
+    ],
+)
+def test_prefixes_are_c_identifiers(name: str, identifier: str):
+    assert c_identifier(name) == identifier
+    assert c_identifier(identifier) == identifier

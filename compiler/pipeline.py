@@ -1,0 +1,289 @@
+"""The whole road: `compile_model()` reads from top to bottom, and this is the one module that sees every stage."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.passes import ModulePass
+
+from compiler.frontend.from_onnx import Source, import_model
+from compiler.graph.eliminate import EliminatePass
+from compiler.graph.fold_constants import FoldConstantsPass
+from compiler.graph.fuse import FusePass
+from compiler.graph_to_loop import GraphToLoopPass, canonicalize_kernel, copy_kernel, lower_module
+PRIMITIVE_PASSES = ()
+from compiler.loop.schedules import SchedulePass, schedule_kernel
+from compiler.loop_to_llvm.kernel import emit_kernel, kernel_symbol
+from compiler.loop_to_llvm.program import emit_program, program_weights, workspace_bytes
+from compiler.loop_to_llvm.run_time import emit_run_time
+from compiler.loop_to_llvm.runtime import LIBC_NAMES, Counts, exported_symbols
+from compiler.machine.artifact import ABI_VERSION, Compiled, weight_offsets
+from compiler.machine.host import host_target
+from compiler.machine.jit import load_objects
+from compiler.machine.object import compile_object
+from compiler.machine.signature import Signature, TensorSpec
+from compiler.machine.weights import Weights, WeightSource, WeightTransforms
+from compiler.options import Options
+from compiler.program.assign_layouts import AssignLayouts, DropUnusedWeightsPass, drop_unused_weights
+from compiler.program.hoist_workspace import HoistWorkspacePass, hoist_workspace
+from compiler.program.plan_memory import PlanMemoryPass, plan_memory
+from dialects.context import WeftContext
+from dialects.expr import Expr
+from dialects.graph.dtypes import numpy_dtype
+from dialects.loop.program import KernelOp, ProgramOp, WeightOp
+from dialects.loop.types import BufferType, buffer, buffer_type
+from dialects.weights import WeightStore
+
+VERSION = "0.1.0"
+
+GRAPH_PASSES: tuple[type[ModulePass], ...] = (
+    FoldConstantsPass,  # sizes and constants first: everything later sees simpler operators
+    EliminatePass,  # folding leaves equal and unused operators behind
+    FusePass,  # last: it decides what becomes one kernel
+)
+
+NAIVE_GRAPH_PASSES: tuple[type[ModulePass], ...] = (FoldConstantsPass, EliminatePass)
+
+ALL_PASSES: tuple[type[ModulePass], ...] = (
+    *GRAPH_PASSES,
+    GraphToLoopPass,
+    SchedulePass,
+    HoistWorkspacePass,
+    DropUnusedWeightsPass,
+    PlanMemoryPass,
+    *PRIMITIVE_PASSES,
+)
+"""What `weft-opt` offers."""
+
+OnStage = Callable[[str, int, int], None]
+"""Is told a stage's name, how many of its steps are done, and how many there are."""
+
+
+@dataclass
+class Report:
+    """What happened while compiling: seconds by stage, operators after each pass, schedules by kernel."""
+
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+    operators: dict[str, int] = field(default_factory=dict[str, int])
+    schedules: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+
+    @contextmanager
+    def stage(self, name: str) -> Generator[None]:
+        """Adds the time until the end of the block to a stage."""
+        start = time.perf_counter()
+        yield
+        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+
+
+@dataclass
+class Road:
+    """One compilation on its way: options, whom to tell, where to write what each stage gives."""
+
+    options: Options
+    on_stage: OnStage = lambda name, done, total: None
+    dump_dir: Path | None = None
+    report: Report = field(default_factory=Report)
+
+    def dump(self, name: str, text: object) -> None:
+        """Writes the IR after a stage, where that was asked for."""
+        if self.dump_dir is not None:
+            self.dump_dir.mkdir(parents=True, exist_ok=True)
+            (self.dump_dir / name).write_text(f"{text}\n")
+
+
+def compile_model(source: Source, options: Options, road: Road | None = None) -> Compiled:
+    """Compiles a model (a path, bytes or ModelProto) to objects and weights.
+
+    Raises ModelError for a damaged model, and UnsupportedError listing everything that weft lacks.
+    """
+    road = road or Road(options)
+    road.on_stage("import", 0, 1)
+    with road.report.stage("import"):
+        imported = import_model(source)
+    return compile_module(imported.module, imported.weights, options, road)
+
+
+def compile_module(
+    module: ModuleOp, weights: WeightStore, options: Options, road: Road | None = None
+) -> Compiled:
+    """Compiles a module with one graph function, in place."""
+    road = road or Road(options)
+    context = WeftContext(weights)
+    optimize_graph(module, context, road)
+    to_loops(module, road)
+    program = next(op for op in module.ops if isinstance(op, ProgramOp))
+    kernels = [op for op in module.ops if isinstance(op, KernelOp)]
+    sources = _weight_sources(program, weights)
+    with road.report.stage("weights"):
+        prepared = Weights(sources, {key: weights[key] for key in weights}, _transforms(program))
+    signature = signature_of(program)
+    metadata = _metadata(program, signature, prepared, options)
+    objects = emit_objects(program, kernels, prepared, signature, metadata, road)
+    return Compiled(
+        options.prefix, options.target, signature, objects, exported_symbols(options.prefix),
+        frozenset(LIBC_NAMES), prepared, metadata,
+    )  # fmt: skip
+
+
+def optimize_graph(module: ModuleOp, context: WeftContext, road: Road) -> None:
+    """Runs the graph passes."""
+    road.dump("00-imported.mlir", module)
+    passes = NAIVE_GRAPH_PASSES if road.options.naive else GRAPH_PASSES
+    for number, graph_pass in enumerate(passes, 1):
+        road.on_stage("graph", number, len(passes))
+        with road.report.stage(graph_pass.name):
+            graph_pass().apply(context, module)
+        road.report.operators[graph_pass.name] = sum(1 for _ in module.walk())
+        road.dump(f"{number:02}-{graph_pass.name}.mlir", module)
+
+
+def to_loops(module: ModuleOp, road: Road) -> None:
+    """Lowers the graph to kernels and their program, schedules the kernels and plans the program."""
+    options = road.options
+    with road.report.stage("graph-to-loop"):
+        lower_module(module, strict=options.strict_fp)
+    road.dump("20-loop-naive.mlir", module)
+    kernels = [op for op in module.ops if isinstance(op, KernelOp)]
+    for number, kernel in enumerate(kernels):
+        road.on_stage("schedule", number, len(kernels))
+        with road.report.stage("schedule"):
+            used = ["naive"] if options.naive else schedule_kernel(kernel, options.target)
+        road.report.schedules[kernel.sym_name.data] = used
+    with road.report.stage("program"):
+        hoist_workspace(module)
+        AssignLayouts(lambda source, target: _conversion(source, target, options)).run(module)
+        drop_unused_weights(module)
+        for op in module.ops:
+            if isinstance(op, ProgramOp):
+                plan_memory(op)
+    road.dump("30-loop-scheduled.mlir", module)
+
+
+def _conversion(source: BufferType, target: BufferType, options: Options) -> KernelOp:
+    """The kernel that copies between two layouts while the program runs."""
+    kernel = copy_kernel(source, target)
+    canonicalize_kernel(kernel)
+    if not options.naive:
+        schedule_kernel(kernel, options.target)
+    return kernel
+
+
+def emit_objects(
+    program: ProgramOp,
+    kernels: list[KernelOp],
+    weights: Weights,
+    signature: Signature,
+    metadata: dict[str, object],
+    road: Road,
+) -> dict[str, bytes]:
+    """Machine code by name: the run time, the program, and each kernel."""
+    options, target, prefix = road.options, road.options.target, road.options.prefix
+    counts = Counts(len(signature.inputs), len(signature.outputs), len(signature.symbols))
+    objects: dict[str, bytes] = {}
+    with road.report.stage("run time"):
+        text = json.dumps(metadata, sort_keys=True)
+        run_time = emit_run_time(target, prefix, counts, text, f"{prefix}.weights", weight_offsets(weights))
+        objects["runtime"] = compile_object(run_time, target)
+    with road.report.stage("program"):
+        objects["program"] = compile_object(emit_program(program, target, prefix=prefix), target)
+    for number, kernel in enumerate(kernels):
+        road.on_stage("compile", number, len(kernels))
+        name = kernel.sym_name.data
+        with road.report.stage("emit"):
+            text = emit_kernel(kernel, target, prefix=prefix, strict_fp=options.strict_fp)
+        road.dump(f"40-{name}.ll", text)
+        with road.report.stage("llvm"):
+            objects[name] = compile_object(text, target)
+    road.on_stage("compile", len(kernels), len(kernels))
+    return objects
+
+
+def signature_of(program: ProgramOp) -> Signature:
+    """Names, dtypes and dims of the program's inputs and outputs, and the free symbols."""
+    arguments = [buffer_type(argument) for argument in program.body.block.args]
+    hints = [argument.name_hint or f"v{n}" for n, argument in enumerate(program.body.block.args)]
+    names = [*_names(program, "input_names"), *_names(program, "output_names")] or hints
+    specs = [
+        TensorSpec(name, numpy_dtype(kind.element).name, tuple(_dim(dim) for dim in kind.shape))
+        for name, kind in zip(names, arguments, strict=True)
+    ]
+    count = program.inputs.data
+    return Signature(tuple(specs[:count]), tuple(specs[count:]), tuple(program.symbol_names))
+
+
+def _names(program: ProgramOp, key: str) -> list[str]:
+    names = program.attributes.get(key)
+    if not isinstance(names, ArrayAttr):
+        return []
+    return [name.data for name in names if isinstance(name, StringAttr)]
+
+
+def _dim(dim: Expr) -> int | str:
+    return str(dim) if dim.constant is None else dim.constant
+
+
+def _weight_sources(program: ProgramOp, weights: WeightStore) -> list[WeightSource]:
+    """The weights of the program in the order of its table."""
+    sources: list[WeightSource] = []
+    for key, kind in program_weights(program):
+        plain = kind == buffer(kind.shape, kind.element)
+        transform = None if plain else _transform_name(kind)
+        elements = kind.size.constant
+        assert elements is not None, "a weight has a static shape"
+        sources.append(WeightSource(key, transform, elements, weights[key].dtype.name))
+    return sources
+
+
+def _transform(kind: BufferType) -> KernelOp:
+    kernel = copy_kernel(buffer(kind.shape, kind.element), kind)
+    canonicalize_kernel(kernel)
+    return kernel
+
+
+def _transform_name(kind: BufferType) -> str:
+    return kernel_symbol("prepare", _transform(kind).sym_name.data)
+
+
+def _transforms(program: ProgramOp) -> WeightTransforms:
+    """The kernels that bring weights into the layouts that the program reads, compiled for this machine."""
+    host = host_target()
+    kinds = dict.fromkeys(
+        buffer_type(op.result) for op in program.walk() if isinstance(op, WeightOp)
+    )
+    derived = [kind for kind in kinds if kind != buffer(kind.shape, kind.element)]
+    if not derived:
+        return WeightTransforms(None)
+    kernels = {kernel.sym_name.data: kernel for kernel in map(_transform, derived)}
+    objects = [
+        compile_object(emit_kernel(kernel, host, prefix="prepare", exported=True), host)
+        for kernel in kernels.values()
+    ]
+    exports = [kernel_symbol("prepare", name) for name in kernels]
+    return WeightTransforms(load_objects(objects, exports))
+
+
+def _metadata(
+    program: ProgramOp, signature: Signature, weights: Weights, options: Options
+) -> dict[str, object]:
+    """What an artifact says of itself."""
+    size = workspace_bytes(program)
+    return {
+        "abi": ABI_VERSION,
+        "weft": VERSION,
+        "prefix": options.prefix,
+        "triple": options.target.triple,
+        "cpu": options.target.cpu,
+        "features": [name for name in options.target.features if name.startswith("+")],
+        **signature.to_json(),
+        "workspace_bytes": _dim(size),
+        "weights": [
+            {"name": source.name, "dtype": source.dtype, "bytes": weights.bytes(source), "offset": offset}
+            for source, offset in zip(weights.sources, weight_offsets(weights), strict=True)
+        ],
+    }

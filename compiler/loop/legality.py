@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, product
 from math import gcd
 from typing import NoReturn, cast
 
@@ -297,12 +297,11 @@ def require_order(who: str, loops: Sequence[ForOp], order: Sequence[ForOp]) -> N
     outside = [Relation(outer, outer, "=") for outer in enclosing_loops(loops[0])]
     loops, order, outside = _narrowed(loops, order, outside)
     positions = [loops.index(loop) for loop in order]
-    for pair in clashing_pairs([outermost]):
-        for first, second in dict.fromkeys((pair, pair[::-1])):
-            for vector in _directions(first, second, loops, outside):
-                reversed_ = _is_backward([vector[position] for position in positions])
-                if reversed_ and not _reassociable(first, second, loops, vector):
-                    refuse(who, "an order that keeps every dependence", (first, second))
+    for first, second in clashing_pairs([outermost]):
+        for vector in _directions(first, second, loops, outside):
+            reversed_ = _leading(vector) != _leading([vector[position] for position in positions])
+            if reversed_ and not _reassociable(first, second, loops, vector):
+                refuse(who, "an order that keeps every dependence", (first, second))
 
 
 def _narrowed(
@@ -320,26 +319,44 @@ def _narrowed(
 def _directions(
     first: AccessOp, second: AccessOp, loops: Sequence[ForOp], outside: Sequence[Relation]
 ) -> Iterator[tuple[str, ...]]:
-    """Every vector of directions in which the second access may clash with an earlier first."""
+    """Every vector of directions in which the two may clash."""
+    groups = _coupled(first, second, loops)
+    choices = [list(_group_directions(first, second, group, outside)) for group in groups]
+    for choice in product(*choices):
+        known = {loop: d for part in choice for loop, d in part.items()}
+        yield tuple(known[loop] for loop in loops)
 
-    def refine(prefix: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-        vector = prefix + ("*",) * (len(loops) - len(prefix))
-        relations = [Relation(loop, loop, d) for loop, d in zip(loops, vector, strict=True)]
+
+def _coupled(first: AccessOp, second: AccessOp, loops: Sequence[ForOp]) -> list[list[ForOp]]:
+    """The loops in groups, so that no dimension's subscripts use the indices of two groups."""
+    groups = [[loop] for loop in loops]
+    for here, there in zip(subscripts(first), subscripts(second), strict=False):
+        atoms = {*here.atoms(), *there.atoms()}
+        joined = [group for group in groups if any(loop.index in atoms for loop in group)]
+        rest = [group for group in groups if group not in joined]
+        groups = [*rest, [loop for group in joined for loop in group]] if joined else rest
+    return groups
+
+
+def _group_directions(
+    first: AccessOp, second: AccessOp, group: Sequence[ForOp], outside: Sequence[Relation]
+) -> Iterator[dict[ForOp, str]]:
+    def refine(known: dict[ForOp, str]) -> Iterator[dict[ForOp, str]]:
+        relations = [Relation(loop, loop, direction) for loop, direction in known.items()]
         if not may_clash(first, second, [*outside, *relations]):
             return
-        if len(prefix) == len(loops):
-            yield prefix
+        if len(known) == len(group):
+            yield known
             return
-        forward = "<" in prefix
-        for direction in "<=>" if forward else "<=":
-            yield from refine((*prefix, direction))
+        for direction in "<=>":
+            yield from refine({**known, group[len(known)]: direction})
 
-    return refine(())
+    return refine({})
 
 
-def _is_backward(vector: Sequence[str]) -> bool:
-    leading = next((direction for direction in vector if direction != "="), "=")
-    return leading == ">"
+def _leading(vector: Sequence[str]) -> str:
+    """The direction that decides which of two iterations runs first."""
+    return next((direction for direction in vector if direction != "="), "=")
 
 
 def _reassociable(

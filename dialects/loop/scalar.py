@@ -184,6 +184,8 @@ class Scalar:
             return self
         if is_bool(element):
             return self.compare("ne", 0)
+        if isinstance(self.element, IndexType) or isinstance(element, IndexType):
+            return self._cast_index(element)
         if is_float(self.element) or is_float(element):
             return self._cast_float(element)
         return self._cast_integer(element)
@@ -205,8 +207,6 @@ class Scalar:
 
     def _cast_integer(self, element: Attribute) -> Scalar:
         target = register_type(element)
-        if isinstance(self.element, IndexType) or isinstance(element, IndexType):
-            return self._cast_index(element)
         if width(element) == width(self.element):
             return Scalar(self.builder, self.value, element)
         assert isinstance(target, IntegerType)

@@ -22,7 +22,7 @@ Body = Callable[..., None]
 
 
 def kernel(body: Body, symbols: Sequence[str] = (), **arguments: Any) -> KernelOp:
-    """A kernel with named arguments, given by their shape (f32) or type; `body` gets the builder and them."""
+    """A kernel of named arguments, given by shape (f32) or type; `body` gets builder and them."""
     types = [
         buffer(shape, F32) if isinstance(shape, list) else shape for shape in arguments.values()
     ]
@@ -113,7 +113,7 @@ def row_sum(rows: Any = 4, columns: Any = 11, symbols: Sequence[str] = ()) -> Ke
 
 
 def softmax(rows: int = 3, columns: int = 9) -> KernelOp:
-    """Each row over its sum of squares, after its maximum is taken off: softmax without the exponential."""
+    """Each row over its sum of squares, its maximum taken off: softmax without exponential."""
 
     def sm(b: LoopBuilder, x: SSAValue, y: SSAValue) -> None:
         top, total = b.temporary([rows], F32, "top"), b.temporary([rows], F32, "total")

@@ -1,4 +1,4 @@
-"""tile, split_at, normalize and collapse leave the answer as it is, and refuse what they cannot do."""
+"""tile, split_at, normalize and collapse keep the answer and refuse what they cannot do."""
 
 import pytest
 from hypothesis import given

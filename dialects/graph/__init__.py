@@ -12,6 +12,7 @@ from dialects.graph import (
     exponential,
     matmul,
     movement,
+    pool,
     reduce,
     search,
     softmax,
@@ -54,6 +55,7 @@ OPS: tuple[type[GraphOp], ...] = (
     *conv.OPS,
     *softmax.OPS,
     *search.OPS,
+    *pool.OPS,
 )
 """Every operator, by family."""
 

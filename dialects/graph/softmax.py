@@ -3,64 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerAttr
-from xdsl.ir import Attribute, SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.ir import SSAValue
+from xdsl.irdl import irdl_op_definition
 
-from dialects.expr import Expr
 from dialects.graph.accumulate import lowest, start_totals, widen
+from dialects.graph.axis import AxisOp
 from dialects.graph.builder import GraphBuilder
-from dialects.graph.op import GraphOp, OnnxName
+from dialects.graph.op import OnnxName
 from dialects.graph.search import first_extremum
-from dialects.graph.types import FLOATS, Shape, TensorType, type_of
+from dialects.graph.types import type_of
 from dialects.loop.builder import LoopBuilder
 from dialects.loop.scalar import compute_type
 from dialects.weights import Array
 
 
-class AxisOp(GraphOp):
-    """A result of the operand's type, each line along the attribute `axis` computed apart."""
-
-    ELEMENTS: ClassVar[tuple[Attribute, ...]] = FLOATS
-    operand: SSAValue = operand_def(TensorType)
-    axis: IntegerAttr[Any] = prop_def(IntegerAttr)
-    result: SSAValue = result_def(TensorType)
-
-    @property
-    def position(self) -> int:
-        """The axis counted from the front."""
-        return self.axis.value.data % type_of(self.operand).rank
-
-    def infer(self) -> Sequence[TensorType]:
-        source, axis = type_of(self.operand), self.axis.value.data
-        self.require(source.element in self.ELEMENTS, "floating-point elements", source.element)
-        if source.has_rank:
-            rank = source.rank
-            self.require(-rank <= axis < rank, f"an axis from {-rank} to {rank - 1}", axis)
-        return [source]
-
-    @property
-    def lines(self) -> Shape:
-        """The dims with a single element along the axis: one for each line."""
-        shape = list(type_of(self.operand).shape)
-        shape[self.position] = Expr.of(1)
-        return tuple(shape)
-
-    @property
-    def extent(self) -> Expr:
-        """How many elements a line has."""
-        return type_of(self.operand).shape[self.position]
-
-    def along(self, line: Sequence[Expr], k: Expr) -> list[Expr]:
-        """The index of element `k` of a line."""
-        return [k if axis == self.position else i for axis, i in enumerate(line)]
-
-    def line_of(self, index: Sequence[Expr]) -> list[Expr]:
-        """The index of the line that an element belongs to."""
-        return self.along(index, Expr.of(0))
+class ExponentialOp(AxisOp):
+    """An operator that starts from `exp(x - m)`, `m` being the greatest element of the line."""
 
     def greatest(self, b: LoopBuilder, source: SSAValue) -> SSAValue:
         """A temporary with the greatest element of each line."""
@@ -89,7 +50,7 @@ class AxisOp(GraphOp):
 
 
 @irdl_op_definition
-class SoftmaxOp(AxisOp):
+class SoftmaxOp(ExponentialOp):
     """`exp(x - m) / sum exp(x - m)` along the axis, `m` being the greatest element there."""
 
     name = "graph.softmax"
@@ -98,9 +59,10 @@ class SoftmaxOp(AxisOp):
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         x, axis = widen(operands[0]), self.position
-        powers = np.exp(x - np.max(x, axis=axis, keepdims=True, initial=-np.inf))
-        total = np.sum(powers, axis=axis, keepdims=True)
-        return [(powers / total).astype(operands[0].dtype)]
+        with np.errstate(all="ignore"):
+            powers = np.exp(x - np.max(x, axis=axis, keepdims=True, initial=-np.inf))
+            total = np.sum(powers, axis=axis, keepdims=True)
+            return [(powers / total).astype(operands[0].dtype)]
 
     def lower(
         self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
@@ -119,7 +81,7 @@ class SoftmaxOp(AxisOp):
 
 
 @irdl_op_definition
-class LogSoftmaxOp(AxisOp):
+class LogSoftmaxOp(ExponentialOp):
     """`x - m - log(sum exp(x - m))` along the axis, `m` being the greatest element there."""
 
     name = "graph.log_softmax"
@@ -128,9 +90,10 @@ class LogSoftmaxOp(AxisOp):
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         x, axis = widen(operands[0]), self.position
-        shifted = x - np.max(x, axis=axis, keepdims=True, initial=-np.inf)
-        total = np.sum(np.exp(shifted), axis=axis, keepdims=True)
-        return [(shifted - np.log(total)).astype(operands[0].dtype)]
+        with np.errstate(all="ignore"):
+            shifted = x - np.max(x, axis=axis, keepdims=True, initial=-np.inf)
+            total = np.sum(np.exp(shifted), axis=axis, keepdims=True)
+            return [(shifted - np.log(total)).astype(operands[0].dtype)]
 
     def lower(
         self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]

@@ -1,0 +1,14 @@
+"""Samples of every operator: `SAMPLES` maps its class to a strategy of operands and attributes."""
+
+from __future__ import annotations
+
+from hypothesis.strategies import SearchStrategy
+
+from dialects.graph import GraphOp
+from tests import samples_elementwise
+from tests.sample import Sample
+
+SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {
+    **samples_elementwise.SAMPLES,
+}
+"""By family; `tests/test_ops.py` runs every facet of an operator on its samples."""

@@ -1,0 +1,264 @@
+"""Every operator x every facet, on the operator's samples."""
+
+from __future__ import annotations
+
+from io import StringIO
+
+import numpy as np
+import onnx
+import onnx.defs
+import onnx.helper
+import pytest
+from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import strategies as st
+from onnx.reference import ReferenceEvaluator
+from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, FloatAttr, IntegerAttr, StringAttr
+from xdsl.ir import Attribute
+from xdsl.parser import Parser
+from xdsl.printer import Printer
+
+from dialects.context import WeftContext
+from dialects.graph import OPS, GraphOp
+from dialects.graph.dtypes import element_type, numpy_dtype
+from dialects.graph.op import ints
+from dialects.graph.types import F64, FLOATS, type_of
+from dialects.weights import Array
+from tests import oracle
+from tests.sample import Sample
+from tests.samples import SAMPLES
+
+EXAMPLES = settings(
+    max_examples=6,
+    suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
+)
+TOLERANCES = {"float64": 1e-11, "float32": 2e-6, "float16": 2e-3, "bfloat16": 1.6e-2}
+"""Relative to the greatest element, by element type; other types must be equal."""
+
+NO_VJP: set[type[GraphOp]] = {op for op in OPS if not op.HAS_VJP}
+WITH_VJP = [op for op in OPS if op.HAS_VJP]
+WITH_ONNX = [op for op in OPS if op.ONNX is not None]
+
+
+def name_of(cls: type[GraphOp]) -> str:
+    return cls.name.removeprefix("graph.")
+
+
+def each(classes):
+    return pytest.mark.parametrize("cls", classes, ids=name_of)
+
+
+def check_close(actual: Array, expected: Array) -> None:
+    assert actual.shape == expected.shape
+    assert actual.dtype == expected.dtype
+    tolerance = TOLERANCES.get(expected.dtype.name)
+    if tolerance is None:
+        np.testing.assert_array_equal(actual, expected)
+        return
+    wide = expected.astype(np.float64)
+    finite = np.abs(wide[np.isfinite(wide)])
+    scale = max(1.0, finite.max(initial=0.0))
+    np.testing.assert_allclose(
+        actual.astype(np.float64), wide, rtol=tolerance, atol=tolerance * scale
+    )
+
+
+def test_every_operator_has_samples():
+    assert set(SAMPLES) == set(OPS)
+
+
+@each(OPS)
+@EXAMPLES
+@given(data=st.data())
+def test_inferred_types_are_those_of_the_reference(cls: type[GraphOp], data: st.DataObject):
+    sample = data.draw(SAMPLES[cls])
+    op = oracle.operator(cls, sample)
+    results = oracle.references(op, sample.present)
+    inferred = [type_of(result) for result in op.results]
+    assert [kind.static_shape for kind in inferred] == [array.shape for array in results]
+    assert [numpy_dtype(kind.element) for kind in inferred] == [array.dtype for array in results]
+
+
+@each(OPS)
+@EXAMPLES
+@given(data=st.data(), generic=st.booleans())
+def test_text_round_trip(cls: type[GraphOp], data: st.DataObject, generic: bool):
+    module = oracle.module_of(oracle.operator(cls, data.draw(SAMPLES[cls])))
+    module.verify()
+    text = printed(module, generic)
+    parsed = Parser(WeftContext(), text).parse_module()
+    parsed.verify()
+    assert printed(parsed, generic) == text
+    assert parsed.is_structurally_equivalent(module)
+
+
+def printed(module, generic: bool) -> str:
+    stream = StringIO()
+    Printer(stream, print_generic_format=generic).print_op(module)
+    return stream.getvalue()
+
+
+@each(OPS)
+@EXAMPLES
+@given(data=st.data())
+def test_lowered_loops_compute_the_reference(cls: type[GraphOp], data: st.DataObject):
+    sample = data.draw(SAMPLES[cls])
+    op = oracle.operator(cls, sample)
+    expected = oracle.references(op, sample.present)
+    for actual, array in zip(oracle.run_lowered(op, sample.present), expected, strict=True):
+        check_close(actual, array)
+
+
+@each(WITH_VJP)
+@EXAMPLES
+@given(data=st.data())
+def test_vjp_is_the_slope_of_finite_differences(cls: type[GraphOp], data: st.DataObject):
+    sample = differentiable(data.draw(SAMPLES[cls]))
+    rng = np.random.default_rng(data.draw(st.integers(0, 1 << 31)))
+    op = oracle.operator(cls, sample)
+    assume(all(type_of(result).element in FLOATS for result in op.results))
+    directions = [rng.normal(size=x.shape) * (x.dtype == np.float64) for x in sample.present]
+    outputs = oracle.references(op, sample.present)
+    cotangents = [rng.normal(size=y.shape) for y in outputs]
+    gradients = oracle.gradients(op, sample.present, cotangents)
+    slope = sum(float((g * d).sum()) for g, d in zip(gradients, directions, strict=True))
+    expected = finite_difference(op, sample.present, directions, cotangents)
+    assert slope == pytest.approx(expected, rel=1e-5, abs=1e-5)
+
+
+def differentiable(sample: Sample) -> Sample:
+    """The sample in f64, moved a little so that no element lies on a kink or ties with another."""
+    assume(any(is_float(operand) for operand in sample.present))
+    rng = np.random.default_rng(0)
+    operands = [
+        operand.astype(np.float64) + rng.uniform(0.004, 0.028, operand.shape)
+        if operand is not None and is_float(operand)
+        else operand
+        for operand in sample.operands
+    ]
+    attributes = {name: F64 if name == "to" else v for name, v in sample.attributes.items()}
+    return Sample(operands, attributes)
+
+
+def is_float(array: Array) -> bool:
+    return element_type(array.dtype) in FLOATS
+
+
+def finite_difference(op: GraphOp, inputs, directions, cotangents, step: float = 1e-6) -> float:
+    """The slope of the results' product with the cotangents along a direction of the operands."""
+    moved = [
+        [x + sign * step * d if is_float(x) else x for x, d in zip(inputs, directions, strict=True)]
+        for sign in (1, -1)
+    ]
+    upper, lower = (oracle.references(op, operands) for operands in moved)
+    difference = sum(
+        float(((up - down) * c).sum()) for up, down, c in zip(upper, lower, cotangents, strict=True)
+    )
+    return difference / (2 * step)
+
+
+@each(WITH_ONNX)
+def test_onnx_name_has_these_attributes_and_defaults(cls: type[GraphOp]):
+    assert cls.ONNX is not None
+    schema = onnx.defs.get_schema(cls.ONNX.name, cls.ONNX.domain)
+    properties = cls.get_irdl_definition().properties
+    for name, (ours, default) in cls.ONNX.attributes.items():
+        assert ours in properties
+        attribute = schema.attributes[name]
+        if default is None:
+            assert attribute.required or not attribute.default_value.name
+        else:
+            given_default = onnx.helper.get_attribute_value(attribute.default_value)
+            given_default = given_default.decode() if isinstance(default, str) else given_default
+            assert given_default == default
+
+
+@each(WITH_ONNX)
+@EXAMPLES
+@given(data=st.data())
+def test_reference_agrees_with_onnx(cls: type[GraphOp], data: st.DataObject):
+    sample = widened(data.draw(SAMPLES[cls]))
+    assume(onnx_allows(cls, sample))
+    op = oracle.operator(cls, sample)
+    outputs = run_onnx(op, sample)
+    expected = oracle.references(op, sample.present)
+    for actual, array in zip(outputs, expected, strict=True):
+        check_close(np.asarray(actual).astype(array.dtype), array)
+
+
+def widened(sample: Sample) -> Sample:
+    """The sample with f16 and bf16, which ONNX's evaluator computes in, as f32."""
+    operands = [
+        operand.astype(np.float32)
+        if operand is not None and is_float(operand) and operand.dtype.itemsize == 2
+        else operand
+        for operand in sample.operands
+    ]
+    return Sample(operands, sample.attributes)
+
+
+def onnx_type(array: Array) -> int:
+    return onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
+
+
+def onnx_allows(cls: type[GraphOp], sample: Sample) -> bool:
+    """Whether ONNX defines the operator for these element types."""
+    assert cls.ONNX is not None
+    schema = onnx.defs.get_schema(cls.ONNX.name, cls.ONNX.domain)
+    for position, operand in enumerate(sample.operands):
+        formal = schema.inputs[min(position, len(schema.inputs) - 1)]
+        if operand is not None and type_name(operand) not in formal.types:
+            return False
+    return True
+
+
+def type_name(array: Array) -> str:
+    names = {"float32": "float", "float64": "double"}
+    return f"tensor({names.get(array.dtype.name, array.dtype.name)})"
+
+
+def run_onnx(op: GraphOp, sample: Sample) -> list[Array]:
+    """The results of ONNX's own reference evaluator on a model of one node."""
+    assert op.ONNX is not None
+    inputs = ["" if x is None else f"x{position}" for position, x in enumerate(sample.operands)]
+    outputs = [f"y{position}" for position in range(len(op.results))]
+    attributes = {
+        name: python_value(op.properties[ours])
+        for name, (ours, _) in op.ONNX.attributes.items()
+        if ours in op.properties
+    }
+    node = onnx.helper.make_node(op.ONNX.name, inputs, outputs, domain=op.ONNX.domain, **attributes)
+    feeds = {name: x for name, x in zip(inputs, sample.operands, strict=True) if x is not None}
+    graph = onnx.helper.make_graph(
+        [node],
+        "one_node",
+        [onnx.helper.make_tensor_value_info(n, onnx_type(x), x.shape) for n, x in feeds.items()],
+        [
+            onnx.helper.make_tensor_value_info(name, onnx_type(array), array.shape)
+            for name, array in zip(outputs, oracle.references(op, sample.present), strict=True)
+        ],
+    )
+    return ReferenceEvaluator(onnx.helper.make_model(graph)).run(None, feeds)
+
+
+def python_value(attribute: Attribute):
+    match attribute:
+        case BoolAttr():
+            return int(attribute.value.data)
+        case IntegerAttr() | FloatAttr():
+            return attribute.value.data
+        case StringAttr():
+            return attribute.data
+        case DenseArrayBase():
+            return list(ints(attribute))
+        case _:
+            raise AssertionError(
+                f"an attribute that ONNX names needs a Python value, not {attribute}"
+            )
+
+
+def test_operators_without_a_derivative_are_known():
+    """The list of what differentiation refuses; an operator leaves it when it gets a `vjp`."""
+    assert {name_of(op) for op in NO_VJP} == WITHOUT_VJP
+
+
+WITHOUT_VJP: set[str] = set()

@@ -63,12 +63,12 @@ def assembly(text: str, target: Target = HOST) -> str:
 class CompiledKernel:
     """A kernel in this process; called with its sizes by name and its buffers in order."""
 
-    def __init__(self, text: str, *, target: Target = HOST, strict_fp: bool = False):
-        kernel = parse_kernel(text)
+    def __init__(self, source: str | KernelOp, *, target: Target = HOST, strict_fp: bool = False):
+        kernel = parse_kernel(source) if isinstance(source, str) else source
         self.llvm = emit_kernel(kernel, target, strict_fp=strict_fp)
         # Only visible symbols can be looked up.
         visible = self.llvm.replace("define hidden", "define")
-        objects = [compile_object(source, target) for source in (visible, PARALLEL_FOR)]
+        objects = [compile_object(text, target) for text in (visible, PARALLEL_FOR)]
         self.code = load_objects(objects)
         self.symbols = kernel.symbol_names
         kinds = [ctypes.c_void_p, *[ctypes.c_int64] * len(self.symbols)]

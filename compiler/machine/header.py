@@ -8,9 +8,7 @@ from typing import Final
 from compiler.machine.signature import Signature, TensorSpec
 
 # Names that would give a model functions that libc has already, such as pthread_create.
-_TAKEN: Final = frozenset(
-    ("clnt", "cnd", "mtx", "pthread", "sem", "svc", "thrd", "timer", "tss", "weft")
-)
+_TAKEN: Final = frozenset(("clnt", "cnd", "mtx", "pthread", "sem", "svc", "thrd", "timer", "tss"))
 
 _SHARED = """\
 #ifndef WEFT_ABI_VERSION

@@ -4,7 +4,10 @@ import ctypes
 import json
 import os
 import shutil
+import signal
 import subprocess
+import time
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -266,6 +269,31 @@ def test_destroy_ends_all_workers(emitted: Library, threads: int):
         with emitted.context(threads=threads):
             assert thread_count() == before + threads - 1
         assert thread_count() == before
+
+
+def test_context_works_in_a_forked_process(emitted: Library):
+    with emitted.context(threads=3) as context:
+        child = os.fork()
+        if child == 0:
+            try:
+                status, result = triple(emitted, context, np.arange(10_000))
+                emitted.destroy(context)
+                os._exit(0 if status == Status.OK and result[-1] == 29_997 else 1)
+            finally:
+                os._exit(2)
+        assert os.waitstatus_to_exitcode(wait_at_most(child, seconds=10)) == 0
+
+
+def wait_at_most(child: int, seconds: float) -> int:
+    """The child's wait status; one that hangs is killed."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return status
+        time.sleep(0.005)
+    os.kill(child, signal.SIGKILL)
+    return os.waitpid(child, 0)[1]
 
 
 def test_destroy_takes_null(emitted: Library):
@@ -545,6 +573,14 @@ def test_hundred_thousand_loops_run_every_iteration_once(
 
 
 def test_sleeping_workers_wake_up(hosted: Library):
+    runs_at_once = hosted.host("runs_at_once", ctypes.c_int32, [pointer, integer])
+    with hosted.context(threads=2) as context:
+        for _ in range(3):
+            time.sleep(0.02)  # far longer than workers spin
+            assert runs_at_once(context, 2000 * MILLISECOND) == 1
+
+
+def test_loops_are_whole_while_workers_fall_asleep(hosted: Library):
     stress = hosted.host("stress_asleep", integer, [pointer, integer, integer])
     with hosted.context(threads=4) as context:
         assert stress(context, 200, MILLISECOND) == 0

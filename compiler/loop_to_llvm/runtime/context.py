@@ -203,6 +203,7 @@ class ContextFunctions:
         code.return_if(code.is_null(memory), NULL)
         self.platform.call(code, "memset", [memory, i32(0), size])
         CONTEXT.store(code, memory, "threads", threads)
+        CONTEXT.store(code, memory, "process", self.platform.call(code, "getpid", []))
         CONTEXT.store(code, memory, "weights", code.at(memory, CONTEXT.size))
         CONTEXT.store(code, memory, "handles", code.at(memory, tables))
         for name in ("allocate", "release", "allocator_user", "parallel_for", "parallel_for_user"):

@@ -124,6 +124,7 @@ CONTEXT: Final = Struct(
     allocator_user=Field(POINTER, 56),
     parallel_for=Field(POINTER, _LINE),
     parallel_for_user=Field(POINTER, _LINE + 8),
+    process=Field(I32, _LINE + 16),
     busy=Field(I32, 2 * _LINE),
     body=Field(POINTER, 3 * _LINE),
     argument=Field(POINTER, 3 * _LINE + 8),

@@ -31,6 +31,7 @@ SIG_SETMASK: Final = 2
 _LIBC: Final = {
     "aligned_alloc": ir.FunctionType(POINTER, [I64, I64]),
     "free": ir.FunctionType(VOID, [POINTER]),
+    "getpid": ir.FunctionType(I32, []),
     "memcpy": ir.FunctionType(POINTER, [POINTER, POINTER, I64]),
     "memset": ir.FunctionType(POINTER, [POINTER, I32, I64]),
     "pthread_create": ir.FunctionType(I32, [POINTER, POINTER, POINTER, POINTER]),

@@ -325,6 +325,9 @@ class Pool:
         code = Code(self.stop_workers.append_basic_block("entry"))
         (context,) = code.arguments
         number = code.variable(I64)
+        # A fork copies the context and no worker that could be waited for.
+        process = self.platform.call(code, "getpid", [])
+        code.return_if(code.icmp_unsigned("!=", process, CONTEXT.load(code, context, "process")))
         CONTEXT.store_atomic(code, context, "stop", i32(1), "release")
         CONTEXT.update(code, context, "epoch", "add", i32(1), "seq_cst")
         self.platform.wake(code, CONTEXT.address(code, context, "epoch"), i32(_EVERYONE))

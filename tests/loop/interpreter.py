@@ -220,7 +220,7 @@ class _Translation:
                 dims = ", ".join(self.expr(dim) for dim in op.result.type.storage)
                 empty = self.shared(allocate(_scalar_of(op.result.type), {}))
                 numpy = self.shared(np)
-                self.line(depth, f"{self.name(op.result)} = {numpy}.full(({dims},), {empty})")
+                self.line(depth, f"{self.name(op.result)} = {numpy}.full([{dims}], {empty})")
             case IfOp():
                 self.line(depth, f"if {self.name(op.condition)}:")
                 self.block(op.then.block, depth + 1)
@@ -271,7 +271,7 @@ class _Translation:
             case ViewOp():
                 dims = ", ".join(self.expr(dim) for dim in buffer_type(op.result).storage)
                 source = self.name(op.source)
-                self.line(depth, f"{self.name(op.result)} = {source}.reshape(({dims},))")
+                self.line(depth, f"{self.name(op.result)} = {source}.reshape([{dims}])")
 
     def shared_sizes(self, op: CallOp) -> str:
         module = op.parent_op().parent_op()

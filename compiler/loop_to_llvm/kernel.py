@@ -32,7 +32,12 @@ def kernel_type(sizes: int, buffers: int) -> ir.FunctionType:
 
 
 def emit_kernel(
-    kernel: KernelOp, target: Target, *, prefix: str = "weft", strict_fp: bool = False, exported: bool = False
+    kernel: KernelOp,
+    target: Target,
+    *,
+    prefix: str = "weft",
+    strict_fp: bool = False,
+    exported: bool = False,
 ) -> str:
     """The LLVM IR of a kernel as text. `strict_fp` forbids to contract a product and a sum into one
     operation; `exported` lets others than the artifact's own program call it.

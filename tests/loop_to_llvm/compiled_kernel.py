@@ -65,10 +65,8 @@ class CompiledKernel:
 
     def __init__(self, source: str | KernelOp, *, target: Target = HOST, strict_fp: bool = False):
         kernel = parse_kernel(source) if isinstance(source, str) else source
-        self.llvm = emit_kernel(kernel, target, strict_fp=strict_fp)
-        # Only visible symbols can be looked up.
-        visible = self.llvm.replace("define hidden", "define")
-        objects = [compile_object(text, target) for text in (visible, PARALLEL_FOR)]
+        self.llvm = emit_kernel(kernel, target, strict_fp=strict_fp, exported=True)
+        objects = [compile_object(text, target) for text in (self.llvm, PARALLEL_FOR)]
         self.code = load_objects(objects)
         self.symbols = kernel.symbol_names
         kinds = [ctypes.c_void_p, *[ctypes.c_int64] * len(self.symbols)]

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from compiler.loop.legality import require_known
@@ -15,7 +15,7 @@ from compiler.loop.primitives.tiling import tile
 from dialects.errors import IllegalSchedule
 from dialects.expr import atom_expr
 from dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp
-from dialects.loop.scalar import Number, constant, is_float, width
+from dialects.loop.scalar import Number, constant, is_float, is_unsigned, width
 from dialects.loop.types import buffer, buffer_type
 
 
@@ -88,28 +88,24 @@ def _allocate(update: Update, parts: int, scope: str, point: InsertPoint) -> SSA
 def _store_neutral(update: Update, partial: SSAValue, loop: ForOp) -> None:
     builder = Builder(InsertPoint.at_end(loop.body.block))
     element = buffer_type(partial).element
-    neutral = constant(builder, _neutral(update, partial), element)
+    neutral = constant(builder, _neutral(update.kind, element), element)
     builder.insert(StoreOp.of(neutral.value, partial, [atom_expr(loop.index)]))
 
 
-def _neutral(update: Update, partial: SSAValue) -> Number:
+def _neutral(kind: str, element: Attribute) -> Number:
     """The number that leaves any other unchanged."""
-    element, kind = buffer_type(partial).element, update.kind
     if kind in ("add", "or", "xor"):
         return 0
     if kind == "mul":
         return 1
     if is_float(element):
         return float("-inf") if kind == "max" else float("inf")
+    ones = (1 << width(element)) - 1
+    if is_unsigned(element):
+        return 0 if kind == "max" else ones
     if kind == "and":
-        return -1 if width(element) > 1 else 1
-    return _integer_extreme(update.combine, kind, width(element))
-
-
-def _integer_extreme(combine: Operation, kind: str, bits: int) -> int:
-    if isinstance(combine, (arith.MaxUIOp, arith.MinUIOp)):
-        return 0 if kind == "max" else -1
-    return -(1 << (bits - 1)) if kind == "max" else (1 << (bits - 1)) - 1
+        return -1
+    return -(ones // 2) - 1 if kind == "max" else ones // 2
 
 
 def _combine(update: Update, partial: SSAValue, loop: ForOp) -> None:
@@ -118,16 +114,14 @@ def _combine(update: Update, partial: SSAValue, loop: ForOp) -> None:
     index = update.store.index
     part = builder.insert(LoadOp.of(partial, [atom_expr(loop.index)])).result
     total = builder.insert(LoadOp.of(update.store.buffer, list(index))).result
-    copies: dict[SSAValue, SSAValue] = {}
-    total, part = _as_computed(update, total, builder), _as_computed(update, part, builder)
+    total, part = (_as_computed(update, value, builder) for value in (total, part))
     first = update.combine.operands[0]
     ordered = (part, total) if first is update.contribution else (total, part)
-    copies.update(zip(update.combine.operands, ordered, strict=True))
+    copies = dict(zip(update.combine.operands, ordered, strict=True))
     combined = builder.insert(update.combine.clone(copies)).results[0]
-    if combined.type != part.type or update.store.value is not update.combine.results[0]:
-        combined = builder.insert(
-            _rounding(update).clone({_rounding(update).operands[0]: combined})
-        ).results[0]
+    rounding = update.store.value.owner
+    if isinstance(rounding, arith.TruncFOp):
+        combined = builder.insert(rounding.clone({rounding.input: combined})).result
     builder.insert(StoreOp.of(combined, update.store.buffer, list(index)))
 
 
@@ -139,12 +133,6 @@ def _as_computed(update: Update, value: SSAValue, builder: Builder) -> SSAValue:
         if value.type == computed
         else builder.insert(arith.ExtFOp(value, computed)).results[0]
     )
-
-
-def _rounding(update: Update) -> Operation:
-    owner = update.store.value.owner
-    assert isinstance(owner, Operation), "an update stores what it has computed"
-    return owner
 
 
 def _redirect(update: Update, partial: SSAValue, loop: ForOp) -> None:

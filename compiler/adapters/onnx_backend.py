@@ -1,0 +1,164 @@
+"""ONNX's `Backend` interface: `onnx_backend.prepare(model).run([x])` compiles a model and runs it.
+
+A model whose shapes depend on the values of inputs is compiled when these are known, once for each:
+its small integer inputs are taken as constants, and `Prepared.is_specialised` is true.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto, NodeProto, helper, numpy_helper
+from onnx.backend.base import Backend, BackendRep, namedtupledict
+from onnx.defs import onnx_opset_version
+
+from compiler.machine.artifact import Compiled
+from compiler.machine.executable import Executable
+from compiler.machine.host import host_target
+from compiler.options import Options
+from compiler.pipeline import compile_model
+from dialects.errors import InputError, UnsupportedError
+from dialects.weights import Array
+
+LARGEST_CONSTANT = 64
+"""Inputs of more elements than this are never taken as constants."""
+
+
+class Prepared(BackendRep):
+    """A model that is ready to run."""
+
+    def __init__(self, model: ModelProto, options: Options, threads: int | None = None) -> None:
+        self.model = model
+        self.options = options
+        self.threads = threads
+        constants = {tensor.name for tensor in model.graph.initializer}
+        self.input_names = [v.name for v in model.graph.input if v.name not in constants]
+        self.output_names = [value.name for value in model.graph.output]
+        self._variants: dict[tuple[bytes, ...], tuple[Compiled, Executable]] = {}
+        self.refusal: UnsupportedError | None = None
+        try:
+            self._compile((), {})
+        except UnsupportedError as error:
+            if not any(_may_be_constant(model, name) for name in self.input_names):
+                raise
+            self.refusal = error
+
+    @property
+    def is_specialised(self) -> bool:
+        """Whether inputs are taken as constants."""
+        return self.refusal is not None
+
+    @property
+    def kernels(self) -> list[str]:
+        """The names of the kernels that were emitted for all variants."""
+        objects = [name for compiled, _ in self._variants.values() for name in compiled.objects]
+        return [name for name in objects if name not in ("runtime", "program")]
+
+    def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
+        """Runs the model on arrays by position or name; outputs are found by position or name.
+
+        Raises InputError for inputs that do not fit the model.
+        """
+        given = self._arrange(inputs)
+        bound = {name: given.pop(name) for name in list(given) if self._is_bound(name, given[name])}
+        key = tuple(array.tobytes() + str(array.shape).encode() for array in bound.values())
+        if key not in self._variants:
+            self._compile(key, bound)
+        results = self._variants[key][1].run(given)
+        names = self.output_names
+        return namedtupledict("Outputs", names)(*(results[name] for name in names))
+
+    def _arrange(self, inputs: Mapping[str, Any] | Sequence[Any]) -> dict[str, Array]:
+        if isinstance(inputs, Mapping):
+            return {str(name): np.asarray(value) for name, value in inputs.items()}
+        values = [inputs] if isinstance(inputs, np.ndarray) else list(inputs)
+        if len(values) != len(self.input_names):
+            facts = f"{len(self.input_names)} inputs, got {len(values)}"
+            raise InputError(f"{self.model.graph.name} requires {facts}")
+        return {name: np.asarray(x) for name, x in zip(self.input_names, values, strict=True)}
+
+    def _is_bound(self, name: str, array: Array) -> bool:
+        return (
+            self.is_specialised
+            and array.size <= LARGEST_CONSTANT
+            and _may_be_constant(self.model, name)
+        )
+
+    def _compile(self, key: tuple[bytes, ...], bound: Mapping[str, Array]) -> None:
+        compiled = compile_model(with_constants(self.model, bound), self.options)
+        self._variants[key] = compiled, compiled.executable(self.threads)
+
+
+class WeftBackend(Backend):
+    """weft as ONNX knows a backend; it compiles for the CPU of this machine."""
+
+    @classmethod
+    def prepare(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> Prepared:
+        """Compiles a model; raises UnsupportedError for what weft lacks, also for other devices."""
+        if not cls.supports_device(device):
+            raise UnsupportedError(f"weft requires the device CPU, got {device}")
+        return Prepared(model, Options(host_target()), kwargs.get("threads"))
+
+    @classmethod
+    def run_node(
+        cls,
+        node: NodeProto,
+        inputs: Any,
+        device: str = "CPU",
+        outputs_info: Sequence[tuple[np.dtype[Any], tuple[int, ...]]] | None = None,
+        **kwargs: Any,
+    ) -> tuple[Any, ...]:
+        """Compiles one node for these inputs and runs it."""
+        arrays = [np.asarray(array) for array in inputs]
+        model = model_of_node(node, arrays, kwargs.get("opset_version", onnx_opset_version()))
+        return cls.run_model(model, arrays, device)
+
+    @classmethod
+    def supports_device(cls, device: str) -> bool:
+        """Whether that is the CPU."""
+        return device.partition(":")[0] == "CPU"
+
+
+def with_constants(model: ModelProto, arrays: Mapping[str, Array]) -> ModelProto:
+    """The model with inputs replaced by constants; the model itself where there are none."""
+    if not arrays:
+        return model
+    bound = ModelProto()
+    bound.CopyFrom(model)
+    for name, array in arrays.items():
+        bound.graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
+    return bound
+
+
+def model_of_node(node: NodeProto, arrays: Iterable[Array], opset: int) -> ModelProto:
+    """A model of one node, whose inputs are like the arrays."""
+    names = dict.fromkeys(name for name in node.input if name)
+    inputs = [
+        helper.make_tensor_value_info(
+            name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape
+        )
+        for name, array in zip(names, arrays, strict=True)
+    ]
+    outputs = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
+    graph = helper.make_graph([node], node.op_type, inputs, outputs)
+    opsets = [helper.make_opsetid("", opset)]
+    if node.domain:
+        opsets.append(helper.make_opsetid(node.domain, 1))
+    return helper.make_model(graph, opset_imports=opsets)
+
+
+def _may_be_constant(model: ModelProto, name: str) -> bool:
+    """Whether the input may be a shape or the like: a scalar or vector of integers or bools."""
+    value = next((each for each in model.graph.input if each.name == name), None)
+    if value is None or value.type.WhichOneof("value") != "tensor_type":
+        return False
+    dtype = helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
+    return dtype.kind in "iub" and len(value.type.tensor_type.shape.dim) <= 1
+
+
+prepare = WeftBackend.prepare
+run_model = WeftBackend.run_model
+run_node = WeftBackend.run_node
+supports_device = WeftBackend.supports_device

@@ -36,7 +36,7 @@ class LoopBuilder:
 
     @contextmanager
     def loops(self, extents: Sequence[ExprLike], names: str = "ijklmnpq") -> Iterator[tuple[Expr, ...]]:
-        """A nest of loops from zero to each extent; yields the indices, one per extent."""
+        """A nest of loops from zero to each extent; yields the indices, one per extent, 0 for an extent of 1."""
         with self._nest(extents, names, None) as indices:
             yield indices
 
@@ -51,6 +51,9 @@ class LoopBuilder:
         outside = self.builder.insertion_point
         indices: list[Expr] = []
         for position, extent in enumerate(extents):
+            if extent == 1:
+                indices.append(Expr.of(0))
+                continue
             loop = self.builder.insert(ForOp.of(0, extent, reduction=reduction))
             loop.index.name_hint = names[position % len(names)] + ("" if position < len(names) else str(position))
             indices.append(atom_expr(loop.index))

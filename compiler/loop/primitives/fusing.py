@@ -133,8 +133,10 @@ def inline(store: StoreOp) -> None:
 def _pointwise_nest(store: StoreOp) -> list[ForOp]:
     """The loops whose indices subscript the store; they run over all of the buffer only."""
     index = subscripts(store)
+    dims = store.buffer_type.shape
+    moving = sum(expr != 0 or dim != 1 for expr, dim in zip(index, dims, strict=True))
     loops = enclosing_loops(store)
-    nest = loops[len(loops) - len(index) :] if index else []
+    nest = loops[len(loops) - moving :] if moving else []
     whole = all(
         loop.lower == 0 and loop.step.data == 1 and _covers(loop, index, store) for loop in nest
     )

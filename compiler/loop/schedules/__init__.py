@@ -11,6 +11,7 @@ from xdsl.passes import ModulePass
 from compiler.loop.schedules import contraction, pointwise, rows
 from compiler.loop.schedules.simplify import simplify
 from compiler.target.target import Target
+from dialects.errors import IllegalSchedule
 from dialects.loop.ops import ForOp
 from dialects.loop.program import KernelOp
 
@@ -36,7 +37,12 @@ class SchedulePass(ModulePass):
 def schedule_kernel(kernel: KernelOp, target: Target) -> list[str]:
     """Schedules one kernel in place; returns the names of the schedules that were used."""
     simplify(kernel)
-    used = [contraction.NAME for _ in contraction.apply_all(kernel, target)]
+    before = kernel.clone()
+    try:
+        used = [contraction.NAME for _ in contraction.apply_all(kernel, target)]
+    except IllegalSchedule as refusal:
+        _restore(kernel, before)
+        used = [f"no contraction: {refusal}"]
     untouched = [loop for loop in kernel.body.block.ops if isinstance(loop, ForOp) and not _is_scheduled(loop)]
     if untouched:
         rows.fuse_rows(kernel.body.block)
@@ -45,6 +51,13 @@ def schedule_kernel(kernel: KernelOp, target: Target) -> list[str]:
         chosen.apply(loop, target)
         used.append(chosen.NAME)
     return used
+
+
+def _restore(kernel: KernelOp, before: KernelOp) -> None:
+    """Gives a kernel the arguments' types and the body that it had."""
+    body = before.detach_region(0)
+    kernel.detach_region(0)
+    kernel.add_region(body)
 
 
 def _is_scheduled(loop: ForOp) -> bool:

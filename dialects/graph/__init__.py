@@ -12,6 +12,7 @@ from dialects.graph import (
     exponential,
     matmul,
     movement,
+    normalize,
     pool,
     reduce,
     search,
@@ -56,6 +57,7 @@ OPS: tuple[type[GraphOp], ...] = (
     *softmax.OPS,
     *search.OPS,
     *pool.OPS,
+    *normalize.OPS,
 )
 """Every operator, by family."""
 

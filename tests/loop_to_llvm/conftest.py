@@ -8,9 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from compiler.loop_to_llvm.runtime import (
-    Counts,
-)
+from compiler.loop_to_llvm.runtime import Counts
 from compiler.machine.header import header
 from compiler.machine.jit import load_objects
 from compiler.machine.signature import Signature, TensorSpec

@@ -11,12 +11,7 @@ import numpy as np
 import pytest
 from llvmlite import ir
 
-from compiler.loop_to_llvm.runtime import (
-    Counts,
-    Runtime,
-    Status,
-    Weight,
-)
+from compiler.loop_to_llvm.runtime import Counts, Runtime, Status, Weight
 from compiler.loop_to_llvm.runtime.code import Code
 from compiler.machine.host import host_target
 from compiler.machine.jit import LoadedCode

@@ -36,7 +36,7 @@ from compiler.loop_to_llvm.memory import Lanes, MemoryEmitter, Storage
 from compiler.loop_to_llvm.parallel import BODY_TYPE, grain
 from compiler.loop_to_llvm.runtime import Runtime
 from compiler.target.target import Target
-from dialects.expr import Atom, Expr, Operand, atom_expr
+from dialects.expr import Atom, Expr, Operand, atom_expr, maximum
 from dialects.loop.ops import (
     AccessOp,
     AllocOp,
@@ -253,6 +253,10 @@ class BodyEmitter:
         assert op.vector is not None
         extent, ranges = self._extent(op), self.frame.ranges
         lanes = op.vector.data
+        least, _ = extent.range(ranges)
+        if least is None or least < 0:
+            # Of a negative extent the remainder would be positive.
+            extent = maximum([extent, 0])
         return (extent // lanes).simplify(ranges), (extent % lanes).simplify(ranges)
 
     def _chunk(self, op: ForOp, chunk: Expr, lanes: Callable[[LaneNumber], Lanes]) -> None:
@@ -338,9 +342,7 @@ class BodyEmitter:
         _, high = tasks.range(self.frame.ranges)
         bounds = (0, None if high is None else high - 1)
         if op.vector is None:
-            self.control.loop(
-                begin, end, bounds, lambda number: self._iteration(op, number), runs=True
-            )
+            self.control.loop(begin, end, bounds, lambda number: self._iteration(op, number))
         else:
             self._vector_part(op, begin, end, bounds)
         self.frame.builder.ret_void()

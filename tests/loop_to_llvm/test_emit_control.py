@@ -172,6 +172,24 @@ def test_loaded_bounds_limit_a_loop():
     np.testing.assert_array_equal(y.sum(1), n)
 
 
+@pytest.mark.parametrize("marks", ["", "vector(8)", "parallel", "parallel vector(8)"])
+def test_bounds_that_cross_run_nothing(marks: str):
+    text = f"""
+    loop.kernel @crossed[n](%b: !loop.buffer<[2], i64>, %y: !loop.buffer<[n], f32>) {{
+      %one = arith.constant 1.0 : f32
+      %l = loop.load %b[0] : !loop.buffer<[2], i64>
+      %u = loop.load %b[1] : !loop.buffer<[2], i64>
+      %lower = arith.index_cast %l : i64 to index
+      %upper = arith.index_cast %u : i64 to index
+      loop.for %i = %lower to %upper {marks} {{ loop.store %one, %y[%i] : !loop.buffer<[n], f32> }}
+    }}"""
+    kernel = CompiledKernel(text)
+    for lower, upper in ((10, 7), (20, 20), (19, 3), (3, 19)):
+        y = np.zeros(40, np.float32)
+        kernel(np.array([lower, upper]), y, sizes={"n": 40})
+        np.testing.assert_array_equal(np.flatnonzero(y), np.arange(lower, upper))
+
+
 def test_sizes_of_zero_divide_nothing():
     text = """
     loop.kernel @wrap[n, m](%x: !loop.buffer<[m], f32>, %y: !loop.buffer<[n], f32>) {

@@ -9,6 +9,8 @@ from xdsl.ir import SSAValue
 
 from compiler.frontend.onnx_node import Importer, OnnxNode, normal_axis
 from dialects.errors import UnsupportedError
+from dialects.graph.normalize import EPSILON
+from dialects.graph.op import AttributeValue
 
 REDUCTIONS = {
     "ReduceL1": "reduce_l1",
@@ -35,19 +37,23 @@ def import_reduction(name: str, node: OnnxNode) -> Sequence[SSAValue]:
 
 
 def import_layer_normalization(node: OnnxNode) -> Sequence[SSAValue]:
-    """Normalised over the axes from `axis` on, scaled and shifted."""
-    axis = normal_axis(node.integer("axis", -1), len(node.shape()))
-    if node.uses(1) or node.uses(2):
-        raise UnsupportedError("requires only the normalised output, got uses of the statistics")
-    epsilon = node.real("epsilon", 1e-5)
-    return [node.b.layer_norm(*node.operands, axis=axis, epsilon=epsilon)]
+    """Normalised over the axes from `axis` on; mean and deviation where something reads them."""
+    attributes: dict[str, AttributeValue] = {
+        "axis": normal_axis(node.integer("axis", -1), len(node.shape())),
+        "epsilon": node.real("epsilon", EPSILON),
+    }
+    result = node.b.layer_norm(*node.operands, **attributes)
+    if not node.uses(1) and not node.uses(2):
+        return [result]
+    statistics = node.b.op("layer_norm_statistics", node.operand(0), **attributes)
+    return [result, *statistics.results]
 
 
 def import_batch_normalization(node: OnnxNode) -> Sequence[SSAValue]:
     """Inference: the statistics are operands."""
     if node.integer("training_mode", 0):
         raise UnsupportedError("requires inference, got training_mode of 1")
-    return [node.b.batch_norm(*node.operands, epsilon=node.real("epsilon", 1e-5))]
+    return [node.b.batch_norm(*node.operands, epsilon=node.real("epsilon", EPSILON))]
 
 
 IMPORTERS: dict[str, Importer] = {

@@ -72,10 +72,16 @@ def import_squeeze(node: OnnxNode) -> Sequence[SSAValue]:
         axes = {axis for axis, dim in enumerate(shape) if dim == 1}
     else:
         axes = {normal_axis(axis, len(shape)) for axis in given}
-    wrong = [shape[axis] for axis in axes if shape[axis] != 1]
-    if wrong:
-        raise ModelError(f"requires dims of 1 at its axes, got {wrong[0]}")
+    _require_ones([shape[axis] for axis in axes])
     return [node.reshape(node.operand(0), [d for axis, d in enumerate(shape) if axis not in axes])]
+
+
+def _require_ones(dims: Sequence[Expr]) -> None:
+    for dim in dims:
+        if dim.constant is None:
+            raise UnsupportedError(f"requires dims that are known to be 1 at its axes, got {dim}")
+        if dim != 1:
+            raise ModelError(f"requires dims of 1 at its axes, got {dim}")
 
 
 def import_unsqueeze(node: OnnxNode) -> Sequence[SSAValue]:

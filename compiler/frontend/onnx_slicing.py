@@ -130,13 +130,12 @@ def import_cumsum(node: OnnxNode) -> Sequence[SSAValue]:
 
 def import_one_hot(node: OnnxNode) -> Sequence[SSAValue]:
     """A new axis of `depth` elements: the on-value at the index, the off-value elsewhere."""
-    (depth,) = node.dims(1, "a depth")
+    depth = node.known.dims(node.operand(1))
+    if depth is None:
+        depth = [Expr.of(int(number)) for number in node.array(1, "depth").reshape(-1)]
     return [
         node.b.one_hot(
-            node.operand(0),
-            node.operand(2),
-            depth=dims_attr([depth]),
-            axis=node.integer("axis", -1),
+            node.operand(0), node.operand(2), depth=dims_attr(depth), axis=node.integer("axis", -1)
         )
     ]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from xdsl.ir import SSAValue
 
@@ -150,7 +149,44 @@ def _transposed_pads(
     return _pads_attribute(pads)
 
 
+def _pool_attributes(node: OnnxNode) -> dict[str, AttributeValue]:
+    window = _pool_window(node)
+    return {
+        "kernel": node.attribute("kernel_shape").ints[:],
+        "strides": window.strides,
+        "dilations": window.dilations,
+        "pads": window.pads(node),
+        "ceil_mode": bool(node.integer("ceil_mode", 0)) and not window.keeps_dims,
+    }
+
+
+def import_max_pool(node: OnnxNode) -> Sequence[SSAValue]:
+    """The greatest elements, and their places in the whole tensor where something reads them."""
+    attributes = _pool_attributes(node)
+    values = node.b.max_pool(node.operand(0), **attributes)
+    if not node.uses(1):
+        return [values]
+    column_major = bool(node.integer("storage_order", 0))
+    places = node.b.max_pool_indices(node.operand(0), column_major=column_major, **attributes)
+    return [values, places]
+
+
+def import_average_pool(node: OnnxNode) -> Sequence[SSAValue]:
+    """Means of the elements in each window."""
+    counts_pads = bool(node.integer("count_include_pad", 0))
+    attributes = _pool_attributes(node)
+    return [node.b.average_pool(node.operand(0), count_include_pad=counts_pads, **attributes)]
+
+
+def import_lp_pool(node: OnnxNode) -> Sequence[SSAValue]:
+    """Norms of the elements in each window."""
+    return [node.b.lp_pool(node.operand(0), p=node.integer("p", 2), **_pool_attributes(node))]
+
+
 IMPORTERS: dict[str, Importer] = {
+    "AveragePool": import_average_pool,
     "Conv": import_convolution,
     "ConvTranspose": import_transposed_convolution,
+    "LpPool": import_lp_pool,
+    "MaxPool": import_max_pool,
 }

@@ -1,0 +1,246 @@
+"""Importing ONNX: names, symbolic dims, constants, branches, function bodies, refusals."""
+
+import re
+
+import numpy as np
+import pytest
+from onnx import ModelProto, TensorProto, helper, numpy_helper, parser
+from xdsl.dialects.builtin import NameLoc
+
+from compiler.frontend.from_onnx import import_model
+from compiler.frontend.onnx_node import OnnxNode
+from dialects.errors import ModelError, UnsupportedError
+from dialects.expr import Expr
+from dialects.graph import ConstantOp, GraphOp
+from dialects.graph.types import type_of
+from tests.frontend.graph_evaluator import evaluate
+
+
+def model_of(text: str, opset: int = 21) -> ModelProto:
+    """A model in ONNX's text syntax, without its header."""
+    return parser.parse_model(f'<ir_version: 10, opset_import: ["" : {opset}]>\n{text}')
+
+
+def block_of(model):
+    """The block of the imported function `main`."""
+    (function,) = model.module.ops
+    return function.body.block
+
+
+def names_of(model) -> list[str]:
+    """The operators of the imported function, without constants."""
+    ops = [op for op in block_of(model).ops if isinstance(op, GraphOp)]
+    return [op.name for op in ops if not isinstance(op, ConstantOp)]
+
+
+def result_shape(model) -> str:
+    """The shape of the function's only result."""
+    (value,) = block_of(model).last_op.operands
+    return str(type_of(value)).partition("]")[0] + "]"
+
+
+def test_module_is_valid_and_carries_the_names_of_the_model():
+    model = import_model(model_of("agraph (float[2, 3] x) => (float[2, 3] y) { y = Relu(x) }"))
+    model.module.verify()
+    (function,) = model.module.ops
+    assert function.sym_name.data == "main"
+    assert [each.data for each in function.attributes["input_names"]] == ["x"]
+    assert [each.data for each in function.attributes["output_names"]] == ["y"]
+    assert function.attributes["model_name"].data == "agraph"
+    assert (model.input_names, model.output_names, model.name) == (("x",), ("y",), "agraph")
+
+
+def test_values_are_hinted_with_sanitised_names():
+    model = model_of("agraph (float[2] x) => (float[2] y) { t = Relu(x) y = Neg(t) }")
+    model.graph.node[0].output[0] = model.graph.node[1].input[0] = "/layer/0/Relu:out"
+    text = str(import_model(model).module)
+    assert "%layer_0_Relu_out = graph.relu %x" in text
+
+
+def test_operators_bear_the_name_of_their_node():
+    model = model_of("agraph (float[2] x) => (float[2] y) { t = Relu(x) y = Relu(t) }")
+    model.graph.node[1].name = "head/relu"
+    locations = [op.location for op in block_of(import_model(model)).ops]
+    names = [each.desc.data for each in locations if isinstance(each, NameLoc)]
+    assert names == ["Relu_0", "head/relu"]
+
+
+def test_equal_dim_params_are_one_symbol():
+    model = model_of("agraph (float[n, 4] x, float[n, 4] z) => (float[n, 4] y) { y = Add(x, z) }")
+    assert result_shape(import_model(model)) == "[n, 4]"
+
+
+def test_unnamed_dims_get_symbols_of_their_own():
+    model = model_of("agraph (float[?, 4] x, float[1, ?] z) => (float[?, 4] y) { y = Relu(x) }")
+    kinds = [str(type_of(argument)) for argument in block_of(import_model(model)).args]
+    assert kinds == ["[x_dim0, 4] f32", "[1, z_dim1] f32"]
+
+
+def test_dim_params_that_are_no_identifiers_are_renamed_apart():
+    model = model_of("agraph (float[a_b, n, n] x, float[n] z) => (float[n] y) { y = Relu(z) }")
+    dims = model.graph.input[0].type.tensor_type.shape.dim
+    dims[1].dim_param, dims[2].dim_param = "a b", "max"
+    imported = import_model(model)
+    assert str(type_of(block_of(imported).args[0])) == "[a_b, a_b_1, max_1] f32"
+
+
+def test_unused_initialisers_and_dead_nodes_are_left_out():
+    model = model_of("""agraph (float[2] x) => (float[2] y) <float[100] w, float[2] b = {1, 2}>
+        { dead = NonZero(x) y = Add(x, b) }""")
+    model.graph.initializer.append(numpy_helper.from_array(np.ones(100, np.float32), "w"))
+    imported = import_model(model)
+    assert len(imported.weights) == 0
+    assert names_of(imported) == ["graph.add"]
+
+
+def test_large_initialisers_go_to_the_weight_store_once():
+    model = model_of("agraph (float[100] x) => (float[100] y) { t = Add(x, w) y = Mul(t, w) }")
+    weights = np.arange(100, dtype=np.float32)
+    model.graph.initializer.append(numpy_helper.from_array(weights, "w"))
+    imported = import_model(model)
+    assert list(imported.weights) == ["w"]
+    np.testing.assert_array_equal(imported.weights["w"], weights)
+
+
+def test_inputs_with_an_initialiser_are_constants():
+    model = model_of("""agraph (float[2] x, float[2] b) => (float[2] y)
+        { y = Add(x, b) }""")
+    model.graph.initializer.append(numpy_helper.from_array(np.ones(2, np.float32), "b"))
+    assert import_model(model).input_names == ("x",)
+
+
+# Shapes -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wanted", "shape"),
+    [
+        ([0, -1], "[batch, 12 * seq]"),
+        ([-1, 12], "[batch * seq, 12]"),
+        ([0, 0, 3, 4], "[batch, seq, 3, 4]"),
+        ([0, 0, -1, 6], "[batch, seq, 2, 6]"),
+        ([-1], "[12 * batch * seq]"),
+    ],
+)
+def test_reshape_resolves_zero_and_minus_one(wanted, shape):
+    model = model_of("agraph (float[batch, seq, 12] x) => (float[n] y) { y = Reshape(x, s) }")
+    model.graph.initializer.append(numpy_helper.from_array(np.array(wanted, np.int64), "s"))
+    assert result_shape(import_model(model)) == shape
+
+
+def test_reshape_that_may_not_divide_is_refused():
+    model = model_of("""agraph (float[batch, seq] x) => (float[n] y)
+        <int64[2] s = {-1, 4}> { y = Reshape(x, s) }""")
+    with pytest.raises(UnsupportedError, match=r"divides the operand's size, got \[batch, seq\]"):
+        import_model(model)
+
+
+def test_reshape_by_data_is_refused():
+    model = model_of("""agraph (float[4] x, int64[1] s) => (float[n] y) { y = Reshape(x, s) }""")
+    with pytest.raises(UnsupportedError, match="requires a shape that is known while compiling"):
+        import_model(model)
+
+
+def test_reshape_by_computed_dims_is_symbolic():
+    model = model_of("""agraph (float[batch, seq, 12] x) => (float[n, m] y)
+        <int64[1] zero = {0}, int64[1] last = {-1}> { s = Shape(x) b = Gather(s, zero) t = Concat<axis = 0>(b, last) y = Reshape(x, t) }""")
+    assert result_shape(import_model(model)) == "[batch, 12 * seq]"
+
+
+# What is refused ----------------------------------------------------------------------------------
+
+
+def test_all_unsupported_nodes_are_reported_together():
+    model = model_of("""agraph (float[2] x) => (int64[n, m] y, float[2] w)
+        { y = NonZero(x) z = Relu(x) u = Bernoulli(z) w = Multinomial(u) }""")
+    for index, node in enumerate(model.graph.node):
+        node.name = f"node{index}"
+    with pytest.raises(UnsupportedError) as raised:
+        import_model(model)
+    message = str(raised.value)
+    assert "'node0' (NonZero, ai.onnx 21)" in message
+    assert re.search(r"'node2/\w+' \(RandomUniformLike, ai.onnx 21\)", message)
+    assert "'node3' (Multinomial, ai.onnx 21)" in message
+    assert "node1" not in message
+    assert "\n" not in message
+
+
+def test_other_domains_are_reported_with_their_name():
+    model = model_of("agraph (float[2] x) => (float[2] y) { y = com.acme.Fancy(x) }")
+    model.opset_import.append(helper.make_opsetid("com.acme", 1))
+    with pytest.raises(UnsupportedError, match=r"node 'Fancy_0' \(Fancy, com.acme\)"):
+        import_model(model)
+
+
+def test_operands_that_do_not_fit_are_the_models_mistake():
+    model = model_of("agraph (float[2] x, float[3] z) => (float[3] y) { y = Add(x, z) }")
+    with pytest.raises(ModelError, match=r"'Add_0'.*dims are equal or 1, got \[2\] and \[3\]"):
+        import_model(model)
+
+
+def test_strings_are_refused_by_the_name_of_the_input():
+    model = model_of("agraph (string[2] x) => (string[2] y) { y = Identity(x) }")
+    with pytest.raises(UnsupportedError, match="input 'x': .*numeric or bool"):
+        import_model(model)
+
+
+def test_sequences_are_refused():
+    model = model_of("agraph (float[2] x) => (float[2] y) { y = Relu(x) }")
+    sequence = helper.make_tensor_sequence_value_info("s", TensorProto.FLOAT, [2])
+    model.graph.input.append(sequence)
+    with pytest.raises(UnsupportedError, match="input 's' requires a tensor type, got sequence"):
+        import_model(model)
+
+
+def test_inputs_of_unknown_rank_are_refused():
+    model = model_of("agraph (float[2] x) => (float[2] y) { y = Relu(x) }")
+    model.graph.input[0].type.tensor_type.ClearField("shape")
+    with pytest.raises(UnsupportedError, match="input 'x' requires a known rank"):
+        import_model(model)
+
+
+# Branches, bodies, extensions ---------------------------------------------------------------------
+
+BRANCHES = """agraph (float[2] x) => (float[2] y) <bool c = {%d}> {
+    y = If (c) <
+        then_branch = yes () => (float[2] t) { t = Neg(x) },
+        else_branch = no () => (float[2] t) { u = Relu(x) t = Relu(u) }
+    >
+}"""
+
+
+@pytest.mark.parametrize(("condition", "ops"), [(1, ["neg"]), (0, ["relu", "relu"])])
+def test_if_with_a_constant_condition_is_its_branch(condition, ops):
+    imported = import_model(model_of(BRANCHES % condition))
+    assert names_of(imported) == [f"graph.{op}" for op in ops]
+
+
+def test_operator_without_importer_is_its_function_body():
+    x = np.array([-2, -0.1, 0.3, 2], np.float32)
+    model = model_of("agraph (float[4] x) => (float[4] y) { y = Shrink<lambd = 0.5>(x) }")
+    (y,) = evaluate(import_model(model), x)
+    np.testing.assert_array_equal(y, np.array([-2, 0, 0, 2], np.float32))
+
+
+def test_callers_may_hand_in_importers():
+    def import_fancy(node: OnnxNode):
+        return [node.b.add(node.operand(0), node.operand(0))]
+
+    model = model_of("agraph (float[2] x) => (float[2] y) { y = NonZero(x) }")
+    imported = import_model(model, composites={"NonZero": import_fancy})
+    assert names_of(imported) == ["graph.add"]
+
+
+def test_symbolic_sizes_evaluate_at_any_size():
+    model = model_of("""agraph (float[b, s] x) => (float[b, s] y)
+        { d = Shape(x) z = ConstantOfShape<value = float[1] {2}>(d) y = Add(x, z) }""")
+    imported = import_model(model)
+    for shape in ((1, 1), (3, 2)):
+        (y,) = evaluate(imported, np.ones(shape, np.float32))
+        np.testing.assert_array_equal(y, np.full(shape, 3, np.float32))
+
+
+def test_expr_of_shape_is_known():
+    model = model_of("""agraph (float[b, s] x) => (float[n] y) <int64[1] k = {3}> {
+        n = Size(x) s = Mul(n, k) one = ConstantOfShape(s) y = Identity(one) }""")
+    assert result_shape(import_model(model)) == f"[{3 * Expr.of('b') * Expr.of('s')}]"

@@ -1,0 +1,43 @@
+// RUN: weft-opt %s --split-input-file --verify-diagnostics -p 'weft-stage{kernel=k buffer=y at=i}' | filecheck %s
+
+// A row of sums in registers: overwritten first, so not loaded; an argument, so written back.
+// CHECK-LABEL: loop.kernel @k
+// CHECK-NEXT: loop.for %i = 0 to 4 {
+// CHECK-NEXT: %y_r = loop.alloc registers : !loop.buffer<[1, 8], f32>
+// CHECK-NEXT: loop.for %j = 0 to 8 {
+// CHECK: loop.store %{{.*}}, %y_r[0, %j]
+// CHECK: loop.for %k = 0 to 16 reduction(add) {
+// CHECK-NOT: %y[
+// CHECK: loop.store %{{.*}}, %y_r[0, %m]
+// CHECK: loop.for %st1 = 0 to 8 {
+// CHECK-NEXT: %[[V:.*]] = loop.load %y_r[0, %st1]
+// CHECK-NEXT: loop.store %[[V]], %y[%i, %st1]
+loop.kernel @k(%x: !loop.buffer<[4, 8, 16], f32>, %y: !loop.buffer<[4, 8], f32>) {
+  loop.for %i = 0 to 4 {
+    loop.for %j = 0 to 8 {
+      %zero = arith.constant 0.0 : f32
+      loop.store %zero, %y[%i, %j] : !loop.buffer<[4, 8], f32>
+    }
+    loop.for %k = 0 to 16 reduction(add) {
+      loop.for %m = 0 to 8 {
+        %s = loop.load %y[%i, %m] : !loop.buffer<[4, 8], f32>
+        %v = loop.load %x[%i, %m, %k] : !loop.buffer<[4, 8, 16], f32>
+        %t = arith.addf %s, %v : f32
+        loop.store %t, %y[%i, %m] : !loop.buffer<[4, 8], f32>
+      }
+    }
+  }
+}
+
+// -----
+
+// Writing the whole row back would write what nobody stored.
+// CHECK: stage requires a store to the whole tile of %y, got loop.store of
+loop.kernel @k(%y: !loop.buffer<[4, 8], f32>) {
+  loop.for %i = 0 to 4 {
+    loop.for %j = 0 to 4 {
+      %zero = arith.constant 0.0 : f32
+      loop.store %zero, %y[%i, 2 * %j] : !loop.buffer<[4, 8], f32>
+    }
+  }
+}

@@ -373,7 +373,7 @@ def _dominates(kind: str, winner: Expr, loser: Expr, ranges: Mapping[Atom, Range
 
 
 def _rejoin(terms: dict[Monomial, int]) -> Expr:
-    """The sum, with `c * (x floordiv c) + x mod c` put together to `x` again."""
+    """The sum, with `c * (x floordiv c) + x mod c` put together to `x`, and `x - c * (x floordiv c)` to `x mod c`."""
     for monomial, factor in terms.items():
         if len(monomial) == 1 and isinstance(monomial[0], Remainder):
             remainder = monomial[0]
@@ -381,6 +381,15 @@ def _rejoin(terms: dict[Monomial, int]) -> Expr:
             if all(terms.get(key) == count for key, count in steps.terms.items()):
                 rest = {key: count for key, count in terms.items() if key != monomial and key not in steps.terms}
                 return Expr(rest) + remainder.dividend * factor
+    for monomial, factor in terms.items():
+        if len(monomial) == 1 and isinstance(monomial[0], Quotient):
+            quotient = monomial[0]
+            size = quotient.divisor.constant
+            count = -factor // size if size and factor % size == 0 else 0
+            whole = quotient.dividend.terms
+            if count and all(terms.get(key) == count * share for key, share in whole.items()):
+                rest = {key: share for key, share in terms.items() if key != monomial and key not in whole}
+                return Expr(rest) + Expr.of(Remainder(quotient.dividend, quotient.divisor)) * count
     return Expr(terms)
 
 

@@ -341,6 +341,12 @@ def _coupled(first: AccessOp, second: AccessOp, loops: Sequence[ForOp]) -> list[
 def _group_directions(
     first: AccessOp, second: AccessOp, group: Sequence[ForOp], outside: Sequence[Relation]
 ) -> Iterator[dict[ForOp, str]]:
+    if not _mention(first, second, group):
+        directions = "=" if _allocated_in(root_buffer(first.buffer), group[0]) else "<=>"
+        return ({group[0]: direction} for direction in directions)
+    if _is_one_to_one(first, second, group, outside):
+        return iter([dict.fromkeys(group, "=")])
+
     def refine(known: dict[ForOp, str]) -> Iterator[dict[ForOp, str]]:
         relations = [Relation(loop, loop, direction) for loop, direction in known.items()]
         if not may_clash(first, second, [*outside, *relations]):
@@ -352,6 +358,44 @@ def _group_directions(
             yield from refine({**known, group[len(known)]: direction})
 
     return refine({})
+
+
+def _mention(first: AccessOp, second: AccessOp, group: Sequence[ForOp]) -> bool:
+    """Whether a loop of the group moves either access, or bounds a loop that does."""
+    indices = {loop.index for loop in group}
+    inner = {operand for loop in enclosing_loops(first) + enclosing_loops(second) for operand in loop.operands_}
+    atoms = {atom for access in (first, second) for expr in subscripts(access) for atom in expr.atoms()}
+    return len(group) > 1 or bool(indices & (atoms | inner))
+
+
+def _is_one_to_one(
+    first: AccessOp, second: AccessOp, group: Sequence[ForOp], outside: Sequence[Relation]
+) -> bool:
+    """Whether both use the group's indices alike and as digits, so that they meet in the same iterations only."""
+    fixed = {relation.first.index for relation in outside if relation.direction == "="}
+    indices = {loop.index: loop for loop in group}
+    if not all(loop.lower == 0 and loop.step.data == 1 for loop in group):
+        return False
+    found: set[Atom] = set()
+    for here, there in zip(subscripts(first), subscripts(second), strict=True):
+        used = set(here.atoms()) & set(indices)
+        values = {atom for atom in here.atoms() if isinstance(atom, SSAValue)}
+        if used and here == there and values <= used | fixed and _are_digits(here, [indices[i] for i in used]):
+            found |= used
+    return found == set(indices)
+
+
+def _are_digits(expr: Expr, loops: Sequence[ForOp]) -> bool:
+    """Whether an expression tells the loops' indices apart: each counts in steps of all that the smaller ones reach."""
+    reach = 1
+    for loop in sorted(loops, key=lambda loop: expr.coefficient(loop.index).constant or 0):
+        step, extent = expr.coefficient(loop.index).constant, loop.extent.constant
+        if step is None or step < reach or not expr.is_affine_in(loop.index):
+            return False
+        if extent is None:
+            return loop is max(loops, key=lambda each: expr.coefficient(each.index).constant or 0)
+        reach = step * extent
+    return True
 
 
 def _leading(vector: Sequence[str]) -> str:

@@ -32,6 +32,7 @@ from compiler.loop.primitives import (
     unroll,
     vectorize,
 )
+from compiler.loop.schedules.simplify import drop_stored_only
 from compiler.loop.schedules.leaves import parallelize_outermost, stride, vectorize_leaves
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
@@ -230,6 +231,7 @@ def _apply(kernel: KernelOp, found: Contraction, target: Target) -> bool:
     for part in _split(shared, shape.width):
         for chain in _split_rows(part, shape):
             _tile(chain, shape, panel, found.result)
+    drop_stored_only(found.result)
     return True
 
 

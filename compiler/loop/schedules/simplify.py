@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from xdsl.ir import SSAValue
+from xdsl.rewriter import Rewriter
 
 from compiler.loop.nest import is_pure, subscripts
-from compiler.loop.primitives.fusing import inline
+from compiler.loop.primitives import drop_unread, inline
 from dialects.errors import IllegalSchedule
 from dialects.loop.ops import AllocOp, LoadOp, StoreOp, enclosing_loops
 from dialects.loop.program import KernelOp
@@ -21,6 +22,19 @@ def simplify(kernel: KernelOp) -> None:
             loads = [use.operation for use in op.result.uses if isinstance(use.operation, LoadOp)]
             if len(loads) == 1 or _cost(store) <= CHEAP:
                 _inline_where_once(store, loads)
+
+
+def drop_stored_only(buffer: SSAValue) -> None:
+    """Removes a temporary that is never loaded any more, with the nests that did nothing but fill it."""
+    owner = buffer.owner
+    if not isinstance(owner, AllocOp) or any(isinstance(use.operation, LoadOp) for use in buffer.uses):
+        return
+    nests = [enclosing_loops(use.operation) for use in buffer.uses]
+    drop_unread(owner)
+    for loops in nests:
+        for loop in reversed(loops):
+            if all(is_pure(op) or isinstance(op, LoadOp) for op in loop.body.block.ops):
+                Rewriter.erase_op(loop)
 
 
 def _inline_where_once(store: StoreOp, loads: list[LoadOp]) -> None:

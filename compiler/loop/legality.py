@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations_with_replacement, product
 from math import gcd
-from typing import NoReturn, cast
+from typing import NoReturn
 
 from xdsl.ir import Operation, SSAValue
 
@@ -35,6 +35,7 @@ from compiler.loop.nest import (
     root_buffer,
     subscripts,
     update_of,
+    values_in,
 )
 from dialects.errors import IllegalSchedule
 from dialects.expr import Atom, Expr, Quotient, Remainder, atom_expr
@@ -158,8 +159,7 @@ def _varying(first: AccessOp, second: AccessOp, relations: Sequence[Relation]) -
     """Values that the second access may see changed: computed inside a loop that moved on."""
     moved = [r.first for r in relations if r.direction != "="]
     fixed = {loop.index for op in (first, second) for loop in enclosing_loops(op)}
-    atoms = {atom for expr in subscripts(second) for atom in expr.atoms()}
-    values = [cast(SSAValue, atom) for atom in atoms if isinstance(atom, SSAValue)]
+    values = [value for expr in subscripts(second) for value in values_in(expr)]
     return {
         value: atom_expr(_Elsewhere(value))
         for value in values
@@ -363,30 +363,42 @@ def _group_directions(
 def _mention(first: AccessOp, second: AccessOp, group: Sequence[ForOp]) -> bool:
     """Whether a loop of the group moves either access, or bounds a loop that does."""
     indices = {loop.index for loop in group}
-    inner = {operand for loop in enclosing_loops(first) + enclosing_loops(second) for operand in loop.operands_}
-    atoms = {atom for access in (first, second) for expr in subscripts(access) for atom in expr.atoms()}
+    inner = {
+        operand
+        for loop in enclosing_loops(first) + enclosing_loops(second)
+        for operand in loop.operands_
+    }
+    atoms = {
+        atom for access in (first, second) for expr in subscripts(access) for atom in expr.atoms()
+    }
     return len(group) > 1 or bool(indices & (atoms | inner))
 
 
 def _is_one_to_one(
     first: AccessOp, second: AccessOp, group: Sequence[ForOp], outside: Sequence[Relation]
 ) -> bool:
-    """Whether both use the group's indices alike and as digits, so that they meet in the same iterations only."""
+    """Whether both use the group's indices alike and as digits: they meet in one iteration only."""
     fixed = {relation.first.index for relation in outside if relation.direction == "="}
-    indices = {loop.index: loop for loop in group}
-    if not all(loop.lower == 0 and loop.step.data == 1 for loop in group):
+    indices: dict[Atom, ForOp] = {loop.index: loop for loop in group}
+    counting = all(loop.lower == 0 and loop.step.data == 1 for loop in group)
+    if first.buffer is not second.buffer or not counting:
         return False
     found: set[Atom] = set()
     for here, there in zip(subscripts(first), subscripts(second), strict=True):
         used = set(here.atoms()) & set(indices)
-        values = {atom for atom in here.atoms() if isinstance(atom, SSAValue)}
-        if used and here == there and values <= used | fixed and _are_digits(here, [indices[i] for i in used]):
+        values = set(values_in(here))
+        if (
+            used
+            and here == there
+            and values <= used | fixed
+            and _are_digits(here, [indices[i] for i in used])
+        ):
             found |= used
     return found == set(indices)
 
 
 def _are_digits(expr: Expr, loops: Sequence[ForOp]) -> bool:
-    """Whether an expression tells the loops' indices apart: each counts in steps of all that the smaller ones reach."""
+    """Whether an expression tells indices apart: each steps over all that smaller ones reach."""
     reach = 1
     for loop in sorted(loops, key=lambda loop: expr.coefficient(loop.index).constant or 0):
         step, extent = expr.coefficient(loop.index).constant, loop.extent.constant

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, SSAValue
@@ -250,6 +251,18 @@ def _through_casts(value: SSAValue) -> Operation | None:
     while isinstance(owner, (arith.ExtFOp, arith.TruncFOp)):
         owner = owner.operands[0].owner
     return owner if isinstance(owner, Operation) else None
+
+
+def value_of(atom: Atom) -> SSAValue:
+    """The value that an atom is; in a kernel's expressions, atoms are sizes and values."""
+    assert isinstance(atom, SSAValue), f"{atom} is no value of a kernel"
+    return cast(SSAValue, atom)
+
+
+def values_in(expr: Expr) -> list[SSAValue]:
+    """The values that an expression depends on, each once, in order of appearance."""
+    atoms = dict.fromkeys(expr.atoms())
+    return [cast(SSAValue, atom) for atom in atoms if isinstance(atom, SSAValue)]
 
 
 def describe(op: Operation) -> str:

@@ -14,10 +14,11 @@ from xdsl.passes import ModulePass
 
 from compiler.frontend.from_onnx import Source, import_model
 from compiler.graph.eliminate import EliminatePass
+from compiler.graph.fold_batch_norm import FoldBatchNormPass
 from compiler.graph.fold_constants import FoldConstantsPass
 from compiler.graph.fuse import FusePass
 from compiler.graph_to_loop import GraphToLoopPass, canonicalize_kernel, copy_kernel, lower_module
-PRIMITIVE_PASSES = ()
+from compiler.loop.primitive_passes import PRIMITIVE_PASSES
 from compiler.loop.schedules import SchedulePass, schedule_kernel
 from compiler.loop_to_llvm.kernel import emit_kernel, kernel_symbol
 from compiler.loop_to_llvm.program import emit_program, program_weights, workspace_bytes
@@ -44,6 +45,7 @@ VERSION = "0.1.0"
 
 GRAPH_PASSES: tuple[type[ModulePass], ...] = (
     FoldConstantsPass,  # sizes and constants first: everything later sees simpler operators
+    FoldBatchNormPass,  # on constants, so after folding
     EliminatePass,  # folding leaves equal and unused operators behind
     FusePass,  # last: it decides what becomes one kernel
 )

@@ -5,10 +5,20 @@ from __future__ import annotations
 from hypothesis.strategies import SearchStrategy
 
 from dialects.graph import GraphOp
-from tests import samples_elementwise
+from tests import (
+    samples_contraction,
+    samples_elementwise,
+    samples_movement,
+    samples_normalize,
+    samples_reduce,
+)
 from tests.sample import Sample
 
 SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {
     **samples_elementwise.SAMPLES,
+    **samples_movement.SAMPLES,
+    **samples_reduce.SAMPLES,
+    **samples_contraction.SAMPLES,
+    **samples_normalize.SAMPLES,
 }
 """By family; `tests/test_ops.py` runs every facet of an operator on its samples."""

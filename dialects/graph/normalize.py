@@ -186,7 +186,7 @@ class MeanVarianceNormOp(NormalizationOp):
     """
 
     name = "graph.mean_variance_norm"
-    ONNX: ClassVar = OnnxName("MeanVarianceNormalization", {"axes": ("axes", (0, 2, 3))})
+    ONNX: ClassVar = OnnxName("MeanVarianceNormalization", {"axes": ("axes", [0, 2, 3])})
     MARGIN: ClassVar = 1e-9
     operand: SSAValue = operand_def(TensorType)
     axes: DenseArrayBase = prop_def(DenseArrayBase)

@@ -1,0 +1,77 @@
+"""Samples of matrix products and convolutions: batches, groups, strides, dilations and pads."""
+
+from __future__ import annotations
+
+import hypothesis.strategies as st
+from hypothesis.strategies import SearchStrategy
+
+from dialects.graph import GraphOp
+from dialects.graph.conv import ConvOp, ConvTransposeOp
+from dialects.graph.matmul import GemmOp, MatmulOp
+from dialects.graph.types import BF16, F16, F32, F64, I32, UI8
+from tests.sample import Sample
+from tests.samples_elementwise import numbers
+
+ELEMENTS = st.sampled_from([F32, F32, F64, F64, F16, BF16, I32, UI8])
+SIZE = st.integers(1, 4)
+
+
+@st.composite
+def matmul(draw) -> Sample:
+    """Vectors, matrices and stacks of them whose batch dims are broadcast."""
+    element, inner = draw(ELEMENTS), draw(SIZE)
+    batch = draw(st.sampled_from([(), (2,), (2, 1), (2, 3)]))
+    narrow = draw(st.sampled_from([batch, batch[1:], (1,) * len(batch)]))
+    left = draw(st.sampled_from([(*batch, draw(SIZE), inner), (inner,)]))
+    right = draw(st.sampled_from([(*narrow, inner, draw(SIZE)), (inner,)]))
+    return Sample([draw(numbers(left, element)), draw(numbers(right, element))])
+
+
+@st.composite
+def gemm(draw) -> Sample:
+    """Matrices either way up, with and without an addend that is broadcast."""
+    element = draw(ELEMENTS)
+    m, n, k = draw(SIZE), draw(SIZE), draw(SIZE)
+    flipped = draw(st.booleans()), draw(st.booleans())
+    a = draw(numbers((k, m) if flipped[0] else (m, k), element))
+    b = draw(numbers((n, k) if flipped[1] else (k, n), element))
+    addend = draw(st.sampled_from([None, (), (n,), (m, 1), (1, n), (m, n)]))
+    scales = st.sampled_from([1.0, 2.0])
+    attributes = {
+        "alpha": draw(scales),
+        "beta": draw(scales),
+        "transpose_a": flipped[0],
+        "transpose_b": flipped[1],
+    }
+    return Sample([a, b, None if addend is None else draw(numbers(addend, element))], attributes)
+
+
+@st.composite
+def convolution(draw, *, is_transposed: bool = False) -> Sample:
+    """An image and a filter of one to three spatial dims; depthwise ones too."""
+    rank = draw(st.sampled_from([1, 2, 2, 3]))
+    size = 3 if rank < 3 else 2
+    group, depth, per_group = draw(st.integers(1, 3)), draw(st.integers(1, 2)), draw(SIZE) // 2 or 1
+    kernel = [draw(st.integers(1, size)) for _ in range(rank)]
+    dilations = [draw(st.integers(1, 2)) for _ in range(rank)]
+    strides = [draw(st.integers(1, 2)) for _ in range(rank)]
+    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
+    spatial = [least + draw(st.integers(0, size - 1)) for least in reach]
+    attributes: dict[str, object] = {"group": group, "dilations": dilations, "strides": strides}
+    if draw(st.booleans()):
+        attributes["pads"] = [draw(st.integers(0, (least - 1) // 2)) for least in reach * 2]
+    if is_transposed and draw(st.booleans()):
+        attributes["output_padding"] = [draw(st.integers(0, stride - 1)) for stride in strides]
+    channels = (group * depth, per_group) if is_transposed else (group * per_group, depth)
+    element = draw(ELEMENTS)
+    image = draw(numbers((draw(st.integers(1, 2)), group * depth, *spatial), element))
+    bias = draw(numbers((group * per_group,), element)) if draw(st.booleans()) else None
+    return Sample([image, draw(numbers((*channels, *kernel), element)), bias], attributes)
+
+
+SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {
+    MatmulOp: matmul(),
+    GemmOp: gemm(),
+    ConvOp: convolution(),
+    ConvTransposeOp: convolution(is_transposed=True),
+}

@@ -36,17 +36,18 @@ def shapes(min_dims: int = 0, max_dims: int = 3, min_side: int = 1, max_side: in
 def floats(shape, low: float = -3.0, high: float = 3.0, dtype: object = np.float32):
     """Arrays of ordinary floats, in steps that every float type can hold."""
     return integers(shape, round(low * 16), round(high * 16), np.int64).map(
-        lambda array: (array / 16).astype(dtype)
+        lambda array: np.asarray(array / 16).astype(dtype)
     )
 
 
 def integers(shape, low: int = -5, high: int = 5, dtype: object = np.int64):
     """Arrays of small integers, both bounds included."""
-    return seeds().map(
-        lambda seed: (
-            np.random.default_rng(seed).integers(low, high, shape, endpoint=True).astype(dtype)
-        )
-    )
+
+    def array(seed: int):
+        drawn = np.random.default_rng(seed).integers(low, high, shape, endpoint=True)
+        return np.asarray(drawn).astype(dtype)
+
+    return seeds().map(array)
 
 
 def bools(shape):

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from onnx.reference import ReferenceEvaluator
-from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, FloatAttr, IntegerAttr, StringAttr
+from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr, StringAttr
 from xdsl.ir import Attribute
 from xdsl.parser import Parser
 from xdsl.printer import Printer
@@ -21,7 +21,7 @@ from dialects.context import WeftContext
 from dialects.graph import OPS, GraphOp
 from dialects.graph.dtypes import element_type, numpy_dtype
 from dialects.graph.op import ints
-from dialects.graph.types import F64, FLOATS, type_of
+from dialects.graph.types import BOOL, F64, FLOATS, type_of
 from dialects.weights import Array
 from tests import oracle
 from tests.sample import Sample
@@ -33,6 +33,9 @@ EXAMPLES = settings(
 )
 TOLERANCES = {"float64": 1e-11, "float32": 2e-6, "float16": 2e-3, "bfloat16": 1.6e-2}
 """Relative to the greatest element, by element type; other types must be equal."""
+
+ONNX_TOLERANCES = TOLERANCES | {"float64": 1e-7, "float32": 1e-5}
+"""ONNX's evaluator has constants of f32 in the bodies of its functions."""
 
 NO_VJP: set[type[GraphOp]] = {op for op in OPS if not op.HAS_VJP}
 WITH_VJP = [op for op in OPS if op.HAS_VJP]
@@ -47,10 +50,10 @@ def each(classes):
     return pytest.mark.parametrize("cls", classes, ids=name_of)
 
 
-def check_close(actual: Array, expected: Array) -> None:
+def check_close(actual: Array, expected: Array, tolerances=TOLERANCES) -> None:
     assert actual.shape == expected.shape
     assert actual.dtype == expected.dtype
-    tolerance = TOLERANCES.get(expected.dtype.name)
+    tolerance = tolerances.get(expected.dtype.name)
     if tolerance is None:
         np.testing.assert_array_equal(actual, expected)
         return
@@ -172,7 +175,17 @@ def test_onnx_name_has_these_attributes_and_defaults(cls: type[GraphOp]):
             assert given_default == default
 
 
-@each(WITH_ONNX)
+EVALUATOR_DIFFERS = {
+    "global_lp_pool": "it has no such operator",
+    "global_max_pool": "it drops dims of images of one spatial dim",
+    "lp_norm": "it adds up elements, not their magnitudes, where p is 1",
+    "lrn": "it takes the number of examples for that of channels",
+    "mean_variance_norm": "it takes f32 only, and the variance in one pass",
+}
+"""Where ONNX's own evaluator departs from ONNX; tests/test_onnxruntime.py judges these."""
+
+
+@each([op for op in WITH_ONNX if name_of(op) not in EVALUATOR_DIFFERS])
 @EXAMPLES
 @given(data=st.data())
 def test_reference_agrees_with_onnx(cls: type[GraphOp], data: st.DataObject):
@@ -182,7 +195,7 @@ def test_reference_agrees_with_onnx(cls: type[GraphOp], data: st.DataObject):
     outputs = run_onnx(op, sample)
     expected = oracle.references(op, sample.present)
     for actual, array in zip(outputs, expected, strict=True):
-        check_close(np.asarray(actual).astype(array.dtype), array)
+        check_close(np.asarray(actual).astype(array.dtype), array, ONNX_TOLERANCES)
 
 
 def widened(sample: Sample) -> Sample:
@@ -241,19 +254,16 @@ def run_onnx(op: GraphOp, sample: Sample) -> list[Array]:
 
 
 def python_value(attribute: Attribute):
-    match attribute:
-        case BoolAttr():
-            return int(attribute.value.data)
-        case IntegerAttr() | FloatAttr():
-            return attribute.value.data
-        case StringAttr():
-            return attribute.data
-        case DenseArrayBase():
-            return list(ints(attribute))
-        case _:
-            raise AssertionError(
-                f"an attribute that ONNX names needs a Python value, not {attribute}"
-            )
+    """The value of an attribute that ONNX has too."""
+    if isinstance(attribute, IntegerAttr):
+        number = attribute.value.data
+        return int(number != 0) if attribute.type == BOOL else number
+    if isinstance(attribute, FloatAttr):
+        return attribute.value.data
+    if isinstance(attribute, DenseArrayBase):
+        return list(ints(attribute))
+    assert isinstance(attribute, StringAttr), f"ONNX has no attribute like {attribute}"
+    return attribute.data
 
 
 def test_operators_without_a_derivative_are_known():

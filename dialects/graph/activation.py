@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
-from xdsl.dialects.builtin import Float64Type, FloatAttr, StringAttr
+from xdsl.dialects.builtin import AnyFloat, FloatAttr, StringAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, prop_def
 
@@ -20,7 +20,7 @@ from dialects.loop.builder import LoopBuilder
 from dialects.loop.scalar import Scalar
 from dialects.weights import Array
 
-Parameter = FloatAttr[Float64Type]
+Parameter = FloatAttr[AnyFloat]
 
 
 class ActivationOp(FloatUnaryOp):

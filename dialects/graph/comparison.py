@@ -26,7 +26,7 @@ from dialects.graph.elementwise import (
 from dialects.graph.op import GraphOp, OnnxName
 from dialects.graph.types import BOOL, FLOATS, INTEGERS, NUMBERS, UNSIGNED, TensorType, type_of
 from dialects.loop.builder import LoopBuilder
-from dialects.loop.scalar import Scalar, width
+from dialects.loop.scalar import Scalar, is_unsigned, width
 from dialects.weights import Array
 
 ANY_ELEMENT: tuple[Attribute, ...] = (*NUMBERS, BOOL)
@@ -364,7 +364,8 @@ class BitwiseNotOp(UnaryOp):
         return [~operands[0]]
 
     def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
-        return ~operands[0]
+        (x,) = operands
+        return x ^ ((1 << width(x.element)) - 1 if is_unsigned(x.element) else -1)
 
 
 @irdl_op_definition

@@ -1,0 +1,114 @@
+"""Running totals along an axis."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from xdsl.dialects.builtin import BoolAttr
+from xdsl.ir import SSAValue
+from xdsl.irdl import irdl_op_definition, prop_def
+
+from dialects.expr import Expr
+from dialects.graph.accumulate import start_totals, widen
+from dialects.graph.axis import AxisOp
+from dialects.graph.builder import GraphBuilder
+from dialects.graph.op import GraphOp
+from dialects.graph.types import NUMBERS, TensorType, type_of
+from dialects.loop.builder import LoopBuilder
+from dialects.loop.scalar import Scalar
+from dialects.weights import Array
+
+
+class ScanOp(AxisOp):
+    """Each element combined with all before it along the axis; f16 and bf16 in f32.
+
+    `exclusive` leaves the element itself out; `reverse` counts from the end.
+    """
+
+    ELEMENTS: ClassVar = NUMBERS
+    START: ClassVar[int]
+    exclusive: BoolAttr = prop_def(BoolAttr)
+    reverse: BoolAttr = prop_def(BoolAttr)
+
+    @abstractmethod
+    def accumulate(self, x: Array) -> Any:
+        """The inclusive scan along the axis in NumPy."""
+
+    @abstractmethod
+    def combine(self, total: Scalar, x: Scalar) -> Scalar:
+        """The total with one more element."""
+
+    def infer(self) -> Sequence[TensorType]:
+        source = type_of(self.operand)
+        self.require(source.element in NUMBERS, "numeric elements", source.element)
+        return super().infer()
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        wide = widen(operands[0])
+        ordered = np.flip(wide, self.position) if self.reverse.value.data else wide
+        if self.exclusive.value.data:
+            first = np.full_like(
+                ordered.take([0] if ordered.size else [], self.position), self.START
+            )
+            kept = ordered.take(np.arange(ordered.shape[self.position] - 1), self.position)
+            ordered = np.concatenate([first, kept], self.position) if ordered.size else ordered
+        scanned = np.asarray(self.accumulate(ordered)).astype(operands[0].dtype)
+        return [np.flip(scanned, self.position) if self.reverse.value.data else scanned]
+
+    def lower(
+        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
+    ) -> None:
+        kind = self.result_type
+        total = start_totals(b, self.lines, kind.element, self.START)
+        with b.loops(kind.shape) as index:
+            line, place = self.line_of(index), self._place(index)
+            before = b.load(total, line)
+            after = self.combine(before, b.load(operands[0], place))
+            b.store(total, line, after)
+            b.store(results[0], place, before if self.exclusive.value.data else after)
+
+    def _place(self, index: Sequence[Expr]) -> list[Expr]:
+        """Where the scan is after as many steps as the index says."""
+        if not self.reverse.value.data:
+            return list(index)
+        return self.along(index, self.extent - 1 - index[self.position])
+
+
+@irdl_op_definition
+class CumsumOp(ScanOp):
+    """Sums of each element and those before it; integers wrap around."""
+
+    name = "graph.cumsum"
+    START: ClassVar = 0
+    HAS_VJP: ClassVar = True
+
+    def accumulate(self, x: Array) -> Any:
+        return np.cumsum(x, self.position, dtype=x.dtype)
+
+    def combine(self, total: Scalar, x: Scalar) -> Scalar:
+        return total + x
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        """The sums of those behind it."""
+        reverse = not self.reverse.value.data
+        return [b.cumsum(cotangents[0], axis=self.axis, exclusive=self.exclusive, reverse=reverse)]
+
+
+@irdl_op_definition
+class CumprodOp(ScanOp):
+    """Products of each element and those before it; integers wrap around."""
+
+    name = "graph.cumprod"
+    START: ClassVar = 1
+
+    def accumulate(self, x: Array) -> Any:
+        return np.cumprod(x, self.position, dtype=x.dtype)
+
+    def combine(self, total: Scalar, x: Scalar) -> Scalar:
+        return total * x
+
+
+OPS: tuple[type[GraphOp], ...] = (CumsumOp, CumprodOp)

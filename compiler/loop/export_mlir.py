@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import ModuleOp, NoneAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.printer import Printer
 
-from compiler.loop.nest import expand, is_pure, value_of
+from compiler.loop.nest import expand, is_pure, value_of, values_in
 from dialects.errors import UnsupportedError
 from dialects.expr import Atom, Expr, Extremum, Monomial, Operand, Quotient, Remainder, Symbol
 from dialects.loop.ops import (
@@ -185,7 +185,7 @@ class _Export:
         if self.affine(expr, "{}") is None:
             return None
         atoms = list(dict.fromkeys(expr.atoms()))
-        dims = [value_of(atom) for atom in atoms if isinstance(atom, SSAValue)]
+        dims = values_in(expr)
         symbols = [atom for atom in atoms if isinstance(atom, Symbol)]
         text = self.affine(expr, "{}") or ""
         for position, value in enumerate(dims):

@@ -158,7 +158,7 @@ def test_stage_refuses_a_buffer_that_is_not_used_there():
         stage(find_buffer(op, "y"), loops(op, "i")[0])
 
 
-@given(size=st.integers(1, 20), parts=st.integers(1, 20))
+@given(size=st.integers(2, 20), parts=st.integers(1, 20))
 def test_split_reduction_of_any_length(size: int, parts: int):
     op = row_sum(2, size)
     (loop,) = loops(op, "k")

@@ -28,6 +28,9 @@ from dialects.loop.types import BufferType, ExprsAttr, buffer, buffer_type
 
 MAIN = "main"
 
+EQUAL_SIZES = "equal_sizes"
+"""The attribute of a program that lists pairs of sizes that have to be equal in every call."""
+
 WEIGHTS = "weights"
 """The attribute of a kernel that lists which of its arguments are weights in every call."""
 
@@ -76,6 +79,7 @@ class _Lowering:
         assert isinstance(returned, ReturnOp), "a graph function ends in func.return"
         self.program = self._program(body, returned)
         self.block = self.program.body.block
+        self._note_assumptions(body)
         self._bind_outputs(returned)
         for op in list(body.ops):
             self._lower(op)
@@ -99,6 +103,13 @@ class _Lowering:
         self.buffers |= dict(zip(body.args, arguments, strict=False))
         self.outputs = arguments[len(body.args) :]
         return program
+
+    def _note_assumptions(self, body: Block) -> None:
+        """Notes on the program which sizes have to be equal for the graph's types to hold."""
+        members = [op for op in body.walk() if isinstance(op, GraphOp)]
+        pairs = dict.fromkeys(pair for op in members for pair in op.assumptions())
+        if pairs:
+            self.program.attributes[EQUAL_SIZES] = ArrayAttr([ExprsAttr(pair) for pair in pairs])
 
     def _bind_outputs(self, returned: ReturnOp) -> None:
         """Lets kernels write outputs in place; a reshape of a value that nobody else binds is written through."""

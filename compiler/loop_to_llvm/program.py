@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from llvmlite import ir
+from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import Operation, SSAValue
 
 from compiler.loop_to_llvm.body import BodyEmitter, Unit
@@ -20,12 +21,15 @@ from compiler.loop_to_llvm.frame import Frame
 from compiler.loop_to_llvm.index import IndexEmitter
 from compiler.loop_to_llvm.kernel import kernel_symbol, kernel_type
 from compiler.loop_to_llvm.memory import Storage
-from compiler.loop_to_llvm.runtime import PROGRAM, WORKSPACE, Runtime
+from compiler.loop_to_llvm.runtime import PROGRAM, WORKSPACE, Runtime, Status
 from compiler.target.target import Target
 from dialects.expr import Expr, maximum
 from dialects.loop.ops import AllocOp
 from dialects.loop.program import CallOp, ProgramOp, ViewOp, WeightOp
 from dialects.loop.types import BufferType, ExprsAttr, buffer_type
+
+EQUAL_SIZES = "equal_sizes"
+"""The attribute of a program that lists pairs of sizes that have to be equal in every call."""
 
 WeightKey = tuple[str, BufferType]
 """The name of a tensor of the weight store, and the type whose layout it is prepared in."""
@@ -47,6 +51,7 @@ def emit_program(program: ProgramOp, target: Target, *, prefix: str = "weft") ->
     frame = Frame(function)
     unit = Unit(target, _sizes(frame, program, dims), context, prefix, contracts=False)
     emitter = ProgramEmitter(frame, unit, workspace)
+    emitter.check_sizes(program)
     arguments = program.body.block.args
     read = program.inputs.data
     emitter.take(inputs, arguments[:read])
@@ -122,6 +127,19 @@ class ProgramEmitter(BodyEmitter):
         for position, argument in enumerate(arguments):
             pointer = builder.load(_element(builder, array, position, POINTER), typ=POINTER)
             self.values[argument] = Storage(pointer, buffer_type(argument))
+
+    def check_sizes(self, program: ProgramOp) -> None:
+        """Returns with an error text where two sizes differ that the program takes to be equal."""
+        pairs = program.attributes.get(EQUAL_SIZES)
+        runtime = Runtime(self.frame.builder.module, self.unit.target, self.unit.prefix)
+        for pair in pairs if isinstance(pairs, ArrayAttr) else ():
+            assert isinstance(pair, ExprsAttr), "sizes come in pairs of expressions"
+            first, second = (self.index.uniform(size) for size in pair.data)
+            builder = self.frame.builder
+            text = "run requires sizes {} = {}, got {{}} and {{}}".format(*pair.data)
+            with builder.if_then(builder.icmp_signed("!=", first, second), likely=False):
+                status = Status.BAD_DIMS
+                builder.ret(runtime.fail(builder, self.unit.context, status, text, [first, second]))
 
     def find_weights(self, weights: Sequence[WeightKey]) -> None:
         """Loads the pointers of all weights from the context, in the order of its table."""

@@ -14,7 +14,11 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import operand_def, result_def
 
 from dialects.expr import Expr
-from dialects.graph.broadcast import broadcast_index, broadcast_shapes
+from dialects.graph.broadcast import (
+    broadcast_assumptions,
+    broadcast_index,
+    broadcast_shapes,
+)
 from dialects.graph.builder import GraphBuilder
 from dialects.graph.constant import ConstantOp
 from dialects.graph.dtypes import numpy_dtype
@@ -54,6 +58,11 @@ class ElementwiseOp(GraphOp):
             return [tensor(None, self.result_element())]
         shape = broadcast_shapes(self.name, [kind.shape for kind in kinds])
         return [tensor(shape, self.result_element())]
+
+    def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
+        result = self.result_type.shape
+        shapes = [kind.shape for kind in self.tensor_types()]
+        return [pair for shape in shapes for pair in broadcast_assumptions(shape, result)]
 
     def lower(
         self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]

@@ -12,7 +12,11 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def
 
 from dialects.expr import Expr
 from dialects.graph.accumulate import round_totals, start_totals, widen
-from dialects.graph.broadcast import broadcast_index, broadcast_shapes
+from dialects.graph.broadcast import (
+    broadcast_assumptions,
+    broadcast_index,
+    broadcast_shapes,
+)
 from dialects.graph.builder import GraphBuilder
 from dialects.graph.elementwise import sum_to
 from dialects.graph.op import GraphOp, OnnxName
@@ -55,6 +59,12 @@ class MatmulOp(GraphOp):
         rows = lhs.shape[-2:-1] if lhs.rank > 1 else ()
         columns = rhs.shape[-1:] if rhs.rank > 1 else ()
         return [tensor((*batch, *rows, *columns), lhs.element)]
+
+    def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
+        kinds = self.tensor_types()
+        batches = [kind.shape[:-2] for kind in kinds]
+        result = broadcast_shapes(self.name, batches)
+        return [pair for batch in batches for pair in broadcast_assumptions(batch, result)]
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         lhs, rhs = (widen(operand) for operand in operands)

@@ -12,7 +12,11 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
 from dialects.expr import Expr, row_major_strides
-from dialects.graph.broadcast import broadcast_index, broadcast_shapes
+from dialects.graph.broadcast import (
+    broadcast_assumptions,
+    broadcast_index,
+    broadcast_shapes,
+)
 from dialects.graph.builder import GraphBuilder
 from dialects.graph.elementwise import UnaryOp, sum_to
 from dialects.graph.op import GraphOp, OnnxName, ints
@@ -202,6 +206,11 @@ class ExpandOp(IndexMapOp):
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         return [sum_to(b, cotangents[0], self.operand)]
+
+    def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
+        result = self.result_type.shape
+        given = broadcast_assumptions(self.shape.data or (), result)
+        return [*broadcast_assumptions(type_of(self.operand).shape, result), *given]
 
     def source_index(self, index: Sequence[Expr]) -> Sequence[Expr]:
         return broadcast_index(index, type_of(self.operand).shape)

@@ -127,6 +127,10 @@ class GraphOp(IRDLOperation, ABC):
     def reference(self, *operands: Array) -> Sequence[Array]:
         """The results in NumPy; an absent optional operand is simply left out, as in `operands`."""
 
+    def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
+        """Pairs of sizes that `infer` took to be equal; every call of the compiled code checks them."""
+        return []
+
     def fold(self) -> Sequence[SSAValue] | GraphOp | None:
         """Values that replace the results, or an operator that replaces this one, or None."""
         return None

@@ -239,7 +239,7 @@ def constant(builder: Builder, number: Number, element: Attribute) -> Scalar:
 def _wrap(number: int, element: IntegerType) -> int:
     """An unsigned number as the signed one of the same bits, which is what signless constants hold."""
     bits = element.width.data
-    return number - (1 << bits) if is_unsigned(element) and number >> (bits - 1) and bits > 1 else number
+    return number - (1 << bits) if is_unsigned(element) and number >> (bits - 1) > 0 and bits > 1 else number
 
 
 _MATH: dict[str, type[Operation]] = {

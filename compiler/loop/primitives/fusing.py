@@ -7,7 +7,14 @@ from collections.abc import Iterable
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from compiler.loop.legality import crossing_pairs, refuse, require_commuting, require_fusable
+from compiler.loop.legality import (
+    Relation,
+    crossing_pairs,
+    may_clash,
+    refuse,
+    require_commuting,
+    require_fusable,
+)
 from compiler.loop.nest import (
     accesses_in,
     child_in,
@@ -234,11 +241,13 @@ def forward(load: LoadOp) -> None:
 
 def _latest_store(load: LoadOp) -> StoreOp:
     op = load.prev_op
+    outside = [Relation(loop, loop, "=") for loop in enclosing_loops(load)]
     while op is not None:
         if isinstance(op, StoreOp) and op.buffer is load.buffer and op.index == load.index:
             return op
         for pair in crossing_pairs([op], [load]):
-            refuse("forward", "that nothing overwrites the element in between", pair)
+            if may_clash(*pair, outside):
+                refuse("forward", "that nothing overwrites the element in between", pair)
         op = op.prev_op
     rule = "a store of that element in front of it"
     raise IllegalSchedule(f"forward requires {rule}, got {describe(load)}")

@@ -71,6 +71,7 @@ def stage(
     if not accesses:
         got = f"{value_name(source)} in {_place(at)}"
         raise IllegalSchedule(f"stage requires a buffer that is used there, got {got}")
+    _require_no_views(source)
     region = _region_of(source, accesses, at)
     if scope != "workspace" and any(extent.constant is None for extent in region.extents):
         got = f"{value_name(source)} with {[str(extent) for extent in region.extents]}"
@@ -92,6 +93,13 @@ def stage(
         assert isinstance(source.owner, AllocOp), "a temporary is allocated"
         Rewriter.erase_op(source.owner)
     return Staged(copy, load_in, write_back)
+
+
+def _require_no_views(source: SSAValue) -> None:
+    for use in source.uses:
+        if not isinstance(use.operation, AccessOp):
+            rule = f"that {value_name(source)} is only loaded and stored"
+            raise IllegalSchedule(f"stage requires {rule}, got {describe(use.operation)}")
 
 
 def _place(at: ForOp | KernelOp) -> str:

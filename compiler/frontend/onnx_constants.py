@@ -19,8 +19,8 @@ from dialects.graph import DimsOp
 from dialects.graph.dtypes import numpy_dtype
 from dialects.weights import Array
 
-MAX_RANGE = 1 << 24
-"""A constant range with more elements than this is not written out while compiling."""
+MAX_CONSTANT = 1 << 28
+"""Constants of more elements than this are not made while compiling."""
 
 
 def import_constant(node: OnnxNode) -> Sequence[SSAValue]:
@@ -54,7 +54,9 @@ def filled(node: OnnxNode, value: Array, dims: Sequence[Expr]) -> SSAValue:
     """A tensor of one value: a constant where the dims are static, else that value expanded."""
     constants = [dim.constant for dim in dims]
     static = [dim for dim in constants if dim is not None]
-    if len(static) == len(dims):
+    if any(dim < 0 for dim in static):
+        raise ModelError(f"requires dims of 0 or more, got {static}")
+    if len(static) == len(dims) and math.prod(static) <= MAX_CONSTANT:
         return node.constant(np.broadcast_to(value, static))
     return node.b.expand(node.constant(value), shape=dims_attr(dims))
 
@@ -105,8 +107,8 @@ def _known_number(node: OnnxNode, position: int) -> int | float | None:
 
 def _constant_range(start: float, limit: float, delta: float, element: Attribute) -> Array:
     count = max(math.ceil((limit - start) / delta), 0)
-    if count > MAX_RANGE:
-        raise UnsupportedError(f"requires a range of at most {MAX_RANGE} elements, got {count}")
+    if count > MAX_CONSTANT:
+        raise UnsupportedError(f"requires a range of at most {MAX_CONSTANT} elements, got {count}")
     dtype = numpy_dtype(element)
     steps = np.arange(count).astype(dtype)
     return np.asarray(start, dtype) + steps * np.asarray(delta, dtype)
@@ -116,7 +118,8 @@ def _symbolic_range(node: OnnxNode) -> SSAValue:
     (start,), (limit,) = node.dims(0, "a start"), node.dims(1, "a limit")
     (step,) = node.numbers(2, "a delta")
     count = (limit - start).ceildiv(step) if step > 0 else (start - limit).ceildiv(-step)
-    return node.b.range(start=start, count=maximum([count, 0]), step=step)
+    first, delta = (node.reshape(node.operand(position), []) for position in (0, 2))
+    return node.b.range(first, delta, size=dims_attr([maximum([count, 0])]))
 
 
 def import_eye_like(node: OnnxNode) -> Sequence[SSAValue]:

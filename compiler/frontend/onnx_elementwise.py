@@ -21,10 +21,10 @@ def import_identity(node: OnnxNode) -> Sequence[SSAValue]:
 
 def import_variadic(name: str, node: OnnxNode) -> Sequence[SSAValue]:
     """A binary operator from the left to the right; one operand is the result."""
-    first, *others = node.present()
-    for other in others:
-        first = node.b.op(name, first, other).results[0]
-    return [first]
+    result = node.operand(0)
+    for other in node.present()[1:]:
+        result = node.b.op(name, result, other).results[0]
+    return [result]
 
 
 def import_mean(node: OnnxNode) -> Sequence[SSAValue]:

@@ -19,7 +19,7 @@ def import_slice(node: OnnxNode) -> Sequence[SSAValue]:
     shape = node.shape()
     starts, ends = node.dims(1, "starts"), node.dims(2, "ends")
     given = node.optional_numbers(3, "axes")
-    axes = range(len(starts)) if given is None else [normal_axis(a, len(shape)) for a in given]
+    axes = [normal_axis(a, len(shape)) for a in given or range(len(starts))]
     steps = node.optional_numbers(4, "steps") or [1] * len(starts)
     if not len(starts) == len(ends) == len(axes) == len(steps):
         raise ModelError(f"requires one start, end and step an axis, got {len(starts)} starts")

@@ -24,7 +24,7 @@ from compiler.loop_to_llvm.kernel import emit_kernel, kernel_symbol
 from compiler.loop_to_llvm.program import emit_program, program_weights, workspace_bytes
 from compiler.loop_to_llvm.run_time import emit_run_time
 from compiler.loop_to_llvm.runtime import LIBC_NAMES, Counts, exported_symbols
-from compiler.machine.artifact import ABI_VERSION, Compiled, weight_offsets
+from compiler.machine.artifact import ABI_VERSION, VERSION, Compiled, weight_offsets
 from compiler.machine.host import host_target
 from compiler.machine.jit import load_objects
 from compiler.machine.object import compile_object
@@ -40,8 +40,6 @@ from dialects.graph.dtypes import numpy_dtype
 from dialects.loop.program import KernelOp, ProgramOp, WeightOp
 from dialects.loop.types import BufferType, buffer, buffer_type
 from dialects.weights import WeightStore
-
-VERSION = "0.1.0"
 
 GRAPH_PASSES: tuple[type[ModulePass], ...] = (
     FoldConstantsPass,  # sizes and constants first: everything later sees simpler operators

@@ -1,1 +1,90 @@
-"""The front door of weft: what `import weft` offers."""
+"""weft compiles ONNX graphs to native SIMD code.
+
+exe = weft.compile("model.onnx")  # a path, bytes or an onnx.ModelProto
+(y,) = exe(x)                     # arrays by position or name -> a tuple of arrays
+exe.export("libmodel.so")         # and libmodel.h, for C and for weft.load
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from compiler.machine.artifact import VERSION, check_runs_on
+from compiler.machine.artifact import load as load_artifact
+from compiler.machine.cache import Cache, CacheWarning, default_cache
+from compiler.machine.executable import Executable
+from compiler.machine.host import host_target
+from compiler.machine.signature import TensorSpec
+from dialects.errors import (
+    ArtifactError,
+    IllegalSchedule,
+    InputError,
+    ModelError,
+    OptionError,
+    TypeInferenceError,
+    UnsupportedError,
+    WeftError,
+)
+from weft.compilation import compile_cached, options_of
+
+if TYPE_CHECKING:
+    from compiler.frontend.from_onnx import Source
+
+__version__ = VERSION
+
+__all__ = [
+    "ArtifactError",
+    "Cache",
+    "CacheWarning",
+    "Executable",
+    "IllegalSchedule",
+    "InputError",
+    "ModelError",
+    "OptionError",
+    "TensorSpec",
+    "TypeInferenceError",
+    "UnsupportedError",
+    "WeftError",
+    "__version__",
+    "compile",
+    "load",
+]
+
+
+def compile(
+    model: Source,
+    *,
+    threads: int | None = None,
+    target: str = "native",
+    strict_fp: bool = False,
+    naive: bool = False,
+    cache: bool | Cache = True,
+    prefix: str | None = None,
+) -> Executable:
+    """Compiles a model (a path, bytes or an onnx.ModelProto) into this process.
+
+    `threads` compute a call, one for each processor by default. `target` is `native` or the name of
+    a CPU level that this machine has. `strict_fp` keeps sums in the order of the graph. `naive`
+    applies no schedule. `prefix` starts the symbols of exported artifacts: the model's name by
+    default. Models that were compiled before come out of `cache`, the user's own unless one is
+    given; False compiles anew.
+
+    Raises ModelError for a damaged model, UnsupportedError that lists everything in it that weft
+    lacks, OptionError for options that do not exist.
+    """
+    options = options_of(model, target, prefix, strict_fp=strict_fp, naive=naive)
+    if cache is True:
+        cache = default_cache(os.environ)
+    compiled = compile_cached(model, options, cache or None)
+    check_runs_on(host_target(), compiled.metadata, compiled.prefix)
+    return compiled.executable(threads)
+
+
+def load(path: str | os.PathLike[str], *, threads: int | None = None) -> Executable:
+    """Opens an artifact that `Executable.export` or `weft compile` wrote.
+
+    Raises ArtifactError for a file that is damaged, no artifact, or made for another machine.
+    """
+    return load_artifact(Path(path), host_target(), threads=threads)

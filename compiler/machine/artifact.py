@@ -1,38 +1,65 @@
-"""A compiled model as objects and weights: run in this process, or written as a shared object with a header."""
+"""A compiled model as objects and weights: run in this process, or written as a shared object or a
+static library, each with a C header.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import io
 import json
 import os
 import tempfile
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 from compiler.machine.archive import archive
 from compiler.machine.executable import Executable
 from compiler.machine.header import header
-from compiler.machine.jit import load_objects
-from compiler.machine.link import WeightBlob, link_shared, undefined_symbols
+from compiler.machine.jit import LoadedCode, load_objects
+from compiler.machine.link import WeightBlob, link_shared, read_objects, undefined_symbols
+from compiler.machine.link_tool import write_weights_object
 from compiler.machine.note import check_image, read_machine, read_note
 from compiler.machine.signature import Signature
-from compiler.machine.weights import ALIGNMENT, Weights
+from compiler.machine.weights import ALIGNMENT, WeightSource
 from compiler.target.target import Target
-from dialects.errors import ArtifactError, WeftError
+from dialects.errors import ArtifactError, OptionError
+from dialects.weights import Array
 
+VERSION = "0.1.0"
 ABI_VERSION = 1
+
+
+class PreparedWeights(Protocol):
+    """The weights of a compiled model as its kernels read them: made on demand, or stored."""
+
+    @property
+    def sources(self) -> Sequence[WeightSource]:
+        """What there is, in the order of the artifact's table."""
+        ...
+
+    def prepare(self, source: WeightSource) -> Array:
+        """One weight, dense and in the order that its kernels read."""
+        ...
+
+    def write(self, source: WeightSource, out: BinaryIO) -> None:
+        """Streams one weight."""
+        ...
+
+    def bytes(self, source: WeightSource) -> int:
+        """The size of one weight in bytes."""
+        ...
 
 
 @dataclass(frozen=True)
 class Compiled:
     """Everything an artifact is made of.
 
-    `objects` hold the run time, the program and the kernels; `exports` are the C functions; `libc` what they may
-    need from outside; `metadata` describes the model and how it was compiled.
+    `objects` hold the run time, the program and the kernels; `exports` are the C functions; `libc`
+    what they may need from outside; `metadata` describes the model and how it was compiled.
     """
 
     prefix: str
@@ -41,65 +68,120 @@ class Compiled:
     objects: Mapping[str, bytes]
     exports: tuple[str, ...]
     libc: frozenset[str]
-    weights: Weights
+    weights: PreparedWeights
     metadata: Mapping[str, Any]
 
     def executable(self, threads: int | None = None) -> Executable:
-        """The model in this process."""
+        """The model in this process, with so many threads, or one for each processor."""
         empty = WeightBlob(self.weights_symbol, ALIGNMENT, ALIGNMENT, _write_nothing)
         blobs = (empty,) if self.weights.sources else ()
         library = load_objects(list(self.objects.values()), self.exports, weights=blobs)
         arrays = [self.weights.prepare(source) for source in self.weights.sources]
         return Executable(
-            library, self.prefix, self.signature,
-            threads=threads, weights=arrays, exporter=self, metadata=self.metadata,
-        )  # fmt: skip
+            library,
+            self.prefix,
+            self.signature,
+            threads=threads,
+            weights=arrays,
+            exporter=self,
+            metadata=self.metadata,
+        )
 
     @property
     def weights_symbol(self) -> str:
         """The symbol of the blob of all weights."""
         return f"{self.prefix}.weights"
 
-    def blob(self) -> WeightBlob:
-        """All weights, one after the other, each on a cache line."""
+    @property
+    def note(self) -> bytes:
+        """The metadata as artifacts carry it."""
+        return json.dumps(self.metadata, sort_keys=True).encode()
+
+    def blobs(self) -> tuple[WeightBlob, ...]:
+        """All weights as one blob, each on a cache line; nothing where there are none."""
         size = sum(_aligned(self.weights.bytes(source)) for source in self.weights.sources)
-        return WeightBlob(self.weights_symbol, size, ALIGNMENT, partial(_write_weights, self.weights))
+        write = partial(_write_weights, self.weights)
+        blob = WeightBlob(self.weights_symbol, size, ALIGNMENT, write)
+        return (blob,) if self.weights.sources else ()
 
     def export(self, path: str | Path) -> None:
-        """Writes `path` as a shared object and the header beside it; no file is left behind by a failure."""
+        """Writes `path` as a shared object and the header beside it; a failure leaves no file.
+
+        Raises OptionError for a path that the header would overwrite, ArtifactError for one in a
+        folder that cannot be written.
+        """
         path = Path(path)
-        missing = undefined_symbols(list(self.objects.values())) - self.libc - {self.weights_symbol}
+        objects = list(self.objects.values())
+        missing = undefined_symbols(objects) - self.libc - {self.weights_symbol}
         assert not missing, f"generated code needs nothing but libc, not {sorted(missing)}"
-        note = json.dumps(self.metadata, sort_keys=True).encode()
-        with _replacing(path) as out:
+        with self._with_header(path, 0o755) as out:
             link_shared(
-                list(self.objects.values()), soname=path.name, exports=self.exports, note=note,
-                weights=(self.blob(),) if self.weights.sources else (), out=out,
-            )  # fmt: skip
-        self.export_header(path.with_suffix(".h"))
+                objects,
+                soname=path.name,
+                exports=self.exports,
+                note=self.note,
+                weights=self.blobs(),
+                out=out,
+            )
 
     def export_archive(self, path: str | Path) -> None:
-        """Writes a static library, whose weights the host hands in at `create`, and the header."""
+        """Writes `path` as a static library that holds the weights too, and the header beside it;
+        a failure leaves no file.
+        """
         path = Path(path)
+        members = [(f"{name}.o", content) for name, content in self.objects.items()]
         if self.weights.sources:
-            raise ArtifactError(f"{path} requires a model without stored weights, got {len(self.weights.sources)}")
-        with _replacing(path) as out:
-            out.write(archive([(f"{name}.o", content) for name, content in self.objects.items()]))
-        self.export_header(path.with_suffix(".h"))
+            members.append(("weights.o", self._weights_object()))
+        with self._with_header(path) as out:
+            out.write(archive(members))
+
+    def export_objects(self, folder: str | Path) -> None:
+        """Writes every object, the weights and the header into a folder."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in self.objects.items():
+            with replacing(folder / f"{name}.o") as out:
+                out.write(content)
+        if self.weights.sources:
+            with replacing(folder / "weights.o") as out:
+                self._write_weights_object(out)
+        self.export_header(folder / f"{self.prefix}.h")
 
     def export_header(self, path: str | Path) -> None:
         """Writes the C header."""
+        with replacing(Path(path)) as out:
+            out.write(self._header().encode())
+
+    @contextlib.contextmanager
+    def _with_header(self, path: Path, mode: int = 0o644) -> Generator[BinaryIO]:
+        """The file `path` to write; it and the header beside it appear together, or not at all."""
+        beside = path.with_suffix(".h")
+        if beside == path:
+            raise OptionError(f"export requires a name that does not end in .h, got {path}")
+        with replacing(beside) as text, replacing(path, mode) as out:
+            text.write(self._header().encode())
+            yield out
+
+    def _header(self) -> str:
         size = self.metadata.get("workspace_bytes")
-        text = header(self.prefix, self.signature, workspace_size=size if isinstance(size, int) else None)
-        with _replacing(Path(path)) as out:
-            out.write(text.encode())
+        constant = size if isinstance(size, int) else None
+        return header(self.prefix, self.signature, workspace_size=constant)
+
+    def _weights_object(self) -> bytes:
+        out = io.BytesIO()
+        self._write_weights_object(out)
+        return out.getvalue()
+
+    def _write_weights_object(self, out: BinaryIO) -> None:
+        (like, *_) = read_objects(list(self.objects.values()))
+        write_weights_object(like, self.blobs(), self.note, out)
 
 
 def _aligned(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-def weight_offsets(weights: Weights) -> list[int]:
+def weight_offsets(weights: PreparedWeights) -> list[int]:
     """Where each weight starts in the blob, in bytes."""
     offsets: list[int] = []
     position = 0
@@ -109,7 +191,7 @@ def weight_offsets(weights: Weights) -> list[int]:
     return offsets
 
 
-def _write_weights(weights: Weights, out: BinaryIO) -> None:
+def _write_weights(weights: PreparedWeights, out: BinaryIO) -> None:
     for source in weights.sources:
         weights.write(source, out)
         size = weights.bytes(source)
@@ -121,16 +203,17 @@ def _write_nothing(out: BinaryIO) -> None:
 
 
 @contextlib.contextmanager
-def _replacing(path: Path) -> Generator[BinaryIO]:
-    """A file that takes its name only when it is complete."""
+def replacing(path: Path, mode: int = 0o644) -> Generator[BinaryIO]:
+    """A file that takes its name only when it is complete; it replaces another of that name."""
     try:
         descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:
-        raise WeftError(f"{path} requires a folder that can be written, got {error.strerror}") from error
+        rule = "requires a folder that can be written"
+        raise ArtifactError(f"{path} {rule}, got {error.strerror}") from error
     try:
-        with os.fdopen(descriptor, "wb") as out:
+        with os.fdopen(descriptor, "w+b") as out:
             yield out
-        os.chmod(name, 0o755 if path.suffix == ".so" else 0o644)
+        os.chmod(name, mode)
         os.replace(name, path)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
@@ -138,24 +221,31 @@ def _replacing(path: Path) -> Generator[BinaryIO]:
         raise
 
 
-class _SharedObject:
-    """A shared object that the system's loader has opened."""
+def _open_shared(path: Path) -> LoadedCode:
+    """A shared object that the system's loader has opened.
 
-    def __init__(self, path: Path):
-        try:
-            self._library = ctypes.CDLL(str(path.resolve()), mode=os.RTLD_NOW | os.RTLD_LOCAL)
-        except OSError as error:
-            raise ArtifactError(f"{path} requires a system that can load it, got {error}") from error
-
-    def address(self, symbol: str) -> int:
-        try:
-            return ctypes.cast(self._library[symbol], ctypes.c_void_p).value or 0
-        except AttributeError as error:
-            raise ArtifactError(f"artifact requires the function {symbol}, got none") from error
+    It is opened through a descriptor: for a path that it knows, the loader gives what lay there
+    before.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise ArtifactError(f"{path} requires a readable file, got {error.strerror}") from error
+    try:
+        name = f"/proc/self/fd/{descriptor}"
+        library = ctypes.CDLL(name, mode=os.RTLD_NOW | os.RTLD_LOCAL)
+    except OSError as error:
+        os.close(descriptor)
+        rule = "requires a system that can load it"
+        raise ArtifactError(f"{path} {rule}, got {error}") from error
+    return LoadedCode(library, descriptor)
 
 
 def read_metadata(path: str | Path) -> dict[str, Any]:
-    """What an artifact says of itself, read without loading it. Raises ArtifactError for any other file."""
+    """What an artifact says of itself, read without loading it.
+
+    Raises ArtifactError for any other file.
+    """
     try:
         content = json.loads(read_note(Path(path)))
     except ValueError as error:
@@ -171,11 +261,23 @@ def load(path: str | Path, host: Target, *, threads: int | None = None) -> Execu
     path = Path(path)
     metadata = read_metadata(path)
     check_image(path)
-    machine = read_machine(path)
-    if machine != host.arch:
-        raise ArtifactError(f"{path} requires a {machine} machine, got {host.arch}")
+    check_runs_on(host, {**metadata, "triple": read_machine(path)}, str(path))
+    return Executable(
+        _open_shared(path),
+        metadata["prefix"],
+        Signature.from_json(metadata),
+        threads=threads,
+        metadata=metadata,
+    )
+
+
+def check_runs_on(host: Target, metadata: Mapping[str, Any], who: str) -> None:
+    """Raises ArtifactError unless the machine has the architecture and the CPU features that an
+    artifact was made for.
+    """
+    arch = str(metadata["triple"]).split("-", 1)[0]
+    if arch != host.arch:
+        raise ArtifactError(f"{who} requires a {arch} machine, got {host.arch}")
     lacking = [feature for feature in metadata.get("features", []) if feature not in host.features]
     if lacking:
-        raise ArtifactError(f"{path} requires a CPU with {', '.join(lacking)}, got {host.cpu} without")
-    signature = Signature.from_json(metadata)
-    return Executable(_SharedObject(path), metadata["prefix"], signature, threads=threads, metadata=metadata)
+        raise ArtifactError(f"{who} requires a CPU with {', '.join(lacking)}, got {host.cpu}")

@@ -105,7 +105,7 @@ def link_with_tool(
         for name, data in zip(names, objects, strict=True):
             (work / name).write_bytes(data)
         with open(work / "weights.o", "wb") as file:
-            _write_weights_object(parsed[0], weights, note, file)
+            write_weights_object(parsed[0], weights, note, file)
         names += ["weights.o", *_stub_libraries(tool, parsed[0], needed, work)]
         lines = "".join(f'"{name}"; ' for name in sorted(set(exports)))
         visible = f"global: {lines}" if lines else ""
@@ -146,14 +146,14 @@ def _stub_libraries(
 ) -> list[str]:
     """Empty libraries of the names to depend on: a linker takes such a name from nowhere else."""
     with open(folder / "empty.o", "wb") as file:
-        _write_weights_object(first, (), None, file)
+        write_weights_object(first, (), None, file)
     names = [f"needed{number}.so" for number in range(len(needed))]
     for name, library in zip(names, needed, strict=True):
         _run(tool, ["-soname", library, "-o", name, "empty.o"], folder)
     return names
 
 
-def _write_weights_object(
+def write_weights_object(
     like: RelocatableObject, weights: Sequence[WeightBlob], note: bytes | None, out: BinaryIO
 ) -> None:
     """Writes a relocatable object for the machine of `like` with the weights and the note."""

@@ -1,0 +1,41 @@
+"""Weights as the cache stores them: already in the layouts that kernels read, in a mapped file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from compiler.machine.signature import DTYPES
+from compiler.machine.weights import ALIGNMENT, WeightSource
+from dialects.weights import Array
+
+
+class StoredWeights:
+    """Weights that lie in `data` one after the other, each on a cache line."""
+
+    def __init__(self, sources: Sequence[WeightSource], data: memoryview):
+        self.sources = sources
+        self._data: dict[WeightSource, memoryview] = {}
+        position = 0
+        for source in sources:
+            position += -position % ALIGNMENT
+            self._data[source] = data[position : position + self.bytes(source)]
+            position += self.bytes(source)
+
+    def prepare(self, source: WeightSource) -> Array:
+        """One weight where it lies: read-only, and no page of it is touched."""
+        return np.frombuffer(self._data[source], np.uint8).view(_dtype(source))
+
+    def write(self, source: WeightSource, out: BinaryIO) -> None:
+        """Streams one weight."""
+        out.write(self._data[source])
+
+    def bytes(self, source: WeightSource) -> int:
+        """The size of one weight in bytes."""
+        return source.elements * _dtype(source).itemsize
+
+
+def _dtype(source: WeightSource) -> np.dtype[Any]:
+    return DTYPES[source.dtype]

@@ -1,0 +1,181 @@
+"""A model and options -> a compiled model, out of the cache where it was compiled before.
+
+What a hit needs is imported at once; the compiler itself (half a second) only when it has to work.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import os
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from compiler.machine.artifact import VERSION, Compiled
+from compiler.machine.cache import Cache, cache_key
+from compiler.machine.header import c_identifier
+from compiler.machine.host import host_target
+from compiler.options import Options
+from compiler.target import TARGETS
+from compiler.target.target import Target
+from dialects.errors import OptionError
+
+if TYPE_CHECKING:
+    from compiler.frontend.from_onnx import Source
+    from compiler.pipeline import Road
+
+DEFAULT_PREFIX = "model"
+
+_PACKAGES = ("weft", "compiler", "dialects")
+_REQUIREMENTS = ("llvmlite", "ml_dtypes", "numpy", "onnx", "xdsl")
+_LOCATION = b"\x0a\x08location"
+_VALUE = b"\x12"
+_LONGEST_PATH = 4096 + 3
+"""Bytes that hold the longest path of Linux, and its tag and length."""
+
+
+def compile_cached(
+    source: Source, options: Options, cache: Cache | None, road: Road | None = None
+) -> Compiled:
+    """The compiled model, which the cache keeps; without a cache it is always compiled.
+
+    Raises ModelError for a damaged model, UnsupportedError for one that needs what weft lacks.
+    """
+    key = None if cache is None else model_key(source, options)
+    if cache is None or key is None:
+        return _compile(source, options, road)
+    found = cache.find(key, options.target)
+    return found or cache.keep(key, _compile(source, options, road))
+
+
+def _compile(source: Source, options: Options, road: Road | None) -> Compiled:
+    from compiler.pipeline import compile_model
+
+    return compile_model(source, options, road)
+
+
+def options_of(
+    source: Source,
+    target: str = "native",
+    prefix: str | None = None,
+    *,
+    strict_fp: bool = False,
+    naive: bool = False,
+) -> Options:
+    """The options of a compilation; symbols start with the model's name unless `prefix` is given.
+
+    Raises OptionError for an unknown target, or a prefix that cannot start a name in C.
+    """
+    if prefix is None:
+        prefix = _prefix_of(source)
+    elif prefix != c_identifier(prefix):
+        rule = "requires letters, digits and _ that can start a name in C"
+        raise OptionError(f"prefix {rule}, got {prefix!r}")
+    return Options(_find_target(target), prefix, strict_fp, naive)
+
+
+def _find_target(name: str) -> Target:
+    if name == "native":
+        return host_target()
+    for target in TARGETS:
+        if target.name == name:
+            return target
+    known = ", ".join(["native", *(target.name for target in TARGETS)])
+    raise OptionError(f"target requires one of {known}, got {name}")
+
+
+def _prefix_of(source: Source) -> str:
+    if isinstance(source, (str, os.PathLike)):
+        return c_identifier(Path(source).stem)
+    return DEFAULT_PREFIX
+
+
+def model_key(source: Source, options: Options) -> str | None:
+    """A hash of the model with its external weights, the options and the compiler; None for a model
+    whose files cannot all be read, which the front end will explain.
+    """
+    try:
+        contents = list(_content_digests(source))
+    except OSError:
+        return None
+    return cache_key([*contents, options.digest, _compiler_digest()])
+
+
+def _content_digests(source: Source) -> Iterator[str]:
+    """The hash of a model, then the name and the hash of every other file that it names."""
+    if isinstance(source, (str, os.PathLike)):
+        path = Path(source)
+        with _mapped(path) as data:
+            yield hashlib.sha256(data).hexdigest()
+            locations = external_locations(data)
+        for location in locations:
+            with _mapped(_inside(path.parent, location)) as data:
+                yield f"{location} {hashlib.sha256(data).hexdigest()}"
+    elif isinstance(source, bytes):
+        yield hashlib.sha256(source).hexdigest()
+    else:
+        yield hashlib.sha256(source.SerializeToString(deterministic=True)).hexdigest()
+
+
+@contextmanager
+def _mapped(path: Path) -> Generator[mmap.mmap | bytes]:
+    with path.open("rb") as file:
+        if os.fstat(file.fileno()).st_size == 0:
+            yield b""
+            return
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            yield data
+
+
+def _inside(folder: Path, location: str) -> Path:
+    path = (folder / location).resolve()
+    if not path.is_relative_to(folder.resolve()) or not path.is_file():
+        raise OSError(f"an external file requires a place beside the model, got {location}")
+    return path
+
+
+def external_locations(data: mmap.mmap | bytes) -> list[str]:
+    """The files that a serialised model names as places of its weights.
+
+    Protocol buffers write such a pair as the key `location`, a tag, a length and the name. Raises
+    OSError for bytes that have the key and not the rest.
+    """
+    found: dict[str, None] = {}
+    at = data.find(_LOCATION)
+    while at >= 0:
+        start = at + len(_LOCATION)
+        found[_location(bytes(data[start : start + _LONGEST_PATH]))] = None
+        at = data.find(_LOCATION, start)
+    return list(found)
+
+
+def _location(data: bytes) -> str:
+    """The text of a length-delimited field of number 2 that starts here."""
+    size, shift, position = 0, 0, 1
+    while position < len(data):
+        size |= (data[position] & 0x7F) << shift
+        shift, position = shift + 7, position + 1
+        if data[position - 1] < 0x80:
+            break
+    text = data[position : position + size]
+    if data[:1] != _VALUE or len(text) != size or b"\0" in text:
+        raise OSError(f"an external location requires a path, got {data[:20]!r}")
+    return os.fsdecode(text)
+
+
+@cache
+def _compiler_digest() -> str:
+    """A hash of weft's own sources and the versions of what it is built on."""
+    hasher = hashlib.sha256(VERSION.encode())
+    for name in _REQUIREMENTS:
+        hasher.update(f"{name} {version(name)}\n".encode())
+    root = Path(__file__).parents[1]
+    for package in _PACKAGES:
+        for path in sorted((root / package).rglob("*.py")):
+            hasher.update(str(path.relative_to(root)).encode())
+            hasher.update(path.read_bytes())
+    return hasher.hexdigest()

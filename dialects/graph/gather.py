@@ -184,7 +184,8 @@ def require_fitting(op: GraphOp, dims: Shape, indices: TensorType, axis: int) ->
 
 def element_places(indices: Array, shape: Sequence[int], axis: int) -> tuple[Array, ...]:
     """The index arrays of the places that `gather_elements` and `scatter_elements` mean."""
-    places = list(np.indices(indices.shape))
+    grid: Array = np.indices(indices.shape)
+    places = [grid[position] for position in range(indices.ndim)]
     places[axis] = bounded(indices, shape[axis])
     return tuple(places)
 
@@ -286,6 +287,8 @@ class ScatterOp(IndexedOp):
     Updates are applied in order; with `none` the last one to a place stays.
     """
 
+    operand: SSAValue = operand_def(TensorType)  # again, for the order
+    indices: SSAValue = operand_def(TensorType)
     updates: SSAValue = operand_def(TensorType)
     reduction: StringAttr = prop_def(StringAttr)
     result: SSAValue = result_def(TensorType)

@@ -1,4 +1,4 @@
-"""Operators whose elements come from positions and sizes: the operand's dims, ranges, one-hot vectors."""
+"""Operators whose elements come from positions and sizes: dims, ranges, one-hot vectors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MAX_DIMS = 64
 
 @irdl_op_definition
 class ShapeOp(GraphOp):
-    """The operand's dims from axis `start` up to `end` as a vector of i64; both may count from the end."""
+    """The operand's dims from axis `start` up to `end` as i64; both may count from the end."""
 
     name = "graph.shape"
     operand: SSAValue = operand_def(TensorType)
@@ -85,7 +85,7 @@ class SizeOp(GraphOp):
 
 @irdl_op_definition
 class RangeOp(GraphOp):
-    """`start + i * delta` for `i` below the one dim that `size` lists; both operands are scalars."""
+    """`start + i * delta` for `i` below the one dim that `size` lists; operands are scalars."""
 
     name = "graph.range"
     start: SSAValue = operand_def(TensorType)
@@ -126,7 +126,7 @@ class RangeOp(GraphOp):
 
 @irdl_op_definition
 class OneHotOp(GraphOp):
-    """A new axis of `depth` elements: `values[1]` where its index is the operand's element, else `values[0]`.
+    """A new axis of `depth` elements: `values[1]` at the index in the operand, else `values[0]`.
 
     Indices below zero count from the end; those outside the axis are nowhere.
     """
@@ -160,9 +160,10 @@ class OneHotOp(GraphOp):
         indices, values = operands
         (depth,) = numbers(self, self.depth)
         wide = np.expand_dims(indices.astype(np.int64), self.position)
-        counted = np.where(wide < 0, wide + depth, wide)
-        steps = np.arange(depth).reshape(-1, *[1] * (indices.ndim - self.position))
-        return [np.where(counted == steps, values[1], values[0])]
+        counted: Array = np.where(wide < 0, wide + depth, wide)
+        steps: Array = np.arange(depth).reshape(-1, *[1] * (indices.ndim - self.position))
+        hits: Array = np.where(counted == steps, values[1], values[0])
+        return [hits]
 
     def lower(
         self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]

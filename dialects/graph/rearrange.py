@@ -1,4 +1,4 @@
-"""Operators that repeat, reverse or regroup the elements of one tensor, or keep a triangle of it."""
+"""Operators that repeat, reverse or regroup a tensor's elements, or keep a triangle of them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,10 @@ class TileOp(IndexMapOp):
 
 
 class BlockOp(IndexMapOp):
-    """What moves blocks of pixels to channels and back: `DCR` puts a block's position before the channel, `CRD` behind."""
+    """What moves blocks of pixels to channels and back.
+
+    `DCR` puts the position in the block before the channel, `CRD` behind it.
+    """
 
     blocksize: IntegerAttr[Any] = prop_def(IntegerAttr)
     mode: StringAttr = prop_def(StringAttr)
@@ -164,7 +167,7 @@ class SpaceToDepthOp(BlockOp):
 
 @irdl_op_definition
 class TriluOp(GraphOp):
-    """The matrix where `column - row >= k` (`upper`) or `<= k` (lower), else 0; on the last two axes."""
+    """Matrices (on the last two axes) where `column - row >= k`, or `<= k` if lower, and 0 else."""
 
     name = "graph.trilu"
     operand: SSAValue = operand_def(TensorType)
@@ -179,9 +182,9 @@ class TriluOp(GraphOp):
         return [source]
 
     def reference(self, *operands: Array) -> Sequence[Array]:
-        rows, columns = operands[0].shape[-2:]
-        offset = np.arange(columns) - np.arange(rows)[:, None]
-        diagonal = self.k.value.data
+        steps: list[Array] = [np.arange(dim) for dim in operands[0].shape[-2:]]
+        offset = steps[1] - steps[0].reshape(-1, 1)
+        diagonal = int(self.k.value.data)
         kept = offset >= diagonal if self.upper.value.data else offset <= diagonal
         return [np.where(kept, operands[0], np.zeros((), operands[0].dtype))]
 
@@ -200,7 +203,7 @@ class TriluOp(GraphOp):
 
 @irdl_op_definition
 class ReverseSequenceOp(GraphOp):
-    """The first `lengths[b]` elements along the time axis reversed, for each `b` of the batch axis."""
+    """The first `lengths[b]` elements along the time axis reversed, for each `b` of the batch."""
 
     name = "graph.reverse_sequence"
     operand: SSAValue = operand_def(TensorType)
@@ -231,7 +234,7 @@ class ReverseSequenceOp(GraphOp):
     def reference(self, *operands: Array) -> Sequence[Array]:
         x, lengths = operands
         batch, time = self.axes
-        steps, each = np.arange(x.shape[time]), lengths[:, None]
+        steps, each = np.arange(int(x.shape[time])), lengths[:, None]
         turned = bounded(np.where(steps < each, each - 1 - steps, steps), x.shape[time])
         index = (turned if batch == 0 else turned.T).reshape(*x.shape[:2], *[1] * (x.ndim - 2))
         return [np.take_along_axis(x, index, time)]

@@ -49,14 +49,19 @@ class ScanOp(AxisOp):
     def reference(self, *operands: Array) -> Sequence[Array]:
         wide = widen(operands[0])
         ordered = np.flip(wide, self.position) if self.reverse.value.data else wide
+        scanned = np.asarray(self.accumulate(ordered))
         if self.exclusive.value.data:
-            first = np.full_like(
-                ordered.take([0] if ordered.size else [], self.position), self.START
-            )
-            kept = ordered.take(np.arange(ordered.shape[self.position] - 1), self.position)
-            ordered = np.concatenate([first, kept], self.position) if ordered.size else ordered
-        scanned = np.asarray(self.accumulate(ordered)).astype(operands[0].dtype)
-        return [np.flip(scanned, self.position) if self.reverse.value.data else scanned]
+            scanned = self._delayed(scanned)
+        result = scanned.astype(operands[0].dtype)
+        return [np.flip(result, self.position) if self.reverse.value.data else result]
+
+    def _delayed(self, scanned: Array) -> Array:
+        """The scan a step later, from its start."""
+        last = [slice(None)] * scanned.ndim
+        last[self.position] = slice(0, -1)
+        widths = [(int(axis == self.position), 0) for axis in range(scanned.ndim)]
+        padded = np.pad(scanned[tuple(last)], widths, constant_values=self.START)
+        return padded if scanned.size else scanned
 
     def lower(
         self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]

@@ -228,7 +228,7 @@ class ConcatOp(AlongAxisOp):
 
     def fold_dims(self, *operands: Sequence[Expr] | None) -> Sequence[Expr] | None:
         known = [operand for operand in operands if operand is not None]
-        return sum((list(k) for k in known), []) if len(known) == len(operands) else None
+        return [e for k in known for e in k] if len(known) == len(operands) else None
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         sizes = ShapeAttr(tuple(self.sizes()))
@@ -299,6 +299,7 @@ class PadOp(IndexMapOp):
     """
 
     name = "graph.pad"
+    operand: SSAValue = operand_def(TensorType)  # again, for it comes first
     value: SSAValue | None = opt_operand_def(TensorType)
     pads: ShapeAttr = prop_def(ShapeAttr)
     mode: StringAttr = prop_def(StringAttr)

@@ -53,7 +53,8 @@ def channels(draw, least: int, *, groups: bool = False) -> Sample:
     if groups:
         attributes["groups"] = draw(st.integers(1, 2))
         shape = (shape[0], attributes["groups"] * shape[1], *shape[2:])
-    element = draw(ELEMENTS)
+    # Of groups ONNX's evaluator takes the statistics in f32, whatever the element type is.
+    element = draw(ELEMENTS.filter(lambda element: not (groups and element == F64)))
     scale, bias = (draw(numbers(shape[1:2], element)) for _ in range(2))
     return Sample([draw(numbers(shape, element)), scale, bias], attributes)
 

@@ -54,6 +54,7 @@ def start_totals(
     element: Attribute,
     start: Number,
     final: SSAValue | None = None,
+    name: str = "total",
 ) -> SSAValue:
     """A buffer of that shape filled with the value that a reduction starts from.
 
@@ -61,7 +62,7 @@ def start_totals(
     temporary.
     """
     wide = compute_type(element)
-    total = final if final is not None and wide == element else b.temporary(shape, wide, "total")
+    total = final if final is not None and wide == element else b.temporary(shape, wide, name)
     fill(b, total, shape, start, wide)
     return total
 

@@ -75,8 +75,9 @@ class MatmulOp(GraphOp):
     ) -> None:
         lhs, rhs = self.tensor_types()
         shape = self.result_type.shape
+        names = "bcdefgh"[: max(len(shape) - 2, 0)] + "ij"
         total = start_totals(b, shape, lhs.element, 0, results[0])
-        with b.loops(shape) as index, b.reduce([lhs.shape[-1]], "add", "k") as (k,):
+        with b.loops(shape, names) as index, b.reduce([lhs.shape[-1]], "add", "k") as (k,):
             x = b.load(operands[0], self._lhs_index(index, lhs.shape, rhs.rank, k))
             y = b.load(operands[1], self._rhs_index(index, rhs.shape, lhs.rank, k))
             b.store(total, index, b.load(total, index) + x * y)

@@ -410,7 +410,7 @@ class ReduceLogSumExpOp(ReduceOp):
     ) -> None:
         shape, element = self.result_type.shape, self.result_type.element
         extents = [type_of(self.operand).shape[axis] for axis in self.reduced()]
-        shift = start_totals(b, shape, element, lowest(element))
+        shift = start_totals(b, shape, element, lowest(element), name="shift")
         with b.loops(shape) as index, b.reduce(extents, "max") as inner:
             x = b.load(operands[0], self.source_index(index, inner))
             b.store(shift, index, b.load(shift, index).maximum(x))

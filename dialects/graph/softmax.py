@@ -26,7 +26,7 @@ class ExponentialOp(AxisOp):
     def greatest(self, b: LoopBuilder, source: SSAValue) -> SSAValue:
         """A temporary with the greatest element of each line."""
         element = type_of(self.operand).element
-        greatest = start_totals(b, self.lines, element, lowest(element))
+        greatest = start_totals(b, self.lines, element, lowest(element), name="greatest")
         with b.loops(self.lines) as line, b.reduce([self.extent], "max", "k") as (k,):
             x = b.load(source, self.along(line, k))
             b.store(greatest, line, b.load(greatest, line).maximum(x))

@@ -1,0 +1,55 @@
+// RUN: weft-opt %s --split-input-file -p weft-graph-to-loop | filecheck %s
+
+// The padding of a maximum is the lowest value.
+// CHECK-LABEL: loop.kernel @max_pool_
+// CHECK: %padded = loop.alloc workspace : !loop.buffer<[1, 2, 6], f32>
+// CHECK: arith.constant 0xff800000 : f32
+// CHECK: loop.for %c = 0 to 2 {
+// CHECK-NEXT: loop.for %w = 0 to 2 {
+// CHECK-NEXT: loop.for %s = 0 to 3 reduction(max) {
+// CHECK-NEXT: loop.load %padded[0, %c, 2 * %w + %s]
+// CHECK: arith.maximumf
+func.func @main(%x: !graph.tensor<[1, 2, 4], f32>) -> !graph.tensor<[1, 2, 2], f32> {
+  %y = graph.max_pool %x {kernel = array<i64: 3>, strides = array<i64: 2>, pads = array<i64: 1, 1>, ceil_mode = false} : (!graph.tensor<[1, 2, 4], f32>) -> !graph.tensor<[1, 2, 2], f32>
+  func.return %y : !graph.tensor<[1, 2, 2], f32>
+}
+
+// -----
+
+// Where padding does not count, the divisor is the number of taps inside.
+// CHECK-LABEL: loop.kernel @average_pool_
+// CHECK: arith.constant 0.000000e+00 : f32
+// CHECK: reduction(add)
+// CHECK: arith.addf
+// CHECK: %[[T:[a-z_0-9]+]] = loop.load %total[0, %{{.*}}, %[[W:[a-z_0-9]+]]]
+// CHECK-NEXT: loop.index -max(-%[[W]] + 1, 0) + min(-%[[W]] + 5, 3)
+// CHECK: arith.divf %[[T]]
+func.func @main(%x: !graph.tensor<[1, 2, 4], f32>) -> !graph.tensor<[1, 2, 4], f32> {
+  %y = graph.average_pool %x {kernel = array<i64: 3>, pads = array<i64: 1, 1>, ceil_mode = false, count_include_pad = false} : (!graph.tensor<[1, 2, 4], f32>) -> !graph.tensor<[1, 2, 4], f32>
+  func.return %y : !graph.tensor<[1, 2, 4], f32>
+}
+
+// -----
+
+// Without padding it is the size of the kernel.
+// CHECK-LABEL: loop.kernel @average_pool_
+// CHECK-NOT: loop.index
+// CHECK: %[[N:[a-z_0-9]+]] = arith.constant 2.000000e+00 : f32
+// CHECK-NEXT: arith.divf %{{.*}}, %[[N]]
+func.func @main(%x: !graph.tensor<[1, 2, 4], f32>) -> !graph.tensor<[1, 2, 3], f32> {
+  %y = graph.average_pool %x {kernel = array<i64: 2>, ceil_mode = false, count_include_pad = false} : (!graph.tensor<[1, 2, 4], f32>) -> !graph.tensor<[1, 2, 3], f32>
+  func.return %y : !graph.tensor<[1, 2, 3], f32>
+}
+
+// -----
+
+// The search for a position looks at taps inside alone, in order.
+// CHECK-LABEL: loop.kernel @max_pool_indices_
+// CHECK-NOT: reduction
+// CHECK: loop.for %s = 0 to -max(-2 * %w + 1, 0) + min(-2 * %w + 5, 3) {
+// CHECK-NEXT: loop.load %a0[0, %c, 2 * %w + %s + max(-2 * %w + 1, 0) - 1]
+// CHECK: arith.ori
+func.func @main(%x: !graph.tensor<[1, 2, 4], f32>) -> !graph.tensor<[1, 2, 2], i64> {
+  %y = graph.max_pool_indices %x {kernel = array<i64: 3>, strides = array<i64: 2>, pads = array<i64: 1, 1>, ceil_mode = false, column_major = false} : (!graph.tensor<[1, 2, 4], f32>) -> !graph.tensor<[1, 2, 2], i64>
+  func.return %y : !graph.tensor<[1, 2, 2], i64>
+}

@@ -39,15 +39,19 @@ def import_slice(node: OnnxNode) -> Sequence[SSAValue]:
 
 
 def slice_range(dim: Expr, start: Expr, end: Expr, step: int) -> tuple[Expr, Expr]:
-    """The first index and the number of indices of `start:end:step` on an axis of that size."""
+    """The first index and the number of indices of `start:end:step` on an axis of that size.
+
+    Unlike Python's, a backward slice that starts before the axis starts at its first element.
+    """
     if step == 0:
         raise ModelError("requires steps other than 0, got 0")
     if step > 0:
         first, last = _bound(start, dim, 0, dim), _bound(end, dim, 0, dim)
-        count = (last - first).ceildiv(step)
-    else:
-        first, last = _bound(start, dim, 0, dim - 1), _bound(end, dim, -1, dim - 1)
-        count = (first - last).ceildiv(-step)
+        return first, maximum([(last - first).ceildiv(step), 0])
+    first = dim - 1 if start == -1 else _bound(start, dim, 0, dim - 1)
+    count = (first - _bound(end, dim, -1, dim - 1)).ceildiv(-step)
+    if first.range({})[0] == 0:  # on an empty axis, that is no element
+        count = minimum([count, dim])
     return first, maximum([count, 0])
 
 

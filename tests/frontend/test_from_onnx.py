@@ -1,6 +1,7 @@
 """Importing ONNX: names, symbolic dims, constants, branches, function bodies, refusals."""
 
 import re
+from itertools import product
 
 import numpy as np
 import pytest
@@ -9,11 +10,15 @@ from xdsl.dialects.builtin import NameLoc
 
 from compiler.frontend.from_onnx import import_model
 from compiler.frontend.onnx_node import OnnxNode
+from compiler.frontend.onnx_slicing import slice_range
 from dialects.errors import ModelError, UnsupportedError
-from dialects.expr import Expr
+from dialects.expr import Expr, Symbol
 from dialects.graph import ConstantOp, GraphOp
 from dialects.graph.types import type_of
 from tests.frontend.graph_evaluator import evaluate
+from tests.models.light import LIGHT, load_light
+from tests.models.networks import NETWORKS
+from tests.models.peer import run_onnxruntime
 
 
 def model_of(text: str, opset: int = 21) -> ModelProto:
@@ -141,9 +146,45 @@ def test_reshape_by_data_is_refused():
         import_model(model)
 
 
+@pytest.mark.parametrize("step", [1, 2, 3, -1, -2])
+def test_slices_of_a_symbolic_dim_choose_what_onnx_says(step):
+    starts = (0, 1, 4, -1, -4, 2**40, -(2**40))
+    ends = (0, 2, 5, -1, -3, 2**31, 2**63 - 1, -(2**63))
+    for start, end, extent in product(starts, ends, range(7)):
+        first, count = slice_range(Expr.of("n"), Expr.of(start), Expr.of(end), step)
+        sizes = {Symbol("n"): extent}
+        clamped = max(start, -extent) if step < 0 and extent else start
+        chosen = range(extent)[clamped:end:step]
+        assert count.evaluate(sizes) == len(chosen)
+        assert not chosen or first.evaluate(sizes) == chosen[0]
+
+
+def test_slice_bounds_of_unknown_sign_are_refused():
+    with pytest.raises(UnsupportedError, match="slice bounds of known sign, got n - 1"):
+        slice_range(Expr.of("n"), Expr.of(0), Expr.of("n") - 1, 1)
+
+
+def test_split_of_a_symbolic_dim_that_may_not_divide_is_refused():
+    model = model_of("""agraph (float[n] x) => (float[m] y, float[k] z)
+        { y, z = Split<num_outputs = 2>(x) }""")
+    with pytest.raises(UnsupportedError, match="a dim that 2 divides, got n"):
+        import_model(model)
+
+
+def test_same_padding_of_symbolic_dims_keeps_them():
+    model = model_of("""agraph (float[1, 1, h, w] x) => (float[a, b, c, d] y)
+        { y = MaxPool<kernel_shape = [3, 3], auto_pad = "SAME_UPPER">(x) }""")
+    assert result_shape(import_model(model)) == "[1, 1, h, w]"
+
+
 def test_reshape_by_computed_dims_is_symbolic():
     model = model_of("""agraph (float[batch, seq, 12] x) => (float[n, m] y)
-        <int64[1] zero = {0}, int64[1] last = {-1}> { s = Shape(x) b = Gather(s, zero) t = Concat<axis = 0>(b, last) y = Reshape(x, t) }""")
+        <int64[1] zero = {0}, int64[1] last = {-1}> {
+            s = Shape(x)
+            b = Gather(s, zero)
+            t = Concat<axis = 0>(b, last)
+            y = Reshape(x, t)
+        }""")
     assert result_shape(import_model(model)) == "[batch, 12 * seq]"
 
 
@@ -244,3 +285,22 @@ def test_expr_of_shape_is_known():
     model = model_of("""agraph (float[b, s] x) => (float[n] y) <int64[1] k = {3}> {
         n = Size(x) s = Mul(n, k) one = ConstantOfShape(s) y = Identity(one) }""")
     assert result_shape(import_model(model)) == f"[{3 * Expr.of('b') * Expr.of('s')}]"
+
+
+# Networks -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("network", NETWORKS, ids=lambda network: network.name)
+def test_networks_evaluate_like_onnxruntime(network):
+    proto, inputs = network.build(), network.make_inputs(1)
+    imported = import_model(proto)
+    outputs = evaluate(imported, *(inputs[name] for name in imported.input_names))
+    for output, expected in zip(outputs, run_onnxruntime(proto, inputs), strict=True):
+        assert np.abs(output - expected).max() <= 1e-5 * np.abs(expected).max()
+
+
+@pytest.mark.parametrize("name", LIGHT)
+def test_light_models_are_imported(name):
+    imported = import_model(load_light(name))
+    imported.module.verify()
+    assert result_shape(imported).startswith("[1, 1000")

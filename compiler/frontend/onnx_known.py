@@ -8,7 +8,7 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from dialects.expr import Expr
-from dialects.graph import ConstantOp, GraphOp
+from dialects.graph import ConstantOp, DimsOp, GraphOp
 from dialects.graph.dtypes import numpy_dtype
 from dialects.graph.known import KnownDims
 from dialects.graph.types import INTEGERS, type_of
@@ -60,7 +60,7 @@ class KnownValues:
             self._arrays[value] = owner.array(self.store)
         elif isinstance(owner, GraphOp):
             self._arrays[value] = self._static_dims(value)
-            if self._arrays[value] is None and _is_small(owner):
+            if self._arrays[value] is None and not isinstance(owner, DimsOp) and _is_small(owner):
                 return self._evaluate(owner)
         return None
 

@@ -158,6 +158,13 @@ def test_stage_refuses_a_buffer_that_is_not_used_there():
         stage(find_buffer(op, "y"), loops(op, "i")[0])
 
 
+def test_stage_refuses_a_buffer_of_an_inner_loop():
+    op = convolution()
+    inner = stage(find_buffer(op, "x"), loops(op, "r")[0], "scratch")
+    with pytest.raises(IllegalSchedule, match="living as long as its copy"):
+        stage(inner.buffer, loops(op, "w")[0], "scratch")
+
+
 @given(size=st.integers(2, 20), parts=st.integers(1, 20))
 def test_split_reduction_of_any_length(size: int, parts: int):
     op = row_sum(2, size)

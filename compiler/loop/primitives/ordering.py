@@ -90,9 +90,9 @@ def distribute(loop: ForOp, before: Operation) -> ForOp:
     """
     require_unmarked("distribute", loop)
     ops = list(loop.body.block.ops)
-    if before not in ops:
-        got = describe(before)
-        raise IllegalSchedule(f"distribute requires an operation of the loop's body, got {got}")
+    if before not in ops[1:]:
+        rule = "an operation of the loop's body behind the first"
+        raise IllegalSchedule(f"distribute requires {rule}, got {describe(before)}")
     cut = ops.index(before)
     first, second = ops[:cut], ops[cut:]
     require_distributable("distribute", loop, first, second)

@@ -15,10 +15,12 @@ from compiler.loop.nest import (
     child_in,
     describe,
     extreme,
+    is_defined_inside,
     is_inside,
     new_loop,
     set_exprs,
     subscripts,
+    value_block,
     value_name,
 )
 from dialects.errors import IllegalSchedule
@@ -71,7 +73,7 @@ def stage(
     if not accesses:
         got = f"{value_name(source)} in {_place(at)}"
         raise IllegalSchedule(f"stage requires a buffer that is used there, got {got}")
-    _require_no_views(source)
+    _require_whole_view(source, at)
     region = _region_of(source, accesses, at)
     if scope != "workspace" and any(extent.constant is None for extent in region.extents):
         got = f"{value_name(source)} with {[str(extent) for extent in region.extents]}"
@@ -95,7 +97,11 @@ def stage(
     return Staged(copy, load_in, write_back)
 
 
-def _require_no_views(source: SSAValue) -> None:
+def _require_whole_view(source: SSAValue, at: ForOp | KernelOp) -> None:
+    """Refuses a buffer that is seen under another shape too, or lives in a part of the place only."""
+    if is_defined_inside(source, at) and value_block(source) is not at.body.block:
+        got = f"{value_name(source)} in {_place(at)}"
+        raise IllegalSchedule(f"stage requires a buffer that lives as long as its copy, got {got}")
     for use in source.uses:
         if not isinstance(use.operation, AccessOp):
             rule = f"that {value_name(source)} is only loaded and stored"

@@ -1,0 +1,128 @@
+"""Schedules drawn at random: whatever the primitives accept keeps the answer."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from xdsl.ir import SSAValue
+
+from compiler.loop.nest import accesses_in, loops_in, only_loop
+from compiler.loop.primitives import (
+    collapse,
+    distribute,
+    forward,
+    fuse,
+    hoist,
+    inline,
+    pack,
+    panels,
+    parallelize,
+    reorder,
+    split_at,
+    split_reduction,
+    stage,
+    tile,
+    vectorize,
+)
+from dialects.errors import IllegalSchedule
+from dialects.loop.ops import ForOp, LoadOp, StoreOp
+from dialects.loop.program import KernelOp
+from tests.loop.kernels import (
+    convolution,
+    gather,
+    matmul,
+    outcome,
+    pointwise,
+    prefix_sum,
+    row_sum,
+    scatter,
+    softmax,
+)
+
+KERNELS = (
+    convolution,
+    gather,
+    lambda: matmul(4, 6, 3),
+    pointwise,
+    prefix_sum,
+    row_sum,
+    scatter,
+    softmax,
+)
+LARGEST = 40
+"""Loops that a kernel may grow to before the rest of its schedule is left out."""
+
+
+def step(op: KernelOp, action: str, choice: int, size: int) -> None:
+    """Applies a primitive to the loop, operation or buffer that `choice` stands for."""
+    loops = loops_in(op)
+    loop = loops[choice % len(loops)]
+    accesses = accesses_in(op)
+    access = accesses[choice % len(accesses)]
+    body = list(loop.body.block.ops)
+    inner = only_loop(loop.body.block)
+    actions: dict[str, Callable[[], object]] = {
+        "tile": lambda: tile(loop, size),
+        "split_at": lambda: split_at(loop, size),
+        "collapse": lambda: inner and collapse(loop, inner),
+        "reorder": lambda: inner and reorder(inner, loop),
+        "distribute": lambda: distribute(loop, body[size % len(body)]),
+        "hoist": lambda: hoist(body[size % len(body)]),
+        "fuse": lambda: isinstance(after(loop), ForOp) and fuse(loop, after(loop)),
+        "inline": lambda: isinstance(access, StoreOp) and inline(access),
+        "forward": lambda: isinstance(access, LoadOp) and forward(access),
+        "stage": lambda: stage(access.buffer, loop, "scratch"),
+        "split_reduction": lambda: split_reduction(loop, size),
+        "pack": lambda: pack_in_panels(access.buffer, size),
+        "vectorize": lambda: vectorize(loop, size),
+        "parallelize": lambda: parallelize(loop),
+    }
+    actions[action]()
+
+
+def after(loop: ForOp) -> object:
+    """The next loop of the same block, if there is one."""
+    following = loop.next_op
+    while following is not None and not isinstance(following, ForOp):
+        following = following.next_op
+    return following
+
+
+def pack_in_panels(buffer: SSAValue, width: int) -> None:
+    if buffer.type.storage == buffer.type.shape:
+        pack(buffer, panels(buffer.type, 0, width))
+
+
+ACTIONS = [
+    "tile",
+    "split_at",
+    "collapse",
+    "reorder",
+    "distribute",
+    "hoist",
+    "fuse",
+    "inline",
+    "forward",
+    "stage",
+    "split_reduction",
+    "pack",
+    "vectorize",
+    "parallelize",
+]
+STEP = st.tuples(st.sampled_from(ACTIONS), st.integers(0, 30), st.integers(1, 4))
+
+
+@settings(max_examples=150)
+@given(make=st.sampled_from(KERNELS), schedule=st.lists(STEP, min_size=2, max_size=8))
+def test_whatever_is_accepted_keeps_the_answer(make, schedule: list[tuple[str, int, int]]):
+    op = make()
+    for action, choice, size in schedule:
+        if len(loops_in(op)) > LARGEST:
+            break
+        try:
+            step(op, action, choice, size)
+        except IllegalSchedule:
+            continue
+    for expected, got in zip(outcome(make()), outcome(op), strict=True):
+        assert got == pytest.approx(expected, nan_ok=True)

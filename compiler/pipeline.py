@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -32,10 +33,12 @@ from compiler.machine.signature import Signature, TensorSpec
 from compiler.machine.weights import Weights, WeightSource, WeightTransforms
 from compiler.options import Options
 from compiler.program.assign_layouts import AssignLayouts, DropUnusedWeightsPass, drop_unused_weights
+from compiler.program.describe import describe_kernels, describe_memory, kernel_flops
 from compiler.program.hoist_workspace import HoistWorkspacePass, hoist_workspace
 from compiler.program.plan_memory import PlanMemoryPass, plan_memory
 from dialects.context import WeftContext
 from dialects.expr import Expr
+from dialects.graph import GraphOp
 from dialects.graph.dtypes import numpy_dtype
 from dialects.loop.program import KernelOp, ProgramOp, WeightOp
 from dialects.loop.types import BufferType, buffer, buffer_type
@@ -67,10 +70,14 @@ OnStage = Callable[[str, int, int], None]
 
 @dataclass
 class Report:
-    """What happened while compiling: seconds by stage, operators after each pass, schedules by kernel."""
+    """What happened while compiling: seconds by stage, operators after each pass and, by name, in the optimised graph;
+    flops of each kernel over its symbols, and its schedules.
+    """
 
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     operators: dict[str, int] = field(default_factory=dict[str, int])
+    graph: Counter[str] = field(default_factory=Counter[str])
+    flops: dict[str, Expr] = field(default_factory=dict[str, Expr])
     schedules: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
 
     @contextmanager
@@ -123,7 +130,7 @@ def compile_module(
     with road.report.stage("weights"):
         prepared = Weights(sources, {key: weights[key] for key in weights}, _transforms(program))
     signature = signature_of(program)
-    metadata = _metadata(program, signature, prepared, options)
+    metadata = _metadata(program, signature, prepared, options) | _description(program, kernels, road.report)
     objects = emit_objects(program, kernels, prepared, signature, metadata, road)
     return Compiled(
         options.prefix, options.target, signature, objects, exported_symbols(options.prefix),
@@ -141,6 +148,7 @@ def optimize_graph(module: ModuleOp, context: WeftContext, road: Road) -> None:
             graph_pass().apply(context, module)
         road.report.operators[graph_pass.name] = sum(1 for _ in module.walk())
         road.dump(f"{number:02}-{graph_pass.name}.mlir", module)
+    road.report.graph.update(op.name for op in module.walk() if isinstance(op, GraphOp))
 
 
 def to_loops(module: ModuleOp, road: Road) -> None:
@@ -150,6 +158,7 @@ def to_loops(module: ModuleOp, road: Road) -> None:
         lower_module(module, strict=options.strict_fp)
     road.dump("20-loop-naive.mlir", module)
     kernels = [op for op in module.ops if isinstance(op, KernelOp)]
+    road.report.flops |= {kernel.sym_name.data: kernel_flops(kernel) for kernel in kernels}
     for number, kernel in enumerate(kernels):
         road.on_stage("schedule", number, len(kernels))
         with road.report.stage("schedule"):
@@ -286,4 +295,14 @@ def _metadata(
             {"name": source.name, "dtype": source.dtype, "bytes": weights.bytes(source), "offset": offset}
             for source, offset in zip(weights.sources, weight_offsets(weights), strict=True)
         ],
+    }
+
+
+def _description(program: ProgramOp, kernels: list[KernelOp], report: Report) -> dict[str, object]:
+    """What an artifact says of its inside: nothing that differs between two compilations."""
+    by_name = {kernel.sym_name.data: kernel for kernel in kernels}
+    return {
+        "operators": dict(sorted(report.graph.items())),
+        "kernels": describe_kernels(program, by_name, report.flops, report.schedules),
+        "memory": describe_memory(program),
     }

@@ -1,0 +1,124 @@
+"""program -> plain data: what a call runs, what that costs, and where its buffers lie."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from xdsl.dialects import arith, math
+from xdsl.ir import Block, Operation, SSAValue
+
+from compiler.program.plan_memory import buffer_bytes, lifetimes
+from dialects.expr import Atom, Expr, Symbol
+from dialects.loop.ops import ForOp
+from dialects.loop.program import CallOp, KernelOp, ProgramOp
+from dialects.loop.scalar import is_float
+from dialects.loop.types import buffer_type
+
+_FLOATING = (
+    arith.AddfOp,
+    arith.SubfOp,
+    arith.MulfOp,
+    arith.DivfOp,
+    arith.MaximumfOp,
+    arith.MinimumfOp,
+    arith.NegfOp,
+)
+
+
+def kernel_flops(kernel: KernelOp) -> Expr:
+    """The floating-point operations of a naive kernel, over its symbols.
+
+    A sum, product, quotient, extremum or mathematical function counts as one; both sides of a
+    branch count, a loop whose bounds are loaded counts as one iteration.
+    """
+    flops = _block_flops(kernel.body.block, {})
+    loaded: list[Atom] = [atom for atom in flops.atoms() if isinstance(atom, SSAValue)]
+    return flops.substitute(dict.fromkeys(loaded, Expr.of(1)))
+
+
+def _block_flops(block: Block, greatest: dict[Atom, Expr]) -> Expr:
+    total = Expr.of(0)
+    for op in block.ops:
+        if isinstance(op, ForOp):
+            upper = op.upper.substitute(greatest)
+            extent = (upper - op.lower.substitute(greatest)).ceildiv(op.step.data)
+            inner = _block_flops(op.body.block, greatest | {op.index: upper})
+            total = total + extent * inner
+        else:
+            total = total + int(_is_floating(op))
+            for region in op.regions:
+                total = total + _block_flops(region.block, greatest)
+    return total
+
+
+def _is_floating(op: Operation) -> bool:
+    mathematical = op.name.startswith(f"{math.Math.name}.")
+    computes = isinstance(op, _FLOATING) or mathematical
+    return computes and is_float(op.results[0].type)
+
+
+def describe_kernels(
+    program: ProgramOp,
+    kernels: Mapping[str, KernelOp],
+    flops: Mapping[str, Expr],
+    schedules: Mapping[str, Sequence[str]],
+) -> list[dict[str, Any]]:
+    """Each kernel that the program calls: its name, its schedules, its calls, and what all of them
+    together compute and touch. `flops` is what one call of a kernel computes, over its symbols.
+    """
+    calls: dict[str, list[CallOp]] = {}
+    for op in program.walk():
+        if isinstance(op, CallOp):
+            calls.setdefault(op.kernel, []).append(op)
+    return [
+        {
+            "name": name,
+            "schedules": list(schedules.get(name, ())),
+            "calls": len(of_name),
+            "flops": _plain(_sum(_call_flops(call, kernels[name], flops) for call in of_name)),
+            "bytes": _plain(_sum(_call_bytes(call) for call in of_name)),
+        }
+        for name, of_name in calls.items()
+    ]
+
+
+def _call_flops(call: CallOp, kernel: KernelOp, flops: Mapping[str, Expr]) -> Expr:
+    """Kernels that are made while layouts are assigned only copy, and have no entry."""
+    sizes: dict[Atom, Expr] = {
+        Symbol(symbol): size
+        for symbol, size in zip(kernel.symbol_names, call.sizes.data, strict=True)
+    }
+    return flops.get(call.kernel, Expr.of(0)).substitute(sizes)
+
+
+def _call_bytes(call: CallOp) -> Expr:
+    """The bytes of all buffers that a call is given."""
+    return _sum(buffer_bytes(buffer_type(value)) for value in dict.fromkeys(call.arguments))
+
+
+def describe_memory(program: ProgramOp) -> list[dict[str, Any]]:
+    """Each buffer of the arena: its name, offset and bytes, and the first and last operation of the
+    program that need it.
+    """
+    plan: list[dict[str, Any]] = []
+    for life in lifetimes(program):
+        assert life.alloc.offset is not None, "the memory plan places every buffer"
+        plan.append(
+            {
+                "name": life.alloc.result.name_hint or "",
+                "offset": _plain(life.alloc.offset.data[0]),
+                "bytes": _plain(life.size),
+                "first": life.first,
+                "last": life.last,
+            }
+        )
+    return plan
+
+
+def _sum(terms: Iterable[Expr]) -> Expr:
+    return sum(terms, Expr.of(0))
+
+
+def _plain(expr: Expr) -> int | str:
+    return str(expr) if expr.constant is None else expr.constant

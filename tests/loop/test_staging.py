@@ -161,7 +161,7 @@ def test_stage_refuses_a_buffer_that_is_not_used_there():
 def test_stage_refuses_a_buffer_of_an_inner_loop():
     op = convolution()
     inner = stage(find_buffer(op, "x"), loops(op, "r")[0], "scratch")
-    with pytest.raises(IllegalSchedule, match="living as long as its copy"):
+    with pytest.raises(IllegalSchedule, match="lives as long as its copy"):
         stage(inner.buffer, loops(op, "w")[0], "scratch")
 
 

@@ -98,7 +98,7 @@ def stage(
 
 
 def _require_whole_view(source: SSAValue, at: ForOp | KernelOp) -> None:
-    """Refuses a buffer that is seen under another shape too, or lives in a part of the place only."""
+    """Refuses a buffer that is seen under another shape too, or lives in part of the place."""
     if is_defined_inside(source, at) and value_block(source) is not at.body.block:
         got = f"{value_name(source)} in {_place(at)}"
         raise IllegalSchedule(f"stage requires a buffer that lives as long as its copy, got {got}")

@@ -32,8 +32,8 @@ from compiler.loop.primitives import (
     unroll,
     vectorize,
 )
-from compiler.loop.schedules.simplify import drop_stored_only
 from compiler.loop.schedules.leaves import parallelize_outermost, stride, vectorize_leaves
+from compiler.loop.schedules.simplify import drop_stored_only
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
 from dialects.expr import Expr, Operand, atom_expr, product
@@ -74,17 +74,20 @@ def default_params(target: Target, rows: int | None, columns: int | None, lanes:
     if rows == 1:
         wide = 8 if columns is None else max(1, min(8, -(-columns // lanes)))
         return Params(1, wide)
-    best = max((size for size in range(1, min(most, rows) + 1) if rows % size == 0))
+    best = max(size for size in range(1, min(most, rows) + 1) if rows % size == 0)
     return Params(best if 2 * best >= min(most, rows) else min(most, rows), vectors)
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How the tiles of one contraction look: register tile, lanes of a vector, and whether there are rows at all."""
+    """How the tiles of one contraction look: register tile, lanes of a vector, whether there are rows at all, and how
+    many loops move both operands.
+    """
 
     params: Params
     lanes: int
     has_rows: bool
+    both: int
     target: Target
 
     @property
@@ -97,14 +100,16 @@ class Shape:
 class Contraction:
     """The nests of one sum of products: the outer loops of each, in the order of the result's dims.
 
-    `columns` and `rows` are positions among those loops, `panel` is the load of the operand that the columns move,
-    `result` the buffer of the sums.
+    `columns` and `rows` are positions among those loops, `both` those of the loops that move both operands, as a batch
+    or the groups of a convolution do. `panel` is the load of the operand that the columns move, `result` the buffer of
+    the sums.
     """
 
     nests: list[list[ForOp]]
     reductions: list[ForOp]
     columns: int
     rows: int | None
+    both: list[int]
     panel: LoadOp
     result: SSAValue
 
@@ -163,10 +168,28 @@ def find(kernel: KernelOp, nest: list[ForOp]) -> Contraction | None:
     others = only_x if panel is y else only_y
     rows = next((n for n in reversed(others) if outer[n].extent != 1), None)
     before, after = _neighbours(nest[0], store)
-    nests = [perfect_nest(loop)[: len(outer)] for loop in (*before, nest[0], *after)]
+    nests = [_aligned(loop, outer) for loop in (*before, nest[0], *after)]
     if any([a.extent for a in each] != [b.extent for b in outer] for each in nests):
         return None
-    return Contraction(nests, reductions, position, rows, panel, store.buffer)
+    both = [n for n, loop in enumerate(outer) if loop.index in moves_x & moves_y]
+    return Contraction(nests, reductions, position, rows, both, panel, store.buffer)
+
+
+def _aligned(loop: ForOp, outer: Sequence[ForOp]) -> list[ForOp]:
+    """The nest's loops, one that runs over two of the others' together cut in two like them."""
+    found: list[ForOp] = []
+    remaining = list(perfect_nest(loop))
+    for position, wanted in enumerate(outer):
+        if not remaining:
+            break
+        following = outer[position + 1].extent if position + 1 < len(outer) else Expr.of(1)
+        size = following.constant
+        here = remaining[0].extent
+        if here != wanted.extent and size and size > 1 and here == wanted.extent * size:
+            tiles = tile(remaining.pop(0), size)
+            remaining = [tiles.outer, tiles.inner, *remaining]
+        found.append(remaining.pop(0))
+    return found
 
 
 def _moved(load: LoadOp) -> set[object]:
@@ -220,11 +243,12 @@ def _apply(kernel: KernelOp, found: Contraction, target: Target) -> bool:
     lanes = _lanes(found, target)
     rows = 1 if found.rows is None else loops[found.rows].extent.constant
     params = default_params(target, rows, loops[found.columns].extent.constant, lanes)
-    shape = Shape(params, lanes, found.rows is not None, target)
-    axis = _axis_of(found)
+    shape = Shape(params, lanes, found.rows is not None, len(found.both), target)
+    axis = _axis_of(found, shape.width)
     shared = _fuse([list(reorder(*[nest[n] for n in _order(found)])) for nest in found.nests])
     if shared is None:
         return False
+    shared = list(reorder(shared.pop(shape.both), *shared))
     panel = found.panel.buffer
     if panel in weight_arguments(kernel) and axis is not None:
         panel = pack(panel, panels(buffer_type(panel), axis, shape.width))
@@ -236,10 +260,10 @@ def _apply(kernel: KernelOp, found: Contraction, target: Target) -> bool:
 
 
 def _order(found: Contraction) -> list[int]:
-    """Columns outermost, rows innermost, the others in between as they are."""
+    """The loops that move both operands, the columns, the others, and the rows innermost."""
     rows = [] if found.rows is None else [found.rows]
-    others = [n for n in range(len(found.nests[0])) if n not in (found.columns, *rows)]
-    return [found.columns, *others, *rows]
+    others = [n for n in range(len(found.nests[0])) if n not in (found.columns, *rows, *found.both)]
+    return [*found.both, found.columns, *others, *rows]
 
 
 def _fuse(nests: Sequence[list[ForOp]]) -> list[ForOp] | None:
@@ -260,11 +284,14 @@ def _lanes(found: Contraction, target: Target) -> int:
     return target.lanes(max(32, bits) // 8)
 
 
-def _axis_of(found: Contraction) -> int | None:
-    """The dim of the panel that the columns subscript, alone and by themselves; None where there is no such dim."""
+def _axis_of(found: Contraction, width: int) -> int | None:
+    """The dim of the panel that the columns count through in whole tiles; None where there is no such dim."""
     index = next(nest[found.columns].index for nest in found.nests if is_inside(found.panel, nest[0]))
-    axes = [axis for axis, expr in enumerate(subscripts(found.panel)) if index in set(expr.atoms())]
-    return axes[0] if len(axes) == 1 and subscripts(found.panel)[axes[0]] == atom_expr(index) else None
+    exprs = subscripts(found.panel)
+    axes = [axis for axis, expr in enumerate(exprs) if index in set(expr.atoms())]
+    if len(axes) != 1:
+        return None
+    return axes[0] if (exprs[axes[0]] - atom_expr(index)) % width == 0 else None
 
 
 def _split(chain: Sequence[ForOp], size: int) -> list[list[ForOp]]:
@@ -297,7 +324,7 @@ def _tile(chain: Sequence[ForOp], shape: Shape, panel: SSAValue, result: SSAValu
         parallelize_outermost(columns)
         return
     jo, ji, _ = tile(columns, min(shape.width, columns.extent.constant or shape.width))
-    outer, inner = [jo, *others], [ji]
+    outer, inner = [*others[: shape.both], jo, *others[shape.both :]], [ji]
     if rows is not None:
         io, ii, _ = tile(rows, _tile_rows(rows, shape))
         outer, inner = [*outer, io], [ii, ji]
@@ -306,7 +333,7 @@ def _tile(chain: Sequence[ForOp], shape: Shape, panel: SSAValue, result: SSAValu
     write_back = _stage_sums(result, outer[-1], ji)
     for nest in (*_separate(inner), write_back):
         _mark(nest, shape.lanes)
-    parallelize_outermost(jo if packed else _spread(outer))
+    parallelize_outermost(outer[0] if packed or shape.both else _spread(outer))
 
 
 def _tile_rows(rows: ForOp, shape: Shape) -> int:

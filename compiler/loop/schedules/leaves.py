@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from compiler.loop.nest import accesses_in, bounds_of, is_branch, perfect_nest, ranges_of, subscripts, update_of
+from compiler.loop.nest import (
+    accesses_in,
+    bounds_of,
+    is_branch,
+    perfect_nest,
+    ranges_of,
+    subscripts,
+    update_of,
+)
 from compiler.loop.primitives import parallelize, split_reduction, unroll, vectorize
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule

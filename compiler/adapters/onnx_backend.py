@@ -1,7 +1,7 @@
 """ONNX's `Backend` interface: `onnx_backend.prepare(model).run([x])` compiles a model and runs it.
 
 A model whose shapes depend on the values of inputs is compiled when these are known, once for each:
-its small integer inputs are taken as constants, and `Prepared.is_specialised` is true.
+inputs that may be sizes are taken as constants, and `Prepared.is_specialised` is true.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class Prepared(BackendRep):
         try:
             self._compile((), {})
         except UnsupportedError as error:
-            if not any(_may_be_constant(model, name) for name in self.input_names):
+            kinds = {value.type.WhichOneof("value") for value in model.graph.input}
+            if kinds != {"tensor_type"} or not self._bindable():
                 raise
             self.refusal = error
 
@@ -69,6 +70,9 @@ class Prepared(BackendRep):
         results = self._variants[key][1].run(given)
         names = self.output_names
         return namedtupledict("Outputs", names)(*(results[name] for name in names))
+
+    def _bindable(self) -> list[str]:
+        return [name for name in self.input_names if _may_be_constant(self.model, name)]
 
     def _arrange(self, inputs: Mapping[str, Any] | Sequence[Any]) -> dict[str, Array]:
         if isinstance(inputs, Mapping):
@@ -150,12 +154,14 @@ def model_of_node(node: NodeProto, arrays: Iterable[Array], opset: int) -> Model
 
 
 def _may_be_constant(model: ModelProto, name: str) -> bool:
-    """Whether the input may be a shape or the like: a scalar or vector of integers or bools."""
+    """Whether the input may be a shape or the like: a scalar, or a vector of integers or bools."""
     value = next((each for each in model.graph.input if each.name == name), None)
     if value is None or value.type.WhichOneof("value") != "tensor_type":
         return False
-    dtype = helper.tensor_dtype_to_np_dtype(value.type.tensor_type.elem_type)
-    return dtype.kind in "iub" and len(value.type.tensor_type.shape.dim) <= 1
+    declared = value.type.tensor_type
+    rank = len(declared.shape.dim)
+    is_whole = helper.tensor_dtype_to_np_dtype(declared.elem_type).kind in "iub"
+    return declared.HasField("shape") and (rank == 0 or (rank == 1 and is_whole))
 
 
 prepare = WeftBackend.prepare

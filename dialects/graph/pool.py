@@ -13,6 +13,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
 from dialects.expr import Expr, product, row_major_strides
 from dialects.graph.accumulate import fill, lowest, magnitude, round_totals, start_totals, widen
+from dialects.graph.builder import GraphBuilder
 from dialects.graph.op import GraphOp, OnnxName, ints
 from dialects.graph.reduce import (
     COMBINE,
@@ -316,6 +317,15 @@ class GlobalPoolOp(ReductionOp):
         axes = list(self.reduced())
         return reduction.of(self.operand, axes=axes, keepdims=True, location=self.location)
 
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        """That of the reduction."""
+        reduction = self.as_reduction()
+        if reduction is None:
+            return super().vjp(cotangents, b)
+        name = reduction.name.removeprefix("graph.")
+        op = b.op(name, self.operand, axes=list(self.reduced()), keepdims=True)
+        return op.vjp(cotangents, b)
+
 
 @irdl_op_definition
 class GlobalAveragePoolOp(GlobalPoolOp):
@@ -323,6 +333,7 @@ class GlobalAveragePoolOp(GlobalPoolOp):
 
     name = "graph.global_average_pool"
     ONNX: ClassVar = OnnxName("GlobalAveragePool")
+    HAS_VJP: ClassVar = True
     FINISHES: ClassVar = True
 
     def as_reduction(self) -> type[GraphOp]:
@@ -341,6 +352,7 @@ class GlobalMaxPoolOp(GlobalPoolOp):
 
     name = "graph.global_max_pool"
     ONNX: ClassVar = OnnxName("GlobalMaxPool")
+    HAS_VJP: ClassVar = True
     KIND: ClassVar = "max"
 
     def as_reduction(self) -> type[GraphOp]:

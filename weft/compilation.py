@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import mmap
 import os
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from functools import cache
 from importlib.metadata import version
@@ -39,23 +39,24 @@ _LONGEST_PATH = 4096 + 3
 
 
 def compile_cached(
-    source: Source, options: Options, cache: Cache | None, road: Road | None = None
+    source: Source,
+    options: Options,
+    cache: Cache | None,
+    start: Callable[[], Road] | None = None,
 ) -> Compiled:
     """The compiled model, which the cache keeps; without a cache it is always compiled.
 
-    Raises ModelError for a damaged model, UnsupportedError for one that needs what weft lacks.
+    `start` begins a compilation, if there has to be one. Raises ModelError for a damaged model,
+    UnsupportedError for one that needs what weft lacks.
     """
     key = None if cache is None else model_key(source, options)
-    if cache is None or key is None:
-        return _compile(source, options, road)
-    found = cache.find(key, options.target)
-    return found or cache.keep(key, _compile(source, options, road))
-
-
-def _compile(source: Source, options: Options, road: Road | None) -> Compiled:
+    found = cache.find(key, options.target) if cache and key else None
+    if found is not None:
+        return found
     from compiler.pipeline import compile_model
 
-    return compile_model(source, options, road)
+    compiled = compile_model(source, options, None if start is None else start())
+    return cache.keep(key, compiled) if cache and key else compiled
 
 
 def options_of(

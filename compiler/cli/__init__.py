@@ -1,1 +1,1 @@
-"""The command line: `weft` (compile, run, inspect, demo) and `weft-opt`, which runs passes on text."""
+"""The command line: `weft` (compile, run, inspect, demo) and `weft-opt`, which runs passes."""

@@ -1,0 +1,104 @@
+"""`weft compile`: an ONNX model to machine code, or to any level on the way."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+from compiler.cli.model import add_compile_options, compile_from, options_from, progressing
+from compiler.cli.table import shown_bytes
+from compiler.machine.artifact import Compiled, replacing
+from dialects.errors import OptionError
+
+TEXTS: Final = ("graph", "loop", "llvm", "asm")
+BINARIES: Final = ("obj", "a", "so")
+
+_EXAMPLES: Final = """\
+examples:
+  weft compile model.onnx                                 libmodel.so and libmodel.h
+  weft compile model.onnx -o build/libnet.a               a static library, by its name
+  weft compile model.onnx --emit obj -o build             a folder of objects
+  weft compile model.onnx --target-cpu x86-64-v3          for any CPU with AVX2
+  weft compile model.onnx --emit loop | less              the scheduled loops
+  weft compile model.onnx --dump-dir stages               the text of every stage
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command's arguments."""
+    made = argparse.ArgumentParser(
+        "weft compile",
+        description="Compiles an ONNX model. The result needs libc and nothing else.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument("model", help="an ONNX file")
+    made.add_argument(
+        "-o",
+        "--output",
+        metavar="FILE",
+        type=Path,
+        help="lib<model>.so by default; standard output for texts; a folder for obj",
+    )
+    made.add_argument(
+        "--emit",
+        choices=(*TEXTS, *BINARIES),
+        help="what to write: text of a level, objects, a static library or a shared object; "
+        "by default what the name of the output says",
+    )
+    add_compile_options(made)
+    return made
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Writes what was asked for. Raises WeftError."""
+    start = time.perf_counter()
+    kind = arguments.emit or _kind_of(arguments.output)
+    if kind in TEXTS:
+        _write_text(arguments, kind)
+        return
+    output = arguments.output or _default_output(arguments, kind)
+    if not output.parent.is_dir():
+        raise OptionError(f"-o requires a folder that exists, got {output.parent}")
+    _write(compile_from(arguments), kind, output)
+    if sys.stderr.isatty():
+        size = "" if output.is_dir() else f" ({shown_bytes(output.stat().st_size)})"
+        print(f"{output}{size} in {time.perf_counter() - start:.2f} s", file=sys.stderr)
+
+
+def _kind_of(output: Path | None) -> str:
+    if output is None:
+        return "so"
+    suffix = output.suffix[1:]
+    if suffix not in ("so", "a"):
+        raise OptionError(f"-o requires a name in .so or .a, or --emit, got {output}")
+    return suffix
+
+
+def _default_output(arguments: argparse.Namespace, kind: str) -> Path:
+    stem = Path(arguments.model).stem
+    return Path(stem if kind == "obj" else f"lib{stem}.{kind}")
+
+
+def _write(compiled: Compiled, kind: str, output: Path) -> None:
+    if kind == "so":
+        compiled.export(output)
+    elif kind == "a":
+        compiled.export_archive(output)
+    else:
+        compiled.export_objects(output)
+
+
+def _write_text(arguments: argparse.Namespace, level: str) -> None:
+    from compiler.cli.emit import emit_text
+
+    with progressing(options_from(arguments), arguments.dump_dir) as start:
+        text = emit_text(arguments.model, level, start())
+    if arguments.output is None:
+        sys.stdout.write(text)
+        return
+    with replacing(arguments.output) as out:
+        out.write(text.encode())

@@ -1,0 +1,47 @@
+"""The text of a model at one of the levels on its way to machine code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.dialects.builtin import ModuleOp
+
+from compiler.frontend.from_onnx import Source, import_model
+from compiler.loop_to_llvm.kernel import emit_kernel
+from compiler.loop_to_llvm.program import emit_program
+from compiler.machine.object import compile_assembly
+from compiler.pipeline import Road, optimize_graph, to_loops
+from dialects.context import WeftContext
+from dialects.loop.program import KernelOp, ProgramOp
+
+
+def emit_text(source: Source, level: str, road: Road) -> str:
+    """The optimised graph, the scheduled loops, or the LLVM IR or assembly of the program and its
+    kernels, each of which is a module under a comment with its name.
+    """
+    imported = import_model(source)
+    optimize_graph(imported.module, WeftContext(imported.weights), road)
+    if level == "graph":
+        return f"{imported.module}\n"
+    to_loops(imported.module, road)
+    if level == "loop":
+        return f"{imported.module}\n"
+    target = road.options.target
+    comment = "#" if level == "asm" else ";"
+    texts: list[str] = []
+    for name, text in _llvm_modules(imported.module, road):
+        shown = compile_assembly(text, target) if level == "asm" else text
+        texts.append(f"{comment} {name}\n{shown}\n")
+    return "\n".join(texts)
+
+
+def _llvm_modules(module: ModuleOp, road: Road) -> Iterator[tuple[str, str]]:
+    options = road.options
+    for op in module.ops:
+        if isinstance(op, ProgramOp):
+            yield op.sym_name.data, emit_program(op, options.target, prefix=options.prefix)
+        elif isinstance(op, KernelOp):
+            text = emit_kernel(
+                op, options.target, prefix=options.prefix, strict_fp=options.strict_fp
+            )
+            yield op.sym_name.data, text

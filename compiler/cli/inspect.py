@@ -1,0 +1,157 @@
+"""`weft inspect`: what a model or an artifact takes, does and needs."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from compiler.cli.arrays import random_inputs, read_dims
+from compiler.cli.model import add_compile_options, is_artifact, options_from, progressing
+from compiler.cli.table import shown_bytes, shown_flops, table
+from compiler.cli.timing import median_ms
+from compiler.machine.artifact import check_runs_on, load, read_metadata
+from compiler.machine.executable import Executable
+from compiler.machine.host import host_target
+
+_EXAMPLES: Final = """\
+examples:
+  weft inspect libmodel.so             read from the artifact, which is not loaded
+  weft inspect model.onnx              compiled anew: the times of the stages too
+  weft inspect model.onnx --time       and how long a call takes
+  weft inspect libmodel.so --json | python -m json.tool
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command's arguments."""
+    made = argparse.ArgumentParser(
+        "weft inspect",
+        description="Shows signature, operators, kernels, flops, bytes and the memory plan.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument("model", help="an ONNX file, or a shared object made by weft")
+    made.add_argument("--json", action="store_true", help="everything, as one JSON object")
+    made.add_argument("--time", action="store_true", help="run it on random inputs, take the time")
+    made.add_argument(
+        "--dim",
+        metavar="NAME=SIZE",
+        action="append",
+        default=[],
+        help="a symbolic size for --time",
+    )
+    made.add_argument(
+        "--threads", type=int, metavar="N", help="for --time; by default one for each processor"
+    )
+    add_compile_options(made)
+    return made
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Prints what is known of the model. Raises WeftError."""
+    facts, executable = _facts(arguments)
+    if executable is not None:
+        inputs = random_inputs(executable, 0, read_dims(arguments.dim))
+        facts["run_ms"] = median_ms(executable, inputs)
+    print(json.dumps(facts, indent=1) if arguments.json else _shown(facts))
+
+
+def _facts(arguments: argparse.Namespace) -> tuple[dict[str, Any], Executable | None]:
+    """The metadata, and with --time the executable."""
+    path, threads = arguments.model, arguments.threads
+    if is_artifact(path):
+        facts = {"file_bytes": os.path.getsize(path)} | read_metadata(path)
+        return facts, load(path, host_target(), threads=threads) if arguments.time else None
+    from compiler.pipeline import compile_model
+
+    options = options_from(arguments)
+    with progressing(options, arguments.dump_dir) as start:
+        road = start()
+        compiled = compile_model(path, options, road)
+    facts = dict(compiled.metadata) | {
+        "code_bytes": {name: len(data) for name, data in compiled.objects.items()},
+        "stage_seconds": road.report.seconds,
+    }
+    if not arguments.time:
+        return facts, None
+    check_runs_on(host_target(), compiled.metadata, path)
+    return facts, compiled.executable(threads)
+
+
+def _shown(facts: Mapping[str, Any]) -> str:
+    sections = [
+        f"{facts['prefix']}: weft {facts['weft']}, ABI {facts['abi']}, {facts['triple']}, "
+        f"{facts['cpu']}",
+        _section("inputs", [_tensor_row(tensor) for tensor in facts["inputs"]]),
+        _section("outputs", [_tensor_row(tensor) for tensor in facts["outputs"]]),
+        _section("operators", [[count, name] for name, count in facts["operators"].items()]),
+        _section("kernels", _kernel_rows(facts["kernels"])),
+        _section("memory", _memory_rows(facts)),
+        _section("totals", _total_rows(facts)),
+    ]
+    if "stage_seconds" in facts:
+        rows = [[f"{1e3 * s:.1f} ms", name] for name, s in facts["stage_seconds"].items()]
+        sections.append(_section("stages", rows))
+    return "\n\n".join(section for section in sections if section)
+
+
+def _section(title: str, rows: Sequence[Sequence[object]]) -> str:
+    return f"{title}\n{table(rows)}" if rows else ""
+
+
+def _tensor_row(tensor: Mapping[str, Any]) -> list[object]:
+    return [tensor["name"], tensor["dtype"], f"[{', '.join(map(str, tensor['dims']))}]"]
+
+
+def _kernel_rows(kernels: Sequence[Mapping[str, Any]]) -> list[list[object]]:
+    return [
+        [
+            kernel["name"],
+            f"{kernel['calls']} x",
+            shown_flops(kernel["flops"]),
+            shown_bytes(kernel["bytes"]),
+            ", ".join(dict.fromkeys(kernel["schedules"])),
+        ]
+        for kernel in kernels
+    ]
+
+
+def _memory_rows(facts: Mapping[str, Any]) -> list[list[object]]:
+    """The plan: each buffer's place in the arena and the operations that it lives through."""
+    return [
+        [
+            f"at {buffer['offset']}",
+            shown_bytes(buffer["bytes"]),
+            f"steps {buffer['first']} to {buffer['last']}",
+            buffer["name"],
+        ]
+        for buffer in facts["memory"]
+    ]
+
+
+def _total_rows(facts: Mapping[str, Any]) -> list[list[object]]:
+    kernels = facts["kernels"]
+    rows: list[list[object]] = [
+        [sum(kernel["calls"] for kernel in kernels), "kernel calls"],
+        [_total([kernel["flops"] for kernel in kernels], shown_flops), "computed"],
+        [_total([kernel["bytes"] for kernel in kernels], shown_bytes), "read and written"],
+        [shown_bytes(sum(weight["bytes"] for weight in facts["weights"])), "weights"],
+        [shown_bytes(facts["workspace_bytes"]), "workspace at its peak"],
+    ]
+    if "file_bytes" in facts:
+        rows.append([shown_bytes(facts["file_bytes"]), "file"])
+    if "code_bytes" in facts:
+        rows.append([shown_bytes(sum(facts["code_bytes"].values())), "objects"])
+    if "run_ms" in facts:
+        rows.append([f"{facts['run_ms']:.3f} ms", "a call"])
+    return [[str(cell) for cell in row] for row in rows]
+
+
+def _total(counts: Sequence[int | str], shown: Any) -> str:
+    """A sum; what depends on symbols is added up only where all of it is numbers."""
+    numbers = [count for count in counts if isinstance(count, int)]
+    symbolic = len(counts) - len(numbers)
+    return shown(sum(numbers)) if not symbolic else f"as of {symbolic} symbolic kernels above"

@@ -1,0 +1,100 @@
+"""`weft`: finds the command, and turns what goes wrong into one line and an exit status."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import sys
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NoReturn
+
+from dialects.errors import WeftError
+
+COMMANDS: Final[Mapping[str, str]] = {
+    "compile": "compile a model to a shared object, or to any level on the way",
+    "run": "run a model or an artifact on arrays",
+    "inspect": "show what a model or an artifact takes, does and needs",
+    "demo": "compile, run and check a real network",
+}
+"""Each is the module of that name in this package, with `parser()` and `run(arguments)`."""
+
+FAILED: Final = 1
+INTERRUPTED: Final = 130
+
+_EXAMPLES: Final = """\
+first steps:
+  weft demo                                                  see it work
+  weft compile model.onnx -o libmodel.so                     libmodel.so and libmodel.h
+  weft run libmodel.so --input image=x.npy --output-dir out  out/<output>.npy
+  weft inspect libmodel.so                                   kernels, flops, memory
+
+`weft <command> --help` has more examples.
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs a command; returns 0, or 1 after one line `weft: error: <reason>`.
+
+    Wrong usage exits with 2.
+    """
+    warnings.showwarning = _show_warning
+    try:
+        _command(sys.argv[1:] if argv is None else argv)()
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        print("weft: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader has gone, as `head` does; Python would complain again when it flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except (WeftError, OSError) as error:
+        print(f"weft: error: {_one_line(error)}", file=sys.stderr)
+        return FAILED
+    return 0
+
+
+def _command(argv: Sequence[str]) -> Callable[[], None]:
+    """The command of this line, ready to run. Only its own module is imported."""
+    parser = argparse.ArgumentParser(
+        "weft",
+        description="Compiles ONNX models to native code.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action=_PrintVersion, nargs=0, help="print the version")
+    commands = parser.add_subparsers(metavar="<command>", required=True, dest="command")
+    for name, summary in COMMANDS.items():
+        commands.add_parser(name, help=summary, add_help=False)
+    chosen, rest = parser.parse_known_args(argv[:1])
+    assert not rest, "one argument is a command, an option or an error"
+    module = importlib.import_module(f"compiler.cli.{chosen.command}")
+    arguments = module.parser().parse_args(argv[1:])
+    return lambda: module.run(arguments)
+
+
+class _PrintVersion(argparse.Action):
+    """Prints the version, which takes longer to look up than the help to print."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        from compiler.machine.artifact import VERSION
+
+        print(f"weft {VERSION}")
+        parser.exit()
+
+
+def _one_line(error: Exception) -> str:
+    if isinstance(error, OSError) and not isinstance(error, WeftError):
+        place = f"{error.filename}: " if error.filename is not None else ""
+        return f"{place}{error.strerror or error}"
+    return " ".join(str(error).split())
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    print(f"weft: warning: {' '.join(str(message).split())}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,96 @@
+"""What commands that compile a model have in common: their options, progress and cache."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from compiler.cli.progress import stage_progress
+from compiler.machine.artifact import Compiled, check_runs_on, load
+from compiler.machine.cache import default_cache
+from compiler.machine.executable import Executable
+from compiler.machine.host import host_target
+from compiler.options import Options
+from weft.compilation import compile_cached, options_of
+
+if TYPE_CHECKING:
+    from compiler.pipeline import Road
+
+_ELF: Final = b"\x7fELF"
+
+
+def add_compile_options(parser: argparse.ArgumentParser) -> None:
+    """Adds the options that say how a model is compiled."""
+    group = parser.add_argument_group("how to compile")
+    group.add_argument(
+        "--target-cpu",
+        metavar="CPU",
+        default="native",
+        help="native (this machine), x86-64, x86-64-v2, x86-64-v3, x86-64-v4, aarch64, neoverse-v1",
+    )
+    group.add_argument("--prefix", help="what the C names start with; the model's name by default")
+    group.add_argument(
+        "--strict-fp",
+        action="store_true",
+        help="keep sums in the order of the model, never fuse multiply and add",
+    )
+    group.add_argument("--naive", action="store_true", help="plain loops: no fusion, no schedules")
+    group.add_argument("--no-cache", action="store_true", help="compile even what is in the cache")
+    group.add_argument(
+        "--dump-dir",
+        metavar="DIR",
+        type=Path,
+        help="write the IR after each stage there; implies --no-cache",
+    )
+
+
+def options_from(arguments: argparse.Namespace) -> Options:
+    """The compiler's options as the command line has them."""
+    return options_of(
+        arguments.model,
+        arguments.target_cpu,
+        arguments.prefix,
+        strict_fp=arguments.strict_fp,
+        naive=arguments.naive,
+    )
+
+
+def compile_from(arguments: argparse.Namespace) -> Compiled:
+    """The model of the command line, compiled or out of the cache."""
+    options = options_from(arguments)
+    uncached = arguments.no_cache or arguments.dump_dir is not None
+    cache = None if uncached else default_cache(os.environ)
+    with progressing(options, arguments.dump_dir) as start:
+        return compile_cached(arguments.model, options, cache, start)
+
+
+@contextlib.contextmanager
+def progressing(options: Options, dump_dir: Path | None) -> Generator[Callable[[], Road]]:
+    """A function that begins a compilation whose progress is shown."""
+    with stage_progress() as on_stage:
+
+        def start() -> Road:
+            from compiler.pipeline import Road
+
+            return Road(options, on_stage, dump_dir)
+
+        yield start
+
+
+def executable_from(arguments: argparse.Namespace) -> Executable:
+    """The artifact of the command line, loaded, or its model, compiled; with --threads."""
+    if is_artifact(arguments.model):
+        return load(arguments.model, host_target(), threads=arguments.threads)
+    compiled = compile_from(arguments)
+    check_runs_on(host_target(), compiled.metadata, arguments.model)
+    return compiled.executable(arguments.threads)
+
+
+def is_artifact(path: str) -> bool:
+    """Whether a file is a shared object by its first bytes. Raises OSError."""
+    with open(path, "rb") as file:
+        return file.read(len(_ELF)) == _ELF

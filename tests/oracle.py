@@ -11,6 +11,9 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from compiler.graph_to_loop import lower_group
+from compiler.machine.host import host_target
+from compiler.options import Options
+from compiler.pipeline import compile_module
 from dialects.graph import OPS_BY_NAME, GraphOp, group_of
 from dialects.graph.builder import GraphBuilder
 from dialects.graph.constant import ConstantOp
@@ -26,18 +29,24 @@ def type_of_array(array: Array, shape: Shape | None = None) -> TensorType:
     return tensor(array.shape if shape is None else shape, element_type(array.dtype))
 
 
-def operator(cls: type[GraphOp], sample: Sample, shapes: Sequence[Shape] | None = None) -> GraphOp:
-    """The operator on arguments of a block; `shapes` stand for the present operands' own dims."""
+def operator(
+    cls: type[GraphOp],
+    sample: Sample,
+    shapes: Sequence[Shape] | None = None,
+    block: Block | None = None,
+) -> GraphOp:
+    """The operator on new arguments of a block; `shapes` stand for the present operands' own."""
+    block = Block() if block is None else block
     present = sample.present
     dims = [None] * len(present) if shapes is None else shapes
-    block = Block(
-        arg_types=[type_of_array(array, shape) for array, shape in zip(present, dims, strict=True)]
-    )
-    for position, argument in enumerate(block.args):
-        argument.name_hint = f"x{position}"
-    arguments = iter(block.args)
+    arguments: list[SSAValue] = []
+    for array, shape in zip(present, dims, strict=True):
+        position = len(block.args)
+        arguments.append(block.insert_arg(type_of_array(array, shape), position))
+        arguments[-1].name_hint = f"x{position}"
+    remaining = iter(arguments)
     op = cls.of(
-        *(None if operand is None else next(arguments) for operand in sample.operands),
+        *(None if operand is None else next(remaining) for operand in sample.operands),
         **sample.attributes,
     )
     block.add_op(op)
@@ -83,20 +92,40 @@ def evaluate(
 
 
 def run_lowered(
-    op: GraphOp, operands: Sequence[Array], sizes: Mapping[str, int] | None = None
+    op: GraphOp,
+    operands: Sequence[Array],
+    expected: Sequence[Array],
+    sizes: Mapping[str, int] | None = None,
 ) -> list[Array]:
-    """Runs the operator's naive loop nests; `sizes` are those of symbolic dims."""
+    """Runs the operator's naive loop nests; `expected` gives the results' dims.
+
+    `sizes` are those of symbolic dims.
+    """
     distinct = dict(zip(op.operands, operands, strict=True))
     group = group_of(op)
     kernel = lower_group(group, list(group.body.block.args), {})
-    results = references(op, operands)
+    kernel.verify()
     blank = [
         np.zeros(array.shape, numpy_dtype(type_of(result).element))
-        for array, result in zip(results, op.results, strict=True)
+        for array, result in zip(expected, op.results, strict=True)
     ]
-    kernel.verify()
-    outputs = run_kernel(kernel, *distinct.values(), *blank, **(sizes or {}))
+    known = {name: size for name, size in (sizes or {}).items() if name in kernel.symbol_names}
+    outputs = run_kernel(kernel, *distinct.values(), *blank, **known)
     return list(outputs[len(distinct) :])
+
+
+def run_compiled(
+    cls: type[GraphOp], samples: Sequence[Sample]
+) -> tuple[list[GraphOp], list[list[Array]]]:
+    """The operator on each sample, all compiled into one program, and what that computes."""
+    block = Block()
+    ops = [operator(cls, sample, block=block) for sample in samples]
+    counts = [len(op.results) for op in ops]
+    function = function_of(block, [result for op in ops for result in op.results])
+    options = Options(host_target())
+    compiled = compile_module(ModuleOp([function.clone()]), WeightStore(), options)
+    outputs = iter(compiled.executable(1)(*(x for sample in samples for x in sample.present)))
+    return ops, [[next(outputs) for _ in range(count)] for count in counts]
 
 
 def gradients(op: GraphOp, operands: Sequence[Array], cotangents: Sequence[Array]) -> list[Array]:

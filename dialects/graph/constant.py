@@ -17,12 +17,14 @@ from dialects.errors import WeftError
 from dialects.expr import Expr, Operand
 from dialects.graph.dtypes import element_type, numpy_dtype
 from dialects.graph.op import GraphOp
-from dialects.graph.types import I64, ShapeAttr, TensorType, tensor
+from dialects.graph.types import BOOL, I64, INTEGERS, ShapeAttr, TensorType, tensor
 from dialects.loop.builder import LoopBuilder
 from dialects.weights import Array, WeightStore
 
 INLINE_ELEMENTS = 64
 """Constants up to this many elements are part of the IR's text."""
+
+_DIMS = (*INTEGERS, BOOL)
 
 
 @irdl_attr_definition
@@ -116,7 +118,7 @@ class ConstantOp(GraphOp):
         return [self.array(None)]
 
     def fold_dims(self, *operands: Sequence[Expr] | None) -> Sequence[Expr] | None:
-        if self.literal is None or self.result_type.rank > 1 or self.element != I64:
+        if self.literal is None or self.result_type.rank > 1 or self.element not in _DIMS:
             return None
         return [Expr.of(int(value)) for value in self.array(None).reshape(-1)]
 

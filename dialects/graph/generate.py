@@ -162,8 +162,7 @@ class OneHotOp(GraphOp):
         wide = np.expand_dims(indices.astype(np.int64), self.position)
         counted: Array = np.where(wide < 0, wide + depth, wide)
         steps: Array = np.arange(depth).reshape(-1, *[1] * (indices.ndim - self.position))
-        hits: Array = np.where(counted == steps, values[1], values[0])
-        return [hits]
+        return [np.where(counted == steps, values[1:], values[:1])]
 
     def lower(
         self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]

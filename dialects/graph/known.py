@@ -1,4 +1,4 @@
-"""What is known of a graph value while compiling: its elements as expressions over the named sizes."""
+"""What is known of a graph value while compiling: its elements as expressions over sizes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from xdsl.ir import OpResult, SSAValue
 
 from dialects.expr import Expr
 from dialects.graph.op import GraphOp
-from dialects.graph.types import INTEGERS, TensorType, type_of
+from dialects.graph.types import BOOL, INTEGERS, TensorType, type_of
 
 
 class KnownDims:
-    """Finds, and remembers, the elements of integer vectors and scalars such as the operand of a reshape."""
+    """Finds, and remembers, the elements of integer vectors and scalars, as a reshape's operand.
+
+    Bools count as 0 and 1.
+    """
 
     def __init__(self) -> None:
         self._found: dict[SSAValue, Sequence[Expr] | None] = {}
@@ -23,7 +26,11 @@ class KnownDims:
         while pending:
             current = pending[-1]
             owner = current.owner
-            if current in self._found or not isinstance(owner, GraphOp) or not isinstance(current, OpResult):
+            if (
+                current in self._found
+                or not isinstance(owner, GraphOp)
+                or not isinstance(current, OpResult)
+            ):
                 self._found.setdefault(current, None)
                 pending.pop()
                 continue
@@ -41,4 +48,4 @@ class KnownDims:
 
 
 def _may_be_dims(kind: TensorType) -> bool:
-    return kind.element in INTEGERS and kind.has_rank and kind.rank <= 1
+    return kind.element in (*INTEGERS, BOOL) and kind.has_rank and kind.rank <= 1

@@ -1,13 +1,14 @@
 """The text form of integer expressions inside xDSL's syntax: `4 * %i + (batch * seq) floordiv 16`.
 
-    expr    ::= term (('+' | '-') term)*
-    term    ::= factor (('*' | 'floordiv' | 'mod') factor)*
-    factor  ::= '-' factor | integer | name | operand | '(' expr ')' | ('max' | 'min') '(' expr (',' expr)* ')'
+expr    ::= term (('+' | '-') term)*
+term    ::= factor (('*' | 'floordiv' | 'mod') factor)*
+factor  ::= '-' factor | integer | name | operand | '(' expr ')' | ('max' | 'min') '(' expr (',' expr)* ')'
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import SSAValue
@@ -55,7 +56,9 @@ def _parse_factor(parser: AttrParser, parse_atom: OptionalAtomParser) -> Expr:
         inner = parse_expr(parser, parse_atom)
         parser.parse_punctuation(")")
         return inner
-    if (number := parser.parse_optional_integer(allow_boolean=False, allow_negative=False)) is not None:
+    if (
+        number := parser.parse_optional_integer(allow_boolean=False, allow_negative=False)
+    ) is not None:
         return Expr.of(number)
     name = parser.parse_identifier(" in an integer expression")
     if name in ("max", "min") and parser.parse_optional_punctuation("("):
@@ -111,7 +114,9 @@ def print_expr_over_values(printer: Printer, expr: Expr, values: Sequence[SSAVal
     """Prints an expression with its operands by their SSA names."""
 
     def mark(atom: Atom) -> str:
-        assert isinstance(atom, Operand), f"an expression in the IR holds operands and symbols, not {atom}"
+        assert isinstance(atom, Operand), (
+            f"an expression in the IR holds operands and symbols, not {atom}"
+        )
         return f"{_MARK}{atom.index}{_MARK}"
 
     for position, part in enumerate(expr.format(mark).split(_MARK)):
@@ -127,11 +132,19 @@ _MARK = "\0"
 
 def bind(expr: Expr, values: Sequence[SSAValue]) -> Expr:
     """The expression with each formal operand replaced by its SSA value, for passes to compute with."""
-    return expr.substitute({Operand(position): atom_expr(value) for position, value in enumerate(values)})
+    return _bound(expr, tuple(values))
+
+
+@lru_cache(maxsize=1 << 14)
+def _bound(expr: Expr, values: tuple[SSAValue, ...]) -> Expr:
+    atoms = {Operand(position): atom_expr(value) for position, value in enumerate(values)}
+    return expr.substitute(dict(atoms))
 
 
 def unbind(exprs: Sequence[Expr]) -> tuple[list[Expr], list[SSAValue]]:
     """The inverse of `bind`: formal expressions and the SSA values that their operands stand for, each once."""
-    values = list(dict.fromkeys(atom for expr in exprs for atom in expr.atoms() if isinstance(atom, SSAValue)))
+    values = list(
+        dict.fromkeys(atom for expr in exprs for atom in expr.atoms() if isinstance(atom, SSAValue))
+    )
     formals = {value: Expr.of(Operand(position)) for position, value in enumerate(values)}
     return [expr.substitute(formals) for expr in exprs], values

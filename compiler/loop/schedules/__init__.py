@@ -43,10 +43,16 @@ def schedule_kernel(kernel: KernelOp, target: Target) -> list[str]:
     except IllegalSchedule as refusal:
         _restore(kernel, before)
         used = [f"no contraction: {refusal}"]
-    untouched = [loop for loop in kernel.body.block.ops if isinstance(loop, ForOp) and not _is_scheduled(loop)]
+    untouched = [
+        loop
+        for loop in kernel.body.block.ops
+        if isinstance(loop, ForOp) and not _is_scheduled(loop)
+    ]
     if untouched:
         rows.fuse_rows(kernel.body.block)
-    for loop in [op for op in kernel.body.block.ops if isinstance(op, ForOp) and not _is_scheduled(op)]:
+    for loop in [
+        op for op in kernel.body.block.ops if isinstance(op, ForOp) and not _is_scheduled(op)
+    ]:
         chosen = pointwise if pointwise.matches(loop) else rows
         chosen.apply(loop, target)
         used.append(chosen.NAME)
@@ -62,4 +68,6 @@ def _restore(kernel: KernelOp, before: KernelOp) -> None:
 
 def _is_scheduled(loop: ForOp) -> bool:
     """Whether a schedule has put its marks on the nest."""
-    return any(isinstance(op, ForOp) and (op.parallel or op.vector or op.unroll) for op in loop.walk())
+    return any(
+        isinstance(op, ForOp) and (op.parallel or op.vector or op.unroll) for op in loop.walk()
+    )

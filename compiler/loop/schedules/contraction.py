@@ -32,7 +32,11 @@ from compiler.loop.primitives import (
     unroll,
     vectorize,
 )
-from compiler.loop.schedules.leaves import parallelize_outermost, stride, vectorize_leaves
+from compiler.loop.schedules.leaves import (
+    parallelize_outermost,
+    stride,
+    vectorize_leaves,
+)
 from compiler.loop.schedules.simplify import drop_stored_only
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
@@ -49,6 +53,15 @@ WEIGHTS = "weights"
 
 ENOUGH = 12
 """Iterations of a loop that a pool shares evenly enough."""
+
+SCATTER_COST = 24
+"""Multiply-adds that a vector costs whose lanes are stored apart, once per sum."""
+
+PACKING_COST = 0.25
+"""What packing a panel in every call adds to the time of its multiply-adds."""
+
+LONG_SUM = 512
+"""The length that a sum of unknown length is taken to have."""
 
 LONGEST_UNROLL = 8
 """Iterations of an innermost reduction loop that is written out."""
@@ -117,7 +130,7 @@ class Contraction:
 def apply_all(kernel: KernelOp, target: Target) -> Iterator[str]:
     """Schedules every sum of products of the kernel; yields once for each."""
     for nest in _accumulations(kernel):
-        found = find(kernel, nest)
+        found = find(kernel, nest, target)
         if found is not None and _apply(kernel, found, target):
             yield NAME
 
@@ -125,7 +138,9 @@ def apply_all(kernel: KernelOp, target: Target) -> Iterator[str]:
 def _accumulations(kernel: KernelOp) -> list[list[ForOp]]:
     """The perfect nests of the kernel that end in reduction loops around one multiply-add."""
     nests = [perfect_nest(op) for op in kernel.body.block.ops if isinstance(op, ForOp)]
-    return [nest for nest in nests if nest[-1].reduction is not None and _product(nest[-1]) is not None]
+    return [
+        nest for nest in nests if nest[-1].reduction is not None and _product(nest[-1]) is not None
+    ]
 
 
 def _product(loop: ForOp) -> tuple[LoadOp, LoadOp, StoreOp] | None:
@@ -150,7 +165,7 @@ def _loaded(value: SSAValue) -> LoadOp | None:
     return owner if isinstance(owner, LoadOp) else None
 
 
-def find(kernel: KernelOp, nest: list[ForOp]) -> Contraction | None:
+def find(kernel: KernelOp, nest: list[ForOp], target: Target) -> Contraction | None:
     """The roles of the nest's loops, with the initialisation before it and the nests after it that go on with it."""
     outer = [loop for loop in nest if loop.reduction is None]
     reductions = nest[len(outer) :]
@@ -161,7 +176,8 @@ def find(kernel: KernelOp, nest: list[ForOp]) -> Contraction | None:
     moves_x, moves_y = _moved(x), _moved(y)
     only_x = [n for n, loop in enumerate(outer) if loop.index in moves_x - moves_y]
     only_y = [n for n, loop in enumerate(outer) if loop.index in moves_y - moves_x]
-    column = _choose_column(kernel, outer, [(n, x) for n in only_x] + [(n, y) for n in only_y], store)
+    candidates = [(n, x) for n in only_x] + [(n, y) for n in only_y]
+    column = _choose_column(kernel, nest, candidates, store, target)
     if column is None:
         return None
     position, panel = column
@@ -197,18 +213,28 @@ def _moved(load: LoadOp) -> set[object]:
 
 
 def _choose_column(
-    kernel: KernelOp, outer: Sequence[ForOp], candidates: Iterable[tuple[int, LoadOp]], store: StoreOp
+    kernel: KernelOp,
+    nest: Sequence[ForOp],
+    candidates: Iterable[tuple[int, LoadOp]],
+    store: StoreOp,
+    target: Target,
 ) -> tuple[int, LoadOp] | None:
-    """The loop that becomes the vector: one over a weight before any other, then one that stores side by side."""
+    """The loop that becomes the vector: the one whose lanes are best filled, loaded and stored."""
     weights = weight_arguments(kernel)
+    lanes = lanes_of([nest[0]], target)
+    depth = product(loop.extent for loop in nest if loop.reduction is not None).constant
 
-    def rank(candidate: tuple[int, LoadOp]) -> tuple[bool, bool, bool]:
+    def cost(candidate: tuple[int, LoadOp]) -> float:
         position, load = candidate
-        loop = outer[position]
-        return load.buffer in weights, stride(store, loop) == 1, stride(load, loop) == 1
+        loop = nest[position]
+        extent = loop.extent.constant
+        filled = 0.9 if extent is None else extent / (-(-extent // lanes) * lanes)
+        scattered = 0.0 if stride(store, loop) == 1 else SCATTER_COST / (depth or LONG_SUM)
+        packed = 0.0 if load.buffer in weights or stride(load, loop) == 1 else PACKING_COST
+        return (1.0 + scattered + packed) / filled
 
-    usable = [(n, load) for n, load in candidates if outer[n].extent != 1]
-    return max(usable, key=rank, default=None)
+    usable = [(n, load) for n, load in candidates if nest[n].extent != 1]
+    return min(usable, key=cost, default=None)
 
 
 def weight_arguments(kernel: KernelOp) -> set[SSAValue]:
@@ -226,7 +252,9 @@ def _neighbours(loop: ForOp, store: StoreOp) -> tuple[list[ForOp], list[ForOp]]:
     after = loop.next_op
     first = isinstance(before, ForOp) and _touches(before, store.buffer)
     last = isinstance(after, ForOp) and _touches(after, store.buffer) and _is_pointwise(after)
-    return [before] if first and isinstance(before, ForOp) else [], [after] if last and isinstance(after, ForOp) else []
+    return [before] if first and isinstance(before, ForOp) else [], [after] if last and isinstance(
+        after, ForOp
+    ) else []
 
 
 def _touches(loop: ForOp, buffer: SSAValue) -> bool:
@@ -240,7 +268,7 @@ def _is_pointwise(loop: ForOp) -> bool:
 def _apply(kernel: KernelOp, found: Contraction, target: Target) -> bool:
     """Fuses the nests, splits off what is no whole tile, and tiles each part; false where fusing is not legal."""
     loops = found.nests[0]
-    lanes = _lanes(found, target)
+    lanes = lanes_of([nest[0] for nest in found.nests], target)
     rows = 1 if found.rows is None else loops[found.rows].extent.constant
     params = default_params(target, rows, loops[found.columns].extent.constant, lanes)
     shape = Shape(params, lanes, found.rows is not None, len(found.both), target)
@@ -278,15 +306,18 @@ def _fuse(nests: Sequence[list[ForOp]]) -> list[ForOp] | None:
     return shared
 
 
-def _lanes(found: Contraction, target: Target) -> int:
-    accesses = [access for nest in found.nests for access in accesses_in(nest[0])]
+def lanes_of(loops: Iterable[ForOp], target: Target) -> int:
+    """How many of the widest elements that the loops access fit a vector."""
+    accesses = [access for loop in loops for access in accesses_in(loop)]
     bits = max(width(compute_type(access.buffer_type.element)) for access in accesses)
     return target.lanes(max(32, bits) // 8)
 
 
 def _axis_of(found: Contraction, width: int) -> int | None:
     """The dim of the panel that the columns count through in whole tiles; None where there is no such dim."""
-    index = next(nest[found.columns].index for nest in found.nests if is_inside(found.panel, nest[0]))
+    index = next(
+        nest[found.columns].index for nest in found.nests if is_inside(found.panel, nest[0])
+    )
     exprs = subscripts(found.panel)
     axes = [axis for axis, expr in enumerate(exprs) if index in set(expr.atoms())]
     if len(axes) != 1:
@@ -416,7 +447,9 @@ def _separate(inner: Sequence[ForOp]) -> list[list[ForOp]]:
 def _mark(nest: Sequence[ForOp], lanes: int) -> None:
     """Writes the loops of a tile out, the one over neighbouring columns in vectors."""
     for loop in nest:
-        columns = all(stride(access, loop) == 1 for access in accesses_in(loop) if _is_local(access))
+        columns = all(
+            stride(access, loop) == 1 for access in accesses_in(loop) if _is_local(access)
+        )
         if columns:
             vectorize(loop, min(lanes, 1 << ((loop.extent.constant or lanes) - 1).bit_length()))
         unroll(loop)

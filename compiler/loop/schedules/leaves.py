@@ -36,6 +36,15 @@ def stride(access: AccessOp, loop: ForOp) -> Expr | None:
     return address.coefficient(loop.index) if address.is_affine_in(loop.index) else None
 
 
+def continues(outer: ForOp, inner: ForOp) -> bool:
+    """Whether every access goes on in the outer loop where the inner one ends, so that both could be one loop."""
+    for access in accesses_in(inner):
+        far, near = stride(access, outer), stride(access, inner)
+        if far is None or near is None or far != near * inner.extent:
+            return False
+    return True
+
+
 def vectorize_leaves(loop: ForOp, target: Target) -> None:
     """Vectorises every innermost nest inside the loop, the loop included."""
     nest = perfect_nest(loop)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compiler.loop.nest import accesses_in, loops_in, only_loop, perfect_nest
 from compiler.loop.primitives import collapse, tile, unroll, vectorize
-from compiler.loop.schedules.leaves import lanes_for, parallelize_outermost, stride
+from compiler.loop.schedules.leaves import continues, lanes_for, parallelize_outermost, stride
 from compiler.target.target import Target
 from dialects.loop.ops import ForOp, LoadOp, StoreOp
 
@@ -46,20 +46,12 @@ def collapse_contiguous(loop: ForOp) -> ForOp:
     outer = loop
     first = None
     while (inner := only_loop(outer.body.block)) is not None:
-        if _continues(outer, inner) or outer.extent == 1:
+        if continues(outer, inner) or outer.extent == 1:
             outer = collapse(outer, inner)
         else:
             first = first or outer
             outer = inner
     return first or outer
-
-
-def _continues(outer: ForOp, inner: ForOp) -> bool:
-    for access in accesses_in(inner):
-        far, near = stride(access, outer), stride(access, inner)
-        if far is None or near is None or far != near * inner.extent:
-            return False
-    return True
 
 
 def _writes_scattered(loop: ForOp) -> bool:

@@ -66,7 +66,9 @@ def _stage_small(loop: ForOp, allocation: AllocOp) -> None:
         dim
         for axis, dim in enumerate(kind.shape)
         if not all(
-            set(access.index[axis].atoms()) <= inside for access in accesses_in(loop) if access.buffer is allocation.result
+            set(access.index[axis].atoms()) <= inside
+            for access in accesses_in(loop)
+            if access.buffer is allocation.result
         )
     ]
     sizes = [dim.constant for dim in free]

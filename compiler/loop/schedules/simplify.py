@@ -27,7 +27,9 @@ def simplify(kernel: KernelOp) -> None:
 def drop_stored_only(buffer: SSAValue) -> None:
     """Removes a temporary that is never loaded any more, with the nests that did nothing but fill it."""
     owner = buffer.owner
-    if not isinstance(owner, AllocOp) or any(isinstance(use.operation, LoadOp) for use in buffer.uses):
+    if not isinstance(owner, AllocOp) or any(
+        isinstance(use.operation, LoadOp) for use in buffer.uses
+    ):
         return
     nests = [enclosing_loops(use.operation) for use in buffer.uses]
     drop_unread(owner)

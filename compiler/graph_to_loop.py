@@ -11,7 +11,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, FusedLoc, IntAttr, LocationAttr, ModuleOp, NameLoc, NoneAttr, StringAttr
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    FusedLoc,
+    IntAttr,
+    LocationAttr,
+    ModuleOp,
+    NameLoc,
+    NoneAttr,
+    StringAttr,
+)
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
@@ -19,7 +28,7 @@ from xdsl.rewriter import Rewriter
 
 from dialects.errors import UnsupportedError
 from dialects.expr import Expr, Symbol
-from dialects.graph import ConstantOp, FusedOp, GraphOp, IdentityOp, ReshapeOp, group_of
+from dialects.graph import ConstantOp, FusedOp, GraphOp, ReshapeOp, group_of
 from dialects.graph.types import TensorType, type_of
 from dialects.loop.builder import LoopBuilder
 from dialects.loop.ops import AllocOp
@@ -53,7 +62,9 @@ def lower_module(module: ModuleOp, *, strict: bool = False) -> None:
     """Replaces the graph function in the module by a program and kernels."""
     functions = [op for op in module.ops if isinstance(op, FuncOp)]
     if len(functions) != 1:
-        raise UnsupportedError(f"weft-graph-to-loop requires one graph function, got {len(functions)}")
+        raise UnsupportedError(
+            f"weft-graph-to-loop requires one graph function, got {len(functions)}"
+        )
     kernels, program = _Lowering(functions[0], strict).run()
     functions[0].detach()
     functions[0].erase()
@@ -94,7 +105,9 @@ class _Lowering:
         symbols = _symbols(inputs)
         unknown = [name for name in _symbols(kinds) if name not in symbols]
         if unknown:
-            raise UnsupportedError(f"graph function requires sizes that its inputs decide, got {', '.join(unknown)}")
+            raise UnsupportedError(
+                f"graph function requires sizes that its inputs decide, got {', '.join(unknown)}"
+            )
         program = ProgramOp.of(MAIN, symbols, [buffer_of(kind) for kind in kinds], len(body.args))
         program.attributes |= self.function.attributes
         arguments = program.body.block.args
@@ -152,7 +165,9 @@ class _Lowering:
 
     def _lower_reshape(self, op: ReshapeOp) -> None:
         if op.result not in self.buffers:
-            self.buffers[op.result] = self._add(ViewOp.of(self.buffers[op.operand], buffer_of(op.result_type)))
+            self.buffers[op.result] = self._add(
+                ViewOp.of(self.buffers[op.operand], buffer_of(op.result_type))
+            )
         elif self.buffers[op.operand] is not _viewed(self.buffers, op):
             view = self._add(ViewOp.of(self.buffers[op.operand], buffer_of(op.result_type)))
             self._copy_buffer(view, self.buffers[op.result])
@@ -165,11 +180,14 @@ class _Lowering:
         kernel = copy_kernel(buffer_type(source), buffer_type(target))
         self._call(kernel, [source, target], None)
 
-    def _lower_group(self, group: FusedOp, results: list[SSAValue], operands: list[SSAValue]) -> None:
+    def _lower_group(
+        self, group: FusedOp, results: list[SSAValue], operands: list[SSAValue]
+    ) -> None:
         constants = {
             inner: operand.owner
             for inner, operand in zip(group.body.block.args, operands, strict=True)
-            if isinstance(operand.owner, ConstantOp) and operand.owner.literal is not None
+            if isinstance(operand.owner, ConstantOp)
+            and operand.owner.literal is not None
             and operand not in self.buffers
         }
         kept = [
@@ -181,10 +199,14 @@ class _Lowering:
         for result in results:
             if result not in self.buffers:
                 self.buffers[result] = self._add(AllocOp.of(buffer_of(type_of(result))))
-        arguments = [self.buffers[operand] for _, operand in kept] + [self.buffers[result] for result in results]
+        arguments = [self.buffers[operand] for _, operand in kept] + [
+            self.buffers[result] for result in results
+        ]
         self._call(kernel, arguments, _location(group))
 
-    def _call(self, kernel: KernelOp, arguments: list[SSAValue], location: LocationAttr | None) -> None:
+    def _call(
+        self, kernel: KernelOp, arguments: list[SSAValue], location: LocationAttr | None
+    ) -> None:
         symbols = kernel.symbol_names
         weights = [n for n, value in enumerate(arguments) if isinstance(value.owner, WeightOp)]
         if weights:
@@ -218,7 +240,9 @@ def lower_group(
     yielded = list(group.yielded)
     kinds = [type_of(value) for value in (*arguments, *yielded)]
     inner = [type_of(result) for op in group.members for result in op.results]
-    kernel = KernelOp.of(_kernel_name(group), _symbols([*kinds, *inner]), [buffer_of(kind) for kind in kinds])
+    kernel = KernelOp.of(
+        _kernel_name(group), _symbols([*kinds, *inner]), [buffer_of(kind) for kind in kinds]
+    )
     kernel.location = _location(group) or kernel.location
     block = kernel.body.block
     builder = LoopBuilder(block, strict=strict)
@@ -232,7 +256,11 @@ def lower_group(
         for result in op.results:
             if result not in buffers:
                 buffers[result] = _temporary(builder, type_of(result))
-        op.lower(builder, [buffers[operand] for operand in op.operands], [buffers[result] for result in op.results])
+        op.lower(
+            builder,
+            [buffers[operand] for operand in op.operands],
+            [buffers[result] for result in op.results],
+        )
     return kernel
 
 
@@ -259,7 +287,9 @@ def copy_kernel(source: BufferType, target: BufferType) -> KernelOp:
     kernel = KernelOp.of("copy", symbols, [source, target])
     builder = LoopBuilder(kernel.body.block)
     with builder.loops(source.shape) as index:
-        builder.store(kernel.body.block.args[1], index, builder.load(kernel.body.block.args[0], index))
+        builder.store(
+            kernel.body.block.args[1], index, builder.load(kernel.body.block.args[0], index)
+        )
     return kernel
 
 
@@ -284,7 +314,9 @@ def canonicalize_kernel(kernel: KernelOp) -> str:
 def rename_symbols(kernel: KernelOp, names: Mapping[str, str]) -> None:
     """Gives the sizes of a kernel other names, everywhere in its types and expressions."""
     values = {Symbol(old): Expr.of(new) for old, new in names.items()}
-    kernel.properties["symbols"] = ArrayAttr([StringAttr(names[name]) for name in kernel.symbol_names])
+    kernel.properties["symbols"] = ArrayAttr(
+        [StringAttr(names[name]) for name in kernel.symbol_names]
+    )
     for argument in kernel.body.block.args:
         _substitute_type(argument, values)
     for op in kernel.walk():
@@ -292,7 +324,9 @@ def rename_symbols(kernel: KernelOp, names: Mapping[str, str]) -> None:
             _substitute_type(result, values)
         for key, attribute in op.properties.items():
             if isinstance(attribute, ExprsAttr):
-                op.properties[key] = ExprsAttr(tuple(expr.substitute(values) for expr in attribute.data))
+                op.properties[key] = ExprsAttr(
+                    tuple(expr.substitute(values) for expr in attribute.data)
+                )
 
 
 def _substitute_type(value: SSAValue, values: Mapping[object, Expr]) -> None:
@@ -304,17 +338,23 @@ def _substitute_type(value: SSAValue, values: Mapping[object, Expr]) -> None:
 
 
 def _symbols(kinds: Sequence[TensorType]) -> list[str]:
-    return list(dict.fromkeys(name for kind in kinds for dim in kind.shape for name in dim.symbols()))
+    return list(
+        dict.fromkeys(name for kind in kinds for dim in kind.shape for name in dim.symbols())
+    )
 
 
 def _kernel_name(group: FusedOp) -> str:
     """At most four operators' names, the ones that do more than move or scale coming first in a long group."""
-    names = [op.name.removeprefix("graph.") for op in group.members if not isinstance(op, ConstantOp)]
+    names = [
+        op.name.removeprefix("graph.") for op in group.members if not isinstance(op, ConstantOp)
+    ]
     return "_".join(names[:4]) or "constant"
 
 
 def _location(group: FusedOp) -> LocationAttr | None:
-    names = list(dict.fromkeys(op.location for op in group.members if isinstance(op.location, NameLoc)))
+    names = list(
+        dict.fromkeys(op.location for op in group.members if isinstance(op.location, NameLoc))
+    )
     if not names:
         return None
     return names[0] if len(names) == 1 else FusedLoc(tuple(names), NoneAttr())

@@ -32,7 +32,11 @@ from compiler.machine.object import compile_object
 from compiler.machine.signature import Signature, TensorSpec
 from compiler.machine.weights import Weights, WeightSource, WeightTransforms
 from compiler.options import Options
-from compiler.program.assign_layouts import AssignLayouts, DropUnusedWeightsPass, drop_unused_weights
+from compiler.program.assign_layouts import (
+    AssignLayouts,
+    DropUnusedWeightsPass,
+    drop_unused_weights,
+)
 from compiler.program.describe import describe_kernels, describe_memory, kernel_flops
 from compiler.program.hoist_workspace import HoistWorkspacePass, hoist_workspace
 from compiler.program.plan_memory import PlanMemoryPass, plan_memory
@@ -130,7 +134,9 @@ def compile_module(
     with road.report.stage("weights"):
         prepared = Weights(sources, {key: weights[key] for key in weights}, _transforms(program))
     signature = signature_of(program)
-    metadata = _metadata(program, signature, prepared, options) | _description(program, kernels, road.report)
+    metadata = _metadata(program, signature, prepared, options) | _description(
+        program, kernels, road.report
+    )
     objects = emit_objects(program, kernels, prepared, signature, metadata, road)
     return Compiled(
         options.prefix, options.target, signature, objects, exported_symbols(options.prefix),
@@ -197,7 +203,9 @@ def emit_objects(
     objects: dict[str, bytes] = {}
     with road.report.stage("run time"):
         text = json.dumps(metadata, sort_keys=True)
-        run_time = emit_run_time(target, prefix, counts, text, f"{prefix}.weights", weight_offsets(weights))
+        run_time = emit_run_time(
+            target, prefix, counts, text, f"{prefix}.weights", weight_offsets(weights)
+        )
         objects["runtime"] = compile_object(run_time, target)
     with road.report.stage("program"):
         objects["program"] = compile_object(emit_program(program, target, prefix=prefix), target)
@@ -292,7 +300,12 @@ def _metadata(
         **signature.to_json(),
         "workspace_bytes": _dim(size),
         "weights": [
-            {"name": source.name, "dtype": source.dtype, "bytes": weights.bytes(source), "offset": offset}
+            {
+                "name": source.name,
+                "dtype": source.dtype,
+                "bytes": weights.bytes(source),
+                "offset": offset,
+            }
             for source, offset in zip(weights.sources, weight_offsets(weights), strict=True)
         ],
     }

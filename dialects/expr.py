@@ -127,7 +127,11 @@ class Expr:
         terms: dict[Monomial, int] = {}
         for left, left_factor in self.terms.items():
             for right, right_factor in Expr.of(other).terms.items():
-                monomial = tuple(sorted((*left, *right), key=_atom_key)) if left and right else left or right
+                monomial = (
+                    tuple(sorted((*left, *right), key=_atom_key))
+                    if left and right
+                    else left or right
+                )
                 terms[monomial] = terms.get(monomial, 0) + left_factor * right_factor
         return _rejoin({monomial: factor for monomial, factor in terms.items() if factor})
 
@@ -234,7 +238,13 @@ class Expr:
             sign = "-" if factor < 0 else "+"
             text += f" {sign} " if position else sign.replace("+", "")
             size = abs(factor)
-            text += monomial if size == 1 and monomial else f"{size} * {monomial}" if monomial else str(size)
+            text += (
+                monomial
+                if size == 1 and monomial
+                else f"{size} * {monomial}"
+                if monomial
+                else str(size)
+            )
         return text
 
 
@@ -310,7 +320,9 @@ def _rebuild(atom: Atom, children: list[Expr], ranges: Mapping[Atom, Range]) -> 
     return atom_expr(atom)
 
 
-def _divide(dividend: Expr, divisor: Expr, ranges: Mapping[Atom, Range] | None = None) -> tuple[Expr, Expr]:
+def _divide(
+    dividend: Expr, divisor: Expr, ranges: Mapping[Atom, Range] | None = None
+) -> tuple[Expr, Expr]:
     """Quotient and remainder: the terms that the divisor divides leave the quotient at once."""
     if divisor.constant == 0:
         raise WeftError(f"division requires a divisor other than zero, got {dividend} / 0")
@@ -321,7 +333,12 @@ def _divide(dividend: Expr, divisor: Expr, ranges: Mapping[Atom, Range] | None =
     upper, _ = (divisor - 1).range(ranges or {})
     if low is not None and high is not None and upper is not None and 0 <= low and high <= upper:
         return whole, rest
-    if divisor.constant is not None and low is not None and high is not None and low // divisor.constant == high // divisor.constant:
+    if (
+        divisor.constant is not None
+        and low is not None
+        and high is not None
+        and low // divisor.constant == high // divisor.constant
+    ):
         steps = low // divisor.constant
         return whole + steps, rest - steps * divisor.constant
     return whole + Expr.of(Quotient(rest, divisor)), Expr.of(Remainder(rest, divisor))
@@ -377,9 +394,17 @@ def _rejoin(terms: dict[Monomial, int]) -> Expr:
     for monomial, factor in terms.items():
         if len(monomial) == 1 and isinstance(monomial[0], Remainder):
             remainder = monomial[0]
-            steps = Expr.of(Quotient(remainder.dividend, remainder.divisor)) * remainder.divisor * factor
+            steps = (
+                Expr.of(Quotient(remainder.dividend, remainder.divisor))
+                * remainder.divisor
+                * factor
+            )
             if all(terms.get(key) == count for key, count in steps.terms.items()):
-                rest = {key: count for key, count in terms.items() if key != monomial and key not in steps.terms}
+                rest = {
+                    key: count
+                    for key, count in terms.items()
+                    if key != monomial and key not in steps.terms
+                }
                 return Expr(rest) + remainder.dividend * factor
     for monomial, factor in terms.items():
         if len(monomial) == 1 and isinstance(monomial[0], Quotient):
@@ -388,7 +413,11 @@ def _rejoin(terms: dict[Monomial, int]) -> Expr:
             count = -factor // size if size and factor % size == 0 else 0
             whole = quotient.dividend.terms
             if count and all(terms.get(key) == count * share for key, share in whole.items()):
-                rest = {key: share for key, share in terms.items() if key != monomial and key not in whole}
+                rest = {
+                    key: share
+                    for key, share in terms.items()
+                    if key != monomial and key not in whole
+                }
                 return Expr(rest) + Expr.of(Remainder(quotient.dividend, quotient.divisor)) * count
     return Expr(terms)
 

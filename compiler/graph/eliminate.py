@@ -32,7 +32,11 @@ def merge_equal(block: Block) -> None:
     seen: dict[Hashable, GraphOp] = {}
     for op in list(block.ops):
         if isinstance(op, GraphOp):
-            key = (op.name, tuple(op.operands), tuple(sorted(op.properties.items(), key=lambda item: item[0])))
+            key = (
+                op.name,
+                tuple(op.operands),
+                tuple(sorted(op.properties.items(), key=lambda item: item[0])),
+            )
             first = seen.setdefault(key, op)
             if first is not op:
                 for old, new in zip(op.results, first.results, strict=True):

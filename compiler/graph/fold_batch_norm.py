@@ -44,7 +44,9 @@ class FoldBatchNormPass(ModulePass):
 
 def _constant(value: SSAValue, weights: WeightStore) -> Array | None:
     owner = value.owner
-    if isinstance(owner, ConstantOp) and (owner.literal is not None or (owner.key and owner.key.data in weights)):
+    if isinstance(owner, ConstantOp) and (
+        owner.literal is not None or (owner.key and owner.key.data in weights)
+    ):
         return owner.array(weights)
     return None
 
@@ -57,7 +59,9 @@ def _rewrite(norm: BatchNormOp, parameters: list[Array], weights: WeightStore) -
     result = _into_convolution(norm, factor, shift, weights, b)
     if result is None:
         spatial = (1,) * (norm.result_type.rank - 2)
-        result = b.mul(norm.operand, _stored(norm, "scale", factor.reshape(-1, *spatial), weights, b))
+        result = b.mul(
+            norm.operand, _stored(norm, "scale", factor.reshape(-1, *spatial), weights, b)
+        )
         result = b.add(result, _stored(norm, "shift", shift.reshape(-1, *spatial), weights, b))
     result.name_hint = norm.result.name_hint
     norm.result.replace_all_uses_with(result)
@@ -83,11 +87,15 @@ def _into_convolution(
         _stored(norm, "filter", scaled, weights, b),
         _stored(norm, "bias", bias.astype(np.float64) * factor + shift, weights, b),
     ]
-    properties = {name: value for name, value in conv.properties.items() if name != "operandSegmentSizes"}
+    properties = {
+        name: value for name, value in conv.properties.items() if name != "operandSegmentSizes"
+    }
     return b.builder.insert(ConvOp.from_properties(operands, properties, conv.location)).results[0]
 
 
-def _stored(norm: BatchNormOp, role: str, array: Array, weights: WeightStore, b: GraphBuilder) -> SSAValue:
+def _stored(
+    norm: BatchNormOp, role: str, array: Array, weights: WeightStore, b: GraphBuilder
+) -> SSAValue:
     """A constant of the norm's element type."""
     name = f"{norm.onnx_name or 'batch_norm'}.{role}"
     typed = array.astype(numpy_dtype(norm.result_type.element), copy=False)

@@ -105,7 +105,9 @@ def dims_op(values: Sequence[Expr], kind: TensorType, op: Operation) -> GraphOp:
     constants = [value.constant for value in values]
     numbers = [number for number in constants if number is not None]
     if len(numbers) == len(values):
-        return ConstantOp.small(np.array(numbers, np.int64).reshape(kind.static_shape or ()), I64, op.location)
+        return ConstantOp.small(
+            np.array(numbers, np.int64).reshape(kind.static_shape or ()), I64, op.location
+        )
     return DimsOp.of(values=list(values), scalar=scalar, location=op.location)
 
 

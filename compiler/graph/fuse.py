@@ -60,7 +60,11 @@ def fuse(function: FuncOp) -> None:
             groups[op] = group
             for operand in dict.fromkeys(op.operands):
                 producer = groups.get(operand.owner) if isinstance(operand.owner, GraphOp) else None
-                if producer is not None and producer is not group and _joins(producer, group, operand, groups):
+                if (
+                    producer is not None
+                    and producer is not group
+                    and _joins(producer, group, operand, groups)
+                ):
                     _merge(producer, group, groups, position)
     for group in dict.fromkeys(groups.values()):
         _build(group, block)
@@ -75,7 +79,9 @@ def _is_light(op: GraphOp) -> bool:
     return isinstance(op, (ElementwiseOp, IndexMapOp))
 
 
-def _joins(producer: _Group, consumer: _Group, value: SSAValue, groups: dict[Operation, _Group]) -> bool:
+def _joins(
+    producer: _Group, consumer: _Group, value: SSAValue, groups: dict[Operation, _Group]
+) -> bool:
     """Whether the group that makes `value` becomes part of the group that uses it."""
     users = {groups.get(use.operation) for use in value.uses}
     if users != {consumer} or len(producer.members) + len(consumer.members) > LARGEST_GROUP:
@@ -103,7 +109,10 @@ def _continues(producer: _Group, consumer: _Group, value: SSAValue) -> bool:
 
 
 def _merge(
-    producer: _Group, consumer: _Group, groups: dict[Operation, _Group], position: dict[Operation, int]
+    producer: _Group,
+    consumer: _Group,
+    groups: dict[Operation, _Group],
+    position: dict[Operation, int],
 ) -> None:
     consumer.members = sorted([*producer.members, *consumer.members], key=lambda op: position[op])
     consumer.anchor = consumer.anchor or producer.anchor
@@ -117,7 +126,9 @@ def _build(group: _Group, block: Block) -> None:
     inside = {result for op in members for result in op.results}
     if len(group.members) == 1 and len(members) == 1:
         return
-    operands = list(dict.fromkeys(operand for op in members for operand in op.operands if operand not in inside))
+    operands = list(
+        dict.fromkeys(operand for op in members for operand in op.operands if operand not in inside)
+    )
     body = Block(arg_types=[operand.type for operand in operands])
     values: dict[SSAValue, SSAValue] = dict(zip(operands, body.args, strict=True))
     for argument, operand in zip(body.args, operands, strict=True):
@@ -138,6 +149,7 @@ def _build(group: _Group, block: Block) -> None:
 def _with_constants(members: Sequence[GraphOp]) -> list[GraphOp]:
     """The members with the inline constants that they read in front."""
     owners = dict.fromkeys(operand.owner for op in members for operand in op.operands)
-    constants = [owner for owner in owners if isinstance(owner, ConstantOp) and owner.literal is not None]
+    constants = [
+        owner for owner in owners if isinstance(owner, ConstantOp) and owner.literal is not None
+    ]
     return [*constants, *members]
-

@@ -26,7 +26,9 @@ def size_of(dim: int | str) -> Size:
         raise ArtifactError(f"signature requires integer expressions as dims, got {dim}") from error
     strange = [node for node in ast.walk(tree) if not isinstance(node, _ALLOWED)]
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    if strange or any(not isinstance(call.func, ast.Name) or call.func.id not in ("max", "min") for call in calls):
+    if strange or any(
+        not isinstance(call.func, ast.Name) or call.func.id not in ("max", "min") for call in calls
+    ):
         raise ArtifactError(f"signature requires integer expressions as dims, got {dim}")
     code = compile(tree, "<dim>", "eval")
     functions = {"__builtins__": {}, "max": max, "min": min}

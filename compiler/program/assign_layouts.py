@@ -45,10 +45,16 @@ class AssignLayouts:
                 module.body.block.insert_op_before(kernel, first)
 
     def _convert_arguments(
-        self, call: CallOp, kernels: dict[str, KernelOp], converted: dict[tuple[SSAValue, BufferType], SSAValue]
+        self,
+        call: CallOp,
+        kernels: dict[str, KernelOp],
+        converted: dict[tuple[SSAValue, BufferType], SSAValue],
     ) -> None:
         kernel = kernels[call.kernel]
-        sizes = {Symbol(name): size for name, size in zip(kernel.symbol_names, call.sizes.data, strict=True)}
+        sizes = {
+            Symbol(name): size
+            for name, size in zip(kernel.symbol_names, call.sizes.data, strict=True)
+        }
         for position, argument in enumerate(kernel.body.block.args):
             value = call.arguments[position]
             wanted = substitute_type(buffer_type(argument), sizes)
@@ -72,7 +78,9 @@ class AssignLayouts:
         kernel = self.copy_kernel(source, wanted)
         kernel = kernels.setdefault(kernel.sym_name.data, kernel)
         names = dict.fromkeys(name for dim in source.shape for name in dim.symbols())
-        copy = CallOp.of(kernel.sym_name.data, [Expr.of(name) for name in names], [value, target.result])
+        copy = CallOp.of(
+            kernel.sym_name.data, [Expr.of(name) for name in names], [value, target.result]
+        )
         block.insert_ops_before([target, copy], call)
         return target.result
 

@@ -43,7 +43,9 @@ def hoist_workspace(module: ModuleOp) -> None:
 def _hoist_kernel(kernel: KernelOp) -> list[BufferType]:
     """Turns the kernel's workspace allocations into arguments; returns their types."""
     types: list[BufferType] = []
-    for alloc in [op for op in kernel.walk() if isinstance(op, AllocOp) and op.scope.data == "workspace"]:
+    for alloc in [
+        op for op in kernel.walk() if isinstance(op, AllocOp) and op.scope.data == "workspace"
+    ]:
         assert alloc.parent_op() is kernel, "a workspace allocation stands at the top of its kernel"
         argument = kernel.body.block.insert_arg(alloc.result.type, len(kernel.body.block.args))
         argument.name_hint = alloc.result.name_hint

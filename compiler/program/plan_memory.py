@@ -74,7 +74,11 @@ def lifetimes(program: ProgramOp) -> list[Lifetime]:
         if isinstance(op, AllocOp) and op.scope.data == "workspace":
             uses = [position[user] for user in _users(op.result)]
             if uses:
-                found.append(Lifetime(op, aligned(buffer_bytes(buffer_type(op.result))), min(uses), max(uses)))
+                found.append(
+                    Lifetime(
+                        op, aligned(buffer_bytes(buffer_type(op.result))), min(uses), max(uses)
+                    )
+                )
             else:
                 found.append(Lifetime(op, Expr.of(0), position[op], position[op]))
     return found
@@ -141,7 +145,9 @@ def _share_slots(found: list[Lifetime]) -> list[_Slot]:
     for life in sorted(found, key=lambda life: life.first):
         free = [slot for slot in slots if not any(life.overlaps(tenant) for tenant in slot.tenants)]
         chosen = next((slot for slot in free if maximum([slot.size, life.size]) == slot.size), None)
-        chosen = chosen or next((slot for slot in free if maximum([slot.size, life.size]) == life.size), None)
+        chosen = chosen or next(
+            (slot for slot in free if maximum([slot.size, life.size]) == life.size), None
+        )
         if chosen is None:
             chosen = _Slot(life.size)
             slots.append(chosen)

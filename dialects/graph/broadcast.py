@@ -46,4 +46,6 @@ def broadcast_assumptions(shape: Shape, result: Shape) -> list[tuple[Expr, Expr]
 def broadcast_index(index: Sequence[Expr], shape: Shape) -> list[Expr]:
     """The subscripts of an operand of that shape under the result's index: dims of 1 are read at 0."""
     aligned = index[len(index) - len(shape) :]
-    return [Expr.of(0) if dim == 1 else position for position, dim in zip(aligned, shape, strict=True)]
+    return [
+        Expr.of(0) if dim == 1 else position for position, dim in zip(aligned, shape, strict=True)
+    ]

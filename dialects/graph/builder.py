@@ -23,7 +23,12 @@ class GraphBuilder:
     `b.add(x, y)` inserts `graph.add` and returns its one result; `b.op("split", x, ...)` returns the operator.
     """
 
-    def __init__(self, at: InsertPoint, ops: Mapping[str, type[GraphOp]], location: LocationAttr | None = None):
+    def __init__(
+        self,
+        at: InsertPoint,
+        ops: Mapping[str, type[GraphOp]],
+        location: LocationAttr | None = None,
+    ):
         self.builder = Builder(at)
         self.ops = ops
         self.location = location
@@ -32,7 +37,9 @@ class GraphBuilder:
         """Inserts the operator of that name and returns it."""
         if name not in self.ops:
             raise UnsupportedError(f"graph requires a known operator, got {name}")
-        return self.builder.insert(self.ops[name].of(*operands, location=self.location, **attributes))
+        return self.builder.insert(
+            self.ops[name].of(*operands, location=self.location, **attributes)
+        )
 
     def __getattr__(self, name: str) -> Callable[..., SSAValue]:
         def insert(*operands: SSAValue | None, **attributes: AttributeValue) -> SSAValue:
@@ -42,7 +49,9 @@ class GraphBuilder:
 
     def constant_of(self, value: float | Sequence[int] | Array, element: Attribute) -> SSAValue:
         """A small constant of the element type: a scalar for a number."""
-        return self.builder.insert(ConstantOp.small(np.asarray(value), element, self.location)).results[0]
+        return self.builder.insert(
+            ConstantOp.small(np.asarray(value), element, self.location)
+        ).results[0]
 
     def filled(self, value: float, like: SSAValue) -> SSAValue:
         """A tensor of one value, of the type of `like`."""

@@ -7,7 +7,14 @@ from typing import ClassVar
 
 from xdsl.dialects.builtin import UnregisteredOp
 from xdsl.ir import Block, Region, SSAValue
-from xdsl.irdl import IRDLOperation, irdl_op_definition, region_def, traits_def, var_operand_def, var_result_def
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    region_def,
+    traits_def,
+    var_operand_def,
+    var_result_def,
+)
 from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure
@@ -31,10 +38,10 @@ class YieldOp(IRDLOperation):
 class FusedOp(IRDLOperation):
     """A group of operators with one kernel; the body's arguments are the operands.
 
-        %y = graph.fused(%a = %x, %b = %w) : (T, T) -> T {
-          ...
-          graph.yield %r : T
-        }
+    %y = graph.fused(%a = %x, %b = %w) : (T, T) -> T {
+      ...
+      graph.yield %r : T
+    }
     """
 
     name = "graph.fused"
@@ -74,13 +81,21 @@ class FusedOp(IRDLOperation):
             raise VerifyException("graph.fused requires a body that ends in graph.yield")
         if [value.type for value in self.yielded] != [result.type for result in self.results_]:
             raise VerifyException("graph.fused requires results of the yielded types")
-        strangers = [op.name for op in self.body.block.ops if not isinstance(op, (GraphOp, YieldOp, UnregisteredOp))]
+        strangers = [
+            op.name
+            for op in self.body.block.ops
+            if not isinstance(op, (GraphOp, YieldOp, UnregisteredOp))
+        ]
         if strangers:
-            raise VerifyException(f"graph.fused requires graph operators in its body, got {strangers[0]}")
+            raise VerifyException(
+                f"graph.fused requires graph operators in its body, got {strangers[0]}"
+            )
 
     def print(self, printer: Printer) -> None:
         printer.print_string("(")
-        for position, (argument, operand) in enumerate(zip(self.body.block.args, self.operands_, strict=True)):
+        for position, (argument, operand) in enumerate(
+            zip(self.body.block.args, self.operands_, strict=True)
+        ):
             printer.print_string(", " if position else "")
             printer.print_ssa_value(argument)
             printer.print_string(" = ")
@@ -93,12 +108,18 @@ class FusedOp(IRDLOperation):
     @classmethod
     def parse(cls, parser: Parser) -> FusedOp:
         pairs = parser.parse_comma_separated_list(
-            parser.Delimiter.PAREN, lambda: (parser.parse_argument(expect_type=False), _parse_operand(parser))
+            parser.Delimiter.PAREN,
+            lambda: (parser.parse_argument(expect_type=False), _parse_operand(parser)),
         )
         parser.parse_punctuation(":")
         types = parser.parse_function_type()
-        arguments = [inner.resolve(kind) for (inner, _), kind in zip(pairs, types.inputs.data, strict=True)]
-        operands = [parser.resolve_operand(outer, kind) for (_, outer), kind in zip(pairs, types.inputs.data)]
+        arguments = [
+            inner.resolve(kind) for (inner, _), kind in zip(pairs, types.inputs.data, strict=True)
+        ]
+        operands = [
+            parser.resolve_operand(outer, kind)
+            for (_, outer), kind in zip(pairs, types.inputs.data)
+        ]
         body = parser.parse_region(arguments)
         return cls.build(operands=[operands], result_types=[types.outputs.data], regions=[body])
 

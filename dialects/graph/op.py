@@ -56,7 +56,9 @@ class OnnxName:
     """
 
     name: str
-    attributes: Mapping[str, tuple[str, AttributeValue]] = field(default_factory=dict[str, tuple[str, AttributeValue]])
+    attributes: Mapping[str, tuple[str, AttributeValue]] = field(
+        default_factory=dict[str, tuple[str, AttributeValue]]
+    )
     domain: str = ""
 
 
@@ -70,12 +72,19 @@ class GraphOp(IRDLOperation, ABC):
     traits = traits_def(Pure())
 
     @classmethod
-    def of(cls, *operands: SSAValue | None, location: LocationAttr | None = None, **attributes: AttributeValue) -> Self:
+    def of(
+        cls,
+        *operands: SSAValue | None,
+        location: LocationAttr | None = None,
+        **attributes: AttributeValue,
+    ) -> Self:
         """The operator on these operands (None for an optional one that is absent), its result types inferred.
 
         Attributes are given as Python values. Raises `TypeInferenceError` with the rule that is broken.
         """
-        properties = {name: to_attribute(value) for name, value in attributes.items() if value is not None}
+        properties = {
+            name: to_attribute(value) for name, value in attributes.items() if value is not None
+        }
         known = cls.get_irdl_definition().properties
         unknown = sorted(set(properties) - set(known))
         assert not unknown, f"{cls.name} has no attributes {unknown}"
@@ -97,7 +106,9 @@ class GraphOp(IRDLOperation, ABC):
             properties=properties,
             location=location,
         )
-        op.results = SSAValues(OpResult(type, op, position) for position, type in enumerate(op.infer()))
+        op.results = SSAValues(
+            OpResult(type, op, position) for position, type in enumerate(op.infer())
+        )
         return op
 
     @classmethod
@@ -109,10 +120,15 @@ class GraphOp(IRDLOperation, ABC):
         required = sum(not isinstance(operand, VarOperandDef) for operand in fields)
         present = [operand is not None for operand in operands]
         if sum(present[:required]) < required or (len(operands) > len(fields) and not variadic):
-            raise TypeInferenceError(f"{cls.name} requires {required} to {len(fields)} operands, got {sum(present)}")
+            raise TypeInferenceError(
+                f"{cls.name} requires {required} to {len(fields)} operands, got {sum(present)}"
+            )
         if not any(isinstance(option, AttrSizedOperandSegments) for option in definition.options):
             return None
-        sizes = [int(present[position]) if position < len(present) else 0 for position in range(len(fields))]
+        sizes = [
+            int(present[position]) if position < len(present) else 0
+            for position in range(len(fields))
+        ]
         if variadic:
             sizes[-1] = len(operands) - len(fields) + 1
         return sizes
@@ -147,7 +163,9 @@ class GraphOp(IRDLOperation, ABC):
         raise WeftError(f"{self.name} requires a derivative rule to be differentiated, got none")
 
     @abstractmethod
-    def lower(self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]) -> None:
+    def lower(
+        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
+    ) -> None:
         """Writes the naive loop nest that reads the operands' buffers and fills the results'."""
 
     # What facets are written with -----------------------------------------------------------------------------------
@@ -180,7 +198,9 @@ class GraphOp(IRDLOperation, ABC):
             raise VerifyException(str(error)) from error
         given = [result.type for result in self.results]
         if inferred != given:
-            raise VerifyException(f"{self.name} requires results {_types(inferred)}, got {_types(given)}")
+            raise VerifyException(
+                f"{self.name} requires results {_types(inferred)}, got {_types(given)}"
+            )
 
     def print(self, printer: Printer) -> None:
         for position, operand in enumerate(self.slots()):
@@ -218,7 +238,10 @@ class GraphOp(IRDLOperation, ABC):
         parser.parse_punctuation(":")
         types = parser.parse_function_type()
         remaining = iter(types.inputs.data)
-        values = [None if slot is None else parser.resolve_operand(slot, next(remaining)) for slot in slots]
+        values = [
+            None if slot is None else parser.resolve_operand(slot, next(remaining))
+            for slot in slots
+        ]
         if (segments := cls._segments(values)) is not None:
             properties[SEGMENTS] = DenseArrayBase.from_list(i32, segments)
         return cls.create(

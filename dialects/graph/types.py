@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from xdsl.dialects.builtin import BFloat16Type, Float16Type, Float32Type, Float64Type, IntegerType, Signedness
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IntegerType,
+    Signedness,
+)
 from xdsl.ir import Attribute, Data, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import irdl_attr_definition, param_def
 from xdsl.parser import AttrParser
@@ -35,7 +42,9 @@ class ShapeAttr(Data[tuple[Expr, ...] | None]):
 def _parse_dims(parser: AttrParser) -> Shape | None:
     if parser.parse_optional_punctuation("*"):
         return None
-    return tuple(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: parse_expr(parser)))
+    return tuple(
+        parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: parse_expr(parser))
+    )
 
 
 def _format_dims(dims: Shape | None) -> str:
@@ -57,7 +66,9 @@ class TensorType(ParametrizedAttribute, TypeAttribute):
     def shape(self) -> Shape:
         """The dims, where the rank is known."""
         if self.dims.data is None:
-            raise TypeInferenceError("an operand requires a known rank, got a tensor of unknown rank")
+            raise TypeInferenceError(
+                "an operand requires a known rank, got a tensor of unknown rank"
+            )
         return self.dims.data
 
     @property

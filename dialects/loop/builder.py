@@ -1,7 +1,7 @@
 """`LoopBuilder`: what an operator's `lower` writes its naive loop nest with.
 
-    with b.loops(shape, "ij") as (i, j):
-        b.store(y, (i, j), b.load(x, (i, j)) + 1.0)
+with b.loops(shape, "ij") as (i, j):
+    b.store(y, (i, j), b.load(x, (i, j)) + 1.0)
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from xdsl.builder import Builder
-from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.rewriter import InsertPoint
 
@@ -35,19 +34,25 @@ class LoopBuilder:
         self._literals: dict[SSAValue, Number] = {}
 
     @contextmanager
-    def loops(self, extents: Sequence[ExprLike], names: str = "ijklmnpq") -> Iterator[tuple[Expr, ...]]:
+    def loops(
+        self, extents: Sequence[ExprLike], names: str = "ijklmnpq"
+    ) -> Iterator[tuple[Expr, ...]]:
         """A nest of loops from zero to each extent; yields the indices, one per extent, 0 for an extent of 1."""
         with self._nest(extents, names, None) as indices:
             yield indices
 
     @contextmanager
-    def reduce(self, extents: Sequence[ExprLike], kind: str, names: str = "rstuvw") -> Iterator[tuple[Expr, ...]]:
+    def reduce(
+        self, extents: Sequence[ExprLike], kind: str, names: str = "rstuvw"
+    ) -> Iterator[tuple[Expr, ...]]:
         """Loops whose iterations only combine into the same elements with `add`, `mul`, `max`, `min`, `and` or `or`."""
         with self._nest(extents, names, None if self.strict else kind) as indices:
             yield indices
 
     @contextmanager
-    def _nest(self, extents: Sequence[ExprLike], names: str, reduction: str | None) -> Iterator[tuple[Expr, ...]]:
+    def _nest(
+        self, extents: Sequence[ExprLike], names: str, reduction: str | None
+    ) -> Iterator[tuple[Expr, ...]]:
         outside = self.builder.insertion_point
         indices: list[Expr] = []
         for position, extent in enumerate(extents):
@@ -55,7 +60,9 @@ class LoopBuilder:
                 indices.append(Expr.of(0))
                 continue
             loop = self.builder.insert(ForOp.of(0, extent, reduction=reduction))
-            loop.index.name_hint = names[position % len(names)] + ("" if position < len(names) else str(position))
+            loop.index.name_hint = names[position % len(names)] + (
+                "" if position < len(names) else str(position)
+            )
             indices.append(atom_expr(loop.index))
             self.builder.insertion_point = InsertPoint.at_end(loop.body.block)
         yield tuple(indices)
@@ -82,8 +89,12 @@ class LoopBuilder:
     def store(self, target: SSAValue, index: Index, value: Scalar) -> None:
         """Writes an element, rounded to the buffer's element type."""
         element = buffer_type(target).element
-        assert value.element in (element, compute_type(element)), f"a store of {value.element} needs a cast to {element}"
-        self.builder.insert(StoreOp.of(value.cast(element).value, target, [Expr.of(expr) for expr in index]))
+        assert value.element in (element, compute_type(element)), (
+            f"a store of {value.element} needs a cast to {element}"
+        )
+        self.builder.insert(
+            StoreOp.of(value.cast(element).value, target, [Expr.of(expr) for expr in index])
+        )
 
     def constant(self, number: Number, element: Attribute) -> Scalar:
         """A constant, in the type in which values of the element type are computed."""
@@ -116,4 +127,3 @@ class LoopBuilder:
         op = self.builder.insert(AllocOp.of(buffer(shape, element), "scratch"))
         op.result.name_hint = name
         return op.result
-

@@ -24,7 +24,14 @@ from xdsl.irdl import (
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
-from xdsl.traits import IsTerminator, MemoryReadEffect, MemoryWriteEffect, NoTerminator, Pure, RecursiveMemoryEffect
+from xdsl.traits import (
+    IsTerminator,
+    MemoryReadEffect,
+    MemoryWriteEffect,
+    NoTerminator,
+    Pure,
+    RecursiveMemoryEffect,
+)
 from xdsl.utils.exceptions import VerifyException
 
 from dialects.expr import Expr, ExprLike
@@ -60,7 +67,12 @@ class ForOp(IRDLOperation):
 
     @staticmethod
     def of(
-        lower: ExprLike, upper: ExprLike, body: Region | None = None, *, step: int = 1, reduction: str | None = None
+        lower: ExprLike,
+        upper: ExprLike,
+        body: Region | None = None,
+        *,
+        step: int = 1,
+        reduction: str | None = None,
     ) -> ForOp:
         """A loop with bounds over SSA values and symbols; without a body it gets an empty one."""
         bounds, values = unbind([Expr.of(lower), Expr.of(upper)])
@@ -96,7 +108,9 @@ class ForOp(IRDLOperation):
 
     def verify_(self) -> None:
         if self.reduction is not None and self.reduction.data not in REDUCTIONS:
-            raise VerifyException(f"loop.for requires a reduction out of {REDUCTIONS}, got {self.reduction.data}")
+            raise VerifyException(
+                f"loop.for requires a reduction out of {REDUCTIONS}, got {self.reduction.data}"
+            )
         if self.step.data < 1:
             raise VerifyException(f"loop.for requires a positive step, got {self.step.data}")
         if [arg.type for arg in self.body.block.args] != [INDEX]:
@@ -277,7 +291,9 @@ class IndexOp(IRDLOperation):
     def of(expr: ExprLike) -> IndexOp:
         """The value of an expression over SSA values and symbols."""
         exprs, values = unbind([Expr.of(expr)])
-        return IndexOp.create(operands=values, properties={"expr": ExprsAttr(tuple(exprs))}, result_types=[INDEX])
+        return IndexOp.create(
+            operands=values, properties={"expr": ExprsAttr(tuple(exprs))}, result_types=[INDEX]
+        )
 
     @property
     def value(self) -> Expr:
@@ -288,7 +304,9 @@ class IndexOp(IRDLOperation):
     def parse(cls, parser: Parser) -> IndexOp:
         values: list[SSAValue] = []
         expr = parse_expr_over_values(parser, values)
-        return cls.create(operands=values, properties={"expr": ExprsAttr((expr,))}, result_types=[INDEX])
+        return cls.create(
+            operands=values, properties={"expr": ExprsAttr((expr,))}, result_types=[INDEX]
+        )
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -316,7 +334,9 @@ class AllocOp(IRDLOperation):
 
     def verify_(self) -> None:
         if self.scope.data not in SCOPES:
-            raise VerifyException(f"loop.alloc requires a scope out of {SCOPES}, got {self.scope.data}")
+            raise VerifyException(
+                f"loop.alloc requires a scope out of {SCOPES}, got {self.scope.data}"
+            )
 
     @classmethod
     def parse(cls, parser: Parser) -> AllocOp:
@@ -348,7 +368,9 @@ class IfOp(IRDLOperation):
     def parse(cls, parser: Parser) -> IfOp:
         condition = parser.resolve_operand(parser.parse_unresolved_operand(), IntegerType(1))
         then = parser.parse_region()
-        otherwise = parser.parse_region() if parser.parse_optional_keyword("else") else Region(Block())
+        otherwise = (
+            parser.parse_region() if parser.parse_optional_keyword("else") else Region(Block())
+        )
         return cls.create(operands=[condition], regions=[then, otherwise])
 
     def print(self, printer: Printer) -> None:

@@ -5,13 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr, SymbolNameConstraint, SymbolRefAttr
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    IntAttr,
+    StringAttr,
+    SymbolNameConstraint,
+    SymbolRefAttr,
+)
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
     operand_def,
-    opt_prop_def,
     prop_def,
     region_def,
     result_def,
@@ -45,7 +50,10 @@ class FunctionOp(IRDLOperation):
     def _parse_head(cls, parser: Parser) -> tuple[dict[str, Attribute], Region]:
         name = parser.parse_symbol_name()
         symbols: list[str] = (
-            parser.parse_optional_comma_separated_list(parser.Delimiter.SQUARE, parser.parse_identifier) or []
+            parser.parse_optional_comma_separated_list(
+                parser.Delimiter.SQUARE, parser.parse_identifier
+            )
+            or []
         )
         arguments = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_argument)
         properties: dict[str, Attribute] = {
@@ -125,7 +133,9 @@ class ProgramOp(FunctionOp):
     inputs: IntAttr = prop_def(IntAttr)
 
     @staticmethod
-    def of(name: str, symbols: Sequence[str], arguments: Sequence[BufferType], inputs: int) -> ProgramOp:
+    def of(
+        name: str, symbols: Sequence[str], arguments: Sequence[BufferType], inputs: int
+    ) -> ProgramOp:
         """A program with an empty body."""
         return ProgramOp.create(
             properties={
@@ -172,14 +182,21 @@ class CallOp(IRDLOperation):
     def parse(cls, parser: Parser) -> CallOp:
         callee = parser.parse_symbol_name()
         sizes: list[Expr] = (
-            parser.parse_optional_comma_separated_list(parser.Delimiter.SQUARE, lambda: parse_expr(parser)) or []
+            parser.parse_optional_comma_separated_list(
+                parser.Delimiter.SQUARE, lambda: parse_expr(parser)
+            )
+            or []
         )
-        operands = parser.parse_comma_separated_list(parser.Delimiter.PAREN, parser.parse_unresolved_operand)
+        operands = parser.parse_comma_separated_list(
+            parser.Delimiter.PAREN, parser.parse_unresolved_operand
+        )
         types: list[Attribute] = []
         if operands:
             parser.parse_punctuation(":")
             types = parser.parse_comma_separated_list(parser.Delimiter.NONE, parser.parse_type)
-        values = [parser.resolve_operand(value, type) for value, type in zip(operands, types, strict=True)]
+        values = [
+            parser.resolve_operand(value, type) for value, type in zip(operands, types, strict=True)
+        ]
         return cls.of(callee.data, sizes, values)
 
     def print(self, printer: Printer) -> None:
@@ -232,4 +249,6 @@ class ViewOp(IRDLOperation):
     def verify_(self) -> None:
         source, result = buffer_type(self.source), buffer_type(self.result)
         if source.size != result.size or source.element != result.element:
-            raise VerifyException(f"loop.view requires two types of one size, got {source} and {result}")
+            raise VerifyException(
+                f"loop.view requires two types of one size, got {source} and {result}"
+            )

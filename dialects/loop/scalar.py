@@ -86,10 +86,19 @@ class Scalar:
     def _other(self, other: Scalar | Number) -> SSAValue:
         return other.value if isinstance(other, Scalar) else self.constant(other).value
 
-    def _binary(self, other: Scalar | Number, for_floats: type[Operation] | None, *for_integers: type[Operation]) -> Scalar:
+    def _binary(
+        self,
+        other: Scalar | Number,
+        for_floats: type[Operation] | None,
+        *for_integers: type[Operation],
+    ) -> Scalar:
         """Inserts the operation for floats, or the one for signed (then unsigned) integers."""
         right = self._other(other)
-        chosen = for_floats if is_float(self.element) else for_integers[-1 if is_unsigned(self.element) else 0]
+        chosen = (
+            for_floats
+            if is_float(self.element)
+            else for_integers[-1 if is_unsigned(self.element) else 0]
+        )
         assert chosen is not None, f"this operation is not defined on {self.element}"
         return self._insert(chosen(self.value, right))  # pyright: ignore[reportCallIssue]
 
@@ -148,7 +157,9 @@ class Scalar:
         """A bool: `eq ne lt le gt ge`; ordered on floats, so that NaN only is `ne`."""
         right = self._other(other)
         if is_float(self.element):
-            return self._insert(arith.CmpfOp(self.value, right, _FLOAT_COMPARISONS[predicate]), BOOL)
+            return self._insert(
+                arith.CmpfOp(self.value, right, _FLOAT_COMPARISONS[predicate]), BOOL
+            )
         names = _UNSIGNED_COMPARISONS if is_unsigned(self.element) else _SIGNED_COMPARISONS
         return self._insert(arith.CmpiOp(self.value, right, names[predicate]), BOOL)
 
@@ -239,7 +250,11 @@ def constant(builder: Builder, number: Number, element: Attribute) -> Scalar:
 def _wrap(number: int, element: IntegerType) -> int:
     """An unsigned number as the signed one of the same bits, which is what signless constants hold."""
     bits = element.width.data
-    return number - (1 << bits) if is_unsigned(element) and number >> (bits - 1) > 0 and bits > 1 else number
+    return (
+        number - (1 << bits)
+        if is_unsigned(element) and number >> (bits - 1) > 0 and bits > 1
+        else number
+    )
 
 
 _MATH: dict[str, type[Operation]] = {

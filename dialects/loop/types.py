@@ -17,7 +17,11 @@ Exprs = tuple[Expr, ...]
 
 
 def _parse_exprs(parser: AttrParser) -> Exprs:
-    return tuple(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: parse_formal_expr(parser)))
+    return tuple(
+        parser.parse_comma_separated_list(
+            parser.Delimiter.SQUARE, lambda: parse_formal_expr(parser)
+        )
+    )
 
 
 def format_exprs(exprs: Sequence[Expr]) -> str:
@@ -132,9 +136,13 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
         printer.print_string(">")
 
 
-def buffer(shape: Iterable[ExprLike], element: Attribute, layout: LayoutAttr | None = None) -> BufferType:
+def buffer(
+    shape: Iterable[ExprLike], element: Attribute, layout: LayoutAttr | None = None
+) -> BufferType:
     """The buffer type of these dims, element type and layout (row-major by default)."""
-    return BufferType(ExprsAttr(tuple(Expr.of(dim) for dim in shape)), element, layout or NoneAttr())
+    return BufferType(
+        ExprsAttr(tuple(Expr.of(dim) for dim in shape)), element, layout or NoneAttr()
+    )
 
 
 def buffer_type(value: SSAValue) -> BufferType:

@@ -1,0 +1,93 @@
+// RUN: weft-opt %s --split-input-file --verify-diagnostics -p weft-fold-constants | filecheck %s
+
+// An operator on constants becomes their result; what it read is left for weft-eliminate.
+// CHECK-LABEL: func.func @constants
+// CHECK: %[[Y:[a-z]+]] = graph.constant {literal = #graph.literal<[4.0, 6.0]>
+// CHECK-NEXT: func.return %[[Y]]
+// CHECK-NOT: graph.add
+func.func @constants() -> !graph.tensor<[2], f32> {
+  %a = graph.constant {literal = #graph.literal<[1.0, 2.0]>, shape = #graph.shape<[2]>, element = f32} : () -> !graph.tensor<[2], f32>
+  %b = graph.constant {literal = #graph.literal<[3.0, 4.0]>, shape = #graph.shape<[2]>, element = f32} : () -> !graph.tensor<[2], f32>
+  %y = graph.add %a, %b : (!graph.tensor<[2], f32>, !graph.tensor<[2], f32>) -> !graph.tensor<[2], f32>
+  func.return %y : !graph.tensor<[2], f32>
+}
+
+// -----
+
+// Operators on constants are followed to the end of their chain in the one sweep.
+// CHECK-LABEL: func.func @chain
+// CHECK: %[[Y:[a-z]+]] = graph.constant {literal = #graph.literal<[9.0]>
+// CHECK-NEXT: func.return %[[Y]]
+func.func @chain() -> !graph.tensor<[], f32> {
+  %a = graph.constant {literal = #graph.literal<[3.0]>, shape = #graph.shape<[]>, element = f32} : () -> !graph.tensor<[], f32>
+  %b = graph.neg %a : (!graph.tensor<[], f32>) -> !graph.tensor<[], f32>
+  %y = graph.mul %b, %b : (!graph.tensor<[], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[], f32>
+  func.return %y : !graph.tensor<[], f32>
+}
+
+// -----
+
+// The sizes of a static shape are numbers, whatever the elements are.
+// CHECK-LABEL: func.func @static_shape
+// CHECK-NEXT: graph.constant {literal = #graph.literal<[2, 3]>
+// CHECK-NOT: graph.shape %x
+func.func @static_shape(%x: !graph.tensor<[2, 3], f32>) -> !graph.tensor<[2], i64> {
+  %s = graph.shape %x {start = 0 : i64, end = 2 : i64} : (!graph.tensor<[2, 3], f32>) -> !graph.tensor<[2], i64>
+  func.return %s : !graph.tensor<[2], i64>
+}
+
+// -----
+
+// Arithmetic on sizes that vary becomes expressions over their names.
+// CHECK-LABEL: func.func @sizes
+// CHECK: %[[Y:[a-z]+]] = graph.dims {values = #graph.shape<[batch * batch, 9]>}
+// CHECK-NEXT: func.return %[[Y]]
+func.func @sizes(%x: !graph.tensor<[batch, 3], f32>) -> !graph.tensor<[2], i64> {
+  %s = graph.shape %x {start = 0 : i64, end = 2 : i64} : (!graph.tensor<[batch, 3], f32>) -> !graph.tensor<[2], i64>
+  %y = graph.mul %s, %s : (!graph.tensor<[2], i64>, !graph.tensor<[2], i64>) -> !graph.tensor<[2], i64>
+  func.return %y : !graph.tensor<[2], i64>
+}
+
+// -----
+
+// One operator's own rewrites: x * 1 and a transpose that moves nothing are x.
+// CHECK-LABEL: func.func @own_folds
+// CHECK: func.return %x
+func.func @own_folds(%x: !graph.tensor<[2, 2], f32>) -> !graph.tensor<[2, 2], f32> {
+  %one = graph.constant {literal = #graph.literal<[1.0]>, shape = #graph.shape<[]>, element = f32} : () -> !graph.tensor<[], f32>
+  %p = graph.mul %x, %one : (!graph.tensor<[2, 2], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[2, 2], f32>
+  %t = graph.transpose %p {permutation = array<i64: 0, 1>} : (!graph.tensor<[2, 2], f32>) -> !graph.tensor<[2, 2], f32>
+  func.return %t : !graph.tensor<[2, 2], f32>
+}
+
+// -----
+
+// An input is no constant.
+// CHECK-LABEL: func.func @input
+// CHECK: graph.mul %x, %two
+func.func @input(%x: !graph.tensor<[2], f32>) -> !graph.tensor<[2], f32> {
+  %two = graph.constant {literal = #graph.literal<[2.0]>, shape = #graph.shape<[]>, element = f32} : () -> !graph.tensor<[], f32>
+  %y = graph.mul %x, %two : (!graph.tensor<[2], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[2], f32>
+  func.return %y : !graph.tensor<[2], f32>
+}
+
+// -----
+
+// A result far larger than what it is made of stays an operator: 4 MB from one number.
+// CHECK-LABEL: func.func @large
+// CHECK: graph.expand
+func.func @large() -> !graph.tensor<[1024, 1024], f32> {
+  %a = graph.constant {literal = #graph.literal<[1.0]>, shape = #graph.shape<[]>, element = f32} : () -> !graph.tensor<[], f32>
+  %y = graph.expand %a {shape = #graph.shape<[1024, 1024]>} : (!graph.tensor<[], f32>) -> !graph.tensor<[1024, 1024], f32>
+  func.return %y : !graph.tensor<[1024, 1024], f32>
+}
+
+// -----
+
+// What a stored constant holds lies in the weight store, and text has none.
+// CHECK: graph.constant requires weight w in the weight store, got none of that key
+func.func @stored() -> !graph.tensor<[100], f32> {
+  %w = graph.constant {key = "w", shape = #graph.shape<[100]>, element = f32} : () -> !graph.tensor<[100], f32>
+  %y = graph.neg %w : (!graph.tensor<[100], f32>) -> !graph.tensor<[100], f32>
+  func.return %y : !graph.tensor<[100], f32>
+}

@@ -1,0 +1,135 @@
+// RUN: weft-opt %s --split-input-file -p weft-fuse | filecheck %s
+
+// Elementwise operators that follow each other are one kernel.
+// CHECK-LABEL: func.func @chain
+// CHECK-NEXT: %y = graph.fused(%[[X:[a-z_0-9]+]] = %x)
+// CHECK-NEXT: %[[A:[a-z_0-9]+]] = graph.exp %[[X]]
+// CHECK-NEXT: %[[Y:[a-z_0-9]+]] = graph.neg %[[A]]
+// CHECK-NEXT: graph.yield %[[Y]]
+// CHECK: func.return %y
+func.func @chain(%x: !graph.tensor<[4], f32>) -> !graph.tensor<[4], f32> {
+  %a = graph.exp %x : (!graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
+  %y = graph.neg %a : (!graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
+  func.return %y : !graph.tensor<[4], f32>
+}
+
+// -----
+
+// Bias, residual and activation go on from a contraction, each at the element that was just computed.
+// CHECK-LABEL: func.func @epilogue
+// CHECK-NEXT: %y = graph.fused(%{{.*}} = %x, %{{.*}} = %w, %{{.*}} = %bias, %{{.*}} = %residual)
+// CHECK-NEXT: graph.matmul
+// CHECK-NEXT: graph.add
+// CHECK-NEXT: graph.add
+// CHECK-NEXT: graph.relu
+// CHECK-NEXT: graph.yield
+func.func @epilogue(%x: !graph.tensor<[n, 8], f32>, %w: !graph.tensor<[8, 16], f32>, %bias: !graph.tensor<[16], f32>, %residual: !graph.tensor<[n, 16], f32>) -> !graph.tensor<[n, 16], f32> {
+  %p = graph.matmul %x, %w : (!graph.tensor<[n, 8], f32>, !graph.tensor<[8, 16], f32>) -> !graph.tensor<[n, 16], f32>
+  %q = graph.add %p, %bias : (!graph.tensor<[n, 16], f32>, !graph.tensor<[16], f32>) -> !graph.tensor<[n, 16], f32>
+  %s = graph.add %q, %residual : (!graph.tensor<[n, 16], f32>, !graph.tensor<[n, 16], f32>) -> !graph.tensor<[n, 16], f32>
+  %y = graph.relu %s : (!graph.tensor<[n, 16], f32>) -> !graph.tensor<[n, 16], f32>
+  func.return %y : !graph.tensor<[n, 16], f32>
+}
+
+// -----
+
+// A movement is but another subscript where its elements are read.
+// CHECK-LABEL: func.func @movement
+// CHECK-NEXT: graph.fused
+// CHECK-NEXT: graph.transpose
+// CHECK-NEXT: graph.matmul
+func.func @movement(%x: !graph.tensor<[4, 8], f32>, %w: !graph.tensor<[16, 8], f32>) -> !graph.tensor<[4, 16], f32> {
+  %t = graph.transpose %w {permutation = array<i64: 1, 0>} : (!graph.tensor<[16, 8], f32>) -> !graph.tensor<[8, 16], f32>
+  %y = graph.matmul %x, %t : (!graph.tensor<[4, 8], f32>, !graph.tensor<[8, 16], f32>) -> !graph.tensor<[4, 16], f32>
+  func.return %y : !graph.tensor<[4, 16], f32>
+}
+
+// -----
+
+// A reduction reads each element once, so that what makes it moves in.
+// CHECK-LABEL: func.func @reduced
+// CHECK-NEXT: graph.fused
+// CHECK-NEXT: graph.exp
+// CHECK-NEXT: graph.reduce_sum
+func.func @reduced(%x: !graph.tensor<[4, 8], f32>) -> !graph.tensor<[4], f32> {
+  %a = graph.exp %x : (!graph.tensor<[4, 8], f32>) -> !graph.tensor<[4, 8], f32>
+  %y = graph.reduce_sum %a {axes = array<i64: 1>, keepdims = false} : (!graph.tensor<[4, 8], f32>) -> !graph.tensor<[4], f32>
+  func.return %y : !graph.tensor<[4], f32>
+}
+
+// -----
+
+// A number goes where it is used.
+// CHECK-LABEL: func.func @number
+// CHECK: graph.fused(%{{.*}} = %x) :
+// CHECK-NEXT: %[[TWO:[a-z_0-9]+]] = graph.constant
+// CHECK-NEXT: graph.mul %{{.*}}, %[[TWO]]
+func.func @number(%x: !graph.tensor<[4], f32>) -> !graph.tensor<[4], f32> {
+  %two = graph.constant {literal = #graph.literal<[2.0]>, shape = #graph.shape<[]>, element = f32} : () -> !graph.tensor<[], f32>
+  %y = graph.mul %x, %two : (!graph.tensor<[4], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[4], f32>
+  func.return %y : !graph.tensor<[4], f32>
+}
+
+// -----
+
+// A contraction reads each element many times: a cheap operator before it stays a kernel.
+// CHECK-LABEL: func.func @reused
+// CHECK-NOT: graph.fused
+// CHECK: graph.relu
+// CHECK-NEXT: graph.matmul
+func.func @reused(%x: !graph.tensor<[4, 8], f32>, %w: !graph.tensor<[8, 16], f32>) -> !graph.tensor<[4, 16], f32> {
+  %a = graph.relu %x : (!graph.tensor<[4, 8], f32>) -> !graph.tensor<[4, 8], f32>
+  %y = graph.matmul %a, %w : (!graph.tensor<[4, 8], f32>, !graph.tensor<[8, 16], f32>) -> !graph.tensor<[4, 16], f32>
+  func.return %y : !graph.tensor<[4, 16], f32>
+}
+
+// -----
+
+// What two operators read is computed once, not in both.
+// CHECK-LABEL: func.func @two_users
+// CHECK-NOT: graph.fused
+// CHECK: graph.exp
+func.func @two_users(%x: !graph.tensor<[4], f32>) -> (!graph.tensor<[4], f32>, !graph.tensor<[4], f32>) {
+  %a = graph.exp %x : (!graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
+  %y = graph.neg %a : (!graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
+  %z = graph.log %a : (!graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
+  func.return %y, %z : !graph.tensor<[4], f32>, !graph.tensor<[4], f32>
+}
+
+// -----
+
+// A result of the function has to exist in memory.
+// CHECK-LABEL: func.func @returned
+// CHECK-NOT: graph.fused
+// CHECK: graph.exp
+func.func @returned(%x: !graph.tensor<[4], f32>) -> (!graph.tensor<[4], f32>, !graph.tensor<[4], f32>) {
+  %a = graph.exp %x : (!graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
+  %y = graph.neg %a : (!graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
+  func.return %a, %y : !graph.tensor<[4], f32>, !graph.tensor<[4], f32>
+}
+
+// -----
+
+// Two operators that are more than elementwise are two kernels.
+// CHECK-LABEL: func.func @two_anchors
+// CHECK-NOT: graph.fused
+// CHECK: graph.softmax
+// CHECK-NEXT: graph.matmul
+func.func @two_anchors(%x: !graph.tensor<[4, 4], f32>) -> !graph.tensor<[4, 4], f32> {
+  %s = graph.softmax %x {axis = 1 : i64} : (!graph.tensor<[4, 4], f32>) -> !graph.tensor<[4, 4], f32>
+  %y = graph.matmul %s, %x : (!graph.tensor<[4, 4], f32>, !graph.tensor<[4, 4], f32>) -> !graph.tensor<[4, 4], f32>
+  func.return %y : !graph.tensor<[4, 4], f32>
+}
+
+// -----
+
+// A sum that is spread over a row again is read at another index than it was computed at.
+// CHECK-LABEL: func.func @spread
+// CHECK-NOT: graph.fused
+// CHECK: graph.reduce_sum
+// CHECK-NEXT: graph.sub
+func.func @spread(%x: !graph.tensor<[4, 4], f32>) -> !graph.tensor<[4, 4], f32> {
+  %s = graph.reduce_sum %x {axes = array<i64: 1>, keepdims = true} : (!graph.tensor<[4, 4], f32>) -> !graph.tensor<[4, 1], f32>
+  %y = graph.sub %x, %s : (!graph.tensor<[4, 4], f32>, !graph.tensor<[4, 1], f32>) -> !graph.tensor<[4, 4], f32>
+  func.return %y : !graph.tensor<[4, 4], f32>
+}

@@ -77,7 +77,10 @@ def import_split(node: OnnxNode) -> Sequence[SSAValue]:
     if node.optional(1) is not None:
         sizes = node.dims(1, "sizes")
     else:
-        sizes = _equal_parts(shape[axis], node.integer("num_outputs", len(node.proto.output)))
+        count = len(node.proto.output)
+        if node.integer("num_outputs", count) != count:
+            raise ModelError(f"requires num_outputs that is the number of outputs, got {count}")
+        sizes = _equal_parts(shape[axis], count)
     total = sum(sizes, Expr.of(0))
     if total != shape[axis]:
         raise ModelError(f"requires sizes that sum to {shape[axis]}, got {total}")

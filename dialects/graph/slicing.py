@@ -259,7 +259,7 @@ class SplitOp(AlongAxisOp):
             return [source for _ in sizes]
         axis = self.position(source.rank)
         dim, total = source.shape[axis], sum(sizes, Expr.of(0))
-        self.require(total == dim, f"sizes that sum to {dim}", self.sizes)
+        self.require(total == dim, f"sizes that sum to {dim}", total)
         self.require(not any(map(below_zero, sizes)), "sizes of 0 or more", self.sizes)
         return [
             tensor((*source.shape[:axis], size, *source.shape[axis + 1 :]), source.element)

@@ -9,6 +9,7 @@ from xdsl.ir import SSAValue
 from compiler.frontend.onnx_node import Importer, OnnxNode, dims_attr, normal_axis
 from dialects.errors import ModelError, UnsupportedError
 from dialects.expr import Expr, maximum, minimum
+from dialects.graph.types import I64, INTEGERS
 
 UNBOUNDED = 2**31 - 1
 """Slice bounds from here on mean the end of the axis, below its negative the start."""
@@ -140,9 +141,12 @@ def import_one_hot(node: OnnxNode) -> Sequence[SSAValue]:
     depth = node.known.dims(node.operand(1))
     if depth is None:
         depth = [Expr.of(int(number)) for number in node.array(1, "depth").reshape(-1)]
+    indices = node.operand(0)
+    if node.type().element not in INTEGERS:
+        indices = node.cast(indices, I64)
     return [
         node.b.one_hot(
-            node.operand(0), node.operand(2), depth=dims_attr(depth), axis=node.integer("axis", -1)
+            indices, node.operand(2), depth=dims_attr(depth), axis=node.integer("axis", -1)
         )
     ]
 

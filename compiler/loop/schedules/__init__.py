@@ -1,4 +1,6 @@
-"""Schedules: naive kernels become fast ones, by the primitives alone. The first schedule that matches a nest takes it."""
+"""Schedules: naive kernels become fast ones, by the primitives alone.
+The first schedule that matches a nest takes it.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +21,9 @@ SCHEDULES = (contraction, pointwise, rows)
 """In the order in which they are asked; `rows` takes every nest."""
 
 GENERIC = Target("generic", "x86_64-unknown-linux-gnu", "x86-64-v3", (), 32, 16, has_fma=True)
-"""What `weft-opt` schedules for: 8 lanes of f32 and 16 registers, so that golden tests do not depend on the machine."""
+"""What `weft-opt` schedules for: 8 lanes of f32 and 16 registers,
+so that golden tests do not depend on the machine.
+"""
 
 
 @dataclass(frozen=True)

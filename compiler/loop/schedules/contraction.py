@@ -1,4 +1,5 @@
-"""Sums of products, as in matrix products and convolutions: `T[..] += X[..] * Y[..]` over reduction loops.
+"""Sums of products, as in matrix products and convolutions:
+`T[..] += X[..] * Y[..]` over reduction loops.
 
     for jo parallel:  for ...:  for io:              columns in panels, rows in tiles
         acc[6][32] in registers
@@ -6,8 +7,9 @@
         for k:  for ii unroll:  for ji vector unroll:  acc[ii, ji] += X[i, k] * Y[k, j]
         for ii unroll:  for ji vector unroll:  out[i, j] = f(acc[ii, ji])
 
-A column is a loop that moves only Y, and becomes the vector; a row moves only X. Y is brought into panels as wide as the
-tile: ahead of the call for a weight, per panel on the thread's stack otherwise, unless its columns lie together anyway.
+A column is a loop that moves only Y, and becomes the vector; a row moves only X. Y is brought into
+panels as wide as the tile: ahead of the call for a weight, per panel on the thread's stack
+otherwise, unless its columns lie together anyway.
 """
 
 from __future__ import annotations
@@ -49,7 +51,9 @@ from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type
 NAME = "contraction"
 
 WEIGHTS = "weights"
-"""The kernel's attribute with the positions of the arguments that are weights, which may be packed ahead."""
+"""The kernel's attribute with the positions of the arguments that are
+weights, which may be packed ahead.
+"""
 
 ENOUGH = 12
 """Iterations of a loop that a pool shares evenly enough."""
@@ -79,7 +83,9 @@ class Params:
 
 
 def default_params(target: Target, rows: int | None, columns: int | None, lanes: int) -> Params:
-    """The largest tile that fits the registers and divides the rows: `rows*vectors + vectors + 1` values live."""
+    """The largest tile that fits the registers and divides the rows:
+    `rows*vectors + vectors + 1` values live.
+    """
     vectors = 2 if columns is None or columns > lanes else 1
     most = (target.vector_registers - vectors - 1) // vectors
     if rows is None:
@@ -93,8 +99,8 @@ def default_params(target: Target, rows: int | None, columns: int | None, lanes:
 
 @dataclass(frozen=True)
 class Shape:
-    """How the tiles of one contraction look: register tile, lanes of a vector, whether there are rows at all, and how
-    many loops move both operands.
+    """How the tiles of one contraction look: register tile, lanes of a vector,
+    whether there are rows at all, and how many loops move both operands.
     """
 
     params: Params
@@ -113,9 +119,9 @@ class Shape:
 class Contraction:
     """The nests of one sum of products: the outer loops of each, in the order of the result's dims.
 
-    `columns` and `rows` are positions among those loops, `both` those of the loops that move both operands, as a batch
-    or the groups of a convolution do. `panel` is the load of the operand that the columns move, `result` the buffer of
-    the sums.
+    `columns` and `rows` are positions among those loops, `both` those of the loops that move both
+    operands, as a batch or the groups of a convolution do. `panel` is the load of the operand that
+    the columns move, `result` the buffer of the sums.
     """
 
     nests: list[list[ForOp]]
@@ -166,7 +172,9 @@ def _loaded(value: SSAValue) -> LoadOp | None:
 
 
 def find(kernel: KernelOp, nest: list[ForOp], target: Target) -> Contraction | None:
-    """The roles of the nest's loops, with the initialisation before it and the nests after it that go on with it."""
+    """The roles of the nest's loops, with the initialisation before it and the
+    nests after it that go on with it.
+    """
     outer = [loop for loop in nest if loop.reduction is None]
     reductions = nest[len(outer) :]
     product = _product(nest[-1])
@@ -266,7 +274,9 @@ def _is_pointwise(loop: ForOp) -> bool:
 
 
 def _apply(kernel: KernelOp, found: Contraction, target: Target) -> bool:
-    """Fuses the nests, splits off what is no whole tile, and tiles each part; false where fusing is not legal."""
+    """Fuses the nests, splits off what is no whole tile, and tiles each part;
+    false where fusing is not legal.
+    """
     loops = found.nests[0]
     lanes = lanes_of([nest[0] for nest in found.nests], target)
     rows = 1 if found.rows is None else loops[found.rows].extent.constant
@@ -295,7 +305,9 @@ def _order(found: Contraction) -> list[int]:
 
 
 def _fuse(nests: Sequence[list[ForOp]]) -> list[ForOp] | None:
-    """One nest of the shared loops around all statements; None where a statement has to wait for another nest."""
+    """One nest of the shared loops around all statements;
+    None where a statement has to wait for another nest.
+    """
     shared = list(nests[0])
     try:
         for nest in nests[1:]:
@@ -314,7 +326,9 @@ def lanes_of(loops: Iterable[ForOp], target: Target) -> int:
 
 
 def _axis_of(found: Contraction, width: int) -> int | None:
-    """The dim of the panel that the columns count through in whole tiles; None where there is no such dim."""
+    """The dim of the panel that the columns count through in whole tiles;
+    None where there is no such dim.
+    """
     index = next(
         nest[found.columns].index for nest in found.nests if is_inside(found.panel, nest[0])
     )
@@ -374,14 +388,18 @@ def _tile_rows(rows: ForOp, shape: Shape) -> int:
 
 
 def _spread(loops: Sequence[ForOp]) -> ForOp:
-    """Brings a loop with work for many threads to the outside: the first long one, else the longest."""
+    """Brings a loop with work for many threads to the outside:
+    the first long one, else the longest.
+    """
     shared = next((loop for loop in loops if (loop.extent.constant or ENOUGH) >= ENOUGH), None)
     shared = shared or max(loops, key=lambda loop: loop.extent.constant or 0)
     return reorder(shared, *(loop for loop in loops if loop is not shared))[0]
 
 
 def _stage_panel(panel: SSAValue, jo: ForOp, ji: ForOp) -> bool:
-    """Packs the panel's columns next to each other, where they are scattered and few enough for the stack."""
+    """Packs the panel's columns next to each other,
+    where they are scattered and few enough for the stack.
+    """
     loads = [access for access in accesses_in(jo) if access.buffer is panel]
     if all(stride(load, ji) in (0, 1) for load in loads):
         return False
@@ -400,7 +418,9 @@ def _stage_panel(panel: SSAValue, jo: ForOp, ji: ForOp) -> bool:
 
 
 def _stage_sums(result: SSAValue, at: ForOp, ji: ForOp) -> list[ForOp]:
-    """Keeps the tile of sums in registers, its columns next to each other; returns the loops that write it back."""
+    """Keeps the tile of sums in registers, its columns next to each other;
+    returns the loops that write it back.
+    """
     access = next(access for access in accesses_in(at) if access.buffer is result)
     axis = _column_axis(access, ji)
     assert axis is not None, "the columns move the result"
@@ -422,7 +442,9 @@ def _last(kind: BufferType, axis: int) -> LayoutAttr:
 
 
 def _separate(inner: Sequence[ForOp]) -> list[list[ForOp]]:
-    """Distributes the loops inside a tile over what comes before, in and after the reduction, which moves outside."""
+    """Distributes the loops inside a tile over what comes before, in and after the
+    reduction, which moves outside.
+    """
     body = list(inner[-1].body.block.ops)
     start = next(n for n, op in enumerate(body) if isinstance(op, ForOp))
     nests = [list(inner)]

@@ -1,4 +1,6 @@
-"""How the innermost loops of a nest run: which of them becomes the vector, and how a reduction is split for that."""
+"""How the innermost loops of a nest run: which of them becomes the vector,
+and how a reduction is split for that.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +39,9 @@ def stride(access: AccessOp, loop: ForOp) -> Expr | None:
 
 
 def continues(outer: ForOp, inner: ForOp) -> bool:
-    """Whether every access goes on in the outer loop where the inner one ends, so that both could be one loop."""
+    """Whether every access goes on in the outer loop where the inner one ends,
+    so that both could be one loop.
+    """
     for access in accesses_in(inner):
         far, near = stride(access, outer), stride(access, inner)
         if far is None or near is None or far != near * inner.extent:
@@ -61,7 +65,9 @@ def vectorize_leaves(loop: ForOp, target: Target) -> None:
 
 
 def _badness(loop: ForOp) -> tuple[int, int, int]:
-    """Orders candidates: fewest scattered accesses first, then independent iterations before reductions."""
+    """Orders candidates: fewest scattered accesses first,
+    then independent iterations before reductions.
+    """
     strides = [(access, stride(access, loop)) for access in accesses_in(loop)]
     scattered = sum(step is None or step not in (Expr.of(0), Expr.of(1)) for _, step in strides)
     stores = sum(step != 1 for access, step in strides if isinstance(access, StoreOp))
@@ -90,7 +96,9 @@ def _try_vectorize(loop: ForOp, target: Target) -> bool:
 
 
 def parallelize_outermost(loop: ForOp) -> None:
-    """Lets the outermost loop of a nest that has more than one iteration run in parallel, where that is legal."""
+    """Lets the outermost loop of a nest that has more than one iteration run in
+    parallel, where that is legal.
+    """
     for level in perfect_nest(loop):
         if level.extent == 1:
             continue

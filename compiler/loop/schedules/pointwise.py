@@ -1,4 +1,6 @@
-"""A nest of independent iterations: as few loops as its accesses allow, tiles in parallel, vectors within."""
+"""A nest of independent iterations: as few loops as its accesses allow,
+tiles in parallel, vectors within.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,9 @@ from dialects.loop.ops import ForOp, LoadOp, StoreOp
 NAME = "pointwise"
 
 VECTORS = 4
-"""Vectors per tile; enough independent work for the units, little enough to leave no long remainder."""
+"""Vectors per tile; enough independent work for the units,
+little enough to leave no long remainder.
+"""
 
 
 def matches(loop: ForOp) -> bool:
@@ -42,7 +46,9 @@ def apply(loop: ForOp, target: Target) -> None:
 
 
 def collapse_contiguous(loop: ForOp) -> ForOp:
-    """Merges neighbouring loops wherever every access walks through both in one stride; returns the new outermost."""
+    """Merges neighbouring loops wherever every access walks through both in one
+    stride; returns the new outermost.
+    """
     outer = loop
     first = None
     while (inner := only_loop(outer.body.block)) is not None:
@@ -55,6 +61,8 @@ def collapse_contiguous(loop: ForOp) -> ForOp:
 
 
 def _writes_scattered(loop: ForOp) -> bool:
-    """Whether neighbouring iterations store apart while they load together: lanes would gain nothing."""
+    """Whether neighbouring iterations store apart while they load
+    together: lanes would gain nothing.
+    """
     steps = {type(access): stride(access, loop) for access in accesses_in(loop)}
     return steps.get(StoreOp) != 1 and steps.get(LoadOp) != 1

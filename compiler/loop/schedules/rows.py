@@ -1,4 +1,5 @@
-"""Several nests over common outer loops, as in a softmax or a normalisation: fused at the row, one pass over memory.
+"""Several nests over common outer loops, as in a softmax or a normalisation:
+fused at the row, one pass over memory.
 
 Also what takes any kernel that no other schedule matched: independent nests stay apart.
 """
@@ -23,7 +24,9 @@ LARGEST_SCRATCH = 32 * 1024
 
 
 def fuse_rows(block: Block) -> list[ForOp]:
-    """Fuses neighbouring loops of equal extent, level by level from the outside; returns the loops that are left."""
+    """Fuses neighbouring loops of equal extent, level by level from the outside;
+    returns the loops that are left.
+    """
     loops = [op for op in block.ops if isinstance(op, ForOp)]
     kept: list[ForOp] = []
     for loop in loops:

@@ -16,7 +16,9 @@ CHEAP = 3
 
 
 def simplify(kernel: KernelOp) -> None:
-    """Inlines each producer of a temporary whose readers read an element about once, in program order."""
+    """Inlines each producer of a temporary whose readers read an
+    element about once, in program order.
+    """
     for op in list(kernel.body.block.ops):
         if isinstance(op, AllocOp) and (store := _only_store(op.result)) is not None:
             loads = [use.operation for use in op.result.uses if isinstance(use.operation, LoadOp)]
@@ -25,7 +27,9 @@ def simplify(kernel: KernelOp) -> None:
 
 
 def drop_stored_only(buffer: SSAValue) -> None:
-    """Removes a temporary that is never loaded any more, with the nests that did nothing but fill it."""
+    """Removes a temporary that is never loaded any more,
+    with the nests that did nothing but fill it.
+    """
     owner = buffer.owner
     if not isinstance(owner, AllocOp) or any(
         isinstance(use.operation, LoadOp) for use in buffer.uses

@@ -1,7 +1,8 @@
-"""graph -> loop: tensors become buffers, each group of operators a kernel, and the graph a program that calls them.
+"""graph -> loop: tensors become buffers, each group of operators a kernel,
+and the graph a program that calls them.
 
-Every group is lowered naively: the operators' own loop nests one after the other, with temporaries between them.
-Kernels that are alike but for names are one kernel.
+Every group is lowered naively: the operators' own loop nests one after the other,
+with temporaries between them. Kernels that are alike but for names are one kernel.
 """
 
 from __future__ import annotations
@@ -125,7 +126,9 @@ class _Lowering:
             self.program.attributes[EQUAL_SIZES] = ArrayAttr([ExprsAttr(pair) for pair in pairs])
 
     def _bind_outputs(self, returned: ReturnOp) -> None:
-        """Lets kernels write outputs in place; a reshape of a value that nobody else binds is written through."""
+        """Lets kernels write outputs in place; a reshape of a value that nobody
+        else binds is written through.
+        """
         for value, target in zip(returned.operands, self.outputs, strict=True):
             while value not in self.buffers and isinstance(value.owner, Operation):
                 self.buffers[value] = target
@@ -154,7 +157,9 @@ class _Lowering:
             raise UnsupportedError(f"weft-graph-to-loop requires graph operators, got {op.name}")
 
     def _lower_constant(self, op: ConstantOp) -> None:
-        """A stored constant is a weight; a literal is written by a kernel where something reads it from memory."""
+        """A stored constant is a weight; a literal is written by a kernel where
+        something reads it from memory.
+        """
         if op.key is not None and op.result not in self.buffers:
             self.buffers[op.result] = self._add(WeightOp.of(op.key.data, buffer_of(op.result_type)))
         elif op.key is not None:
@@ -220,7 +225,9 @@ class _Lowering:
 
 
 def _viewed(buffers: Mapping[SSAValue, SSAValue], op: ReshapeOp) -> SSAValue | None:
-    """The view through which the operand of a reshape writes into the reshape's own buffer, if it does."""
+    """The view through which the operand of a reshape writes into the
+    reshape's own buffer, if it does.
+    """
     operand = buffers[op.operand]
     owner = operand.owner
     return operand if isinstance(owner, ViewOp) and owner.source is buffers[op.result] else None
@@ -282,7 +289,9 @@ def _temporary(builder: LoopBuilder, kind: TensorType) -> SSAValue:
 
 
 def copy_kernel(source: BufferType, target: BufferType) -> KernelOp:
-    """A kernel that copies every logical element from one buffer to another, whatever their layouts."""
+    """A kernel that copies every logical element from one buffer to
+    another, whatever their layouts.
+    """
     symbols = list(dict.fromkeys(name for dim in source.shape for name in dim.symbols()))
     kernel = KernelOp.of("copy", symbols, [source, target])
     builder = LoopBuilder(kernel.body.block)
@@ -294,7 +303,8 @@ def copy_kernel(source: BufferType, target: BufferType) -> KernelOp:
 
 
 def canonicalize_kernel(kernel: KernelOp) -> str:
-    """Renames symbols to `n0, n1, ...` and the kernel after the hash of its text; returns that text.
+    """Renames symbols to `n0, n1, ...` and the kernel after the hash
+    of its text; returns that text.
 
     Two kernels with the same text are the same kernel.
     """
@@ -344,7 +354,9 @@ def _symbols(kinds: Sequence[TensorType]) -> list[str]:
 
 
 def _kernel_name(group: FusedOp) -> str:
-    """At most four operators' names, the ones that do more than move or scale coming first in a long group."""
+    """At most four operators' names, the ones that do more than move or
+    scale coming first in a long group.
+    """
     names = [
         op.name.removeprefix("graph.") for op in group.members if not isinstance(op, ConstantOp)
     ]

@@ -12,8 +12,9 @@ from compiler.target.target import Target
 class Options:
     """Choices that change the compiled code.
 
-    `prefix` starts every symbol of the artifact. `strict_fp` keeps floating-point reductions in the order of the graph
-    and forbids contraction to fused multiply-adds. `naive` applies no schedule and fuses nothing.
+    `prefix` starts every symbol of the artifact. `strict_fp` keeps floating-point reductions
+    in the order of the graph and forbids contraction to fused multiply-adds. `naive` applies
+    no schedule and fuses nothing.
     """
 
     target: Target

@@ -1,4 +1,6 @@
-"""The whole road: `compile_model()` reads from top to bottom, and this is the one module that sees every stage."""
+"""The whole road: `compile_model()` reads from top to bottom,
+and this is the one module that sees every stage.
+"""
 
 from __future__ import annotations
 
@@ -74,8 +76,8 @@ OnStage = Callable[[str, int, int], None]
 
 @dataclass
 class Report:
-    """What happened while compiling: seconds by stage, operators after each pass and, by name, in the optimised graph;
-    flops of each kernel over its symbols, and its schedules.
+    """What happened while compiling: seconds by stage, operators after each pass and, by name,
+    in the optimised graph; flops of each kernel over its symbols, and its schedules.
     """
 
     seconds: dict[str, float] = field(default_factory=dict[str, float])
@@ -158,7 +160,9 @@ def optimize_graph(module: ModuleOp, context: WeftContext, road: Road) -> None:
 
 
 def to_loops(module: ModuleOp, road: Road) -> None:
-    """Lowers the graph to kernels and their program, schedules the kernels and plans the program."""
+    """Lowers the graph to kernels and their program,
+    schedules the kernels and plans the program.
+    """
     options = road.options
     with road.report.stage("graph-to-loop"):
         lower_module(module, strict=options.strict_fp)
@@ -268,7 +272,9 @@ def _transform_name(kind: BufferType) -> str:
 
 
 def _transforms(program: ProgramOp) -> WeightTransforms:
-    """The kernels that bring weights into the layouts that the program reads, compiled for this machine."""
+    """The kernels that bring weights into the layouts that the program
+    reads, compiled for this machine.
+    """
     host = host_target()
     kinds = dict.fromkeys(
         buffer_type(op.result) for op in program.walk() if isinstance(op, WeightOp)

@@ -27,5 +27,7 @@ class WeftContext(Context):
 
 
 def weights_of(ctx: Context) -> WeightStore:
-    """The weight store of a context; an empty one where the context is xDSL's own, as under `weft-opt`."""
+    """The weight store of a context; an empty one where the context is
+    xDSL's own, as under `weft-opt`.
+    """
     return ctx.weights if isinstance(ctx, WeftContext) else WeightStore()

@@ -1,7 +1,7 @@
 """The few kinds of errors that weft raises at its users.
 
-A user's mistake is a `WeftError`: the command line prints its message as one line and exits with 1. A mistake of
-weft's own is an `assert` with a sentence, and shows its traceback.
+A user's mistake is a `WeftError`: the command line prints its message as one line and exits with 1.
+A mistake of weft's own is an `assert` with a sentence, and shows its traceback.
 
 Messages read `<who> requires <rule>, got <facts>`, in lower case and with no full stop.
 """
@@ -12,7 +12,9 @@ class WeftError(Exception):
 
 
 class ModelError(WeftError):
-    """A model that is damaged, inconsistent or dangerous: the input of a front end breaks a rule of its format."""
+    """A model that is damaged, inconsistent or dangerous:
+    the input of a front end breaks a rule of its format.
+    """
 
 
 class UnsupportedError(WeftError):
@@ -36,4 +38,6 @@ class OptionError(WeftError):
 
 
 class IllegalSchedule(WeftError):
-    """A schedule primitive that would change what the program means; the message names the accesses that clash."""
+    """A schedule primitive that would change what the program means;
+    the message names the accesses that clash.
+    """

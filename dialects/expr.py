@@ -1,9 +1,11 @@
-"""Integer expressions: the dims of tensors, the sizes of buffers, the bounds of loops and the subscripts of accesses.
+"""Integer expressions: the dims of tensors, the sizes of buffers,
+the bounds of loops and the subscripts of accesses.
 
-An `Expr` is a polynomial with integer coefficients over atoms. Atoms are named sizes (`Symbol`), the n-th index operand
-of the operation that carries the expression (`Operand`), floor quotients, remainders, maxima and minima of expressions, and,
-while a pass works on them, SSA values of index type. Sums and products are kept in one canonical form, so that
-`batch*seq + seq*batch` is `2*batch*seq` and equality is structural.
+An `Expr` is a polynomial with integer coefficients over atoms. Atoms are named sizes (`Symbol`),
+the n-th index operand of the operation that carries the expression (`Operand`), floor quotients,
+remainders, maxima and minima of expressions, and, while a pass works on them, SSA values of index
+type. Sums and products are kept in one canonical form, so that `batch*seq + seq*batch` is
+`2*batch*seq` and equality is structural.
 
 Symbols stand for sizes: they are never negative.
 """
@@ -154,7 +156,9 @@ class Expr:
         return f"Expr({self})"
 
     def atoms(self) -> Iterator[Atom]:
-        """Every atom of the expression, the ones inside quotients, remainders and extrema too; may repeat."""
+        """Every atom of the expression, the ones inside quotients,
+        remainders and extrema too; may repeat.
+        """
         for monomial in self.terms:
             for atom in monomial:
                 inner = _children(atom)
@@ -164,11 +168,15 @@ class Expr:
                     yield from child.atoms()
 
     def symbols(self) -> list[str]:
-        """The names of the sizes that the expression depends on, each once, in order of appearance."""
+        """The names of the sizes that the expression depends on,
+        each once, in order of appearance.
+        """
         return list(dict.fromkeys(atom.name for atom in self.atoms() if isinstance(atom, Symbol)))
 
     def coefficient(self, atom: Atom) -> Expr:
-        """What the atom is multiplied with, where it stands outside quotients, remainders and extrema."""
+        """What the atom is multiplied with, where it stands outside
+        quotients, remainders and extrema.
+        """
         terms: dict[Monomial, int] = {}
         for monomial, factor in self.terms.items():
             if atom in monomial:
@@ -178,7 +186,9 @@ class Expr:
         return Expr(terms)
 
     def is_affine_in(self, atom: Atom) -> bool:
-        """Whether the expression is `coefficient(atom) * atom + rest`, neither of which mentions the atom."""
+        """Whether the expression is `coefficient(atom) * atom + rest`,
+        neither of which mentions the atom.
+        """
         rest = self - self.coefficient(atom) * atom_expr(atom)
         return atom not in set(rest.atoms()) and atom not in set(self.coefficient(atom).atoms())
 
@@ -195,7 +205,9 @@ class Expr:
         return total
 
     def simplify(self, ranges: Mapping[Atom, Range]) -> Expr:
-        """The expression with quotients, remainders and extrema resolved as far as the atoms' ranges allow."""
+        """The expression with quotients, remainders and extrema resolved as
+        far as the atoms' ranges allow.
+        """
         if not any(_children(atom) for monomial in self.terms for atom in monomial):
             return self
         total = Expr({})
@@ -272,7 +284,9 @@ def product(factors: Iterable[ExprLike]) -> Expr:
 
 
 def row_major_strides(dims: Iterable[Expr]) -> list[Expr]:
-    """How many elements apart two neighbours along each dimension lie, the last dimension being the fastest."""
+    """How many elements apart two neighbours along each dimension lie,
+    the last dimension being the fastest.
+    """
     strides: list[Expr] = []
     step = Expr.of(1)
     for dim in reversed(list(dims)):
@@ -331,7 +345,7 @@ def _divide(
         return whole, rest
     low, high = rest.range(ranges or {})
     upper, _ = (divisor - 1).range(ranges or {})
-    if low is not None and high is not None and upper is not None and 0 <= low and high <= upper:
+    if low is not None and high is not None and upper is not None and low >= 0 and high <= upper:
         return whole, rest
     if (
         divisor.constant is not None
@@ -390,7 +404,9 @@ def _dominates(kind: str, winner: Expr, loser: Expr, ranges: Mapping[Atom, Range
 
 
 def _rejoin(terms: dict[Monomial, int]) -> Expr:
-    """The sum, with `c * (x floordiv c) + x mod c` put together to `x`, and `x - c * (x floordiv c)` to `x mod c`."""
+    """The sum, with `c * (x floordiv c) + x mod c` put together to `x`,
+    and `x - c * (x floordiv c)` to `x mod c`.
+    """
     for monomial, factor in terms.items():
         if len(monomial) == 1 and isinstance(monomial[0], Remainder):
             remainder = monomial[0]
@@ -453,7 +469,9 @@ def _extremum_range(atom: Extremum, ranges: Mapping[Atom, Range]) -> Range:
 
 
 def _times(left: Range, right: Range) -> Range:
-    """Bounds of a product; a bound that is missing stays missing unless the other factor is zero or its sign decides."""
+    """Bounds of a product; a bound that is missing stays missing unless the other
+    factor is zero or its sign decides.
+    """
     (a, b), (c, d) = left, right
     if a is not None and b is not None and c is not None and d is not None:
         corners = (a * c, a * d, b * c, b * d)
@@ -492,7 +510,8 @@ def _format_atom(atom: Atom, name: Callable[[Atom], str]) -> str:
         return atom.name
     if isinstance(atom, (Quotient, Remainder)):
         operator = "floordiv" if isinstance(atom, Quotient) else "mod"
-        return f"({_format_factor(atom.dividend, name)} {operator} {_format_factor(atom.divisor, name)})"
+        dividend, divisor = (_format_factor(x, name) for x in (atom.dividend, atom.divisor))
+        return f"({dividend} {operator} {divisor})"
     if isinstance(atom, Extremum):
         return f"{atom.kind}({', '.join(operand.format(name) for operand in atom.operands)})"
     if isinstance(atom, Operand):

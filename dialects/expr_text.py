@@ -1,8 +1,9 @@
 """The text form of integer expressions inside xDSL's syntax: `4 * %i + (batch * seq) floordiv 16`.
 
-expr    ::= term (('+' | '-') term)*
-term    ::= factor (('*' | 'floordiv' | 'mod') factor)*
-factor  ::= '-' factor | integer | name | operand | '(' expr ')' | ('max' | 'min') '(' expr (',' expr)* ')'
+expr     ::= term (('+' | '-') term)*
+term     ::= factor (('*' | 'floordiv' | 'mod') factor)*
+factor   ::= '-' factor | integer | name | operand | '(' expr ')' | extremum
+extremum ::= ('max' | 'min') '(' expr (',' expr)* ')'
 """
 
 from __future__ import annotations
@@ -96,7 +97,9 @@ def _parse_formal_extremum(parser: AttrParser, kind: str) -> Expr:
 
 
 def parse_expr_over_values(parser: Parser, values: list[SSAValue]) -> Expr:
-    """Parses an expression whose atoms may be SSA values; new ones are appended to `values` and become operands."""
+    """Parses an expression whose atoms may be SSA values;
+    new ones are appended to `values` and become operands.
+    """
 
     def value() -> Expr | None:
         unresolved = parser.parse_optional_unresolved_operand()
@@ -127,11 +130,15 @@ def print_expr_over_values(printer: Printer, expr: Expr, values: Sequence[SSAVal
 
 
 _MARK = "\0"
-"""Surrounds an operand's number in a formatted expression, where only the printer knows the operand's name."""
+"""Surrounds an operand's number in a formatted expression,
+where only the printer knows the operand's name.
+"""
 
 
 def bind(expr: Expr, values: Sequence[SSAValue]) -> Expr:
-    """The expression with each formal operand replaced by its SSA value, for passes to compute with."""
+    """The expression with each formal operand replaced by its SSA
+    value, for passes to compute with.
+    """
     return _bound(expr, tuple(values))
 
 
@@ -142,7 +149,9 @@ def _bound(expr: Expr, values: tuple[SSAValue, ...]) -> Expr:
 
 
 def unbind(exprs: Sequence[Expr]) -> tuple[list[Expr], list[SSAValue]]:
-    """The inverse of `bind`: formal expressions and the SSA values that their operands stand for, each once."""
+    """The inverse of `bind`: formal expressions and the SSA values that their
+    operands stand for, each once.
+    """
     values = list(
         dict.fromkeys(atom for expr in exprs for atom in expr.atoms() if isinstance(atom, SSAValue))
     )

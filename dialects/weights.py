@@ -13,7 +13,9 @@ Array = npt.NDArray[Any]
 
 
 class WeightStore:
-    """Logical tensors by key. Arrays are kept as they come (memory maps stay maps) and are never written."""
+    """Logical tensors by key. Arrays are kept as they come (memory maps
+    stay maps) and are never written.
+    """
 
     def __init__(self) -> None:
         self._arrays: dict[str, Array] = {}
@@ -43,7 +45,9 @@ class WeightStore:
         return len(self._arrays)
 
     def digest(self, key: str) -> str:
-        """SHA-256 of the dtype, shape and bytes of a tensor: what derived weights and duplicates are keyed by."""
+        """SHA-256 of the dtype, shape and bytes of a tensor:
+        what derived weights and duplicates are keyed by.
+        """
         if key not in self._digests:
             array = self._arrays[key]
             hasher = hashlib.sha256(f"{array.dtype.str}{array.dtype.name}{array.shape}".encode())

@@ -1,4 +1,6 @@
-"""graph -> graph: operators that compute the same are computed once, and those that nobody needs not at all."""
+"""graph -> graph: operators that compute the same are computed once,
+and those that nobody needs not at all.
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,12 @@
-"""graph -> graph: a batch normalisation with known parameters becomes a scale and a shift of each channel.
+"""graph -> graph: a batch normalisation with known parameters becomes a
+scale and a shift of each channel.
 
 Behind a convolution that nobody else reads, both go into its filter and bias:
 
-    batch_norm(conv(x, w), scale, bias, mean, variance)   ->   conv(x, w * factor, bias - mean * factor)
+    batch_norm(conv(x, w), scale, bias, mean, variance) -> conv(x, w * factor, bias - mean * factor)
 
-with `factor = scale / sqrt(variance + epsilon)`. Anywhere else it becomes a product and a sum, which fuse.
+with `factor = scale / sqrt(variance + epsilon)`.
+Anywhere else it becomes a product and a sum, which fuse.
 """
 
 from __future__ import annotations
@@ -72,7 +74,9 @@ def _rewrite(norm: BatchNormOp, parameters: list[Array], weights: WeightStore) -
 def _into_convolution(
     norm: BatchNormOp, factor: Array, shift: Array, weights: WeightStore, b: GraphBuilder
 ) -> SSAValue | None:
-    """The convolution with scaled filters and another bias, or None where it is not the norm's alone."""
+    """The convolution with scaled filters and another bias,
+    or None where it is not the norm's alone.
+    """
     conv = norm.operand.owner
     if not isinstance(conv, ConvOp) or norm.operand.uses.get_length() != 1:
         return None

@@ -1,7 +1,9 @@
-"""graph -> graph: rewrites that one operator decides alone, and the values of operators on constants.
+"""graph -> graph: rewrites that one operator decides alone,
+and the values of operators on constants.
 
-In one sweep from the inputs on: an operator whose integer result is known as expressions over the sizes becomes
-`graph.dims` (or a constant), one with constant operands becomes their result, and any other is asked for its own `fold`.
+In one sweep from the inputs on: an operator whose integer result is known as expressions over the
+sizes becomes `graph.dims` (or a constant), one with constant operands becomes their result, and any
+other is asked for its own `fold`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """graph -> graph: groups operators that should be one kernel into `graph.fused`.
 
-A group has at most one operator that is more than elementwise or a movement of elements. Elementwise operators join the
-group of their operand where they are its only user and keep its shape; cheap operators join the group of their only
-user where that reads each element about once, so that neither costs a pass over memory of its own.
+A group has at most one operator that is more than elementwise or a movement of elements.
+Elementwise operators join the group of their operand where they are its only user and keep its
+shape; cheap operators join the group of their only user where that reads each element about once,
+so that neither costs a pass over memory of its own.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ class FusePass(ModulePass):
 
 @dataclass(eq=False)
 class _Group:
-    """Operators that will be one kernel, in order; `anchor` is the one that is no elementwise operator or movement."""
+    """Operators that will be one kernel, in order;
+    `anchor` is the one that is no elementwise operator or movement.
+    """
 
     members: list[GraphOp] = field(default_factory=list[GraphOp])
     anchor: GraphOp | None = None
@@ -71,7 +74,9 @@ def fuse(function: FuncOp) -> None:
 
 
 def _is_computed(op: GraphOp) -> bool:
-    """Whether the operator becomes (part of) a kernel; constants and reshapes do not by themselves."""
+    """Whether the operator becomes (part of) a kernel;
+    constants and reshapes do not by themselves.
+    """
     return not isinstance(op, (ConstantOp, ReshapeOp)) and len(op.results) == 1
 
 
@@ -102,7 +107,9 @@ def _absorbs(consumer: _Group, producer: _Group) -> bool:
 
 
 def _continues(producer: _Group, consumer: _Group, value: SSAValue) -> bool:
-    """Whether elementwise operators go on from an anchor's result, each at the index of that result."""
+    """Whether elementwise operators go on from an anchor's result,
+    each at the index of that result.
+    """
     return all(isinstance(op, ElementwiseOp) for op in consumer.members) and all(
         op.result_type.dims == type_of(value).dims for op in consumer.members
     )
@@ -121,7 +128,9 @@ def _merge(
 
 
 def _build(group: _Group, block: Block) -> None:
-    """Moves the members into a `graph.fused` in place of the last one; small constants are copied in."""
+    """Moves the members into a `graph.fused` in place of the last one;
+    small constants are copied in.
+    """
     members = _with_constants(group.members)
     inside = {result for op in members for result in op.results}
     if len(group.members) == 1 and len(members) == 1:

@@ -1,4 +1,6 @@
-"""The run time of one artifact as a module of LLVM IR: its entry points, context, pool and table of weights."""
+"""The run time of one artifact as a module of LLVM IR:
+its entry points, context, pool and table of weights.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,9 @@ from compiler.target.target import Target
 def emit_run_time(
     target: Target, prefix: str, counts: Counts, metadata: str, blob: str, offsets: Sequence[int]
 ) -> str:
-    """The LLVM IR as text. Weights lie at `offsets` bytes into `blob` unless a context is given others."""
+    """The LLVM IR as text. Weights lie at `offsets` bytes into `blob`
+    unless a context is given others.
+    """
     module = ir.Module(f"{prefix}.runtime")
     module.triple = target.triple
     Runtime(module, target, prefix).define(counts, metadata, [(blob, offset) for offset in offsets])

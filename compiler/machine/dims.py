@@ -1,4 +1,6 @@
-"""Sizes of a signature at run time: expressions over the symbols, `batch * seq`, `(n floordiv 2)`, `max(3, n)`."""
+"""Sizes of a signature at run time: expressions over the symbols, `batch * seq`,
+`(n floordiv 2)`, `max(3, n)`.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,9 @@ Size = Callable[[Mapping[str, int]], int]
 
 
 def size_of(dim: int | str) -> Size:
-    """The dim as a function of the symbols' values. Raises ArtifactError for text that is no such expression."""
+    """The dim as a function of the symbols' values.
+    Raises ArtifactError for text that is no such expression.
+    """
     if isinstance(dim, int):
         return lambda _: dim
     text = dim.replace("floordiv", "//").replace(" mod ", " % ")

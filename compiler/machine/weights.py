@@ -1,4 +1,6 @@
-"""Weights in the layouts that kernels read them in: prepared by running the transforms' own kernels on this machine."""
+"""Weights in the layouts that kernels read them in:
+prepared by running the transforms' own kernels on this machine.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +19,11 @@ ALIGNMENT = 64
 
 @dataclass(frozen=True)
 class WeightSource:
-    """A weight of the artifact: a tensor of the store, and the kernel that brings it into another layout, if any.
+    """A weight of the artifact: a tensor of the store,
+    and the kernel that brings it into another layout, if any.
 
-    `elements` is what the storage holds, `dtype` NumPy's name of the element type (bool and bf16 by their storage).
+    `elements` is what the storage holds, `dtype` NumPy's name of the element type
+    (bool and bf16 by their storage).
     """
 
     key: str

@@ -1,1 +1,3 @@
-"""Passes on the program: where temporaries live, in which layouts values travel, and the memory plan."""
+"""Passes on the program: where temporaries live, in which layouts
+values travel, and the memory plan.
+"""

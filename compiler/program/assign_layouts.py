@@ -1,7 +1,7 @@
 """program -> program: brings every argument of a call into the layout that its kernel reads it in.
 
-A weight becomes a derived weight of the kernel's layout, prepared once while compiling. Any other value is copied by a
-kernel to a buffer of that layout.
+A weight becomes a derived weight of the kernel's layout, prepared once while compiling.
+Any other value is copied by a kernel to a buffer of that layout.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from dialects.loop.program import CallOp, KernelOp, ProgramOp, WeightOp
 from dialects.loop.types import BufferType, buffer_type
 
 CopyKernel = Callable[[BufferType, BufferType], KernelOp]
-"""Makes a (scheduled, canonically named) kernel that copies between two layouts; handed in by the pipeline."""
+"""Makes a (scheduled, canonically named) kernel that copies between two
+layouts; handed in by the pipeline.
+"""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,6 @@
-"""program -> program: temporaries that kernels allocate in the workspace become arguments that the program allocates."""
+"""program -> program: temporaries that kernels allocate in the workspace become
+arguments that the program allocates.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,9 @@ from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type
 
 @dataclass(frozen=True)
 class HoistWorkspacePass(ModulePass):
-    """Moves every `loop.alloc workspace` of a kernel into its callers, so that the memory plan sees it."""
+    """Moves every `loop.alloc workspace` of a kernel into its callers,
+    so that the memory plan sees it.
+    """
 
     name = "weft-hoist-workspace"
 

@@ -1,7 +1,8 @@
 """program -> program: places the workspace's buffers in one arena by their lifetimes.
 
-Buffers of constant size are placed best fit among the gaps that live buffers leave. Buffers of symbolic size share slots:
-two buffers may use one slot at different times, and a slot is as large as the greatest of its tenants.
+Buffers of constant size are placed best fit among the gaps that live buffers leave. Buffers of
+symbolic size share slots: two buffers may use one slot at different times, and a slot is as large
+as the greatest of its tenants.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ WORKSPACE = "workspace_bytes"
 
 @dataclass(frozen=True)
 class PlanMemoryPass(ModulePass):
-    """Gives every `loop.alloc workspace` of the program its offset, and the program the size of its arena."""
+    """Gives every `loop.alloc workspace` of the program its offset,
+    and the program the size of its arena.
+    """
 
     name = "weft-plan-memory"
 
@@ -40,7 +43,9 @@ class PlanMemoryPass(ModulePass):
 
 @dataclass
 class Lifetime:
-    """An allocation, its size in bytes, and the positions of its first and last use in the program."""
+    """An allocation, its size in bytes, and the positions of its
+    first and last use in the program.
+    """
 
     alloc: AllocOp
     size: Expr
@@ -100,7 +105,9 @@ def aligned(size: Expr) -> Expr:
 
 
 def plan_memory(program: ProgramOp) -> Expr:
-    """Places the program's workspace buffers; returns the arena's size in bytes, and notes it on the program."""
+    """Places the program's workspace buffers; returns the arena's size in
+    bytes, and notes it on the program.
+    """
     found = lifetimes(program)
     fixed = [life for life in found if life.size.constant is not None]
     end = _place_fixed(fixed)
@@ -114,7 +121,9 @@ def plan_memory(program: ProgramOp) -> Expr:
 
 
 def _place_fixed(found: list[Lifetime]) -> int:
-    """Places buffers of constant size, the largest first, each in the smallest gap that fits; returns the end."""
+    """Places buffers of constant size, the largest first, each in the smallest
+    gap that fits; returns the end.
+    """
     placed: list[tuple[int, int, Lifetime]] = []
     end = 0
     for life in sorted(found, key=lambda life: (-(life.size.constant or 0), life.first)):
@@ -128,7 +137,9 @@ def _place_fixed(found: list[Lifetime]) -> int:
 
 
 def _best_gap(busy: list[tuple[int, int]], size: int) -> int:
-    """Where a block of that size fits best between sorted busy ranges; behind them all if nowhere."""
+    """Where a block of that size fits best between sorted busy
+    ranges; behind them all if nowhere.
+    """
     best: tuple[int, int] | None = None
     cursor = 0
     for start, stop in busy:
@@ -140,7 +151,9 @@ def _best_gap(busy: list[tuple[int, int]], size: int) -> int:
 
 
 def _share_slots(found: list[Lifetime]) -> list[_Slot]:
-    """Lets buffers of symbolic size follow each other in slots; a slot of provably enough room is preferred."""
+    """Lets buffers of symbolic size follow each other in slots;
+    a slot of provably enough room is preferred.
+    """
     slots: list[_Slot] = []
     for life in sorted(found, key=lambda life: life.first):
         free = [slot for slot in slots if not any(life.overlaps(tenant) for tenant in slot.tenants)]

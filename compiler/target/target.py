@@ -1,11 +1,15 @@
-"""What the code is generated for: one frozen value that schedules and the emitter take their numbers from."""
+"""What the code is generated for: one frozen value that schedules and the
+emitter take their numbers from.
+"""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class Target:
-    """A CPU as the compiler sees it. Sizes are bytes; `cores` is what schedules plan for, not what a call uses."""
+    """A CPU as the compiler sees it. Sizes are bytes;
+    `cores` is what schedules plan for, not what a call uses.
+    """
 
     name: str
     triple: str

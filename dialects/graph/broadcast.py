@@ -12,8 +12,8 @@ from dialects.graph.types import Shape
 def broadcast_shapes(name: str, shapes: Sequence[Shape]) -> Shape:
     """The common shape; dims are equal or 1, and sizes of different names are assumed equal.
 
-    Raises `TypeInferenceError` in the name of the operator where dims can never be equal. What is assumed is what
-    `broadcast_assumptions` lists; the artifact checks it in every call.
+    Raises `TypeInferenceError` in the name of the operator where dims can never be equal.
+    What is assumed is what `broadcast_assumptions` lists; the artifact checks it in every call.
     """
     rank = max((len(shape) for shape in shapes), default=0)
     dims: list[Expr] = []
@@ -30,21 +30,27 @@ def broadcast_shapes(name: str, shapes: Sequence[Shape]) -> Shape:
 
 
 def _vagueness(dim: Expr) -> int:
-    """Orders dims that have to be equal: numbers, plain sizes, and those that are the least or greatest of others."""
+    """Orders dims that have to be equal: numbers, plain sizes,
+    and those that are the least or greatest of others.
+    """
     if dim.constant is not None:
         return 0
     return 2 if any(isinstance(atom, Extremum) for term in dim.terms for atom in term) else 1
 
 
 def broadcast_assumptions(shape: Shape, result: Shape) -> list[tuple[Expr, Expr]]:
-    """The pairs of sizes that have to be equal for an operand of that shape to be broadcast to the result's."""
+    """The pairs of sizes that have to be equal for an operand of that shape
+    to be broadcast to the result's.
+    """
     aligned = result[len(result) - len(shape) :]
     pairs = zip(shape, aligned, strict=True)
     return [(dim, wanted) for dim, wanted in pairs if dim != 1 and dim != wanted]
 
 
 def broadcast_index(index: Sequence[Expr], shape: Shape) -> list[Expr]:
-    """The subscripts of an operand of that shape under the result's index: dims of 1 are read at 0."""
+    """The subscripts of an operand of that shape under the result's
+    index: dims of 1 are read at 0.
+    """
     aligned = index[len(index) - len(shape) :]
     return [
         Expr.of(0) if dim == 1 else position for position, dim in zip(aligned, shape, strict=True)

@@ -20,7 +20,8 @@ from dialects.weights import Array
 class GraphBuilder:
     """Inserts operators of `ops` (by name, without the dialect's prefix) at a place in the graph.
 
-    `b.add(x, y)` inserts `graph.add` and returns its one result; `b.op("split", x, ...)` returns the operator.
+    `b.add(x, y)` inserts `graph.add` and returns its one result;
+    `b.op("split", x, ...)` returns the operator.
     """
 
     def __init__(

@@ -1,4 +1,6 @@
-"""Constants: small ones inline, others by their key in the weight store; and the vector of dims known by expression."""
+"""Constants: small ones inline, others by their key in the weight store;
+and the vector of dims known by expression.
+"""
 
 from __future__ import annotations
 
@@ -29,14 +31,21 @@ _DIMS = (*INTEGERS, BOOL)
 
 @irdl_attr_definition
 class LiteralAttr(Data[tuple[bool | int | float, ...]]):
-    """The elements of a small constant in row-major order; one element may stand for all: `#graph.literal<[1, 2]>`."""
+    """The elements of a small constant in row-major order: `#graph.literal<[1, 2]>`.
+
+    One element may stand for all.
+    """
 
     name = "graph.literal"
 
     @classmethod
     def parse_parameter(cls, parser: AttrParser) -> tuple[bool | int | float, ...]:
         with parser.in_angle_brackets():
-            return tuple(parser.parse_comma_separated_list(parser.Delimiter.SQUARE, lambda: _parse_number(parser)))
+            return tuple(
+                parser.parse_comma_separated_list(
+                    parser.Delimiter.SQUARE, lambda: _parse_number(parser)
+                )
+            )
 
     def print_parameter(self, printer: Printer) -> None:
         printer.print_string(f"<[{', '.join(_format_number(number) for number in self.data)}]>")
@@ -69,7 +78,9 @@ def _format_number(number: bool | int | float) -> str:
 
 @irdl_op_definition
 class ConstantOp(GraphOp):
-    """A tensor known while compiling: `literal` holds a small one's elements, `key` names a stored one."""
+    """A tensor known while compiling: `literal` holds a small one's
+    elements, `key` names a stored one.
+    """
 
     name = "graph.constant"
     literal: LiteralAttr | None = opt_prop_def(LiteralAttr)
@@ -79,14 +90,23 @@ class ConstantOp(GraphOp):
     result: SSAValue = result_def(TensorType)
 
     @classmethod
-    def small(cls, array: Array, element: Attribute, location: LocationAttr | None = None) -> ConstantOp:
+    def small(
+        cls, array: Array, element: Attribute, location: LocationAttr | None = None
+    ) -> ConstantOp:
         """An inline constant; equal elements are written once."""
         values = np.asarray(array).astype(numpy_dtype(element))
         flat = values.reshape(-1)
-        splat = flat.size > 1 and bool((flat == flat[0]).all()) and len({x.tobytes() for x in flat}) == 1
+        splat = (
+            flat.size > 1
+            and bool((flat == flat[0]).all())
+            and len({x.tobytes() for x in flat}) == 1
+        )
         numbers = [_number(x) for x in (flat[:1] if splat else flat)]
         return cls.of(
-            literal=LiteralAttr(tuple(numbers)), shape=_dims(values.shape), element=element, location=location
+            literal=LiteralAttr(tuple(numbers)),
+            shape=_dims(values.shape),
+            element=element,
+            location=location,
         )
 
     @classmethod
@@ -97,7 +117,9 @@ class ConstantOp(GraphOp):
         element = element_type(array.dtype)
         if array.size <= INLINE_ELEMENTS:
             return cls.small(array, element, location)
-        return cls.of(key=store.add(name, array), shape=_dims(array.shape), element=element, location=location)
+        return cls.of(
+            key=store.add(name, array), shape=_dims(array.shape), element=element, location=location
+        )
 
     def array(self, store: WeightStore | None) -> Array:
         """The value; one that is not inline is looked up in the store."""
@@ -108,7 +130,10 @@ class ConstantOp(GraphOp):
             return np.broadcast_to(values[0], shape) if values.size == 1 else values.reshape(shape)
         assert self.key is not None, "a constant has a literal or a key"
         if store is None or self.key.data not in store:
-            raise WeftError(f"{self.name} requires weight {self.key.data} in the weight store, got none of that key")
+            key = self.key.data
+            raise WeftError(
+                f"{self.name} requires weight {key} in the weight store, got no such key"
+            )
         return store[self.key.data]
 
     def infer(self) -> Sequence[TensorType]:
@@ -122,16 +147,24 @@ class ConstantOp(GraphOp):
             return None
         return [Expr.of(int(value)) for value in self.array(None).reshape(-1)]
 
-    def lower(self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]) -> None:
-        """Stores a literal element by element; a splat in one loop nest. Keyed constants become weights instead."""
-        assert self.literal is not None, "a stored constant is a weight of the program, not a loop nest"
+    def lower(
+        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
+    ) -> None:
+        """Stores a literal element by element; a splat in one loop nest.
+        Keyed constants become weights instead.
+        """
+        assert self.literal is not None, (
+            "a stored constant is a weight of the program, not a loop nest"
+        )
         numbers = self.literal.data
         if len(numbers) == 1:
             with b.loops(self.result_type.shape) as index:
                 b.store(results[0], index, b.constant(numbers[0], self.element))
             return
         for position, index in enumerate(np.ndindex(*(self.result_type.static_shape or ()))):
-            b.store(results[0], [int(i) for i in index], b.constant(numbers[position], self.element))
+            b.store(
+                results[0], [int(i) for i in index], b.constant(numbers[position], self.element)
+            )
 
 
 def _dims(shape: Sequence[int]) -> ShapeAttr:
@@ -144,7 +177,8 @@ def _number(value: Any) -> bool | int | float:
 
 @irdl_op_definition
 class DimsOp(GraphOp):
-    """A vector of sizes that are known as expressions: `graph.dims {values = #graph.shape<[batch, 2 * seq]>}`.
+    """A vector of sizes that are known as expressions:
+    `graph.dims {values = #graph.shape<[batch, 2 * seq]>}`.
 
     With `scalar` set it is the one size as a tensor of rank 0.
     """
@@ -166,9 +200,13 @@ class DimsOp(GraphOp):
     def fold_dims(self, *operands: Sequence[Expr] | None) -> Sequence[Expr] | None:
         return self.values.data
 
-    def lower(self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]) -> None:
+    def lower(
+        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
+    ) -> None:
         for position, expr in enumerate(self.values.data or ()):
-            assert not any(isinstance(atom, Operand) for atom in expr.atoms()), "dims mention symbols only"
+            assert not any(isinstance(atom, Operand) for atom in expr.atoms()), (
+                "dims mention symbols only"
+            )
             b.store(results[0], [] if self.scalar is not None else [position], b.index(expr, I64))
 
 

@@ -118,7 +118,7 @@ class FusedOp(IRDLOperation):
         ]
         operands = [
             parser.resolve_operand(outer, kind)
-            for (_, outer), kind in zip(pairs, types.inputs.data)
+            for (_, outer), kind in zip(pairs, types.inputs.data, strict=True)
         ]
         body = parser.parse_region(arguments)
         return cls.build(operands=[operands], result_types=[types.outputs.data], regions=[body])
@@ -130,7 +130,9 @@ def _parse_operand(parser: Parser):
 
 
 def group_of(op: GraphOp) -> FusedOp:
-    """A group of the one operator, which is moved into it; operands that it repeats become one argument."""
+    """A group of the one operator, which is moved into it;
+    operands that it repeats become one argument.
+    """
     operands = list(dict.fromkeys(op.operands))
     body = Block(arg_types=[type_of(operand) for operand in operands])
     inner = op.clone(dict(zip(operands, body.args, strict=True)))

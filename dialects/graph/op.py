@@ -50,7 +50,8 @@ AttributeValue = Attribute | bool | int | float | str | Sequence[int] | Sequence
 
 @dataclass(frozen=True)
 class OnnxName:
-    """An operator's name in ONNX, and how its attributes map: ONNX's name to ours, with ONNX's default.
+    """An operator's name in ONNX, and how its attributes map:
+    ONNX's name to ours, with ONNX's default.
 
     `since` is not needed: the front end normalises every node to the newest opset first.
     """
@@ -68,7 +69,9 @@ class GraphOp(IRDLOperation, ABC):
     ONNX: ClassVar[OnnxName | None] = None
     HAS_VJP: ClassVar[bool] = False
     REUSES_OPERANDS: ClassVar[bool] = False
-    """Whether an element of an operand is read for many elements of the result, as by a contraction."""
+    """Whether an element of an operand is read for many elements of
+    the result, as by a contraction.
+    """
     traits = traits_def(Pure())
 
     @classmethod
@@ -78,9 +81,11 @@ class GraphOp(IRDLOperation, ABC):
         location: LocationAttr | None = None,
         **attributes: AttributeValue,
     ) -> Self:
-        """The operator on these operands (None for an optional one that is absent), its result types inferred.
+        """The operator on these operands (None for an optional one that is
+        absent), its result types inferred.
 
-        Attributes are given as Python values. Raises `TypeInferenceError` with the rule that is broken.
+        Attributes are given as Python values. Raises
+        `TypeInferenceError` with the rule that is broken.
         """
         properties = {
             name: to_attribute(value) for name, value in attributes.items() if value is not None
@@ -133,7 +138,7 @@ class GraphOp(IRDLOperation, ABC):
             sizes[-1] = len(operands) - len(fields) + 1
         return sizes
 
-    # Facets -------------------------------------------------------------------------------------------------------
+    # Facets
 
     @abstractmethod
     def infer(self) -> Sequence[TensorType]:
@@ -144,7 +149,9 @@ class GraphOp(IRDLOperation, ABC):
         """The results in NumPy; an absent optional operand is simply left out, as in `operands`."""
 
     def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
-        """Pairs of sizes that `infer` took to be equal; every call of the compiled code checks them."""
+        """Pairs of sizes that `infer` took to be equal;
+        every call of the compiled code checks them.
+        """
         return []
 
     def fold(self) -> Sequence[SSAValue] | GraphOp | None:
@@ -152,7 +159,8 @@ class GraphOp(IRDLOperation, ABC):
         return None
 
     def fold_dims(self, *operands: Sequence[Expr] | None) -> Sequence[Expr] | None:
-        """The elements of the one integer result as expressions over symbols, given those of the operands.
+        """The elements of the one integer result as expressions over
+        symbols, given those of the operands.
 
         An operand that is no vector (or scalar) of known integers is None.
         """
@@ -168,7 +176,7 @@ class GraphOp(IRDLOperation, ABC):
     ) -> None:
         """Writes the naive loop nest that reads the operands' buffers and fills the results'."""
 
-    # What facets are written with -----------------------------------------------------------------------------------
+    # What facets are written with
 
     @property
     def result_type(self) -> TensorType:
@@ -189,7 +197,7 @@ class GraphOp(IRDLOperation, ABC):
         """The name of the model's node that the operator came from."""
         return self.location.desc.data if isinstance(self.location, NameLoc) else None
 
-    # Text -----------------------------------------------------------------------------------------------------------
+    # Text
 
     def verify_(self) -> None:
         try:
@@ -217,7 +225,9 @@ class GraphOp(IRDLOperation, ABC):
         printer.print_operation_type(self)
 
     def slots(self) -> list[SSAValue | None]:
-        """The operands by declared position, None for an absent optional one; trailing ones are dropped."""
+        """The operands by declared position, None for an absent optional
+        one; trailing ones are dropped.
+        """
         segments = self.properties.get(SEGMENTS)
         if not isinstance(segments, DenseArrayBase):
             return list(self.operands)
@@ -271,7 +281,9 @@ def _types(types: Iterable[Attribute]) -> str:
 
 
 def to_attribute(value: AttributeValue) -> Attribute:
-    """The xDSL attribute of a Python value: 64-bit ints and floats, dense arrays of ints, shapes of expressions."""
+    """The xDSL attribute of a Python value: 64-bit ints and floats, dense arrays
+    of ints, shapes of expressions.
+    """
     if isinstance(value, Attribute):
         return value
     if isinstance(value, bool):

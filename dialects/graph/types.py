@@ -26,7 +26,9 @@ Shape = tuple[Expr, ...]
 
 @irdl_attr_definition
 class ShapeAttr(Data[tuple[Expr, ...] | None]):
-    """The dims of a tensor, each an integer expression over named symbols; None for an unknown rank."""
+    """The dims of a tensor, each an integer expression over named
+    symbols; None for an unknown rank.
+    """
 
     name = "graph.shape"
 
@@ -53,9 +55,11 @@ def _format_dims(dims: Shape | None) -> str:
 
 @irdl_attr_definition
 class TensorType(ParametrizedAttribute, TypeAttribute):
-    """A tensor of a shape and an element type: `!graph.tensor<[batch, 784], f32>`, or `<*, f32>` of unknown rank.
+    """A tensor of a shape and an element type: `!graph.tensor<[batch, 784], f32>`,
+    or `<*, f32>` of unknown rank.
 
-    Element types are f64, f32, f16, bf16, signed integers `i8`..`i64`, unsigned ones `ui8`..`ui64` and `i1` for bool.
+    Element types are f64, f32, f16, bf16, signed integers `i8`..`i64`,
+    unsigned ones `ui8`..`ui64` and `i1` for bool.
     """
 
     name = "graph.tensor"
@@ -111,7 +115,9 @@ class TensorType(ParametrizedAttribute, TypeAttribute):
 
 
 def tensor(shape: Iterable[ExprLike] | None, element: Attribute) -> TensorType:
-    """The tensor type of these dims (ints, symbol names or expressions; None for unknown rank) and element type."""
+    """The tensor type of these dims (ints, symbol names or expressions;
+    None for unknown rank) and element type.
+    """
     dims = None if shape is None else tuple(Expr.of(dim) for dim in shape)
     return TensorType(ShapeAttr(dims), element)
 

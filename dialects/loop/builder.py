@@ -37,7 +37,9 @@ class LoopBuilder:
     def loops(
         self, extents: Sequence[ExprLike], names: str = "ijklmnpq"
     ) -> Iterator[tuple[Expr, ...]]:
-        """A nest of loops from zero to each extent; yields the indices, one per extent, 0 for an extent of 1."""
+        """A nest of loops from zero to each extent;
+        yields the indices, one per extent, 0 for an extent of 1.
+        """
         with self._nest(extents, names, None) as indices:
             yield indices
 
@@ -45,7 +47,9 @@ class LoopBuilder:
     def reduce(
         self, extents: Sequence[ExprLike], kind: str, names: str = "rstuvw"
     ) -> Iterator[tuple[Expr, ...]]:
-        """Loops whose iterations only combine into the same elements with `add`, `mul`, `max`, `min`, `and` or `or`."""
+        """Loops whose iterations only combine into the same elements with `add`,
+        `mul`, `max`, `min`, `and` or `or`.
+        """
         with self._nest(extents, names, None if self.strict else kind) as indices:
             yield indices
 
@@ -101,7 +105,9 @@ class LoopBuilder:
         return constant(self.builder, number, compute_type(element))
 
     def index(self, expr: ExprLike, element: Attribute | None = None) -> Scalar:
-        """The value of an integer expression, of index type or cast to an integer or float element type."""
+        """The value of an integer expression, of index type or cast to an
+        integer or float element type.
+        """
         op = self.builder.insert(IndexOp.of(expr))
         value = Scalar(self.builder, op.result, INDEX)
         return value if element is None else value.cast(element)
@@ -111,7 +117,9 @@ class LoopBuilder:
         return atom_expr(value.cast(INDEX).value)
 
     def literal(self, number: Number, shape: Sequence[ExprLike], element: Attribute) -> SSAValue:
-        """A stand-in for a buffer whose every element is one number: loads of it become that constant."""
+        """A stand-in for a buffer whose every element is one number:
+        loads of it become that constant.
+        """
         value = AllocOp.of(buffer(shape, element)).result
         self._literals[value] = number
         return value

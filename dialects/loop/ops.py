@@ -1,7 +1,8 @@
 """The operations inside kernels: loops, accesses, allocations and branches over buffers.
 
-Subscripts, bounds and sizes are integer expressions whose operands are index values. They print inline,
-`loop.load %A[6 * %io + %ii, %k]`, and stay logical: the layout in the buffer's type says where an element lies.
+Subscripts, bounds and sizes are integer expressions whose operands are index values. They
+print inline, `loop.load %A[6 * %io + %ii, %k]`, and stay logical: the layout in the buffer's
+type says where an element lies.
 """
 
 from __future__ import annotations
@@ -48,10 +49,10 @@ class ForOp(IRDLOperation):
 
         loop.for %i = 0 to n step 6 parallel { ... }
 
-    Marks are the schedule made visible. `parallel`: iterations may run at the same time. `unroll`: the emitter writes
-    the body out once per iteration. `vector(16)`: the emitter runs 16 iterations as lanes of one vector, with a masked
-    or exact remainder. `reduction(add)`: iterations only combine into the same elements with this operator and may be
-    reassociated.
+    Marks are the schedule made visible. `parallel`: iterations may run at the same time. `unroll`:
+    the emitter writes the body out once per iteration. `vector(16)`: the emitter runs 16 iterations
+    as lanes of one vector, with a masked or exact remainder. `reduction(add)`: iterations only
+    combine into the same elements with this operator and may be reassociated.
     """
 
     name = "loop.for"
@@ -181,10 +182,9 @@ class AccessOp(IRDLOperation):
         return buffer_type(self.buffer)
 
     def verify_(self) -> None:
-        if len(self.subscripts.data) != self.buffer_type.rank:
-            raise VerifyException(
-                f"{self.name} requires {self.buffer_type.rank} subscripts, got {len(self.subscripts.data)}"
-            )
+        rank, count = self.buffer_type.rank, len(self.subscripts.data)
+        if count != rank:
+            raise VerifyException(f"{self.name} requires {rank} subscripts, got {count}")
 
     def _print_access(self, printer: Printer) -> None:
         printer.print_ssa_value(self.buffer)
@@ -197,7 +197,9 @@ class AccessOp(IRDLOperation):
 
 
 def register_type(element: Attribute) -> Attribute:
-    """The type of a loaded element: integers lose their signedness, which lives in the operations on them."""
+    """The type of a loaded element: integers lose their signedness,
+    which lives in the operations on them.
+    """
     if isinstance(element, IntegerType):
         return IntegerType(element.width)
     return element
@@ -216,7 +218,9 @@ def _parse_access(parser: Parser) -> tuple[SSAValue, list[SSAValue], ExprsAttr]:
 
 @irdl_op_definition
 class LoadOp(AccessOp):
-    """Reads the element at a logical index: `%x = loop.load %A[%i, %k] : !loop.buffer<[4, 4], f32>`."""
+    """Reads the element at a logical index:
+    `%x = loop.load %A[%i, %k] : !loop.buffer<[4, 4], f32>`.
+    """
 
     name = "loop.load"
     result: SSAValue = result_def()
@@ -248,7 +252,9 @@ class LoadOp(AccessOp):
 
 @irdl_op_definition
 class StoreOp(AccessOp):
-    """Writes the element at a logical index: `loop.store %x, %C[%i, %j] : !loop.buffer<[4, 4], f32>`."""
+    """Writes the element at a logical index:
+    `loop.store %x, %C[%i, %j] : !loop.buffer<[4, 4], f32>`.
+    """
 
     name = "loop.store"
     value: SSAValue = operand_def()
@@ -317,9 +323,10 @@ class IndexOp(IRDLOperation):
 class AllocOp(IRDLOperation):
     """A buffer of its own: `%t = loop.alloc scratch : !loop.buffer<[6, 16], f32>`.
 
-    Scopes: `workspace` lives in the caller's arena, is shared by all threads and gets its `offset` (bytes) from the
-    memory plan; `scratch` belongs to one thread and lives on its stack; `registers` is a small array of constant size
-    whose every access is unrolled, so that it becomes values.
+    Scopes: `workspace` lives in the caller's arena, is shared by all threads and gets its
+    `offset` (bytes) from the memory plan; `scratch` belongs to one thread and lives on
+    its stack; `registers` is a small array of constant size whose every access is
+    unrolled, so that it becomes values.
     """
 
     name = "loop.alloc"
@@ -356,7 +363,9 @@ class AllocOp(IRDLOperation):
 
 @irdl_op_definition
 class IfOp(IRDLOperation):
-    """Runs its first region where the condition holds, else the second: `loop.if %c { ... } else { ... }`."""
+    """Runs its first region where the condition holds, else the second:
+    `loop.if %c { ... } else { ... }`.
+    """
 
     name = "loop.if"
     condition: SSAValue = operand_def(IntegerType(1))
@@ -395,7 +404,9 @@ class ConditionOp(IRDLOperation):
 
 @irdl_op_definition
 class WhileOp(IRDLOperation):
-    """Repeats `body` while `condition` holds; state lives in buffers: `loop.while { ... loop.condition %c } do { ... }`."""
+    """Repeats `body` while `condition` holds; state lives in buffers:
+    `loop.while { ... loop.condition %c } do { ... }`.
+    """
 
     name = "loop.while"
     condition: Region = region_def("single_block")

@@ -1,4 +1,6 @@
-"""The operations around kernels: kernels themselves, the program that calls them, and the weights it names."""
+"""The operations around kernels: kernels themselves, the program that calls
+them, and the weights it names.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ from dialects.loop.types import BufferType, ExprsAttr, buffer_type, format_exprs
 
 
 class FunctionOp(IRDLOperation):
-    """What kernels and programs share: a name, named sizes, buffer arguments and a body that returns nothing."""
+    """What kernels and programs share: a name, named sizes,
+    buffer arguments and a body that returns nothing.
+    """
 
     sym_name: StringAttr = prop_def(SymbolNameConstraint())
     symbols: ArrayAttr[StringAttr] = prop_def()
@@ -126,7 +130,8 @@ class ProgramOp(FunctionOp):
 
         loop.program @main[batch](%x: ..., %y: ...) inputs 1 { ... }
 
-    The first `inputs` arguments are read, the others are written; the symbols are the caller's `dims`.
+    The first `inputs` arguments are read, the others are written;
+    the symbols are the caller's `dims`.
     """
 
     name = "loop.program"
@@ -214,9 +219,11 @@ class CallOp(IRDLOperation):
 
 @irdl_op_definition
 class WeightOp(IRDLOperation):
-    """A tensor of the weight store by its key: `%w = loop.weight "conv1.weight" : !loop.buffer<[64, 3, 7, 7], f32>`.
+    """A tensor of the weight store by its key:
+    `%w = loop.weight "conv1.weight" : !loop.buffer<[64, 3, 7, 7], f32>`.
 
-    The type may have a layout; the weight then is a derived one: the named tensor brought into that layout.
+    The type may have a layout; the weight then is a derived one:
+    the named tensor brought into that layout.
     """
 
     name = "loop.weight"
@@ -233,7 +240,9 @@ class WeightOp(IRDLOperation):
 
 @irdl_op_definition
 class ViewOp(IRDLOperation):
-    """The same storage under another shape: `%v = loop.view %x : !loop.buffer<[4, 6], f32> to !loop.buffer<[24], f32>`."""
+    """The same storage under another shape:
+    `%v = loop.view %x : !loop.buffer<[4, 6], f32> to !loop.buffer<[24], f32>`.
+    """
 
     name = "loop.view"
     source: SSAValue = operand_def(BufferType)

@@ -1,4 +1,5 @@
-"""`Scalar`: a value inside a loop nest with Python's operators, so that a lowering reads like its formula.
+"""`Scalar`: a value inside a loop nest with Python's operators,
+so that a lowering reads like its formula.
 
 Element types f16 and bf16 are computed in f32: loads extend, stores round once.
 """
@@ -69,7 +70,9 @@ def width(element: Attribute) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Scalar:
-    """One value of the loop nest under construction: where it is built, its SSA value and its element type."""
+    """One value of the loop nest under construction:
+    where it is built, its SSA value and its element type.
+    """
 
     builder: Builder
     value: SSAValue
@@ -185,12 +188,16 @@ class Scalar:
         return self._insert(arith.CmpfOp(self.value, self.value, "uno"), BOOL)
 
     def math(self, name: str, *others: Scalar) -> Scalar:
-        """A function of MLIR's math dialect by its name there: `exp`, `log`, `tanh`, `erf`, `powf`, `floor`, ..."""
+        """A function of MLIR's math dialect by its name there:
+        `exp`, `log`, `tanh`, `erf`, `powf`, `floor`, ...
+        """
         function = _MATH[name]
         return self._insert(function(self.value, *(other.value for other in others)))
 
     def cast(self, element: Attribute) -> Scalar:
-        """The value as another element type: floats to integers truncate and saturate, numbers to bool test for zero."""
+        """The value as another element type: floats to integers truncate and saturate,
+        numbers to bool test for zero.
+        """
         if element == self.element:
             return self
         if is_bool(element):
@@ -248,7 +255,9 @@ def constant(builder: Builder, number: Number, element: Attribute) -> Scalar:
 
 
 def _wrap(number: int, element: IntegerType) -> int:
-    """An unsigned number as the signed one of the same bits, which is what signless constants hold."""
+    """An unsigned number as the signed one of the same bits,
+    which is what signless constants hold.
+    """
     bits = element.width.data
     return (
         number - (1 << bits)

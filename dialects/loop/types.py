@@ -31,7 +31,9 @@ def format_exprs(exprs: Sequence[Expr]) -> str:
 
 @irdl_attr_definition
 class ExprsAttr(Data[tuple[Expr, ...]]):
-    """Integer expressions over symbols and the operation's index operands: `#loop.exprs<[d0 + 6 * d1, n]>`."""
+    """Integer expressions over symbols and the operation's index operands:
+    `#loop.exprs<[d0 + 6 * d1, n]>`.
+    """
 
     name = "loop.exprs"
 
@@ -46,10 +48,12 @@ class ExprsAttr(Data[tuple[Expr, ...]]):
 
 @irdl_attr_definition
 class LayoutAttr(ParametrizedAttribute):
-    """Where an element lies: subscripts of the storage as expressions of the logical index `d0, d1, ...`, and its dims.
+    """Where an element lies: subscripts of the storage as expressions of the logical
+    index `d0, d1, ...`, and its dims.
 
-    A matrix in panels of 16 columns is `#loop.layout<[(d1 floordiv 16), d0, (d1 mod 16)] in [48, 768, 16]>`. The
-    storage itself is dense and row-major. Storage that no logical index reaches is padding.
+    A matrix in panels of 16 columns is
+    `#loop.layout<[(d1 floordiv 16), d0, (d1 mod 16)] in [48, 768, 16]>`. The storage itself is
+    dense and row-major. Storage that no logical index reaches is padding.
     """
 
     name = "loop.layout"
@@ -80,7 +84,8 @@ def parse_layout_body(parser: AttrParser) -> tuple[ExprsAttr, ExprsAttr]:
 class BufferType(ParametrizedAttribute, TypeAttribute):
     """Storage with a logical shape, an element type and a layout: `!loop.buffer<[n, 784], f32>`.
 
-    With a layout of its own it prints as `!loop.buffer<[768, 768], f32, [(d1 floordiv 16), ...] in [48, 768, 16]>`.
+    With a layout of its own it prints as
+    `!loop.buffer<[768, 768], f32, [(d1 floordiv 16), ...] in [48, 768, 16]>`.
     """
 
     name = "loop.buffer"

@@ -10,14 +10,14 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from compiler.loop.schedules import contraction, pointwise, rows
+from compiler.loop.schedules import contraction, pointwise, rows, window
 from compiler.loop.schedules.simplify import simplify
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
 from dialects.loop.ops import ForOp
 from dialects.loop.program import KernelOp
 
-SCHEDULES = (contraction, pointwise, rows)
+SCHEDULES = (contraction, window, pointwise, rows)
 """In the order in which they are asked; `rows` takes every nest."""
 
 GENERIC = Target("generic", "x86_64-unknown-linux-gnu", "x86-64-v3", (), 32, 16, has_fma=True)
@@ -41,12 +41,14 @@ class SchedulePass(ModulePass):
 def schedule_kernel(kernel: KernelOp, target: Target) -> list[str]:
     """Schedules one kernel in place; returns the names of the schedules that were used."""
     simplify(kernel)
-    before = kernel.clone()
-    try:
-        used = [contraction.NAME for _ in contraction.apply_all(kernel, target)]
-    except IllegalSchedule as refusal:
-        _restore(kernel, before)
-        used = [f"no contraction: {refusal}"]
+    used: list[str] = []
+    for schedule in (contraction, window):
+        before = kernel.clone()
+        try:
+            used += schedule.apply_all(kernel, target)
+        except IllegalSchedule as refusal:
+            _restore(kernel, before)
+            used.append(f"no {schedule.NAME}: {refusal}")
     untouched = [
         loop
         for loop in kernel.body.block.ops

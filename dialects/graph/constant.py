@@ -130,10 +130,8 @@ class ConstantOp(GraphOp):
             return np.broadcast_to(values[0], shape) if values.size == 1 else values.reshape(shape)
         assert self.key is not None, "a constant has a literal or a key"
         if store is None or self.key.data not in store:
-            key = self.key.data
-            raise WeftError(
-                f"{self.name} requires weight {key} in the weight store, got no such key"
-            )
+            rule = f"weight {self.key.data} in the weight store"
+            raise WeftError(f"{self.name} requires {rule}, got none of that key")
         return store[self.key.data]
 
     def infer(self) -> Sequence[TensorType]:

@@ -43,12 +43,12 @@ def _split(text: str, names: Sequence[str]) -> tuple[str, str]:
 
 def _read_array(path: str) -> Array:
     try:
-        array: object = np.load(path, allow_pickle=False)
+        array: Any = np.load(path, allow_pickle=False)
     except (ValueError, EOFError) as error:
         raise InputError(f"{path} requires one array in NumPy's format, got {error}") from error
-    if not isinstance(array, np.ndarray):
+    if type(array) is not np.ndarray:
         raise InputError(f"{path} requires one array in NumPy's format, got several")
-    return np.asarray(array)
+    return array
 
 
 def random_inputs(executable: Executable, seed: int, dims: Mapping[str, int]) -> dict[str, Array]:

@@ -273,15 +273,14 @@ class Executable:
             *(f"'{name}' twice" for name in twice),
         ]
         if problems:
-            raise InputError(
-                f"{self._prefix} requires inputs {self._names}, got {', '.join(problems)}"
-            )
+            rule = f"requires inputs {', '.join(self._names)}"
+            raise InputError(f"{self._prefix} {rule}, got {', '.join(problems)}")
         return tuple(given[name] for name in self._names)
 
     def _accept(self, position: int, value: Any) -> Array:
         """An array that can be passed on: checked, and copied where it is not dense and aligned."""
         spec = self._signature.inputs[position]
-        array = value if isinstance(value, np.ndarray) else np.asarray(value)
+        array = self._as_array(spec, value)
         fits = len(array.shape) == len(spec.dims) and all(
             size == dim
             for size, dim in zip(array.shape, spec.dims, strict=True)
@@ -293,6 +292,13 @@ class Executable:
             rule = f"requires {wanted} for input '{spec.name}'"
             raise InputError(f"{self._prefix} {rule}, got {got}")
         return np.require(array, requirements=("C", "A"))
+
+    def _as_array(self, spec: TensorSpec, value: Any) -> Array:
+        try:
+            return np.asarray(value)
+        except ValueError as error:  # nested sequences of different lengths
+            rule = f"requires an array for input '{spec.name}'"
+            raise InputError(f"{self._prefix} {rule}, got none: {error}") from error
 
     def _bind_dims(self, frame: _Frame, arrays: Sequence[Array]) -> list[Array]:
         """Finds the symbols' values in the shapes, checks every dim against them, and makes the

@@ -1,0 +1,66 @@
+"""weft: usage, help, exit statuses, and what a shell sees of them."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from compiler.cli.main import COMMANDS
+from compiler.machine.artifact import VERSION
+from tests.cli.command import Command
+
+ROOT = Path(__file__).parents[2]
+WEFT = (sys.executable, "-m", "compiler.cli.main")
+
+
+@pytest.mark.parametrize("command", [(), *((name,) for name in COMMANDS)])
+def test_help_teaches(weft_command: Command, command: tuple[str, ...]):
+    outcome = weft_command(*command, "--help")
+    assert (outcome.status, outcome.error) == (0, "")
+    assert f"usage: {' '.join(('weft', *command))}" in outcome.output
+
+
+@pytest.mark.parametrize("command", ["compile", "run", "inspect"])
+def test_help_shows_examples(weft_command: Command, command: str):
+    assert f"\n  weft {command} " in weft_command(command, "--help").output
+
+
+def test_prints_the_version(weft_command: Command):
+    assert weft_command.succeeds("--version") == f"weft {VERSION}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["bogus"], ["compile"], ["compile", "a", "b"], ["compile", "a", "--emit", "exe"]],
+    ids=["none", "unknown", "too few", "too many", "choice"],
+)
+def test_wrong_usage_is_status_2(weft_command: Command, arguments: list[str]):
+    outcome = weft_command(*arguments)
+    assert outcome.status == 2
+    assert outcome.error.startswith("usage: weft")
+
+
+def test_a_reader_that_leaves_is_no_traceback(dense_folder: Path):
+    program = f"{' '.join(WEFT)} compile {dense_folder}/dense.onnx --emit asm | head -n 1"
+    shown = subprocess.run(
+        ["sh", "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert shown.stderr == ""
+    assert shown.stdout.startswith("# ")
+
+
+def test_an_interrupt_is_one_line(tmp_path: Path):
+    os.mkfifo(tmp_path / "model.onnx")  # to be opened by nobody, so that reading it waits
+    process = subprocess.Popen(
+        [*WEFT, "inspect", tmp_path / "model.onnx"], cwd=ROOT, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    with pytest.raises(subprocess.TimeoutExpired):
+        process.wait(1.5)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(10) == 130
+    assert process.stderr.read() == "weft: interrupted\n"
+    process.stderr.close()

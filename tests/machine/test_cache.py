@@ -1,0 +1,262 @@
+"""The cache of compiled models: what is found again, what is not, and what a damaged entry does."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+
+from compiler.machine.artifact import Compiled
+from compiler.machine.cache import DEFAULT_LIMIT, Cache, CacheWarning, default_cache
+from compiler.pipeline import Road, compile_model
+from dialects.errors import OptionError
+from tests.small_models import dense_model, dense_reference, rows_of
+from weft.compilation import compile_cached, external_locations, model_key, options_of
+
+MODEL = dense_model("rows")
+OPTIONS = options_of(MODEL)
+KEY = "0" * 64
+
+
+@pytest.fixture(scope="module")
+def compiled() -> Compiled:
+    return compile_model(MODEL, OPTIONS)
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Cache:
+    return Cache(tmp_path / "cache")
+
+
+def entry(cache: Cache) -> Path:
+    (path,) = cache.folder.iterdir()
+    return path
+
+
+def test_finds_nothing_in_a_folder_that_does_not_exist(cache: Cache):
+    assert cache.find(KEY, OPTIONS.target) is None
+
+
+def test_gives_back_what_it_kept(cache: Cache, compiled: Compiled):
+    cache.keep(KEY, compiled)
+    found = cache.find(KEY, OPTIONS.target)
+    assert found is not None
+    assert (found.objects, found.metadata) == (compiled.objects, compiled.metadata)
+    assert (found.exports, found.libc) == (compiled.exports, compiled.libc)
+    assert found.signature == compiled.signature
+
+
+def test_runs_what_it_kept(cache: Cache, compiled: Compiled):
+    x = rows_of(5)
+    (y,) = cache.keep(KEY, compiled).executable(threads=1)(x)
+    np.testing.assert_allclose(y, dense_reference(MODEL, x), rtol=1e-5, atol=1e-5)
+
+
+def test_exports_the_same_bytes_as_a_fresh_compilation(
+    cache: Cache, compiled: Compiled, tmp_path: Path
+):
+    cache.keep(KEY, compiled)
+    found = cache.find(KEY, OPTIONS.target)
+    assert found is not None
+    names = ("found/libm.so", "fresh/libm.so")
+    for name, each in zip(names, (found, compiled), strict=True):
+        (tmp_path / name).parent.mkdir()
+        each.export(tmp_path / name)
+    first, second = ((tmp_path / name).read_bytes() for name in names)
+    assert first == second
+
+
+def test_a_found_model_outlives_its_entry(cache: Cache, compiled: Compiled):
+    x = rows_of(3)
+    found = cache.keep(KEY, compiled).executable(threads=1)
+    entry(cache).unlink()
+    np.testing.assert_allclose(found(x)[0], dense_reference(MODEL, x), rtol=1e-5, atol=1e-5)
+
+
+def flip_a_bit_of_the_objects(data: bytearray) -> None:
+    data[len(data) // 10] ^= 1
+
+
+def flip_a_bit_of_the_weights(data: bytearray) -> None:
+    data[-100] ^= 1
+
+
+def cut_off_the_end(data: bytearray) -> None:
+    del data[-1:]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        flip_a_bit_of_the_objects,
+        flip_a_bit_of_the_weights,
+        cut_off_the_end,
+        lambda data: data.clear(),
+        lambda data: data.__delitem__(slice(20, None)),
+        lambda data: data.__setitem__(0, 0),
+    ],
+    ids=["objects", "weights", "end", "empty", "front", "magic"],
+)
+def test_ignores_and_rewrites_a_damaged_entry(
+    cache: Cache, compiled: Compiled, damage: Callable[[bytearray], None]
+):
+    cache.keep(KEY, compiled)
+    data = bytearray(entry(cache).read_bytes())
+    damage(data)
+    entry(cache).write_bytes(data)
+    assert cache.find(KEY, OPTIONS.target) is None
+    cache.keep(KEY, compiled)
+    assert cache.find(KEY, OPTIONS.target) is not None
+
+
+def test_removes_what_was_used_longest_ago(cache: Cache, compiled: Compiled):
+    cache.keep("a", compiled)
+    size = entry(cache).stat().st_size
+    limited = replace(cache, limit=2 * size)
+    limited.keep("b", compiled)
+    for age, key in enumerate("ab"):
+        os.utime(cache.folder / f"{key}.weft", (age, age))
+    assert limited.find("a", OPTIONS.target) is not None
+    limited.keep("c", compiled)
+    assert sorted(path.stem for path in cache.folder.iterdir()) == ["a", "c"]
+
+
+def test_keeps_one_entry_above_the_limit(cache: Cache, compiled: Compiled):
+    limited = replace(cache, limit=1)
+    limited.keep("a", compiled)
+    limited.keep("b", compiled)
+    assert [path.stem for path in cache.folder.iterdir()] == ["b"]
+
+
+def test_removes_files_that_a_dead_process_left(cache: Cache, compiled: Compiled):
+    cache.folder.mkdir()
+    abandoned, foreign, recent = (
+        cache.folder / name for name in (".k.weft.x1", "notes", ".k.weft.x2")
+    )
+    for path in (abandoned, foreign, recent):
+        path.write_bytes(b"")
+    os.utime(abandoned, (0, 0))
+    os.utime(foreign, (0, 0))
+    cache.keep(KEY, compiled)
+    assert [path.exists() for path in (abandoned, foreign, recent)] == [False, True, True]
+
+
+def test_warns_and_goes_on_where_it_cannot_write(tmp_path: Path, compiled: Compiled):
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.warns(CacheWarning, match="cache requires a folder that can be written"):
+        kept = Cache(tmp_path / "file" / "cache").keep(KEY, compiled)
+    assert kept is compiled
+
+
+def test_compiles_once(cache: Cache):
+    started: list[int] = []
+
+    def start() -> Road:
+        started.append(1)
+        return Road(OPTIONS)
+
+    for _ in range(2):
+        compile_cached(MODEL, OPTIONS, cache, start)
+    assert len(started) == 1
+
+
+def test_a_key_depends_on_the_model():
+    assert model_key(MODEL, OPTIONS) == model_key(dense_model("rows"), OPTIONS)
+    assert model_key(MODEL, OPTIONS) != model_key(dense_model("rows", bias=1.0), OPTIONS)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"strict_fp": True},
+        {"naive": True},
+        {"prefix": "other"},
+        {"target": replace(OPTIONS.target, cores=77)},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_a_key_depends_on_every_option(change: dict[str, object]):
+    assert model_key(MODEL, OPTIONS) != model_key(MODEL, replace(OPTIONS, **change))
+
+
+def test_a_key_depends_on_external_weights(tmp_path: Path):
+    path = tmp_path / "model.onnx"
+    onnx.save_model(
+        dense_model(), path, save_as_external_data=True, location="w.bin", size_threshold=0
+    )
+    before = model_key(path, OPTIONS)
+    assert before == model_key(path, OPTIONS)
+    data = bytearray((tmp_path / "w.bin").read_bytes())
+    data[-1] ^= 1
+    (tmp_path / "w.bin").write_bytes(data)
+    assert before != model_key(path, OPTIONS)
+
+
+def test_finds_every_external_file():
+    model = onnx.ModelProto()
+    for number, location in enumerate(("w.bin", "deep/er.bin", "w.bin", "x" * 200)):
+        tensor = model.graph.initializer.add(name=f"t{number}", data_location=1)
+        tensor.external_data.add(key="location", value=location)
+        tensor.external_data.add(key="offset", value="0")
+    node = model.graph.node.add(op_type="Constant", output=["c"])
+    attribute = node.attribute.add(name="value")
+    attribute.t.external_data.add(key="location", value="nested.bin")
+    found = external_locations(model.SerializeToString())
+    assert sorted(found) == sorted(["w.bin", "deep/er.bin", "x" * 200, "nested.bin"])
+
+
+def test_no_key_for_external_weights_outside_the_folder(tmp_path: Path):
+    folder = tmp_path / "inner"
+    folder.mkdir()
+    (tmp_path / "w.bin").write_bytes(b"1234")
+    model = onnx.ModelProto()
+    tensor = model.graph.initializer.add(name="t", data_location=1)
+    tensor.external_data.add(key="location", value="../w.bin")
+    (folder / "model.onnx").write_bytes(model.SerializeToString())
+    assert model_key(folder / "model.onnx", OPTIONS) is None
+
+
+def test_a_hit_imports_no_compiler(tmp_path: Path):
+    path = tmp_path / "model.onnx"
+    path.write_bytes(dense_model().SerializeToString())
+    program = (
+        "import sys, weft; weft.compile(sys.argv[1]); "
+        "print(*[name for name in ('onnx', 'xdsl', 'rich') if name in sys.modules])"
+    )
+    environment = os.environ | {"WEFT_CACHE_DIR": str(tmp_path / "cache")}
+    outputs = [
+        subprocess.run(
+            [sys.executable, "-c", program, path],
+            env=environment,
+            cwd=Path(__file__).parents[2],
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout.split()
+        for _ in range(2)
+    ]
+    assert outputs == [["onnx", "xdsl"], []]
+
+
+@pytest.mark.parametrize(
+    ("environment", "folder"),
+    [
+        ({"WEFT_CACHE_DIR": "/a", "XDG_CACHE_HOME": "/b"}, "/a"),
+        ({"XDG_CACHE_HOME": "/b"}, "/b/weft"),
+        ({}, os.path.expanduser("~/.cache/weft")),
+    ],
+    ids=["own", "XDG", "home"],
+)
+def test_the_environment_says_where_the_cache_is(environment: dict[str, str], folder: str):
+    assert default_cache(environment) == Cache(Path(folder), DEFAULT_LIMIT)
+
+
+def test_the_environment_limits_the_cache():
+    assert default_cache({"WEFT_CACHE_LIMIT": "1000"}).limit == 1000
+    with pytest.raises(OptionError, match="WEFT_CACHE_LIMIT requires a number of bytes, got 1G"):
+        default_cache({"WEFT_CACHE_LIMIT": "1G"})

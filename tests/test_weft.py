@@ -1,0 +1,104 @@
+"""The front door: what `import weft` offers."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import weft
+from compiler.machine.host import host_target
+from tests.small_models import add_model, dense_model, dense_reference, rows_of
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("WEFT_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def test_everything_that_is_promised_is_there():
+    assert [name for name in weft.__all__ if not hasattr(weft, name)] == []
+
+
+@pytest.mark.parametrize("kind", ["path", "text", "bytes", "proto"])
+def test_compiles_models_in_every_form(tmp_path: Path, kind: str):
+    model = dense_model("rows")
+    path = tmp_path / "dense.onnx"
+    path.write_bytes(model.SerializeToString())
+    forms = {"path": path, "text": str(path), "bytes": path.read_bytes(), "proto": model}
+    x = rows_of(4)
+    (y,) = weft.compile(forms[kind], threads=1)(x)
+    np.testing.assert_allclose(y, dense_reference(model, x), rtol=1e-5, atol=1e-5)
+
+
+def test_an_export_is_loaded_back(tmp_path: Path):
+    exe = weft.compile(dense_model("rows"), threads=1)
+    exe.export(str(tmp_path / "libmodel.so"))
+    back = weft.load(str(tmp_path / "libmodel.so"), threads=2)
+    assert (back.inputs, back.outputs) == (exe.inputs, exe.outputs)
+    x = rows_of(9)
+    assert back(x)[0].tobytes() == exe(x)[0].tobytes()
+    assert (tmp_path / "libmodel.h").is_file()
+
+
+def test_symbols_start_with_the_name_of_the_model(tmp_path: Path):
+    path = tmp_path / "Res-Net 50.onnx"
+    path.write_bytes(add_model().SerializeToString())
+    weft.compile(path).export(tmp_path / "m.so")
+    assert "Res_Net_50_run" in (tmp_path / "m.h").read_text()
+
+
+def test_symbols_start_with_the_prefix(tmp_path: Path):
+    weft.compile(add_model(), prefix="tiny").export(tmp_path / "m.so")
+    assert "tiny_run" in (tmp_path / "m.h").read_text()
+
+
+@pytest.mark.parametrize("options", [{"naive": True}, {"strict_fp": True}, {"target": "x86-64"}])
+def test_options_leave_the_answer_as_it_is(options: dict[str, object]):
+    x = rows_of(6)
+    (y,) = weft.compile(dense_model("rows"), **options)(x)
+    expected = dense_reference(dense_model("rows"), x)
+    np.testing.assert_allclose(y, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_refuses_to_run_code_for_another_machine():
+    other = (
+        "aarch64" if weft.compile(add_model()).metadata["triple"].startswith("x86") else "x86-64"
+    )
+    with pytest.raises(weft.ArtifactError, match="machine"):
+        weft.compile(add_model(), target=other)
+
+
+def test_refuses_an_unknown_target():
+    with pytest.raises(weft.OptionError, match="target requires one of native, .*, got vax"):
+        weft.compile(add_model(), target="vax")
+
+
+def test_uses_the_cache_unless_told(own_cache: Path):
+    weft.compile(add_model(), cache=False)
+    assert not own_cache.exists()
+    weft.compile(add_model())
+    assert len(list(own_cache.iterdir())) == 1
+
+
+def test_uses_the_cache_it_is_given(own_cache: Path, tmp_path: Path):
+    weft.compile(add_model(), cache=weft.Cache(tmp_path / "mine"))
+    assert not own_cache.exists()
+    assert len(list((tmp_path / "mine").iterdir())) == 1
+
+
+def test_errors_are_of_one_family():
+    with pytest.raises(weft.WeftError):
+        weft.compile(b"no model")
+
+
+def test_import_brings_no_compiler():
+    program = "import sys, weft; print(*{'onnx', 'xdsl', 'rich', 'onnxruntime'} & {*sys.modules})"
+    shown = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    assert shown.stdout == "\n"

@@ -1,0 +1,376 @@
+"""Accumulation in registers: what the schedules of sums of products and of windows share.
+
+for jo parallel:  for ...:  for io:              columns in panels, rows in tiles
+    acc[6][32] in registers
+    for ii unroll:  for ji vector unroll:  acc[ii, ji] = 0
+    for k:  for ii unroll:  for ji vector unroll:  acc[ii, ji] += ...
+    for ii unroll:  for ji vector unroll:  out[i, j] = f(acc[ii, ji])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from xdsl.dialects.builtin import ArrayAttr, IntAttr
+from xdsl.ir import Operation, SSAValue
+
+from compiler.loop.nest import accesses_in, is_inside, loops_in, perfect_nest, subscripts
+from compiler.loop.primitives import (
+    distribute,
+    fuse,
+    pack,
+    panels,
+    reorder,
+    split_at,
+    stage,
+    tile,
+    unroll,
+    vectorize,
+)
+from compiler.loop.schedules.leaves import (
+    parallelize_outermost,
+    stride,
+    vectorize_leaves,
+)
+from compiler.loop.schedules.simplify import drop_stored_only
+from compiler.target.target import Target
+from dialects.errors import IllegalSchedule
+from dialects.expr import Expr, Operand, atom_expr, product
+from dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp
+from dialects.loop.program import KernelOp
+from dialects.loop.scalar import compute_type, width
+from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type
+
+ENOUGH = 12
+"""Iterations of a loop that a pool shares evenly enough."""
+
+LONGEST_UNROLL = 8
+"""Iterations of an innermost reduction loop that is written out."""
+
+LARGEST_PANEL = 128 * 1024
+"""Bytes of a panel that is packed on the stack."""
+
+WEIGHTS = "weights"
+"""The kernel's attribute with the positions of the arguments that are weights, which may be packed
+ahead.
+"""
+
+
+@dataclass(frozen=True)
+class Params:
+    """The register tile: rows, and vectors a row."""
+
+    rows: int
+    vectors: int
+
+
+def default_params(target: Target, rows: int | None, columns: int | None, lanes: int) -> Params:
+    """The largest tile that fits the registers and divides the rows:
+    `rows*vectors + vectors + 1` values live.
+    """
+    vectors = 2 if columns is None or columns > lanes else 1
+    most = (target.vector_registers - vectors - 1) // vectors
+    if rows is None:
+        return Params(min(most, 8), vectors)
+    if rows == 1:
+        wide = 8 if columns is None else max(1, min(8, -(-columns // lanes)))
+        return Params(1, wide)
+    best = max(size for size in range(1, min(most, rows) + 1) if rows % size == 0)
+    return Params(best if 2 * best >= min(most, rows) else min(most, rows), vectors)
+
+
+@dataclass(frozen=True)
+class Shape:
+    """How the tiles of one reduction look: register tile, lanes of a vector,
+    whether there are rows at all, and how many loops move both operands.
+    """
+
+    params: Params
+    lanes: int
+    has_rows: bool
+    both: int
+    target: Target
+
+    @property
+    def width(self) -> int:
+        """Columns of a tile."""
+        return self.params.vectors * self.lanes
+
+
+@dataclass
+class Accumulation:
+    """The nests of one reduction: the outer loops of each, in the order of the result's dims.
+
+    `columns` and `rows` are positions among those loops, `both` those of the loops that move both
+    operands, as a batch or the groups of a convolution do. `panel` is the load of the operand that
+    the columns move, where that may be packed; `result` the buffer of the sums.
+    """
+
+    nests: list[list[ForOp]]
+    reductions: list[ForOp]
+    columns: int
+    rows: int | None
+    both: list[int]
+    panel: LoadOp | None
+    result: SSAValue
+
+
+def aligned(loop: ForOp, outer: Sequence[ForOp]) -> list[ForOp]:
+    """The nest's loops, one that runs over two of the others' together cut in two like them."""
+    found: list[ForOp] = []
+    remaining = list(perfect_nest(loop))
+    for position, wanted in enumerate(outer):
+        if not remaining:
+            break
+        following = outer[position + 1].extent if position + 1 < len(outer) else Expr.of(1)
+        size = following.constant
+        here = remaining[0].extent
+        if here != wanted.extent and size and size > 1 and here == wanted.extent * size:
+            tiles = tile(remaining.pop(0), size)
+            remaining = [tiles.outer, tiles.inner, *remaining]
+        found.append(remaining.pop(0))
+    return found
+
+
+def weight_arguments(kernel: KernelOp) -> set[SSAValue]:
+    """The kernel's arguments that are weights in every call."""
+    marked = kernel.attributes.get(WEIGHTS)
+    if not isinstance(marked, ArrayAttr):
+        return set()
+    positions = [entry.data for entry in marked if isinstance(entry, IntAttr)]
+    return {kernel.body.block.args[position] for position in positions}
+
+
+def neighbours(loop: ForOp, store: StoreOp) -> tuple[list[ForOp], list[ForOp]]:
+    """The nest before that initialises the sum, and the one behind that reads it."""
+    before = loop.prev_op
+    after = loop.next_op
+    first = isinstance(before, ForOp) and _touches(before, store.buffer)
+    last = isinstance(after, ForOp) and _touches(after, store.buffer) and _is_pointwise(after)
+    return [before] if first and isinstance(before, ForOp) else [], [after] if last and isinstance(
+        after, ForOp
+    ) else []
+
+
+def _touches(loop: ForOp, buffer: SSAValue) -> bool:
+    return any(access.buffer is buffer for access in accesses_in(loop))
+
+
+def _is_pointwise(loop: ForOp) -> bool:
+    return all(level.reduction is None for level in (loop, *loops_in(loop)))
+
+
+def accumulate(kernel: KernelOp, found: Accumulation, target: Target) -> bool:
+    """Fuses the nests, splits off what is no whole tile, and tiles each part;
+    false where fusing is not legal.
+    """
+    loops = found.nests[0]
+    lanes = lanes_of([nest[0] for nest in found.nests], target)
+    rows = 1 if found.rows is None else loops[found.rows].extent.constant
+    params = default_params(target, rows, loops[found.columns].extent.constant, lanes)
+    shape = Shape(params, lanes, found.rows is not None, len(found.both), target)
+    axis = _axis_of(found, shape.width)
+    shared = _fuse([list(reorder(*[nest[n] for n in _order(found)])) for nest in found.nests])
+    if shared is None:
+        return False
+    shared = list(reorder(shared.pop(shape.both), *shared))
+    panel = None if found.panel is None else found.panel.buffer
+    if panel in weight_arguments(kernel) and panel is not None and axis is not None:
+        panel = pack(panel, panels(buffer_type(panel), axis, shape.width))
+    for part in _split(shared, shape.width):
+        for chain in _split_rows(part, shape):
+            _tile(chain, shape, panel, found.result)
+    drop_stored_only(found.result)
+    return True
+
+
+def _order(found: Accumulation) -> list[int]:
+    """The loops that move both operands, the columns, the others, and the rows innermost."""
+    rows = [] if found.rows is None else [found.rows]
+    others = [n for n in range(len(found.nests[0])) if n not in (found.columns, *rows, *found.both)]
+    return [*found.both, found.columns, *others, *rows]
+
+
+def _fuse(nests: Sequence[list[ForOp]]) -> list[ForOp] | None:
+    """One nest of the shared loops around all statements;
+    None where a statement has to wait for another nest.
+    """
+    shared = list(nests[0])
+    try:
+        for nest in nests[1:]:
+            for level, loop in enumerate(nest):
+                shared[level] = fuse(shared[level], loop)
+    except IllegalSchedule:
+        return None
+    return shared
+
+
+def lanes_of(loops: Iterable[ForOp], target: Target) -> int:
+    """How many of the widest elements that the loops access fit a vector."""
+    accesses = [access for loop in loops for access in accesses_in(loop)]
+    bits = max(width(compute_type(access.buffer_type.element)) for access in accesses)
+    return target.lanes(max(32, bits) // 8)
+
+
+def _axis_of(found: Accumulation, width: int) -> int | None:
+    """The dim of the panel that the columns count through in whole tiles;
+    None where there is no such dim.
+    """
+    if found.panel is None:
+        return None
+    index = next(
+        nest[found.columns].index for nest in found.nests if is_inside(found.panel, nest[0])
+    )
+    exprs = subscripts(found.panel)
+    axes = [axis for axis, expr in enumerate(exprs) if index in set(expr.atoms())]
+    if len(axes) != 1:
+        return None
+    return axes[0] if (exprs[axes[0]] - atom_expr(index)) % width == 0 else None
+
+
+def _split(chain: Sequence[ForOp], size: int) -> list[list[ForOp]]:
+    """The nest cut into whole tiles of its outermost loop and the rest."""
+    loop = chain[0]
+    whole = loop.extent // size * size
+    if whole == loop.extent or whole == 0:
+        return [list(chain)]
+    return [perfect_nest(part)[: len(chain)] for part in split_at(loop, whole)]
+
+
+def _split_rows(chain: Sequence[ForOp], shape: Shape) -> list[list[ForOp]]:
+    """The nest cut at its innermost loop, the rows, which comes out for that and goes back."""
+    if not shape.has_rows or _is_whole(chain[-1], shape.params.rows):
+        return [list(chain)]
+    turned = reorder(chain[-1], *chain[:-1])
+    return [list(reorder(*part[1:], part[0])) for part in _split(turned, shape.params.rows)]
+
+
+def _is_whole(loop: ForOp, size: int) -> bool:
+    return loop.extent % size == 0
+
+
+def _tile(chain: Sequence[ForOp], shape: Shape, panel: SSAValue | None, result: SSAValue) -> None:
+    """Tiles, stages and marks one nest whose loops hold whole tiles, or are shorter than one."""
+    columns, *others = chain
+    rows = others.pop() if shape.has_rows else None
+    if columns.extent.constant is None and not _is_whole(columns, shape.width):
+        vectorize_leaves(columns, shape.target)
+        parallelize_outermost(columns)
+        return
+    jo, ji, _ = tile(columns, min(shape.width, columns.extent.constant or shape.width))
+    outer, inner = [*others[: shape.both], jo, *others[shape.both :]], [ji]
+    if rows is not None:
+        io, ii, _ = tile(rows, _tile_rows(rows, shape))
+        outer, inner = [*outer, io], [ii, ji]
+    reorder(*outer, *inner)
+    packed = panel is not None and _stage_panel(panel, jo, ji)
+    write_back = _stage_sums(result, outer[-1], ji)
+    for nest in (*_separate(inner), write_back):
+        _mark(nest, shape.lanes)
+    parallelize_outermost(outer[0] if packed or shape.both else _spread(outer))
+
+
+def _tile_rows(rows: ForOp, shape: Shape) -> int:
+    if _is_whole(rows, shape.params.rows):
+        return shape.params.rows
+    return min(rows.extent.constant or 1, shape.params.rows)
+
+
+def _spread(loops: Sequence[ForOp]) -> ForOp:
+    """Brings a loop with work for many threads to the outside:
+    the first long one, else the longest.
+    """
+    shared = next((loop for loop in loops if (loop.extent.constant or ENOUGH) >= ENOUGH), None)
+    shared = shared or max(loops, key=lambda loop: loop.extent.constant or 0)
+    return reorder(shared, *(loop for loop in loops if loop is not shared))[0]
+
+
+def _stage_panel(panel: SSAValue, jo: ForOp, ji: ForOp) -> bool:
+    """Packs the panel's columns next to each other,
+    where they are scattered and few enough for the stack.
+    """
+    loads = [access for access in accesses_in(jo) if access.buffer is panel]
+    if all(stride(load, ji) in (0, 1) for load in loads):
+        return False
+    reductions = [loop for loop in loops_in(jo) if loop.reduction is not None]
+    rows = product(loop.extent for loop in reductions).constant
+    bytes = width(buffer_type(panel).element) // 8 * (ji.extent.constant or 1)
+    axis = _column_axis(loads[0], ji)
+    if rows is None or rows * bytes > LARGEST_PANEL or axis is None:
+        return False
+    try:
+        staged = stage(panel, jo, "scratch")
+    except IllegalSchedule:
+        return False
+    kind = buffer_type(staged.buffer)
+    if (kind.size.constant or 0) * width(kind.element) // 8 > LARGEST_PANEL:
+        got = f"{kind.size} elements"
+        raise IllegalSchedule(f"contraction requires a panel that fits the stack, got {got}")
+    pack(staged.buffer, _last(kind, axis))
+    return True
+
+
+def _stage_sums(result: SSAValue, at: ForOp, ji: ForOp) -> list[ForOp]:
+    """Keeps the tile of sums in registers, its columns next to each other;
+    returns the loops that write it back.
+    """
+    access = next(access for access in accesses_in(at) if access.buffer is result)
+    axis = _column_axis(access, ji)
+    assert axis is not None, "the columns move the result"
+    staged = stage(result, at, "registers")
+    pack(staged.buffer, _last(buffer_type(staged.buffer), axis))
+    return list(staged.write_back)
+
+
+def _column_axis(access: AccessOp, ji: ForOp) -> int | None:
+    axes = [axis for axis, expr in enumerate(subscripts(access)) if ji.index in set(expr.atoms())]
+    return axes[0] if len(axes) == 1 else None
+
+
+def _last(kind: BufferType, axis: int) -> LayoutAttr:
+    """The row-major layout with one dim moved to the end."""
+    order = [dim for dim in range(kind.rank) if dim != axis] + [axis]
+    subscripts = tuple(Expr.of(Operand(dim)) for dim in order)
+    return LayoutAttr(ExprsAttr(subscripts), ExprsAttr(tuple(kind.shape[dim] for dim in order)))
+
+
+def _separate(inner: Sequence[ForOp]) -> list[list[ForOp]]:
+    """Distributes the loops inside a tile over what comes before, in and after the
+    reduction, which moves outside.
+    """
+    body = list(inner[-1].body.block.ops)
+    start = next(n for n, op in enumerate(body) if isinstance(op, ForOp))
+    nests = [list(inner)]
+    for cut in (body[start], body[start + 1] if start + 1 < len(body) else None):
+        if cut is None or cut.prev_op is None:
+            continue
+        nest: list[ForOp] = []
+        before: Operation = cut
+        for loop in reversed(nests[-1]):
+            before = distribute(loop, before)
+            nest.insert(0, before)
+        nests.append(nest)
+    for nest in nests:
+        reductions = [loop for loop in perfect_nest(nest[0]) if loop not in nest]
+        if reductions:
+            reorder(*reductions, *nest)
+            if (reductions[-1].extent.constant or LONGEST_UNROLL + 1) <= LONGEST_UNROLL:
+                unroll(reductions[-1])
+    return nests
+
+
+def _mark(nest: Sequence[ForOp], lanes: int) -> None:
+    """Writes the loops of a tile out, the one over neighbouring columns in vectors."""
+    for loop in nest:
+        columns = all(
+            stride(access, loop) == 1 for access in accesses_in(loop) if _is_local(access)
+        )
+        if columns:
+            vectorize(loop, min(lanes, 1 << ((loop.extent.constant or lanes) - 1).bit_length()))
+        unroll(loop)
+
+
+def _is_local(access: AccessOp) -> bool:
+    owner = access.buffer.owner
+    return isinstance(owner, AllocOp) and owner.scope.data == "registers"

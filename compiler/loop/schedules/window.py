@@ -1,0 +1,58 @@
+"""Reductions whose results lie side by side where their operands do, as in pooling and in sums over
+leading axes: neighbouring results are the lanes of a vector that stays in registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from compiler.loop.nest import accesses_in, loops_in, perfect_nest, update_of
+from compiler.loop.schedules.leaves import stride
+from compiler.loop.schedules.register_tile import Accumulation, accumulate, aligned, neighbours
+from compiler.target.target import Target
+from dialects.loop.ops import ForOp, LoadOp, StoreOp
+from dialects.loop.program import KernelOp
+
+NAME = "window"
+
+NARROW = (0, 1, 2, 3, 4)
+"""Distances of neighbouring lanes that are loaded as whole vectors."""
+
+
+def apply_all(kernel: KernelOp, target: Target) -> Iterator[str]:
+    """Schedules every such reduction of the kernel; yields once for each."""
+    nests = [perfect_nest(op) for op in kernel.body.block.ops if isinstance(op, ForOp)]
+    for nest in nests:
+        found = find(nest)
+        if found is not None and accumulate(kernel, found, target):
+            yield NAME
+
+
+def find(nest: list[ForOp]) -> Accumulation | None:
+    """The reduction with the nests around it, if its last outer loop can be a vector."""
+    outer = [loop for loop in nest if loop.reduction is None]
+    reductions = nest[len(outer) :]
+    store = _accumulator(nest)
+    columns = next((n for n in reversed(range(len(outer))) if outer[n].extent != 1), None)
+    if store is None or columns is None or any(loop.reduction is None for loop in reductions):
+        return None
+    steps = [stride(access, outer[columns]) for access in accesses_in(nest[-1])]
+    if stride(store, outer[columns]) != 1 or any(
+        step is None or step.constant not in NARROW for step in steps
+    ):
+        return None
+    before, after = neighbours(nest[0], store)
+    nests = [aligned(loop, outer) for loop in (*before, nest[0], *after)]
+    if any([a.extent for a in each] != [b.extent for b in outer] for each in nests):
+        return None
+    return Accumulation(nests, reductions, columns, None, [], None, store.buffer)
+
+
+def _accumulator(nest: list[ForOp]) -> StoreOp | None:
+    """The one store of the innermost loop, where it updates what it loads."""
+    inner = nest[-1]
+    if inner.reduction is None or loops_in(inner) or any(op.regions for op in inner.body.block.ops):
+        return None
+    stores = [op for op in inner.body.block.ops if isinstance(op, StoreOp)]
+    update = update_of(stores[0]) if len(stores) == 1 else None
+    return None if update is None else update.store

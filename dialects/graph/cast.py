@@ -12,9 +12,9 @@ from xdsl.irdl import irdl_op_definition, prop_def
 from dialects.expr import Expr
 from dialects.graph.builder import GraphBuilder
 from dialects.graph.dtypes import numpy_dtype
-from dialects.graph.elementwise import UnaryOp, is_float
+from dialects.graph.elementwise import ANY_ELEMENT, UnaryOp, is_float
 from dialects.graph.op import GraphOp
-from dialects.graph.types import BOOL, FLOATS, INTEGERS, NUMBERS, TensorType, type_of
+from dialects.graph.types import BOOL, FLOATS, INTEGERS, TensorType, type_of
 from dialects.loop.builder import LoopBuilder
 from dialects.loop.scalar import Scalar
 from dialects.weights import Array
@@ -30,7 +30,7 @@ class CastOp(UnaryOp):
 
     name = "graph.cast"
     to: Attribute = prop_def(Attribute)
-    ELEMENTS: ClassVar = (*NUMBERS, BOOL)
+    ELEMENTS: ClassVar = ANY_ELEMENT
     HAS_VJP: ClassVar = True
 
     def result_element(self) -> Attribute:

@@ -15,6 +15,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 from dialects.expr import Expr
 from dialects.graph.builder import GraphBuilder
 from dialects.graph.elementwise import (
+    ANY_ELEMENT,
     BinaryOp,
     ElementwiseOp,
     UnaryOp,
@@ -24,12 +25,10 @@ from dialects.graph.elementwise import (
     sum_to,
 )
 from dialects.graph.op import GraphOp, OnnxName
-from dialects.graph.types import BOOL, FLOATS, INTEGERS, NUMBERS, UNSIGNED, TensorType, type_of
+from dialects.graph.types import BOOL, FLOATS, INTEGERS, UNSIGNED, TensorType, type_of
 from dialects.loop.builder import LoopBuilder
 from dialects.loop.scalar import Scalar, is_unsigned, width
 from dialects.weights import Array
-
-ANY_ELEMENT: tuple[Attribute, ...] = (*NUMBERS, BOOL)
 
 
 class ComparisonOp(BinaryOp):

@@ -14,6 +14,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import operand_def, result_def
 
 from dialects.expr import Expr
+from dialects.graph.accumulate import widen
 from dialects.graph.broadcast import (
     broadcast_assumptions,
     broadcast_index,
@@ -23,10 +24,13 @@ from dialects.graph.builder import GraphBuilder
 from dialects.graph.constant import ConstantOp
 from dialects.graph.dtypes import numpy_dtype
 from dialects.graph.op import GraphOp
-from dialects.graph.types import FLOATS, NUMBERS, TensorType, tensor, type_of
+from dialects.graph.types import BOOL, FLOATS, NUMBERS, TensorType, tensor, type_of
 from dialects.loop.builder import LoopBuilder
 from dialects.loop.scalar import Scalar
 from dialects.weights import Array
+
+ANY_ELEMENT: tuple[Attribute, ...] = (*NUMBERS, BOOL)
+"""Every element type."""
 
 
 class ElementwiseOp(GraphOp):
@@ -111,7 +115,7 @@ class FloatUnaryOp(SlopeOp):
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         with np.errstate(all="ignore"):
-            return [narrowed(self.evaluate(widened(operands[0])), operands[0])]
+            return [narrowed(self.evaluate(widen(operands[0])), operands[0])]
 
 
 class MathOp(FloatUnaryOp):
@@ -166,11 +170,6 @@ def is_splat(value: SSAValue, number: int) -> bool:
     if not isinstance(owner, ConstantOp) or owner.literal is None:
         return False
     return all(element == number for element in owner.literal.data)
-
-
-def widened(array: Array) -> Array:
-    """The array in the type in which its elements are computed: f16 and bf16 as f32."""
-    return array.astype(np.float32) if array.dtype.itemsize == 2 and is_float(array) else array
 
 
 def narrowed(array: Array, like: Array) -> Array:

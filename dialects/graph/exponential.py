@@ -10,8 +10,9 @@ import numpy as np
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition
 
+from dialects.graph.accumulate import widen
 from dialects.graph.builder import GraphBuilder
-from dialects.graph.elementwise import BinaryOp, MathOp, narrowed, sum_to, widened
+from dialects.graph.elementwise import BinaryOp, MathOp, narrowed, sum_to
 from dialects.graph.op import GraphOp, OnnxName
 from dialects.graph.types import FLOATS
 from dialects.loop.builder import LoopBuilder
@@ -93,7 +94,7 @@ class PowOp(BinaryOp):
         base, exponent = operands
         with np.errstate(all="ignore"):
             if self.result_type.element in FLOATS:
-                return [narrowed(np.power(widened(base), widened(exponent)), base)]
+                return [narrowed(np.power(widen(base), widen(exponent)), base)]
             power = np.power(base, np.maximum(exponent, np.zeros((), exponent.dtype)))
             odd = np.where(exponent % 2 == 1, base, base * base)
             return [np.where(exponent < 0, np.where(np.abs(base) == 1, odd, 0), power)]

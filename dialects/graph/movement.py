@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 from xdsl.dialects.builtin import DenseArrayBase
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
 from dialects.expr import Expr, row_major_strides
@@ -18,14 +18,12 @@ from dialects.graph.broadcast import (
     broadcast_shapes,
 )
 from dialects.graph.builder import GraphBuilder
-from dialects.graph.elementwise import UnaryOp, sum_to
+from dialects.graph.elementwise import ANY_ELEMENT, UnaryOp, sum_to
 from dialects.graph.op import GraphOp, OnnxName, ints
-from dialects.graph.types import BOOL, NUMBERS, Shape, ShapeAttr, TensorType, tensor, type_of
+from dialects.graph.types import Shape, ShapeAttr, TensorType, tensor, type_of
 from dialects.loop.builder import LoopBuilder
 from dialects.loop.scalar import Scalar
 from dialects.weights import Array
-
-ANY_ELEMENT: tuple[Attribute, ...] = (*NUMBERS, BOOL)
 
 
 class IndexMapOp(GraphOp):

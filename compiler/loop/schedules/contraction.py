@@ -44,6 +44,9 @@ SCATTER_COST = 24
 PACKING_COST = 0.25
 """What packing a panel in every call adds to the time of its multiply-adds."""
 
+SPREAD_COST = 8.0
+"""The same for lanes that lie apart in an operand that other loops move too: no panel holds it."""
+
 LONG_SUM = 512
 """The length that a sum of unknown length is taken to have."""
 
@@ -136,8 +139,19 @@ def _choose_column(
         extent = loop.extent.constant
         filled = 0.9 if extent is None else extent / (-(-extent // lanes) * lanes)
         scattered = 0.0 if stride(store, loop) == 1 else SCATTER_COST / (depth or LONG_SUM)
-        packed = 0.0 if load.buffer in weights or stride(load, loop) == 1 else PACKING_COST
+        together = load.buffer in weights or stride(load, loop) == 1
+        packed = 0.0 if together else _packing_cost(load, loop, nest)
         return (1.0 + scattered + packed) / filled
 
     usable = [(n, load) for n, load in candidates if nest[n].extent != 1]
     return min(usable, key=cost, default=None)
+
+
+def _packing_cost(load: LoadOp, column: ForOp, nest: Sequence[ForOp]) -> float:
+    """What it costs to bring neighbouring columns of an operand together in every call."""
+    factors = _product(nest[-1])
+    assert factors is not None, "the nest ends in a sum of products"
+    other = _moved(factors[1] if load is factors[0] else factors[0])
+    outer = {loop.index for loop in nest if loop.reduction is None and loop.extent != 1}
+    alone = (_moved(load) & outer) - other == {column.index}
+    return PACKING_COST if alone else SPREAD_COST

@@ -10,7 +10,7 @@ from compiler.loop.nest import accesses_in, loops_in, perfect_nest, update_of
 from compiler.loop.schedules.leaves import stride
 from compiler.loop.schedules.register_tile import Accumulation, accumulate, aligned, neighbours
 from compiler.target.target import Target
-from dialects.loop.ops import ForOp, LoadOp, StoreOp
+from dialects.loop.ops import ForOp, StoreOp
 from dialects.loop.program import KernelOp
 
 NAME = "window"

@@ -1,0 +1,1 @@
+"""Benchmarks, outside pytest: `python -m benchmarks.run`."""

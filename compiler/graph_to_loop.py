@@ -28,7 +28,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from dialects.errors import UnsupportedError
-from dialects.expr import Expr, Symbol
+from dialects.expr import Atom, Expr, Symbol
 from dialects.graph import ConstantOp, FusedOp, GraphOp, ReshapeOp, group_of
 from dialects.graph.types import TensorType, type_of
 from dialects.loop.builder import LoopBuilder
@@ -188,7 +188,7 @@ class _Lowering:
     def _lower_group(
         self, group: FusedOp, results: list[SSAValue], operands: list[SSAValue]
     ) -> None:
-        constants = {
+        constants: dict[SSAValue, ConstantOp] = {
             inner: operand.owner
             for inner, operand in zip(group.body.block.args, operands, strict=True)
             if isinstance(operand.owner, ConstantOp)
@@ -323,7 +323,7 @@ def canonicalize_kernel(kernel: KernelOp) -> str:
 
 def rename_symbols(kernel: KernelOp, names: Mapping[str, str]) -> None:
     """Gives the sizes of a kernel other names, everywhere in its types and expressions."""
-    values = {Symbol(old): Expr.of(new) for old, new in names.items()}
+    values: dict[Atom, Expr] = {Symbol(old): Expr.of(new) for old, new in names.items()}
     kernel.properties["symbols"] = ArrayAttr(
         [StringAttr(names[name]) for name in kernel.symbol_names]
     )
@@ -339,7 +339,7 @@ def rename_symbols(kernel: KernelOp, names: Mapping[str, str]) -> None:
                 )
 
 
-def _substitute_type(value: SSAValue, values: Mapping[object, Expr]) -> None:
+def _substitute_type(value: SSAValue, values: Mapping[Atom, Expr]) -> None:
     if isinstance(value.type, BufferType):
         shape = [dim.substitute(values) for dim in value.type.shape]
         renamed = BufferType(ExprsAttr(tuple(shape)), value.type.element, value.type.layout)

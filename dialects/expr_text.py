@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from typing import TypeGuard
 
 from xdsl.dialects.builtin import IndexType
 from xdsl.ir import SSAValue
@@ -144,16 +145,23 @@ def bind(expr: Expr, values: Sequence[SSAValue]) -> Expr:
 
 @lru_cache(maxsize=1 << 14)
 def _bound(expr: Expr, values: tuple[SSAValue, ...]) -> Expr:
-    atoms = {Operand(position): atom_expr(value) for position, value in enumerate(values)}
-    return expr.substitute(dict(atoms))
+    atoms: dict[Atom, Expr] = {
+        Operand(position): atom_expr(value) for position, value in enumerate(values)
+    }
+    return expr.substitute(atoms)
+
+
+def is_value(atom: Atom) -> TypeGuard[SSAValue]:
+    """Whether the atom is an SSA value."""
+    return isinstance(atom, SSAValue)
 
 
 def unbind(exprs: Sequence[Expr]) -> tuple[list[Expr], list[SSAValue]]:
     """The inverse of `bind`: formal expressions and the SSA values that their
     operands stand for, each once.
     """
-    values = list(
-        dict.fromkeys(atom for expr in exprs for atom in expr.atoms() if isinstance(atom, SSAValue))
-    )
-    formals = {value: Expr.of(Operand(position)) for position, value in enumerate(values)}
+    values = list(dict.fromkeys(atom for expr in exprs for atom in expr.atoms() if is_value(atom)))
+    formals: dict[Atom, Expr] = {
+        value: Expr.of(Operand(position)) for position, value in enumerate(values)
+    }
     return [expr.substitute(formals) for expr in exprs], values

@@ -70,7 +70,7 @@ class Weights:
 
     def write(self, source: WeightSource, out: BinaryIO) -> None:
         """Streams one weight."""
-        out.write(memoryview(self.prepare(source).reshape(-1).view(np.uint8)))
+        out.write(self.prepare(source).reshape(-1).view(np.uint8).data)
 
     def bytes(self, source: WeightSource) -> int:
         """The size of one weight in bytes."""

@@ -16,7 +16,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
 from compiler.program.hoist_workspace import substitute_type
-from dialects.expr import Expr, Symbol
+from dialects.expr import Atom, Expr, Symbol
 from dialects.loop.ops import AllocOp
 from dialects.loop.program import CallOp, KernelOp, ProgramOp, WeightOp
 from dialects.loop.types import BufferType, buffer_type
@@ -53,7 +53,7 @@ class AssignLayouts:
         converted: dict[tuple[SSAValue, BufferType], SSAValue],
     ) -> None:
         kernel = kernels[call.kernel]
-        sizes = {
+        sizes: dict[Atom, Expr] = {
             Symbol(name): size
             for name, size in zip(kernel.symbol_names, call.sizes.data, strict=True)
         }

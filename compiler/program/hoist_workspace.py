@@ -4,6 +4,7 @@ arguments that the program allocates.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -12,7 +13,7 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from dialects.expr import Expr, Symbol
+from dialects.expr import Atom, Expr, Symbol
 from dialects.loop.ops import AllocOp
 from dialects.loop.program import CallOp, KernelOp, ProgramOp
 from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type
@@ -62,7 +63,9 @@ def _hoist_kernel(kernel: KernelOp) -> list[BufferType]:
 def _extend_call(call: CallOp, symbols: list[str], types: list[BufferType]) -> None:
     if not types:
         return
-    values = {Symbol(name): size for name, size in zip(symbols, call.sizes.data, strict=True)}
+    values: dict[Atom, Expr] = {
+        Symbol(name): size for name, size in zip(symbols, call.sizes.data, strict=True)
+    }
     temporaries: list[SSAValue] = []
     block = call.parent_block()
     assert block is not None, "a call stands in a program"
@@ -73,11 +76,11 @@ def _extend_call(call: CallOp, symbols: list[str], types: list[BufferType]) -> N
     call.operands = [*call.operands, *temporaries]
 
 
-def substitute_type(kind: BufferType, values: dict[Symbol, Expr]) -> BufferType:
+def substitute_type(kind: BufferType, values: Mapping[Atom, Expr]) -> BufferType:
     """A kernel's buffer type with its symbols replaced by the caller's sizes."""
 
     def replaced(exprs: ExprsAttr) -> ExprsAttr:
-        return ExprsAttr(tuple(expr.substitute(dict(values)) for expr in exprs.data))
+        return ExprsAttr(tuple(expr.substitute(values) for expr in exprs.data))
 
     layout = kind.layout
     if isinstance(layout, LayoutAttr):

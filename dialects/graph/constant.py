@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import LocationAttr, StringAttr
@@ -101,7 +100,8 @@ class ConstantOp(GraphOp):
             and bool((flat == flat[0]).all())
             and len({x.tobytes() for x in flat}) == 1
         )
-        numbers = [_number(x) for x in (flat[:1] if splat else flat)]
+        number = _NUMBERS.get(flat.dtype.kind, float)
+        numbers = [number(x) for x in (flat[:1] if splat else flat)]
         return cls.of(
             literal=LiteralAttr(tuple(numbers)),
             shape=_dims(values.shape),
@@ -169,8 +169,8 @@ def _dims(shape: Sequence[int]) -> ShapeAttr:
     return ShapeAttr(tuple(Expr.of(int(dim)) for dim in shape))
 
 
-def _number(value: Any) -> bool | int | float:
-    return value.item() if isinstance(value, (np.bool_, np.integer, np.floating)) else float(value)
+_NUMBERS: dict[str, type[bool | int | float]] = {"b": bool, "i": int, "u": int}
+"""The Python numbers of NumPy's kinds of types; all others are floats."""
 
 
 @irdl_op_definition

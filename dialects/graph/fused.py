@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from xdsl.dialects.builtin import UnregisteredOp
 from xdsl.ir import Block, Region, SSAValue
@@ -31,7 +30,7 @@ class YieldOp(IRDLOperation):
     name = "graph.yield"
     operands_: Sequence[SSAValue] = var_operand_def(TensorType)
     traits = traits_def(IsTerminator(), Pure())
-    assembly_format: ClassVar[str] = "$operands_ attr-dict `:` type($operands_)"
+    assembly_format = "$operands_ attr-dict `:` type($operands_)"
 
 
 @irdl_op_definition

@@ -6,7 +6,7 @@ with b.loops(shape, "ij") as (i, j):
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 from xdsl.builder import Builder
@@ -36,7 +36,7 @@ class LoopBuilder:
     @contextmanager
     def loops(
         self, extents: Sequence[ExprLike], names: str = "ijklmnpq"
-    ) -> Iterator[tuple[Expr, ...]]:
+    ) -> Generator[tuple[Expr, ...]]:
         """A nest of loops from zero to each extent;
         yields the indices, one per extent, 0 for an extent of 1.
         """
@@ -46,7 +46,7 @@ class LoopBuilder:
     @contextmanager
     def reduce(
         self, extents: Sequence[ExprLike], kind: str, names: str = "rstuvw"
-    ) -> Iterator[tuple[Expr, ...]]:
+    ) -> Generator[tuple[Expr, ...]]:
         """Loops whose iterations only combine into the same elements with `add`,
         `mul`, `max`, `min`, `and` or `or`.
         """
@@ -56,7 +56,7 @@ class LoopBuilder:
     @contextmanager
     def _nest(
         self, extents: Sequence[ExprLike], names: str, reduction: str | None
-    ) -> Iterator[tuple[Expr, ...]]:
+    ) -> Generator[tuple[Expr, ...]]:
         outside = self.builder.insertion_point
         indices: list[Expr] = []
         for position, extent in enumerate(extents):
@@ -73,7 +73,7 @@ class LoopBuilder:
         self.builder.insertion_point = outside
 
     @contextmanager
-    def when(self, condition: Scalar) -> Iterator[None]:
+    def when(self, condition: Scalar) -> Generator[None]:
         """A branch that runs where the condition holds."""
         outside = self.builder.insertion_point
         branch = IfOp.build(operands=[condition.value], regions=[[Block()], [Block()]])

@@ -8,7 +8,7 @@ type says where an element lies.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TypeGuard
 
 from xdsl.dialects.builtin import IndexType, IntAttr, IntegerType, StringAttr, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -196,11 +196,16 @@ class AccessOp(IRDLOperation):
         printer.print_attribute(self.buffer.type)
 
 
+def is_integer(element: Attribute) -> TypeGuard[IntegerType]:
+    """Whether the element type is an integer one, bool among them; an index is none."""
+    return isinstance(element, IntegerType)
+
+
 def register_type(element: Attribute) -> Attribute:
     """The type of a loaded element: integers lose their signedness,
     which lives in the operations on them.
     """
-    if isinstance(element, IntegerType):
+    if is_integer(element):
         return IntegerType(element.width)
     return element
 
@@ -399,7 +404,7 @@ class ConditionOp(IRDLOperation):
     name = "loop.condition"
     condition: SSAValue = operand_def(IntegerType(1))
     traits = traits_def(IsTerminator())
-    assembly_format: ClassVar[str] = "$condition attr-dict"
+    assembly_format = "$condition attr-dict"
 
 
 @irdl_op_definition

@@ -5,7 +5,6 @@ them, and the weights it names.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -41,7 +40,7 @@ class FunctionOp(IRDLOperation):
     """
 
     sym_name: StringAttr = prop_def(SymbolNameConstraint())
-    symbols: ArrayAttr[StringAttr] = prop_def()
+    symbols: ArrayAttr[StringAttr] = prop_def(ArrayAttr[StringAttr])
     body: Region = region_def("single_block")
     traits = traits_def(NoTerminator(), IsolatedFromAbove(), SymbolOpInterface())
 
@@ -230,7 +229,7 @@ class WeightOp(IRDLOperation):
     key: StringAttr = prop_def(StringAttr)
     result: SSAValue = result_def(BufferType)
     traits = traits_def(Pure())
-    assembly_format: ClassVar[str] = "$key attr-dict `:` type($result)"
+    assembly_format = "$key attr-dict `:` type($result)"
 
     @staticmethod
     def of(key: str, type: BufferType) -> WeightOp:
@@ -248,7 +247,7 @@ class ViewOp(IRDLOperation):
     source: SSAValue = operand_def(BufferType)
     result: SSAValue = result_def(BufferType)
     traits = traits_def(Pure())
-    assembly_format: ClassVar[str] = "$source attr-dict `:` type($source) `to` type($result)"
+    assembly_format = "$source attr-dict `:` type($source) `to` type($result)"
 
     @staticmethod
     def of(source: SSAValue, type: BufferType) -> ViewOp:

@@ -6,6 +6,7 @@ Element types f16 and bf16 are computed in f32: loads extend, stores round once.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from xdsl.builder import Builder
@@ -25,7 +26,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from dialects.expr_text import INDEX
-from dialects.loop.ops import register_type
+from dialects.loop.ops import is_integer, register_type
 
 BOOL = IntegerType(1)
 F32 = Float32Type()
@@ -45,7 +46,7 @@ def is_float(element: Attribute) -> bool:
 
 def is_unsigned(element: Attribute) -> bool:
     """Whether the element type counts from zero; bool does."""
-    return isinstance(element, IntegerType) and (
+    return is_integer(element) and (
         element.signedness.data == Signedness.UNSIGNED or element.width.data == 1
     )
 
@@ -92,8 +93,8 @@ class Scalar:
     def _binary(
         self,
         other: Scalar | Number,
-        for_floats: type[Operation] | None,
-        *for_integers: type[Operation],
+        for_floats: Callable[[SSAValue, SSAValue], Operation] | None,
+        *for_integers: Callable[[SSAValue, SSAValue], Operation],
     ) -> Scalar:
         """Inserts the operation for floats, or the one for signed (then unsigned) integers."""
         right = self._other(other)
@@ -103,7 +104,7 @@ class Scalar:
             else for_integers[-1 if is_unsigned(self.element) else 0]
         )
         assert chosen is not None, f"this operation is not defined on {self.element}"
-        return self._insert(chosen(self.value, right))  # pyright: ignore[reportCallIssue]
+        return self._insert(chosen(self.value, right))
 
     def __add__(self, other: Scalar | Number) -> Scalar:
         return self._binary(other, arith.AddfOp, arith.AddiOp)
@@ -210,11 +211,12 @@ class Scalar:
 
     def _cast_float(self, element: Attribute) -> Scalar:
         target = register_type(element)
-        if not is_float(element):
+        if is_integer(target):
             to_integer = arith.FPToUIOp if is_unsigned(element) else arith.FPToSIOp
             return self._insert(to_integer(self.value, target), element)
         if not is_float(self.element):
             wide = compute_type(element)
+            assert isinstance(wide, AnyFloat)
             from_integer = arith.UIToFPOp if is_unsigned(self.element) else arith.SIToFPOp
             return self._insert(from_integer(self.value, wide), wide).cast(element)
         if width(self.element) == width(element):
@@ -227,7 +229,7 @@ class Scalar:
         target = register_type(element)
         if width(element) == width(self.element):
             return Scalar(self.builder, self.value, element)
-        assert isinstance(target, IntegerType)
+        assert is_integer(target)
         if width(element) < width(self.element):
             return self._insert(arith.TruncIOp(self.value, target), element)
         extend = arith.ExtUIOp if is_unsigned(self.element) else arith.ExtSIOp
@@ -248,7 +250,7 @@ def constant(builder: Builder, number: Number, element: Attribute) -> Scalar:
     elif isinstance(element, IndexType):
         attribute = IntegerAttr(int(number), element)
     else:
-        assert isinstance(element, IntegerType)
+        assert is_integer(element)
         attribute = IntegerAttr(_wrap(int(number), element), IntegerType(element.width))
     op = builder.insert(arith.ConstantOp(attribute))
     return Scalar(builder, op.result, element)
@@ -266,7 +268,7 @@ def _wrap(number: int, element: IntegerType) -> int:
     )
 
 
-_MATH: dict[str, type[Operation]] = {
+_MATH: dict[str, Callable[..., Operation]] = {
     "absf": math.AbsFOp,
     "absi": math.AbsIOp,
     "acos": math.AcosOp,

@@ -10,7 +10,7 @@ from xdsl.irdl import irdl_attr_definition, param_def
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
-from dialects.expr import Expr, ExprLike, Operand, product, row_major_strides
+from dialects.expr import Atom, Expr, ExprLike, Operand, product, row_major_strides
 from dialects.expr_text import parse_formal_expr
 
 Exprs = tuple[Expr, ...]
@@ -117,7 +117,9 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
         """The position in storage, in elements, of a logical index."""
         subscripts = tuple(index)
         if not isinstance(self.layout, NoneAttr):
-            values = {Operand(position): expr for position, expr in enumerate(index)}
+            values: dict[Atom, Expr] = {
+                Operand(position): expr for position, expr in enumerate(index)
+            }
             subscripts = tuple(expr.substitute(values) for expr in self.layout.subscripts.data)
         strides = row_major_strides(self.storage)
         terms = (subscript * stride for subscript, stride in zip(subscripts, strides, strict=True))

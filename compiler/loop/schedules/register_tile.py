@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ArrayAttr, IntAttr
 from xdsl.ir import Operation, SSAValue
+from xdsl.utils.hints import isa
 
 from compiler.loop.nest import accesses_in, is_inside, loops_in, perfect_nest, subscripts
 from compiler.loop.primitives import (
@@ -136,10 +137,9 @@ def aligned(loop: ForOp, outer: Sequence[ForOp]) -> list[ForOp]:
 def weight_arguments(kernel: KernelOp) -> set[SSAValue]:
     """The kernel's arguments that are weights in every call."""
     marked = kernel.attributes.get(WEIGHTS)
-    if not isinstance(marked, ArrayAttr):
+    if not isa(marked, ArrayAttr[IntAttr]):
         return set()
-    positions = [entry.data for entry in marked if isinstance(entry, IntAttr)]
-    return {kernel.body.block.args[position] for position in positions}
+    return {kernel.body.block.args[position.data] for position in marked}
 
 
 def neighbours(loop: ForOp, store: StoreOp) -> tuple[list[ForOp], list[ForOp]]:

@@ -1,4 +1,4 @@
-"""Whole networks, compiled once for all the tests that look at them, and how answers are compared."""
+"""Whole networks, compiled once for all the tests that look at them, and answers compared."""
 
 import shutil
 import subprocess
@@ -36,7 +36,7 @@ NAMES = (*SMALL, *(f"light_{name}" for name in light.LIGHT))
 
 @dataclass(frozen=True)
 class CompiledNetwork:
-    """A network, one input and onnxruntime's answer to it; in this process, and as `folder`'s .so."""
+    """A network, an input and onnxruntime's answer; in this process, and as a .so in `folder`."""
 
     name: str
     inputs: Inputs

@@ -13,8 +13,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
+from xdsl.utils.hints import isa
 
+from compiler.compile_kernels import KernelCompiler, KernelTask, kernel_compiler
 from compiler.frontend.from_onnx import Source, import_model
 from compiler.graph.eliminate import EliminatePass
 from compiler.graph.fold_batch_norm import FoldBatchNormPass
@@ -41,10 +44,10 @@ from compiler.program.assign_layouts import (
 )
 from compiler.program.describe import describe_kernels, describe_memory, kernel_flops
 from compiler.program.hoist_workspace import HoistWorkspacePass, hoist_workspace
-from compiler.program.plan_memory import PlanMemoryPass, plan_memory
+from compiler.program.plan_memory import PlanMemoryPass, kernels_of, plan_memory
 from dialects.context import WeftContext
 from dialects.expr import Expr
-from dialects.graph import GraphOp
+from dialects.graph import ConstantOp, GraphOp, ReshapeOp
 from dialects.graph.dtypes import numpy_dtype
 from dialects.loop.program import KernelOp, ProgramOp, WeightOp
 from dialects.loop.types import BufferType, buffer, buffer_type
@@ -91,7 +94,11 @@ class Report:
         """Adds the time until the end of the block to a stage."""
         start = time.perf_counter()
         yield
-        self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - start
+        self.add(name, time.perf_counter() - start)
+
+    def add(self, name: str, seconds: float) -> None:
+        """Adds time to a stage."""
+        self.seconds[name] = self.seconds.get(name, 0.0) + seconds
 
 
 @dataclass
@@ -127,23 +134,31 @@ def compile_module(
 ) -> Compiled:
     """Compiles a module with one graph function, in place."""
     road = road or Road(options)
-    context = WeftContext(weights)
-    optimize_graph(module, context, road)
-    to_loops(module, road)
-    program = next(op for op in module.ops if isinstance(op, ProgramOp))
-    kernels = [op for op in module.ops if isinstance(op, KernelOp)]
-    sources = _weight_sources(program, weights)
-    with road.report.stage("weights"):
-        prepared = Weights(sources, {key: weights[key] for key in weights}, _transforms(program))
-    signature = signature_of(program)
-    metadata = _metadata(program, signature, prepared, options) | _description(
-        program, kernels, road.report
-    )
-    objects = emit_objects(program, kernels, prepared, signature, metadata, road)
+    optimize_graph(module, WeftContext(weights), road)
+    with kernel_compiler(_expected_kernels(module)) as compiler:
+        to_loops(module, road)
+        program = next(op for op in module.ops if isinstance(op, ProgramOp))
+        kernels = [op for op in module.ops if isinstance(op, KernelOp)]
+        sources = _weight_sources(program, weights)
+        with road.report.stage("weights"):
+            arrays = {key: weights[key] for key in weights}
+            prepared = Weights(sources, arrays, _transforms(program))
+        signature = signature_of(program)
+        metadata = _metadata(program, signature, prepared, options)
+        metadata |= _description(program, kernels, road.report)
+        objects = emit_objects(program, signature, prepared, metadata, road)
+        objects |= compile_kernels(kernels, compiler, road)
     return Compiled(
         options.prefix, options.target, signature, objects, exported_symbols(options.prefix),
         frozenset(LIBC_NAMES), prepared, metadata,
     )  # fmt: skip
+
+
+def _expected_kernels(module: ModuleOp) -> int:
+    """About how many kernels the graph will become: workers start before that is known."""
+    functions = [op for op in module.ops if isinstance(op, FuncOp)]
+    named = (op.name for function in functions for op in function.body.block.ops)
+    return sum(name not in (ConstantOp.name, ReshapeOp.name) for name in named)
 
 
 def optimize_graph(module: ModuleOp, context: WeftContext, road: Road) -> None:
@@ -180,7 +195,7 @@ def to_loops(module: ModuleOp, road: Road) -> None:
         drop_unused_weights(module)
         for op in module.ops:
             if isinstance(op, ProgramOp):
-                plan_memory(op)
+                plan_memory(op, kernels_of(module))
     road.dump("30-loop-scheduled.mlir", module)
 
 
@@ -195,14 +210,13 @@ def _conversion(source: BufferType, target: BufferType, options: Options) -> Ker
 
 def emit_objects(
     program: ProgramOp,
-    kernels: list[KernelOp],
-    weights: Weights,
     signature: Signature,
+    weights: Weights,
     metadata: dict[str, object],
     road: Road,
 ) -> dict[str, bytes]:
-    """Machine code by name: the run time, the program, and each kernel."""
-    options, target, prefix = road.options, road.options.target, road.options.prefix
+    """Machine code by name of what every model has: the run time and the program."""
+    target, prefix = road.options.target, road.options.prefix
     counts = Counts(len(signature.inputs), len(signature.outputs), len(signature.symbols))
     objects: dict[str, bytes] = {}
     with road.report.stage("run time"):
@@ -213,15 +227,27 @@ def emit_objects(
         objects["runtime"] = compile_object(run_time, target)
     with road.report.stage("program"):
         objects["program"] = compile_object(emit_program(program, target, prefix=prefix), target)
-    for number, kernel in enumerate(kernels):
-        road.on_stage("compile", number, len(kernels))
+    return objects
+
+
+def compile_kernels(
+    kernels: list[KernelOp], compiler: KernelCompiler, road: Road
+) -> dict[str, bytes]:
+    """Machine code of the kernels by name. Their stages add up what all processes took."""
+    options = road.options
+    dumps = road.dump_dir is not None
+    tasks = [
+        KernelTask(str(kernel), options.target, options.prefix, options.strict_fp, dumps)
+        for kernel in kernels
+    ]
+    codes = compiler.compile(tasks, lambda done: road.on_stage("compile", done, len(tasks)))
+    objects: dict[str, bytes] = {}
+    for kernel, code in zip(kernels, codes, strict=True):
         name = kernel.sym_name.data
-        with road.report.stage("emit"):
-            text = emit_kernel(kernel, target, prefix=prefix, strict_fp=options.strict_fp)
-        road.dump(f"40-{name}.ll", text)
-        with road.report.stage("llvm"):
-            objects[name] = compile_object(text, target)
-    road.on_stage("compile", len(kernels), len(kernels))
+        objects[name] = code.code
+        road.report.add("emit", code.emit_seconds)
+        road.report.add("llvm", code.llvm_seconds)
+        road.dump(f"40-{name}.ll", code.ir)
     return objects
 
 
@@ -240,9 +266,7 @@ def signature_of(program: ProgramOp) -> Signature:
 
 def _names(program: ProgramOp, key: str) -> list[str]:
     names = program.attributes.get(key)
-    if not isinstance(names, ArrayAttr):
-        return []
-    return [name.data for name in names if isinstance(name, StringAttr)]
+    return [name.data for name in names] if isa(names, ArrayAttr[StringAttr]) else []
 
 
 def _dim(dim: Expr) -> int | str:

@@ -2,11 +2,13 @@
 
 Buffers of constant size are placed best fit among the gaps that live buffers leave. Buffers of
 symbolic size share slots: two buffers may use one slot at different times, and a slot is as large
-as the greatest of its tenants.
+as the greatest of its tenants. A result takes the place of an operand that ends with it where the
+kernel permits that.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
@@ -14,9 +16,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from compiler.program.in_place import InPlace, in_place_arguments
 from dialects.expr import Expr, maximum
 from dialects.loop.ops import AllocOp
-from dialects.loop.program import ProgramOp, ViewOp
+from dialects.loop.program import CallOp, KernelOp, ProgramOp, ViewOp
 from dialects.loop.scalar import width
 from dialects.loop.types import BufferType, ExprsAttr, buffer_type
 
@@ -38,19 +41,25 @@ class PlanMemoryPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for program in op.ops:
             if isinstance(program, ProgramOp):
-                plan_memory(program)
+                plan_memory(program, kernels_of(op))
+
+
+def kernels_of(module: ModuleOp) -> dict[str, KernelOp]:
+    """The kernels of a module by name."""
+    return {op.sym_name.data: op for op in module.ops if isinstance(op, KernelOp)}
 
 
 @dataclass
 class Lifetime:
-    """An allocation, its size in bytes, and the positions of its
-    first and last use in the program.
+    """An allocation, its size in bytes, and the positions of its first and last use in the program;
+    `followers` take its place after it, in place.
     """
 
     alloc: AllocOp
     size: Expr
     first: int
     last: int
+    followers: list[AllocOp] = field(default_factory=list[AllocOp])
 
     def overlaps(self, other: Lifetime) -> bool:
         """Whether both are alive at some position."""
@@ -104,20 +113,49 @@ def aligned(size: Expr) -> Expr:
     return (size + (ALIGNMENT - 1)) // ALIGNMENT * ALIGNMENT
 
 
-def plan_memory(program: ProgramOp) -> Expr:
+def plan_memory(program: ProgramOp, kernels: Mapping[str, KernelOp]) -> Expr:
     """Places the program's workspace buffers; returns the arena's size in
     bytes, and notes it on the program.
     """
-    found = lifetimes(program)
+    found = _joined(lifetimes(program), program, kernels)
     fixed = [life for life in found if life.size.constant is not None]
     end = _place_fixed(fixed)
     total = Expr.of(end)
     for slot in _share_slots([life for life in found if life.size.constant is None]):
         for tenant in slot.tenants:
-            tenant.alloc.properties["offset"] = ExprsAttr((total,))
+            _place(tenant, total)
         total = total + slot.size
     program.attributes[WORKSPACE] = ExprsAttr((total,))
     return total
+
+
+def _place(life: Lifetime, offset: Expr) -> None:
+    for alloc in (life.alloc, *life.followers):
+        alloc.properties["offset"] = ExprsAttr((offset,))
+
+
+def _joined(
+    found: list[Lifetime], program: ProgramOp, kernels: Mapping[str, KernelOp]
+) -> list[Lifetime]:
+    """The lifetimes, with those of results that may take an operand's place joined to its own."""
+    by_value = {life.alloc.result: life for life in found}
+    permitted: dict[str, list[InPlace]] = {}
+    for number, op in enumerate(program.body.block.ops):
+        if not isinstance(op, CallOp):
+            continue
+        if op.kernel not in permitted:
+            permitted[op.kernel] = in_place_arguments(kernels[op.kernel])
+        for pair in permitted[op.kernel]:
+            operand = by_value.get(op.arguments[pair.operand])
+            result = by_value.get(op.arguments[pair.result])
+            if operand is None or result is None or operand is result:
+                continue
+            if operand.last == number == result.first and operand.size == result.size:
+                operand.last = result.last
+                operand.followers += [result.alloc, *result.followers]
+                by_value |= {alloc.result: operand for alloc in operand.followers}
+                found = [life for life in found if life is not result]
+    return found
 
 
 def _place_fixed(found: list[Lifetime]) -> int:
@@ -130,7 +168,7 @@ def _place_fixed(found: list[Lifetime]) -> int:
         size = life.size.constant or 0
         busy = sorted((start, stop) for start, stop, other in placed if life.overlaps(other))
         offset = _best_gap(busy, size)
-        life.alloc.properties["offset"] = ExprsAttr((Expr.of(offset),))
+        _place(life, Expr.of(offset))
         placed.append((offset, offset + size, life))
         end = max(end, offset + size)
     return end

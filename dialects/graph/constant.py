@@ -22,7 +22,7 @@ from dialects.graph.types import BOOL, I64, INTEGERS, ShapeAttr, TensorType, ten
 from dialects.loop.builder import LoopBuilder
 from dialects.weights import Array, WeightStore
 
-INLINE_ELEMENTS = 64
+INLINE_ELEMENTS = 16
 """Constants up to this many elements are part of the IR's text."""
 
 _DIMS = (*INTEGERS, BOOL)

@@ -1,0 +1,63 @@
+// RUN: weft-opt -p weft-plan-memory --split-input-file %s | filecheck %s
+
+// A result takes the place of an operand that is read for the last time where it is written.
+// CHECK-LABEL: loop.program @main
+// CHECK:      %x = loop.alloc workspace at 0 :
+// CHECK-NEXT: %y = loop.alloc workspace at 0 :
+loop.kernel @double(%a: !loop.buffer<[32], f32>, %b: !loop.buffer<[32], f32>) {
+  loop.for %i = 0 to 32 {
+    %v = loop.load %a[%i] : !loop.buffer<[32], f32>
+    %w = arith.addf %v, %v : f32
+    loop.store %w, %b[%i] : !loop.buffer<[32], f32>
+  }
+}
+loop.program @main(%in: !loop.buffer<[32], f32>, %out: !loop.buffer<[32], f32>) inputs 1 {
+  %x = loop.alloc workspace : !loop.buffer<[32], f32>
+  %y = loop.alloc workspace : !loop.buffer<[32], f32>
+  loop.call @double(%in, %x) : !loop.buffer<[32], f32>, !loop.buffer<[32], f32>
+  loop.call @double(%x, %y) : !loop.buffer<[32], f32>, !loop.buffer<[32], f32>
+  loop.call @double(%y, %out) : !loop.buffer<[32], f32>, !loop.buffer<[32], f32>
+}
+
+// -----
+
+// An operand that is read behind the store of the same element elsewhere keeps a place of its own.
+// CHECK-LABEL: loop.program @main
+// CHECK:      %x = loop.alloc workspace at 0 :
+// CHECK-NEXT: %y = loop.alloc workspace at 128 :
+loop.kernel @reverse(%a: !loop.buffer<[32], f32>, %b: !loop.buffer<[32], f32>) {
+  loop.for %i = 0 to 32 {
+    %v = loop.load %a[31 - %i] : !loop.buffer<[32], f32>
+    loop.store %v, %b[%i] : !loop.buffer<[32], f32>
+  }
+}
+loop.program @main(%in: !loop.buffer<[32], f32>, %out: !loop.buffer<[32], f32>) inputs 1 {
+  %x = loop.alloc workspace : !loop.buffer<[32], f32>
+  %y = loop.alloc workspace : !loop.buffer<[32], f32>
+  loop.call @reverse(%in, %x) : !loop.buffer<[32], f32>, !loop.buffer<[32], f32>
+  loop.call @reverse(%x, %y) : !loop.buffer<[32], f32>, !loop.buffer<[32], f32>
+  loop.call @reverse(%y, %out) : !loop.buffer<[32], f32>, !loop.buffer<[32], f32>
+}
+
+// -----
+
+// Neither may a result that several iterations store take the place of what each of them reads.
+// CHECK-LABEL: loop.program @main
+// CHECK:      %x = loop.alloc workspace at 0 :
+// CHECK-NEXT: %y = loop.alloc workspace at 128 :
+loop.kernel @repeat(%a: !loop.buffer<[32], f32>, %b: !loop.buffer<[32], f32>) {
+  loop.for %k = 0 to 4 {
+    loop.for %i = 0 to 32 {
+      %v = loop.load %a[%i] : !loop.buffer<[32], f32>
+      %w = arith.addf %v, %v : f32
+      loop.store %w, %b[%i] : !loop.buffer<[32], f32>
+    }
+  }
+}
+loop.program @main(%in: !loop.buffer<[32], f32>, %out: !loop.buffer<[32], f32>) inputs 1 {
+  %x = loop.alloc workspace : !loop.buffer<[32], f32>
+  %y = loop.alloc workspace : !loop.buffer<[32], f32>
+  loop.call @repeat(%in, %x) : !loop.buffer<[32], f32>, !loop.buffer<[32], f32>
+  loop.call @repeat(%x, %y) : !loop.buffer<[32], f32>, !loop.buffer<[32], f32>
+  loop.call @repeat(%y, %out) : !loop.buffer<[32], f32>, !loop.buffer<[32], f32>
+}

@@ -8,7 +8,12 @@ import pytest
 from onnx import AttributeProto, helper
 
 from compiler.frontend.onnx_load import load_model
-from compiler.frontend.onnx_opset import expand_function_op, fresh_names, normalise
+from compiler.frontend.onnx_opset import (
+    expand_function_op,
+    fresh_names,
+    newest_opset,
+    normalise,
+)
 from dialects.errors import ModelError, UnsupportedError
 from tests.frontend.onnx_models import TARGET, floats, model_of, run
 
@@ -137,3 +142,44 @@ def test_an_operator_without_a_function_body_is_not_expanded() -> None:
     node = helper.make_node("MatMul", ["x", "z"], ["y"])
     model = load_model(model_of([node], {"x": floats(2, 3), "z": floats(3, 2)}, ["y"], TARGET))
     assert expand_function_op(node, TARGET, fresh_names(model)) is None
+
+
+@pytest.mark.parametrize(
+    ("node", "rule"),
+    [
+        (
+            helper.make_node(
+                "LinearAttention",
+                ["q", "k", "v"],
+                ["y", "s"],
+                name="att",
+                update_rule="odd",
+                q_num_heads=2,
+                kv_num_heads=2,
+            ),
+            "what its function body reads as",
+        ),
+        (
+            helper.make_node("SequenceMap", ["q"], ["y"], name="map"),
+            "inputs and attributes that ONNX can build its function body for",
+        ),
+    ],
+)
+def test_a_node_that_onnx_builds_no_sound_body_for_is_refused(
+    node: onnx.NodeProto, rule: str
+) -> None:
+    inputs = {name: floats(1, 3, 4) for name in node.input}
+    model = load_model(model_of([node], inputs, list(node.output), newest_opset()))
+    types = [value.type for value in model.proto.graph.input]
+    with pytest.raises(ModelError, match=f"'{node.name}'.* requires {rule}"):
+        expand_function_op(node, newest_opset(), fresh_names(model), types)
+
+
+def test_bodies_of_preview_operators_are_at_the_newest_opset() -> None:
+    node = helper.make_node("FlexAttention", ["q", "k", "v"], ["y"], domain="ai.onnx.preview")
+    inputs = {name: floats(1, 2, 3, 4) for name in node.input}
+    q, k, v = inputs.values()
+    weights = np.exp(q @ k.swapaxes(-1, -2) / 2)
+    want = weights / weights.sum(-1, keepdims=True) @ v
+    (got,) = run(expand(node, inputs), inputs)
+    np.testing.assert_allclose(got, want, rtol=1e-4)

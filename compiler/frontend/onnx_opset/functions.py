@@ -5,7 +5,17 @@ operators.
 from collections.abc import Mapping, Sequence
 from typing import Protocol, cast
 
-from onnx import AttributeProto, FunctionProto, GraphProto, NodeProto, TypeProto, defs, helper
+from onnx import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    NodeProto,
+    TypeProto,
+    checker,
+    defs,
+    helper,
+    shape_inference,
+)
 
 from compiler.frontend.onnx_check import DEFAULT_DOMAINS, MAX_NESTING, default_opset
 from compiler.frontend.onnx_graph import describe_node, subgraphs
@@ -15,6 +25,16 @@ from dialects.errors import ModelError, UnsupportedError
 MAX_NODES = 500_000
 
 FunctionKey = tuple[str, str, str]
+
+_BUILDER_ERRORS = (
+    checker.ValidationError,
+    defs.SchemaError,
+    shape_inference.InferenceError,
+    IndexError,
+    RuntimeError,
+    ValueError,
+)
+"""What onnx's builders of function bodies raise for nodes that they do not expect."""
 
 
 class _FunctionSchema(Protocol):
@@ -142,7 +162,7 @@ class _Instance:
         copy.CopyFrom(node)
         if self.call.name:
             copy.name = self.names.fresh(f"{self.call.name}/{node.name or node.op_type}")
-        copy.input[:] = [renamed[name] if name else "" for name in node.input]
+        copy.input[:] = [self._renamed(name, renamed) for name in node.input]
         copy.output[:] = [renamed[name] if name else "" for name in node.output]
         del copy.attribute[:]
         for attribute in node.attribute:
@@ -152,6 +172,15 @@ class _Instance:
         for graph in subgraphs(copy):
             self._rename_graph(graph, dict(renamed))
         return copy
+
+    def _renamed(self, name: str, renamed: Mapping[str, str]) -> str:
+        """A name of the function in the model; raises ModelError if nothing defines it, as in
+        bodies that ONNX builds for calls without an input or attribute that they need.
+        """
+        if name and name not in renamed:
+            rule = f"what its function body reads as '{name}'"
+            raise ModelError(f"{describe_node(self.call, 0)} requires {rule}, got none")
+        return renamed[name] if name else ""
 
     def _resolve(self, attribute: AttributeProto) -> AttributeProto | None:
         if not attribute.ref_attr_name:
@@ -192,7 +221,9 @@ def composite_body(
     if body is None:
         return None
     if default_opset(body) is None:
-        body.opset_import.add(domain="", version=schema.since_version)
+        # Versions of other domains say nothing about the default one: the newest is meant there.
+        version = schema.since_version if node.domain in DEFAULT_DOMAINS else opset
+        body.opset_import.add(domain="", version=version)
     defaults = {
         name: attribute.default_value
         for name, attribute in schema.attributes.items()
@@ -220,7 +251,13 @@ def _typed_body(
     ]
     if not versions or not input_types:
         return None
-    body = declared.get_context_dependent_function_with_opset_version(
-        max(versions), node.SerializeToString(), [each.SerializeToString() for each in input_types]
-    )
+    types = [each.SerializeToString() for each in input_types]
+    try:
+        body = declared.get_context_dependent_function_with_opset_version(
+            max(versions), node.SerializeToString(), types
+        )
+    except _BUILDER_ERRORS as error:
+        rule = "inputs and attributes that ONNX can build its function body for"
+        facts = " ".join(str(error).split())
+        raise ModelError(f"{describe_node(node, 0)} requires {rule}, got {facts}") from error
     return FunctionProto.FromString(body) if body else None

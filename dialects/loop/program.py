@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
+    DictionaryAttr,
     IntAttr,
     StringAttr,
     SymbolNameConstraint,
@@ -87,8 +88,6 @@ class FunctionOp(IRDLOperation):
 
 
 def _create(cls: type[FunctionOp], properties: dict[str, Attribute], body: Region) -> FunctionOp:
-    from xdsl.dialects.builtin import DictionaryAttr
-
     attributes = properties.pop("_", None)
     extra = dict(attributes.data) if isinstance(attributes, DictionaryAttr) else {}
     return cls.create(properties=properties, attributes=extra, regions=[body])

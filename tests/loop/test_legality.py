@@ -5,7 +5,8 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.loop.legality import Relation, carried_pair, may_clash
+from compiler.loop.dependence import Relation, may_clash
+from compiler.loop.legality import carried_pair
 from compiler.loop.nest import accesses_in, subscripts
 from compiler.loop.primitives import collapse, tile
 from dialects.loop.builder import LoopBuilder

@@ -7,14 +7,8 @@ from collections.abc import Iterable
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from compiler.loop.legality import (
-    Relation,
-    crossing_pairs,
-    may_clash,
-    refuse,
-    require_commuting,
-    require_fusable,
-)
+from compiler.loop.dependence import Relation, crossing_pairs, may_clash
+from compiler.loop.legality import refuse, require_commuting, require_fusable
 from compiler.loop.nest import (
     accesses_in,
     child_in,

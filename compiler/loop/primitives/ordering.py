@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from compiler.loop.legality import crossing_pairs, refuse, require_distributable, require_order
+from compiler.loop.dependence import crossing_pairs
+from compiler.loop.legality import refuse, require_distributable, require_order
 from compiler.loop.nest import (
     bounds_of,
     describe,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from xdsl.dialects.builtin import StringAttr
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from compiler.loop.nest import describe, move_ops, new_loop, only_loop, replace_index
@@ -130,11 +129,6 @@ def require_unmarked(who: str, loop: ForOp) -> None:
     marks = [mark for mark in loop.marks() if not mark.startswith("reduction")]
     if marks:
         raise IllegalSchedule(f"{who} requires a loop without marks, got {describe(loop)} {marks}")
-
-
-def set_reduction(loop: ForOp, kind: str) -> None:
-    """Permits a loop's updates of that kind in any order."""
-    loop.properties["reduction"] = StringAttr(kind)
 
 
 def _is_size(count: Expr) -> bool:

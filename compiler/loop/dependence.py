@@ -1,0 +1,255 @@
+"""The dependence test: may two accesses touch one element?
+
+Accesses are compared in logical subscripts. For each loop around both, a direction says how the
+iteration of the second relates to that of the first: `=` the same, `<` a later one, `>` an earlier
+one, `*` any. Two accesses are independent when for some dimension the difference of their
+subscripts cannot be zero, by its bounds (Banerjee's test on symbolic bounds) or by the divisor that
+its factors share. Whatever cannot be proved is a dependence: subscripts that are loaded from
+memory, views under two shapes, `while`.
+
+Different arguments and allocations never overlap. What a loop's body allocates belongs to one
+iteration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from math import gcd
+
+from xdsl.ir import Operation, SSAValue
+
+from compiler.loop.nest import (
+    Bound,
+    accesses_in,
+    bounds_of,
+    expand,
+    extreme,
+    is_defined_inside,
+    ranges_of,
+    root_buffer,
+    subscripts,
+    values_in,
+)
+from dialects.expr import Atom, Expr, Quotient, Remainder, atom_expr
+from dialects.loop.ops import AccessOp, ForOp, StoreOp, WhileOp, enclosing_loops
+
+Pair = tuple[AccessOp, AccessOp]
+
+
+@dataclass(frozen=True)
+class Relation:
+    """How the second access's iteration of a loop relates to the first's.
+
+    The two loops are one and the same, or two that are asked about as if they were fused. A `limit`
+    bounds how many iterations lie between.
+    """
+
+    first: ForOp
+    second: ForOp
+    direction: str
+    limit: int | None = None
+
+
+@dataclass(frozen=True)
+class _Distance:
+    """How many iterations of a loop lie between two accesses."""
+
+    loop: ForOp
+
+
+@dataclass(frozen=True)
+class _Elsewhere:
+    """A value as the second access sees it, in another iteration than the first."""
+
+    value: SSAValue
+
+
+def may_clash(first: AccessOp, second: AccessOp, relations: Sequence[Relation]) -> bool:
+    """Whether both may touch one element, in iterations related so, and any of other loops."""
+    if root_buffer(first.buffer) is not root_buffer(second.buffer):
+        return False
+    shared = _with_shared_loops(first, second, relations)
+    related = [_within_allocation(relation, first.buffer) for relation in shared]
+    if any(relation is None for relation in related):
+        return False
+    if first.buffer is not second.buffer:
+        return True
+    return not _independent(first, second, [relation for relation in related if relation])
+
+
+def _with_shared_loops(
+    first: AccessOp, second: AccessOp, relations: Sequence[Relation]
+) -> list[Relation]:
+    """The relations, and `*` for the loops around both that they do not mention."""
+    seconds = set(enclosing_loops(second))
+    known = {relation.first for relation in relations}
+    shared = [loop for loop in enclosing_loops(first) if loop in seconds and loop not in known]
+    return [*relations, *(Relation(loop, loop, "*") for loop in shared)]
+
+
+def _within_allocation(relation: Relation, buffer: SSAValue) -> Relation | None:
+    """The relation among iterations that see the same allocation; None where there are none."""
+    if relation.first is not relation.second or not allocated_in(
+        root_buffer(buffer), relation.first
+    ):
+        return relation
+    return None if relation.direction in "<>" else Relation(relation.first, relation.second, "=")
+
+
+def allocated_in(buffer: SSAValue, loop: ForOp) -> bool:
+    """Whether each iteration of the loop has a buffer of its own."""
+    return isinstance(buffer.owner, Operation) and is_defined_inside(buffer, loop)
+
+
+def _independent(first: AccessOp, second: AccessOp, relations: Sequence[Relation]) -> bool:
+    distances = [_distance_bound(relation) for relation in relations if relation.direction != "="]
+    if any(_is_empty(bound) for bound in distances):
+        return True
+    shift: dict[Atom, Expr] = {
+        relation.second.index: _shifted_index(relation) for relation in relations
+    }
+    related = {relation.second for relation in relations}
+    private = bounds_of(loop for loop in enclosing_loops(second) if loop not in related)
+    varying = _varying(first, second, relations)
+    moved = [_substitute(bound, shift | varying) for bound in private]
+    bounds = [*bounds_of(enclosing_loops(first)), *distances, *moved]
+    here = list(subscripts(first))
+    there = [expr.substitute(shift | varying) for expr in subscripts(second)]
+    equations = _joined(list(zip(here, there, strict=True)))
+    return any(_never_equal(left, right, bounds) for left, right in equations)
+
+
+def _distance_bound(relation: Relation) -> Bound:
+    furthest = expand(relation.first.extent) - 1
+    if relation.limit is not None:
+        most = furthest.range({})[1]
+        furthest = Expr.of(relation.limit if most is None else min(relation.limit, most))
+    least, greatest = {"<": (1, furthest), ">": (-furthest, -1), "*": (-furthest, furthest)}[
+        relation.direction
+    ]
+    return Bound(_Distance(relation.first), Expr.of(least), Expr.of(greatest))
+
+
+def _is_empty(bound: Bound) -> bool:
+    assert bound.least is not None, "a distance has bounds"
+    assert bound.greatest is not None, "a distance has bounds"
+    _, most = (bound.greatest - bound.least).range({})
+    return most is not None and most < 0
+
+
+def _shifted_index(relation: Relation) -> Expr:
+    """The second access's index in terms of the first's and the distance."""
+    first, second = relation.first, relation.second
+    offset = atom_expr(first.index)
+    if first is not second:
+        offset = offset - expand(first.lower) + expand(second.lower)
+    if relation.direction == "=":
+        return offset
+    return offset + atom_expr(_Distance(first)) * first.step.data
+
+
+def _varying(first: AccessOp, second: AccessOp, relations: Sequence[Relation]) -> dict[Atom, Expr]:
+    """Values that the second access may see changed: computed inside a loop that moved on."""
+    moved = [r.first for r in relations if r.direction != "="]
+    fixed = {loop.index for op in (first, second) for loop in enclosing_loops(op)}
+    values = [value for expr in subscripts(second) for value in values_in(expr)]
+    return {
+        value: atom_expr(_Elsewhere(value))
+        for value in values
+        if value not in fixed and _may_change(value, moved)
+    }
+
+
+def _may_change(value: SSAValue, moved: Sequence[ForOp]) -> bool:
+    if any(is_defined_inside(value, loop) for loop in moved):
+        return True
+    block = value.owner.parent if isinstance(value.owner, Operation) else value.owner
+    parent = None if block is None else block.parent_op()
+    while parent is not None and not isinstance(parent, WhileOp):
+        parent = parent.parent_op()
+    return parent is not None
+
+
+def _substitute(bound: Bound, values: dict[Atom, Expr]) -> Bound:
+    least = None if bound.least is None else bound.least.substitute(values)
+    greatest = None if bound.greatest is None else bound.greatest.substitute(values)
+    return Bound(bound.atom, least, greatest)
+
+
+def _joined(equations: list[tuple[Expr, Expr]]) -> list[tuple[Expr, Expr]]:
+    """The equations, and those that make `x` of `x floordiv c` and `x mod c` in two of them."""
+    joined = list(equations)
+    for position, (left, right) in enumerate(joined):
+        divisor = _remainder_divisor(left)
+        if divisor is None or len(joined) > 4 * len(equations):
+            continue
+        for other_left, other_right in joined[:]:
+            whole = other_left * divisor + left
+            if _remainder_divisor(whole) != divisor and _quotients(other_left):
+                joined.insert(position + 1, (whole, other_right * divisor + right))
+    return joined
+
+
+def _remainder_divisor(expr: Expr) -> Expr | None:
+    for monomial in expr.terms:
+        if len(monomial) == 1 and isinstance(monomial[0], Remainder):
+            return monomial[0].divisor
+    return None
+
+
+def _quotients(expr: Expr) -> bool:
+    return any(isinstance(atom, Quotient) for monomial in expr.terms for atom in monomial)
+
+
+def _never_equal(left: Expr, right: Expr, bounds: Sequence[Bound]) -> bool:
+    ranges = ranges_of(bounds)
+    difference = (right - left).simplify(ranges)
+    if difference.constant is not None:
+        return difference.constant != 0
+    low, high = difference.range(ranges)
+    if (low is not None and low > 0) or (high is not None and high < 0):
+        return True
+    return _shared_divisor_excludes(difference) or _bounds_exclude(difference, bounds)
+
+
+def _shared_divisor_excludes(difference: Expr) -> bool:
+    factors = [factor for monomial, factor in difference.terms.items() if monomial]
+    return difference.terms.get((), 0) % gcd(*factors) != 0
+
+
+def _bounds_exclude(difference: Expr, bounds: Sequence[Bound]) -> bool:
+    greatest = extreme(difference, bounds, greatest=True)
+    high = None if greatest is None else greatest.range({})[1]
+    if high is not None and high < 0:
+        return True
+    least = extreme(difference, bounds, greatest=False)
+    low = None if least is None else least.range({})[0]
+    return low is not None and low > 0
+
+
+def clashing_pairs(ops: Iterable[Operation]) -> Iterator[Pair]:
+    """Each pair of accesses of one buffer, of which one is a store; stores with themselves too."""
+    by_buffer: dict[SSAValue, list[AccessOp]] = {}
+    for op in ops:
+        for access in accesses_in(op):
+            by_buffer.setdefault(root_buffer(access.buffer), []).append(access)
+    for accesses in by_buffer.values():
+        if any(isinstance(access, StoreOp) for access in accesses):
+            for pair in combinations_with_replacement(accesses, 2):
+                if any(isinstance(access, StoreOp) for access in pair):
+                    yield pair
+
+
+def crossing_pairs(first: Iterable[Operation], second: Iterable[Operation]) -> Iterator[Pair]:
+    """Each pair of accesses of one buffer, one of each group, of which one is a store."""
+    by_buffer: dict[SSAValue, list[AccessOp]] = {}
+    for op in second:
+        for access in accesses_in(op):
+            by_buffer.setdefault(root_buffer(access.buffer), []).append(access)
+    for op in first:
+        for access in accesses_in(op):
+            for other in by_buffer.get(root_buffer(access.buffer), ()):
+                if isinstance(access, StoreOp) or isinstance(other, StoreOp):
+                    yield access, other

@@ -340,6 +340,9 @@ def _divide(
     """Quotient and remainder: the terms that the divisor divides leave the quotient at once."""
     if divisor.constant == 0:
         raise WeftError(f"division requires a divisor other than zero, got {dividend} / 0")
+    if divisor.constant is not None and divisor.constant < 0:
+        quotient, remainder = _divide(-dividend, -divisor, ranges)
+        return quotient, -remainder
     whole, rest = _split_multiples(dividend, divisor)
     if not rest.terms:
         return whole, rest
@@ -447,12 +450,14 @@ def _atom_range(atom: Atom, ranges: Mapping[Atom, Range]) -> Range:
         low, high = atom.dividend.range(ranges)
         step = cast(int, atom.divisor.constant)
         return None if low is None else low // step, None if high is None else high // step
-    if isinstance(atom, Quotient):
+    if isinstance(atom, (Quotient, Remainder)):
+        least, upper = atom.divisor.range(ranges)
+        if least is None or least < 0:
+            return None, None
+        if isinstance(atom, Remainder):
+            return 0, None if upper is None else upper - 1
         low, high = atom.dividend.range(ranges)
         return (0, high) if low is not None and low >= 0 else (None, None)
-    if isinstance(atom, Remainder):
-        upper = atom.divisor.range(ranges)[1]
-        return 0, None if upper is None else upper - 1
     if isinstance(atom, Extremum):
         return _extremum_range(atom, ranges)
     return None, None

@@ -72,8 +72,14 @@ def combine(name: str, left: Tree, right: Tree) -> Tree:
 DIVISIONS = ("floordiv", "mod", "ceildiv")
 CONSTANTS = st.integers(-12, 12).map(constant)
 LEAVES = st.sampled_from([leaf(atom) for atom in (*SYMBOLS, *OPERANDS)]) | CONSTANTS
-DIVISORS = st.sampled_from([2, 3, 4, 8, -3]).map(constant) | st.sampled_from(
-    [leaf(symbol) for symbol in SYMBOLS]
+DIVISORS = st.sampled_from(
+    [
+        *map(constant, (2, 3, 4, 8, -1, -3)),
+        *map(leaf, SYMBOLS),
+        combine("*", constant(2), leaf(SYMBOLS[1])),
+        combine("-", constant(10), leaf(SYMBOLS[0])),  # 1 to 9
+        combine("-", leaf(SYMBOLS[0]), constant(10)),  # -9 to -1
+    ]
 )
 
 
@@ -196,6 +202,7 @@ D0, D1, A, N = (atom_expr(atom) for atom in (*OPERANDS, *SYMBOLS))
         (maximum([D0, D1]), "max(d0, d1)"),
         ((A + 3).ceildiv(4) * 4, "-4 * ((-a + 1) floordiv 4) + 4"),
         (D0 % N, "(d0 mod n)"),
+        (D0 // -3, "(-d0 floordiv 3)"),
     ],
 )
 def test_canonical_form(expr: Expr, text: str):

@@ -220,8 +220,8 @@ SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {
     comparison.WhereOp: choices(),
     comparison.BitShiftOp: binary(
         comparison.BitShiftOp,
-        (0, 100),
-        (0, 70),
+        (-100, 100),
+        (-3, 70),
         st.fixed_dictionaries({"direction": st.sampled_from(["LEFT", "RIGHT"])}),
     ),
     CastOp: casts(),

@@ -25,7 +25,7 @@ from dialects.graph.elementwise import (
     sum_to,
 )
 from dialects.graph.op import GraphOp, OnnxName
-from dialects.graph.types import BOOL, FLOATS, INTEGERS, UNSIGNED, TensorType, type_of
+from dialects.graph.types import BOOL, FLOATS, INTEGERS, TensorType, type_of
 from dialects.loop.builder import LoopBuilder
 from dialects.loop.scalar import Scalar, is_unsigned, width
 from dialects.weights import Array
@@ -369,12 +369,14 @@ class BitwiseNotOp(UnaryOp):
 
 @irdl_op_definition
 class BitShiftOp(BinaryOp):
-    """Bits of unsigned integers moved up (`LEFT`) or down (`RIGHT`); zero once all are out."""
+    """Bits of integers moved up (`LEFT`) or down (`RIGHT`, which copies the sign bit of signed
+    ones); counts that are negative, or no less than the width, move all bits out.
+    """
 
     name = "graph.bit_shift"
     direction: StringAttr = prop_def(StringAttr)
     ONNX: ClassVar = OnnxName("BitShift", {"direction": ("direction", None)})
-    ELEMENTS: ClassVar = UNSIGNED
+    ELEMENTS: ClassVar = INTEGERS
 
     def infer(self) -> Sequence[TensorType]:
         direction = self.direction.data
@@ -382,17 +384,26 @@ class BitShiftOp(BinaryOp):
         return super().infer()
 
     def reference(self, *operands: Array) -> Sequence[Array]:
-        shift = np.left_shift if self.direction.data == "LEFT" else np.right_shift
+        value, count = operands
         bits = width(type_of(self.lhs).element)
-        moved = shift(operands[0], operands[1] % bits)
-        return [np.where(operands[1] < bits, moved, np.zeros((), moved.dtype))]
+        inside = (count >= 0) & (count < bits)
+        if self.direction.data == "LEFT":
+            moved = np.left_shift(value, count % bits)
+            return [np.where(inside, moved, np.zeros((), moved.dtype))]
+        gone = np.where(value < 0, np.full((), -1).astype(value.dtype), np.zeros((), value.dtype))
+        return [np.where(inside, np.right_shift(value, count % bits), gone)]
 
     def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
-        bits = width(operands[0].element)
-        count = operands[1] & (bits - 1)
-        left = self.direction.data == "LEFT"
-        moved = operands[0].shift_left(count) if left else operands[0].shift_right(count)
-        return (operands[1] < bits).select(moved, moved.constant(0))
+        value, count = operands
+        bits = width(value.element)
+        inside = count < bits
+        if not is_unsigned(value.element):
+            inside = inside & (count >= 0)
+        if self.direction.data == "LEFT":
+            return inside.select(value.shift_left(count & (bits - 1)), value.constant(0))
+        if is_unsigned(value.element):
+            return inside.select(value.shift_right(count & (bits - 1)), value.constant(0))
+        return value.shift_right(inside.select(count, count.constant(bits - 1)))
 
 
 OPS: tuple[type[GraphOp], ...] = (

@@ -54,11 +54,12 @@ class Cache:
         """
         path = self._path(key)
         try:
-            data = _map(path)
+            with path.open("rb") as file:
+                data = _map(file) if _is_whole(file) else None
             os.utime(path)
         except OSError:
             return None
-        return _read(data, target) if _is_whole(data) else None
+        return None if data is None else _read(data, target)
 
     def keep(self, key: str, compiled: Compiled) -> Compiled:
         """Stores a compiled model; returns it as the cache has it, or as it was, with a
@@ -70,7 +71,8 @@ class Cache:
             with replacing(path) as out:
                 _write(compiled, out)
             self._shrink(path)
-            data = _map(path)
+            with path.open("rb") as file:
+                data = _map(file)
         except (OSError, ArtifactError) as error:
             rule = "cache requires a folder that can be written"
             warnings.warn(f"{rule}, got {error}", CacheWarning, stacklevel=2)
@@ -117,12 +119,9 @@ def cache_key(parts: Iterable[str]) -> str:
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()
 
 
-def _map(path: Path) -> memoryview:
-    """The bytes of a file, which stay when it is removed. Raises OSError."""
-    with path.open("rb") as file:
-        if os.fstat(file.fileno()).st_size == 0:
-            return memoryview(b"")
-        return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+def _map(file: BinaryIO) -> memoryview:
+    """The bytes of a file, which stay when it is removed."""
+    return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
 def _write(compiled: Compiled, out: BinaryIO) -> None:
@@ -146,24 +145,24 @@ def _write(compiled: Compiled, out: BinaryIO) -> None:
     for blob in compiled.blobs():
         out.write(bytes(-out.tell() % ALIGNMENT))
         blob.write(out)
-    out.flush()
-    with mmap.mmap(out.fileno(), 0, access=mmap.ACCESS_READ) as written:
-        digest = _digest(memoryview(written))
+    digest = _digest(out)
     out.seek(0)
     out.write(_FRONT.pack(_MAGIC, len(head), digest))
 
 
-def _digest(data: memoryview) -> bytes:
-    with data[_FRONT.size :] as body:
-        return hashlib.sha256(body).digest()
+def _digest(file: BinaryIO) -> bytes:
+    """The hash of all that follows the front; read, not mapped, which would keep it in memory."""
+    file.seek(_FRONT.size)
+    return hashlib.file_digest(file, "sha256").digest()
 
 
-def _is_whole(data: memoryview) -> bool:
+def _is_whole(file: BinaryIO) -> bool:
     """Whether these are the bytes that were written."""
-    if len(data) < _FRONT.size:
+    front = file.read(_FRONT.size)
+    if len(front) < _FRONT.size:
         return False
-    magic, _, digest = _FRONT.unpack_from(data)
-    return magic == _MAGIC and digest == _digest(data)
+    magic, _, digest = _FRONT.unpack(front)
+    return magic == _MAGIC and digest == _digest(file)
 
 
 def _read(data: memoryview, target: Target) -> Compiled:

@@ -163,7 +163,7 @@ def test_layer_norm_statistics_agree_with_onnxruntime(sample: Sample):
 
 
 @pytest.mark.parametrize("mode", ["SAME_UPPER", "SAME_LOWER"])
-@pytest.mark.parametrize(("size", "stride", "dilation"), [(5, 2, 1), (6, 3, 2), (7, 1, 2)])
+@pytest.mark.parametrize(("size", "stride", "dilation"), [(5, 2, 1), (6, 3, 1), (7, 1, 1)])
 def test_same_pads_are_onnxruntimes(mode: str, size: int, stride: int, dilation: int):
     image = np.arange(size, dtype=np.float32).reshape(1, 1, size)
     filters = np.array([[[1, 10, 100, 1000]]], np.float32)

@@ -152,7 +152,7 @@ class ForOp(IRDLOperation):
             printer.print_string(f" step {self.step.data}")
         printer.print_string("".join(f" {mark}" for mark in self.marks()))
         printer.print_string(" ")
-        printer.print_region(self.body, print_entry_block_args=False)
+        printer.print_region(self.body, print_entry_block_args=False, print_empty_block=False)
 
     def marks(self) -> list[str]:
         """The marks as they print."""

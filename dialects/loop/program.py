@@ -84,7 +84,7 @@ class FunctionOp(IRDLOperation):
             printer.print_string("attributes ")
             printer.print_attr_dict(self.attributes)
             printer.print_string(" ")
-        printer.print_region(self.body, print_entry_block_args=False)
+        printer.print_region(self.body, print_entry_block_args=False, print_empty_block=False)
 
 
 def _create(cls: type[FunctionOp], properties: dict[str, Attribute], body: Region) -> FunctionOp:

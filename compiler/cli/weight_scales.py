@@ -12,7 +12,6 @@ from math import prod, sqrt
 
 from onnx import GraphProto, NodeProto, TensorProto, helper, numpy_helper
 
-CONTRACTIONS = ("Conv", "Gemm")
 SCALE_KEEPING = (
     "Relu",
     "MaxPool",

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from io import StringIO
 
-from xdsl.dialects.builtin import ModuleOp, NoneAttr
+from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.printer import Printer
 
@@ -34,12 +34,6 @@ from dialects.loop.program import KernelOp
 from dialects.loop.types import buffer_type
 
 _NAME = re.compile(r"(%[\w.$-]+)")
-
-
-def export_module(module: ModuleOp) -> str:
-    """The kernels of a module as one upstream module."""
-    kernels = [export_kernel(op) for op in module.ops if isinstance(op, KernelOp)]
-    return "module {\n" + "".join(kernels) + "}\n"
 
 
 def export_kernel(kernel: KernelOp) -> str:

@@ -142,14 +142,6 @@ class SymbolRecord(NamedTuple):
     size: int
 
 
-class RelaRecord(NamedTuple):
-    """One relocation with its addend; `info` is the symbol's index over the type."""
-
-    offset: int
-    info: int
-    addend: int
-
-
 FILE_HEADER: Final = Struct("<16sHHIQQQIHHHHHH")
 SECTION_HEADER: Final = Struct("<IIQQQQIIQQ")
 PROGRAM_HEADER: Final = Struct("<IIQQQQQQ")

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import SSAValue
 
 from compiler.loop.nest import find_loop
+from dialects.expr import Symbol
 from dialects.loop.builder import LoopBuilder
 from dialects.loop.ops import ForOp
 from dialects.loop.program import KernelOp
@@ -46,8 +47,6 @@ def arguments_of(op: KernelOp, seed: int = 0, **sizes: int) -> list[np.ndarray[A
 
 
 def _size(dim: Any, sizes: dict[str, int]) -> int:
-    from dialects.expr import Symbol
-
     return dim.evaluate({Symbol(name): size for name, size in sizes.items()})
 
 

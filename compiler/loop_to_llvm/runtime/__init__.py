@@ -93,11 +93,6 @@ class Runtime:
         """The bytes that the program needs: `i64 (dims)`."""
         return self.pool.declare("workspace", WORKSPACE)
 
-    @property
-    def parallel_for_function(self) -> ir.Function:
-        """`void (context, count, grain, body, argument)`, where `body(argument, begin, end)`."""
-        return self.pool.parallel_for
-
     def parallel_for(
         self,
         builder: ir.IRBuilder,
@@ -107,8 +102,8 @@ class Runtime:
         body: ir.Value,
         argument: ir.Value,
     ) -> None:
-        """Runs the body over 0 to `count`, about `grain` iterations or more at once, and returns
-        when all are done.
+        """Runs `body(argument, begin, end)` over 0 to `count`, about `grain` iterations or more at
+        once, and returns when all are done.
         """
         builder.call(self.pool.parallel_for, [context, count, grain, body, argument])
 

@@ -33,6 +33,7 @@ DEFAULT_LIMIT: Final = 4 << 30
 _MAGIC: Final = b"weftbin1"
 _DIGEST_SIZE: Final = 32
 _FRONT: Final = struct.Struct(f"<8sQ{_DIGEST_SIZE}s")
+_BLOCK: Final = 1 << 20
 _ABANDONED: Final = 3600
 """Seconds after which a file that never became an entry belongs to a process that died."""
 
@@ -153,7 +154,10 @@ def _write(compiled: Compiled, out: BinaryIO) -> None:
 def _digest(file: BinaryIO) -> bytes:
     """The hash of all that follows the front; read, not mapped, which would keep it in memory."""
     file.seek(_FRONT.size)
-    return hashlib.file_digest(file, "sha256").digest()
+    hasher = hashlib.sha256()
+    while block := file.read(_BLOCK):
+        hasher.update(block)
+    return hasher.digest()
 
 
 def _is_whole(file: BinaryIO) -> bool:

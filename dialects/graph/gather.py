@@ -6,6 +6,7 @@ that nothing is read or written out of bounds.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
@@ -15,7 +16,7 @@ from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
 from dialects.errors import WeftError
-from dialects.expr import Expr
+from dialects.expr import Expr, maximum
 from dialects.graph.builder import GraphBuilder
 from dialects.graph.op import GraphOp, OnnxName
 from dialects.graph.slicing import below_zero
@@ -59,6 +60,16 @@ class IndexedOp(GraphOp):
         self.require(-rank <= axis < rank, f"an axis from {-rank} to {rank - 1}", axis)
         return axis % rank
 
+    @abstractmethod
+    def indexed_axes(self) -> range:
+        """The operand's axes along which the indices count."""
+
+    def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
+        """An axis whose size varies has elements, so that an index has somewhere to point to."""
+        shape = type_of(self.operand).shape
+        pairs = [(shape[axis], maximum([shape[axis], 1])) for axis in self.indexed_axes()]
+        return [(size, least) for size, least in pairs if size.constant is None and size != least]
+
     def zeros(self, b: GraphBuilder) -> SSAValue:
         """Zeros of the operand's type."""
         return b.filled(0, self.operand)
@@ -78,6 +89,9 @@ class GatherOp(IndexedOp):
     def position(self) -> int:
         """The axis counted from the front."""
         return self.axis_of(self.axis.value.data)
+
+    def indexed_axes(self) -> range:
+        return range(self.position, self.position + 1)
 
     def infer(self) -> Sequence[TensorType]:
         self.require_indices()
@@ -143,6 +157,9 @@ class GatherElementsOp(IndexedOp):
     def position(self) -> int:
         """The axis counted from the front."""
         return self.axis_of(self.axis.value.data)
+
+    def indexed_axes(self) -> range:
+        return range(self.position, self.position + 1)
 
     def infer(self) -> Sequence[TensorType]:
         self.require_indices()
@@ -219,6 +236,9 @@ class GatherNdOp(IndexedOp):
     def batch(self) -> int:
         """How many leading axes both operands share."""
         return self.batch_dims.value.data
+
+    def indexed_axes(self) -> range:
+        return range(self.batch, self.batch + vector_length(self))
 
     def infer(self) -> Sequence[TensorType]:
         self.require_indices()
@@ -347,6 +367,9 @@ class ScatterElementsOp(ScatterOp):
         """The axis counted from the front."""
         return self.axis_of(self.axis.value.data)
 
+    def indexed_axes(self) -> range:
+        return range(self.position, self.position + 1)
+
     def infer(self) -> Sequence[TensorType]:
         self.require_updates()
         source, indices, updates = self.tensor_types()
@@ -387,6 +410,9 @@ class ScatterNdOp(ScatterOp):
     name = "graph.scatter_nd"
     ONNX: ClassVar = OnnxName("ScatterND", {"reduction": ("reduction", "none")})
     HAS_VJP: ClassVar = True
+
+    def indexed_axes(self) -> range:
+        return range(vector_length(self))
 
     def infer(self) -> Sequence[TensorType]:
         self.require_updates()

@@ -1,5 +1,6 @@
 """weft: usage, help, exit statuses, and what a shell sees of them."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -50,6 +51,20 @@ def test_a_reader_that_leaves_is_no_traceback(dense_folder: Path):
     )
     assert shown.stderr == ""
     assert shown.stdout.startswith("# ")
+
+
+def test_a_terminal_sees_the_stages(dense_folder: Path, tmp_path: Path):
+    terminal, its_end = os.openpty()
+    arguments = ("compile", dense_folder / "dense.onnx", "--no-cache", "-o", tmp_path / "m.so")
+    subprocess.run([*WEFT, *arguments], cwd=ROOT, stderr=its_end, check=True)
+    os.close(its_end)
+    shown = b""
+    with contextlib.suppress(OSError):  # how Linux says that nobody has the other end
+        while block := os.read(terminal, 4096):
+            shown += block
+    os.close(terminal)
+    assert b"compile" in shown
+    assert f"{tmp_path / 'm.so'} (".encode() in shown
 
 
 def test_an_interrupt_is_one_line(tmp_path: Path):

@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -112,6 +113,19 @@ def test_ignores_and_rewrites_a_damaged_entry(
     assert cache.find(KEY, OPTIONS.target) is None
     cache.keep(KEY, compiled)
     assert cache.find(KEY, OPTIONS.target) is not None
+
+
+def test_writers_and_readers_at_the_same_time_meet_whole_entries(cache: Cache, compiled: Compiled):
+    def use(number: int) -> int:
+        cache.keep(KEY, compiled)
+        found = cache.find(KEY, OPTIONS.target)
+        assert found is not None
+        return len(found.objects)
+
+    with ThreadPoolExecutor(4) as pool:
+        counts = list(pool.map(use, range(24)))
+    assert counts == [len(compiled.objects)] * 24
+    assert [path.stem for path in cache.folder.iterdir()] == [KEY]
 
 
 def test_removes_what_was_used_longest_ago(cache: Cache, compiled: Compiled):

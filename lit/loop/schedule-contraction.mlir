@@ -1,0 +1,109 @@
+// RUN: weft-opt %s --split-input-file -p weft-schedule | filecheck %s
+
+// A matrix product, 16 registers of 8 lanes: sums of 6 rows by 2 vectors stay in registers, the weight lies in panels of
+// 16 columns, panels run in parallel.
+// CHECK-LABEL: loop.kernel @matmul
+// CHECK-SAME: %w: !loop.buffer<[64, 32], f32, [(d1 floordiv 16), d0, (d1 mod 16)] in [2, 64, 16]>
+// CHECK-NEXT: loop.for %[[JO:[a-z_0-9]+]] = 0 to 2 parallel {
+// CHECK-NEXT: loop.for %[[IO:[a-z_0-9]+]] = 0 to 2 {
+// CHECK-NEXT: %[[SUMS:[a-z_0-9]+]] = loop.alloc registers : !loop.buffer<[6, 16], f32
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 6 unroll {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 16 unroll vector(8) {
+// CHECK: loop.store %zero, %[[SUMS]]
+// CHECK: loop.for %k = 0 to 64 reduction(add) {
+// CHECK-NEXT: loop.for %[[II:[a-z_0-9]+]] = 0 to 6 unroll {
+// CHECK-NEXT: loop.for %[[JI:[a-z_0-9]+]] = 0 to 16 unroll vector(8) {
+// CHECK-NEXT: loop.load %x[6 * %[[IO]] + %[[II]], %k]
+// CHECK-NEXT: loop.load %w[%k, 16 * %[[JO]] + %[[JI]]]
+// CHECK-NEXT: loop.load %[[SUMS]][%[[II]], %[[JI]]]
+// CHECK-NEXT: arith.mulf
+// CHECK-NEXT: arith.addf
+// CHECK-NEXT: loop.store %{{.*}}, %[[SUMS]][%[[II]], %[[JI]]]
+// CHECK: loop.for %[[R:[a-z_0-9]+]] = 0 to 6 unroll {
+// CHECK-NEXT: loop.for %[[C:[a-z_0-9]+]] = 0 to 16 unroll vector(8) {
+// CHECK-NEXT: %[[SUM:[a-z_0-9]+]] = loop.load %[[SUMS]][%[[R]], %[[C]]]
+// CHECK-NEXT: loop.store %[[SUM]], %y[6 * %[[IO]] + %[[R]], 16 * %[[JO]] + %[[C]]]
+loop.kernel @matmul(%x: !loop.buffer<[12, 64], f32>, %w: !loop.buffer<[64, 32], f32>, %y: !loop.buffer<[12, 32], f32>) attributes {weights = [#builtin.int<1>]} {
+  loop.for %i = 0 to 12 {
+    loop.for %j = 0 to 32 {
+      %zero = arith.constant 0.0 : f32
+      loop.store %zero, %y[%i, %j] : !loop.buffer<[12, 32], f32>
+    }
+  }
+  loop.for %i = 0 to 12 {
+    loop.for %j = 0 to 32 {
+      loop.for %k = 0 to 64 reduction(add) {
+        %a = loop.load %x[%i, %k] : !loop.buffer<[12, 64], f32>
+        %b = loop.load %w[%k, %j] : !loop.buffer<[64, 32], f32>
+        %s = loop.load %y[%i, %j] : !loop.buffer<[12, 32], f32>
+        %p = arith.mulf %a, %b : f32
+        %t = arith.addf %s, %p : f32
+        loop.store %t, %y[%i, %j] : !loop.buffer<[12, 32], f32>
+      }
+    }
+  }
+}
+
+// -----
+
+// Bias and activation are applied to the sums as they leave the registers; the temporary is gone.
+// CHECK-LABEL: loop.kernel @bias_relu
+// CHECK-NOT: loop.alloc workspace
+// CHECK: loop.for %k = 0 to 8 unroll reduction(add) {
+// CHECK: arith.mulf
+// CHECK-NEXT: arith.addf
+// CHECK: loop.for %{{.*}} = 0 to 6 unroll {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 16 unroll vector(8) {
+// CHECK-NEXT: %[[SUM:[a-z_0-9]+]] = loop.load %total_r[
+// CHECK-NEXT: %[[BIAS:[a-z_0-9]+]] = loop.load %bias[
+// CHECK-NEXT: %[[SHIFTED:[a-z_0-9]+]] = arith.addf %[[SUM]], %[[BIAS]]
+// CHECK: arith.maximumf %[[SHIFTED]]
+// CHECK-NEXT: loop.store %{{.*}}, %y[
+loop.kernel @bias_relu(%x: !loop.buffer<[6, 8], f32>, %w: !loop.buffer<[8, 16], f32>, %bias: !loop.buffer<[16], f32>, %y: !loop.buffer<[6, 16], f32>) attributes {weights = [#builtin.int<1>]} {
+  %total = loop.alloc workspace : !loop.buffer<[6, 16], f32>
+  loop.for %i = 0 to 6 {
+    loop.for %j = 0 to 16 {
+      %zero = arith.constant 0.0 : f32
+      loop.store %zero, %total[%i, %j] : !loop.buffer<[6, 16], f32>
+    }
+  }
+  loop.for %i = 0 to 6 {
+    loop.for %j = 0 to 16 {
+      loop.for %k = 0 to 8 reduction(add) {
+        %a = loop.load %x[%i, %k] : !loop.buffer<[6, 8], f32>
+        %b = loop.load %w[%k, %j] : !loop.buffer<[8, 16], f32>
+        %s = loop.load %total[%i, %j] : !loop.buffer<[6, 16], f32>
+        %p = arith.mulf %a, %b : f32
+        %t = arith.addf %s, %p : f32
+        loop.store %t, %total[%i, %j] : !loop.buffer<[6, 16], f32>
+      }
+    }
+  }
+  loop.for %i = 0 to 6 {
+    loop.for %j = 0 to 16 {
+      %s = loop.load %total[%i, %j] : !loop.buffer<[6, 16], f32>
+      %b = loop.load %bias[%j] : !loop.buffer<[16], f32>
+      %v = arith.addf %s, %b : f32
+      %zero = arith.constant 0.0 : f32
+      %r = arith.maximumf %v, %zero : f32
+      loop.store %r, %y[%i, %j] : !loop.buffer<[6, 16], f32>
+    }
+  }
+}
+
+// -----
+
+// Without permission to reassociate nothing is a reduction, and no vector runs over it.
+// CHECK-LABEL: loop.kernel @ordered
+// CHECK-NOT: registers
+// CHECK: loop.for %k = 0 to 64 {
+loop.kernel @ordered(%x: !loop.buffer<[64], f32>, %w: !loop.buffer<[64], f32>, %y: !loop.buffer<[1], f32>) {
+  loop.for %k = 0 to 64 {
+    %a = loop.load %x[%k] : !loop.buffer<[64], f32>
+    %b = loop.load %w[%k] : !loop.buffer<[64], f32>
+    %s = loop.load %y[0] : !loop.buffer<[1], f32>
+    %p = arith.mulf %a, %b : f32
+    %t = arith.addf %s, %p : f32
+    loop.store %t, %y[0] : !loop.buffer<[1], f32>
+  }
+}

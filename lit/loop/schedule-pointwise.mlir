@@ -1,0 +1,86 @@
+// RUN: weft-opt %s --split-input-file -p weft-schedule | filecheck %s
+
+// Loops that walk through memory in one stride are one loop: tiles of 4 vectors of 8 in parallel, the rest in vectors.
+// CHECK-LABEL: loop.kernel @exp[n]
+// CHECK-NEXT: loop.for %[[O:[a-z]+]] = 0 to ((8 * n) floordiv 32) parallel {
+// CHECK-NEXT: loop.for %{{[a-z]+}} = 0 to 32 unroll vector(8) {
+// CHECK: math.exp
+// CHECK: loop.for %{{[a-z]+}} = 0 to ((8 * n) mod 32) vector(8) {
+// CHECK: math.exp
+// CHECK-NOT: loop.for
+loop.kernel @exp[n](%x: !loop.buffer<[n, 8], f32>, %y: !loop.buffer<[n, 8], f32>) {
+  loop.for %i = 0 to n {
+    loop.for %j = 0 to 8 {
+      %v = loop.load %x[%i, %j] : !loop.buffer<[n, 8], f32>
+      %e = math.exp %v : f32
+      loop.store %e, %y[%i, %j] : !loop.buffer<[n, 8], f32>
+    }
+  }
+}
+
+// -----
+
+// What fills a temporary moves to where it is read; no temporary is left.
+// CHECK-LABEL: loop.kernel @chain
+// CHECK-NOT: loop.alloc
+// CHECK: %[[V:[a-z_0-9]+]] = loop.load %x
+// CHECK-NEXT: %[[SUM:[a-z_0-9]+]] = arith.addf %[[V]], %[[V]]
+// CHECK-NEXT: %[[SQUARE:[a-z_0-9]+]] = arith.mulf %[[SUM]], %[[SUM]]
+// CHECK-NEXT: loop.store %[[SQUARE]], %y
+// CHECK-NOT: loop.for
+loop.kernel @chain(%x: !loop.buffer<[64], f32>, %y: !loop.buffer<[64], f32>) {
+  %t = loop.alloc workspace : !loop.buffer<[64], f32>
+  loop.for %i = 0 to 64 {
+    %v = loop.load %x[%i] : !loop.buffer<[64], f32>
+    %w = arith.addf %v, %v : f32
+    loop.store %w, %t[%i] : !loop.buffer<[64], f32>
+  }
+  loop.for %i = 0 to 64 {
+    %v = loop.load %t[%i] : !loop.buffer<[64], f32>
+    %w = arith.mulf %v, %v : f32
+    loop.store %w, %y[%i] : !loop.buffer<[64], f32>
+  }
+}
+
+// -----
+
+// Rows with a gap between them stay two loops; the inner one is the vector.
+// CHECK-LABEL: loop.kernel @gap
+// CHECK-NEXT: loop.for %i = 0 to 64 parallel {
+// CHECK-NEXT: loop.for %j = 0 to 16 vector(8) {
+loop.kernel @gap(%x: !loop.buffer<[64, 20], f32>, %y: !loop.buffer<[64, 16], f32>) {
+  loop.for %i = 0 to 64 {
+    loop.for %j = 0 to 16 {
+      %v = loop.load %x[%i, %j] : !loop.buffer<[64, 20], f32>
+      loop.store %v, %y[%i, %j] : !loop.buffer<[64, 16], f32>
+    }
+  }
+}
+
+// -----
+
+// A vector holds 4 of the widest elements that take part.
+// CHECK-LABEL: loop.kernel @widen
+// CHECK-NEXT: loop.for %{{[a-z]+}} = 0 to 4 parallel {
+// CHECK-NEXT: loop.for %{{[a-z]+}} = 0 to 16 unroll vector(4) {
+loop.kernel @widen(%x: !loop.buffer<[64], f32>, %y: !loop.buffer<[64], f64>) {
+  loop.for %i = 0 to 64 {
+    %v = loop.load %x[%i] : !loop.buffer<[64], f32>
+    %w = arith.extf %v : f32 to f64
+    loop.store %w, %y[%i] : !loop.buffer<[64], f64>
+  }
+}
+
+// -----
+
+// Each element needs the one before: the loop stays as it is.
+// CHECK-LABEL: loop.kernel @carried
+// CHECK-NEXT: loop.for %i = 0 to 64 {
+// CHECK-NEXT: loop.load %y[%i]
+loop.kernel @carried(%y: !loop.buffer<[65], f32>) {
+  loop.for %i = 0 to 64 {
+    %v = loop.load %y[%i] : !loop.buffer<[65], f32>
+    %w = arith.addf %v, %v : f32
+    loop.store %w, %y[%i + 1] : !loop.buffer<[65], f32>
+  }
+}

@@ -1,0 +1,93 @@
+// RUN: weft-opt %s --split-input-file -p weft-schedule | filecheck %s
+
+// Nests over the same rows become one nest; a number that belongs to a row stays in a register.
+// CHECK-LABEL: loop.kernel @centre[n]
+// CHECK-NEXT: loop.for %[[I:[a-z_0-9]+]] = 0 to n parallel {
+// CHECK: %[[SUM:[a-z_0-9]+]] = loop.alloc registers : !loop.buffer<[1], f32>
+// CHECK: %[[PARTS:[a-z_0-9]+]] = loop.alloc registers : !loop.buffer<[8], f32>
+// CHECK: loop.for %[[KO:[a-z_0-9]+]] = 0 to 8 reduction(add) {
+// CHECK-NEXT: loop.for %[[KI:[a-z_0-9]+]] = 0 to 8 vector(8) {
+// CHECK: loop.store %{{.*}}, %[[PARTS]][%[[KI]]]
+// CHECK: loop.for %{{.*}} = 0 to 8 unroll reduction(add) {
+// CHECK: loop.store %{{.*}}, %[[SUM]][0]
+// CHECK: loop.for %[[J:[a-z_0-9]+]] = 0 to 64 vector(8) {
+// CHECK: loop.load %[[SUM]][0]
+// CHECK: loop.store %{{.*}}, %y[%[[I]], %[[J]]]
+// CHECK-NOT: loop.for
+loop.kernel @centre[n](%x: !loop.buffer<[n, 64], f32>, %y: !loop.buffer<[n, 64], f32>) {
+  %sum = loop.alloc workspace : !loop.buffer<[n], f32>
+  loop.for %i = 0 to n {
+    %zero = arith.constant 0.0 : f32
+    loop.store %zero, %sum[%i] : !loop.buffer<[n], f32>
+  }
+  loop.for %i = 0 to n {
+    loop.for %k = 0 to 64 reduction(add) {
+      %v = loop.load %x[%i, %k] : !loop.buffer<[n, 64], f32>
+      %s = loop.load %sum[%i] : !loop.buffer<[n], f32>
+      %t = arith.addf %s, %v : f32
+      loop.store %t, %sum[%i] : !loop.buffer<[n], f32>
+    }
+  }
+  loop.for %i = 0 to n {
+    loop.for %j = 0 to 64 {
+      %v = loop.load %x[%i, %j] : !loop.buffer<[n, 64], f32>
+      %s = loop.load %sum[%i] : !loop.buffer<[n], f32>
+      %w = arith.subf %v, %s : f32
+      loop.store %w, %y[%i, %j] : !loop.buffer<[n, 64], f32>
+    }
+  }
+}
+
+// -----
+
+// Permission to reassociate is needed for a sum along a row to run in vectors; without, the row's other loop has them.
+// CHECK-LABEL: loop.kernel @ordered
+// CHECK: loop.for %i = 0 to 4 parallel {
+// CHECK: loop.for %k = 0 to 64 {
+// CHECK: loop.for %j = 0 to 64 vector(8) {
+loop.kernel @ordered(%x: !loop.buffer<[4, 64], f32>, %y: !loop.buffer<[4, 64], f32>) {
+  %sum = loop.alloc workspace : !loop.buffer<[4], f32>
+  loop.for %i = 0 to 4 {
+    %zero = arith.constant 0.0 : f32
+    loop.store %zero, %sum[%i] : !loop.buffer<[4], f32>
+  }
+  loop.for %i = 0 to 4 {
+    loop.for %k = 0 to 64 {
+      %v = loop.load %x[%i, %k] : !loop.buffer<[4, 64], f32>
+      %s = loop.load %sum[%i] : !loop.buffer<[4], f32>
+      %t = arith.addf %s, %v : f32
+      loop.store %t, %sum[%i] : !loop.buffer<[4], f32>
+    }
+  }
+  loop.for %i = 0 to 4 {
+    loop.for %j = 0 to 64 {
+      %v = loop.load %x[%i, %j] : !loop.buffer<[4, 64], f32>
+      %s = loop.load %sum[%i] : !loop.buffer<[4], f32>
+      %w = arith.subf %v, %s : f32
+      loop.store %w, %y[%i, %j] : !loop.buffer<[4, 64], f32>
+    }
+  }
+}
+
+// -----
+
+// The second nest reads a row that the first has yet to make: they stay apart.
+// CHECK-LABEL: loop.kernel @apart
+// CHECK: loop.load %x
+// CHECK-NEXT: loop.store %{{.*}}, %t[
+// CHECK: loop.for
+// CHECK: loop.load %t[
+loop.kernel @apart(%x: !loop.buffer<[8, 8], f32>, %t: !loop.buffer<[8, 8], f32>, %y: !loop.buffer<[7, 8], f32>) {
+  loop.for %i = 0 to 7 {
+    loop.for %j = 0 to 8 {
+      %v = loop.load %x[%i, %j] : !loop.buffer<[8, 8], f32>
+      loop.store %v, %t[%i, %j] : !loop.buffer<[8, 8], f32>
+    }
+  }
+  loop.for %i = 0 to 7 {
+    loop.for %j = 0 to 8 {
+      %v = loop.load %t[%i + 1, %j] : !loop.buffer<[8, 8], f32>
+      loop.store %v, %y[%i, %j] : !loop.buffer<[7, 8], f32>
+    }
+  }
+}

@@ -15,14 +15,13 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import reduce
-from typing import cast
 
+from dialects import interval
 from dialects.errors import WeftError
+from dialects.interval import Range
 
 Atom = Hashable
 Monomial = tuple[Atom, ...]
-Range = tuple[int | None, int | None]
-"""Least and greatest value, both inclusive; None where there is no bound."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,13 +219,12 @@ class Expr:
 
     def range(self, ranges: Mapping[Atom, Range]) -> Range:
         """Bounds of the value, given bounds of the atoms; a symbol without one is at least 0."""
-        low, high = 0, 0
+        total: Range = (0, 0)
         for monomial, factor in self.terms.items():
-            term = reduce(_times, (_atom_range(atom, ranges) for atom in monomial), (1, 1))
-            term_low, term_high = _times(term, (factor, factor))
-            low = None if low is None or term_low is None else low + term_low
-            high = None if high is None or term_high is None else high + term_high
-        return low, high
+            atoms = (_atom_range(atom, ranges) for atom in monomial)
+            term = reduce(interval.multiply, atoms, (1, 1))
+            total = interval.add(total, interval.multiply(term, (factor, factor)))
+        return total
 
     def evaluate(self, values: Mapping[Atom, int]) -> int:
         """The value under an assignment of every atom."""
@@ -446,51 +444,14 @@ def _atom_range(atom: Atom, ranges: Mapping[Atom, Range]) -> Range:
         return ranges[atom]
     if isinstance(atom, Symbol):
         return 0, None
-    if isinstance(atom, Quotient) and (atom.divisor.constant or 0) > 0:
-        low, high = atom.dividend.range(ranges)
-        step = cast(int, atom.divisor.constant)
-        return None if low is None else low // step, None if high is None else high // step
-    if isinstance(atom, (Quotient, Remainder)):
-        least, upper = atom.divisor.range(ranges)
-        if least is None or least < 0:
-            return None, None
-        if isinstance(atom, Remainder):
-            return 0, None if upper is None else upper - 1
-        low, high = atom.dividend.range(ranges)
-        return (0, high) if low is not None and low >= 0 else (None, None)
+    if isinstance(atom, Quotient):
+        return interval.floordiv(atom.dividend.range(ranges), atom.divisor.range(ranges))
+    if isinstance(atom, Remainder):
+        return interval.modulo(atom.divisor.range(ranges))
     if isinstance(atom, Extremum):
-        return _extremum_range(atom, ranges)
-    return None, None
-
-
-def _extremum_range(atom: Extremum, ranges: Mapping[Atom, Range]) -> Range:
-    lows, highs = zip(*(operand.range(ranges) for operand in atom.operands), strict=True)
-    known_lows = [low for low in lows if low is not None]
-    known_highs = [high for high in highs if high is not None]
-    if atom.kind == "max":
-        low = max(known_lows, default=None)
-        return low, max(known_highs) if len(known_highs) == len(highs) else None
-    return min(known_lows) if len(known_lows) == len(lows) else None, min(known_highs, default=None)
-
-
-def _times(left: Range, right: Range) -> Range:
-    """Bounds of a product; a bound that is missing stays missing unless the other
-    factor is zero or its sign decides.
-    """
-    (a, b), (c, d) = left, right
-    if a is not None and b is not None and c is not None and d is not None:
-        corners = (a * c, a * d, b * c, b * d)
-        return min(corners), max(corners)
-    if a is not None and c is not None and a >= 0 and c >= 0:
-        return a * c, None if b is None or d is None else b * d
-    if left == (0, 0) or right == (0, 0):
-        return 0, 0
-    if b is not None and b <= 0 and c is not None and c >= 0:
-        high, low = _times((-b, None if a is None else -a), right)
-        return None if low is None else -low, None if high is None else -high
-    if d is not None and d <= 0 and a is not None and a >= 0:
-        return _times(right, left)
-    return None, None
+        bounds = interval.maximum if atom.kind == "max" else interval.minimum
+        return bounds(operand.range(ranges) for operand in atom.operands)
+    return interval.UNBOUNDED
 
 
 def _evaluate(atom: Atom, values: Mapping[Atom, int]) -> int:

@@ -14,8 +14,9 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from dialects.errors import IllegalSchedule
-from dialects.expr import Atom, Expr, Range
+from dialects.expr import Atom, Expr
 from dialects.expr_text import unbind
+from dialects.interval import Range
 from dialects.loop.ops import (
     AccessOp,
     AllocOp,

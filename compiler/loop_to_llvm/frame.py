@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from llvmlite import ir
 
 from compiler.loop_to_llvm.elements import I64, POINTER
-from dialects.expr import Range
+from dialects.interval import Range
 
 
 @dataclass(frozen=True, eq=False, slots=True)

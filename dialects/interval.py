@@ -1,0 +1,72 @@
+"""Interval arithmetic: bounds of sums, products, quotients, remainders and extrema of integers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+Range = tuple[int | None, int | None]
+"""Least and greatest value, both inclusive; None where there is no bound."""
+
+UNBOUNDED: Range = (None, None)
+
+
+def add(left: Range, right: Range) -> Range:
+    """Bounds of a sum."""
+    (a, b), (c, d) = left, right
+    return None if a is None or c is None else a + c, None if b is None or d is None else b + d
+
+
+def multiply(left: Range, right: Range) -> Range:
+    """Bounds of a product; a bound that is missing stays missing unless the other
+    factor is zero or its sign decides.
+    """
+    (a, b), (c, d) = left, right
+    if a is not None and b is not None and c is not None and d is not None:
+        corners = (a * c, a * d, b * c, b * d)
+        return min(corners), max(corners)
+    if a is not None and c is not None and a >= 0 and c >= 0:
+        return a * c, None if b is None or d is None else b * d
+    if left == (0, 0) or right == (0, 0):
+        return 0, 0
+    if b is not None and b <= 0 and c is not None and c >= 0:
+        high, low = multiply((-b, None if a is None else -a), right)
+        return None if low is None else -low, None if high is None else -high
+    if d is not None and d <= 0 and a is not None and a >= 0:
+        return multiply(right, left)
+    return UNBOUNDED
+
+
+def floordiv(dividend: Range, divisor: Range) -> Range:
+    """Bounds of a floor quotient; none where the divisor may be negative."""
+    (low, high), (least, most) = dividend, divisor
+    if least is None or least < 0:
+        return UNBOUNDED
+    if least == most and least > 0:
+        return None if low is None else low // least, None if high is None else high // least
+    return (0, high) if low is not None and low >= 0 else UNBOUNDED
+
+
+def modulo(divisor: Range) -> Range:
+    """Bounds of what a floor division leaves; none where the divisor may be negative."""
+    least, most = divisor
+    if least is None or least < 0:
+        return UNBOUNDED
+    return 0, None if most is None else most - 1
+
+
+def maximum(operands: Iterable[Range]) -> Range:
+    """Bounds of the greatest of some values."""
+    lows, highs = zip(*operands, strict=True)
+    known_lows = [low for low in lows if low is not None]
+    known_highs = [high for high in highs if high is not None]
+    low = max(known_lows, default=None)
+    return low, max(known_highs) if len(known_highs) == len(highs) else None
+
+
+def minimum(operands: Iterable[Range]) -> Range:
+    """Bounds of the least of some values."""
+    lows, highs = zip(*operands, strict=True)
+    known_lows = [low for low in lows if low is not None]
+    known_highs = [high for high in highs if high is not None]
+    high = min(known_highs, default=None)
+    return min(known_lows) if len(known_lows) == len(lows) else None, high

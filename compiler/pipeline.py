@@ -114,7 +114,7 @@ class Road:
         """Writes the IR after a stage, where that was asked for."""
         if self.dump_dir is not None:
             self.dump_dir.mkdir(parents=True, exist_ok=True)
-            (self.dump_dir / name).write_text(f"{text}\n")
+            (self.dump_dir / name).write_text(f"{text!s}\n")
 
 
 def compile_model(source: Source, options: Options, road: Road | None = None) -> Compiled:

@@ -22,10 +22,10 @@ def emit_text(source: Source, level: str, road: Road) -> str:
     imported = import_model(source)
     optimize_graph(imported.module, WeftContext(imported.weights), road)
     if level == "graph":
-        return f"{imported.module}\n"
+        return f"{imported.module!s}\n"
     to_loops(imported.module, road)
     if level == "loop":
-        return f"{imported.module}\n"
+        return f"{imported.module!s}\n"
     target = road.options.target
     comment = "#" if level == "asm" else ";"
     texts: list[str] = []

@@ -179,11 +179,11 @@ class Executable:
         A call of a small model costs what this costs, hence one flat loop and no lookups in it.
         """
         table, held = frame.inputs, arrays
-        for array, (position, dtype, shape) in zip(arrays, self._quick_inputs, strict=True):
+        for array, (position, dtype, shape) in zip(arrays, self._quick_inputs, strict=False):
             if (
                 type(array) is _ndarray
                 and array.shape == shape
-                and array.dtype == dtype
+                and array.dtype is dtype  # an equal one takes the other branch
                 and array.flags.carray
             ):
                 table[position] = _address_of(_from_buffer(array))

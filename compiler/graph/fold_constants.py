@@ -2,8 +2,8 @@
 and the values of operators on constants.
 
 In one sweep from the inputs on: an operator whose integer result is known as expressions over the
-sizes becomes `graph.dims` (or a constant), one with constant operands becomes their result, and any
-other is asked for its own `fold`.
+sizes becomes `graph.dims` (or a constant), one with constant operands or without elements becomes
+its result, and any other is asked for its own `fold`.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class _Folder:
 
     def _step(self, op: GraphOp) -> GraphOp | None:
         """Replaces the operator once; returns the new one if that is worth another look."""
-        replacement = self._as_dims(op) or self._as_constants(op)
+        replacement = self._as_empty(op) or self._as_dims(op) or self._as_constants(op)
         if replacement is not None:
             _replace(op, [new.results[0] for new in replacement], replacement)
             return None
@@ -78,6 +78,12 @@ class _Folder:
             return folded
         _replace(op, folded, [])
         return None
+
+    def _as_empty(self, op: GraphOp) -> Sequence[GraphOp] | None:
+        """Constants for results that have no elements, whatever the operands are."""
+        if not all(0 in (type_of(result).static_shape or ()) for result in op.results):
+            return None
+        return [_empty(type_of(result), op) for result in op.results]
 
     def _as_dims(self, op: GraphOp) -> Sequence[GraphOp] | None:
         if len(op.results) != 1 or op.result_type.element != I64:
@@ -111,6 +117,11 @@ def dims_op(values: Sequence[Expr], kind: TensorType, op: Operation) -> GraphOp:
             np.array(numbers, np.int64).reshape(kind.static_shape or ()), I64, op.location
         )
     return DimsOp.of(values=list(values), scalar=scalar, location=op.location)
+
+
+def _empty(kind: TensorType, op: Operation) -> ConstantOp:
+    array = np.zeros(kind.static_shape or (), numpy_dtype(kind.element))
+    return ConstantOp.small(array, kind.element, op.location)
 
 
 def _result_bytes(op: GraphOp) -> int:

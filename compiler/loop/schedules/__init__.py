@@ -4,6 +4,7 @@ The first schedule that matches a nest takes it.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -39,30 +40,41 @@ class SchedulePass(ModulePass):
 
 
 def schedule_kernel(kernel: KernelOp, target: Target) -> list[str]:
-    """Schedules one kernel in place; returns the names of the schedules that were used."""
+    """Schedules one kernel in place; returns the names of the schedules that were used.
+
+    What a schedule finds illegal stays as it was before it.
+    """
     simplify(kernel)
-    used: list[str] = []
-    for schedule in (contraction, window):
-        before = kernel.clone()
-        try:
-            used += schedule.apply_all(kernel, target)
-        except IllegalSchedule as refusal:
-            _restore(kernel, before)
-            used.append(f"no {schedule.NAME}: {refusal}")
-    untouched = [
-        loop
-        for loop in kernel.body.block.ops
-        if isinstance(loop, ForOp) and not _is_scheduled(loop)
+    used = [
+        *_try(kernel, contraction.NAME, lambda: contraction.apply_all(kernel, target)),
+        *_try(kernel, window.NAME, lambda: window.apply_all(kernel, target)),
     ]
-    if untouched:
-        rows.fuse_rows(kernel.body.block)
-    for loop in [
-        op for op in kernel.body.block.ops if isinstance(op, ForOp) and not _is_scheduled(op)
-    ]:
+    if _unscheduled(kernel):
+        used += _try(kernel, "leaves", lambda: _schedule_rest(kernel, target))
+    return used
+
+
+def _try(kernel: KernelOp, name: str, schedule: Callable[[], Iterable[str]]) -> list[str]:
+    """What the schedule used; the kernel as it was, and why, where that turns out illegal."""
+    before = kernel.clone()
+    try:
+        return list(schedule())
+    except IllegalSchedule as refusal:
+        _restore(kernel, before)
+        return [f"no {name}: {refusal}"]
+
+
+def _schedule_rest(kernel: KernelOp, target: Target) -> Iterator[str]:
+    """Nests that no other schedule took, fused at the row where they can be."""
+    rows.fuse_rows(kernel.body.block)
+    for loop in _unscheduled(kernel):
         chosen = pointwise if pointwise.matches(loop) else rows
         chosen.apply(loop, target)
-        used.append(chosen.NAME)
-    return used
+        yield chosen.NAME
+
+
+def _unscheduled(kernel: KernelOp) -> list[ForOp]:
+    return [op for op in kernel.body.block.ops if isinstance(op, ForOp) and not _is_scheduled(op)]
 
 
 def _restore(kernel: KernelOp, before: KernelOp) -> None:

@@ -4,12 +4,10 @@ tiles in parallel, vectors within.
 
 from __future__ import annotations
 
-from compiler.loop.legality import carried_pair
 from compiler.loop.nest import accesses_in, loops_in, only_loop, perfect_nest
 from compiler.loop.primitives import collapse, tile, unroll, vectorize
 from compiler.loop.schedules.leaves import continues, lanes_for, parallelize_outermost, stride
 from compiler.target.target import Target
-from dialects.errors import IllegalSchedule
 from dialects.loop.ops import ForOp, LoadOp, StoreOp
 
 NAME = "pointwise"
@@ -21,10 +19,10 @@ little enough to leave no long remainder.
 
 
 def matches(loop: ForOp) -> bool:
-    """A perfect nest of independent iterations around loads, scalar operations and stores."""
+    """A perfect nest around loads, scalar operations and stores, none of its loops a reduction."""
     nest = perfect_nest(loop)
     plain = not loops_in(nest[-1]) and all(not op.regions for op in nest[-1].body.block.ops)
-    return plain and all(level.reduction is None and carried_pair(level) is None for level in nest)
+    return plain and all(level.reduction is None for level in nest)
 
 
 def apply(loop: ForOp, target: Target) -> None:
@@ -32,7 +30,7 @@ def apply(loop: ForOp, target: Target) -> None:
     nest = perfect_nest(collapse_contiguous(loop))
     inner = nest[-1]
     lanes = lanes_for(inner, target)
-    if lanes == 1 or _writes_scattered(inner) or not _takes_lanes(inner, lanes):
+    if lanes == 1 or _writes_scattered(inner):
         parallelize_outermost(nest[0])
         return
     tiled = len(nest) == 1 and (inner.extent.constant or 2**62) > VECTORS * lanes
@@ -60,16 +58,6 @@ def collapse_contiguous(loop: ForOp) -> ForOp:
             first = first or outer
             outer = inner
     return first or outer
-
-
-def _takes_lanes(loop: ForOp, lanes: int) -> bool:
-    """Whether the loop may be a vector: a scan may not, nor a scatter to places that are data."""
-    try:
-        vectorize(loop, lanes)
-    except IllegalSchedule:
-        return False
-    del loop.properties["vector"]  # for what is made a vector may be a tile of it
-    return True
 
 
 def _writes_scattered(loop: ForOp) -> bool:

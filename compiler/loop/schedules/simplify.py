@@ -1,11 +1,13 @@
-"""What every schedule starts with: pointwise nests move into the loops that read their results."""
+"""What every schedule starts with: loops without iterations go, and pointwise nests move into the
+loops that read their results.
+"""
 
 from __future__ import annotations
 
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
-from compiler.loop.nest import is_pure, subscripts
+from compiler.loop.nest import is_pure, loops_in, subscripts
 from compiler.loop.primitives import drop_unread, inline
 from dialects.errors import IllegalSchedule
 from dialects.loop.ops import AllocOp, LoadOp, StoreOp, enclosing_loops
@@ -16,9 +18,12 @@ CHEAP = 3
 
 
 def simplify(kernel: KernelOp) -> None:
-    """Inlines each producer of a temporary whose readers read an
-    element about once, in program order.
+    """Removes empty loops; inlines each producer of a temporary whose
+    readers read an element about once, in program order.
     """
+    for loop in loops_in(kernel):
+        if loop.parent is not None and loop.extent == 0:
+            Rewriter.erase_op(loop)
     for op in list(kernel.body.block.ops):
         if isinstance(op, AllocOp) and (store := _only_store(op.result)) is not None:
             loads = [use.operation for use in op.result.uses if isinstance(use.operation, LoadOp)]

@@ -108,6 +108,13 @@ def _users(value: SSAValue) -> list[Operation]:
     return users
 
 
+def _root(value: SSAValue) -> SSAValue:
+    """The buffer that a value is, or is a view of."""
+    while isinstance(value.owner, ViewOp):
+        value = value.owner.source
+    return value
+
+
 def aligned(size: Expr) -> Expr:
     """The size rounded up to the arena's alignment."""
     return (size + (ALIGNMENT - 1)) // ALIGNMENT * ALIGNMENT
@@ -145,11 +152,14 @@ def _joined(
             continue
         if op.kernel not in permitted:
             permitted[op.kernel] = in_place_arguments(kernels[op.kernel])
+        roots = [_root(argument) for argument in op.arguments]
         for pair in permitted[op.kernel]:
             operand = by_value.get(op.arguments[pair.operand])
             result = by_value.get(op.arguments[pair.result])
             if operand is None or result is None or operand is result:
                 continue
+            if roots.count(op.arguments[pair.operand]) > 1:
+                continue  # read as another argument too, perhaps in another order
             if operand.last == number == result.first and operand.size == result.size:
                 operand.last = result.last
                 operand.followers += [result.alloc, *result.followers]

@@ -61,3 +61,36 @@ loop.program @main(%in: !loop.buffer<[32], f32>, %out: !loop.buffer<[32], f32>) 
   loop.call @repeat(%x, %y) : !loop.buffer<[32], f32>, !loop.buffer<[32], f32>
   loop.call @repeat(%y, %out) : !loop.buffer<[32], f32>, !loop.buffer<[32], f32>
 }
+
+// -----
+
+// An operand that is another argument's storage too, here through a view, is read in two orders and keeps its place.
+// CHECK-LABEL: loop.program @main
+// CHECK:      %x = loop.alloc workspace at 0 :
+// CHECK-NEXT: %y = loop.alloc workspace at 64 :
+loop.kernel @add(%a: !loop.buffer<[4, 4], f32>, %b: !loop.buffer<[16], f32>, %c: !loop.buffer<[4, 4], f32>) {
+  loop.for %i = 0 to 4 {
+    loop.for %j = 0 to 4 {
+      %v = loop.load %a[%i, %j] : !loop.buffer<[4, 4], f32>
+      %w = loop.load %b[%i + 4 * %j] : !loop.buffer<[16], f32>
+      %s = arith.addf %v, %w : f32
+      loop.store %s, %c[%i, %j] : !loop.buffer<[4, 4], f32>
+    }
+  }
+}
+loop.kernel @copy(%a: !loop.buffer<[4, 4], f32>, %b: !loop.buffer<[4, 4], f32>) {
+  loop.for %i = 0 to 4 {
+    loop.for %j = 0 to 4 {
+      %v = loop.load %a[%j, %i] : !loop.buffer<[4, 4], f32>
+      loop.store %v, %b[%i, %j] : !loop.buffer<[4, 4], f32>
+    }
+  }
+}
+loop.program @main(%in: !loop.buffer<[4, 4], f32>, %out: !loop.buffer<[4, 4], f32>) inputs 1 {
+  %x = loop.alloc workspace : !loop.buffer<[4, 4], f32>
+  %y = loop.alloc workspace : !loop.buffer<[4, 4], f32>
+  %v = loop.view %x : !loop.buffer<[4, 4], f32> to !loop.buffer<[16], f32>
+  loop.call @copy(%in, %x) : !loop.buffer<[4, 4], f32>, !loop.buffer<[4, 4], f32>
+  loop.call @add(%x, %v, %y) : !loop.buffer<[4, 4], f32>, !loop.buffer<[16], f32>, !loop.buffer<[4, 4], f32>
+  loop.call @copy(%y, %out) : !loop.buffer<[4, 4], f32>, !loop.buffer<[4, 4], f32>
+}

@@ -1,5 +1,4 @@
 import ctypes
-import io
 import os
 import platform
 import shutil
@@ -10,82 +9,27 @@ import numpy as np
 import pytest
 
 from compiler.machine import elf
-from compiler.machine.link import WeightBlob, link_shared, undefined_symbols
+from compiler.machine.link import WeightBlob, undefined_symbols
 from compiler.machine.note import check_image, read_note
 from dialects.errors import ArtifactError, UnsupportedError
-from tests.machine.objects import AARCH64, ADD, X86_64, emit, link_file, load
+from tests.machine.objects import (
+    AARCH64,
+    ADD,
+    CALLEE,
+    CALLER,
+    TABLES,
+    X86_64,
+    emit,
+    link_file,
+    linked_bytes,
+    load,
+)
 
 native = pytest.mark.skipif(
     platform.machine() != "x86_64" or platform.system() != "Linux",
     reason="loading the linked x86-64 code needs Linux on x86-64",
 )
 
-CALLER = """
-declare hidden i32 @callee(i32)
-define i32 @twice(i32 %x) {
-  %y = call i32 @callee(i32 %x)
-  %z = call i32 @callee(i32 %y)
-  ret i32 %z
-}
-define hidden i32 @step() { ret i32 3 }
-"""
-CALLEE = """
-declare hidden i32 @step()
-define hidden i32 @callee(i32 %x) {
-  %s = call i32 @step()
-  %y = add i32 %x, %s
-  ret i32 %y
-}
-"""
-TABLES = """
-@table = internal constant [4 x double] [double 0.5, double 1.5, double 2.5, double 3.5]
-@pointers = internal constant [3 x ptr] [ptr @one, ptr @two, ptr @three]
-@counter = internal global i32 40
-@zeros = internal global [4096 x i8] zeroinitializer, align 64
-define internal i32 @one() { ret i32 111 }
-define internal i32 @two() { ret i32 222 }
-define internal i32 @three() { ret i32 333 }
-define double @look(i64 %i) {
-  %p = getelementptr double, ptr @table, i64 %i
-  %v = load double, ptr %p
-  ret double %v
-}
-define i32 @dispatch(i64 %i) {
-  %p = getelementptr ptr, ptr @pointers, i64 %i
-  %f = load ptr, ptr %p
-  %v = call i32 %f()
-  ret i32 %v
-}
-define i32 @count() {
-  %old = load i32, ptr @counter
-  %new = add i32 %old, 1
-  store i32 %new, ptr @counter
-  ret i32 %new
-}
-define i8 @touch_zeros(i64 %i, i8 %v) {
-  %p = getelementptr i8, ptr @zeros, i64 %i
-  %old = load i8, ptr %p
-  store i8 %v, ptr %p
-  ret i8 %old
-}
-define i32 @classify(i32 %x) {
-  switch i32 %x, label %rest [ i32 0, label %a i32 1, label %b i32 2, label %c i32 3, label %d
-    i32 4, label %e ]
-a: %ra = call i32 @one()
-   ret i32 %ra
-b: %rb = call i32 @count()
-   ret i32 %rb
-c: ret i32 7
-d: %rd = call i32 @two()
-   ret i32 %rd
-e: ret i32 -9
-rest: ret i32 0
-}
-define <4 x float> @scale(<4 x float> %x) {
-  %y = fmul <4 x float> %x, <float 1.5, float 2.5, float 3.5, float 4.5>
-  ret <4 x float> %y
-}
-"""
 IMPORTER = """
 declare ptr @malloc(i64)
 declare void @free(ptr)
@@ -128,13 +72,6 @@ define i8 @byte_through_pointer(i64 %i) {
   ret i8 %v
 }
 """
-
-
-def linked_bytes(*sources: str, triple: str = X86_64, **options) -> bytes:
-    out = io.BytesIO()
-    objects = [emit(source, triple) for source in sources]
-    link_shared(objects, **{"soname": "libtest.so", "exports": []} | options, out=out)
-    return out.getvalue()
 
 
 def readelf(path: Path, *flags: str) -> str:
@@ -434,106 +371,3 @@ def test_strong_definition_replaces_weak_one(tmp_path):
     for number, sources in enumerate([(weak, ADD), (ADD, weak)]):
         library = load(link_file(tmp_path / f"lib{number}.so", *sources, exports=["add"]))
         assert library.add(3, 1) == 4
-
-
-def test_missing_and_hidden_exports_are_refused():
-    with pytest.raises(ArtifactError, match="a definition of export 'nowhere', got none"):
-        linked_bytes(ADD, exports=["nowhere"])
-    with pytest.raises(ArtifactError, match="a visible export, got hidden 'callee'"):
-        linked_bytes(CALLER, CALLEE, exports=["callee"])
-
-
-def test_objects_of_two_machines_are_refused():
-    with pytest.raises(ArtifactError, match="objects of one machine, got x86_64, aarch64"):
-        link_shared([emit(ADD), emit(ADD, AARCH64)], soname="l", exports=[], out=io.BytesIO())
-
-
-def test_machine_without_own_linker_is_refused():
-    with pytest.raises(UnsupportedError, match="one of x86_64, aarch64, got riscv64"):
-        linked_bytes(ADD, triple="riscv64-unknown-linux-gnu")
-
-
-def test_relocations_of_the_large_code_model_are_refused_with_type_and_symbol():
-    objects = [emit(TABLES, code_model="large")]
-    with pytest.raises(UnsupportedError, match="got type 29 against '_GLOBAL_OFFSET_TABLE_' for"):
-        link_shared(objects, soname="l.so", exports=[], out=io.BytesIO())
-
-
-def test_code_that_depends_on_its_position_is_refused():
-    objects = [emit(TABLES, reloc="static")]
-    with pytest.raises(
-        UnsupportedError, match=r"position-independent code, got type 11 against '\."
-    ):
-        link_shared(objects, soname="l.so", exports=[], out=io.BytesIO())
-
-
-def test_pointers_in_read_only_sections_are_refused():
-    source = "@pointer = constant ptr @one\ndefine i32 @one() { ret i32 1 }"
-    with pytest.raises(UnsupportedError, match="writable sections, got R_X86_64_64 against 'one'"):
-        link_shared([emit(source, reloc="static")], soname="l", exports=[], out=io.BytesIO())
-
-
-def test_import_without_table_is_refused():
-    source = """
-    @stranger = external dso_local global i32
-    define i32 @look() {
-      %v = load i32, ptr @stranger
-      ret i32 %v
-    }"""
-    with pytest.raises(UnsupportedError, match="through a table, got R_X86_64_PC32 .*'stranger'"):
-        linked_bytes(source)
-
-
-def test_thread_local_data_is_refused():
-    source = "@t = thread_local global i32 0\ndefine ptr @address() { ret ptr @t }"
-    with pytest.raises(UnsupportedError, match=r"plain data, got \.tbss"):
-        linked_bytes(source)
-    external = "@t = external thread_local global i32\ndefine ptr @address() { ret ptr @t }"
-    with pytest.raises(UnsupportedError, match=r"got type \d+ against 't' for x86_64"):
-        linked_bytes(external)
-
-
-def test_constructors_are_refused():
-    source = (
-        ADD
-        + """
-    @llvm.global_ctors = appending global [1 x { i32, ptr, ptr }]
-      [{ i32, ptr, ptr } { i32 65535, ptr @start, ptr null }]
-    define internal void @start() { ret void }"""
-    )
-    with pytest.raises(UnsupportedError, match=r"got \.(ctors|init_array)"):
-        linked_bytes(source)
-
-
-def test_weights_out_of_relative_reach_are_refused():
-    source = """
-    @weights = external hidden constant i8
-    define i8 @first() {
-      %v = load i8, ptr @weights
-      ret i8 %v
-    }"""
-    blobs = [
-        WeightBlob("before", 3 << 30, 1, lambda out: None),
-        WeightBlob("weights", 1, 1, lambda out: None),
-    ]
-    with pytest.raises(ArtifactError, match="'weights' within reach of R_X86_64_PC32"):
-        linked_bytes(source, weights=blobs)
-
-
-@pytest.mark.parametrize("triple", [X86_64, AARCH64])
-def test_damaged_objects_are_refused_or_linked_but_never_crash(triple):
-    whole = emit(TABLES, triple)
-    random = np.random.default_rng(5)
-    refused = 0
-    for number in range(300):
-        damaged = bytearray(whole)
-        if number % 2:
-            del damaged[random.integers(len(whole)) :]
-        else:
-            damaged[random.integers(len(whole))] ^= 1 << random.integers(8)
-        try:
-            exports = ["look"]
-            link_shared([bytes(damaged)], soname="l", exports=exports, out=io.BytesIO())
-        except (ArtifactError, UnsupportedError):
-            refused += 1
-    assert refused > 150

@@ -48,7 +48,9 @@ def slice_range(dim: Expr, start: Expr, end: Expr, step: int) -> tuple[Expr, Exp
         raise ModelError("requires steps other than 0, got 0")
     if step > 0:
         first, last = _bound(start, dim, 0, dim), _bound(end, dim, 0, dim)
-        return first, maximum([(last - first).ceildiv(step), 0])
+        least, _ = start.range({})
+        begin = start if least is not None and least >= 0 else first  # behind the axis is none too
+        return first, maximum([(last - begin).ceildiv(step), 0])
     first = dim - 1 if start == -1 else _bound(start, dim, 0, dim - 1)
     count = (first - _bound(end, dim, -1, dim - 1)).ceildiv(-step)
     if first.range({})[0] == 0:  # on an empty axis, that is no element
@@ -68,7 +70,11 @@ def _bound(bound: Expr, dim: Expr, low: int, high: Expr) -> Expr:
         return minimum([bound, high])
     if greatest is not None and greatest < 0:
         return maximum([dim + bound, low])
-    raise UnsupportedError(f"requires slice bounds of known sign, got {bound}")
+    short = (dim - bound).constant
+    if short is not None and 0 < short <= 2 + low:
+        return maximum([bound, low])  # negative only where the axis is too short for more
+    is_negative = maximum([minimum([-bound, 1]), 0])
+    return minimum([maximum([bound + dim * is_negative, low]), high])
 
 
 def import_split(node: OnnxNode) -> Sequence[SSAValue]:

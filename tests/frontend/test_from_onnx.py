@@ -159,9 +159,28 @@ def test_slices_of_a_symbolic_dim_choose_what_onnx_says(step):
         assert not chosen or first.evaluate(sizes) == chosen[0]
 
 
-def test_slice_bounds_of_unknown_sign_are_refused():
-    with pytest.raises(UnsupportedError, match="slice bounds of known sign, got n - 1"):
-        slice_range(Expr.of("n"), Expr.of(0), Expr.of("n") - 1, 1)
+@pytest.mark.parametrize("step", [1, 2, -1, -2])
+def test_slice_bounds_may_be_of_either_sign(step):
+    n, k = Expr.of("n"), Expr.of("k")
+    starts = (Expr.of(0), Expr.of(-1), n - 1, n - 2, n - 3, k - 2)
+    ends = (n, n - 1, n - 2, n - 4, k - 3, Expr.of(-(2**63)))
+    slices = {(start, end): slice_range(n, start, end, step) for start in starts for end in ends}
+    for ((start, end), (first, count)), extent, other in product(
+        slices.items(), range(5), range(4)
+    ):
+        sizes = {Symbol("n"): extent, Symbol("k"): other}
+        begin, stop = start.evaluate(sizes), end.evaluate(sizes)
+        clamped = max(begin, -extent) if step < 0 and extent else begin
+        chosen = range(extent)[clamped:stop:step]
+        assert count.evaluate(sizes) == len(chosen)
+        assert not chosen or first.evaluate(sizes) == chosen[0]
+
+
+def test_all_but_one_is_one_size_however_it_is_written():
+    n, zero, one = Expr.of("n"), Expr.of(0), Expr.of(1)
+    _, size = slice_range(n, zero, n - 1, 1)
+    assert slice_range(n, zero, -one, 1)[1] == size
+    assert slice_range(n, one, n, 1)[1] == size
 
 
 def test_split_of_a_symbolic_dim_that_may_not_divide_is_refused():

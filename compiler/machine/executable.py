@@ -186,7 +186,7 @@ class Executable:
                 and array.dtype is dtype  # an equal one takes the other branch
                 and array.flags.carray
             ):
-                table[position] = _address_of(_from_buffer(array))
+                table[position] = _pointer_at(id(array) + _DATA).value
             else:
                 accepted = self._accept(position, array)
                 held = (held, accepted)
@@ -199,7 +199,7 @@ class Executable:
                 table[position] = _pointer(result)
             else:
                 result = _empty(shape, dtype)
-                table[position] = _address_of(_from_buffer(result))
+                table[position] = _pointer_at(id(result) + _DATA).value
             results.append(result)
         return held, tuple(results)
 
@@ -330,25 +330,33 @@ class Executable:
 
 _ndarray = np.ndarray
 _empty = np.empty
-_from_buffer: Any = ctypes.c_char.from_buffer
-_address_of = ctypes.addressof
+_pointer_at = ctypes.c_void_p.from_address
+_DATA = object.__basicsize__
+"""Where NumPy's array object holds the address of its elements: behind what every object starts
+with, as NumPy's C API fixes it. Reading it there takes a tenth of what `array.ctypes.data` takes.
+"""
 
 
 def _quick(
     position: int, spec: TensorSpec
 ) -> tuple[int, np.dtype[Any] | None, tuple[int, ...] | None]:
-    """The position, dtype and shape of arrays whose address ctypes finds the quick way: of constant
-    size, not empty, of a type that Python's buffers know. None fits no array.
+    """The position, dtype and shape of arrays whose address is read the quick way: of constant size
+    and not empty. None fits no array.
     """
     sizes = tuple(dim for dim in spec.dims if isinstance(dim, int))
     dtype = spec.numpy_dtype
-    if not spec.elements or dtype.kind not in "biuf":
+    if not spec.elements:
         return position, None, None
     return position, dtype, sizes
 
 
 def _described(spec: TensorSpec) -> str:
     return f"{spec.name}: {spec.dtype}[{', '.join(map(str, spec.dims))}]"
+
+
+assert _pointer_at(id(_probe := _empty(1)) + _DATA).value == _probe.ctypes.data, (
+    "an array object of NumPy starts with an object and the address of its elements"
+)
 
 
 def _pointer(array: Array) -> int:

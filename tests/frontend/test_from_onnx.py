@@ -146,6 +146,17 @@ def test_reshape_by_data_is_refused():
         import_model(model)
 
 
+def test_layer_normalization_gives_its_statistics_where_they_are_read():
+    model = model_of("""agraph (float[2, 5] x, float[5] w) => (float[2, 5] y, float[2, 1] d)
+        { y, mean, d = LayerNormalization(x, w) }""")
+    imported = import_model(model)
+    assert names_of(imported) == ["graph.layer_norm", "graph.layer_norm_statistics"]
+    x, w = np.arange(10, dtype=np.float32).reshape(2, 5), np.ones(5, np.float32)
+    y, d = evaluate(imported, x, w)
+    np.testing.assert_allclose(d, 1 / np.sqrt(x.var(1, keepdims=True) + 1e-5), rtol=1e-6)
+    np.testing.assert_allclose(y, (x - x.mean(1, keepdims=True)) * d, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("step", [1, 2, 3, -1, -2])
 def test_slices_of_a_symbolic_dim_choose_what_onnx_says(step):
     starts = (0, 1, 4, -1, -4, 2**40, -(2**40))

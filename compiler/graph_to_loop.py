@@ -340,11 +340,8 @@ def rename_symbols(kernel: KernelOp, names: Mapping[str, str]) -> None:
 
 
 def _substitute_type(value: SSAValue, values: Mapping[Atom, Expr]) -> None:
-    if isinstance(value.type, BufferType):
-        shape = [dim.substitute(values) for dim in value.type.shape]
-        renamed = BufferType(ExprsAttr(tuple(shape)), value.type.element, value.type.layout)
-        if renamed != value.type:
-            Rewriter.replace_value_with_new_type(value, renamed)
+    if isinstance(value.type, BufferType) and value.type.substitute(values) != value.type:
+        Rewriter.replace_value_with_new_type(value, value.type.substitute(values))
 
 
 def _symbols(kinds: Sequence[TensorType]) -> list[str]:

@@ -20,8 +20,14 @@ from compiler.machine.archive import archive
 from compiler.machine.executable import Executable
 from compiler.machine.header import header
 from compiler.machine.jit import LoadedCode, load_objects
-from compiler.machine.link import WeightBlob, link_shared, read_objects, undefined_symbols
-from compiler.machine.link_tool import write_weights_object
+from compiler.machine.link import (
+    LINKED_ARCHES,
+    WeightBlob,
+    link_shared,
+    read_objects,
+    undefined_symbols,
+)
+from compiler.machine.link_tool import link_with_tool, write_weights_object
 from compiler.machine.note import check_image, read_machine, read_note
 from compiler.machine.signature import Signature
 from compiler.machine.weights import ALIGNMENT, WeightSource
@@ -115,7 +121,8 @@ class Compiled:
         missing = undefined_symbols(objects) - self.libc - {self.weights_symbol}
         assert not missing, f"generated code needs nothing but libc, not {sorted(missing)}"
         with self._with_header(path, 0o755) as out:
-            link_shared(
+            link = link_shared if self.target.arch in LINKED_ARCHES else link_with_tool
+            link(
                 objects,
                 soname=path.name,
                 exports=self.exports,

@@ -15,7 +15,6 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from compiler.program.hoist_workspace import substitute_type
 from dialects.expr import Atom, Expr, Symbol
 from dialects.loop.ops import AllocOp
 from dialects.loop.program import CallOp, KernelOp, ProgramOp, WeightOp
@@ -59,7 +58,7 @@ class AssignLayouts:
         }
         for position, argument in enumerate(kernel.body.block.args):
             value = call.arguments[position]
-            wanted = substitute_type(buffer_type(argument), sizes)
+            wanted = buffer_type(argument).substitute(sizes)
             if wanted == value.type:
                 continue
             if (value, wanted) not in converted:

@@ -4,7 +4,6 @@ arguments that the program allocates.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -16,7 +15,7 @@ from xdsl.rewriter import Rewriter
 from dialects.expr import Atom, Expr, Symbol
 from dialects.loop.ops import AllocOp
 from dialects.loop.program import CallOp, KernelOp, ProgramOp
-from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type
+from dialects.loop.types import BufferType, buffer_type
 
 
 @dataclass(frozen=True)
@@ -70,19 +69,7 @@ def _extend_call(call: CallOp, symbols: list[str], types: list[BufferType]) -> N
     block = call.parent_block()
     assert block is not None, "a call stands in a program"
     for kind in types:
-        alloc = AllocOp.of(substitute_type(kind, values))
+        alloc = AllocOp.of(kind.substitute(values))
         block.insert_op_before(alloc, call)
         temporaries.append(alloc.result)
     call.operands = [*call.operands, *temporaries]
-
-
-def substitute_type(kind: BufferType, values: Mapping[Atom, Expr]) -> BufferType:
-    """A kernel's buffer type with its symbols replaced by the caller's sizes."""
-
-    def replaced(exprs: ExprsAttr) -> ExprsAttr:
-        return ExprsAttr(tuple(expr.substitute(values) for expr in exprs.data))
-
-    layout = kind.layout
-    if isinstance(layout, LayoutAttr):
-        layout = LayoutAttr(replaced(layout.subscripts), replaced(layout.storage))
-    return BufferType(replaced(kind.dims), kind.element, layout)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import Attribute, Data, ParametrizedAttribute, SSAValue, TypeAttribute
@@ -124,6 +124,17 @@ class BufferType(ParametrizedAttribute, TypeAttribute):
         strides = row_major_strides(self.storage)
         terms = (subscript * stride for subscript, stride in zip(subscripts, strides, strict=True))
         return sum(terms, Expr.of(0))
+
+    def substitute(self, values: Mapping[Atom, Expr]) -> BufferType:
+        """The type with symbols replaced, in the dims and in the layout's."""
+
+        def replaced(exprs: ExprsAttr) -> ExprsAttr:
+            return ExprsAttr(tuple(expr.substitute(values) for expr in exprs.data))
+
+        layout = self.layout
+        if isinstance(layout, LayoutAttr):
+            layout = LayoutAttr(replaced(layout.subscripts), replaced(layout.storage))
+        return BufferType(replaced(self.dims), self.element, layout)
 
     @classmethod
     def parse_parameters(cls, parser: AttrParser) -> Sequence[Attribute]:

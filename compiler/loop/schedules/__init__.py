@@ -4,7 +4,7 @@ The first schedule that matches a nest takes it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -15,11 +15,27 @@ from compiler.loop.schedules import contraction, pointwise, rows, window
 from compiler.loop.schedules.simplify import simplify
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
-from dialects.loop.ops import ForOp
 from dialects.loop.program import KernelOp
 
-SCHEDULES = (contraction, window, pointwise, rows)
-"""In the order in which they are asked; `rows` takes every nest."""
+
+@dataclass(frozen=True)
+class Schedule:
+    """A way to make nests of a kernel fast: `apply_all` finds those that it knows, rewrites them in
+    place and yields its name for each.
+    """
+
+    name: str
+    apply_all: Callable[[KernelOp, Target], Iterator[str]]
+
+
+SCHEDULES = (
+    Schedule(contraction.NAME, contraction.apply_all),
+    Schedule(window.NAME, window.apply_all),
+    Schedule("fusion", rows.fuse_all),  # what is left may share its outer loops
+    Schedule(pointwise.NAME, pointwise.apply_all),
+    Schedule(rows.NAME, rows.apply_all),  # takes every nest
+)
+"""In the order in which they are asked; a nest belongs to the first that takes it."""
 
 GENERIC = Target("generic", "x86_64-unknown-linux-gnu", "x86-64-v3", (), 32, 16, has_fma=True)
 """What `weft-opt` schedules for: 8 lanes of f32 and 16 registers,
@@ -39,42 +55,22 @@ class SchedulePass(ModulePass):
                 schedule_kernel(kernel, GENERIC)
 
 
-def schedule_kernel(kernel: KernelOp, target: Target) -> list[str]:
-    """Schedules one kernel in place; returns the names of the schedules that were used.
-
-    What a schedule finds illegal stays as it was before it.
+def schedule_kernel(
+    kernel: KernelOp, target: Target, schedules: Sequence[Schedule] = SCHEDULES
+) -> list[str]:
+    """Schedules one kernel in place; returns the names of the schedules that were used, and why
+    others were not: what a schedule finds illegal stays as it was before it.
     """
     simplify(kernel)
-    used = [
-        *_try(kernel, contraction.NAME, lambda: contraction.apply_all(kernel, target)),
-        *_try(kernel, window.NAME, lambda: window.apply_all(kernel, target)),
-    ]
-    if _unscheduled(kernel):
-        used += _try(kernel, "leaves", lambda: _schedule_rest(kernel, target))
+    used: list[str] = []
+    for schedule in schedules:
+        before = kernel.clone()
+        try:
+            used += list(schedule.apply_all(kernel, target))
+        except IllegalSchedule as refusal:
+            _restore(kernel, before)
+            used.append(f"no {schedule.name}: {refusal}")
     return used
-
-
-def _try(kernel: KernelOp, name: str, schedule: Callable[[], Iterable[str]]) -> list[str]:
-    """What the schedule used; the kernel as it was, and why, where that turns out illegal."""
-    before = kernel.clone()
-    try:
-        return list(schedule())
-    except IllegalSchedule as refusal:
-        _restore(kernel, before)
-        return [f"no {name}: {refusal}"]
-
-
-def _schedule_rest(kernel: KernelOp, target: Target) -> Iterator[str]:
-    """Nests that no other schedule took, fused at the row where they can be."""
-    rows.fuse_rows(kernel.body.block)
-    for loop in _unscheduled(kernel):
-        chosen = pointwise if pointwise.matches(loop) else rows
-        chosen.apply(loop, target)
-        yield chosen.NAME
-
-
-def _unscheduled(kernel: KernelOp) -> list[ForOp]:
-    return [op for op in kernel.body.block.ops if isinstance(op, ForOp) and not _is_scheduled(op)]
 
 
 def _restore(kernel: KernelOp, before: KernelOp) -> None:
@@ -82,10 +78,3 @@ def _restore(kernel: KernelOp, before: KernelOp) -> None:
     body = before.detach_region(0)
     kernel.detach_region(0)
     kernel.add_region(body)
-
-
-def _is_scheduled(loop: ForOp) -> bool:
-    """Whether a schedule has put its marks on the nest."""
-    return any(
-        isinstance(op, ForOp) and (op.parallel or op.vector or op.unroll) for op in loop.walk()
-    )

@@ -4,6 +4,8 @@ and how a reduction is split for that.
 
 from __future__ import annotations
 
+from xdsl.ir import Operation
+
 from compiler.loop.nest import (
     accesses_in,
     bounds_of,
@@ -18,6 +20,7 @@ from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
 from dialects.expr import Expr
 from dialects.loop.ops import AccessOp, ForOp, StoreOp, enclosing_loops
+from dialects.loop.program import KernelOp
 from dialects.loop.scalar import compute_type, width
 
 
@@ -109,3 +112,13 @@ def parallelize_outermost(loop: ForOp) -> None:
         except IllegalSchedule:
             continue
         return
+
+
+def unscheduled(kernel: KernelOp) -> list[ForOp]:
+    """The nests of a kernel on which no schedule has put its marks."""
+    nests = [op for op in kernel.body.block.ops if isinstance(op, ForOp)]
+    return [nest for nest in nests if not any(_is_marked(op) for op in nest.walk())]
+
+
+def _is_marked(op: Operation) -> bool:
+    return isinstance(op, ForOp) and bool(op.parallel or op.vector or op.unroll)

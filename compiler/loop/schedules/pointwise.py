@@ -4,11 +4,20 @@ tiles in parallel, vectors within.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from compiler.loop.nest import accesses_in, loops_in, only_loop, perfect_nest
 from compiler.loop.primitives import collapse, tile, unroll, vectorize
-from compiler.loop.schedules.leaves import continues, lanes_for, parallelize_outermost, stride
+from compiler.loop.schedules.leaves import (
+    continues,
+    lanes_for,
+    parallelize_outermost,
+    stride,
+    unscheduled,
+)
 from compiler.target.target import Target
 from dialects.loop.ops import ForOp, LoadOp, StoreOp
+from dialects.loop.program import KernelOp
 
 NAME = "pointwise"
 
@@ -16,6 +25,14 @@ VECTORS = 4
 """Vectors per tile; enough independent work for the units,
 little enough to leave no long remainder.
 """
+
+
+def apply_all(kernel: KernelOp, target: Target) -> Iterator[str]:
+    """Schedules every nest of independent iterations that has no marks yet."""
+    for loop in unscheduled(kernel):
+        if matches(loop):
+            apply(loop, target)
+            yield NAME
 
 
 def matches(loop: ForOp) -> bool:

@@ -6,14 +6,17 @@ Also what takes any kernel that no other schedule matched: independent nests sta
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from xdsl.ir import Block
 
 from compiler.loop.nest import accesses_in, is_inside, perfect_nest
 from compiler.loop.primitives import fuse, stage
-from compiler.loop.schedules.leaves import parallelize_outermost, vectorize_leaves
+from compiler.loop.schedules.leaves import parallelize_outermost, unscheduled, vectorize_leaves
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
 from dialects.loop.ops import AllocOp, ForOp, enclosing_loops
+from dialects.loop.program import KernelOp
 from dialects.loop.scalar import width
 from dialects.loop.types import buffer_type
 
@@ -21,6 +24,20 @@ NAME = "rows"
 
 LARGEST_SCRATCH = 32 * 1024
 """Bytes of a temporary that moves onto the stack of the thread that computes the row."""
+
+
+def fuse_all(kernel: KernelOp, target: Target) -> Iterator[str]:
+    """Fuses the nests that have no marks yet; names no schedule, for others make them fast."""
+    if unscheduled(kernel):
+        fuse_rows(kernel.body.block)
+    yield from ()
+
+
+def apply_all(kernel: KernelOp, target: Target) -> Iterator[str]:
+    """Schedules every nest that has no marks yet."""
+    for loop in unscheduled(kernel):
+        apply(loop, target)
+        yield NAME
 
 
 def fuse_rows(block: Block) -> list[ForOp]:

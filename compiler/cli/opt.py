@@ -16,6 +16,7 @@ from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseError
 from xdsl.xdsl_opt_main import xDSLOptMain
 
+from compiler.cli.opt_targets import OUTPUTS
 from compiler.pipeline import ALL_PASSES
 from dialects.errors import OptionError, WeftError
 from dialects.graph import GRAPH
@@ -56,6 +57,11 @@ class WeftOptMain(xDSLOptMain):
         super().register_all_passes()
         for module_pass in self._passes:
             self.register_pass(module_pass.name, _always(module_pass))
+
+    def register_all_targets(self) -> None:
+        super().register_all_targets()
+        for output in OUTPUTS:
+            self.available_targets[output.name] = _always(output)
 
     def setup_pipeline(self) -> None:
         try:

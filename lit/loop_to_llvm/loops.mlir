@@ -1,0 +1,60 @@
+// RUN: weft-opt %s --split-input-file -t weft-llvm | filecheck %s
+
+// A parallel loop becomes a function of a range, handed to the run time with the work's grain.
+// CHECK-LABEL: define hidden void @"weft.double"(ptr %{{.*}}, i64 %{{.*}}, ptr %{{.*}}, ptr %{{.*}})
+// CHECK:       call void @"weft.parallel_for"({{.*}}, i64 4096, {{.*}} @"weft.double.parallel"
+// CHECK:       define internal void @"weft.double.parallel"(ptr %{{.*}}, i64 %{{.*}}, i64 %{{.*}})
+// CHECK:       load float
+// CHECK-NEXT:  fadd float
+loop.kernel @double[n](%x: !loop.buffer<[n], f32>, %y: !loop.buffer<[n], f32>) {
+  loop.for %i = 0 to n parallel {
+    %v = loop.load %x[%i] : !loop.buffer<[n], f32>
+    %w = arith.addf %v, %v : f32
+    loop.store %w, %y[%i] : !loop.buffer<[n], f32>
+  }
+}
+
+// -----
+
+// A vector loop runs whole vectors and then a masked one over what is left.
+// CHECK-LABEL: define hidden void @"weft.copy"
+// CHECK:       load <8 x float>, ptr %{{.*}}, align 4
+// CHECK-NEXT:  getelementptr
+// CHECK-NEXT:  store <8 x float>
+// CHECK:       call <8 x float> @"llvm.masked.load.v8f32.p0"({{.*}} <i1 1, i1 1, i1 1, i1 1, i1 0, i1 0, i1 0, i1 0>
+// CHECK:       call void @"llvm.masked.store.v8f32.p0"
+loop.kernel @copy(%x: !loop.buffer<[20], f32>, %y: !loop.buffer<[20], f32>) {
+  loop.for %i = 0 to 20 vector(8) {
+    %v = loop.load %x[%i] : !loop.buffer<[20], f32>
+    loop.store %v, %y[%i] : !loop.buffer<[20], f32>
+  }
+}
+
+// -----
+
+// An unrolled loop is written out, and its index is a constant in each copy.
+// CHECK-LABEL: define hidden void @"weft.pair"
+// CHECK-NOT:   phi
+// CHECK:       store float %[[V:.*]], ptr %{{.*}}
+// CHECK:       getelementptr float, ptr %{{.*}}, i64 1
+// CHECK:       store float
+// CHECK:       ret void
+loop.kernel @pair(%x: !loop.buffer<[2], f32>, %y: !loop.buffer<[2], f32>) {
+  loop.for %i = 0 to 2 unroll {
+    %v = loop.load %x[%i] : !loop.buffer<[2], f32>
+    loop.store %v, %y[%i] : !loop.buffer<[2], f32>
+  }
+}
+
+// -----
+
+// A program calls its kernels on pointers of the caller's and on places in the caller's workspace.
+// CHECK-LABEL: define hidden i64 @"weft.workspace"
+// CHECK:       ret i64 96
+// CHECK:       define hidden i32 @"weft.program"
+// CHECK:       %[[T:.*]] = getelementptr i8, ptr %{{.*}}, i64 64
+// CHECK-NEXT:  call void @"weft.k"(ptr %{{.*}}, ptr %{{.*}}, ptr %[[T]])
+loop.program @main(%x: !loop.buffer<[8], f32>, %y: !loop.buffer<[8], f32>) inputs 1 {
+  %t = loop.alloc workspace at 64 : !loop.buffer<[8], f32>
+  loop.call @k(%x, %t) : !loop.buffer<[8], f32>, !loop.buffer<[8], f32>
+}

@@ -23,7 +23,7 @@ from compiler.loop_to_llvm.kernel import kernel_symbol, kernel_type
 from compiler.loop_to_llvm.memory import Storage
 from compiler.loop_to_llvm.runtime import PROGRAM, WORKSPACE, Runtime, Status
 from compiler.target.target import Target
-from dialects.expr import Expr, maximum
+from dialects.expr import Expr, Extremum, maximum
 from dialects.loop.ops import AllocOp
 from dialects.loop.program import CallOp, ProgramOp, ViewOp, WeightOp
 from dialects.loop.types import BufferType, ExprsAttr, buffer_type
@@ -113,6 +113,19 @@ def _emit_workspace(module: ir.Module, program: ProgramOp, prefix: str) -> None:
     frame.finish()
 
 
+def _rule(first: Expr, second: Expr) -> tuple[str, list[Expr]]:
+    """That two sizes are equal, in words, and the sizes to show where they are not;
+    `min(512, n) = n` is a bound of `n`.
+    """
+    for bound, size in ((first, second), (second, first)):
+        atom = next((atom for term in bound.terms for atom in term), None)
+        if isinstance(atom, Extremum) and bound == Expr.of(atom) and size in atom.operands:
+            others = " and ".join(str(expr) for expr in atom.operands if expr != size)
+            kind = "most" if atom.kind == "min" else "least"
+            return f"run requires {size} to be at {kind} {others}, got {{}}", [size]
+    return f"run requires sizes {first} = {second}, got {{}} and {{}}", [first, second]
+
+
 class ProgramEmitter(BodyEmitter):
     """Emits a program: besides the operations of a body, calls, weights, views and the arena."""
 
@@ -134,12 +147,13 @@ class ProgramEmitter(BodyEmitter):
         runtime = Runtime(self.frame.builder.module, self.unit.target, self.unit.prefix)
         for pair in pairs if isinstance(pairs, ArrayAttr) else ():
             assert isinstance(pair, ExprsAttr), "sizes come in pairs of expressions"
+            text, shown = _rule(*pair.data)
             first, second = (self.index.uniform(size) for size in pair.data)
+            values = [self.index.uniform(size) for size in shown]
             builder = self.frame.builder
-            text = "run requires sizes {} = {}, got {{}} and {{}}".format(*pair.data)
             with builder.if_then(builder.icmp_signed("!=", first, second), likely=False):
                 status = Status.BAD_DIMS
-                builder.ret(runtime.fail(builder, self.unit.context, status, text, [first, second]))
+                builder.ret(runtime.fail(builder, self.unit.context, status, text, values))
 
     def find_weights(self, weights: Sequence[WeightKey]) -> None:
         """Loads the pointers of all weights from the context, in the order of its table."""

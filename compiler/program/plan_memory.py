@@ -151,7 +151,8 @@ def _joined(
         if not isinstance(op, CallOp):
             continue
         if op.kernel not in permitted:
-            permitted[op.kernel] = in_place_arguments(kernels[op.kernel])
+            kernel = kernels.get(op.kernel)
+            permitted[op.kernel] = [] if kernel is None else in_place_arguments(kernel)
         roots = [_root(argument) for argument in op.arguments]
         for pair in permitted[op.kernel]:
             operand = by_value.get(op.arguments[pair.operand])

@@ -4,6 +4,7 @@ loops that read their results.
 
 from __future__ import annotations
 
+from xdsl.dialects.math import Math
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
@@ -15,6 +16,10 @@ from dialects.loop.program import KernelOp
 
 CHEAP = 3
 """Operations; a producer no longer than this is computed anew at each of several readers."""
+
+
+FUNCTION = 10
+"""How many operations a function of the math dialect counts as."""
 
 
 def simplify(kernel: KernelOp) -> None:
@@ -63,10 +68,13 @@ def _only_store(buffer: SSAValue) -> StoreOp | None:
 
 
 def _cost(store: StoreOp) -> int:
-    """How many operations compute the stored value; loads and constants are free."""
+    """What it takes to compute the stored value: loads and constants are free, a function such as
+    `exp` counts as many operations.
+    """
     block = store.parent
     assert block is not None, "a store lies in a block"
-    return sum(is_pure(op) and bool(op.operands) for op in block.ops)
+    computing = [op for op in block.ops if is_pure(op) and op.operands]
+    return sum(FUNCTION if op.dialect_name() == Math.name else 1 for op in computing)
 
 
 def _reads_once(load: LoadOp) -> bool:

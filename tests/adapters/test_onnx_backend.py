@@ -12,7 +12,14 @@ from onnx import helper, parser
 
 from compiler.adapters import onnx_backend
 from dialects.errors import InputError, UnsupportedError
-from tests.adapters.onnx_suite import FOLDED, all_cases, expectations, expected_reason, outcome
+from tests.adapters.onnx_suite import (
+    FOLDED,
+    all_cases,
+    expectations,
+    expected_reason,
+    outcome,
+    reason_of,
+)
 
 SHARDS = 32
 NATIVE_AT_LEAST = 900
@@ -52,6 +59,14 @@ def test_every_expectation_names_a_case():
         if not any(fnmatchcase(name, pattern) for name in names)
     ]
     assert stale == []
+
+
+def test_a_reason_that_a_person_worded_stays_unless_a_category_fits():
+    message = "AssertionError: m.onnx: node 'a' (Add): 2 of 9 elements differ"
+    assert reason_of(message, "f16 is rounded") == "f16 is rounded"
+    assert reason_of(message, FOLDED) == reason_of(message, None) == "2 of 9 elements differ"
+    lacking = "node 'd' (Det): weft requires an operator that it has, got Det"
+    assert reason_of(lacking, "f16 is rounded") == "no operator Det"
 
 
 def test_run_model_takes_arrays_by_position_or_name():

@@ -161,7 +161,11 @@ def _arguments() -> argparse.Namespace:
         help="how many, separated by commas: 1 by default",
     )
     parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    unknown = [name for name in arguments.models if name not in names]
+    if unknown:
+        parser.error(f"--models requires names out of {', '.join(names)}, got {unknown}")
+    return arguments
 
 
 if __name__ == "__main__":

@@ -33,16 +33,18 @@ from dialects.graph import ConstantOp, FusedOp, GraphOp, ReshapeOp, group_of
 from dialects.graph.types import TensorType, type_of
 from dialects.loop.builder import LoopBuilder
 from dialects.loop.ops import AllocOp
-from dialects.loop.program import CallOp, KernelOp, ProgramOp, ViewOp, WeightOp
+from dialects.loop.program import (
+    EQUAL_SIZES,
+    WEIGHTS,
+    CallOp,
+    KernelOp,
+    ProgramOp,
+    ViewOp,
+    WeightOp,
+)
 from dialects.loop.types import BufferType, ExprsAttr, buffer, buffer_type
 
 MAIN = "main"
-
-EQUAL_SIZES = "equal_sizes"
-"""The attribute of a program that lists pairs of sizes that have to be equal in every call."""
-
-WEIGHTS = "weights"
-"""The attribute of a kernel that lists which of its arguments are weights in every call."""
 
 
 @dataclass(frozen=True)

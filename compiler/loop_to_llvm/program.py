@@ -25,11 +25,8 @@ from compiler.loop_to_llvm.runtime import PROGRAM, WORKSPACE, Runtime, Status
 from compiler.target.target import Target
 from dialects.expr import Expr, Extremum, maximum
 from dialects.loop.ops import AllocOp
-from dialects.loop.program import CallOp, ProgramOp, ViewOp, WeightOp
+from dialects.loop.program import EQUAL_SIZES, WORKSPACE_BYTES, CallOp, ProgramOp, ViewOp, WeightOp
 from dialects.loop.types import BufferType, ExprsAttr, buffer_type
-
-EQUAL_SIZES = "equal_sizes"
-"""The attribute of a program that lists pairs of sizes that have to be equal in every call."""
 
 WeightKey = tuple[str, BufferType]
 """The name of a tensor of the weight store, and the type whose layout it is prepared in."""
@@ -65,7 +62,7 @@ def emit_program(program: ProgramOp, target: Target, *, prefix: str = "weft") ->
 
 def workspace_bytes(program: ProgramOp) -> Expr:
     """The arena's size over the program's symbols: what the memory plan noted, or the last end."""
-    planned = program.attributes.get("workspace_bytes")
+    planned = program.attributes.get(WORKSPACE_BYTES)
     if isinstance(planned, ExprsAttr):
         return planned.data[0]
     allocations = [op for op in program.walk() if isinstance(op, AllocOp) and _in_arena(op)]

@@ -19,15 +19,12 @@ from xdsl.passes import ModulePass
 from compiler.program.in_place import InPlace, in_place_arguments
 from dialects.expr import Expr, maximum
 from dialects.loop.ops import AllocOp
-from dialects.loop.program import CallOp, KernelOp, ProgramOp, ViewOp
+from dialects.loop.program import WORKSPACE_BYTES, CallOp, KernelOp, ProgramOp, ViewOp
 from dialects.loop.scalar import width
 from dialects.loop.types import BufferType, ExprsAttr, buffer_type
 
 ALIGNMENT = 64
 """Bytes; a cache line, and the widest vector."""
-
-WORKSPACE = "workspace_bytes"
-"""The program's attribute that holds the size of its arena."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +129,7 @@ def plan_memory(program: ProgramOp, kernels: Mapping[str, KernelOp]) -> Expr:
         for tenant in slot.tenants:
             _place(tenant, total)
         total = total + slot.size
-    program.attributes[WORKSPACE] = ExprsAttr((total,))
+    program.attributes[WORKSPACE_BYTES] = ExprsAttr((total,))
     return total
 
 

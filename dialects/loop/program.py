@@ -34,6 +34,15 @@ from dialects.expr import Expr
 from dialects.expr_text import parse_expr
 from dialects.loop.types import BufferType, ExprsAttr, buffer_type, format_exprs
 
+EQUAL_SIZES = "equal_sizes"
+"""The attribute of a program that lists pairs of sizes that have to be equal in every call."""
+
+WORKSPACE_BYTES = "workspace_bytes"
+"""The attribute of a program that holds the size of its arena."""
+
+WEIGHTS = "weights"
+"""The attribute of a kernel that lists which of its arguments are weights in every call."""
+
 
 class FunctionOp(IRDLOperation):
     """What kernels and programs share: a name, named sizes,

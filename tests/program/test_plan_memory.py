@@ -9,14 +9,13 @@ from xdsl.dialects.builtin import f32
 
 from compiler.program.plan_memory import (
     ALIGNMENT,
-    WORKSPACE,
     buffer_bytes,
     lifetimes,
     plan_memory,
 )
 from dialects.expr import Atom, Expr, Symbol
 from dialects.loop.ops import AllocOp
-from dialects.loop.program import CallOp, KernelOp, ProgramOp, ViewOp
+from dialects.loop.program import WORKSPACE_BYTES, CallOp, KernelOp, ProgramOp, ViewOp
 from dialects.loop.types import ExprsAttr, buffer, buffer_type
 
 SYMBOLS = ("m", "n")
@@ -56,7 +55,7 @@ def offset_of(alloc: AllocOp, values: Mapping[Atom, int]) -> int:
 
 
 def arena_of(program: ProgramOp, values: Mapping[Atom, int]) -> int:
-    size = program.attributes[WORKSPACE]
+    size = program.attributes[WORKSPACE_BYTES]
     assert isinstance(size, ExprsAttr)
     return size.data[0].evaluate(values)
 

@@ -4,6 +4,8 @@ and how a reduction is split for that.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from xdsl.ir import Operation
 
 from compiler.loop.nest import (
@@ -26,12 +28,18 @@ from dialects.loop.scalar import compute_type, width
 
 def lanes_for(loop: ForOp, target: Target) -> int:
     """How many iterations one vector holds, by the widest element that the loop computes with."""
-    bits = [width(compute_type(access.buffer_type.element)) for access in accesses_in(loop)]
-    lanes = target.lanes(max([32, *bits]) // 8)
+    lanes = lanes_of([loop], target)
     extent = loop.extent.constant
     while extent is not None and lanes > 1 and lanes // 2 >= extent:
         lanes //= 2
     return lanes
+
+
+def lanes_of(loops: Iterable[ForOp], target: Target) -> int:
+    """How many of the widest elements that the loops access fit a vector."""
+    accesses = [access for loop in loops for access in accesses_in(loop)]
+    bits = [width(compute_type(access.buffer_type.element)) for access in accesses]
+    return target.lanes(max([32, *bits]) // 8)
 
 
 def stride(access: AccessOp, loop: ForOp) -> Expr | None:

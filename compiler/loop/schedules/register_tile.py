@@ -9,7 +9,7 @@ for jo parallel:  for ...:  for io:              columns in panels, rows in tile
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from xdsl.dialects.builtin import ArrayAttr, IntAttr
@@ -30,6 +30,7 @@ from compiler.loop.primitives import (
     vectorize,
 )
 from compiler.loop.schedules.leaves import (
+    lanes_of,
     parallelize_outermost,
     stride,
     vectorize_leaves,
@@ -39,8 +40,8 @@ from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
 from dialects.expr import Expr, Operand, atom_expr, product
 from dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp
-from dialects.loop.program import KernelOp
-from dialects.loop.scalar import compute_type, width
+from dialects.loop.program import WEIGHTS, KernelOp
+from dialects.loop.scalar import width
 from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type
 
 ENOUGH = 12
@@ -51,11 +52,6 @@ LONGEST_UNROLL = 8
 
 LARGEST_PANEL = 128 * 1024
 """Bytes of a panel that is packed on the stack."""
-
-WEIGHTS = "weights"
-"""The kernel's attribute with the positions of the arguments that are weights, which may be packed
-ahead.
-"""
 
 
 @dataclass(frozen=True)
@@ -204,13 +200,6 @@ def _fuse(nests: Sequence[list[ForOp]]) -> list[ForOp] | None:
     except IllegalSchedule:
         return None
     return shared
-
-
-def lanes_of(loops: Iterable[ForOp], target: Target) -> int:
-    """How many of the widest elements that the loops access fit a vector."""
-    accesses = [access for loop in loops for access in accesses_in(loop)]
-    bits = max(width(compute_type(access.buffer_type.element)) for access in accesses)
-    return target.lanes(max(32, bits) // 8)
 
 
 def _axis_of(found: Accumulation, width: int) -> int | None:

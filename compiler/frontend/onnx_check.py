@@ -34,7 +34,7 @@ from dialects.errors import ModelError, UnsupportedError
 # of its own.
 MAX_NESTING = 24
 MAX_TYPE_LEVELS = 8
-OLDEST_OPSET = 7
+OLDEST_OPSET = 1
 DEFAULT_DOMAINS = ("", "ai.onnx")
 
 StoredTensor = tuple[TensorProto, memoryview | None]

@@ -9,18 +9,29 @@ from compiler.target.target import Target
 
 
 @dataclass(frozen=True)
+class KernelSchedule:
+    """How a kernel, named by its hash, is to be scheduled: calls of primitives, as text such as
+    `tile{loop="i" size=6}`.
+    """
+
+    kernel: str
+    steps: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Options:
     """Choices that change the compiled code.
 
     `prefix` starts every symbol of the artifact. `strict_fp` keeps floating-point reductions
     in the order of the graph and forbids contraction to fused multiply-adds. `naive` applies
-    no schedule and fuses nothing.
+    no schedule and fuses nothing. `schedules` replaces what weft would choose for those kernels.
     """
 
     target: Target
     prefix: str = "model"
     strict_fp: bool = False
     naive: bool = False
+    schedules: tuple[KernelSchedule, ...] = ()
 
     @property
     def digest(self) -> str:

@@ -25,7 +25,8 @@ from compiler.graph.fold_constants import FoldConstantsPass
 from compiler.graph.fuse import FusePass
 from compiler.graph_to_loop import GraphToLoopPass, canonicalize_kernel, copy_kernel, lower_module
 from compiler.loop.primitive_passes import PRIMITIVE_PASSES
-from compiler.loop.schedules import SchedulePass, schedule_kernel
+from compiler.loop.schedule_file import apply_schedule
+from compiler.loop.schedules import Scheduled, SchedulePass, schedule_kernel
 from compiler.loop_to_llvm.kernel import emit_kernel, kernel_symbol
 from compiler.loop_to_llvm.program import emit_program, program_weights, workspace_bytes
 from compiler.loop_to_llvm.run_time import emit_run_time
@@ -46,6 +47,7 @@ from compiler.program.describe import describe_kernels, describe_memory, kernel_
 from compiler.program.hoist_workspace import HoistWorkspacePass, hoist_workspace
 from compiler.program.plan_memory import PlanMemoryPass, kernels_of, plan_memory
 from dialects.context import WeftContext
+from dialects.errors import OptionError
 from dialects.expr import Expr
 from dialects.graph import ConstantOp, GraphOp, ReshapeOp
 from dialects.graph.dtypes import numpy_dtype
@@ -80,7 +82,7 @@ OnStage = Callable[[str, int, int], None]
 @dataclass
 class Report:
     """What happened while compiling: seconds by stage, operators after each pass and, by name,
-    in the optimised graph; flops of each kernel over its symbols, and its schedules.
+    in the optimised graph; flops of each kernel over its symbols, its schedules and their steps.
     """
 
     seconds: dict[str, float] = field(default_factory=dict[str, float])
@@ -88,6 +90,7 @@ class Report:
     graph: Counter[str] = field(default_factory=Counter[str])
     flops: dict[str, Expr] = field(default_factory=dict[str, Expr])
     schedules: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    steps: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
     @contextmanager
     def stage(self, name: str) -> Generator[None]:
@@ -184,11 +187,13 @@ def to_loops(module: ModuleOp, road: Road) -> None:
     road.dump("20-loop-naive.mlir", module)
     kernels = [op for op in module.ops if isinstance(op, KernelOp)]
     road.report.flops |= {kernel.sym_name.data: kernel_flops(kernel) for kernel in kernels}
+    _require_kernels(options, kernels)
     for number, kernel in enumerate(kernels):
         road.on_stage("schedule", number, len(kernels))
         with road.report.stage("schedule"):
-            used = ["naive"] if options.naive else schedule_kernel(kernel, options.target)
-        road.report.schedules[kernel.sym_name.data] = used
+            scheduled = _schedule(kernel, options)
+        road.report.schedules[kernel.sym_name.data] = scheduled.used
+        road.report.steps[kernel.sym_name.data] = scheduled.steps
     with road.report.stage("program"):
         hoist_workspace(module)
         AssignLayouts(lambda source, target: _conversion(source, target, options)).run(module)
@@ -197,6 +202,25 @@ def to_loops(module: ModuleOp, road: Road) -> None:
             if isinstance(op, ProgramOp):
                 plan_memory(op, kernels_of(module))
     road.dump("30-loop-scheduled.mlir", module)
+
+
+def _schedule(kernel: KernelOp, options: Options) -> Scheduled:
+    """Schedules a kernel as it is told to, else as weft thinks best."""
+    forced = next((each for each in options.schedules if each.kernel == kernel.sym_name.data), None)
+    if forced is not None:
+        apply_schedule(kernel, forced)
+        return Scheduled(["forced"], forced.steps)
+    return Scheduled(["naive"], ()) if options.naive else schedule_kernel(kernel, options.target)
+
+
+def _require_kernels(options: Options, kernels: list[KernelOp]) -> None:
+    """Refuses schedules of kernels that the model does not have."""
+    names = [kernel.sym_name.data for kernel in kernels]
+    unknown = [f"@{each.kernel}" for each in options.schedules if each.kernel not in names]
+    if unknown:
+        known = ", ".join(f"@{name}" for name in names)
+        got = ", ".join(unknown)
+        raise OptionError(f"schedules require kernels of the model ({known}), got {got}")
 
 
 def _conversion(source: BufferType, target: BufferType, options: Options) -> KernelOp:

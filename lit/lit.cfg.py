@@ -11,6 +11,8 @@ config.suffixes = [".mlir"]  # noqa: F821
 config.test_source_root = str(Path(__file__).parent)  # noqa: F821
 config.test_exec_root = str(Path(__file__).parents[1] / "build" / "lit")  # noqa: F821
 
+config.environment["PYTHONPATH"] = str(Path(__file__).parents[1])  # noqa: F821  this checkout
+
 scripts = Path(sys.executable).parent
 for tool in ("weft-opt", "filecheck"):
     config.substitutions.append((rf"\b{tool}\b", str(scripts / tool)))  # noqa: F821

@@ -13,7 +13,6 @@ from xdsl.dialects import arith
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from dialects.errors import IllegalSchedule
 from dialects.expr import Atom, Expr
 from dialects.expr_text import unbind
 from dialects.interval import Range
@@ -28,7 +27,7 @@ from dialects.loop.ops import (
     WhileOp,
     enclosing_loops,
 )
-from dialects.loop.program import KernelOp, ViewOp
+from dialects.loop.program import ViewOp
 from dialects.loop.types import ExprsAttr
 
 Carrier = AccessOp | IndexOp | ForOp
@@ -82,26 +81,6 @@ _COMBINERS: dict[type[Operation], str] = {
 def loops_in(root: Operation) -> list[ForOp]:
     """The loops inside an operation, itself excluded, in program order."""
     return [op for op in root.walk() if isinstance(op, ForOp) and op is not root]
-
-
-def find_loop(kernel: KernelOp, name: str, occurrence: int = 0) -> ForOp:
-    """The loop whose index has that name; of several, the one at that position in program order."""
-    found = [loop for loop in loops_in(kernel) if loop.index.name_hint == name]
-    if occurrence >= len(found):
-        known = [loop.index.name_hint for loop in loops_in(kernel)]
-        raise IllegalSchedule(
-            f"@{kernel.sym_name.data} requires a loop out of {known}, got {name} #{occurrence}"
-        )
-    return found[occurrence]
-
-
-def find_buffer(kernel: KernelOp, name: str) -> SSAValue:
-    """The argument or allocation with that name."""
-    allocations = (op.result for op in kernel.walk() if isinstance(op, AllocOp))
-    for value in (*kernel.body.block.args, *allocations):
-        if value.name_hint == name:
-            return value
-    raise IllegalSchedule(f"@{kernel.sym_name.data} requires a buffer it has, got {name}")
 
 
 def only_loop(block: Block) -> ForOp | None:

@@ -1,51 +1,43 @@
-"""One pass for each schedule primitive, for golden tests and for trying things out.
+"""One pass for each schedule primitive, for golden tests, for trying things out,
+and for doing a recorded schedule again.
 
-    weft-opt -p 'weft-tile{kernel=mm loop=i size=6},weft-reorder{kernel=mm loops=io,k,ii}' mm.mlir
+    weft-opt -p 'weft-tile{kernel=mm loop=i size=6},weft-reorder{kernel=mm order=io,k,ii}' mm.mlir
 
-Loops and buffers are found by the names of their values; of several, the first in program order.
+A pass has the parameters of its primitive. compiler/loop/references.py says how loops, buffers and
+operations are named.
 """
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, make_dataclass
+from inspect import Parameter, signature
+from types import NoneType
+from typing import Any, ClassVar, Final, get_args, get_type_hints
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
+from xdsl.parser import Parser
 from xdsl.passes import ModulePass
 
-from compiler.loop.nest import accesses_in, find_buffer, find_loop
-from compiler.loop.primitives import (
-    collapse,
-    distribute,
-    forward,
-    fuse,
-    fuse_at,
-    hoist,
-    inline,
-    normalize,
-    pack,
-    panels,
-    parallelize,
-    reorder,
-    split_at,
-    split_reduction,
-    stage,
-    tile,
-    unroll,
-    vectorize,
-)
+from compiler.loop.primitives import PRIMITIVES
+from compiler.loop.primitives.recording import step_name
+from compiler.loop.references import find_buffer, find_loop, find_operation
+from dialects.context import WeftContext
 from dialects.errors import IllegalSchedule
-from dialects.loop.ops import ForOp, LoadOp, StoreOp
+from dialects.expr import Expr
+from dialects.expr_text import parse_expr
+from dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp
 from dialects.loop.program import KernelOp
-from dialects.loop.types import buffer_type
+from dialects.loop.types import ExprsAttr, LayoutAttr, parse_layout_body
 
 
 @dataclass(frozen=True)
 class PrimitivePass(ModulePass):
     """Applies a primitive to the kernel of that name."""
 
+    primitive: ClassVar[Callable[..., object]]
     kernel: str
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
@@ -56,245 +48,88 @@ class PrimitivePass(ModulePass):
                 return
         raise IllegalSchedule(f"{self.name} requires a kernel of the module, got @{self.kernel}")
 
-    @abstractmethod
     def schedule(self, kernel: KernelOp) -> None:
-        """Applies the primitive."""
-
-
-@dataclass(frozen=True)
-class TilePass(PrimitivePass):
-    """`tile` of a loop."""
-
-    name = "weft-tile"
-    loop: str
-    size: int
-
-    def schedule(self, kernel: KernelOp) -> None:
-        tile(find_loop(kernel, self.loop), self.size)
-
-
-@dataclass(frozen=True)
-class SplitAtPass(PrimitivePass):
-    """`split_at` of a loop at a constant point."""
-
-    name = "weft-split-at"
-    loop: str
-    point: int
-
-    def schedule(self, kernel: KernelOp) -> None:
-        split_at(find_loop(kernel, self.loop), self.point)
-
-
-@dataclass(frozen=True)
-class NormalizePass(PrimitivePass):
-    """`normalize` of a loop."""
-
-    name = "weft-normalize"
-    loop: str
-
-    def schedule(self, kernel: KernelOp) -> None:
-        normalize(find_loop(kernel, self.loop))
-
-
-@dataclass(frozen=True)
-class CollapsePass(PrimitivePass):
-    """`collapse` of two loops."""
-
-    name = "weft-collapse"
-    outer: str
-    inner: str
-
-    def schedule(self, kernel: KernelOp) -> None:
-        collapse(find_loop(kernel, self.outer), find_loop(kernel, self.inner))
-
-
-@dataclass(frozen=True)
-class ReorderPass(PrimitivePass):
-    """`reorder` of perfectly nested loops, given from the outside in."""
-
-    name = "weft-reorder"
-    loops: tuple[str, ...]
-
-    def schedule(self, kernel: KernelOp) -> None:
-        reorder(*(find_loop(kernel, name) for name in self.loops))
-
-
-@dataclass(frozen=True)
-class DistributePass(PrimitivePass):
-    """`distribute` of a loop in front of the operation at that position of its body."""
-
-    name = "weft-distribute"
-    loop: str
-    position: int
-
-    def schedule(self, kernel: KernelOp) -> None:
-        loop = find_loop(kernel, self.loop)
-        distribute(loop, _operation(self.name, loop, self.position))
-
-
-@dataclass(frozen=True)
-class HoistPass(PrimitivePass):
-    """`hoist` of the operation at that position of a loop's body."""
-
-    name = "weft-hoist"
-    loop: str
-    position: int
-
-    def schedule(self, kernel: KernelOp) -> None:
-        hoist(_operation(self.name, find_loop(kernel, self.loop), self.position))
-
-
-@dataclass(frozen=True)
-class FusePass(PrimitivePass):
-    """`fuse` of two neighbouring loops."""
-
-    name = "weft-fuse-loops"
-    first: str
-    second: str
-
-    def schedule(self, kernel: KernelOp) -> None:
-        fuse(find_loop(kernel, self.first), find_loop(kernel, self.second))
-
-
-@dataclass(frozen=True)
-class FuseAtPass(PrimitivePass):
-    """`fuse_at` of a producer's nest into a loop of its consumer."""
-
-    name = "weft-fuse-at"
-    producer: str
-    consumer: str
-
-    def schedule(self, kernel: KernelOp) -> None:
-        fuse_at(find_loop(kernel, self.producer), find_loop(kernel, self.consumer))
-
-
-@dataclass(frozen=True)
-class InlinePass(PrimitivePass):
-    """`inline` of the first store to a temporary."""
-
-    name = "weft-inline-nest"
-    buffer: str
-
-    def schedule(self, kernel: KernelOp) -> None:
-        for access in accesses_in(kernel):
-            if isinstance(access, StoreOp) and access.buffer is find_buffer(kernel, self.buffer):
-                inline(access)
-                return
-        raise IllegalSchedule(f"{self.name} requires a store to it, got %{self.buffer}")
-
-
-@dataclass(frozen=True)
-class ForwardPass(PrimitivePass):
-    """`forward` of the first load of a buffer."""
-
-    name = "weft-forward"
-    buffer: str
-
-    def schedule(self, kernel: KernelOp) -> None:
-        for access in accesses_in(kernel):
-            if isinstance(access, LoadOp) and access.buffer is find_buffer(kernel, self.buffer):
-                forward(access)
-                return
-        raise IllegalSchedule(f"{self.name} requires a load of it, got %{self.buffer}")
-
-
-@dataclass(frozen=True)
-class StagePass(PrimitivePass):
-    """`stage` of a buffer at a loop, or for the whole kernel where no loop is named."""
-
-    name = "weft-stage"
-    buffer: str
-    at: str = ""
-    scope: str = "registers"
-
-    def schedule(self, kernel: KernelOp) -> None:
-        place = find_loop(kernel, self.at) if self.at else kernel
-        stage(find_buffer(kernel, self.buffer), place, self.scope)
-
-
-@dataclass(frozen=True)
-class SplitReductionPass(PrimitivePass):
-    """`split_reduction` of a loop."""
-
-    name = "weft-split-reduction"
-    loop: str
-    parts: int
-
-    def schedule(self, kernel: KernelOp) -> None:
-        split_reduction(find_loop(kernel, self.loop), self.parts)
-
-
-@dataclass(frozen=True)
-class PackPass(PrimitivePass):
-    """`pack` of a buffer in panels along an axis."""
-
-    name = "weft-pack"
-    buffer: str
-    axis: int
-    width: int
-
-    def schedule(self, kernel: KernelOp) -> None:
-        buffer = find_buffer(kernel, self.buffer)
-        pack(buffer, panels(buffer_type(buffer), self.axis, self.width))
-
-
-@dataclass(frozen=True)
-class VectorizePass(PrimitivePass):
-    """`vectorize` of a loop."""
-
-    name = "weft-vectorize"
-    loop: str
-    lanes: int
-
-    def schedule(self, kernel: KernelOp) -> None:
-        vectorize(find_loop(kernel, self.loop), self.lanes)
-
-
-@dataclass(frozen=True)
-class UnrollPass(PrimitivePass):
-    """`unroll` of a loop."""
-
-    name = "weft-unroll"
-    loop: str
-
-    def schedule(self, kernel: KernelOp) -> None:
-        unroll(find_loop(kernel, self.loop))
-
-
-@dataclass(frozen=True)
-class ParallelizePass(PrimitivePass):
-    """`parallelize` of a loop."""
-
-    name = "weft-parallelize"
-    loop: str
-
-    def schedule(self, kernel: KernelOp) -> None:
-        parallelize(find_loop(kernel, self.loop))
-
-
-def _operation(who: str, loop: ForOp, position: int) -> Operation:
-    ops = list(loop.body.block.ops)
-    if not 0 <= position < len(ops):
-        raise IllegalSchedule(f"{who} requires a position below {len(ops)}, got {position}")
-    return ops[position]
-
-
-PRIMITIVE_PASSES: tuple[type[PrimitivePass], ...] = (
-    TilePass,
-    SplitAtPass,
-    NormalizePass,
-    CollapsePass,
-    ReorderPass,
-    DistributePass,
-    HoistPass,
-    FusePass,
-    FuseAtPass,
-    InlinePass,
-    ForwardPass,
-    StagePass,
-    SplitReductionPass,
-    PackPass,
-    VectorizePass,
-    UnrollPass,
-    ParallelizePass,
-)
+        """Applies the primitive to a kernel. Raises IllegalSchedule."""
+        kinds = get_type_hints(self.primitive)
+        args: list[object] = []
+        kwargs: dict[str, object] = {}
+        for key, parameter in signature(self.primitive).parameters.items():
+            text = getattr(self, key)
+            if parameter.default is not Parameter.empty and text == _FIELDS[_kind(kinds[key])][1]:
+                continue
+            value = _read(kernel, _kind(kinds[key]), text)
+            if parameter.kind is Parameter.VAR_POSITIONAL:
+                args += [_read(kernel, ForOp, each) for each in text]
+            elif parameter.kind is Parameter.KEYWORD_ONLY:
+                kwargs[key] = value
+            else:
+                args.append(value)
+        self.primitive(*args, **kwargs)
+
+
+_FIELDS: Final[Mapping[Any, tuple[Any, object]]] = {
+    ForOp: (str, ""),
+    ForOp | KernelOp: (str, ""),
+    SSAValue: (str, ""),
+    AllocOp: (str, ""),
+    Operation: (str, ""),
+    LoadOp: (str, ""),
+    StoreOp: (str, ""),
+    LayoutAttr: (str, ""),
+    Expr | int: (str | int, ""),
+    str: (str, ""),
+    int: (int, 0),
+    Sequence[str]: (tuple[str, ...], ()),
+}
+"""The type that a parameter has in the text of a schedule, and what stands for its default."""
+
+
+def _kind(hint: Any) -> Any:
+    """A parameter's type, without the None that it may be instead."""
+    left = [each for each in get_args(hint) if each is not NoneType]
+    return left[0] if NoneType in get_args(hint) and len(left) == 1 else hint
+
+
+def _read(kernel: KernelOp, kind: Any, text: Any) -> object:
+    """The value of a parameter from its text."""
+    if kind in (str, int, Sequence[str]):
+        return text
+    if kind in (SSAValue, AllocOp):
+        buffer = find_buffer(kernel, text)
+        return buffer.owner if kind is AllocOp else buffer
+    if kind is LayoutAttr:
+        subscripts, storage = parse_layout_body(Parser(WeftContext(), text, "<layout>"))
+        return LayoutAttr(ExprsAttr(subscripts.data), ExprsAttr(storage.data))
+    if kind == Expr | int:
+        return parse_expr(Parser(WeftContext(), str(text), "<size>"))
+    if kind == ForOp | KernelOp and not text:
+        return kernel
+    if kind in (ForOp, ForOp | KernelOp):
+        return find_loop(kernel, text) if isinstance(text, str) else text
+    op = find_operation(kernel, text)
+    if not isinstance(op, kind):
+        raise IllegalSchedule(f"a schedule requires a {kind.name} there, got {text} ({op.name})")
+    return op
+
+
+def _pass_of(function: Callable[..., object]) -> type[PrimitivePass]:
+    """The pass of a primitive: a field for each of its parameters."""
+    kinds = get_type_hints(function)
+    fields: list[Any] = []
+    for key, parameter in signature(function).parameters.items():
+        kind, absent = _FIELDS[_kind(kinds[key])]
+        if parameter.kind is Parameter.VAR_POSITIONAL:
+            kind, absent = tuple[str, ...], ()
+        optional = parameter.default is not Parameter.empty
+        fields.append((key, kind, absent) if optional else (key, kind))
+    name = f"weft-{step_name(function)}"
+    namespace = {"name": name, "primitive": staticmethod(function), "__doc__": function.__doc__}
+    title = "".join(part.title() for part in step_name(function).split("-"))
+    made = make_dataclass(
+        f"{title}Pass", fields, bases=(PrimitivePass,), namespace=namespace, frozen=True
+    )
+    made.__module__ = __name__
+    return made
+
+
+PRIMITIVE_PASSES: Final[tuple[type[PrimitivePass], ...]] = tuple(map(_pass_of, PRIMITIVES))

@@ -1,4 +1,4 @@
-// RUN: weft-opt %s --split-input-file --verify-diagnostics -p 'weft-distribute{kernel=k loop=i position=2}' | filecheck %s
+// RUN: weft-opt %s --split-input-file --verify-diagnostics -p 'weft-distribute{kernel=k loop=i before="i:2"}' | filecheck %s
 
 // The constant is needed twice.
 // CHECK-LABEL: loop.kernel @k

@@ -1,4 +1,4 @@
-// RUN: weft-opt %s -p 'weft-fuse-at{kernel=k producer=i consumer=n},weft-forward{kernel=k buffer=t}' | filecheck %s
+// RUN: weft-opt %s -p 'weft-fuse-at{kernel=k producer=i consumer=n},weft-forward{kernel=k load="j:3"}' | filecheck %s
 
 // The producer moves into the innermost loop; its temporary becomes a value.
 // CHECK-LABEL: loop.kernel @k

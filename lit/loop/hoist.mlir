@@ -1,4 +1,4 @@
-// RUN: weft-opt %s -p 'weft-hoist{kernel=k loop=j position=0}' | filecheck %s
+// RUN: weft-opt %s -p 'weft-hoist{kernel=k op="j:0"}' | filecheck %s
 
 // CHECK-LABEL: loop.kernel @k
 // CHECK-NEXT: loop.for %i = 0 to 4 {

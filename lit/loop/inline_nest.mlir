@@ -1,4 +1,4 @@
-// RUN: weft-opt %s -p 'weft-inline-nest{kernel=k buffer=t}' | filecheck %s
+// RUN: weft-opt %s -p 'weft-inline-nest{kernel=k store="j:2"}' | filecheck %s
 
 // The reader is transposed: the producer's subscripts follow.
 // CHECK-LABEL: loop.kernel @k

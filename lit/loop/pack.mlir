@@ -1,4 +1,4 @@
-// RUN: weft-opt %s -p 'weft-pack{kernel=k buffer=b axis=1 width=16}' | filecheck %s
+// RUN: weft-opt %s -p 'weft-pack{kernel=k buffer=b layout="[(d1 floordiv 16), d0, (d1 mod 16)] in [3, 8, 16]"}' | filecheck %s
 
 // Subscripts stay logical; a dim that the width does not divide is padded.
 // CHECK-LABEL: loop.kernel @k

@@ -1,4 +1,4 @@
-// RUN: weft-opt %s --split-input-file --verify-diagnostics -p 'weft-reorder{kernel=k loops=j,i}' | filecheck %s
+// RUN: weft-opt %s --split-input-file --verify-diagnostics -p 'weft-reorder{kernel=k order=j,i}' | filecheck %s
 
 // CHECK-LABEL: loop.kernel @k
 // CHECK-NEXT: loop.for %j = 0 to 8 {

@@ -1,4 +1,4 @@
-// RUN: weft-opt %s --split-input-file --verify-diagnostics -p 'weft-stage{kernel=k buffer=y at=i}' | filecheck %s
+// RUN: weft-opt %s --split-input-file --verify-diagnostics -p 'weft-stage{kernel=k source=y at=i}' | filecheck %s
 
 // A row of sums in registers: overwritten first, so not loaded; an argument, so written back.
 // CHECK-LABEL: loop.kernel @k

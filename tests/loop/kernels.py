@@ -9,7 +9,7 @@ import numpy as np
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import SSAValue
 
-from compiler.loop.nest import find_loop
+from compiler.loop.references import find_loop
 from dialects.expr import Symbol
 from dialects.loop.builder import LoopBuilder
 from dialects.loop.ops import ForOp

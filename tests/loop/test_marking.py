@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 from xdsl.dialects.builtin import IntegerType, StringAttr
 from xdsl.ir import Block
 
-from compiler.loop.nest import find_buffer
 from compiler.loop.primitives import (
     collapse,
     distribute,
@@ -19,6 +18,7 @@ from compiler.loop.primitives import (
     unroll,
     vectorize,
 )
+from compiler.loop.references import find_buffer
 from dialects.errors import IllegalSchedule
 from dialects.expr import Expr
 from dialects.loop.builder import LoopBuilder

@@ -8,7 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compiler.graph_to_loop import lower_group
+from compiler.loop.schedule_file import apply_schedule
 from compiler.loop.schedules import GENERIC, schedule_kernel
+from compiler.options import KernelSchedule
 from compiler.target.target import Target
 from dialects.graph import OPS, GraphOp, group_of
 from dialects.graph.dtypes import numpy_dtype
@@ -39,8 +41,11 @@ def test_scheduled_operators_compute_the_same(cls: type[GraphOp], data: st.DataO
     expected = run_kernel(naive, *arguments)
     for target in TARGETS:
         scheduled = naive.clone()
-        schedule_kernel(scheduled, target)
+        steps = schedule_kernel(scheduled, target).steps
         scheduled.verify()
+        again = naive.clone()
+        apply_schedule(again, KernelSchedule("again", steps))
+        assert str(again) == str(scheduled), "a schedule is its primitives, and nothing else"
         got = run_kernel(scheduled, *arguments, scramble=True)
         for actual, array in zip(got, expected, strict=True):
             check(actual, array)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from xdsl.dialects.builtin import Float16Type, IntegerType, Signedness
 
-from compiler.loop.nest import accesses_in, find_buffer, loops_in
+from compiler.loop.nest import accesses_in, loops_in
 from compiler.loop.primitives import (
     collapse,
     distribute,
@@ -17,6 +17,7 @@ from compiler.loop.primitives import (
     tile,
     vectorize,
 )
+from compiler.loop.references import find_buffer
 from dialects.errors import IllegalSchedule
 from dialects.loop.builder import LoopBuilder
 from dialects.loop.ops import AllocOp
@@ -91,7 +92,7 @@ def test_stage_packs_the_tile_that_is_read(rows: int, columns: int):
     tile(j, columns)
     inner = tile(i, rows).inner
     source = find_buffer(op, "B")
-    staged = stage(source, inner, "scratch", layout=None, name="Bp")
+    staged = stage(source, inner, "scratch", layout=None, named="Bp")
     assert len(staged.load_in) == 2
     assert staged.write_back == ()
     same(matmul(6, 8, 4), op)
@@ -100,7 +101,7 @@ def test_stage_packs_the_tile_that_is_read(rows: int, columns: int):
 def test_stage_a_whole_matrix_in_panels():
     op = matmul(4, 10, 3)
     source = find_buffer(op, "B")
-    stage(source, op, "workspace", layout=panels(source.type, 1, 4), name="panels")
+    stage(source, op, "workspace", layout=panels(source.type, 1, 4), named="panels")
     same(matmul(4, 10, 3), op)
 
 

@@ -4,7 +4,7 @@ Structure first, marks last: what restructures a loop refuses one that is alread
 or unrolled.
 """
 
-from compiler.loop.primitives.fusing import drop_unread, forward, fuse, fuse_at, inline
+from compiler.loop.primitives.fusing import drop_empty, drop_unread, forward, fuse, fuse_at, inline
 from compiler.loop.primitives.marking import parallelize, unroll, vectorize
 from compiler.loop.primitives.ordering import distribute, hoist, reorder
 from compiler.loop.primitives.packing import pack, panels
@@ -12,12 +12,37 @@ from compiler.loop.primitives.reducing import PartialResults, split_reduction
 from compiler.loop.primitives.staging import Staged, stage
 from compiler.loop.primitives.tiling import Tiles, collapse, normalize, split_at, tile
 
+PRIMITIVES = (
+    tile,
+    split_at,
+    normalize,
+    collapse,
+    reorder,
+    distribute,
+    hoist,
+    fuse,
+    fuse_at,
+    inline,
+    forward,
+    drop_unread,
+    drop_empty,
+    stage,
+    split_reduction,
+    pack,
+    vectorize,
+    unroll,
+    parallelize,
+)
+"""All that a schedule is made of; each is a pass as well, and a line of a schedule file."""
+
 __all__ = [
+    "PRIMITIVES",
     "PartialResults",
     "Staged",
     "Tiles",
     "collapse",
     "distribute",
+    "drop_empty",
     "drop_unread",
     "forward",
     "fuse",

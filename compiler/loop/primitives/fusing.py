@@ -21,12 +21,14 @@ from compiler.loop.nest import (
     subscripts,
     value_name,
 )
+from compiler.loop.primitives.recording import primitive
 from compiler.loop.primitives.tiling import require_unmarked
 from dialects.errors import IllegalSchedule
 from dialects.expr import Atom, Expr, atom_expr
 from dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
 
 
+@primitive
 def fuse(first: ForOp, second: ForOp) -> ForOp:
     """Makes one loop of two neighbours with equal extents.
 
@@ -77,6 +79,7 @@ def _append(first: ForOp, second: ForOp) -> None:
     Rewriter.erase_op(second)
 
 
+@primitive
 def fuse_at(producer: ForOp, consumer: ForOp) -> ForOp:
     """Moves a producer nest into a loop of its consumer, by fusing the loops around that.
 
@@ -108,6 +111,7 @@ def fuse_at(producer: ForOp, consumer: ForOp) -> ForOp:
     return fused
 
 
+@primitive
 def inline(store: StoreOp) -> None:
     """Substitutes what a pointwise nest stores into each load of its temporary, which goes.
 
@@ -213,6 +217,7 @@ def _index_values(values: dict[Atom | None, Expr]) -> list[SSAValue]:
     return [atom for atom in values if isinstance(atom, SSAValue)]
 
 
+@primitive
 def forward(load: LoadOp) -> None:
     """Replaces a load by the value that the same iteration has just stored to that element.
 
@@ -247,13 +252,43 @@ def _latest_store(load: LoadOp) -> StoreOp:
     raise IllegalSchedule(f"forward requires {rule}, got {describe(load)}")
 
 
+@primitive
 def drop_unread(allocation: AllocOp) -> None:
-    """Removes a local buffer that is never loaded, and the stores to it."""
+    """Removes a local buffer that is never loaded, the stores to it, and the loops that did nothing
+    else.
+
+        t = alloc;  for i:  t[i] = x[i];  for i:  y[i] = x[i]   ->   for i:  y[i] = x[i]
+
+    Raises IllegalSchedule for a buffer that is loaded.
+    """
     users = list(dict.fromkeys(use.operation for use in allocation.result.uses))
     for user in users:
         if not isinstance(user, StoreOp):
             got = describe(user)
             raise IllegalSchedule(f"drop_unread requires a buffer that is only stored, got {got}")
+    nests = [enclosing_loops(user) for user in users]
     for user in users:
         Rewriter.erase_op(user)
     Rewriter.erase_op(allocation)
+    for loops in nests:
+        for loop in reversed(loops):
+            if loop.parent is not None and _does_nothing(loop):
+                Rewriter.erase_op(loop)
+
+
+def _does_nothing(loop: ForOp) -> bool:
+    return all(is_pure(op) or isinstance(op, LoadOp) for op in loop.body.block.ops)
+
+
+@primitive
+def drop_empty(loop: ForOp) -> None:
+    """Removes a loop that never runs.
+
+        for i < 0:  S(i)   ->
+
+    Raises IllegalSchedule for a loop that may have iterations.
+    """
+    if loop.extent != 0:
+        got = f"{describe(loop)} with {loop.extent}"
+        raise IllegalSchedule(f"drop_empty requires a loop without iterations, got {got}")
+    Rewriter.erase_op(loop)

@@ -6,6 +6,7 @@ from xdsl.dialects.builtin import IntAttr, UnitAttr
 
 from compiler.loop.legality import require_independent_iterations
 from compiler.loop.nest import describe, is_branch, loops_in
+from compiler.loop.primitives.recording import primitive
 from dialects.errors import IllegalSchedule
 from dialects.loop.ops import AllocOp, ForOp
 
@@ -13,6 +14,7 @@ LONGEST_UNROLL = 256
 """Iterations that an unrolled loop may have: code grows with it, and compile time with code."""
 
 
+@primitive
 def vectorize(loop: ForOp, lanes: int) -> ForOp:
     """Marks a loop to run `lanes` iterations at a time, as the lanes of vectors.
 
@@ -36,6 +38,7 @@ def vectorize(loop: ForOp, lanes: int) -> ForOp:
     return loop
 
 
+@primitive
 def unroll(loop: ForOp) -> ForOp:
     """Marks a loop to be written out, one copy of the body per iteration (or vector of them).
 
@@ -54,6 +57,7 @@ def unroll(loop: ForOp) -> ForOp:
     return loop
 
 
+@primitive
 def parallelize(loop: ForOp) -> ForOp:
     """Marks a loop whose iterations may run at the same time on several threads.
 

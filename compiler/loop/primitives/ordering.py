@@ -21,12 +21,14 @@ from compiler.loop.nest import (
     rename_values,
     replace_index,
 )
+from compiler.loop.primitives.recording import primitive
 from compiler.loop.primitives.tiling import require_unmarked
 from dialects.errors import IllegalSchedule
 from dialects.expr import atom_expr
 from dialects.loop.ops import ForOp, LoadOp, enclosing_loops
 
 
+@primitive
 def reorder(*order: ForOp) -> tuple[ForOp, ...]:
     """Brings perfectly nested loops into the given order, the outermost first.
 
@@ -79,6 +81,7 @@ def _nest_anew(loops: list[ForOp], order: tuple[ForOp, ...]) -> None:
     Rewriter.insert_op(order[0], point)
 
 
+@primitive
 def distribute(loop: ForOp, before: Operation) -> ForOp:
     """Splits a loop in two: over the operations in front of `before`, and over the rest.
 
@@ -128,6 +131,7 @@ def _values_needed(first: list[Operation], second: list[Operation]) -> list[Oper
     return [op for op in first if op in needed]
 
 
+@primitive
 def hoist(op: Operation) -> Operation:
     """Moves an operation that computes the same in every iteration in front of its loop.
 

@@ -7,12 +7,14 @@ from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
 from compiler.loop.nest import describe, value_name
+from compiler.loop.primitives.recording import primitive
 from dialects.errors import IllegalSchedule
 from dialects.expr import Expr, Operand
 from dialects.loop.ops import AccessOp
 from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type
 
 
+@primitive
 def pack(buffer: SSAValue, layout: LayoutAttr | None) -> SSAValue:
     """Gives an argument or local buffer of a kernel another layout; subscripts stay as they are.
 

@@ -11,6 +11,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from compiler.loop.legality import require_known
 from compiler.loop.nest import Update, accesses_in, describe, new_loop, set_exprs, update_of
+from compiler.loop.primitives.recording import primitive
 from compiler.loop.primitives.tiling import tile
 from dialects.errors import IllegalSchedule
 from dialects.expr import atom_expr
@@ -29,6 +30,7 @@ class PartialResults(NamedTuple):
     combine: ForOp
 
 
+@primitive
 def split_reduction(loop: ForOp, parts: int, *, scope: str = "registers") -> PartialResults:
     """Makes `parts` independent partial results of a reduction, combined at the end.
 

@@ -23,6 +23,7 @@ from compiler.loop.nest import (
     value_block,
     value_name,
 )
+from compiler.loop.primitives.recording import primitive
 from dialects.errors import IllegalSchedule
 from dialects.expr import Expr, atom_expr
 from dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
@@ -45,13 +46,14 @@ class _Region(NamedTuple):
     extents: tuple[Expr, ...]
 
 
+@primitive
 def stage(
     source: SSAValue,
     at: ForOp | KernelOp,
     scope: str = "registers",
     *,
     layout: LayoutAttr | None = None,
-    name: str | None = None,
+    named: str | None = None,
 ) -> Staged:
     """Gives each iteration of `at` a copy of its own of the tile of a buffer that it uses.
 
@@ -84,7 +86,7 @@ def stage(
     if stored and not temporary:
         _require_whole_store(source, accesses, region, at)
     children = [child for child in (child_in(body, access) for access in accesses) if child]
-    copy = _allocate(source, region, scope, layout, name, children[0])
+    copy = _allocate(source, region, scope, layout, named, children[0])
     for access in accesses:
         _redirect(access, copy, region)
     load_in = () if fresh else _copy(source, copy, region, InsertPoint.before(children[0]), True)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from compiler.loop.nest import describe, move_ops, new_loop, only_loop, replace_index
+from compiler.loop.primitives.recording import primitive
 from dialects.errors import IllegalSchedule
 from dialects.expr import Expr, atom_expr
 from dialects.loop.ops import ForOp
@@ -21,6 +22,7 @@ class Tiles(NamedTuple):
     remainder: ForOp | None
 
 
+@primitive
 def tile(loop: ForOp, size: int, *, names: Sequence[str] | None = None) -> Tiles:
     """Splits a loop into tiles of `size` iterations and an exact remainder.
 
@@ -52,6 +54,7 @@ def tile(loop: ForOp, size: int, *, names: Sequence[str] | None = None) -> Tiles
     return Tiles(outer, inner, remainder)
 
 
+@primitive
 def split_at(
     loop: ForOp, point: Expr | int, *, names: Sequence[str] | None = None
 ) -> tuple[ForOp, ForOp]:
@@ -81,6 +84,7 @@ def _split(loop: ForOp, count: Expr, left: Expr, names: Sequence[str]) -> tuple[
     return first, second
 
 
+@primitive
 def normalize(loop: ForOp) -> ForOp:
     """Makes a loop count from zero in steps of one.
 
@@ -94,7 +98,8 @@ def normalize(loop: ForOp) -> ForOp:
     return counter
 
 
-def collapse(outer: ForOp, inner: ForOp, *, name: str | None = None) -> ForOp:
+@primitive
+def collapse(outer: ForOp, inner: ForOp, *, named: str | None = None) -> ForOp:
     """Makes one loop of two that are perfectly nested and rectangular.
 
         for i < m:  for j < 8:  X[i, j]   ->   for ij < 8*m:  X[ij floordiv 8, ij mod 8]
@@ -112,7 +117,7 @@ def collapse(outer: ForOp, inner: ForOp, *, name: str | None = None) -> ForOp:
     outer, inner = normalize(outer), normalize(inner)
     names = (outer.index.name_hint or "i") + (inner.index.name_hint or "j")
     width = inner.extent
-    merged = new_loop(outer.extent * width, name or names, outer)
+    merged = new_loop(outer.extent * width, named or names, outer)
     if outer.reduction != inner.reduction:
         merged.properties.pop("reduction", None)
     Rewriter.insert_op(merged, InsertPoint.before(outer))

@@ -6,11 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
+from compiler.loop.primitives.recording import record, steps_of, stop_recording
 from compiler.loop.schedules import contraction, pointwise, rows, window
 from compiler.loop.schedules.simplify import simplify
 from compiler.target.target import Target
@@ -43,24 +45,33 @@ so that golden tests do not depend on the machine.
 """
 
 
+class Scheduled(NamedTuple):
+    """The names of the schedules that a kernel got, or why not, and what they did, step by step."""
+
+    used: list[str]
+    steps: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class SchedulePass(ModulePass):
-    """Schedules every kernel of the module."""
+    """Schedules every kernel of the module; `record` keeps the steps as an attribute of each."""
 
     name = "weft-schedule"
+    record: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for kernel in op.ops:
             if isinstance(kernel, KernelOp):
-                schedule_kernel(kernel, GENERIC)
+                scheduled = schedule_kernel(kernel, GENERIC)
+                if self.record:
+                    record(kernel, scheduled.steps)
 
 
 def schedule_kernel(
     kernel: KernelOp, target: Target, schedules: Sequence[Schedule] = SCHEDULES
-) -> list[str]:
-    """Schedules one kernel in place; returns the names of the schedules that were used, and why
-    others were not: what a schedule finds illegal stays as it was before it.
-    """
+) -> Scheduled:
+    """Schedules one kernel in place. What a schedule finds illegal stays as it was before it."""
+    record(kernel, ())
     simplify(kernel)
     used: list[str] = []
     for schedule in schedules:
@@ -70,11 +81,12 @@ def schedule_kernel(
         except IllegalSchedule as refusal:
             _restore(kernel, before)
             used.append(f"no {schedule.name}: {refusal}")
-    return used
+    return Scheduled(used, stop_recording(kernel))
 
 
 def _restore(kernel: KernelOp, before: KernelOp) -> None:
-    """Gives a kernel the arguments' types and the body that it had."""
+    """Gives a kernel the arguments' types, the body and the record that it had."""
+    record(kernel, steps_of(before))
     body = before.detach_region(0)
     kernel.detach_region(0)
     kernel.add_region(body)

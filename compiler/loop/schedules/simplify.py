@@ -6,10 +6,9 @@ from __future__ import annotations
 
 from xdsl.dialects.math import Math
 from xdsl.ir import SSAValue
-from xdsl.rewriter import Rewriter
 
 from compiler.loop.nest import is_pure, loops_in, subscripts
-from compiler.loop.primitives import drop_unread, inline
+from compiler.loop.primitives import drop_empty, drop_unread, inline
 from dialects.errors import IllegalSchedule
 from dialects.loop.ops import AllocOp, LoadOp, StoreOp, enclosing_loops
 from dialects.loop.program import KernelOp
@@ -28,7 +27,7 @@ def simplify(kernel: KernelOp) -> None:
     """
     for loop in loops_in(kernel):
         if loop.parent is not None and loop.extent == 0:
-            Rewriter.erase_op(loop)
+            drop_empty(loop)
     for op in list(kernel.body.block.ops):
         if isinstance(op, AllocOp) and (store := _only_store(op.result)) is not None:
             loads = [use.operation for use in op.result.uses if isinstance(use.operation, LoadOp)]
@@ -45,12 +44,7 @@ def drop_stored_only(buffer: SSAValue) -> None:
         isinstance(use.operation, LoadOp) for use in buffer.uses
     ):
         return
-    nests = [enclosing_loops(use.operation) for use in buffer.uses]
     drop_unread(owner)
-    for loops in nests:
-        for loop in reversed(loops):
-            if all(is_pure(op) or isinstance(op, LoadOp) for op in loop.body.block.ops):
-                Rewriter.erase_op(loop)
 
 
 def _inline_where_once(store: StoreOp, loads: list[LoadOp]) -> None:

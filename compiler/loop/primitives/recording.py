@@ -1,0 +1,128 @@
+"""What the primitives did to a kernel, as text: one line a call, which the pass of the same name
+does again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from inspect import Parameter, Signature, signature
+from typing import ParamSpec, TypeVar
+
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.ir import Operation, SSAValue
+from xdsl.utils.arg_spec import ArgSpec, ParameterListType
+from xdsl.utils.hints import isa
+
+from compiler.loop.nest import value_block
+from compiler.loop.references import buffer_reference, loop_reference, operation_reference
+from dialects.expr import Expr
+from dialects.loop.ops import AllocOp, ForOp
+from dialects.loop.program import KernelOp
+from dialects.loop.types import LayoutAttr
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+STEPS = "schedule"
+"""The attribute of a kernel that holds its steps while they are recorded."""
+
+
+def primitive(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Makes a rewrite a primitive: a kernel that records its schedule gets a line for each call
+    that is legal. What a primitive does through others is one line.
+    """
+    parameters = signature(function)
+
+    @wraps(function)
+    def recorded(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        kernel = _kernel_of(args[0])
+        if kernel is None or STEPS not in kernel.attributes:
+            return function(*args, **kwargs)
+        step = _step(step_name(function), parameters, kernel, args, kwargs)
+        before = steps_of(kernel)
+        del kernel.attributes[STEPS]
+        done: tuple[str, ...] = ()
+        try:
+            result = function(*args, **kwargs)
+            done = (step,)
+        finally:
+            record(kernel, (*before, *done))
+        return result
+
+    return recorded
+
+
+def step_name(function: Callable[..., object]) -> str:
+    """What a primitive is called in the text of a schedule; graph passes have the short names."""
+    name = function.__name__
+    return {"fuse": "fuse-loops", "inline": "inline-nest"}.get(name, name.replace("_", "-"))
+
+
+def record(kernel: KernelOp, steps: tuple[str, ...]) -> None:
+    """From here on the kernel keeps what primitives do to it, after the steps that are given."""
+    kernel.attributes[STEPS] = ArrayAttr([StringAttr(step) for step in steps])
+
+
+def steps_of(kernel: KernelOp) -> tuple[str, ...]:
+    """What was done to the kernel since recording started, as `tile{loop="i" size=6}`."""
+    steps = kernel.attributes.get(STEPS)
+    return tuple(step.data for step in steps) if isa(steps, ArrayAttr[StringAttr]) else ()
+
+
+def stop_recording(kernel: KernelOp) -> tuple[str, ...]:
+    """Takes the record off the kernel and returns it."""
+    steps = steps_of(kernel)
+    kernel.attributes.pop(STEPS, None)
+    return steps
+
+
+def _kernel_of(subject: object) -> KernelOp | None:
+    if isinstance(subject, SSAValue):
+        block = value_block(subject)
+        subject = None if block is None else block.parent_op()
+    while isinstance(subject, Operation) and not isinstance(subject, KernelOp):
+        subject = subject.parent_op()
+    return subject if isinstance(subject, KernelOp) else None
+
+
+def _step(
+    name: str,
+    parameters: Signature,
+    kernel: KernelOp,
+    args: tuple[object, ...],
+    kwargs: dict[str, object],
+) -> str:
+    """A call as text, its subjects named as they are before it. Defaults are left out."""
+    given: dict[str, ParameterListType] = {}
+    for key, value in parameters.bind(*args, **kwargs).arguments.items():
+        parameter = parameters.parameters[key]
+        if value is parameter.default:
+            continue
+        several = parameter.kind is Parameter.VAR_POSITIONAL or isinstance(value, (tuple, list))
+        given[key] = tuple(_written(kernel, each) for each in (value if several else (value,)))
+    return str(ArgSpec(name, given))
+
+
+def _written(kernel: KernelOp, value: object) -> str | int:
+    match value:
+        case KernelOp():
+            return ""
+        case ForOp():
+            return loop_reference(kernel, value)
+        case AllocOp():
+            return buffer_reference(kernel, value.result)
+        case Operation():
+            return operation_reference(kernel, value)
+        case SSAValue():
+            return buffer_reference(kernel, value)
+        case LayoutAttr():
+            return value.body()
+        case Expr():
+            return str(value) if value.constant is None else value.constant
+        case str() | int():
+            return value
+        case None:
+            return ""
+        case _:
+            raise TypeError(f"a primitive takes nothing of the kind of {value!r}")

@@ -1,0 +1,105 @@
+"""Schedules as text: a block for each kernel, a line for each call of a primitive.
+
+    // One product: columns in panels of 32.
+    @matmul_1f0c9a52 {
+      tile{loop="j" size=32}
+      reorder{order="jo","i","ji"}
+    }
+
+A line is the primitive's pass without `weft-` and `kernel=`. `//` starts a comment.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from xdsl.utils.arg_spec import ArgSpec, parse_pipeline
+from xdsl.utils.exceptions import ArgSpecParseError
+
+from compiler.loop.primitive_passes import PRIMITIVE_PASSES, PrimitivePass
+from compiler.options import KernelSchedule
+from dialects.errors import IllegalSchedule, WeftError
+from dialects.loop.program import KernelOp
+
+PREFIX: Final = "weft-"
+_OPENING: Final = re.compile(r"@(?P<kernel>[\w.$-]+)\s*\{")
+_COMMENT: Final = re.compile(r'//(?=[^"]*(?:"[^"]*"[^"]*)*$)')
+_PASSES: Final = {each.name.removeprefix(PREFIX): each for each in PRIMITIVE_PASSES}
+
+
+def format_schedules(schedules: Iterable[KernelSchedule]) -> str:
+    """The text that `parse_schedules` reads."""
+    blocks = (
+        f"@{each.kernel} {{\n" + "".join(f"  {step}\n" for step in each.steps) + "}\n"
+        for each in schedules
+    )
+    return "\n".join(blocks)
+
+
+def parse_schedules(text: str, file: str) -> tuple[KernelSchedule, ...]:
+    """The schedules of a file. Raises IllegalSchedule, which names the file and the line."""
+    found: dict[str, KernelSchedule] = {}
+    kernel, steps = "", list[str]()
+    for place, line in _lines(text, file):
+        opening = _OPENING.fullmatch(line)
+        if opening and not kernel:
+            kernel, steps = opening["kernel"], []
+            if kernel in found:
+                raise IllegalSchedule(
+                    f"{place}: requires one schedule a kernel, got @{kernel} again"
+                )
+        elif line == "}" and kernel:
+            found[kernel] = KernelSchedule(kernel, tuple(steps))
+            kernel = ""
+        elif kernel:
+            steps.append(str(_parse_step(line, place)))
+        else:
+            raise IllegalSchedule(f"{place}: requires `@KERNEL {{`, got {line!r}")
+    if kernel:
+        raise IllegalSchedule(f"{file}: requires a closing brace for @{kernel}")
+    return tuple(found.values())
+
+
+def _lines(text: str, file: str) -> Iterator[tuple[str, str]]:
+    for number, line in enumerate(text.splitlines(), 1):
+        code = _COMMENT.split(line, maxsplit=1)[0].strip()
+        if code:
+            yield f"{file}:{number}", code
+
+
+def _parse_step(line: str, place: str) -> ArgSpec:
+    try:
+        (step,) = parse_pipeline(line)
+    except (ArgSpecParseError, ValueError) as problem:
+        raise IllegalSchedule(
+            f"{place}: requires PRIMITIVE{{NAME=VALUE ...}}, got {line}"
+        ) from problem
+    _pass_of(step, "kernel", place)
+    return step
+
+
+def _pass_of(step: ArgSpec, kernel: str, place: str) -> PrimitivePass:
+    if step.name not in _PASSES:
+        known = ", ".join(_PASSES)
+        raise IllegalSchedule(f"{place}: requires a primitive out of {known}, got {step.name}")
+    named = ArgSpec(f"{PREFIX}{step.name}", {"kernel": (kernel,), **step.parameters})
+    try:
+        return _PASSES[step.name].from_spec(named)
+    except ValueError as problem:
+        raise IllegalSchedule(f"{place}: {step}: {problem}") from problem
+
+
+def apply_schedule(kernel: KernelOp, schedule: KernelSchedule) -> None:
+    """Schedules a kernel in place by these steps and nothing else.
+
+    Raises IllegalSchedule, which names the kernel and the step that is refused.
+    """
+    for number, line in enumerate(schedule.steps, 1):
+        place = f"@{schedule.kernel}, step {number}"
+        step = _pass_of(_parse_step(line, place), kernel.sym_name.data, place)
+        try:
+            step.schedule(kernel)
+        except WeftError as refusal:
+            raise IllegalSchedule(f"{place}: {line}: {refusal}") from refusal

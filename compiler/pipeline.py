@@ -157,6 +157,18 @@ def compile_module(
     )  # fmt: skip
 
 
+def plan_model(source: Source, road: Road) -> Report:
+    """Goes the road up to scheduled kernels, and says what was done; compiles nothing.
+
+    Raises as compile_model does.
+    """
+    with road.report.stage("import"):
+        imported = import_model(source)
+    optimize_graph(imported.module, WeftContext(imported.weights), road)
+    to_loops(imported.module, road)
+    return road.report
+
+
 def _expected_kernels(module: ModuleOp) -> int:
     """About how many kernels the graph will become: workers start before that is known."""
     functions = [op for op in module.ops if isinstance(op, FuncOp)]

@@ -62,6 +62,7 @@ def compile(
     naive: bool = False,
     cache: bool | Cache = True,
     prefix: str | None = None,
+    schedule: str | os.PathLike[str] | None = None,
 ) -> Executable:
     """Compiles a model (a path, bytes or an onnx.ModelProto) into this process.
 
@@ -69,12 +70,14 @@ def compile(
     a CPU level that this machine has. `strict_fp` keeps sums in the order of the graph. `naive`
     applies no schedule. `prefix` starts the symbols of exported artifacts: the model's name by
     default. Models that were compiled before come out of `cache`, the user's own unless one is
-    given; False compiles anew.
+    given; False compiles anew. `schedule` is a file that says how some kernels are scheduled, as
+    `weft inspect --schedules` writes it.
 
     Raises ModelError for a damaged model, UnsupportedError that lists everything in it that weft
-    lacks, OptionError for options that do not exist.
+    lacks, OptionError for options that do not exist, IllegalSchedule for a schedule that would
+    change what a kernel computes.
     """
-    options = options_of(model, target, prefix, strict_fp=strict_fp, naive=naive)
+    options = options_of(model, target, prefix, strict_fp=strict_fp, naive=naive, schedule=schedule)
     if cache is True:
         cache = default_cache(os.environ)
     compiled = compile_cached(model, options, cache or None)

@@ -19,7 +19,7 @@ from compiler.machine.artifact import VERSION, Compiled
 from compiler.machine.cache import Cache, cache_key
 from compiler.machine.header import c_identifier
 from compiler.machine.host import host_target
-from compiler.options import Options
+from compiler.options import KernelSchedule, Options
 from compiler.target import TARGETS
 from compiler.target.target import Target
 from dialects.errors import OptionError
@@ -66,17 +66,30 @@ def options_of(
     *,
     strict_fp: bool = False,
     naive: bool = False,
+    schedule: str | os.PathLike[str] | None = None,
 ) -> Options:
-    """The options of a compilation; symbols start with the model's name unless `prefix` is given.
+    """The options of a compilation; symbols start with the model's name unless `prefix` is given,
+    and kernels are scheduled as the file `schedule` says, where it does.
 
-    Raises OptionError for an unknown target, or a prefix that cannot start a name in C.
+    Raises OptionError for an unknown target, a prefix that cannot start a name in C, or a file that
+    cannot be read, and IllegalSchedule for one with lines that are no calls of primitives.
     """
     if prefix is None:
         prefix = _prefix_of(source)
     elif prefix != c_identifier(prefix):
         rule = "requires letters, digits and _ that can start a name in C"
         raise OptionError(f"prefix {rule}, got {prefix!r}")
-    return Options(_find_target(target), prefix, strict_fp, naive)
+    schedules = () if schedule is None else _read_schedules(Path(schedule))
+    return Options(_find_target(target), prefix, strict_fp, naive, schedules)
+
+
+def _read_schedules(path: Path) -> tuple[KernelSchedule, ...]:
+    from compiler.loop.schedule_file import parse_schedules
+
+    try:
+        return parse_schedules(path.read_text(encoding="utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as problem:
+        raise OptionError(f"schedule requires a text file, got {path}: {problem}") from problem
 
 
 def _find_target(name: str) -> Target:

@@ -15,12 +15,15 @@ from compiler.cli.timing import median_ms
 from compiler.machine.artifact import check_runs_on, load, read_metadata
 from compiler.machine.executable import Executable
 from compiler.machine.host import host_target
+from compiler.options import KernelSchedule
+from dialects.errors import OptionError
 
 _EXAMPLES: Final = """\
 examples:
   weft inspect libmodel.so             read from the artifact, which is not loaded
   weft inspect model.onnx              compiled anew: the times of the stages too
   weft inspect model.onnx --time       and how long a call takes
+  weft inspect model.onnx --schedules > my.txt    then edit, and: weft compile model.onnx --schedule my.txt
   weft inspect libmodel.so --json | python -m json.tool
 """
 
@@ -37,6 +40,13 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--json", action="store_true", help="everything, as one JSON object")
     made.add_argument("--time", action="store_true", help="run it on random inputs, take the time")
     made.add_argument(
+        "--schedules",
+        metavar="KERNEL",
+        nargs="?",
+        const="",
+        help="print the primitives that made each kernel, or those that start with KERNEL",
+    )
+    made.add_argument(
         "--dim",
         metavar="NAME=SIZE",
         action="append",
@@ -52,11 +62,32 @@ def parser() -> argparse.ArgumentParser:
 
 def run(arguments: argparse.Namespace) -> None:
     """Prints what is known of the model. Raises WeftError."""
+    if arguments.schedules is not None:
+        print(_schedules(arguments), end="")
+        return
     facts, executable = _facts(arguments)
     if executable is not None:
         inputs = random_inputs(executable, 0, read_dims(arguments.dim))
         facts["run_ms"] = median_ms(executable, inputs)
     print(json.dumps(facts, indent=1) if arguments.json else _shown(facts))
+
+
+def _schedules(arguments: argparse.Namespace) -> str:
+    """The schedules of a model's kernels as a file for --schedule."""
+    from compiler.loop.schedule_file import format_schedules
+    from compiler.pipeline import plan_model
+
+    if is_artifact(arguments.model):
+        raise OptionError(f"--schedules requires a model, got the artifact {arguments.model}")
+    with progressing(options_from(arguments), arguments.dump_dir) as start:
+        steps = plan_model(arguments.model, start()).steps
+    chosen = [name for name in steps if name.startswith(arguments.schedules)]
+    if not chosen:
+        known = ", ".join(steps)
+        raise OptionError(
+            f"--schedules requires a kernel out of {known}, got {arguments.schedules}"
+        )
+    return format_schedules(KernelSchedule(name, steps[name]) for name in chosen)
 
 
 def _facts(arguments: argparse.Namespace) -> tuple[dict[str, Any], Executable | None]:

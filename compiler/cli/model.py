@@ -39,6 +39,12 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
         help="keep sums in the order of the model, never fuse multiply and add",
     )
     group.add_argument("--naive", action="store_true", help="plain loops: no fusion, no schedules")
+    group.add_argument(
+        "--schedule",
+        metavar="FILE",
+        type=Path,
+        help="how to schedule the kernels that it names, as `weft inspect --schedules` prints it",
+    )
     group.add_argument("--no-cache", action="store_true", help="compile even what is in the cache")
     group.add_argument(
         "--dump-dir",
@@ -56,6 +62,7 @@ def options_from(arguments: argparse.Namespace) -> Options:
         arguments.prefix,
         strict_fp=arguments.strict_fp,
         naive=arguments.naive,
+        schedule=arguments.schedule,
     )
 
 

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.command import Command
 
 
@@ -36,3 +38,52 @@ def test_takes_the_time_of_a_call(weft_command: Command, dense_folder: Path):
 
 def test_refuses_other_files(weft_command: Command, dense_folder: Path):
     assert "x.npy" in weft_command.fails("inspect", dense_folder / "x.npy")
+
+
+def test_schedules_are_printed_edited_and_forced(
+    weft_command: Command, dense_folder: Path, tmp_path: Path
+):
+    model, file = dense_folder / "dense.onnx", tmp_path / "schedule.txt"
+    text = weft_command.succeeds("inspect", model, "--schedules")
+    assert "vectorize{loop=" in text
+    first = text.split("}\n\n")[0] + "}\n"
+    file.write_text("// as it was\n" + text)
+    assert weft_command.succeeds("inspect", model, "--schedule", file, "--schedules") == text
+    file.write_text(first.split("{\n")[0] + "{\n}\n")
+    forced = weft_command.succeeds("inspect", model, "--schedule", file)
+    assert forced.count("forced") == 1
+    assert weft_command.succeeds("inspect", model, "--schedules", first[1:9]).startswith(first[:9])
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (
+            "tile{loop=nowhere size=2}",
+            'step 1: tile{loop="nowhere" size=2}: @KERNEL requires a loop out of',
+        ),
+        ("tyle{loop=i}", "FILE:2: requires a primitive out of tile, "),
+        ("tile{loop=i}", 'FILE:2: tile{loop="i"}: weft-tile requires argument "size"'),
+        ("tile{loop", "FILE:2: requires PRIMITIVE{NAME=VALUE ...}, got tile{loop"),
+        ("@other {", "FILE:2: requires PRIMITIVE{NAME=VALUE ...}, got @other {"),
+    ],
+)
+def test_refuses_schedules(
+    line: str, message: str, weft_command: Command, dense_folder: Path, tmp_path: Path
+):
+    model, file = dense_folder / "dense.onnx", tmp_path / "schedule.txt"
+    kernel = weft_command.succeeds("inspect", model, "--schedules").split(" {")[0][1:]
+    file.write_text(f"@{kernel} {{\n{line}\n}}\n")
+    said = weft_command.fails("compile", model, "--schedule", file, "-o", tmp_path / "out.so")
+    assert message.replace("FILE", str(file)).replace("KERNEL", kernel) in said
+    assert not (tmp_path / "out.so").exists()
+
+
+def test_refuses_schedules_of_other_kernels(
+    weft_command: Command, dense_folder: Path, tmp_path: Path
+):
+    file = tmp_path / "schedule.txt"
+    file.write_text("@other {\n}\n")
+    said = weft_command.fails("inspect", dense_folder / "dense.onnx", "--schedule", file)
+    assert "schedules require kernels of the model (@" in said
+    assert said.endswith("got @other")

@@ -23,7 +23,8 @@ examples:
   weft inspect libmodel.so             read from the artifact, which is not loaded
   weft inspect model.onnx              compiled anew: the times of the stages too
   weft inspect model.onnx --time       and how long a call takes
-  weft inspect model.onnx --schedules > my.txt    then edit, and: weft compile model.onnx --schedule my.txt
+  weft inspect model.onnx --schedules > my.txt       edit it, then
+  weft compile model.onnx --schedule my.txt
   weft inspect libmodel.so --json | python -m json.tool
 """
 

@@ -4,10 +4,10 @@ does again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from inspect import Parameter, Signature, signature
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar, cast
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import Operation, SSAValue
@@ -79,7 +79,7 @@ def stop_recording(kernel: KernelOp) -> tuple[str, ...]:
 
 def _kernel_of(subject: object) -> KernelOp | None:
     if isinstance(subject, SSAValue):
-        block = value_block(subject)
+        block = value_block(cast("SSAValue", subject))
         subject = None if block is None else block.parent_op()
     while isinstance(subject, Operation) and not isinstance(subject, KernelOp):
         subject = subject.parent_op()
@@ -100,7 +100,8 @@ def _step(
         if value is parameter.default:
             continue
         several = parameter.kind is Parameter.VAR_POSITIONAL or isinstance(value, (tuple, list))
-        given[key] = tuple(_written(kernel, each) for each in (value if several else (value,)))
+        values = cast("Iterable[object]", value) if several else (value,)
+        given[key] = tuple(_written(kernel, each) for each in values)
     return str(ArgSpec(name, given))
 
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import wraps
-from inspect import Parameter, Signature, signature
+from inspect import Signature, signature
 from typing import ParamSpec, TypeVar, cast
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
@@ -99,10 +99,14 @@ def _step(
         parameter = parameters.parameters[key]
         if value is parameter.default:
             continue
-        several = parameter.kind is Parameter.VAR_POSITIONAL or isinstance(value, (tuple, list))
-        values = cast("Iterable[object]", value) if several else (value,)
-        given[key] = tuple(_written(kernel, each) for each in values)
+        given[key] = tuple(_written(kernel, each) for each in _values(value))
     return str(ArgSpec(name, given))
+
+
+def _values(argument: object) -> Iterable[object]:
+    return (
+        cast("Iterable[object]", argument) if isinstance(argument, (tuple, list)) else (argument,)
+    )
 
 
 def _written(kernel: KernelOp, value: object) -> str | int:

@@ -11,6 +11,7 @@ from tests import (
     samples_movement,
     samples_normalize,
     samples_reduce,
+    samples_sampling,
 )
 from tests.sample import Sample
 
@@ -20,5 +21,6 @@ SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {
     **samples_reduce.SAMPLES,
     **samples_contraction.SAMPLES,
     **samples_normalize.SAMPLES,
+    **samples_sampling.SAMPLES,
 }
 """By family; `tests/test_ops.py` runs every facet of an operator on its samples."""

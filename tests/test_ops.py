@@ -1,8 +1,10 @@
 """Every operator x every facet, on the operator's samples."""
+# pyright: basic
 
 from __future__ import annotations
 
 from io import StringIO
+from typing import Any
 
 import numpy as np
 import onnx
@@ -19,7 +21,7 @@ from xdsl.printer import Printer
 
 from dialects.context import WeftContext
 from dialects.errors import TypeInferenceError, WeftError
-from dialects.expr import Symbol
+from dialects.expr import Atom, Expr, Symbol
 from dialects.graph import OPS, GraphOp
 from dialects.graph.cast import CastOp
 from dialects.graph.dtypes import element_type, numpy_dtype
@@ -128,12 +130,14 @@ def test_symbolic_dims_stand_for_any_size(cls: type[GraphOp], data: st.DataObjec
     sample = data.draw(SAMPLES[cls])
     expected = oracle.references(oracle.operator(cls, sample), sample.present)
     sizes = {f"n{dim}": dim for array in sample.present for dim in array.shape if dim > 1}
-    shapes = [[f"n{dim}" if dim > 1 else dim for dim in x.shape] for x in sample.present]
+    shapes = [
+        tuple(Expr.of(f"n{dim}" if dim > 1 else dim) for dim in x.shape) for x in sample.present
+    ]
     try:
         op = oracle.operator(cls, sample, shapes)
     except TypeInferenceError:  # a number that the dims must divide or be, which no symbol can show
         reject()
-    symbols = {Symbol(name): size for name, size in sizes.items()}
+    symbols: dict[Atom, int] = {Symbol(name): size for name, size in sizes.items()}
     inferred = [[dim.evaluate(symbols) for dim in type_of(y).shape] for y in op.results]
     assert inferred == [list(array.shape) for array in expected]
     outputs = oracle.run_lowered(op, sample.present, expected, sizes)
@@ -316,7 +320,7 @@ def run_onnx(op: GraphOp, sample: Sample) -> list[Array]:
     assert op.ONNX is not None
     inputs = ["" if x is None else f"x{position}" for position, x in enumerate(sample.operands)]
     outputs = [f"y{position}" for position in range(len(op.results))]
-    attributes = {
+    attributes: dict[str, Any] = {
         name: python_value(op.properties[ours])
         for name, (ours, _) in op.ONNX.attributes.items()
         if ours in op.properties
@@ -332,7 +336,8 @@ def run_onnx(op: GraphOp, sample: Sample) -> list[Array]:
             for name, array in zip(outputs, oracle.references(op, sample.present), strict=True)
         ],
     )
-    return ReferenceEvaluator(onnx.helper.make_model(graph)).run(None, feeds)
+    results = ReferenceEvaluator(onnx.helper.make_model(graph)).run(None, feeds)
+    return [np.asarray(result) for result in results]
 
 
 def python_value(attribute: Attribute):

@@ -154,14 +154,23 @@ def model_of_node(node: NodeProto, arrays: Iterable[Array], opset: int) -> Model
 
 
 def _may_be_constant(model: ModelProto, name: str) -> bool:
-    """Whether the input may be a shape or the like: a scalar, or a vector of integers or bools."""
+    """Whether the input may be a shape or the like: a scalar, a vector of integers or bools, or one
+    of the scales that sizes follow from.
+    """
     value = next((each for each in model.graph.input if each.name == name), None)
     if value is None or value.type.WhichOneof("value") != "tensor_type":
         return False
     declared = value.type.tensor_type
     rank = len(declared.shape.dim)
     is_whole = helper.tensor_dtype_to_np_dtype(declared.elem_type).kind in "iub"
-    return declared.HasField("shape") and (rank == 0 or (rank == 1 and is_whole))
+    is_sizes = is_whole or _are_scales(model, name)
+    return declared.HasField("shape") and (rank == 0 or (rank == 1 and is_sizes))
+
+
+def _are_scales(model: ModelProto, name: str) -> bool:
+    """Whether a node that scales its first operand takes the value as another one."""
+    resizing = [node for node in model.graph.node if node.op_type in ("Resize", "Upsample")]
+    return any(name in node.input[1:] for node in resizing)
 
 
 prepare = WeftBackend.prepare

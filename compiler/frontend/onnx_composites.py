@@ -6,6 +6,7 @@ from compiler.frontend import (
     onnx_constants,
     onnx_elementwise,
     onnx_reductions,
+    onnx_resize,
     onnx_shapes,
     onnx_slicing,
     onnx_windows,
@@ -18,6 +19,7 @@ COMPOSITES: ImporterTable = {
     **onnx_shapes.IMPORTERS,
     **onnx_slicing.IMPORTERS,
     **onnx_reductions.IMPORTERS,
+    **onnx_resize.IMPORTERS,
     **onnx_windows.IMPORTERS,
 }
 """Importers by ONNX operator of the default domain."""

@@ -33,3 +33,19 @@ func.func @main(%x: !graph.tensor<[8], f32>, %i: !graph.tensor<[3, 1], i64>, %u:
   %y = graph.scatter_nd %x, %i, %u {reduction = "add"} : (!graph.tensor<[8], f32>, !graph.tensor<[3, 1], i64>, !graph.tensor<[3], f32>) -> !graph.tensor<[8], f32>
   func.return %y : !graph.tensor<[8], f32>
 }
+
+// -----
+
+// Each new element is a weighted sum of elements whose places a table lists.
+// CHECK-LABEL: loop.kernel @resample_
+// CHECK: loop.store %{{.*}}, %a3
+// CHECK: loop.for %[[I:[a-z_0-9]+]] = 0 to 5 {
+// CHECK: loop.for %[[T:[a-z_0-9]+]] = 0 to 2 reduction(add) {
+// CHECK-NEXT: loop.load %a1[%[[I]], %[[T]]]
+// CHECK: %[[X:[a-z_0-9]+]] = loop.load %a0[%[[P:[a-z_0-9]+]]]
+// CHECK-NEXT: %[[W:[a-z_0-9]+]] = loop.load %a2[%[[I]], %[[T]]]
+// CHECK-NEXT: %[[M:[a-z_0-9]+]] = arith.mulf %[[X]], %[[W]] : f32
+func.func @main(%x: !graph.tensor<[3], f32>, %i: !graph.tensor<[5, 2], i64>, %w: !graph.tensor<[5, 2], f32>) -> !graph.tensor<[5], f32> {
+  %y = graph.resample %x, %i, %w {axis = 0 : i64} : (!graph.tensor<[3], f32>, !graph.tensor<[5, 2], i64>, !graph.tensor<[5, 2], f32>) -> !graph.tensor<[5], f32>
+  func.return %y : !graph.tensor<[5], f32>
+}

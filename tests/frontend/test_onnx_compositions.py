@@ -1,0 +1,74 @@
+"""ONNX operators that become several of ours, at symbolic sizes, against onnxruntime."""
+# pyright: basic
+
+import numpy as np
+import pytest
+from onnx import ModelProto, parser
+
+from compiler.frontend.from_onnx import import_model
+from dialects.errors import ModelError, UnsupportedError
+from tests.frontend.graph_evaluator import evaluate
+from tests.models.peer import run_onnxruntime
+
+RNG = np.random.default_rng(3)
+
+
+def model_of(text: str, opset: int = 21) -> ModelProto:
+    """A model in ONNX's text syntax, without its header."""
+    return parser.parse_model(f'<ir_version: 10, opset_import: ["" : {opset}]>\n{text}')
+
+
+def floats(*shape: int):
+    return RNG.standard_normal(shape).astype(np.float32)
+
+
+def check(text: str, *inputs, opset: int = 21, tolerance: float = 1e-5) -> None:
+    """The imported graph, evaluated at the inputs' sizes, is what onnxruntime computes."""
+    model = model_of(text, opset)
+    imported = import_model(model)
+    outputs = evaluate(imported, *inputs)
+    feeds = dict(zip(imported.input_names, inputs, strict=True))
+    for output, expected in zip(outputs, run_onnxruntime(model, feeds), strict=True):
+        np.testing.assert_allclose(output, expected, rtol=tolerance, atol=tolerance)
+
+
+# Resize -------------------------------------------------------------------------------------------
+
+RESIZE = """agraph (float[b, 2, h, w] x) => (float[b, 2, p, q] y) <float[4] s = {1, 1, %s}> {
+    y = Resize<mode = "%s", %s> (x, , s)
+}"""
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+@pytest.mark.parametrize(
+    "coordinates", ["half_pixel", "align_corners", "asymmetric", "pytorch_half_pixel"]
+)
+@pytest.mark.parametrize("scales", ["2, 1.5", "0.75, 0.5"])
+def test_resize_by_scales_takes_any_size(mode: str, coordinates: str, scales: str):
+    attributes = f'coordinate_transformation_mode = "{coordinates}", nearest_mode = "floor"'
+    text = RESIZE % (scales, mode, attributes)
+    for shape in ((1, 2, 4, 6), (2, 2, 8, 2)):
+        check(text, floats(*shape))
+
+
+def test_resize_to_sizes_of_another_tensor():
+    text = """agraph (float[1, 1, h, w] x, float[1, 1, p, q] z) => (float[1, 1, p, q] y) {
+        s = Shape(z) y = Resize<mode = "linear", antialias = 1> (x, , , s)
+    }"""
+    check(text, floats(1, 1, 6, 4), floats(1, 1, 3, 7))
+
+
+def test_resize_refuses_to_keep_the_aspect_of_sizes_that_vary():
+    text = """agraph (float[h, w] x) => (float[p, q] y) <int64[2] s = {4, 4}> {
+        y = Resize<keep_aspect_ratio_policy = "not_larger"> (x, , , s)
+    }"""
+    with pytest.raises(UnsupportedError, match="static sizes to keep their aspect"):
+        import_model(model_of(text))
+
+
+def test_resize_refuses_modes_that_do_not_exist():
+    text = """agraph (float[2] x) => (float[p] y) <float[1] s = {2}> {
+        y = Resize<mode = "m"> (x, , s)
+    }"""
+    with pytest.raises(ModelError, match="requires mode out of nearest, linear, cubic, got m"):
+        import_model(model_of(text))

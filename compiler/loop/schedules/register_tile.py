@@ -255,7 +255,7 @@ def _tile(chain: Sequence[ForOp], shape: Shape, panel: SSAValue | None, result: 
     reorder(*outer, *inner)
     packed = panel is not None and _stage_panel(panel, jo, ji)
     write_back = _stage_sums(result, outer[-1], ji)
-    for nest in (*_separate(inner), write_back):
+    for nest in (*_separate(inner, shape), write_back):
         _mark(nest, shape.lanes)
     parallelize_outermost(outer[0] if packed or shape.both else _spread(outer))
 
@@ -324,7 +324,7 @@ def _last(kind: BufferType, axis: int) -> LayoutAttr:
     return LayoutAttr(ExprsAttr(subscripts), ExprsAttr(tuple(kind.shape[dim] for dim in order)))
 
 
-def _separate(inner: Sequence[ForOp]) -> list[list[ForOp]]:
+def _separate(inner: Sequence[ForOp], shape: Shape) -> list[list[ForOp]]:
     """Distributes the loops inside a tile over what comes before, in and after the
     reduction, which moves outside.
     """
@@ -344,9 +344,24 @@ def _separate(inner: Sequence[ForOp]) -> list[list[ForOp]]:
         reductions = [loop for loop in perfect_nest(nest[0]) if loop not in nest]
         if reductions:
             reorder(*reductions, *nest)
-            if (reductions[-1].extent.constant or LONGEST_UNROLL + 1) <= LONGEST_UNROLL:
-                unroll(reductions[-1])
+            if _leaves_room(inner, shape):
+                _unroll_short(reductions[-1])
     return nests
+
+
+def _leaves_room(inner: Sequence[ForOp], shape: Shape) -> bool:
+    """Whether the sums of a tile take no more than half of the registers.
+
+    Of a reduction written out the compiler loads operands ahead; beside a full tile it would have
+    to spill sums for them, and a full tile is work enough for one iteration.
+    """
+    lanes = product(loop.extent for loop in inner).constant
+    return lanes is not None and lanes <= shape.target.vector_registers // 2 * shape.lanes
+
+
+def _unroll_short(loop: ForOp) -> None:
+    if (loop.extent.constant or LONGEST_UNROLL + 1) <= LONGEST_UNROLL:
+        unroll(loop)
 
 
 def _mark(nest: Sequence[ForOp], lanes: int) -> None:

@@ -43,7 +43,7 @@ from compiler.program.assign_layouts import (
     DropUnusedWeightsPass,
     drop_unused_weights,
 )
-from compiler.program.describe import describe_kernels, describe_memory, kernel_flops
+from compiler.program.describe import describe_kernels, describe_memory, kernel_flops, repeats
 from compiler.program.hoist_workspace import HoistWorkspacePass, hoist_workspace
 from compiler.program.plan_memory import PlanMemoryPass, kernels_of, plan_memory
 from dialects.context import WeftContext
@@ -384,4 +384,5 @@ def _description(program: ProgramOp, kernels: list[KernelOp], report: Report) ->
         "operators": dict(sorted(report.graph.items())),
         "kernels": describe_kernels(program, by_name, report.flops, report.schedules),
         "memory": describe_memory(program),
+        "repeats": repeats(program, kernels),
     }

@@ -21,6 +21,7 @@ class LoadedCode:
     def __init__(self, library: ctypes.CDLL, descriptor: int):
         self._library = library
         self._close = weakref.finalize(self, _unload, library, descriptor)
+        self._close.atexit = False  # threads of the host may still be calling
 
     def address(self, symbol: str) -> int:
         """Where an exported function or datum lies."""

@@ -10,7 +10,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from compiler.program.plan_memory import buffer_bytes, lifetimes
 from dialects.expr import Atom, Expr, Symbol
-from dialects.loop.ops import ForOp
+from dialects.loop.ops import ForOp, WhileOp
 from dialects.loop.program import CallOp, KernelOp, ProgramOp
 from dialects.loop.scalar import is_float
 from dialects.loop.types import buffer_type
@@ -95,6 +95,15 @@ def _call_flops(call: CallOp, kernel: KernelOp, flops: Mapping[str, Expr]) -> Ex
 def _call_bytes(call: CallOp) -> Expr:
     """The bytes of all buffers that a call is given."""
     return _sum(buffer_bytes(buffer_type(value)) for value in dict.fromkeys(call.arguments))
+
+
+def repeats(program: ProgramOp, kernels: Iterable[KernelOp]) -> bool:
+    """Whether a call may run something more often than `describe_kernels` counts: as often as
+    values say.
+    """
+    return any(isinstance(op, (ForOp, WhileOp)) for op in program.walk()) or any(
+        isinstance(op, WhileOp) for kernel in kernels for op in kernel.walk()
+    )
 
 
 def describe_memory(program: ProgramOp) -> list[dict[str, Any]]:

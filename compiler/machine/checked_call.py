@@ -1,0 +1,226 @@
+"""A loaded model and its context, called by Python alone: every argument is checked, and copied
+where it has to be, and whatever is wrong is said.
+
+Nothing is unloaded or ended when the interpreter exits: threads of the host may still be calling.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from compiler.machine.dims import Size, size_of
+from compiler.machine.signature import Signature, TensorSpec
+from dialects.errors import ArtifactError, InputError, OptionError
+from dialects.weights import Array
+
+WORKSPACE_ALIGNMENT = 64
+MOST_THREADS = 1024
+
+
+class Library(Protocol):
+    """Loaded code: addresses by symbol."""
+
+    def address(self, symbol: str) -> int:
+        """Where an exported function lies."""
+        ...
+
+
+class _Options(ctypes.Structure):
+    _fields_ = (
+        ("size", ctypes.c_uint64),
+        ("threads", ctypes.c_uint32),
+        ("flags", ctypes.c_uint32),
+        ("parallel_for", ctypes.c_void_p),
+        ("parallel_for_user", ctypes.c_void_p),
+        ("allocate", ctypes.c_void_p),
+        ("release", ctypes.c_void_p),
+        ("allocator_user", ctypes.c_void_p),
+        ("weights", ctypes.c_void_p),
+        ("reserved", ctypes.c_uint64 * 4),
+    )
+
+
+class _Call(ctypes.Structure):
+    _fields_ = (
+        ("size", ctypes.c_uint64),
+        ("inputs", ctypes.c_void_p),
+        ("outputs", ctypes.c_void_p),
+        ("dims", ctypes.c_void_p),
+        ("workspace", ctypes.c_void_p),
+        ("workspace_size", ctypes.c_uint64),
+        ("reserved", ctypes.c_uint64 * 2),
+    )
+
+
+class CheckedCall:
+    """A model with its context, which ends with this object; several threads may call it."""
+
+    def __init__(
+        self,
+        library: Library,
+        prefix: str,
+        signature: Signature,
+        threads: int | None,
+        weights: Sequence[Array] | None,
+    ):
+        self._library = library
+        self._prefix = prefix
+        self._signature = signature
+        self._weights = weights
+        self._names = [spec.name for spec in signature.inputs]
+        self._sizes: dict[int | str, Size] = {
+            dim: size_of(dim)
+            for spec in (*signature.inputs, *signature.outputs)
+            for dim in spec.dims
+        }
+        self._workspaces: list[Array] = []
+        self._run = self._function("run", ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
+        self._workspace_size = self._function("workspace_size", ctypes.c_uint64, ctypes.c_void_p)
+        self._last_error = self._function("last_error", ctypes.c_char_p, ctypes.c_void_p)
+        self.context = self._create(threads)
+
+    def __call__(self, /, *arrays: Any, **named: Any) -> tuple[Array, ...]:
+        """Runs the model once. Raises InputError for what it cannot take."""
+        if named or len(arrays) != len(self._names):
+            arrays = self.arrange(arrays, named)
+        held = [self._accept(position, array) for position, array in enumerate(arrays)]
+        symbols = self._bind_symbols(held)
+        results = [
+            np.empty([self._sizes[dim](symbols) for dim in spec.dims], spec.numpy_dtype)
+            for spec in self._signature.outputs
+        ]
+        dims = (ctypes.c_int64 * max(1, len(symbols)))(
+            *(symbols[name] for name in self._signature.symbols)
+        )
+        workspace = self._take_workspace(self._workspace_size(dims))
+        call = _Call(
+            ctypes.sizeof(_Call), _pointers(held), _pointers(results), ctypes.addressof(dims),
+            workspace.ctypes.data + -workspace.ctypes.data % WORKSPACE_ALIGNMENT,
+            max(0, len(workspace) - WORKSPACE_ALIGNMENT),
+        )  # fmt: skip
+        status = self._run(self.context, ctypes.addressof(call))
+        self._workspaces.append(workspace)
+        if status:
+            self.fail()
+        return tuple(results)
+
+    def fail(self) -> None:
+        """Raises InputError with the reason of the last call that failed."""
+        reason = self._last_error(self.context).decode(errors="replace")
+        raise InputError(f"{self._prefix} {reason}")
+
+    def address(self, name: str) -> int:
+        """Where a function of the run-time ABI lies."""
+        return self._library.address(f"{self._prefix}_{name}")
+
+    def arrange(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
+        """The arrays in the order of the inputs. Raises InputError where one is missing or
+        superfluous.
+        """
+        if len(arrays) > len(self._names):
+            raise InputError(
+                f"{self._prefix} requires {len(self._names)} inputs, got {len(arrays)}"
+            )
+        given = dict(zip(self._names, arrays, strict=False))
+        unknown = [name for name in named if name not in self._names]
+        twice = [name for name in named if name in given]
+        given.update(named)
+        missing = [name for name in self._names if name not in given]
+        problems = [
+            *(f"no '{name}'" for name in missing),
+            *(f"unknown '{name}'" for name in unknown),
+            *(f"'{name}' twice" for name in twice),
+        ]
+        if problems:
+            rule = f"requires inputs {', '.join(self._names)}"
+            raise InputError(f"{self._prefix} {rule}, got {', '.join(problems)}")
+        return tuple(given[name] for name in self._names)
+
+    def _take_workspace(self, size: int) -> Array:
+        """Room for so many aligned bytes, where an earlier call left it or new."""
+        try:
+            workspace = self._workspaces.pop()
+        except IndexError:
+            workspace = np.empty(0, np.uint8)
+        room = size + WORKSPACE_ALIGNMENT
+        return workspace if len(workspace) >= room else np.empty(room, np.uint8)
+
+    def _function(self, name: str, result: Any, *arguments: Any) -> Any:
+        return ctypes.CFUNCTYPE(result, *arguments)(self.address(name))
+
+    def _create(self, threads: int | None) -> int:
+        if threads is not None and not 1 <= threads <= MOST_THREADS:
+            raise OptionError(f"{self._prefix} requires 1 to {MOST_THREADS} threads, got {threads}")
+        options = _Options(size=ctypes.sizeof(_Options), threads=threads or 0)
+        if self._weights:
+            pointers = [array.ctypes.data for array in self._weights]
+            table = (ctypes.c_void_p * len(pointers))(*pointers)
+            options.weights = ctypes.addressof(table)
+        create = self._function("create", ctypes.c_void_p, ctypes.c_void_p)
+        context = create(ctypes.byref(options))
+        if not context:
+            rule = "requires memory, threads and weights to start"
+            raise ArtifactError(f"{self._prefix} {rule}, got none")
+        destroy = self._function("destroy", None, ctypes.c_void_p)
+        held = (self._library, self._weights)
+        weakref.finalize(self, _destroy, destroy, context, held).atexit = False
+        return context
+
+    def _accept(self, position: int, value: Any) -> Array:
+        """An array that can be passed on: checked, and copied where it is not dense and aligned."""
+        spec = self._signature.inputs[position]
+        array = self._as_array(spec, value)
+        fits = len(array.shape) == len(spec.dims) and all(
+            size == dim
+            for size, dim in zip(array.shape, spec.dims, strict=True)
+            if isinstance(dim, int)
+        )
+        if array.dtype != spec.numpy_dtype or not fits:
+            wanted = f"{spec.dtype} [{', '.join(map(str, spec.dims))}]"
+            got = f"{array.dtype} [{', '.join(map(str, array.shape))}]"
+            rule = f"requires {wanted} for input '{spec.name}'"
+            raise InputError(f"{self._prefix} {rule}, got {got}")
+        return np.require(array, requirements=("C", "A"))
+
+    def _as_array(self, spec: TensorSpec, value: Any) -> Array:
+        try:
+            return np.asarray(value)
+        except ValueError as error:  # nested sequences of different lengths
+            rule = f"requires an array for input '{spec.name}'"
+            raise InputError(f"{self._prefix} {rule}, got none: {error}") from error
+
+    def _bind_symbols(self, arrays: Sequence[Array]) -> dict[str, int]:
+        """The symbols' values, out of the shapes, after every dim was checked against them."""
+        symbols: dict[str, int] = {}
+        for spec, array in zip(self._signature.inputs, arrays, strict=True):
+            for dim, size in zip(spec.dims, array.shape, strict=True):
+                if isinstance(dim, str) and dim.isidentifier():
+                    symbols.setdefault(dim, size)
+        for spec, array in zip(self._signature.inputs, arrays, strict=True):
+            self._check_shape(spec, array.shape, symbols)
+        return symbols
+
+    def _check_shape(
+        self, spec: TensorSpec, shape: tuple[int, ...], symbols: Mapping[str, int]
+    ) -> None:
+        if tuple(self._sizes[dim](symbols) for dim in spec.dims) != shape:
+            dims = ", ".join(map(str, spec.dims))
+            values = ", ".join(f"{name}={size}" for name, size in symbols.items())
+            rule = f"requires shape [{dims}] for input '{spec.name}'"
+            raise InputError(f"{self._prefix} {rule}, got {list(shape)} where {values}")
+
+
+def _pointers(arrays: Sequence[Array]) -> Any:
+    """A table of where the arrays' elements lie."""
+    table = (ctypes.c_void_p * max(1, len(arrays)))(*(array.ctypes.data for array in arrays))
+    return ctypes.cast(table, ctypes.c_void_p)
+
+
+def _destroy(destroy: Any, context: int, held: object) -> None:
+    """Ends the context while its library and weights, which are held for that, are still there."""
+    destroy(context)

@@ -1,0 +1,240 @@
+"""A model as a function of CPython's own kind, which takes arrays in a third of a microsecond.
+
+The code is `compiler.machine.python_entry`, compiled once in a process; each model has a table that
+tells it what to check, to make and to call. It reads members of NumPy's and CPython's objects where
+these say that they are: where a look at an array shows that they are not, models are called by
+Python alone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from typing import Any, Final
+
+import numpy as np
+
+from compiler.machine.dims import Program, depth_of, program_of
+from compiler.machine.host import host_target
+from compiler.machine.jit import LoadedCode, load_objects
+from compiler.machine.object import compile_object
+from compiler.machine.python_entry import ENTRY, MOST_DIMS, entry_ir
+from compiler.machine.signature import Signature, TensorSpec
+from dialects.weights import Array
+
+Call = Callable[..., tuple[Array, ...]]
+
+SHORT_WORK: Final = 100_000
+"""Flops and bytes up to which a call keeps the interpreter's lock: some 10 us. To give it up and
+get it back takes longer than a small model.
+"""
+
+_ARRAY_TYPE: Final = 2
+_NEW_FROM_DTYPE: Final = 94
+"""Places in the table of NumPy's C API, which never change."""
+
+_FASTCALL_WITH_NAMES: Final = 0x80 | 0x02
+_DOCUMENTATION: Final = b"""\
+call($self, /, *arrays, **named)
+--
+
+Runs the model once on one array per input, by position or by name.
+
+Raises InputError for arrays that are missing, superfluous or of another dtype or shape, and
+for values that an operator does not allow."""
+
+
+class _Table(ctypes.Structure):
+    _fields_ = (
+        ("context", ctypes.c_void_p),
+        ("run", ctypes.c_void_p),
+        ("workspace_size", ctypes.c_void_p),
+        ("inputs", ctypes.c_int64),
+        ("outputs", ctypes.c_int64),
+        ("symbols", ctypes.c_int64),
+        ("fixed_workspace", ctypes.c_int64),
+        ("spare_workspace", ctypes.c_void_p),
+        ("releases", ctypes.c_int64),
+        ("otherwise", ctypes.c_void_p),
+        ("failed", ctypes.c_void_p),
+        ("new_array", ctypes.c_void_p),
+        ("array_type", ctypes.c_void_p),
+        ("tensors", ctypes.c_void_p),
+        ("programs", ctypes.c_void_p),
+        ("depth", ctypes.c_int64),
+        ("has_derived_inputs", ctypes.c_int64),
+    )
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = (
+        ("dtype", ctypes.c_void_p),
+        ("rank", ctypes.c_int64),
+        ("sizes", ctypes.c_void_p),
+    )
+
+
+class _Method(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("documentation", ctypes.c_char_p),
+    )
+
+
+class _Holder(bytearray):
+    """The bytes of a table, and what they point to."""
+
+    held: object
+
+
+def quick_call(
+    signature: Signature,
+    metadata: Mapping[str, Any],
+    context: int,
+    functions: Mapping[str, int],
+    otherwise: Call,
+    failed: Callable[[], None],
+) -> Call | None:
+    """The model as a function; None where this interpreter or NumPy is not as this module knows it.
+
+    `functions` are the addresses of `run` and `workspace_size`. `otherwise` is called with
+    arguments that are not just the arrays that the signature asks for, `failed` raises after a
+    call that failed.
+    """
+    method = _method()
+    if method is None or any(len(spec.dims) > MOST_DIMS for spec in signature.outputs):
+        return None
+    sizes = _Sizes(signature)
+    tensors = (_Tensor * max(1, len(sizes.tensors)))(*sizes.tensors)
+    programs = _integers(sizes.programs)
+    spare = ctypes.c_void_p(None)
+    workspace = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(functions["workspace_size"])
+    table = _Table(
+        context, functions["run"], functions["workspace_size"],
+        len(signature.inputs), len(signature.outputs), len(signature.symbols),
+        -1 if signature.symbols else workspace(None), ctypes.addressof(spare),
+        0 if is_short(metadata) else 1, id(otherwise), id(failed), *_numpy_functions(),
+        ctypes.addressof(tensors), ctypes.addressof(programs), max(1, sizes.depth),
+        any(map(sizes.is_derived, signature.inputs)),
+    )  # fmt: skip
+    holder = _Holder(bytes(table))
+    holder.held = (otherwise, failed, tensors, programs, sizes, method, spare)
+    weakref.finalize(holder, _release, spare).atexit = False
+    new = ctypes.pythonapi.PyCFunction_NewEx
+    new.argtypes, new.restype = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p), _object
+    return new(ctypes.addressof(method), holder, None)
+
+
+_object = ctypes.py_object
+
+
+def is_short(metadata: Mapping[str, Any]) -> bool:
+    """Whether a call is known to take a few microseconds at most."""
+    kernels = metadata.get("kernels")
+    if not isinstance(kernels, Sequence) or metadata.get("repeats", True):
+        return False
+    work = [kernel[key] for kernel in kernels for key in ("flops", "bytes")]
+    return all(isinstance(each, int) for each in work) and sum(work) <= SHORT_WORK
+
+
+class _Sizes:
+    """The tensors of a signature as the entry reads them: a size is a number of at least 0, the
+    complement of a symbol's place, or behind those of the symbols, of a program's.
+    """
+
+    def __init__(self, signature: Signature):
+        self._symbols = signature.symbols
+        self.programs: list[int] = []
+        self.depth = 0
+        self._held: list[object] = []
+        self.tensors = [self._tensor(spec) for spec in (*signature.inputs, *signature.outputs)]
+
+    def is_derived(self, spec: TensorSpec) -> bool:
+        """Whether a size has to be computed from symbols."""
+        return any(isinstance(dim, str) and dim not in self._symbols for dim in spec.dims)
+
+    def _tensor(self, spec: TensorSpec) -> _Tensor:
+        sizes = _integers([self._size(dim) for dim in spec.dims])
+        dtype = spec.numpy_dtype
+        self._held += [sizes, dtype]
+        return _Tensor(id(dtype), len(spec.dims), ctypes.addressof(sizes))
+
+    def _size(self, dim: int | str) -> int:
+        if isinstance(dim, int):
+            return dim
+        if dim in self._symbols:
+            return ~self._symbols.index(dim)
+        return ~(len(self._symbols) + self._place(program_of(dim, self._symbols)))
+
+    def _place(self, program: Program) -> int:
+        start = len(self.programs)
+        self.programs += [word for step in program for word in step]
+        self.depth = max(self.depth, depth_of(program))
+        return start
+
+
+def _integers(numbers: Sequence[int]) -> ctypes.Array[ctypes.c_int64]:
+    return (ctypes.c_int64 * max(1, len(numbers)))(*numbers)
+
+
+def _release(spare: ctypes.c_void_p) -> None:
+    free = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(("free", ctypes.CDLL(None)))
+    free(spare)
+
+
+@cache
+def _numpy_functions() -> tuple[int, int]:
+    """What makes an array, and the type of arrays."""
+    api = _numpy_api()
+    return api[_NEW_FROM_DTYPE], api[_ARRAY_TYPE]
+
+
+def _numpy_api() -> ctypes.Array[ctypes.c_size_t]:
+    """The table of NumPy's C API."""
+    capsule = import_module("numpy._core._multiarray_umath")._ARRAY_API
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.argtypes, get.restype = (ctypes.py_object, ctypes.c_char_p), ctypes.c_size_t
+    return (ctypes.c_size_t * (_NEW_FROM_DTYPE + 1)).from_address(get(capsule, None))
+
+
+@cache
+def _method() -> _Method | None:
+    """How CPython finds the entry, which stays loaded as long as the process lives."""
+    if not _is_known():
+        return None
+    address = _entry_code().address(ENTRY)
+    return _Method(b"call", address, _FASTCALL_WITH_NAMES, _DOCUMENTATION)
+
+
+@cache
+def _entry_code() -> LoadedCode:
+    target = host_target()
+    return load_objects([compile_object(entry_ir(target), target)], [ENTRY])
+
+
+def _is_known() -> bool:
+    """Whether an array shows its members where the entry reads them."""
+    if sys.implementation.name != "cpython" or np.lib.NumpyVersion(np.__version__).major != 2:
+        return False
+    probe = np.zeros((3, 5), np.float32)[1:]
+    head = object.__basicsize__
+    members = (ctypes.c_size_t * 7).from_address(id(probe) + head)
+    shape = (ctypes.c_int64 * 2).from_address(members[2])
+    return (
+        _word(id(probe) + head - 8) == id(np.ndarray) == _numpy_functions()[1]
+        and members[0] == probe.ctypes.data
+        and members[1] & 0xFFFFFFFF == probe.ndim
+        and tuple(shape) == probe.shape
+        and members[5] == id(probe.dtype) == id(np.dtype(np.float32))
+        and members[6] & 0xFFFFFFFF == probe.flags.num
+    )
+
+
+def _word(address: int) -> int:
+    return ctypes.c_size_t.from_address(address).value

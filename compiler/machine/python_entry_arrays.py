@@ -1,0 +1,246 @@
+"""What the entry for Python does with one array, in LLVM IR: accept one, work out sizes, make one.
+
+i1 @accept(ptr table, ptr tensor, ptr object, ptr symbols, i64 count)
+i64 @size(ptr table, i64 code, ptr symbols, ptr stack)
+i1 @agrees(ptr table, ptr tensor, ptr object, ptr symbols, ptr stack)
+ptr @new_output(ptr table, ptr tensor, ptr symbols, ptr stack, ptr shape)
+"""
+
+ARRAYS_IR = """
+; Whether an argument is an array that can be passed on as it is. Symbols that are still -1 are
+; bound to its sizes.
+define internal i1 @accept(ptr %table, ptr %tensor, ptr %object, ptr %symbols, i64 %count) {
+  %type.at = getelementptr i8, ptr %object, i64 $type
+  %type = load ptr, ptr %type.at
+  %array.type.at = getelementptr %table, ptr %table, i64 0, i32 12
+  %array.type = load ptr, ptr %array.type.at
+  %is.array = icmp eq ptr %type, %array.type
+  br i1 %is.array, label %array, label %no
+array:
+  %dtype.at = getelementptr %array, ptr %object, i64 0, i32 6
+  %dtype = load ptr, ptr %dtype.at
+  %wanted = load ptr, ptr %tensor
+  %dtypes = icmp eq ptr %dtype, %wanted
+  %flags.at = getelementptr %array, ptr %object, i64 0, i32 7
+  %flags = load i32, ptr %flags.at
+  %dense.bits = and i32 %flags, $dense
+  %dense = icmp eq i32 %dense.bits, $dense
+  %rank.at = getelementptr %array, ptr %object, i64 0, i32 2
+  %rank32 = load i32, ptr %rank.at
+  %rank = sext i32 %rank32 to i64
+  %wanted.rank.at = getelementptr %tensor, ptr %tensor, i64 0, i32 1
+  %wanted.rank = load i64, ptr %wanted.rank.at
+  %ranks = icmp eq i64 %rank, %wanted.rank
+  %both = and i1 %dtypes, %dense
+  %all = and i1 %both, %ranks
+  br i1 %all, label %shape, label %no
+shape:
+  %shape.at = getelementptr %array, ptr %object, i64 0, i32 3
+  %shape.of = load ptr, ptr %shape.at
+  %sizes.at = getelementptr %tensor, ptr %tensor, i64 0, i32 2
+  %sizes = load ptr, ptr %sizes.at
+  br label %axis
+axis:
+  %number = phi i64 [ 0, %shape ], [ %next, %fits ]
+  %done = icmp eq i64 %number, %rank
+  br i1 %done, label %yes, label %compare
+compare:
+  %given.at = getelementptr i64, ptr %shape.of, i64 %number
+  %given = load i64, ptr %given.at
+  %size.at = getelementptr i64, ptr %sizes, i64 %number
+  %size = load i64, ptr %size.at
+  %equal = icmp eq i64 %given, %size
+  br i1 %equal, label %fits, label %varies
+varies:
+  %constant = icmp sge i64 %size, 0
+  br i1 %constant, label %no, label %which
+which:
+  %symbol = xor i64 %size, -1
+  %free = icmp ult i64 %symbol, %count
+  br i1 %free, label %bound, label %fits ; a derived size is checked when all symbols are known
+bound:
+  %value.at = getelementptr i64, ptr %symbols, i64 %symbol
+  %value = load i64, ptr %value.at
+  %new = icmp eq i64 %value, -1
+  br i1 %new, label %bind, label %same
+bind:
+  store i64 %given, ptr %value.at
+  br label %fits
+same:
+  %agrees = icmp eq i64 %value, %given
+  br i1 %agrees, label %fits, label %no
+fits:
+  %next = add i64 %number, 1
+  br label %axis
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
+; A size of the table: a number, a symbol or what a program of the table gives; -1 where it divides
+; by 0. The program is pairs of an operation and an operand that work on a stack.
+define internal i64 @size(ptr %table, i64 %code, ptr %symbols, ptr %stack) {
+  %constant = icmp sge i64 %code, 0
+  br i1 %constant, label %number, label %varies
+number:
+  ret i64 %code
+varies:
+  %symbol = xor i64 %code, -1
+  %count.at = getelementptr %table, ptr %table, i64 0, i32 5
+  %count = load i64, ptr %count.at
+  %free = icmp ult i64 %symbol, %count
+  br i1 %free, label %bound, label %derived
+bound:
+  %value.at = getelementptr i64, ptr %symbols, i64 %symbol
+  %value = load i64, ptr %value.at
+  ret i64 %value
+derived:
+  %programs.at = getelementptr %table, ptr %table, i64 0, i32 14
+  %programs = load ptr, ptr %programs.at
+  %start = sub i64 %symbol, %count
+  %first = getelementptr i64, ptr %programs, i64 %start
+  br label %step
+step:
+  %at = phi ptr [ %first, %derived ], [ %following, %pushed ], [ %following, %combined ]
+  %top = phi ptr [ %stack, %derived ], [ %higher, %pushed ], [ %lower, %combined ]
+  %operation = load i64, ptr %at
+  %operand.at = getelementptr i64, ptr %at, i64 1
+  %operand = load i64, ptr %operand.at
+  %following = getelementptr i64, ptr %at, i64 2
+  %higher = getelementptr i64, ptr %top, i64 1
+  %lower = getelementptr i64, ptr %top, i64 -1
+  %left.at = getelementptr i64, ptr %top, i64 -2
+  switch i64 %operation, label %binary [
+    i64 0, label %end
+    i64 1, label %push
+    i64 2, label %lookup ]
+end:
+  %result = load i64, ptr %lower
+  ret i64 %result
+push:
+  store i64 %operand, ptr %top
+  br label %pushed
+lookup:
+  %looked.at = getelementptr i64, ptr %symbols, i64 %operand
+  %looked = load i64, ptr %looked.at
+  store i64 %looked, ptr %top
+  br label %pushed
+pushed:
+  br label %step
+binary:
+  %left = load i64, ptr %left.at
+  %right = load i64, ptr %lower
+  switch i64 %operation, label %quotient [
+    i64 3, label %sum
+    i64 4, label %difference
+    i64 5, label %product
+    i64 6, label %least
+    i64 7, label %greatest ]
+sum:
+  %sum.of = add i64 %left, %right
+  br label %combined
+difference:
+  %difference.of = sub i64 %left, %right
+  br label %combined
+product:
+  %product.of = mul i64 %left, %right
+  br label %combined
+least:
+  %least.of = call i64 @llvm.smin.i64(i64 %left, i64 %right)
+  br label %combined
+greatest:
+  %greatest.of = call i64 @llvm.smax.i64(i64 %left, i64 %right)
+  br label %combined
+quotient:
+  %by.zero = icmp eq i64 %right, 0
+  br i1 %by.zero, label %undefined, label %divide
+undefined:
+  ret i64 -1
+divide: ; towards minus infinity, as Python does
+  %towards.zero = sdiv i64 %left, %right
+  %over = srem i64 %left, %right
+  %some = icmp ne i64 %over, 0
+  %signs = xor i64 %over, %right
+  %differ = icmp slt i64 %signs, 0
+  %down = and i1 %some, %differ
+  %less = sext i1 %down to i64
+  %floor = add i64 %towards.zero, %less
+  %correction = select i1 %down, i64 %right, i64 0
+  %modulus = add i64 %over, %correction
+  %is.mod = icmp eq i64 %operation, 9
+  %divided = select i1 %is.mod, i64 %modulus, i64 %floor
+  br label %combined
+combined:
+  %answer = phi i64 [ %sum.of, %sum ], [ %difference.of, %difference ],
+    [ %product.of, %product ], [ %least.of, %least ], [ %greatest.of, %greatest ],
+    [ %divided, %divide ]
+  store i64 %answer, ptr %left.at
+  br label %step
+}
+
+; Whether the sizes of an array are what the symbols make of the table's.
+define internal i1 @agrees(ptr %table, ptr %tensor, ptr %object, ptr %symbols, ptr %stack) {
+  %rank.at = getelementptr %tensor, ptr %tensor, i64 0, i32 1
+  %rank = load i64, ptr %rank.at
+  %sizes.at = getelementptr %tensor, ptr %tensor, i64 0, i32 2
+  %sizes = load ptr, ptr %sizes.at
+  %shape.at = getelementptr %array, ptr %object, i64 0, i32 3
+  %shape.of = load ptr, ptr %shape.at
+  br label %axis
+axis:
+  %number = phi i64 [ 0, %0 ], [ %next, %compare ]
+  %done = icmp eq i64 %number, %rank
+  br i1 %done, label %yes, label %compare
+compare:
+  %code.at = getelementptr i64, ptr %sizes, i64 %number
+  %code = load i64, ptr %code.at
+  %size = call i64 @size(ptr %table, i64 %code, ptr %symbols, ptr %stack)
+  %given.at = getelementptr i64, ptr %shape.of, i64 %number
+  %given = load i64, ptr %given.at
+  %equal = icmp eq i64 %size, %given
+  %next = add i64 %number, 1
+  br i1 %equal, label %axis, label %no
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}
+
+; A new array for an output. NULL with an error set, or without one for a size below 0.
+define internal ptr @new_output(ptr %table, ptr %tensor, ptr %symbols, ptr %stack, ptr %shape) {
+  %dtype = load ptr, ptr %tensor
+  %rank.at = getelementptr %tensor, ptr %tensor, i64 0, i32 1
+  %rank = load i64, ptr %rank.at
+  %sizes.at = getelementptr %tensor, ptr %tensor, i64 0, i32 2
+  %sizes = load ptr, ptr %sizes.at
+  br label %axis
+axis:
+  %number = phi i64 [ 0, %0 ], [ %next, %keep ]
+  %done = icmp eq i64 %number, %rank
+  br i1 %done, label %make, label %evaluate
+evaluate:
+  %code.at = getelementptr i64, ptr %sizes, i64 %number
+  %code = load i64, ptr %code.at
+  %size = call i64 @size(ptr %table, i64 %code, ptr %symbols, ptr %stack)
+  %negative = icmp slt i64 %size, 0
+  br i1 %negative, label %refuse, label %keep
+keep:
+  %place = getelementptr i64, ptr %shape, i64 %number
+  store i64 %size, ptr %place
+  %next = add i64 %number, 1
+  br label %axis
+refuse:
+  ret ptr null
+make:
+  %type.at = getelementptr %table, ptr %table, i64 0, i32 12
+  %type = load ptr, ptr %type.at
+  %new.at = getelementptr %table, ptr %table, i64 0, i32 11
+  %new = load ptr, ptr %new.at
+  call void @Py_IncRef(ptr %dtype) ; NumPy keeps this reference
+  %rank32 = trunc i64 %rank to i32
+  %made = call ptr %new(
+    ptr %type, ptr %dtype, i32 %rank32, ptr %shape, ptr null, ptr null, i32 0, ptr null)
+  ret ptr %made
+}
+"""

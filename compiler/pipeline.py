@@ -14,6 +14,7 @@ from pathlib import Path
 
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
+from xdsl.parser import Parser
 from xdsl.passes import ModulePass
 from xdsl.utils.hints import isa
 
@@ -140,17 +141,32 @@ def compile_module(
     optimize_graph(module, WeftContext(weights), road)
     with kernel_compiler(_expected_kernels(module)) as compiler:
         to_loops(module, road)
-        program = next(op for op in module.ops if isinstance(op, ProgramOp))
-        kernels = [op for op in module.ops if isinstance(op, KernelOp)]
-        sources = _weight_sources(program, weights)
-        with road.report.stage("weights"):
-            arrays = {key: weights[key] for key in weights}
-            prepared = Weights(sources, arrays, _transforms(program))
-        signature = signature_of(program)
-        metadata = _metadata(program, signature, prepared, options)
-        metadata |= _description(program, kernels, road.report)
-        objects = emit_objects(program, signature, prepared, metadata, road)
-        objects |= compile_kernels(kernels, compiler, road)
+        return _to_machine(module, weights, compiler, road)
+
+
+def compile_loops(text: str, options: Options) -> Compiled:
+    """Compiles a program without weights and its kernels, given as text and scheduled already."""
+    module = Parser(WeftContext(), text, "<loops>").parse_module()
+    module.verify()
+    _plan(module)
+    return _to_machine(module, WeightStore(), KernelCompiler(()), Road(options))
+
+
+def _to_machine(
+    module: ModuleOp, weights: WeightStore, compiler: KernelCompiler, road: Road
+) -> Compiled:
+    options = road.options
+    program = next(op for op in module.ops if isinstance(op, ProgramOp))
+    kernels = [op for op in module.ops if isinstance(op, KernelOp)]
+    sources = _weight_sources(program, weights)
+    with road.report.stage("weights"):
+        arrays = {key: weights[key] for key in weights}
+        prepared = Weights(sources, arrays, _transforms(program))
+    signature = signature_of(program)
+    metadata = _metadata(program, signature, prepared, options)
+    metadata |= _description(program, kernels, road.report)
+    objects = emit_objects(program, signature, prepared, metadata, road)
+    objects |= compile_kernels(kernels, compiler, road)
     return Compiled(
         options.prefix, options.target, signature, objects, exported_symbols(options.prefix),
         frozenset(LIBC_NAMES), prepared, metadata,
@@ -210,9 +226,7 @@ def to_loops(module: ModuleOp, road: Road) -> None:
         hoist_workspace(module)
         AssignLayouts(lambda source, target: _conversion(source, target, options)).run(module)
         drop_unused_weights(module)
-        for op in module.ops:
-            if isinstance(op, ProgramOp):
-                plan_memory(op, kernels_of(module))
+        _plan(module)
     road.dump("30-loop-scheduled.mlir", module)
 
 
@@ -233,6 +247,12 @@ def _require_kernels(options: Options, kernels: list[KernelOp]) -> None:
         known = ", ".join(f"@{name}" for name in names)
         got = ", ".join(unknown)
         raise OptionError(f"schedules require kernels of the model ({known}), got {got}")
+
+
+def _plan(module: ModuleOp) -> None:
+    for op in module.ops:
+        if isinstance(op, ProgramOp):
+            plan_memory(op, kernels_of(module))
 
 
 def _conversion(source: BufferType, target: BufferType, options: Options) -> KernelOp:

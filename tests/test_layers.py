@@ -17,8 +17,8 @@ PACKAGES = ("weft", "compiler", "dialects")
 
 # what may be imported only from the modules under these names
 WALLS = {
-    "onnx": ("compiler.frontend", "compiler.adapters", "compiler.cli"),
-    "torch": ("compiler.frontend", "compiler.adapters", "compiler.cli"),
+    "onnx": ("compiler.frontend", "compiler.adapters", "compiler.cli", "compiler.bench.engines"),
+    "torch": ("compiler.frontend", "compiler.adapters", "compiler.cli", "compiler.bench.engines"),
     "llvmlite": ("compiler.loop_to_llvm", "compiler.machine"),
     "llvmlite.ir": ("compiler.loop_to_llvm",),
     "llvmlite.binding": ("compiler.machine",),

@@ -11,7 +11,6 @@ import numpy as np
 
 from compiler.machine.artifact import replacing
 from compiler.machine.dims import size_of
-from compiler.machine.executable import Executable
 from compiler.machine.signature import TensorSpec
 from dialects.errors import InputError, OptionError
 from dialects.weights import Array
@@ -20,9 +19,9 @@ RANDOM_INTEGERS: Final = 10
 """Random integers lie below this: few are valid for an input that is looked up in a table."""
 
 
-def read_inputs(executable: Executable, texts: Sequence[str]) -> dict[str, Array]:
+def read_inputs(specs: Sequence[TensorSpec], texts: Sequence[str]) -> dict[str, Array]:
     """The arrays of `name=file.npy` texts; a model with one input needs no name."""
-    names = [spec.name for spec in executable.inputs]
+    names = [spec.name for spec in specs]
     arrays: dict[str, Array] = {}
     for text in texts:
         name, path = _split(text, names)
@@ -51,10 +50,12 @@ def _read_array(path: str) -> Array:
     return array
 
 
-def random_inputs(executable: Executable, seed: int, dims: Mapping[str, int]) -> dict[str, Array]:
+def random_inputs(
+    specs: Sequence[TensorSpec], seed: int, dims: Mapping[str, int]
+) -> dict[str, Array]:
     """An array for each input: floats of a normal distribution, small integers, either truth."""
     generator = np.random.default_rng(seed)
-    return {spec.name: _random(spec, generator, dims) for spec in executable.inputs}
+    return {spec.name: _random(spec, generator, dims) for spec in specs}
 
 
 def _random(spec: TensorSpec, generator: np.random.Generator, dims: Mapping[str, int]) -> Array:

@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> None:
         return
     facts, executable = _facts(arguments)
     if executable is not None:
-        inputs = random_inputs(executable, 0, read_dims(arguments.dim))
+        inputs = random_inputs(executable.inputs, 0, read_dims(arguments.dim))
         facts["run_ms"] = median_ms(executable, inputs)
     print(json.dumps(facts, indent=1) if arguments.json else _shown(facts))
 

@@ -60,9 +60,9 @@ def parser() -> argparse.ArgumentParser:
 def run(arguments: argparse.Namespace) -> None:
     """Runs the model. Raises WeftError, and OSError for files that cannot be read."""
     executable = executable_from(arguments)
-    inputs = read_inputs(executable, arguments.input)
+    inputs = read_inputs(executable.inputs, arguments.input)
     if arguments.random is not None:
-        drawn = random_inputs(executable, arguments.random, read_dims(arguments.dim))
+        drawn = random_inputs(executable.inputs, arguments.random, read_dims(arguments.dim))
         inputs = drawn | inputs
     outputs = executable.run(inputs)
     if arguments.output_dir is None:

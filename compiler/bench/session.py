@@ -1,0 +1,26 @@
+"""What an engine gives: a model that is ready to run on arrays that are already in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dialects.errors import WeftError
+from dialects.weights import Array
+
+Inputs = Mapping[str, Array]
+
+
+class PeerLacks(WeftError):
+    """A model that a peer cannot run; the message says what it lacks."""
+
+
+@dataclass(frozen=True)
+class Session:
+    """`call()` runs the model once, whole, and returns what the engine returns;
+    `arrays` brings that into NumPy arrays in the order of the model's outputs.
+    """
+
+    call: Callable[[], Any]
+    arrays: Callable[[Any], list[Array]]

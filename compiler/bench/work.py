@@ -1,0 +1,70 @@
+"""What a call of a compiled model computes and moves, for inputs of given shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from compiler.bench.session import Inputs
+from compiler.machine.dims import size_of
+from compiler.machine.signature import Signature
+
+
+@dataclass(frozen=True)
+class KernelWork:
+    """All calls of one kernel together."""
+
+    name: str
+    schedules: tuple[str, ...]
+    calls: int
+    flops: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Work:
+    """A whole call: `bytes` are those of inputs, outputs and weights, which have to be moved."""
+
+    flops: int
+    bytes: int
+    kernels: tuple[KernelWork, ...]
+
+
+def work_of(metadata: Mapping[str, Any], inputs: Inputs) -> Work:
+    """The work that an artifact's description states, with sizes as the inputs have them."""
+    signature = Signature.from_json(metadata)
+    symbols = symbols_of(signature, inputs)
+    kernels = tuple(
+        KernelWork(
+            kernel["name"],
+            tuple(dict.fromkeys(kernel["schedules"])),
+            kernel["calls"],
+            size_of(kernel["flops"])(symbols),
+            size_of(kernel["bytes"])(symbols),
+        )
+        for kernel in metadata["kernels"]
+    )
+    tensors = (*signature.inputs, *signature.outputs)
+    moved = sum(
+        spec.numpy_dtype.itemsize * prod(size_of(dim)(symbols) for dim in spec.dims)
+        for spec in tensors
+    )
+    weights = sum(weight["bytes"] for weight in metadata["weights"])
+    return Work(sum(kernel.flops for kernel in kernels), moved + weights, kernels)
+
+
+def symbols_of(signature: Signature, inputs: Inputs) -> dict[str, int]:
+    """The value of each symbol that is a dim of an input."""
+    return {
+        dim: size
+        for spec in signature.inputs
+        for dim, size in zip(spec.dims, inputs[spec.name].shape, strict=True)
+        if isinstance(dim, str) and dim.isidentifier()
+    }
+
+
+def schedule_names(kernel: KernelWork) -> Sequence[str]:
+    """The schedules that a kernel has, without those that refused it."""
+    return [name for name in kernel.schedules if not name.startswith("no ")]

@@ -1,0 +1,159 @@
+"""One engine in a process of its own, which reads a `Job` and then how long to run from its
+standard input, and answers each.
+
+The process uses as many cores as the job has threads, whatever the engine believes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import importlib
+import os
+import pickle
+import signal
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+from compiler.bench.engines import ENGINES
+from compiler.bench.session import Inputs, Session
+from dialects.weights import Array
+
+SHORTEST_SAMPLE: Final = 1e-4
+"""Calls that are shorter are timed several at once."""
+
+LEAST_SAMPLES: Final = 2
+MOST_SAMPLES: Final = 1000
+
+_PR_SET_PDEATHSIG: Final = 1
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Job:
+    """What an engine is to load, and the numbers of the cores that it may use."""
+
+    engine: str
+    model: Path
+    inputs: Inputs
+    cores: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Ready:
+    """An engine has loaded the model: the seconds that took, its version, its outputs."""
+
+    seconds: float
+    version: str
+    outputs: list[Array]
+
+
+@dataclass(frozen=True)
+class Failed:
+    """An engine is `missing` from this machine, or has `failed`, and why."""
+
+    status: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Timed:
+    """Seconds of single calls, and the most memory that the process has had so far."""
+
+    samples: list[float]
+    peak_bytes: int
+
+
+def serve() -> None:
+    """Serves one job until its standard input ends."""
+    _die_with_parent()
+    commands, replies = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what engines print does not get among the replies
+    job: Job = pickle.load(commands)
+    os.sched_setaffinity(0, job.cores)
+
+    def reply(answer: Ready | Failed | Timed) -> None:
+        pickle.dump(answer, replies)
+        replies.flush()
+
+    loaded = _attempt(lambda: _load(job))
+    if isinstance(loaded, Failed):
+        reply(loaded)
+        return
+    session, ready = loaded
+    reply(ready)
+    gc.collect()
+    gc.disable()
+    while True:
+        try:
+            seconds: float = pickle.load(commands)
+        except EOFError:
+            return
+        reply(_attempt(lambda seconds=seconds: Timed(sample(session, seconds), peak_bytes())))
+
+
+def _load(job: Job) -> tuple[Session, Ready]:
+    start = time.perf_counter()
+    module, function, package = ENGINES[job.engine]
+    engine = importlib.import_module(f"compiler.bench.engines.{module}")
+    session: Session = getattr(engine, function)(job.model, job.inputs, len(job.cores))
+    outputs = session.arrays(session.call())
+    seconds = time.perf_counter() - start
+    try:
+        known = version(package)
+    except PackageNotFoundError:
+        known = ""
+    return session, Ready(seconds, known, outputs)
+
+
+def _attempt(action: Callable[[], T]) -> T | Failed:
+    """What the action gives, or why it gives nothing: an engine may raise whatever it likes."""
+    try:
+        return action()
+    except ModuleNotFoundError as error:
+        return Failed("missing", f"no module {error.name}")
+    except Exception as error:
+        lines = str(error).strip().splitlines() or [""]
+        return Failed("failed", f"{type(error).__name__}: {lines[0][:300]}")
+
+
+def sample(session: Session, seconds: float) -> list[float]:
+    """Seconds of calls, taken until about so many seconds have gone, after calls that warm up."""
+    call = session.call
+    once = min(_time(call, 1) for _ in range(2))
+    count = max(1, round(SHORTEST_SAMPLE / max(once, 1e-9)))
+    if count > 1:
+        count = max(1, round(SHORTEST_SAMPLE * count / _time(call, count)))
+    samples: list[float] = []
+    begin = time.perf_counter()
+    while len(samples) < LEAST_SAMPLES or (
+        time.perf_counter() - begin < seconds and len(samples) < MOST_SAMPLES
+    ):
+        samples.append(_time(call, count) / count)
+    return samples
+
+
+def _time(call: Callable[[], Any], count: int) -> float:
+    start = time.perf_counter()
+    for _ in range(count):
+        call()
+    return time.perf_counter() - start
+
+
+def peak_bytes() -> int:
+    """The most memory that this process has had: unlike getrusage, without its parent's."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def _die_with_parent() -> None:
+    """A process that is stopped would not notice that nobody is left to wake it."""
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -15,6 +15,7 @@ from compiler.machine.cache import default_cache
 from compiler.machine.executable import Executable
 from compiler.machine.host import host_target
 from compiler.options import Options
+from compiler.target import TARGETS
 from weft.compilation import compile_cached, options_of
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
         "--target-cpu",
         metavar="CPU",
         default="native",
-        help="native (this machine), x86-64, x86-64-v2, x86-64-v3, x86-64-v4, aarch64, neoverse-v1",
+        help=f"native (this machine), {', '.join(target.name for target in TARGETS)}",
     )
     group.add_argument("--prefix", help="what the C names start with; the model's name by default")
     group.add_argument(

@@ -1,4 +1,4 @@
-"""What each relocation type computes and how it is written, for every machine that weft links.
+"""What each relocation type computes and how it is written, on x86-64 and aarch64.
 
 Types and fields are those of the processor supplements of the System V ABI.
 """
@@ -26,6 +26,7 @@ class Base(Enum):
     ABSOLUTE = auto()  # a 64-bit pointer: the loader adds where the object landed
     CALL = auto()
     GOT_SLOT = auto()
+    PAIRED = auto()  # the symbol marks the instruction that has the upper bits of this value
 
 
 class Rule(NamedTuple):
@@ -51,62 +52,62 @@ class Machine:
     versions: Mapping[str, str]
 
 
-def _check(fits: bool, value: int, field: str) -> None:
+def require(fits: bool, value: int, field: str) -> None:
     if not fits:
         raise OutOfRangeError(f"{value:#x} for {field}")
 
 
-def _signed(value: int, bits: int) -> int:
-    _check(-(1 << bits - 1) <= value < 1 << bits - 1, value, f"a signed field of {bits} bits")
+def signed(value: int, bits: int) -> int:
+    require(-(1 << bits - 1) <= value < 1 << bits - 1, value, f"a signed field of {bits} bits")
     return value & (1 << bits) - 1
 
 
-def _put(section: bytearray, offset: int, size: int, value: int) -> None:
+def put(section: bytearray, offset: int, size: int, value: int) -> None:
     section[offset : offset + size] = (value & (1 << 8 * size) - 1).to_bytes(size, "little")
 
 
-def _nothing(section: bytearray, offset: int, value: int, place: int) -> None:
+def leave(section: bytearray, offset: int, value: int, place: int) -> None:
     """Leaves the place as it is."""
 
 
-def _relative64(section: bytearray, offset: int, value: int, place: int) -> None:
-    _put(section, offset, 8, value - place)
+def put_relative64(section: bytearray, offset: int, value: int, place: int) -> None:
+    put(section, offset, 8, value - place)
 
 
-def _relative32(section: bytearray, offset: int, value: int, place: int) -> None:
-    _put(section, offset, 4, _signed(value - place, 32))
+def put_relative32(section: bytearray, offset: int, value: int, place: int) -> None:
+    put(section, offset, 4, signed(value - place, 32))
 
 
-def _insert(section: bytearray, offset: int, mask: int, bits: int) -> None:
+def insert(section: bytearray, offset: int, mask: int, bits: int) -> None:
     """Replaces the bits under `mask` of the instruction at `offset`."""
     word = int.from_bytes(section[offset : offset + 4], "little")
-    _put(section, offset, 4, word & ~mask | bits & mask)
+    put(section, offset, 4, word & ~mask | bits & mask)
 
 
 def _insert_adr(section: bytearray, offset: int, immediate: int) -> None:
     """Writes the split immediate of adr and adrp."""
-    _insert(section, offset, 0x60FFFFE0, (immediate & 3) << 29 | (immediate >> 2) << 5)
+    insert(section, offset, 0x60FFFFE0, (immediate & 3) << 29 | (immediate >> 2) << 5)
 
 
 def _adrp(section: bytearray, offset: int, value: int, place: int) -> None:
     pages = (value >> 12) - (place >> 12)
-    _insert_adr(section, offset, _signed(pages, 21))
+    _insert_adr(section, offset, signed(pages, 21))
 
 
 def _adr(section: bytearray, offset: int, value: int, place: int) -> None:
-    _insert_adr(section, offset, _signed(value - place, 21))
+    _insert_adr(section, offset, signed(value - place, 21))
 
 
 def _add_low12(section: bytearray, offset: int, value: int, place: int) -> None:
-    _insert(section, offset, 0xFFF << 10, (value & 0xFFF) << 10)
+    insert(section, offset, 0xFFF << 10, (value & 0xFFF) << 10)
 
 
 def _load_low12(scale: int) -> Encode:
     """The offset of a load or store of `1 << scale` bytes, which counts in such units."""
 
     def encode(section: bytearray, offset: int, value: int, place: int) -> None:
-        _check(value % (1 << scale) == 0, value, f"an offset in units of {1 << scale} bytes")
-        _insert(section, offset, 0xFFF << 10, (value & 0xFFF) >> scale << 10)
+        require(value % (1 << scale) == 0, value, f"an offset in units of {1 << scale} bytes")
+        insert(section, offset, 0xFFF << 10, (value & 0xFFF) >> scale << 10)
 
     return encode
 
@@ -116,9 +117,9 @@ def _branch(bits: int, shift: int) -> Encode:
 
     def encode(section: bytearray, offset: int, value: int, place: int) -> None:
         distance = value - place
-        _check(distance % 4 == 0, distance, "a distance in units of 4 bytes")
+        require(distance % 4 == 0, distance, "a distance in units of 4 bytes")
         mask = (1 << bits) - 1
-        _insert(section, offset, mask << shift, _signed(distance >> 2, bits) << shift)
+        insert(section, offset, mask << shift, signed(distance >> 2, bits) << shift)
 
     return encode
 
@@ -126,7 +127,7 @@ def _branch(bits: int, shift: int) -> Encode:
 def _x86_64_stub(stub: int, slot: int) -> bytes:
     """`jmp *slot(%rip)`, padded with int3."""
     code = bytearray(b"\xff\x25\0\0\0\0".ljust(16, b"\xcc"))
-    _relative32(code, 2, slot - 4, stub + 2)
+    put_relative32(code, 2, slot - 4, stub + 2)
     return bytes(code)
 
 
@@ -159,14 +160,14 @@ X86_64: Final = Machine(
     number=elf.EM_X86_64,
     page=0x1000,
     rules={
-        0: Rule("R_X86_64_NONE", Base.NOTHING, _nothing, 0),
-        1: Rule("R_X86_64_64", Base.ABSOLUTE, _nothing, 8),
-        2: Rule("R_X86_64_PC32", Base.SYMBOL, _relative32),
-        4: Rule("R_X86_64_PLT32", Base.CALL, _relative32),
-        9: Rule("R_X86_64_GOTPCREL", Base.GOT_SLOT, _relative32),
-        24: Rule("R_X86_64_PC64", Base.SYMBOL, _relative64, 8),
-        41: Rule("R_X86_64_GOTPCRELX", Base.GOT_SLOT, _relative32),
-        42: Rule("R_X86_64_REX_GOTPCRELX", Base.GOT_SLOT, _relative32),
+        0: Rule("R_X86_64_NONE", Base.NOTHING, leave, 0),
+        1: Rule("R_X86_64_64", Base.ABSOLUTE, leave, 8),
+        2: Rule("R_X86_64_PC32", Base.SYMBOL, put_relative32),
+        4: Rule("R_X86_64_PLT32", Base.CALL, put_relative32),
+        9: Rule("R_X86_64_GOTPCREL", Base.GOT_SLOT, put_relative32),
+        24: Rule("R_X86_64_PC64", Base.SYMBOL, put_relative64, 8),
+        41: Rule("R_X86_64_GOTPCRELX", Base.GOT_SLOT, put_relative32),
+        42: Rule("R_X86_64_REX_GOTPCRELX", Base.GOT_SLOT, put_relative32),
     },
     relative=8,
     absolute=1,
@@ -179,10 +180,10 @@ AARCH64: Final = Machine(
     number=elf.EM_AARCH64,
     page=0x10000,
     rules={
-        0: Rule("R_AARCH64_NONE", Base.NOTHING, _nothing, 0),
-        257: Rule("R_AARCH64_ABS64", Base.ABSOLUTE, _nothing, 8),
-        260: Rule("R_AARCH64_PREL64", Base.SYMBOL, _relative64, 8),
-        261: Rule("R_AARCH64_PREL32", Base.SYMBOL, _relative32),
+        0: Rule("R_AARCH64_NONE", Base.NOTHING, leave, 0),
+        257: Rule("R_AARCH64_ABS64", Base.ABSOLUTE, leave, 8),
+        260: Rule("R_AARCH64_PREL64", Base.SYMBOL, put_relative64, 8),
+        261: Rule("R_AARCH64_PREL32", Base.SYMBOL, put_relative32),
         273: Rule("R_AARCH64_LD_PREL_LO19", Base.SYMBOL, _branch(19, 5)),
         274: Rule("R_AARCH64_ADR_PREL_LO21", Base.SYMBOL, _adr),
         275: Rule("R_AARCH64_ADR_PREL_PG_HI21", Base.SYMBOL, _adrp),
@@ -198,7 +199,7 @@ AARCH64: Final = Machine(
         299: Rule("R_AARCH64_LDST128_ABS_LO12_NC", Base.SYMBOL, _load_low12(4)),
         311: Rule("R_AARCH64_ADR_GOT_PAGE", Base.GOT_SLOT, _adrp),
         312: Rule("R_AARCH64_LD64_GOT_LO12_NC", Base.GOT_SLOT, _load_low12(3)),
-        314: Rule("R_AARCH64_PLT32", Base.CALL, _relative32),
+        314: Rule("R_AARCH64_PLT32", Base.CALL, put_relative32),
     },
     relative=1027,
     absolute=257,
@@ -206,5 +207,3 @@ AARCH64: Final = Machine(
     stub=_aarch64_stub,
     versions={},
 )
-
-MACHINES: Final = {machine.number: machine for machine in (X86_64, AARCH64)}

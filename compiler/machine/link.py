@@ -1,4 +1,4 @@
-"""ELF objects of x86-64 or aarch64, as LLVM emits them -> a shared object, with no C toolchain."""
+"""ELF objects, as LLVM emits them -> a shared object, with no C toolchain."""
 
 from collections.abc import Iterable, Sequence
 from typing import BinaryIO, Final
@@ -6,8 +6,9 @@ from typing import BinaryIO, Final
 from compiler.machine import elf
 from compiler.machine.elf_dynamic import DynamicSymbol, DynamicTables
 from compiler.machine.elf_image import BUILD_ID_SIZE, Extra, Image, OutputSection, Segment
+from compiler.machine.elf_machines import MACHINES
 from compiler.machine.elf_object import RelocatableObject, Section, read_object
-from compiler.machine.elf_relocation import MACHINES, Machine
+from compiler.machine.elf_relocation import Machine
 from compiler.machine.link_relocate import Relocator
 from compiler.machine.link_symbols import SymbolTable, Target, undefined_names
 from compiler.machine.note import weft_note
@@ -33,6 +34,11 @@ def read_objects(objects: Sequence[bytes]) -> list[RelocatableObject]:
     if len(machines) != 1:
         names = ", ".join(map(elf.machine_name, machines)) or "no objects"
         raise ArtifactError(f"linker requires objects of one machine, got {names}")
+    flags = sorted({each.flags for each in parsed})
+    if len(flags) != 1:
+        raise ArtifactError(
+            f"linker requires objects of one ABI, got flags {', '.join(map(hex, flags))}"
+        )
     return parsed
 
 
@@ -47,7 +53,7 @@ def link_shared(
     isa_level: int | None = None,
     out: BinaryIO,
 ) -> None:
-    """Writes a shared object of x86-64 or aarch64 to `out`; the same input gives the same bytes.
+    """Writes a shared object of one of LINKED_ARCHES to `out`; the same input gives the same bytes.
 
     Only `exports` are visible to others; what no object defines is imported from the libraries
     `needed`. `note` is kept in the section `.note.weft`, where `read_note` finds it. `isa_level` 1

@@ -104,7 +104,7 @@ class Relocator:
                 f"{fixup.origin}: linker requires {rule.name} inside its section of "
                 f"{len(section.content)} bytes, got '{name}'"
             )
-        if rule.base is Base.SYMBOL and fixup.target.section is None:
+        if rule.base in (Base.SYMBOL, Base.PAIRED) and fixup.target.section is None:
             raise UnsupportedError(
                 f"{fixup.origin}: linker requires imports reached through a table, "
                 f"got {rule.name} against '{name}'"
@@ -164,12 +164,31 @@ class Relocator:
             slot = self.slots.address + self._slot_of[target]
             code = self._machine.stub(self.stubs.address + offset, slot)
             self.stubs.content[offset : offset + STUB_SIZE] = code
+        uppers = {
+            (fixup.section, fixup.offset): fixup
+            for fixup in self._fixups
+            if fixup.rule.base in (Base.SYMBOL, Base.GOT_SLOT)
+        }
         for fixup in self._fixups:
-            self._patch(fixup)
+            paired = fixup.rule.base is Base.PAIRED
+            self._patch(fixup, self._upper(fixup, uppers) if paired else fixup)
 
-    def _patch(self, fixup: _Fixup) -> None:
-        value = self._base(fixup) + fixup.addend
-        place = fixup.section.address + fixup.offset
+    def _upper(self, fixup: _Fixup, uppers: dict[tuple[OutputSection, int], _Fixup]) -> _Fixup:
+        """The relocation of the upper bits, at the instruction that a lower one's symbol marks."""
+        target = fixup.target
+        assert target.section is not None, "a mark lies in a section"
+        upper = uppers.get((target.section, target.offset))
+        if upper is None or fixup.addend:
+            raise ArtifactError(
+                f"{fixup.origin}: linker requires {fixup.rule.name} to name an instruction with "
+                f"the upper bits, got '{target.name}'"
+            )
+        return upper
+
+    def _patch(self, fixup: _Fixup, source: _Fixup) -> None:
+        """Writes a field of the value, and seen from the place, that `source` has."""
+        value = self._base(source) + source.addend
+        place = source.section.address + source.offset
         try:
             fixup.rule.encode(fixup.section.content, fixup.offset, value, place)
         except OutOfRangeError as error:

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from compiler.machine import elf
 from compiler.machine.link import WeightBlob
+from tests.machine.foreign import make_executable
 from tests.machine.objects import AARCH64, link_file
 from tests.machine.test_link import IMPORTER, TABLES, WEIGHTED
 
@@ -65,19 +65,6 @@ call{len(CALLS) + 1}:
   call void @exit(i32 0)
   unreachable
 }}"""
-
-
-def make_executable(path: Path) -> None:
-    """Sets the entry point to the only symbol that the shared object exports."""
-    data = bytearray(path.read_bytes())
-    header = elf.FileHeader(*elf.FILE_HEADER.unpack_from(data))
-    table = data[header.section_offset :]
-    sections = [elf.SectionHeader(*fields) for fields in elf.SECTION_HEADER.iter_unpack(table)]
-    symbols = next(section for section in sections if section.kind == elf.SHT_DYNSYM)
-    records = data[symbols.offset : symbols.offset + symbols.size]
-    last = elf.SymbolRecord(*list(elf.SYMBOL.iter_unpack(records))[-1])
-    elf.FILE_HEADER.pack_into(data, 0, *header._replace(entry=last.value))
-    path.write_bytes(data)
 
 
 @pytest.mark.skipif(EMULATOR is None, reason="qemu-aarch64 is not installed")

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from compiler.machine.link import WeightBlob, link_shared
+from compiler.machine.object import compile_object
+from compiler.target.riscv import RISCV64
 from dialects.errors import ArtifactError, UnsupportedError
 from tests.machine.objects import (
     AARCH64,
@@ -31,9 +33,16 @@ def test_objects_of_two_machines_are_refused():
         link_shared([emit(ADD), emit(ADD, AARCH64)], soname="l", exports=[], out=io.BytesIO())
 
 
+def test_objects_of_two_calling_conventions_are_refused():
+    soft = emit(ADD, "riscv64-unknown-linux-gnu")
+    hard = compile_object(ADD, RISCV64)
+    with pytest.raises(ArtifactError, match="objects of one ABI, got flags 0x0, 0x5"):
+        link_shared([soft, hard], soname="l", exports=[], out=io.BytesIO())
+
+
 def test_machine_without_own_linker_is_refused():
-    with pytest.raises(UnsupportedError, match="one of x86_64, aarch64, got riscv64"):
-        linked_bytes(ADD, triple="riscv64-unknown-linux-gnu")
+    with pytest.raises(UnsupportedError, match="one of x86_64, aarch64, riscv64, got"):
+        linked_bytes(ADD, triple="powerpc64le-unknown-linux-gnu")
 
 
 def test_relocations_of_the_large_code_model_are_refused_with_type_and_symbol():

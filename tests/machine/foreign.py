@@ -1,0 +1,175 @@
+"""Runs artifacts for other processors in an emulator, with no C toolchain of theirs.
+
+The host is a program written here as LLVM IR. It is linked as a shared object whose entry point is
+patched to its only function, so that the loader of the other architecture starts it.
+"""
+
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from compiler.machine import elf
+from compiler.machine.artifact import Compiled
+from compiler.machine.link import link_shared
+from compiler.machine.object import compile_object
+
+THREADS = 2
+
+
+@dataclass(frozen=True)
+class Emulator:
+    """An emulator's command, and where the C library of its processor lies."""
+
+    arch: str
+    loader: str
+    options: tuple[str, ...] = ()
+
+    @property
+    def prefix(self) -> Path:
+        """Where Debian puts libraries of that architecture."""
+        return Path(f"/usr/{self.arch}-linux-gnu")
+
+    @property
+    def command(self) -> str | None:
+        """The emulator's path, if it is installed."""
+        return shutil.which(f"qemu-{self.arch}") or shutil.which(f"qemu-{self.arch}-static")
+
+    def missing(self) -> str | None:
+        """What has to be installed first, if anything."""
+        if self.command is None:
+            return f"qemu-{self.arch} is not installed (Debian: qemu-user)"
+        if not (self.prefix / "lib" / self.loader).exists():
+            return f"no C library in {self.prefix} (Debian: libc6-{self.arch}-cross)"
+        return None
+
+    def run(self, program: Path) -> None:
+        """Runs a program that lies beside its libraries; it has to exit with 0, in silence."""
+        folders = f"{program.parent}:{self.prefix / 'lib'}"
+        loader = self.prefix / "lib" / self.loader
+        command = [self.command, *self.options, loader, "--library-path", folders, program]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+AARCH64 = Emulator("aarch64", "ld-linux-aarch64.so.1")
+RISCV64 = Emulator(
+    "riscv64", "ld-linux-riscv64-lp64d.so.1", ("-cpu", "rv64,v=true,vlen=128,vext_spec=v1.0")
+)
+
+
+def make_executable(path: Path) -> None:
+    """Sets the entry point to the only symbol that the shared object exports."""
+    data = bytearray(path.read_bytes())
+    header = elf.FileHeader(*elf.FILE_HEADER.unpack_from(data))
+    table = data[header.section_offset :]
+    sections = [elf.SectionHeader(*fields) for fields in elf.SECTION_HEADER.iter_unpack(table)]
+    symbols = next(section for section in sections if section.kind == elf.SHT_DYNSYM)
+    records = data[symbols.offset : symbols.offset + symbols.size]
+    last = elf.SymbolRecord(*list(elf.SYMBOL.iter_unpack(records))[-1])
+    elf.FILE_HEADER.pack_into(data, 0, *header._replace(entry=last.value))
+    path.write_bytes(data)
+
+
+def run_artifact(
+    compiled: Compiled, emulator: Emulator, array: np.ndarray, folder: Path
+) -> np.ndarray:
+    """What a model of one input and one output, both of constant size, gives for that input."""
+    (output,) = compiled.signature.outputs
+    shape = tuple(int(dim) for dim in output.dims)
+    result = np.empty(shape, output.dtype)
+    compiled.export(folder / "libmodel.so")
+    (folder / "input").write_bytes(array.tobytes())
+    source = _host(compiled, array.nbytes, result.nbytes, folder)
+    needed = ["libmodel.so", "libc.so.6"]
+    program = folder / "program.so"
+    objects = [compile_object(source, compiled.target)]
+    with open(program, "wb") as out:
+        link_shared(objects, soname="program.so", exports=["start"], needed=needed, out=out)
+    make_executable(program)
+    emulator.run(program)
+    return np.frombuffer((folder / "output").read_bytes(), output.dtype).reshape(shape)
+
+
+def _host(compiled: Compiled, input_bytes: int, output_bytes: int, folder: Path) -> str:
+    """Reads `folder/input`, calls the model, writes `folder/output`; exits with 1 to 3 at fault."""
+    prefix, workspace = compiled.prefix, int(compiled.metadata["workspace_bytes"])  # type: ignore[call-overload]
+
+    def text(name: str, content: str) -> str:
+        data = content.encode() + b"\0"
+        escaped = "".join(f"\\{byte:02x}" for byte in data)
+        return f'@{name} = private constant [{len(data)} x i8] c"{escaped}"'
+
+    def memory(size: int) -> int:
+        return (size + 64) // 64 * 64
+
+    return f"""
+{text("input", str(folder / "input"))}
+{text("output", str(folder / "output"))}
+{text("read", "rb")}
+{text("write", "wb")}
+declare ptr @fopen(ptr, ptr)
+declare i64 @fread(ptr, i64, i64, ptr)
+declare i64 @fwrite(ptr, i64, i64, ptr)
+declare i32 @fclose(ptr)
+declare ptr @aligned_alloc(i64, i64)
+declare void @exit(i32)
+declare ptr @{prefix}_create(ptr)
+declare i32 @{prefix}_run(ptr, ptr)
+declare void @{prefix}_destroy(ptr)
+define void @start() {{
+  %x = call ptr @aligned_alloc(i64 64, i64 {memory(input_bytes)})
+  %y = call ptr @aligned_alloc(i64 64, i64 {memory(output_bytes)})
+  %w = call ptr @aligned_alloc(i64 64, i64 {memory(workspace)})
+  %in = call ptr @fopen(ptr @input, ptr @read)
+  %got = call i64 @fread(ptr %x, i64 1, i64 {input_bytes}, ptr %in)
+  %closed = call i32 @fclose(ptr %in)
+  %whole = icmp eq i64 %got, {input_bytes}
+  br i1 %whole, label %create, label %no_input
+no_input:
+  call void @exit(i32 1)
+  unreachable
+create:
+  %options = alloca [12 x i64], align 8
+  store [12 x i64] zeroinitializer, ptr %options
+  store i64 96, ptr %options
+  %threads = getelementptr i8, ptr %options, i64 8
+  store i32 {THREADS}, ptr %threads
+  %context = call ptr @{prefix}_create(ptr %options)
+  %null = icmp eq ptr %context, null
+  br i1 %null, label %no_context, label %run
+no_context:
+  call void @exit(i32 2)
+  unreachable
+run:
+  %inputs = alloca ptr, align 8
+  store ptr %x, ptr %inputs
+  %outputs = alloca ptr, align 8
+  store ptr %y, ptr %outputs
+  %call = alloca [8 x i64], align 8
+  store [8 x i64] zeroinitializer, ptr %call
+  store i64 64, ptr %call
+  %c8 = getelementptr i8, ptr %call, i64 8
+  store ptr %inputs, ptr %c8
+  %c16 = getelementptr i8, ptr %call, i64 16
+  store ptr %outputs, ptr %c16
+  %c32 = getelementptr i8, ptr %call, i64 32
+  store ptr %w, ptr %c32
+  %c40 = getelementptr i8, ptr %call, i64 40
+  store i64 {workspace}, ptr %c40
+  %status = call i32 @{prefix}_run(ptr %context, ptr %call)
+  %fine = icmp eq i32 %status, 0
+  br i1 %fine, label %write_it, label %failed
+failed:
+  call void @exit(i32 3)
+  unreachable
+write_it:
+  call void @{prefix}_destroy(ptr %context)
+  %out = call ptr @fopen(ptr @output, ptr @write)
+  %put = call i64 @fwrite(ptr %y, i64 1, i64 {output_bytes}, ptr %out)
+  %done = call i32 @fclose(ptr %out)
+  call void @exit(i32 0)
+  unreachable
+}}"""

@@ -24,16 +24,26 @@ def multiply(left: Range, right: Range) -> Range:
     if a is not None and b is not None and c is not None and d is not None:
         corners = (a * c, a * d, b * c, b * d)
         return min(corners), max(corners)
+    if a is not None and a == b:
+        return _scale(right, a)
+    if c is not None and c == d:
+        return _scale(left, c)
     if a is not None and c is not None and a >= 0 and c >= 0:
         return a * c, None if b is None or d is None else b * d
-    if left == (0, 0) or right == (0, 0):
-        return 0, 0
     if b is not None and b <= 0 and c is not None and c >= 0:
         high, low = multiply((-b, None if a is None else -a), right)
         return None if low is None else -low, None if high is None else -high
     if d is not None and d <= 0 and a is not None and a >= 0:
         return multiply(right, left)
     return UNBOUNDED
+
+
+def _scale(factor: Range, number: int) -> Range:
+    """Bounds of a multiple."""
+    if number == 0:
+        return 0, 0
+    low, high = (None if bound is None else bound * number for bound in factor)
+    return (low, high) if number > 0 else (high, low)
 
 
 def floordiv(dividend: Range, divisor: Range) -> Range:

@@ -73,3 +73,11 @@ def test_a_division_by_one_number_has_close_bounds():
     assert interval.floordiv((-5, 7), (3, 3)) == (-2, 2)
     assert interval.floordiv((0, None), (2, 2)) == (0, None)
     assert interval.modulo((3, 8)) == (0, 7)
+
+
+@given(number=st.integers(-4, 4), bound=st.integers(-5, 5))
+def test_a_multiple_of_what_has_one_bound_has_one(number: int, bound: int):
+    low, high = interval.multiply((number, number), (None, bound))
+    assert (low is None) == (number > 0)
+    assert (high is None) == (number < 0)
+    assert bound * number in (low, high)

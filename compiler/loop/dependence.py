@@ -32,7 +32,7 @@ from compiler.loop.nest import (
     subscripts,
     values_in,
 )
-from dialects.expr import Atom, Expr, Quotient, Remainder, atom_expr
+from dialects.expr import Atom, Expr, Extremum, Monomial, Quotient, Remainder, atom_expr
 from dialects.loop.ops import AccessOp, ForOp, StoreOp, WhileOp, enclosing_loops
 
 Pair = tuple[AccessOp, AccessOp]
@@ -114,7 +114,7 @@ def _independent(first: AccessOp, second: AccessOp, relations: Sequence[Relation
     private = bounds_of(loop for loop in enclosing_loops(second) if loop not in related)
     varying = _varying(first, second, relations)
     moved = [_substitute(bound, shift | varying) for bound in private]
-    bounds = [*bounds_of(enclosing_loops(first)), *distances, *moved]
+    bounds = [_relaxed(bound) for bound in (*bounds_of(enclosing_loops(first)), *distances, *moved)]
     here = list(subscripts(first))
     there = [expr.substitute(shift | varying) for expr in subscripts(second)]
     equations = _joined(list(zip(here, there, strict=True)))
@@ -130,6 +130,31 @@ def _distance_bound(relation: Relation) -> Bound:
         relation.direction
     ]
     return Bound(_Distance(relation.first), Expr.of(least), Expr.of(greatest))
+
+
+def _relaxed(bound: Bound) -> Bound:
+    """The bound with each `min` of which an operand is constant replaced by that, where this makes
+    it wider: the last tile of a loop counts as a whole one.
+    """
+    return Bound(bound.atom, _widened(bound.least, -1), _widened(bound.greatest, 1))
+
+
+def _widened(value: Expr | None, sign: int) -> Expr | None:
+    if value is None:
+        return None
+    total = Expr.of(0)
+    for monomial, factor in value.terms.items():
+        term, most = Expr({monomial: factor}), _most(monomial)
+        total = total + (term if most is None or factor * sign < 0 else Expr.of(factor * most))
+    return total
+
+
+def _most(monomial: Monomial) -> int | None:
+    """The least constant operand of a `min` that stands alone."""
+    if len(monomial) != 1 or not isinstance(monomial[0], Extremum) or monomial[0].kind != "min":
+        return None
+    known = (operand.constant for operand in monomial[0].operands)
+    return min((value for value in known if value is not None), default=None)
 
 
 def _is_empty(bound: Bound) -> bool:

@@ -24,6 +24,7 @@ from compiler.loop.nest import (
     describe,
     is_branch,
     is_simple,
+    most_iterations,
     root_buffer,
     subscripts,
     update_of,
@@ -175,7 +176,7 @@ def _are_digits(expr: Expr, loops: Sequence[ForOp]) -> bool:
     """Whether an expression tells indices apart: each steps over all that smaller ones reach."""
     reach = 1
     for loop in sorted(loops, key=lambda loop: expr.coefficient(loop.index).constant or 0):
-        step, extent = expr.coefficient(loop.index).constant, loop.extent.constant
+        step, extent = expr.coefficient(loop.index).constant, most_iterations(loop)
         if step is None or step < reach or not expr.is_affine_in(loop.index):
             return False
         if extent is None:

@@ -189,6 +189,11 @@ def ranges_of(bounds: Sequence[Bound]) -> dict[Atom, Range]:
     return ranges
 
 
+def most_iterations(loop: ForOp) -> int | None:
+    """A number that a loop's iterations never exceed, where there is one."""
+    return loop.extent.range(ranges_of(bounds_of(enclosing_loops(loop))))[1]
+
+
 def update_of(access: AccessOp) -> Update | None:
     """The reduction update that an access belongs to, if any."""
     if isinstance(access, StoreOp):

@@ -242,11 +242,23 @@ class BodyEmitter:
         full, rest = self._chunks(op)
         if op.unroll is None:
             self.control.count(full, lambda chunk: self._chunk(op, chunk, Lanes))
+        elif full.constant is None or rest.constant is None:
+            self._masked_chunks(op)
+            return
         else:
-            assert full.constant is not None, f"an unrolled loop has a constant extent, not {full}"
             for number in range(full.constant):
                 self._chunk(op, Expr.of(number), Lanes)
         self._rest(op, full, rest)
+
+    def _masked_chunks(self, op: ForOp) -> None:
+        """Emits the most vectors that a loop of varying length has, without a branch."""
+        assert op.vector is not None
+        extent, lanes = self._extent(op), op.vector.data
+        most = extent.range(self.frame.ranges)[1]
+        assert most is not None, f"an unrolled loop has a bounded extent, not {extent}"
+        for chunk in range(-(-most // lanes)):
+            left = extent - chunk * lanes
+            self._chunk(op, Expr.of(chunk), lambda number, left=left: self._mask(number, left))
 
     def _chunks(self, op: ForOp) -> tuple[Expr, Expr]:
         """How many whole vectors a loop has, and how many iterations are left."""
@@ -272,12 +284,12 @@ class BodyEmitter:
     def _rest(self, op: ForOp, full: Expr, rest: Expr) -> None:
         if rest.constant is None:
             with self.control.when(self.control.is_positive(rest), "rest"):
-                self._chunk(op, full, lambda number: self._computed_mask(number, rest))
+                self._chunk(op, full, lambda number: self._mask(number, rest))
         elif rest.constant:
             active = rest.constant
             self._chunk(op, full, lambda number: _constant_mask(number, active))
 
-    def _computed_mask(self, number: LaneNumber, active: Expr) -> Lanes:
+    def _mask(self, number: LaneNumber, active: Expr) -> Lanes:
         builder = self.frame.builder
         limit = builder.trunc(self.index.uniform(active), I32)
         lanes = ir.Constant(ir.VectorType(I32, number.lanes), list(range(number.lanes)))

@@ -108,3 +108,37 @@ loop.kernel @ordered(%x: !loop.buffer<[64], f32>, %w: !loop.buffer<[64], f32>, %
     loop.store %t, %y[0] : !loop.buffer<[1], f32>
   }
 }
+
+// -----
+
+// Columns and rows that only a call knows: whole tiles, then rows by ever smaller tiles, and what is left of the columns as
+// vectors of which the last is masked. No part is scalar.
+// CHECK-LABEL: loop.kernel @any[m, n]
+// CHECK: loop.for %jo = 0 to (n floordiv 16)
+// CHECK: loop.alloc registers : !loop.buffer<[6, 16], f32
+// CHECK: loop.for %{{.*}} = 0 to ((m mod 6) floordiv 3)
+// CHECK: loop.alloc registers : !loop.buffer<[3, 16], f32
+// CHECK: loop.alloc registers : !loop.buffer<[1, 16], f32
+// CHECK: loop.for %[[JO:[a-z_0-9]+]] = 0 to -(-(n mod 16) floordiv 8)
+// CHECK: loop.alloc registers : !loop.buffer<[6, 8], f32
+// CHECK: loop.for %{{.*}} = 0 to min(-8 * %[[JO]] + (n mod 16), 8) unroll vector(8)
+loop.kernel @any[m, n](%x: !loop.buffer<[m, 64], f32>, %w: !loop.buffer<[64, n], f32>, %y: !loop.buffer<[m, n], f32>) {
+  loop.for %i = 0 to m {
+    loop.for %j = 0 to n {
+      %zero = arith.constant 0.0 : f32
+      loop.store %zero, %y[%i, %j] : !loop.buffer<[m, n], f32>
+    }
+  }
+  loop.for %i = 0 to m {
+    loop.for %j = 0 to n {
+      loop.for %k = 0 to 64 reduction(add) {
+        %a = loop.load %x[%i, %k] : !loop.buffer<[m, 64], f32>
+        %b = loop.load %w[%k, %j] : !loop.buffer<[64, n], f32>
+        %s = loop.load %y[%i, %j] : !loop.buffer<[m, n], f32>
+        %p = arith.mulf %a, %b : f32
+        %t = arith.addf %s, %p : f32
+        loop.store %t, %y[%i, %j] : !loop.buffer<[m, n], f32>
+      }
+    }
+  }
+}

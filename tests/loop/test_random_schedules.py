@@ -23,6 +23,7 @@ from compiler.loop.primitives import (
     split_reduction,
     stage,
     tile,
+    tile_ragged,
     vectorize,
 )
 from dialects.errors import IllegalSchedule
@@ -64,6 +65,7 @@ def step(op: KernelOp, action: str, choice: int, size: int) -> None:
     inner = only_loop(loop.body.block)
     actions: dict[str, Callable[[], object]] = {
         "tile": lambda: tile(loop, size),
+        "tile_ragged": lambda: tile_ragged(loop, size),
         "split_at": lambda: split_at(loop, size),
         "collapse": lambda: inner and collapse(loop, inner),
         "reorder": lambda: inner and reorder(inner, loop),
@@ -96,6 +98,7 @@ def pack_in_panels(buffer: SSAValue, width: int) -> None:
 
 ACTIONS = [
     "tile",
+    "tile_ragged",
     "split_at",
     "collapse",
     "reorder",

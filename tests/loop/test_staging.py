@@ -15,6 +15,7 @@ from compiler.loop.primitives import (
     split_reduction,
     stage,
     tile,
+    tile_ragged,
     vectorize,
 )
 from compiler.loop.references import find_buffer
@@ -143,7 +144,7 @@ def test_stage_refuses_a_box_it_would_write_back_with_holes():
 
 def test_stage_refuses_registers_of_unknown_size():
     op = pointwise(3, "n", ["n"])
-    with pytest.raises(IllegalSchedule, match="constant size for registers"):
+    with pytest.raises(IllegalSchedule, match="bounded size for registers"):
         stage(find_buffer(op, "x"), loops(op, "i")[0])
 
 
@@ -240,3 +241,13 @@ def test_split_reduction_needs_the_mark():
 def test_split_reduction_refuses_a_recurrence():
     with pytest.raises(IllegalSchedule, match="updates of its kind only"):
         split_reduction(loops(prefix_sum(), "i")[0], 2)
+
+
+@given(n=st.integers(0, 20))
+def test_stage_of_a_tile_that_may_be_shorter_has_room_for_the_longest(n: int):
+    op = pointwise(3, "n", ["n"])
+    outer = tile_ragged(loops(op, "j")[0], 8).outer
+    reorder(outer, loops(op, "i")[0])
+    staged = stage(find_buffer(op, "x"), loops(op, "i")[0], "scratch")
+    assert [dim.constant for dim in staged.buffer.type.shape] == [1, 8]
+    same(pointwise(3, "n", ["n"]), op, n=n)

@@ -5,7 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from compiler.loop.nest import loops_in
-from compiler.loop.primitives import collapse, normalize, split_at, tile, unroll
+from compiler.loop.primitives import (
+    collapse,
+    normalize,
+    parallelize,
+    reorder,
+    split_at,
+    tile,
+    tile_ragged,
+    unroll,
+)
 from dialects.errors import IllegalSchedule
 from dialects.expr import Expr, atom_expr
 from dialects.loop.builder import LoopBuilder
@@ -35,6 +44,43 @@ def test_tile_of_a_symbolic_loop_runs_whole_tiles_and_a_remainder(n: int, size: 
     tiles = tile(loops(op, "i")[0], size)
     assert tiles.outer.extent == Expr.of("n") // size
     same(pointwise("n", 3, ["n"]), op, n=n)
+
+
+@given(n=st.integers(0, 20), size=SIZES)
+def test_tile_ragged_runs_a_shorter_last_tile(n: int, size: int):
+    op = pointwise("n", 3, ["n"])
+    tiles = tile_ragged(loops(op, "i")[0], size)
+    assert tiles.remainder is None
+    parallelize(tiles.outer)
+    same(pointwise("n", 3, ["n"]), op, n=n)
+
+
+@given(size=SIZES, name=st.sampled_from("ijk"))
+def test_tile_ragged_of_any_size_keeps_the_product(size: int, name: str):
+    op = matmul(5, 7, 4)
+    tiles = tile_ragged(loops(op, name)[0], size)
+    assert tiles.outer.extent == -(-{"i": 5, "j": 7, "k": 4}[name] // size)
+    same(matmul(5, 7, 4), op)
+
+
+def test_tile_ragged_is_exact_where_the_size_divides():
+    tiles = tile_ragged(loops(row_sum(2, 8), "k")[0], 4)
+    assert (tiles.outer.extent, tiles.inner.extent) == (2, 4)
+
+
+def test_reorder_brings_ragged_tiles_of_a_product_outside():
+    op = matmul("n", 10, 5, ["n"])
+    i, j = loops(op, "i", "j")
+    tiles = tile_ragged(i, 4)
+    reorder(j, tiles.outer, tiles.inner)
+    same(matmul("n", 10, 5, ["n"]), op, n=11)
+
+
+def test_tile_ragged_refuses_a_loop_with_marks():
+    (loop,) = loops(row_sum(), "k")
+    unroll(loop)
+    with pytest.raises(IllegalSchedule, match="tile_ragged requires a loop without marks"):
+        tile_ragged(loop, 2)
 
 
 def test_tile_twice_and_of_the_remainder():

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from compiler.loop_to_llvm.kernel import emit_kernel
 from compiler.target import TARGETS
-from tests.loop_to_llvm.compiled_kernel import CompiledKernel, assembly
+from tests.loop_to_llvm.compiled_kernel import HOST, CompiledKernel, assembly, parse_kernel
 
 BASELINES = [target for target in TARGETS if target.name in ("x86-64", "x86-64-v3")]
 
@@ -48,6 +49,18 @@ def test_narrow_targets_mask_too(target):
         kernel(x, y, sizes={"n": extent})
         np.testing.assert_array_equal(y[:extent], 2 * x[:extent])
         assert (y[extent:] == -1).all()
+
+
+@pytest.mark.parametrize("lanes", [8, 16])
+def test_unrolled_vectors_of_a_bounded_extent_are_masked_without_a_branch(lanes: int):
+    text = add_kernel("n", f"unroll vector({lanes})", "[n]").replace("0 to n", "0 to min(n, 24)")
+    kernel = CompiledKernel(text)
+    for extent in range(27):
+        x, y = np.arange(48, dtype=np.float32), np.full(48, -1, np.float32)
+        kernel(x, y, sizes={"n": extent})
+        np.testing.assert_array_equal(y[: min(extent, 24)], 2 * x[: min(extent, 24)])
+        assert (y[min(extent, 24) :] == -1).all()
+    assert "br i1" not in emit_kernel(parse_kernel(text), HOST)
 
 
 def copy_kernel(

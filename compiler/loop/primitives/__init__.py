@@ -10,10 +10,11 @@ from compiler.loop.primitives.ordering import distribute, hoist, reorder
 from compiler.loop.primitives.packing import pack, panels
 from compiler.loop.primitives.reducing import PartialResults, split_reduction
 from compiler.loop.primitives.staging import Staged, stage
-from compiler.loop.primitives.tiling import Tiles, collapse, normalize, split_at, tile
+from compiler.loop.primitives.tiling import Tiles, collapse, normalize, split_at, tile, tile_ragged
 
 PRIMITIVES = (
     tile,
+    tile_ragged,
     split_at,
     normalize,
     collapse,
@@ -58,6 +59,7 @@ __all__ = [
     "split_reduction",
     "stage",
     "tile",
+    "tile_ragged",
     "unroll",
     "vectorize",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.dialects.builtin import IntAttr, UnitAttr
 
 from compiler.loop.legality import require_independent_iterations
-from compiler.loop.nest import describe, is_branch, loops_in
+from compiler.loop.nest import describe, is_branch, loops_in, most_iterations
 from compiler.loop.primitives.recording import primitive
 from dialects.errors import IllegalSchedule
 from dialects.loop.ops import AllocOp, ForOp
@@ -44,10 +44,13 @@ def unroll(loop: ForOp) -> ForOp:
 
         for i < 6:  S(i)   ->   for i < 6 unroll:  S(i)
 
-    Raises IllegalSchedule where the number of iterations is not constant, or more than
-    LONGEST_UNROLL.
+    A vector loop of varying length is written out to the most vectors that it can have, with the
+    lanes behind its end masked. Raises IllegalSchedule where the number of iterations is not
+    constant, or more than LONGEST_UNROLL.
     """
     count = loop.extent.constant
+    if loop.vector is not None and count is None:
+        count = most_iterations(loop)
     copies = None if count is None else -(-count // (loop.vector.data if loop.vector else 1))
     if copies is None or copies > LONGEST_UNROLL:
         got = f"{describe(loop)} with {loop.extent}"

@@ -18,6 +18,7 @@ from compiler.loop.nest import (
     is_defined_inside,
     is_inside,
     new_loop,
+    ranges_of,
     set_exprs,
     subscripts,
     value_block,
@@ -66,9 +67,9 @@ def stage(
     unless it is overwritten first, and written back if it is stored to, unless it is a temporary
     used nowhere else, which then goes. `layout` says where the elements of the copy lie.
 
-    Raises IllegalSchedule for a tile whose size or place is not known, for one of varying size
-    outside of the workspace, and where writing it back would touch elements that the iteration does
-    not store.
+    A tile that is shorter in some iterations gets room for the longest. Raises IllegalSchedule for
+    a tile whose place is not known, for one without a longest outside of the workspace, and where
+    writing it back would touch elements that the iteration does not store.
     """
     body = at.body.block
     accesses = [access for access in accesses_in(at) if access.buffer is source]
@@ -77,16 +78,14 @@ def stage(
         raise IllegalSchedule(f"stage requires a buffer that is used there, got {got}")
     _require_whole_view(source, at)
     region = _region_of(source, accesses, at)
-    if scope != "workspace" and any(extent.constant is None for extent in region.extents):
-        got = f"{value_name(source)} with {[str(extent) for extent in region.extents]}"
-        raise IllegalSchedule(f"stage requires a tile of constant size for {scope}, got {got}")
+    sizes = region.extents if scope == "workspace" else _sizes(source, region, at, scope)
     fresh = _is_overwritten_first(accesses, region, at)
     stored = any(isinstance(access, StoreOp) for access in accesses)
     temporary = fresh and _is_used_only_in(source, at)
     if stored and not temporary:
         _require_whole_store(source, accesses, region, at)
     children = [child for child in (child_in(body, access) for access in accesses) if child]
-    copy = _allocate(source, region, scope, layout, named, children[0])
+    copy = _allocate(source, sizes, scope, layout, named, children[0])
     for access in accesses:
         _redirect(access, copy, region)
     load_in = () if fresh else _copy(source, copy, region, InsertPoint.before(children[0]), True)
@@ -124,6 +123,17 @@ def _region_of(source: SSAValue, accesses: Sequence[AccessOp], at: ForOp | Kerne
         base.append(low)
         extents.append(_one_extreme(highs, accesses, greatest=True) - low + 1)
     return _Region(tuple(base), tuple(extents))
+
+
+def _sizes(source: SSAValue, region: _Region, at: ForOp | KernelOp, scope: str) -> tuple[Expr, ...]:
+    """The most elements that the region has along each dimension."""
+    loops = [] if isinstance(at, KernelOp) else [*enclosing_loops(at), at]
+    ranges = ranges_of(bounds_of(loops))
+    most = [extent.range(ranges)[1] for extent in region.extents]
+    if None in most:
+        got = f"{value_name(source)} with {[str(extent) for extent in region.extents]}"
+        raise IllegalSchedule(f"stage requires a tile of bounded size for {scope}, got {got}")
+    return tuple(Expr.of(size) for size in most if size is not None)
 
 
 def _box_of(access: AccessOp, at: ForOp | KernelOp) -> list[tuple[Expr, Expr]]:
@@ -231,13 +241,13 @@ def _require_whole_store(
 
 def _allocate(
     source: SSAValue,
-    region: _Region,
+    sizes: Sequence[Expr],
     scope: str,
     layout: LayoutAttr | None,
     name: str | None,
     before: Operation,
 ) -> SSAValue:
-    type = buffer(region.extents, buffer_type(source).element, layout)
+    type = buffer(sizes, buffer_type(source).element, layout)
     allocation = AllocOp.of(type, scope)
     allocation.result.name_hint = name or f"{source.name_hint or 'buffer'}_{scope[0]}"
     Rewriter.insert_op(allocation, InsertPoint.before(before))

@@ -1,4 +1,6 @@
-"""Primitives that change how a loop counts, not its order: tile, split_at, normalize, collapse."""
+"""Primitives that change how a loop counts, not its order: tile, tile_ragged, split_at, normalize,
+collapse.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +9,19 @@ from typing import NamedTuple
 
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from compiler.loop.nest import describe, move_ops, new_loop, only_loop, replace_index
+from compiler.loop.nest import (
+    bounds_of,
+    describe,
+    move_ops,
+    new_loop,
+    only_loop,
+    ranges_of,
+    replace_index,
+)
 from compiler.loop.primitives.recording import primitive
 from dialects.errors import IllegalSchedule
-from dialects.expr import Expr, atom_expr
-from dialects.loop.ops import ForOp
+from dialects.expr import Expr, atom_expr, minimum
+from dialects.loop.ops import ForOp, enclosing_loops
 
 
 class Tiles(NamedTuple):
@@ -52,6 +62,30 @@ def tile(loop: ForOp, size: int, *, names: Sequence[str] | None = None) -> Tiles
     outer.body.block.add_op(inner)
     _take_over(loop, outer, inner, position)
     return Tiles(outer, inner, remainder)
+
+
+@primitive
+def tile_ragged(loop: ForOp, size: int, *, names: Sequence[str] | None = None) -> Tiles:
+    """Splits a loop into tiles of at most `size` iterations, of which the last may be shorter.
+
+        for i < n:  S(i)
+        ->  for io < n ceildiv 8:  for ii < min(8, n - 8*io):  S(8*io + ii)
+
+    One copy of the body, whatever the extent; `tile` makes two. Raises IllegalSchedule for a loop
+    that has marks already.
+    """
+    require_unmarked("tile_ragged", loop)
+    if size < 1:
+        raise IllegalSchedule(f"tile_ragged requires a size of at least 1, got {size}")
+    base = loop.index.name_hint or "i"
+    outer_name, inner_name = names or (f"{base}o", f"{base}i")
+    outer = new_loop(loop.extent.ceildiv(size), outer_name, loop)
+    left = loop.extent - atom_expr(outer.index) * size
+    ranges = ranges_of(bounds_of([*enclosing_loops(loop), outer]))
+    inner = new_loop(minimum([Expr.of(size), left]).simplify(ranges), inner_name, loop)
+    outer.body.block.add_op(inner)
+    _take_over(loop, outer, inner, atom_expr(outer.index) * size + atom_expr(inner.index))
+    return Tiles(outer, inner, None)
 
 
 @primitive

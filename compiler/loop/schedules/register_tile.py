@@ -26,6 +26,7 @@ from compiler.loop.primitives import (
     split_at,
     stage,
     tile,
+    tile_ragged,
     unroll,
     vectorize,
 )
@@ -33,7 +34,6 @@ from compiler.loop.schedules.leaves import (
     lanes_of,
     parallelize_outermost,
     stride,
-    vectorize_leaves,
 )
 from compiler.loop.schedules.simplify import drop_stored_only
 from compiler.target.target import Target
@@ -228,11 +228,23 @@ def _split(chain: Sequence[ForOp], size: int) -> list[list[ForOp]]:
 
 
 def _split_rows(chain: Sequence[ForOp], shape: Shape) -> list[list[ForOp]]:
-    """The nest cut at its innermost loop, the rows, which comes out for that and goes back."""
+    """The nest cut at its innermost loop, the rows, which comes out for that and goes back: whole
+    tiles and what is left. An unknown number of rows that are left goes by ever smaller tiles.
+    """
     if not shape.has_rows or _is_whole(chain[-1], shape.params.rows):
         return [list(chain)]
-    turned = reorder(chain[-1], *chain[:-1])
-    return [list(reorder(*part[1:], part[0])) for part in _split(turned, shape.params.rows)]
+    parts = [list(reorder(chain[-1], *chain[:-1]))]
+    for size in _tile_sizes(shape.params.rows):
+        if not _is_whole(parts[-1][0], size):
+            parts += _split(parts.pop(), size)
+        if parts[-1][0].extent.constant is not None:
+            break
+    return [list(reorder(*part[1:], part[0])) for part in parts]
+
+
+def _tile_sizes(rows: int) -> list[int]:
+    """A number and its halves, down to one."""
+    return [rows, *_tile_sizes(rows // 2)] if rows > 1 else [1]
 
 
 def _is_whole(loop: ForOp, size: int) -> bool:
@@ -243,11 +255,7 @@ def _tile(chain: Sequence[ForOp], shape: Shape, panel: SSAValue | None, result: 
     """Tiles, stages and marks one nest whose loops hold whole tiles, or are shorter than one."""
     columns, *others = chain
     rows = others.pop() if shape.has_rows else None
-    if columns.extent.constant is None and not _is_whole(columns, shape.width):
-        vectorize_leaves(columns, shape.target)
-        parallelize_outermost(columns)
-        return
-    jo, ji, _ = tile(columns, min(shape.width, columns.extent.constant or shape.width))
+    jo, ji = _tile_columns(columns, shape)
     outer, inner = [*others[: shape.both], jo, *others[shape.both :]], [ji]
     if rows is not None:
         io, ii, _ = tile(rows, _tile_rows(rows, shape))
@@ -260,10 +268,20 @@ def _tile(chain: Sequence[ForOp], shape: Shape, panel: SSAValue | None, result: 
     parallelize_outermost(outer[0] if packed or shape.both else _spread(outer))
 
 
+def _tile_columns(columns: ForOp, shape: Shape) -> tuple[ForOp, ForOp]:
+    """Tiles of the shape's width, or what is left: one tile of a known width, or vectors of which
+    the last is masked.
+    """
+    known = columns.extent.constant
+    if known is None and not _is_whole(columns, shape.width):
+        return tile_ragged(columns, shape.lanes)[:2]
+    return tile(columns, min(shape.width, known or shape.width))[:2]
+
+
 def _tile_rows(rows: ForOp, shape: Shape) -> int:
-    if _is_whole(rows, shape.params.rows):
-        return shape.params.rows
-    return min(rows.extent.constant or 1, shape.params.rows)
+    sizes = (size for size in _tile_sizes(shape.params.rows) if _is_whole(rows, size))
+    known = rows.extent.constant
+    return next(sizes) if known is None else min(known, shape.params.rows)
 
 
 def _spread(loops: Sequence[ForOp]) -> ForOp:

@@ -35,6 +35,7 @@ class Arithmetic:
     builder: ir.IRBuilder
     has_fma: bool
     has_f16: bool
+    has_scale: bool
 
     def emit(self, op: Operation, operands: Sequence[ir.Value]) -> ir.Value:
         """The result of an operation on operands that are all scalars or all vectors of the same
@@ -85,7 +86,9 @@ def _intrinsic(name: str, *flags: int) -> Emitter:
 
 def _math(name: str) -> Emitter:
     """An emitter that calls one of weft's own vector functions."""
-    return lambda at, op, operands: call_math(at.builder, name, operands, has_fma=at.has_fma)
+    return lambda at, op, operands: call_math(
+        at.builder, name, operands, has_fma=at.has_fma, has_scale=at.has_scale
+    )
 
 
 def _log10(at: Arithmetic, op: Operation, operands: list[ir.Value]) -> ir.Value:

@@ -80,7 +80,10 @@ class BodyEmitter:
         self.index = IndexEmitter(frame, unit.sizes)
         self.memory = MemoryEmitter(self.index)
         self.control = ControlEmitter(self.index)
-        self.arithmetic = Arithmetic(frame.builder, unit.target.has_fma, has_f16(unit.target))
+        has_scale = "+avx512f" in unit.target.features
+        self.arithmetic = Arithmetic(
+            frame.builder, unit.target.has_fma, has_f16(unit.target), has_scale
+        )
         self.addresses: dict[AccessOp, Expr] = {}
         self.lanes: Lanes | None = None
         self.in_parallel = frame.outer is not None

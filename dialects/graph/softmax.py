@@ -24,12 +24,12 @@ class ExponentialOp(AxisOp):
     """An operator that starts from `exp(x - m)`, `m` being the greatest element of the line."""
 
     def greatest(self, b: LoopBuilder, source: SSAValue) -> SSAValue:
-        """A temporary with the greatest element of each line."""
+        """A temporary with the greatest number of each line: a NaN in it shows in the sum anyway."""
         element = type_of(self.operand).element
         greatest = start_totals(b, self.lines, element, lowest(element), name="greatest")
         with b.loops(self.lines) as line, b.reduce([self.extent], "max", "k") as (k,):
             x = b.load(source, self.along(line, k))
-            b.store(greatest, line, b.load(greatest, line).maximum(x))
+            b.store(greatest, line, b.load(greatest, line).maximum_number(x))
         return greatest
 
     def add_up(self, b: LoopBuilder, source: SSAValue) -> SSAValue:
@@ -69,9 +69,13 @@ class SoftmaxOp(ExponentialOp):
     ) -> None:
         powers = self.exponentials(b, operands[0], self.greatest(b, operands[0]))
         total = self.add_up(b, powers)
+        inverse = b.temporary(self.lines, compute_type(self.result_type.element), "inverse")
+        with b.loops(self.lines) as line:
+            sum_of_line = b.load(total, line)
+            b.store(inverse, line, sum_of_line.constant(1) / sum_of_line)
         with b.loops(self.result_type.shape) as index:
-            quotient = b.load(powers, index) / b.load(total, self.line_of(index))
-            b.store(results[0], index, quotient)
+            share = b.load(powers, index) * b.load(inverse, self.line_of(index))
+            b.store(results[0], index, share)
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         """`y * (dy - sum(dy * y))`."""

@@ -132,6 +132,10 @@ class Scalar:
         """The greater; NaN where either is."""
         return self._binary(other, arith.MaximumfOp, arith.MaxSIOp, arith.MaxUIOp)
 
+    def maximum_number(self, other: Scalar | Number) -> Scalar:
+        """The greater; where one is NaN, the other."""
+        return self._binary(other, arith.MaxnumfOp, arith.MaxSIOp, arith.MaxUIOp)
+
     def minimum(self, other: Scalar | Number) -> Scalar:
         """The lesser; NaN where either is."""
         return self._binary(other, arith.MinimumfOp, arith.MinSIOp, arith.MinUIOp)

@@ -3,7 +3,7 @@
 // The row's greatest element, the exponentials, their sum, the quotients.
 // CHECK-LABEL: loop.kernel @softmax_
 // CHECK: loop.for %k = 0 to n0 reduction(max) {
-// CHECK: arith.maximumf
+// CHECK: arith.maxnumf
 // CHECK: arith.subf
 // CHECK-NEXT: math.exp
 // CHECK-NEXT: loop.store %{{.*}}, %power[
@@ -11,9 +11,11 @@
 // CHECK-NEXT: %{{.*}} = loop.load %total
 // CHECK: %[[E:[a-z_0-9]+]] = loop.load %power[
 // CHECK-NEXT: arith.addf
-// CHECK: %[[E:[a-z_0-9]+]] = loop.load %power[
-// CHECK-NEXT: %[[T:[a-z_0-9]+]] = loop.load %{{.*}}[%{{.*}}, 0]
-// CHECK-NEXT: arith.divf %[[E]], %[[T]]
+// CHECK: %[[INVERSE:[a-z_0-9]+]] = arith.divf
+// CHECK-NEXT: loop.store %[[INVERSE]], %inverse[%{{.*}}, 0]
+// CHECK: %[[P:[a-z_0-9]+]] = loop.load %power[
+// CHECK-NEXT: %[[Q:[a-z_0-9]+]] = loop.load %inverse[%{{.*}}, 0]
+// CHECK-NEXT: arith.mulf %[[P]], %[[Q]]
 func.func @main(%x: !graph.tensor<[2, n], f32>) -> !graph.tensor<[2, n], f32> {
   %y = graph.softmax %x {axis = -1 : i64} : (!graph.tensor<[2, n], f32>) -> !graph.tensor<[2, n], f32>
   func.return %y : !graph.tensor<[2, n], f32>

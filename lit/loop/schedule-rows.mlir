@@ -4,11 +4,15 @@
 // CHECK-LABEL: loop.kernel @centre[n]
 // CHECK-NEXT: loop.for %[[I:[a-z_0-9]+]] = 0 to n parallel {
 // CHECK: %[[SUM:[a-z_0-9]+]] = loop.alloc registers : !loop.buffer<[1], f32>
-// CHECK: %[[PARTS:[a-z_0-9]+]] = loop.alloc registers : !loop.buffer<[8], f32>
-// CHECK: loop.for %[[KO:[a-z_0-9]+]] = 0 to 8 reduction(add) {
-// CHECK-NEXT: loop.for %[[KI:[a-z_0-9]+]] = 0 to 8 vector(8) {
+// CHECK: %[[PARTS:[a-z_0-9]+]] = loop.alloc registers : !loop.buffer<[32], f32>
+// CHECK: loop.for %[[KO:[a-z_0-9]+]] = 0 to 2 reduction(add) {
+// CHECK-NEXT: loop.for %[[KI:[a-z_0-9]+]] = 0 to 32 unroll vector(8) {
 // CHECK: loop.store %{{.*}}, %[[PARTS]][%[[KI]]]
-// CHECK: loop.for %{{.*}} = 0 to 8 unroll reduction(add) {
+// CHECK: loop.for %{{.*}} = 0 to 16 unroll vector(8) {
+// CHECK: loop.for %{{.*}} = 0 to 8 unroll vector(8) {
+// CHECK: loop.for %{{.*}} = 0 to 4 unroll vector(4) {
+// CHECK: loop.for %{{.*}} = 0 to 2 unroll vector(2) {
+// CHECK: loop.for %{{.*}} = 0 to 1 unroll {
 // CHECK: loop.store %{{.*}}, %[[SUM]][0]
 // CHECK: loop.for %[[J:[a-z_0-9]+]] = 0 to 64 vector(8) {
 // CHECK: loop.load %[[SUM]][0]
@@ -88,6 +92,29 @@ loop.kernel @apart(%x: !loop.buffer<[8, 8], f32>, %t: !loop.buffer<[8, 8], f32>,
     loop.for %j = 0 to 8 {
       %v = loop.load %t[%i + 1, %j] : !loop.buffer<[8, 8], f32>
       loop.store %v, %y[%i, %j] : !loop.buffer<[7, 8], f32>
+    }
+  }
+}
+
+// -----
+
+// A single sum of very many elements: sums of blocks in parallel, as many as the extent says, and their sum.
+// CHECK-LABEL: loop.kernel @all
+// CHECK: %[[PARTS:[a-z_0-9]+]] = loop.alloc workspace : !loop.buffer<[8], f32>
+// CHECK: loop.for %[[B:[a-z_0-9]+]] = 0 to 8 parallel {
+// CHECK: loop.for %{{.*}} = 0 to 1024 reduction(add) {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 32 unroll vector(8) {
+// CHECK: loop.store %{{.*}}, %[[PARTS]][%[[B]]]
+// CHECK: loop.store %{{.*}}, %y[]
+loop.kernel @all(%x: !loop.buffer<[512, 512], f32>, %y: !loop.buffer<[], f32>) {
+  %zero = arith.constant 0.0 : f32
+  loop.store %zero, %y[] : !loop.buffer<[], f32>
+  loop.for %i = 0 to 512 reduction(add) {
+    loop.for %j = 0 to 512 reduction(add) {
+      %v = loop.load %x[%i, %j] : !loop.buffer<[512, 512], f32>
+      %s = loop.load %y[] : !loop.buffer<[], f32>
+      %t = arith.addf %s, %v : f32
+      loop.store %t, %y[] : !loop.buffer<[], f32>
     }
   }
 }

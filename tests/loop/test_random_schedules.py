@@ -9,6 +9,7 @@ from xdsl.ir import SSAValue
 
 from compiler.loop.nest import accesses_in, loops_in, only_loop
 from compiler.loop.primitives import (
+    block_reduction,
     collapse,
     distribute,
     forward,
@@ -76,6 +77,7 @@ def step(op: KernelOp, action: str, choice: int, size: int) -> None:
         "forward": lambda: isinstance(access, LoadOp) and forward(access),
         "stage": lambda: stage(access.buffer, loop, "scratch"),
         "split_reduction": lambda: split_reduction(loop, size),
+        "block_reduction": lambda: block_reduction(loop, size),
         "pack": lambda: pack_in_panels(access.buffer, size),
         "vectorize": lambda: vectorize(loop, size),
         "parallelize": lambda: parallelize(loop),
@@ -109,6 +111,7 @@ ACTIONS = [
     "forward",
     "stage",
     "split_reduction",
+    "block_reduction",
     "pack",
     "vectorize",
     "parallelize",

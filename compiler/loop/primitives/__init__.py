@@ -8,7 +8,12 @@ from compiler.loop.primitives.fusing import drop_empty, drop_unread, forward, fu
 from compiler.loop.primitives.marking import parallelize, unroll, vectorize
 from compiler.loop.primitives.ordering import distribute, hoist, reorder
 from compiler.loop.primitives.packing import pack, panels
-from compiler.loop.primitives.reducing import PartialResults, split_reduction
+from compiler.loop.primitives.reducing import (
+    Blocks,
+    PartialResults,
+    block_reduction,
+    split_reduction,
+)
 from compiler.loop.primitives.staging import Staged, stage
 from compiler.loop.primitives.tiling import Tiles, collapse, normalize, split_at, tile, tile_ragged
 
@@ -29,6 +34,7 @@ PRIMITIVES = (
     drop_empty,
     stage,
     split_reduction,
+    block_reduction,
     pack,
     vectorize,
     unroll,
@@ -38,9 +44,11 @@ PRIMITIVES = (
 
 __all__ = [
     "PRIMITIVES",
+    "Blocks",
     "PartialResults",
     "Staged",
     "Tiles",
+    "block_reduction",
     "collapse",
     "distribute",
     "drop_empty",

@@ -1,12 +1,13 @@
-"""The primitive that splits a reduction into partial results."""
+"""The primitives that split a reduction into partial results."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple, NoReturn
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith
-from xdsl.ir import Attribute, SSAValue
+from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from compiler.loop.legality import require_known
@@ -14,16 +15,31 @@ from compiler.loop.nest import Update, accesses_in, describe, new_loop, set_expr
 from compiler.loop.primitives.recording import primitive
 from compiler.loop.primitives.tiling import tile
 from dialects.errors import IllegalSchedule
-from dialects.expr import atom_expr
+from dialects.expr import Expr, atom_expr
 from dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp
+from dialects.loop.program import KernelOp
 from dialects.loop.scalar import Number, constant, is_float, is_unsigned, width
 from dialects.loop.types import buffer, buffer_type
 
 
 class PartialResults(NamedTuple):
-    """The loops that a split reduction consists of, in their order."""
+    """The loops that a split reduction consists of, in their order.
+
+    `halvings` add up the upper half of the partial results to the lower one until one is left.
+    """
 
     initialize: ForOp
+    outer: ForOp
+    inner: ForOp
+    remainder: ForOp | None
+    halvings: tuple[ForOp, ...]
+
+
+class Blocks(NamedTuple):
+    """The loops that a reduction in blocks consists of: the one over blocks, the one within a
+    block, what is left after the last block, and the one that combines the results of blocks.
+    """
+
     outer: ForOp
     inner: ForOp
     remainder: ForOp | None
@@ -32,66 +48,126 @@ class PartialResults(NamedTuple):
 
 @primitive
 def split_reduction(loop: ForOp, parts: int, *, scope: str = "registers") -> PartialResults:
-    """Makes `parts` independent partial results of a reduction, combined at the end.
+    """Makes `parts` independent partial results of a reduction, combined pairwise at the end.
 
-        for k < 64 reduction(add):  s[i] += x[i, k]
+        for k < 67 reduction(add):  s[i] += x[i, k]
         ->  p = alloc [16];  for l < 16:  p[l] = 0
             for ko < 4:  for ki < 16:  p[ki] += x[i, 16*ko + ki]
-            for l < 16 reduction(add):  s[i] += p[l]
+            for kr < 3:  p[kr] += x[i, 64 + kr]
+            for l < 8:  p[l] += p[8 + l]
+            ...
+            for l < 1:  p[l] += p[1 + l]
+            s[i] += p[0]
 
-    The inner loop then carries nothing and can be vectorised. What is left after the last whole
-    tile is combined into the element as before. Raises IllegalSchedule for a loop without the mark,
-    or whose body is not made of such updates only.
+    The loops over partial results then carry nothing and can be vectorised. Raises IllegalSchedule
+    for a loop without the mark, or whose body is not made of such updates only.
     """
     require_known("split_reduction", loop)
-    updates = _updates_of(loop)
+    updates = _updates_of("split_reduction", loop)
     outer, inner, remainder = tile(loop, parts)
     inner.properties.pop("reduction", None)
-    before, after = InsertPoint.before(outer), InsertPoint.after(remainder or outer)
-    initialize, combine = new_loop(parts, "l"), new_loop(parts, "l", outer)
+    before, behind = InsertPoint.before(outer), InsertPoint.after(remainder or outer)
+    initialize = new_loop(parts, "l")
     partials = [_allocate(update, parts, scope, before) for update in updates]
     Rewriter.insert_op(initialize, before)
-    Rewriter.insert_op(combine, after)
     for update, partial in zip(updates, partials, strict=True):
-        _store_neutral(update, partial, initialize)
-        _combine(update, partial, combine)
-        _redirect(update, partial, inner)
-    return PartialResults(initialize, outer, inner, remainder, combine)
+        _store_neutral(update, partial, initialize.index, initialize.body.block)
+    halvings = _halve(updates, partials, parts, behind)
+    end = InsertPoint.after(halvings[-1]) if halvings else behind
+    for update, partial in zip(updates, partials, strict=True):
+        _combine(update, (update.store.buffer, update.store.index), partial, Expr.of(0), end)
+    if remainder is not None:
+        remainder.properties.pop("reduction", None)
+        # A clone of the loop: its updates are those of the first part in the same order.
+        for update, partial in zip(
+            _updates_by_store("split_reduction", remainder), partials, strict=True
+        ):
+            _redirect(update, partial, atom_expr(remainder.index))
+    for update, partial in zip(updates, partials, strict=True):
+        _redirect(update, partial, atom_expr(inner.index))
+    return PartialResults(initialize, outer, inner, remainder, halvings)
 
 
-def _updates_of(loop: ForOp) -> list[Update]:
+@primitive
+def block_reduction(loop: ForOp, size: int, *, scope: str = "workspace") -> Blocks:
+    """Makes a partial result of each block of `size` iterations, combined in order at the end.
+
+        for k < 70 reduction(add):  s += x[k]
+        ->  p = alloc [4]
+            for ko < 4:  p[ko] = 0;  for ki < 16 reduction(add):  p[ko] += x[16*ko + ki]
+            for kr < 6 reduction(add):  s += x[64 + kr]
+            for l < 4 reduction(add):  s += p[l]
+
+    The loop over blocks then carries nothing and may run in parallel; how many blocks there are
+    depends on the extent alone. Raises IllegalSchedule as split_reduction does, and for a loop
+    inside another.
+    """
+    require_known("block_reduction", loop)
+    if not isinstance(loop.parent_op(), KernelOp):
+        got = describe(loop)
+        raise IllegalSchedule(f"block_reduction requires an outermost loop, got {got}")
+    updates = _updates_of("block_reduction", loop)
+    outer, inner, remainder = tile(loop, size)
+    outer.properties.pop("reduction", None)
+    combine = new_loop(outer.extent, "l", inner)
+    Rewriter.insert_op(combine, InsertPoint.after(remainder or outer))
+    for update in updates:
+        partial = _allocate(update, outer.extent, scope, InsertPoint.before(outer))
+        end = InsertPoint.at_end(combine.body.block)
+        target = update.store.buffer, update.store.index
+        _combine(update, target, partial, atom_expr(combine.index), end)
+        _redirect(update, partial, atom_expr(outer.index))
+        _store_neutral(update, partial, outer.index, outer.body.block, first=True)
+    return Blocks(outer, inner, remainder, combine)
+
+
+def _updates_of(who: str, loop: ForOp) -> list[Update]:
     """The updates in a reduction's body, each of an element that is the same in every iteration."""
     kind = None if loop.reduction is None else loop.reduction.data
-    stores = [access for access in accesses_in(loop) if isinstance(access, StoreOp)]
-    updates: list[Update] = []
-    for store in stores:
-        update = update_of(store)
-        fixed = loop.index not in store.operands_ and store.parent is loop.body.block
-        if update is None or update.kind != kind or not fixed:
-            rule = f"a loop marked as a reduction, with updates of its kind only ({kind})"
-            raise IllegalSchedule(f"split_reduction requires {rule}, got {describe(store)}")
-        updates.append(update)
+    updates = _updates_by_store(who, loop)
+    for update in updates:
+        fixed = loop.index not in update.store.operands_ and update.store.parent is loop.body.block
+        if update.kind != kind or not fixed:
+            _refuse_update(who, kind, update.store)
     updated = {update.store.buffer for update in updates}
     own = {access for update in updates for access in (update.load, update.store)}
     for access in accesses_in(loop):
         if access.buffer in updated and access not in own:
             rule = "that only updates read what they update"
-            raise IllegalSchedule(f"split_reduction requires {rule}, got {describe(access)}")
+            raise IllegalSchedule(f"{who} requires {rule}, got {describe(access)}")
     return updates
 
 
-def _allocate(update: Update, parts: int, scope: str, point: InsertPoint) -> SSAValue:
+def _updates_by_store(who: str, loop: ForOp) -> list[Update]:
+    updates: list[Update] = []
+    for store in accesses_in(loop):
+        if isinstance(store, StoreOp):
+            update = update_of(store)
+            if update is None:
+                _refuse_update(who, None if loop.reduction is None else loop.reduction.data, store)
+            updates.append(update)
+    return updates
+
+
+def _refuse_update(who: str, kind: str | None, store: StoreOp) -> NoReturn:
+    rule = f"a loop marked as a reduction, with updates of its kind only ({kind})"
+    raise IllegalSchedule(f"{who} requires {rule}, got {describe(store)}")
+
+
+def _allocate(update: Update, parts: Expr | int, scope: str, point: InsertPoint) -> SSAValue:
     allocation = AllocOp.of(buffer([parts], buffer_type(update.store.buffer).element), scope)
     allocation.result.name_hint = f"{update.store.buffer.name_hint or 'sum'}_parts"
     Rewriter.insert_op(allocation, point)
     return allocation.result
 
 
-def _store_neutral(update: Update, partial: SSAValue, loop: ForOp) -> None:
-    builder = Builder(InsertPoint.at_end(loop.body.block))
+def _store_neutral(
+    update: Update, partial: SSAValue, index: SSAValue, block: Block, *, first: bool = False
+) -> None:
+    builder = Builder(InsertPoint.at_start(block) if first else InsertPoint.at_end(block))
     element = buffer_type(partial).element
     neutral = constant(builder, _neutral(update.kind, element), element)
-    builder.insert(StoreOp.of(neutral.value, partial, [atom_expr(loop.index)]))
+    builder.insert(StoreOp.of(neutral.value, partial, [atom_expr(index)]))
 
 
 def _neutral(kind: str, element: Attribute) -> Number:
@@ -110,12 +186,35 @@ def _neutral(kind: str, element: Attribute) -> Number:
     return -(ones // 2) - 1 if kind == "max" else ones // 2
 
 
-def _combine(update: Update, partial: SSAValue, loop: ForOp) -> None:
-    """Combines the partial results into the element that the reduction updates."""
-    builder = Builder(InsertPoint.at_end(loop.body.block))
-    index = update.store.index
-    part = builder.insert(LoadOp.of(partial, [atom_expr(loop.index)])).result
-    total = builder.insert(LoadOp.of(update.store.buffer, list(index))).result
+def _halve(
+    updates: Sequence[Update], partials: Sequence[SSAValue], parts: int, point: InsertPoint
+) -> tuple[ForOp, ...]:
+    """Loops that combine the upper part of the partial results into the lower one."""
+    halvings: list[ForOp] = []
+    while parts > 1:
+        kept = parts - parts // 2
+        loop = new_loop(parts // 2, "l")
+        Rewriter.insert_op(loop, point)
+        here = atom_expr(loop.index)
+        end = InsertPoint.at_end(loop.body.block)
+        for update, partial in zip(updates, partials, strict=True):
+            _combine(update, (partial, (here,)), partial, here + kept, end)
+        halvings.append(loop)
+        point, parts = InsertPoint.after(loop), kept
+    return tuple(halvings)
+
+
+def _combine(
+    update: Update,
+    target: tuple[SSAValue, Sequence[Expr]],
+    partial: SSAValue,
+    position: Expr,
+    point: InsertPoint,
+) -> None:
+    """Combines a partial result into an element as the reduction does."""
+    builder = Builder(point)
+    total = builder.insert(LoadOp.of(target[0], list(target[1]))).result
+    part = builder.insert(LoadOp.of(partial, [position])).result
     total, part = (_as_computed(update, value, builder) for value in (total, part))
     first = update.combine.operands[0]
     ordered = (part, total) if first is update.contribution else (total, part)
@@ -124,7 +223,7 @@ def _combine(update: Update, partial: SSAValue, loop: ForOp) -> None:
     rounding = update.store.value.owner
     if isinstance(rounding, arith.TruncFOp):
         combined = builder.insert(rounding.clone({rounding.input: combined})).result
-    builder.insert(StoreOp.of(combined, update.store.buffer, list(index)))
+    builder.insert(StoreOp.of(combined, target[0], list(target[1])))
 
 
 def _as_computed(update: Update, value: SSAValue, builder: Builder) -> SSAValue:
@@ -137,8 +236,8 @@ def _as_computed(update: Update, value: SSAValue, builder: Builder) -> SSAValue:
     )
 
 
-def _redirect(update: Update, partial: SSAValue, loop: ForOp) -> None:
+def _redirect(update: Update, partial: SSAValue, index: Expr) -> None:
     for access in (update.load, update.store):
         operands = [partial if old is access.buffer else old for old in access.operands]
         access.operands = operands
-        set_exprs(access, [atom_expr(loop.index)])
+        set_exprs(access, [index])

@@ -138,7 +138,8 @@ def collapse(outer: ForOp, inner: ForOp, *, named: str | None = None) -> ForOp:
 
         for i < m:  for j < 8:  X[i, j]   ->   for ij < 8*m:  X[ij floordiv 8, ij mod 8]
 
-    In a row-major buffer that is the address ij again. Raises IllegalSchedule where anything stands
+    In a row-major buffer that is the address ij again. A mark of reduction stays where both have it
+    or the loop without it has one iteration. Raises IllegalSchedule where anything stands
     between the loops, or the inner one's bounds depend on the outer index.
     """
     require_unmarked("collapse", outer)
@@ -151,8 +152,8 @@ def collapse(outer: ForOp, inner: ForOp, *, named: str | None = None) -> ForOp:
     outer, inner = normalize(outer), normalize(inner)
     names = (outer.index.name_hint or "i") + (inner.index.name_hint or "j")
     width = inner.extent
-    merged = new_loop(outer.extent * width, named or names, outer)
-    if outer.reduction != inner.reduction:
+    merged = new_loop(outer.extent * width, named or names, inner if outer.extent == 1 else outer)
+    if outer.reduction != inner.reduction and 1 not in (outer.extent, width):
         merged.properties.pop("reduction", None)
     Rewriter.insert_op(merged, InsertPoint.before(outer))
     move_ops(list(inner.body.block.ops), merged.body.block)

@@ -12,18 +12,32 @@ from compiler.loop.nest import (
     accesses_in,
     bounds_of,
     is_branch,
+    loops_in,
+    only_loop,
     perfect_nest,
     ranges_of,
     subscripts,
     update_of,
 )
-from compiler.loop.primitives import parallelize, split_reduction, unroll, vectorize
+from compiler.loop.primitives import (
+    collapse,
+    parallelize,
+    split_at,
+    split_reduction,
+    unroll,
+    vectorize,
+)
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
 from dialects.expr import Expr
 from dialects.loop.ops import AccessOp, ForOp, StoreOp, enclosing_loops
 from dialects.loop.program import KernelOp
 from dialects.loop.scalar import compute_type, width
+
+ACCUMULATORS = 4
+"""Vectors of partial results of a reduction: the next operation on one has not to wait for the last
+on another.
+"""
 
 
 def lanes_for(loop: ForOp, target: Target) -> int:
@@ -60,19 +74,41 @@ def continues(outer: ForOp, inner: ForOp) -> bool:
     return True
 
 
+def collapse_contiguous(loop: ForOp) -> ForOp:
+    """Merges neighbouring loops of one kind wherever every access walks through both in one
+    stride; returns the new outermost.
+    """
+    outer = loop
+    first = None
+    while (inner := only_loop(outer.body.block)) is not None:
+        alike = outer.reduction == inner.reduction
+        if outer.extent == 1 or (alike and continues(outer, inner)):
+            outer = collapse(outer, inner)
+        else:
+            first = first or outer
+            outer = inner
+    return first or outer
+
+
 def vectorize_leaves(loop: ForOp, target: Target) -> None:
     """Vectorises every innermost nest inside the loop, the loop included."""
     nest = perfect_nest(loop)
     inner = [op for op in nest[-1].body.block.ops if isinstance(op, ForOp)]
     if inner:
         for op in inner:
-            vectorize_leaves(op, target)
+            vectorize_leaves(_collapse_leaf(op), target)
         return
     if any(is_branch(op) for op in nest[-1].body.block.ops):
         return
     for candidate in sorted((each for each in nest if each.extent != 1), key=_badness):
         if _try_vectorize(candidate, target):
             return
+
+
+def _collapse_leaf(loop: ForOp) -> ForOp:
+    """The loop, as one with those inside where memory goes on through all of them."""
+    is_leaf = not loops_in(perfect_nest(loop)[-1])
+    return collapse_contiguous(loop) if is_leaf else loop
 
 
 def _badness(loop: ForOp) -> tuple[int, int, int]:
@@ -97,13 +133,39 @@ def _try_vectorize(loop: ForOp, target: Target) -> bool:
             return False
         if not any(update_of(access) for access in accesses_in(loop)):
             return False
-        parts = split_reduction(loop, lanes)
-        vectorize(parts.inner, lanes)
-        vectorize(parts.initialize, lanes)
-        unroll(parts.combine)
+        vectorize_reduction(loop, lanes)
     except IllegalSchedule:
         return False
     return True
+
+
+def vectorize_reduction(loop: ForOp, lanes: int) -> None:
+    """Runs a reduction in several vectors of partial results, so that additions need not wait for
+    each other. What is left of an unknown length has a vector of its own: registers cannot be
+    chosen at run time.
+    """
+    extent = loop.extent.constant
+    if extent is None:
+        width = ACCUMULATORS * lanes
+        loop, rest = split_at(loop, loop.extent // width * width)
+        _accumulate(rest, lanes, 1)
+        _accumulate(loop, lanes, ACCUMULATORS)
+    else:
+        _accumulate(loop, lanes, min(ACCUMULATORS, extent // lanes))
+
+
+def _accumulate(loop: ForOp, lanes: int, vectors: int) -> None:
+    parts = split_reduction(loop, lanes * vectors)
+    for part in (parts.initialize, parts.inner, parts.remainder):
+        if part is not None:
+            vectorize(part, lanes)
+            if part.extent.constant is not None:
+                unroll(part)
+    for halving in parts.halvings:
+        count = halving.extent.constant or 0
+        if count & (count - 1) == 0 and count > 1:
+            vectorize(halving, min(count, lanes))
+        unroll(halving)
 
 
 def parallelize_outermost(loop: ForOp) -> None:

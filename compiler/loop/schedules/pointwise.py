@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from compiler.loop.nest import accesses_in, loops_in, only_loop, perfect_nest
-from compiler.loop.primitives import collapse, tile, unroll, vectorize
+from compiler.loop.nest import accesses_in, loops_in, perfect_nest
+from compiler.loop.primitives import tile, unroll, vectorize
 from compiler.loop.schedules.leaves import (
-    continues,
+    collapse_contiguous,
     lanes_for,
     parallelize_outermost,
     stride,
@@ -60,21 +60,6 @@ def apply(loop: ForOp, target: Target) -> None:
     if tiles.remainder is not None:
         vectorize(tiles.remainder, lanes)
     parallelize_outermost(tiles.outer)
-
-
-def collapse_contiguous(loop: ForOp) -> ForOp:
-    """Merges neighbouring loops wherever every access walks through both in one
-    stride; returns the new outermost.
-    """
-    outer = loop
-    first = None
-    while (inner := only_loop(outer.body.block)) is not None:
-        if continues(outer, inner) or outer.extent == 1:
-            outer = collapse(outer, inner)
-        else:
-            first = first or outer
-            outer = inner
-    return first or outer
 
 
 def _writes_scattered(loop: ForOp) -> bool:

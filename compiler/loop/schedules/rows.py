@@ -11,11 +11,16 @@ from collections.abc import Iterator
 from xdsl.ir import Block
 
 from compiler.loop.nest import accesses_in, is_inside, perfect_nest
-from compiler.loop.primitives import fuse, stage
-from compiler.loop.schedules.leaves import parallelize_outermost, unscheduled, vectorize_leaves
+from compiler.loop.primitives import block_reduction, fuse, stage
+from compiler.loop.schedules.leaves import (
+    collapse_contiguous,
+    parallelize_outermost,
+    unscheduled,
+    vectorize_leaves,
+)
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
-from dialects.loop.ops import AllocOp, ForOp, enclosing_loops
+from dialects.loop.ops import AllocOp, ForOp, StoreOp, enclosing_loops
 from dialects.loop.program import KernelOp
 from dialects.loop.scalar import width
 from dialects.loop.types import buffer_type
@@ -24,6 +29,12 @@ NAME = "rows"
 
 LARGEST_SCRATCH = 32 * 1024
 """Bytes of a temporary that moves onto the stack of the thread that computes the row."""
+
+BLOCK = 32 * 1024
+"""Elements that one thread combines at a time where a reduction has a single result."""
+
+LEAST_BLOCKS = 4
+"""Fewer are not worth a parallel loop."""
 
 
 def fuse_all(kernel: KernelOp, target: Target) -> Iterator[str]:
@@ -107,6 +118,28 @@ def _levels(loop: ForOp) -> list[ForOp]:
 
 def apply(loop: ForOp, target: Target) -> None:
     """Vectorises the leaves of a fused nest and runs its outermost loop in parallel."""
-    privatize(perfect_nest(loop)[-1])
+    if loop.reduction is None:
+        privatize(perfect_nest(loop)[-1])
+    else:
+        loop = collapse_contiguous(loop)
+        if (loop.extent.constant or LEAST_BLOCKS * BLOCK) >= LEAST_BLOCKS * BLOCK:
+            _apply_in_blocks(loop, target)
+            return
     vectorize_leaves(loop, target)
     parallelize_outermost(loop)
+
+
+def _apply_in_blocks(loop: ForOp, target: Target) -> None:
+    """Runs a long reduction to a single element as many short ones in parallel."""
+    try:
+        blocks = block_reduction(loop, BLOCK)
+    except IllegalSchedule:
+        vectorize_leaves(loop, target)
+        return
+    for store in [op for op in blocks.outer.body.block.ops if isinstance(op, StoreOp)]:
+        stage(store.buffer, blocks.outer, "registers")
+    vectorize_leaves(blocks.inner, target)
+    parallelize_outermost(blocks.outer)
+    for rest in (blocks.remainder, blocks.combine):
+        if rest is not None:
+            vectorize_leaves(rest, target)

@@ -77,7 +77,9 @@ def _shape(operand: ir.Type) -> tuple[Format, int]:
     return formats[element], lanes
 
 
-def _define(module: ir.Module, name: str, function: MathFunction, operand: Any, fma: bool) -> Any:
+def _define(
+    module: ir.Module, name: str, function: MathFunction, operand: Any, fma: bool, scale: bool
+) -> Any:
     """Add the function to the module."""
     fmt, lanes = _shape(operand)
     defined = ir.Function(module, ir.FunctionType(operand, [operand] * function.arity), name)
@@ -85,21 +87,26 @@ def _define(module: ir.Module, name: str, function: MathFunction, operand: Any, 
     for attribute in ("alwaysinline", "nounwind"):
         defined.attributes.add(attribute)
     builder = ir.IRBuilder(defined.append_basic_block("entry"))
-    at = Emitter(builder, lanes, fma)
+    at = Emitter(builder, lanes, fma, scale)
     result = function.body(*(Real(at, fmt, argument) for argument in defined.args))
     builder.ret(result.value)
     return defined
 
 
 def call_math(
-    builder: ir.IRBuilder, name: str, args: Sequence[ir.Value], *, has_fma: bool
+    builder: ir.IRBuilder,
+    name: str,
+    args: Sequence[ir.Value],
+    *,
+    has_fma: bool,
+    has_scale: bool = False,
 ) -> ir.Value:
     """Call the function `name` of `MATH_FUNCTIONS` on float or double operands of one type.
 
     The module gains an internal, always inlined function such as `weft.exp.v8f32` at the first use.
     `has_fma` says that the target fuses multiply-add and rounds to integers in one instruction
     (x86-64-v3 and above, aarch64, riscv64 with D); without it only additions and multiplications
-    are used, to the same accuracy.
+    are used, to the same accuracy. `has_scale` says that it has AVX-512's vscalef.
     """
     function = _BY_NAME[name]
     assert len(args) == function.arity, (
@@ -111,5 +118,5 @@ def call_math(
     full = f"weft.{name}.{shape}" + ("" if has_fma else ".nofma")
     defined = builder.module.globals.get(full)
     if defined is None:
-        defined = _define(builder.module, full, function, operand, has_fma)
+        defined = _define(builder.module, full, function, operand, has_fma, has_scale)
     return builder.call(defined, args)

@@ -15,19 +15,24 @@ from compiler.loop_to_llvm.vector_math.floating_point import (
 from compiler.loop_to_llvm.vector_math.lanes import Integer, Real, fma, polynomial, select
 
 
-def _reduce(x: Real) -> tuple[Real, Integer]:
-    """r, n + 2*bias with x = r + n*ln(2) and |r| about ln(2)/2 at most."""
+def _reduce(x: Real) -> tuple[Real, Real, Integer]:
+    """r, n, n + 2*bias with x = r + n*ln(2) and |r| about ln(2)/2 at most."""
     shifted = fma(x, 1 / math.log(2), x.literal(shifter(x.format)))
-    n = -(shifted - shifter(x.format))
+    n = shifted - shifter(x.format)
     high, low = ln2_parts(x.format)
-    return fma(n, low, fma(n, high, x)), doubled_bias(shifted)
+    return fma(-n, low, fma(-n, high, x)), n, doubled_bias(shifted)
+
+
+def _scale(x: Real, n: Real, exponent: Integer) -> Real:
+    """x * 2**n, where `exponent` is n + 2*bias."""
+    return x.scaled(n) if x.can_scale else scale(x, exponent)
 
 
 def exp(x: Real) -> Real:
     """e**x."""
     low, high = (-746.0, 710.0) if x.format.bits == 64 else (-105.0, 89.0)
-    r, exponent = _reduce(x.at_least(low).at_most(high))
-    return scale(fma(r * r, polynomial(r, EXP[x.format.name]), r) + 1.0, exponent)
+    r, n, exponent = _reduce(x.at_least(low).at_most(high))
+    return _scale(fma(r * r, polynomial(r, EXP[x.format.name]), r) + 1.0, n, exponent)
 
 
 def exp2(x: Real) -> Real:
@@ -35,8 +40,10 @@ def exp2(x: Real) -> Real:
     low, high = (-1076.0, 1025.0) if x.format.bits == 64 else (-151.0, 129.0)
     x = x.at_least(low).at_most(high)
     shifted = x + shifter(x.format)
-    r = x - (shifted - shifter(x.format))
-    return scale(fma(r, polynomial(r, EXP2[x.format.name]), r.literal(1.0)), doubled_bias(shifted))
+    n = shifted - shifter(x.format)
+    r = x - n
+    power = fma(r, polynomial(r, EXP2[x.format.name]), r.literal(1.0))
+    return _scale(power, n, doubled_bias(shifted))
 
 
 def scaled_expm1(x: Real, halvings: int) -> Real:
@@ -44,7 +51,7 @@ def scaled_expm1(x: Real, halvings: int) -> Real:
 
     x is at most (bias + halvings + 0.5) * ln(2), and NaN or at least -(bias - 4) * ln(2).
     """
-    r, exponent = _reduce(x)
+    r, _, exponent = _reduce(x)
     power = power_of_two(exponent - (x.format.bias + halvings), x.format)
     fraction = fma(r * r, polynomial(r, EXP[x.format.name]), r)
     return fma(power, fraction, power - 0.5**halvings)

@@ -51,11 +51,14 @@ F64 = Format("f64", 64, 52)
 
 @dataclass(frozen=True, eq=False)
 class Emitter:
-    """Where operations go: a builder, the lanes (0: a scalar) and whether fma is an instruction."""
+    """Where operations go: a builder, the lanes (0: a scalar) and whether fma is an instruction, and
+    scaling by a power of two one on vectors of 512 bits.
+    """
 
     builder: Any
     lanes: int
     has_fma: bool
+    has_scale: bool = False
 
     def shaped(self, element: Any) -> Any:
         """The LLVM type of one such element a lane."""
@@ -85,11 +88,14 @@ class Emitter:
 
     def scalar(self) -> Emitter:
         """The same place with one element instead of lanes."""
-        return Emitter(self.builder, 0, self.has_fma)
+        return Emitter(self.builder, 0, self.has_fma, self.has_scale)
 
     def intrinsic(self, name: str, result: Any, operands: Sequence[Any], mangled: str) -> Any:
         """Call `llvm.<name>.<mangled>`, declaring it where the module lacks it."""
-        full = f"llvm.{name}.{mangled}"
+        return self.call(f"llvm.{name}.{mangled}", result, operands)
+
+    def call(self, full: str, result: Any, operands: Sequence[Any]) -> Any:
+        """Call a function of that name, declaring it where the module lacks it."""
         module = self.builder.module
         declared = module.globals.get(full)
         if declared is None:
@@ -289,6 +295,20 @@ class Real:
     def round_with(self, name: str) -> Real:
         """LLVM's floor, ceil, trunc or roundeven, for targets where that is an instruction."""
         return self._unary(name)
+
+    @property
+    def can_scale(self) -> bool:
+        """Whether `scaled` is an instruction on this shape: AVX-512's vscalef."""
+        return self.at.has_scale and self.at.lanes * self.format.bits == 512
+
+    def scaled(self, exponent: Real) -> Real:
+        """x * 2**exponent for a whole exponent, rounded once."""
+        kind, i32 = "ps" if self.format.bits == 32 else "pd", ir.IntType(32)
+        all_lanes = ir.Constant(ir.IntType(self.at.lanes), -1)
+        rounding = ir.Constant(i32, 4)  # the current mode
+        operands = [self.value, exponent.value, self.value, all_lanes, rounding]
+        name = f"llvm.x86.avx512.mask.scalef.{kind}.512"
+        return self.like(self.at.call(name, self.value.type, operands))
 
     def sqrt(self) -> Real:
         """The correctly rounded square root."""

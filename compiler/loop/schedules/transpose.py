@@ -1,0 +1,135 @@
+"""Independent iterations that load along one loop and store along another: tiles of both, so that
+every line of memory that comes near is used whole.
+
+    for lo parallel:  for so:
+        t[64][64] in scratch
+        for si:  for li vector:  t[si, li] = x[so, lo]
+        for li:  for si vector:  y[lo, so] = f(t[si, li])
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from xdsl.ir import SSAValue
+
+from compiler.loop.nest import accesses_in, perfect_nest
+from compiler.loop.primitives import reorder, split_at, stage, tile, vectorize
+from compiler.loop.schedules import pointwise
+from compiler.loop.schedules.leaves import (
+    collapse_contiguous,
+    lanes_for,
+    parallelize_outermost,
+    stride,
+    unscheduled,
+    vectorize_leaves,
+)
+from compiler.target.target import Target
+from dialects.loop.ops import ForOp, LoadOp, StoreOp
+from dialects.loop.program import KernelOp
+from dialects.loop.scalar import width
+
+NAME = "transpose"
+
+RUN_BYTES = 256
+"""How far a tile reaches along either loop: whole lines of the cache, and few enough of them."""
+
+FAR = 8
+"""Elements between neighbouring loads from which on they lie on lines of their own."""
+
+
+def apply_all(kernel: KernelOp, target: Target) -> Iterator[str]:
+    """Schedules every nest without marks that moves elements from rows to columns."""
+    for loop in unscheduled(kernel):
+        if pointwise.matches(loop) and _across(perfect_nest(loop)) is not None:
+            nest = perfect_nest(collapse_contiguous(loop))
+            if apply(nest, target):
+                yield NAME
+
+
+def _across(nest: list[ForOp]) -> tuple[ForOp, ForOp, list[LoadOp]] | None:
+    """The loop that walks along the stored buffer, the one that walks along what is loaded, and the
+    loads in question.
+    """
+    accesses = accesses_in(nest[-1])
+    stores = [access for access in accesses if isinstance(access, StoreOp)]
+    along = [loop for loop in nest if all(stride(store, loop) == 1 for store in stores)]
+    if len(along) != 1 or not stores:
+        return None
+    for loop in nest:
+        loads = [
+            access
+            for access in accesses
+            if isinstance(access, LoadOp)
+            and loop is not along[0]
+            and stride(access, loop) == 1
+            and _is_far(access, along[0])
+        ]
+        if loads:
+            return along[0], loop, loads
+    return None
+
+
+def _is_far(load: LoadOp, loop: ForOp) -> bool:
+    step = stride(load, loop)
+    return step is not None and (step.constant is None or abs(step.constant) >= FAR)
+
+
+def apply(nest: list[ForOp], target: Target) -> bool:
+    """Cuts both loops into whole tiles and what is left; false where vectors do not fit either."""
+    found = _across(nest)
+    if found is None:
+        return False
+    stores, loads, across = found
+    lanes = lanes_for(stores, target)
+    if lanes == 1 or any((loop.extent.constant or lanes) < lanes for loop in (stores, loads)):
+        return False
+    longest = RUN_BYTES * 8 // max(32, *(width(load.buffer_type.element) for load in across))
+    others = [loop for loop in nest if loop not in (stores, loads)]
+    reorder(*others, loads, stores)
+    buffers = list(dict.fromkeys(load.buffer for load in across))
+    tops: list[ForOp] = []
+    for loop, size in _parts(loads, longest):
+        turned, _ = reorder(perfect_nest(loop)[1], loop)
+        for part, length in _parts(turned, longest):
+            tops.append(_tile(perfect_nest(part), (length, size), buffers, target))
+    for top in others[:1] or tops:
+        parallelize_outermost(top)
+    return True
+
+
+def _parts(loop: ForOp, longest: int) -> list[tuple[ForOp, int | None]]:
+    """The loop in parts, each with the tiles that it consists of; None for a part of any length."""
+    extent = loop.extent.constant
+    if extent is not None and extent <= longest:
+        return [(loop, extent)]
+    fits = (size for size in range(longest, longest // 2, -1) if extent and extent % size == 0)
+    size = next(fits, longest)
+    whole = loop.extent // size * size
+    if whole == loop.extent:
+        return [(loop, size)]
+    main, rest = split_at(loop, whole)
+    return [(main, size), (rest, rest.extent.constant)]
+
+
+def _tile(
+    nest: list[ForOp],
+    sizes: tuple[int | None, int | None],
+    buffers: list[SSAValue],
+    target: Target,
+) -> ForOp:
+    """Tiles one part, the loop along which it stores outside, through a copy of what it loads; returns its outermost loop.
+    """
+    stores, loads = nest
+    if sizes[0] is None or sizes[1] is None:
+        reorder(loads, stores)
+        vectorize(stores, lanes_for(stores, target))
+        return loads
+    so, si, _ = tile(stores, sizes[0])
+    lo, li, _ = tile(loads, sizes[1])
+    reorder(lo, so, li, si)
+    for buffer in buffers:
+        staged = stage(buffer, so, "scratch")
+        vectorize_leaves(staged.load_in[0], target)
+    vectorize(si, lanes_for(si, target))
+    return lo

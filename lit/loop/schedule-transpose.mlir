@@ -1,0 +1,55 @@
+// RUN: weft-opt %s --split-input-file -p weft-schedule | filecheck %s
+
+// Tiles of 50 by 64 elements go through a copy: loaded along one side, stored along the other.
+// CHECK-LABEL: loop.kernel @transpose
+// CHECK-NEXT: loop.for %[[IO:[a-z_0-9]+]] = 0 to 2 parallel {
+// CHECK-NEXT: loop.for %[[JO:[a-z_0-9]+]] = 0 to 2 {
+// CHECK-NEXT: %[[TILE:[a-z_0-9]+]] = loop.alloc scratch : !loop.buffer<[64, 50], f32>
+// CHECK-NEXT: loop.for %[[LD0:[a-z_0-9]+]] = 0 to 64 {
+// CHECK-NEXT: loop.for %[[LD1:[a-z_0-9]+]] = 0 to 50 vector(8) {
+// CHECK-NEXT: loop.load %x[64 * %[[JO]] + %[[LD0]], 50 * %[[IO]] + %[[LD1]]]
+// CHECK: loop.for %[[II:[a-z_0-9]+]] = 0 to 50 {
+// CHECK-NEXT: loop.for %[[JI:[a-z_0-9]+]] = 0 to 64 vector(8) {
+// CHECK-NEXT: loop.load %[[TILE]][%[[JI]], %[[II]]]
+// CHECK-NEXT: loop.store %{{.*}}, %y[50 * %[[IO]] + %[[II]], 64 * %[[JO]] + %[[JI]]]
+loop.kernel @transpose(%x: !loop.buffer<[128, 100], f32>, %y: !loop.buffer<[100, 128], f32>) {
+  loop.for %i = 0 to 100 {
+    loop.for %j = 0 to 128 {
+      %v = loop.load %x[%j, %i] : !loop.buffer<[128, 100], f32>
+      loop.store %v, %y[%i, %j] : !loop.buffer<[100, 128], f32>
+    }
+  }
+}
+
+// -----
+
+// Of unknown sizes, what is left over whole tiles runs in plain vectors.
+// CHECK-LABEL: loop.kernel @symbolic
+// CHECK: loop.for %{{.*}} = 0 to (n floordiv 64) parallel {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to (m floordiv 64) {
+// CHECK-NEXT: loop.alloc scratch : !loop.buffer<[64, 64], f32>
+// CHECK: loop.for %{{.*}} = 0 to (m mod 64) vector(8) {
+// CHECK: loop.for %{{.*}} = 0 to (n mod 64) parallel {
+loop.kernel @symbolic[m, n](%x: !loop.buffer<[m, n], f32>, %y: !loop.buffer<[n, m], f32>) {
+  loop.for %i = 0 to n {
+    loop.for %j = 0 to m {
+      %v = loop.load %x[%j, %i] : !loop.buffer<[m, n], f32>
+      loop.store %v, %y[%i, %j] : !loop.buffer<[n, m], f32>
+    }
+  }
+}
+
+// -----
+
+// Neighbours that lie close to each other are no columns.
+// CHECK-LABEL: loop.kernel @pairs
+// CHECK-NOT: scratch
+// CHECK: vector
+loop.kernel @pairs(%x: !loop.buffer<[128, 2], f32>, %y: !loop.buffer<[2, 128], f32>) {
+  loop.for %i = 0 to 2 {
+    loop.for %j = 0 to 128 {
+      %v = loop.load %x[%j, %i] : !loop.buffer<[128, 2], f32>
+      loop.store %v, %y[%i, %j] : !loop.buffer<[2, 128], f32>
+    }
+  }
+}

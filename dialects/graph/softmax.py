@@ -24,7 +24,7 @@ class ExponentialOp(AxisOp):
     """An operator that starts from `exp(x - m)`, `m` being the greatest element of the line."""
 
     def greatest(self, b: LoopBuilder, source: SSAValue) -> SSAValue:
-        """A temporary with the greatest number of each line: a NaN in it shows in the sum anyway."""
+        """A temporary with the greatest number of each line; a NaN shows in the sum anyway."""
         element = type_of(self.operand).element
         greatest = start_totals(b, self.lines, element, lowest(element), name="greatest")
         with b.loops(self.lines) as line, b.reduce([self.extent], "max", "k") as (k,):

@@ -7,12 +7,10 @@ from xdsl.dialects.builtin import Float16Type, IntegerType, Signedness
 
 from compiler.loop.nest import accesses_in, loops_in
 from compiler.loop.primitives import (
-    block_reduction,
     collapse,
     distribute,
     fuse,
     panels,
-    parallelize,
     reorder,
     split_reduction,
     stage,
@@ -188,33 +186,6 @@ def test_split_reduction_of_a_symbolic_length(n: int):
     op = row_sum(2, "n", ["n"])
     split_reduction(loops(op, "k")[0], 4)
     same(row_sum(2, "n", ["n"]), op, n=n)
-
-
-def whole_sum(size: int | str, symbols=()):
-    def total(b: LoopBuilder, x, y):
-        with b.reduce([size], "add", "k") as (k,):
-            b.store(y, (0,), b.load(y, (0,)) + b.load(x, (k,)))
-
-    return kernel(total, symbols, x=[size], y=[1])
-
-
-@given(size=st.integers(2, 20), block=st.integers(1, 20))
-def test_block_reduction_of_any_length(size: int, block: int):
-    op = whole_sum(size)
-    (loop,) = loops(op, "k")
-    if size < block:
-        with pytest.raises(IllegalSchedule, match="tile requires"):
-            block_reduction(loop, block)
-        return
-    parallelize(block_reduction(loop, block).outer)
-    same(whole_sum(size), op)
-
-
-@given(n=st.integers(0, 20))
-def test_block_reduction_of_a_symbolic_length(n: int):
-    op = whole_sum("n", ["n"])
-    block_reduction(loops(op, "k")[0], 4)
-    same(whole_sum("n", ["n"]), op, n=n)
 
 
 def test_split_reduction_of_collapsed_loops():

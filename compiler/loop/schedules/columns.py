@@ -1,5 +1,5 @@
-"""Long sums along leading axes, as of gradients of biases: memory is read row by row as it lies, and
-a stretch of the results stays in the nearest cache while rows are added to it.
+"""Long sums along leading axes, as of gradients of biases: memory is read row by row as it lies,
+and a stretch of the results stays in the nearest cache while rows are added to it.
 """
 
 from __future__ import annotations

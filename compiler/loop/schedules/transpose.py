@@ -118,7 +118,8 @@ def _tile(
     buffers: list[SSAValue],
     target: Target,
 ) -> ForOp:
-    """Tiles one part, the loop along which it stores outside, through a copy of what it loads; returns its outermost loop.
+    """Tiles one part, the loop along which it stores outside, through a copy of what it loads;
+    returns its outermost loop.
     """
     stores, loads = nest
     if sizes[0] is None or sizes[1] is None:

@@ -51,8 +51,8 @@ F64 = Format("f64", 64, 52)
 
 @dataclass(frozen=True, eq=False)
 class Emitter:
-    """Where operations go: a builder, the lanes (0: a scalar) and whether fma is an instruction, and
-    scaling by a power of two one on vectors of 512 bits.
+    """Where operations go: a builder, the lanes (0: a scalar), and what is one instruction: fma,
+    and on vectors of 512 bits scaling by a power of two.
     """
 
     builder: Any

@@ -1,0 +1,55 @@
+"""block_reduction and the halves of split_reduction: any length, the same answer after."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from xdsl.ir import SSAValue
+
+from compiler.loop.primitives import block_reduction, parallelize, split_reduction, vectorize
+from dialects.errors import IllegalSchedule
+from dialects.loop.builder import LoopBuilder
+from dialects.loop.program import KernelOp
+from tests.loop.kernels import kernel, loops, row_sum, same
+
+
+def whole_sum(size: int | str, symbols: Sequence[str] = ()) -> KernelOp:
+    """y[0] += sum over k of x[k]."""
+
+    def total(b: LoopBuilder, x: SSAValue, y: SSAValue) -> None:
+        with b.reduce([size], "add", "k") as (k,):
+            b.store(y, (0,), b.load(y, (0,)) + b.load(x, (k,)))
+
+    return kernel(total, symbols, x=[size], y=[1])
+
+
+@given(size=st.integers(2, 20), block=st.integers(1, 20))
+def test_block_reduction_of_any_length(size: int, block: int) -> None:
+    op = whole_sum(size)
+    (loop,) = loops(op, "k")
+    if size < block:
+        with pytest.raises(IllegalSchedule, match="tile requires"):
+            block_reduction(loop, block)
+        return
+    parallelize(block_reduction(loop, block).outer)
+    same(whole_sum(size), op)
+
+
+@given(n=st.integers(0, 20))
+def test_block_reduction_of_a_symbolic_length(n: int) -> None:
+    op = whole_sum("n", ["n"])
+    block_reduction(loops(op, "k")[0], 4)
+    same(whole_sum("n", ["n"]), op, n=n)
+
+
+@given(size=st.integers(16, 40), parts=st.integers(1, 16))
+def test_what_is_left_joins_the_partial_results(size: int, parts: int) -> None:
+    op = row_sum(2, size)
+    split = split_reduction(loops(op, "k")[0], parts)
+    for loop in (split.remainder, *split.halvings):
+        if loop is not None:
+            vectorize(loop, 4)
+    same(row_sum(2, size), op)

@@ -1,4 +1,5 @@
 """Samples of matrix products and convolutions: batches, groups, strides, dilations and pads."""
+# pyright: basic
 
 from __future__ import annotations
 
@@ -7,7 +8,9 @@ from hypothesis.strategies import SearchStrategy
 
 from dialects.graph import GraphOp
 from dialects.graph.conv import ConvOp, ConvTransposeOp
+from dialects.graph.einsum import EinsumOp
 from dialects.graph.matmul import GemmOp, MatmulOp
+from dialects.graph.op import AttributeValue
 from dialects.graph.types import BF16, F16, F32, F64, I32, UI8
 from tests.sample import Sample
 from tests.samples_elementwise import numbers
@@ -57,7 +60,11 @@ def convolution(draw, *, is_transposed: bool = False) -> Sample:
     strides = [draw(st.integers(1, 2)) for _ in range(rank)]
     reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
     spatial = [least + draw(st.integers(0, size - 1)) for least in reach]
-    attributes: dict[str, object] = {"group": group, "dilations": dilations, "strides": strides}
+    attributes: dict[str, AttributeValue] = {
+        "group": group,
+        "dilations": dilations,
+        "strides": strides,
+    }
     if draw(st.booleans()):
         attributes["pads"] = [draw(st.integers(0, (least - 1) // 2)) for least in reach * 2]
     if is_transposed and draw(st.booleans()):
@@ -69,7 +76,42 @@ def convolution(draw, *, is_transposed: bool = False) -> Sample:
     return Sample([image, draw(numbers((*channels, *kernel), element)), bias], attributes)
 
 
+EQUATIONS = (
+    "ij,jk->ik",
+    "bhid,bhjd->bhij",
+    "i,j->ij",
+    "i,i->",
+    "ij->j",
+    "ij->ji",
+    "ii->i",
+    "ii,ij->",
+    "abcb,cd->da",
+    "ij,jk,kl->il",
+    "bi,oij,bj->bo",
+)
+
+
+@st.composite
+def einsum(draw) -> Sample:
+    """Products, sums, transposes and diagonals; some dims are broadcast."""
+    equation, element = draw(st.sampled_from(EQUATIONS)), draw(ELEMENTS)
+    sizes = {
+        letter: draw(st.integers(1, 3)) for letter in sorted(set(equation)) if letter.isalpha()
+    }
+    terms = equation.partition("->")[0].split(",")
+    dropped = draw(st.sampled_from(["", "", "j", "b"])) if len(terms) > 1 else ""
+    operands = [
+        draw(numbers(tuple(sizes[c] for c in terms[0]), element)),
+        *(
+            draw(numbers(tuple(1 if c == dropped else sizes[c] for c in term), element))
+            for term in terms[1:]
+        ),
+    ]
+    return Sample(operands, {"equation": equation})
+
+
 SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {
+    EinsumOp: einsum(),
     MatmulOp: matmul(),
     GemmOp: gemm(),
     ConvOp: convolution(),

@@ -23,12 +23,14 @@ def resamples(draw) -> Sample:
     element = draw(FLOAT)
     shape = draw(shapes(1))
     axis = draw(st.integers(0, len(shape) - 1))
-    table = draw(st.integers(1, 4)), draw(st.integers(1, 3))
+    batch = draw(st.integers(0, axis))
+    table = (*shape[:batch], draw(st.integers(1, 4)), draw(st.integers(1, 3)))
     dim = shape[axis]
     indices = draw(integers(table, -dim, dim - 1, draw(st.sampled_from([np.int32, np.int64]))))
     weights = draw(floats(table, dtype=numpy_dtype(compute_type(element))))
     x = draw(floats(shape, dtype=numpy_dtype(element)))
-    return Sample([x, indices, weights], {"axis": axis - draw(st.sampled_from([0, len(shape)]))})
+    attributes = {"axis": axis - draw(st.sampled_from([0, len(shape)])), "batch_dims": batch}
+    return Sample([x, indices, weights], attributes)
 
 
 SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {ResampleOp: resamples()}

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from compiler.frontend import (
     onnx_constants,
+    onnx_einsum,
     onnx_elementwise,
     onnx_reductions,
     onnx_resize,
+    onnx_sampling,
     onnx_shapes,
     onnx_slicing,
     onnx_windows,
@@ -20,6 +22,8 @@ COMPOSITES: ImporterTable = {
     **onnx_slicing.IMPORTERS,
     **onnx_reductions.IMPORTERS,
     **onnx_resize.IMPORTERS,
+    **onnx_sampling.IMPORTERS,
+    **onnx_einsum.IMPORTERS,
     **onnx_windows.IMPORTERS,
 }
 """Importers by ONNX operator of the default domain."""

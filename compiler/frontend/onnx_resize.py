@@ -66,7 +66,7 @@ class _Axis:
 
 def import_resize(node: OnnxNode) -> Sequence[SSAValue]:
     """Each axis in turn; integers are computed as f32, then rounded."""
-    mode = _choice(node, "mode", "nearest", ("nearest", *REACHES))
+    mode = choice(node, "mode", "nearest", ("nearest", *REACHES))
     result = Term(node.b, node.operand(0))
     outside: list[tuple[int, Term]] = []
     axes = _axes(node)
@@ -96,7 +96,8 @@ def _rounded(value: Term, element: Attribute) -> Term:
     return value.math("round").cast(element)
 
 
-def _choice(node: OnnxNode, name: str, default: str, allowed: Sequence[str]) -> str:
+def choice(node: OnnxNode, name: str, default: str, allowed: Sequence[str]) -> str:
+    """A text attribute that is one of a few."""
     text = node.text(name, default)
     if text not in allowed:
         raise ModelError(f"requires {name} out of {', '.join(allowed)}, got {text}")
@@ -141,7 +142,7 @@ def _kept_aspect(
     node: OnnxNode, dims: Sequence[Expr], sizes: Sequence[Expr]
 ) -> tuple[list[Expr], list[Fraction | None]]:
     """The sizes, or where the aspect is kept, those of one scale that fits, rounded."""
-    policy = _choice(node, "keep_aspect_ratio_policy", "stretch", POLICIES)
+    policy = choice(node, "keep_aspect_ratio_policy", "stretch", POLICIES)
     if policy == "stretch":
         return list(sizes), [None] * len(sizes)
     numbers = [dim.constant for dim in (*dims, *sizes)]
@@ -158,7 +159,7 @@ def _kept_aspect(
 
 def _regions(node: OnnxNode, count: int) -> list[tuple[Term, Term] | None]:
     """Where each axis of a crop starts and ends, as parts of its extent; None without a crop."""
-    mode = _choice(node, "coordinate_transformation_mode", "half_pixel", COORDINATES)
+    mode = choice(node, "coordinate_transformation_mode", "half_pixel", COORDINATES)
     if mode != "tf_crop_and_resize":
         return [None] * count
     roi = Term(node.b, node.operand(1))
@@ -204,7 +205,7 @@ def _bounded(node: OnnxNode, axis: _Axis, places: Term) -> Term:
 
 
 def _nearest(node: OnnxNode, axis: _Axis, coordinates: Term) -> Term:
-    rounding = _choice(node, "nearest_mode", "round_prefer_floor", ROUNDINGS)
+    rounding = choice(node, "nearest_mode", "round_prefer_floor", ROUNDINGS)
     if rounding == "round_prefer_floor":
         places = (coordinates - 0.5).math("ceil")
     elif rounding == "round_prefer_ceil":
@@ -226,7 +227,10 @@ def _interpolated(node: OnnxNode, axis: _Axis, coordinates: Term, mode: str, val
     first = size_term(node.b, 1 - taps // 2, F64)
     places = column.math("floor") + first + counted(node.b, taps).cast(F64)
     distance = ((places - column) * shrink).math("abs")
-    weights = _KERNELS[mode](node, distance)
+    if mode == "linear":
+        weights = (1 - distance).maximum(0)
+    else:
+        weights = cubic_kernel(distance, node.real("cubic_coeff_a", -0.75))
     if excludes:
         dim = size_term(node.b, axis.source, F64)
         weights = ((places >= 0) & (places < dim)).where(weights, 0)
@@ -234,7 +238,9 @@ def _interpolated(node: OnnxNode, axis: _Axis, coordinates: Term, mode: str, val
         weights = weights / weights.sum([1], keepdims=True)
     factors = weights.cast(compute_type(value.type.element))
     indices = _bounded(node, axis, places)
-    resampled = node.b.resample(value.value, indices.value, factors.value, axis=axis.position)
+    resampled = node.b.resample(
+        value.value, indices.value, factors.value, axis=axis.position, batch_dims=0
+    )
     return value.of(resampled)
 
 
@@ -245,18 +251,12 @@ def _stretched_taps(axis: _Axis, reach: int) -> Expr:
     return maximum([2 * reach, (axis.source * reach).ceildiv(axis.size) * 2])
 
 
-def _linear(node: OnnxNode, distance: Term) -> Term:
-    return (1 - distance).maximum(0)
-
-
-def _cubic(node: OnnxNode, distance: Term) -> Term:
-    """Keys' convolution kernel with the parameter `cubic_coeff_a`."""
-    a, x = node.real("cubic_coeff_a", -0.75), distance
+def cubic_kernel(distance: Term, a: float) -> Term:
+    """Keys' convolution kernel with the parameter `a`, at distances of 0 or more."""
+    x = distance
     near = ((a + 2) * x - (a + 3)) * x * x + 1
     far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
     return (x <= 1).where(near, (x < 2).where(far, 0))
 
-
-_KERNELS = {"linear": _linear, "cubic": _cubic}
 
 IMPORTERS: dict[str, Importer] = {"Resize": import_resize}

@@ -140,6 +140,13 @@ class Term:
             self if self.type.dims == wanted else self.of(self.b.expand(self.value, shape=wanted))
         )
 
+    def insert(self, *axes: int) -> Term:
+        """With dims of 1, so that they are at these axes of the result, in ascending order."""
+        shape = list(self.shape)
+        for axis in axes:
+            shape.insert(axis, Expr.of(1))
+        return self.reshape(shape)
+
     def transpose(self, order: Sequence[int]) -> Term:
         """The axes in that order; itself where they are in it."""
         if list(order) == list(range(len(order))):
@@ -177,6 +184,14 @@ class Term:
 def shape_attr(dims: Sequence[ExprLike]) -> ShapeAttr:
     """The attribute of a list of dims, which may be empty."""
     return ShapeAttr(tuple(Expr.of(dim) for dim in dims))
+
+
+def joined(terms: Sequence[Term], axis: int) -> Term:
+    """Tensors one after the other along an axis; a single one is the result."""
+    first = terms[0]
+    if len(terms) == 1:
+        return first
+    return first.of(first.b.concat(*(term.value for term in terms), axis=axis))
 
 
 def counted(b: GraphBuilder, size: ExprLike, element: Attribute = I64) -> Term:

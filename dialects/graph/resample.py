@@ -11,10 +11,10 @@ from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
 from dialects.graph.accumulate import round_totals, start_totals, widen
-from dialects.graph.algebra import Term
+from dialects.graph.algebra import Term, counted, joined
 from dialects.graph.builder import GraphBuilder
 from dialects.graph.gather import IndexedOp, bounded, subscript
-from dialects.graph.types import FLOATS, TensorType, tensor
+from dialects.graph.types import FLOATS, I64, TensorType, tensor, type_of
 from dialects.loop.builder import LoopBuilder
 from dialects.loop.scalar import compute_type
 from dialects.weights import Array
@@ -22,10 +22,11 @@ from dialects.weights import Array
 
 @irdl_op_definition
 class ResampleOp(IndexedOp):
-    """`y[..., i, ...] = sum_t weights[i, t] * x[..., indices[i, t], ...]` along `axis`.
+    """`y[b..., ..., i, ...] = sum_t weights[b..., i, t] * x[b..., ..., indices[b..., i, t], ...]`.
 
-    `indices` are `[size, taps]`, counted and bounded as by `gather`; `weights` are of that shape,
-    in the type in which elements of the operand are computed.
+    `indices` are `[b..., size, taps]` for an operand of `batch_dims` leading dims `b...`, counted
+    and bounded along `axis` as by `gather`; `weights` are of that shape, in the type in which
+    elements of the operand are computed.
     """
 
     name = "graph.resample"
@@ -34,12 +35,18 @@ class ResampleOp(IndexedOp):
     indices: SSAValue = operand_def(TensorType)
     weights: SSAValue = operand_def(TensorType)
     axis: IntegerAttr[Any] = prop_def(IntegerAttr)
+    batch_dims: IntegerAttr[Any] = prop_def(IntegerAttr)
     result: SSAValue = result_def(TensorType)
 
     @property
     def position(self) -> int:
         """The axis counted from the front."""
         return self.axis_of(self.axis.value.data)
+
+    @property
+    def batch(self) -> int:
+        """How many leading dims the operand and the indices share."""
+        return self.batch_dims.value.data
 
     def indexed_axes(self) -> range:
         return range(self.position, self.position + 1)
@@ -52,18 +59,24 @@ class ResampleOp(IndexedOp):
         self.require(weights == wanted, f"weights {wanted}", weights)
         if not self.have_ranks:
             return [tensor(None, source.element)]
-        self.require(indices.rank == 2, "indices of rank 2", indices)
-        axis = self.position
+        axis, batch = self.position, self.batch
+        self.require(0 <= batch <= axis, f"0 to {axis} batch_dims", batch)
+        self.require(indices.rank == batch + 2, f"indices of rank {batch + 2}", indices)
+        same = source.shape[:batch] == indices.shape[:batch]
+        self.require(same, "operands that share their batch dims", f"{source} and {indices}")
         self.require(source.shape[axis] != 0, "an axis with elements", source)
-        shape = (*source.shape[:axis], indices.shape[0], *source.shape[axis + 1 :])
+        shape = (*source.shape[:axis], indices.shape[-2], *source.shape[axis + 1 :])
         return [tensor(shape, source.element)]
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         x, indices, weights = widen(operands[0]), operands[1], operands[2]
-        axis = self.position
-        read = np.take(x, bounded(indices, x.shape[axis]), axis)
-        factors = weights.reshape(*weights.shape, *[1] * (x.ndim - axis - 1))
-        return [np.sum(read * factors, axis + 1, dtype=x.dtype).astype(operands[0].dtype)]
+        axis, batch = self.position, self.batch
+        lead = np.indices(indices.shape, sparse=True)[:batch]
+        places = bounded(indices, x.shape[axis])
+        read = np.moveaxis(x, axis, batch)[(*lead, places)]
+        factors = weights.reshape(*weights.shape, *[1] * (x.ndim - batch - 1))
+        total = np.sum(read * factors, batch + 1, dtype=x.dtype)
+        return [np.moveaxis(total, batch, axis).astype(operands[0].dtype)]
 
     def lower(
         self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
@@ -71,34 +84,44 @@ class ResampleOp(IndexedOp):
         source, indices = self.tensor_types()[:2]
         axis, shape = self.position, self.result_type.shape
         total = start_totals(b, shape, source.element, 0, results[0])
-        with b.loops(shape) as index, b.reduce([indices.shape[1]], "add", "t") as (t,):
-            place = subscript(b, b.load(operands[1], (index[axis], t)), source.shape[axis])
+        with b.loops(shape) as index, b.reduce([indices.shape[-1]], "add", "t") as (t,):
+            entry = (*index[: self.batch], index[axis], t)
+            place = subscript(b, b.load(operands[1], entry), source.shape[axis])
             x = b.load(operands[0], (*index[:axis], place, *index[axis + 1 :]))
-            term = x * b.load(operands[2], (index[axis], t))
+            term = x * b.load(operands[2], entry)
             b.store(total, index, b.load(total, index) + term)
         round_totals(b, shape, total, results[0])
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         """Weighted cotangents are added up where the elements came from."""
-        source, indices = self.tensor_types()[:2]
-        axis = self.position
-        cotangent = Term(b, cotangents[0])
-        order = [axis, *(other for other in range(source.rank) if other != axis)]
-        others = [dim for at, dim in enumerate(source.shape) if at != axis]
-        dy = cotangent.transpose(order).reshape((indices.shape[0], 1, *others))
-        factors = Term(b, self.weights).reshape((*indices.shape, *[1] * len(others)))
-        spread = (dy * factors.cast(source.element)).expand((*indices.shape, *others))
+        source, axis, batch = type_of(self.operand), self.position, self.batch
+        lead, others = list(range(batch)), list(range(batch, source.rank))
+        others.remove(axis)
+        order = [*lead, axis, *others]
+        places = self._places(b)
+        table = type_of(self.indices).shape
+        dy = Term(b, cotangents[0]).transpose(order).insert(batch + 1)
+        factors = Term(b, self.weights).reshape((*table, *[1] * len(others)))
+        spread = (dy * factors.cast(source.element)).value
         zeros = Term(b, self.zeros(b)).transpose(order)
-        places = Term(b, self.indices).reshape((*indices.shape, 1))
-        total = b.scatter_nd(zeros.value, places.value, spread.value, reduction="add")
+        total = zeros.of(b.scatter_nd(zeros.value, places.value, spread, reduction="add"))
         back = [order.index(at) for at in range(source.rank)]
-        read = Term(b, self.operand).transpose(order).take(Term(b, self.indices), 0)
-        slopes = (read * dy).sum(range(2, source.rank + 1)).cast(compute_type(source.element))
-        return [
-            cotangent.of(total).transpose(back).value,
-            None,
-            slopes.reshape(indices.shape).value,
-        ]
+        x = Term(b, self.operand).transpose(order)
+        read = x.of(b.gather_nd(x.value, places.value, batch_dims=0))
+        slopes = (read * dy).cast(compute_type(source.element))
+        slopes = slopes.sum(range(batch + 2, source.rank + 1)) if others else slopes
+        return [total.transpose(back).value, None, slopes.value]
+
+    def _places(self, b: GraphBuilder) -> Term:
+        """The index vectors `[b..., size, taps, batch_dims + 1]` of the elements that are read."""
+        indices = Term(b, self.indices).cast(I64)
+        shape = indices.shape
+        parts: list[Term] = []
+        for at in range(self.batch):
+            ones = [1] * (len(shape) - at)
+            parts.append(counted(b, shape[at]).reshape((*[1] * at, shape[at], *ones)))
+            parts[-1] = parts[-1].expand((*shape, 1))
+        return joined([*parts, indices.insert(len(shape))], len(shape))
 
 
 OPS: tuple[type[ResampleOp], ...] = (ResampleOp,)

@@ -49,3 +49,18 @@ func.func @main(%x: !graph.tensor<[4, 4], bf16>) -> !graph.tensor<[4, 4], bf16> 
   %y = graph.matmul %x, %x : (!graph.tensor<[4, 4], bf16>, !graph.tensor<[4, 4], bf16>) -> !graph.tensor<[4, 4], bf16>
   func.return %y : !graph.tensor<[4, 4], bf16>
 }
+
+// -----
+
+// Letters of the result are loops, the others are summed: the nest of a matrix product.
+// CHECK-LABEL: loop.kernel @einsum_
+// CHECK: loop.store %{{.*}}, %a2
+// CHECK: loop.for %[[J:[a-z_0-9]+]] = 0 to 5 {
+// CHECK: loop.for %[[K:[a-z_0-9]+]] = 0 to 4 reduction(add) {
+// CHECK-NEXT: %[[X:[a-z_0-9]+]] = loop.load %a0[%[[I:[a-z_0-9]+]], %[[K]]]
+// CHECK-NEXT: %[[Y:[a-z_0-9]+]] = loop.load %a1[%[[J]], %[[K]]]
+// CHECK-NEXT: arith.mulf %[[X]], %[[Y]] : f32
+func.func @main(%x: !graph.tensor<[3, 4], f32>, %y: !graph.tensor<[5, 4], f32>) -> !graph.tensor<[3, 5], f32> {
+  %z = graph.einsum %x, %y {equation = "ik,jk->ij"} : (!graph.tensor<[3, 4], f32>, !graph.tensor<[5, 4], f32>) -> !graph.tensor<[3, 5], f32>
+  func.return %z : !graph.tensor<[3, 5], f32>
+}

@@ -46,6 +46,6 @@ func.func @main(%x: !graph.tensor<[8], f32>, %i: !graph.tensor<[3, 1], i64>, %u:
 // CHECK-NEXT: %[[W:[a-z_0-9]+]] = loop.load %a2[%[[I]], %[[T]]]
 // CHECK-NEXT: %[[M:[a-z_0-9]+]] = arith.mulf %[[X]], %[[W]] : f32
 func.func @main(%x: !graph.tensor<[3], f32>, %i: !graph.tensor<[5, 2], i64>, %w: !graph.tensor<[5, 2], f32>) -> !graph.tensor<[5], f32> {
-  %y = graph.resample %x, %i, %w {axis = 0 : i64} : (!graph.tensor<[3], f32>, !graph.tensor<[5, 2], i64>, !graph.tensor<[5, 2], f32>) -> !graph.tensor<[5], f32>
+  %y = graph.resample %x, %i, %w {axis = 0 : i64, batch_dims = 0 : i64} : (!graph.tensor<[3], f32>, !graph.tensor<[5, 2], i64>, !graph.tensor<[5, 2], f32>) -> !graph.tensor<[5], f32>
   func.return %y : !graph.tensor<[5], f32>
 }

@@ -72,3 +72,58 @@ def test_resize_refuses_modes_that_do_not_exist():
     }"""
     with pytest.raises(ModelError, match="requires mode out of nearest, linear, cubic, got m"):
         import_model(model_of(text))
+
+
+# Einsum -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("equation", ["ij,jk,kl->il", "...ij,...jk", "ij,kj,ij->ki", "i...->..."])
+def test_einsum_of_several_operands(equation: str):
+    count = equation.partition("->")[0].count(",") + 1
+    inputs = ", ".join(f"float[n, n] x{at}" for at in range(count))
+    names = ", ".join(f"x{at}" for at in range(count))
+    outputs = ", ".join("mnop"[: 1 if equation == "i...->..." else 2])
+    text = f"""agraph ({inputs}) => (float[{outputs}] y) {{
+        y = Einsum<equation = "{equation}"> ({names})
+    }}"""
+    check(text, *(floats(3, 3) for _ in range(count)))
+
+
+def test_einsum_refuses_an_equation_of_other_ranks():
+    text = 'agraph (float[n] x) => (float[n] y) { y = Einsum<equation = "ij->i"> (x) }'
+    with pytest.raises(ModelError, match="an equation of the operands' ranks"):
+        import_model(model_of(text))
+
+
+# Points between pixels ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("aligned", [0, 1])
+def test_grid_sample_at_symbolic_sizes(mode: str, padding: str, aligned: int):
+    text = f"""agraph (float[n, 2, h, w] x, float[n, p, q, 2] g) => (float[n, 2, p, q] y) {{
+        y = GridSample<mode = "{mode}", padding_mode = "{padding}",
+            align_corners = {aligned}> (x, g)
+    }}"""
+    check(text, floats(2, 2, 4, 5), floats(2, 3, 2, 2), opset=20, tolerance=1e-4)
+
+
+@pytest.mark.parametrize("mode", ["avg", "max"])
+def test_roi_align_of_regions_in_several_images(mode: str):
+    text = f"""agraph (float[n, 2, h, w] x, float[r, 4] b, int64[r] i) => (float[r, 2, 2, 3] y) {{
+        y = RoiAlign<mode = "{mode}", output_height = 2, output_width = 3, sampling_ratio = 2,
+            spatial_scale = 0.5> (x, b, i)
+    }}"""
+    regions = np.array([[1, 2, 9, 7], [-3, 0, 4, 30], [5, 5, 5, 5]], np.float32)
+    check(text, floats(2, 2, 5, 6), regions, np.array([0, 1, 1]), opset=16, tolerance=1e-4)
+
+
+def test_deform_conv_in_groups_with_mask_and_bias():
+    text = """agraph (float[n, 4, 5, 6] x, float[2, 2, 2, 3] w, float[n, 24, 3, 3] o, float[2] b,
+                      float[n, 12, 3, 3] m) => (float[n, 2, 3, 3] y) {
+        y = DeformConv<group = 2, offset_group = 2, strides = [2, 2], pads = [1, 0, 1, 1],
+            dilations = [2, 1]> (x, w, o, b, m)
+    }"""
+    inputs = floats(2, 4, 5, 6), floats(2, 2, 2, 3), floats(2, 24, 3, 3), floats(2)
+    check(text, *inputs, floats(2, 12, 3, 3), opset=19, tolerance=1e-4)

@@ -34,6 +34,9 @@ other dtypes have to be equal.
 
 _SERVE: Final = "from compiler.bench.worker import serve; serve()"
 
+_POOLS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+"""Variables of libraries that count their threads while they are loaded."""
+
 OnTurn = Callable[[str, int, int], None]
 """Is told an engine's name, how many turns are done, and how many there are."""
 
@@ -69,7 +72,7 @@ class EngineProcess:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=os.environ | {"PYTHONPATH": path},
+            env=os.environ | {"PYTHONPATH": path} | dict.fromkeys(_POOLS, str(len(job.cores))),
             start_new_session=True,
         )
         self._send(job)

@@ -142,3 +142,36 @@ loop.kernel @any[m, n](%x: !loop.buffer<[m, 64], f32>, %w: !loop.buffer<[64, n],
     }
   }
 }
+
+// -----
+
+// An operand of a call that is larger than the second cache, and that many rows read, is copied into panels first.
+// CHECK-LABEL: loop.kernel @large
+// CHECK: %w_w = loop.alloc workspace : !loop.buffer<[1024, 256], f32, [(d1 floordiv 16), d0, (d1 mod 16)] in [16, 1024, 16]>
+// CHECK-NEXT: loop.for %[[P:[a-z_0-9]+]] = 0 to 16 parallel {
+// CHECK-NEXT: loop.for %[[K:[a-z_0-9]+]] = 0 to 1024 {
+// CHECK-NEXT: loop.for %[[C:[a-z_0-9]+]] = 0 to 16 unroll vector(8) {
+// CHECK-NEXT: %[[W:[a-z_0-9]+]] = loop.load %w[%[[K]], 16 * %[[P]] + %[[C]]]
+// CHECK-NEXT: loop.store %[[W]], %w_w[%[[K]], 16 * %[[P]] + %[[C]]]
+// CHECK: loop.for %jo = 0 to 16 parallel {
+// CHECK: loop.load %w_w[%k, 16 * %jo + %{{.*}}]
+loop.kernel @large(%x: !loop.buffer<[768, 1024], f32>, %w: !loop.buffer<[1024, 256], f32>, %y: !loop.buffer<[768, 256], f32>) {
+  loop.for %i = 0 to 768 {
+    loop.for %j = 0 to 256 {
+      %zero = arith.constant 0.0 : f32
+      loop.store %zero, %y[%i, %j] : !loop.buffer<[768, 256], f32>
+    }
+  }
+  loop.for %i = 0 to 768 {
+    loop.for %j = 0 to 256 {
+      loop.for %k = 0 to 1024 reduction(add) {
+        %a = loop.load %x[%i, %k] : !loop.buffer<[768, 1024], f32>
+        %b = loop.load %w[%k, %j] : !loop.buffer<[1024, 256], f32>
+        %s = loop.load %y[%i, %j] : !loop.buffer<[768, 256], f32>
+        %p = arith.mulf %a, %b : f32
+        %t = arith.addf %s, %p : f32
+        loop.store %t, %y[%i, %j] : !loop.buffer<[768, 256], f32>
+      }
+    }
+  }
+}

@@ -12,11 +12,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from xdsl.dialects.builtin import ArrayAttr, IntAttr
 from xdsl.ir import Operation, SSAValue
-from xdsl.utils.hints import isa
 
-from compiler.loop.nest import accesses_in, is_inside, loops_in, perfect_nest, subscripts
+from compiler.loop.nest import accesses_in, loops_in, perfect_nest
 from compiler.loop.primitives import (
     distribute,
     fuse,
@@ -35,23 +33,28 @@ from compiler.loop.schedules.leaves import (
     parallelize_outermost,
     stride,
 )
+from compiler.loop.schedules.panels import (
+    column_axis,
+    columns_last,
+    copy_panels,
+    panel_axis,
+    pays_to_copy,
+    stage_panel,
+    weight_arguments,
+)
 from compiler.loop.schedules.simplify import drop_stored_only
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
-from dialects.expr import Expr, Operand, atom_expr, product
+from dialects.expr import Expr, product
 from dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp
-from dialects.loop.program import WEIGHTS, KernelOp
-from dialects.loop.scalar import width
-from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type
+from dialects.loop.program import KernelOp
+from dialects.loop.types import buffer_type
 
 ENOUGH = 12
 """Iterations of a loop that a pool shares evenly enough."""
 
 LONGEST_UNROLL = 8
 """Iterations of an innermost reduction loop that is written out."""
-
-LARGEST_PANEL = 128 * 1024
-"""Bytes of a panel that is packed on the stack."""
 
 
 @dataclass(frozen=True)
@@ -130,14 +133,6 @@ def aligned(loop: ForOp, outer: Sequence[ForOp]) -> list[ForOp]:
     return found
 
 
-def weight_arguments(kernel: KernelOp) -> set[SSAValue]:
-    """The kernel's arguments that are weights in every call."""
-    marked = kernel.attributes.get(WEIGHTS)
-    if not isa(marked, ArrayAttr[IntAttr]):
-        return set()
-    return {kernel.body.block.args[position.data] for position in marked}
-
-
 def neighbours(loop: ForOp, store: StoreOp) -> tuple[list[ForOp], list[ForOp]]:
     """The nest before that initialises the sum, and the one behind that reads it."""
     before = loop.prev_op
@@ -166,19 +161,29 @@ def accumulate(kernel: KernelOp, found: Accumulation, target: Target) -> bool:
     rows = 1 if found.rows is None else loops[found.rows].extent.constant
     params = default_params(target, rows, loops[found.columns].extent.constant, lanes)
     shape = Shape(params, lanes, found.rows is not None, len(found.both), target)
-    axis = _axis_of(found, shape.width)
     shared = _fuse([list(reorder(*[nest[n] for n in _order(found)])) for nest in found.nests])
     if shared is None:
         return False
     shared = list(reorder(shared.pop(shape.both), *shared))
-    panel = None if found.panel is None else found.panel.buffer
-    if panel in weight_arguments(kernel) and panel is not None and axis is not None:
-        panel = pack(panel, panels(buffer_type(panel), axis, shape.width))
+    panel = None if found.panel is None else _bring_together(kernel, found.panel, shared, shape)
     for part in _split(shared, shape.width):
         for chain in _split_rows(part, shape):
             _tile(chain, shape, panel, found.result)
     drop_stored_only(found.result)
     return True
+
+
+def _bring_together(
+    kernel: KernelOp, load: LoadOp, shared: Sequence[ForOp], shape: Shape
+) -> SSAValue:
+    """The operand that the columns move, in panels where it is a weight or a copy pays."""
+    panel, column = load.buffer, shared[0]
+    axis = panel_axis(load, column, shape.width)
+    if axis is not None and panel in weight_arguments(kernel):
+        return pack(panel, panels(buffer_type(panel), axis, shape.width))
+    if axis is not None and pays_to_copy(load, column, shape.target):
+        return copy_panels(kernel, panel, axis, shape.width, shape.lanes)
+    return panel
 
 
 def _order(found: Accumulation) -> list[int]:
@@ -200,22 +205,6 @@ def _fuse(nests: Sequence[list[ForOp]]) -> list[ForOp] | None:
     except IllegalSchedule:
         return None
     return shared
-
-
-def _axis_of(found: Accumulation, width: int) -> int | None:
-    """The dim of the panel that the columns count through in whole tiles;
-    None where there is no such dim.
-    """
-    if found.panel is None:
-        return None
-    index = next(
-        nest[found.columns].index for nest in found.nests if is_inside(found.panel, nest[0])
-    )
-    exprs = subscripts(found.panel)
-    axes = [axis for axis, expr in enumerate(exprs) if index in set(expr.atoms())]
-    if len(axes) != 1:
-        return None
-    return axes[0] if (exprs[axes[0]] - atom_expr(index)) % width == 0 else None
 
 
 def _split(chain: Sequence[ForOp], size: int) -> list[list[ForOp]]:
@@ -261,7 +250,7 @@ def _tile(chain: Sequence[ForOp], shape: Shape, panel: SSAValue | None, result: 
         io, ii, _ = tile(rows, _tile_rows(rows, shape))
         outer, inner = [*outer, io], [ii, ji]
     reorder(*outer, *inner)
-    packed = panel is not None and _stage_panel(panel, jo, ji)
+    packed = panel is not None and stage_panel(panel, jo, ji)
     write_back = _stage_sums(result, outer[-1], ji)
     for nest in (*_separate(inner, shape), write_back):
         _mark(nest, shape.lanes)
@@ -293,53 +282,16 @@ def _spread(loops: Sequence[ForOp]) -> ForOp:
     return reorder(shared, *(loop for loop in loops if loop is not shared))[0]
 
 
-def _stage_panel(panel: SSAValue, jo: ForOp, ji: ForOp) -> bool:
-    """Packs the panel's columns next to each other,
-    where they are scattered and few enough for the stack.
-    """
-    loads = [access for access in accesses_in(jo) if access.buffer is panel]
-    if all(stride(load, ji) in (0, 1) for load in loads):
-        return False
-    reductions = [loop for loop in loops_in(jo) if loop.reduction is not None]
-    rows = product(loop.extent for loop in reductions).constant
-    bytes = width(buffer_type(panel).element) // 8 * (ji.extent.constant or 1)
-    axis = _column_axis(loads[0], ji)
-    if rows is None or rows * bytes > LARGEST_PANEL or axis is None:
-        return False
-    try:
-        staged = stage(panel, jo, "scratch")
-    except IllegalSchedule:
-        return False
-    kind = buffer_type(staged.buffer)
-    if (kind.size.constant or 0) * width(kind.element) // 8 > LARGEST_PANEL:
-        got = f"{kind.size} elements"
-        raise IllegalSchedule(f"contraction requires a panel that fits the stack, got {got}")
-    pack(staged.buffer, _last(kind, axis))
-    return True
-
-
 def _stage_sums(result: SSAValue, at: ForOp, ji: ForOp) -> list[ForOp]:
     """Keeps the tile of sums in registers, its columns next to each other;
     returns the loops that write it back.
     """
     access = next(access for access in accesses_in(at) if access.buffer is result)
-    axis = _column_axis(access, ji)
+    axis = column_axis(access, ji)
     assert axis is not None, "the columns move the result"
     staged = stage(result, at, "registers")
-    pack(staged.buffer, _last(buffer_type(staged.buffer), axis))
+    pack(staged.buffer, columns_last(buffer_type(staged.buffer), axis))
     return list(staged.write_back)
-
-
-def _column_axis(access: AccessOp, ji: ForOp) -> int | None:
-    axes = [axis for axis, expr in enumerate(subscripts(access)) if ji.index in set(expr.atoms())]
-    return axes[0] if len(axes) == 1 else None
-
-
-def _last(kind: BufferType, axis: int) -> LayoutAttr:
-    """The row-major layout with one dim moved to the end."""
-    order = [dim for dim in range(kind.rank) if dim != axis] + [axis]
-    subscripts = tuple(Expr.of(Operand(dim)) for dim in order)
-    return LayoutAttr(ExprsAttr(subscripts), ExprsAttr(tuple(kind.shape[dim] for dim in order)))
 
 
 def _separate(inner: Sequence[ForOp], shape: Shape) -> list[list[ForOp]]:

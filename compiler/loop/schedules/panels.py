@@ -1,0 +1,124 @@
+"""Panels: how the operand that the columns of a product move is brought together, so that a tile
+reads it in the order in which it lies.
+
+A weight lies in panels ahead of every call. Another operand is copied: all of it in front of the
+product where many rows read it, from the workspace, else a panel at a time onto the stack.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import ArrayAttr, IntAttr
+from xdsl.ir import SSAValue
+from xdsl.utils.hints import isa
+
+from compiler.loop.nest import accesses_in, loops_in, most_iterations, subscripts
+from compiler.loop.primitives import (
+    pack,
+    panels,
+    parallelize,
+    reorder,
+    stage,
+    tile_ragged,
+    unroll,
+    vectorize,
+)
+from compiler.loop.schedules.leaves import stride
+from compiler.target.target import Target
+from dialects.errors import IllegalSchedule
+from dialects.expr import Expr, Operand, atom_expr, product
+from dialects.loop.ops import AccessOp, ForOp, LoadOp, StoreOp, enclosing_loops
+from dialects.loop.program import WEIGHTS, KernelOp
+from dialects.loop.scalar import width
+from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type
+
+LARGEST_PANEL = 128 * 1024
+"""Bytes of a panel that is packed on the stack."""
+
+ENOUGH_ROWS = 512
+"""Rows that a copy of the whole operand pays for: each reads it once more."""
+
+
+def weight_arguments(kernel: KernelOp) -> set[SSAValue]:
+    """The kernel's arguments that are weights in every call."""
+    marked = kernel.attributes.get(WEIGHTS)
+    if not isa(marked, ArrayAttr[IntAttr]):
+        return set()
+    return {kernel.body.block.args[position.data] for position in marked}
+
+
+def panel_axis(load: LoadOp, column: ForOp, size: int) -> int | None:
+    """The dim of the panel that the columns count through in whole tiles;
+    None where there is no such dim.
+    """
+    exprs = subscripts(load)
+    axes = [axis for axis, expr in enumerate(exprs) if column.index in set(expr.atoms())]
+    if len(axes) != 1:
+        return None
+    return axes[0] if (exprs[axes[0]] - atom_expr(column.index)) % size == 0 else None
+
+
+def pays_to_copy(load: LoadOp, column: ForOp, target: Target) -> bool:
+    """Whether to copy the whole operand into panels before the product: where it is larger than
+    the second cache, or its columns are scattered, and so many rows read it that this is cheap.
+    """
+    loops = enclosing_loops(load)
+    moving = {atom for expr in subscripts(load) for atom in expr.atoms()}
+    rows = product(loop.extent for loop in loops if loop.index not in moving).constant
+    own = product(loop.extent for loop in loops if loop.index in moving).constant
+    if rows is None or own is None or rows < ENOUGH_ROWS:
+        return False
+    bytes = own * width(buffer_type(load.buffer).element) // 8
+    return bytes > target.l2_bytes or (stride(load, column) != 1 and bytes > LARGEST_PANEL)
+
+
+def copy_panels(kernel: KernelOp, panel: SSAValue, axis: int, size: int, lanes: int) -> SSAValue:
+    """Copies all of an operand into panels of so many columns, in parallel; returns the copy."""
+    staged = stage(panel, kernel, "workspace")
+    copy = pack(staged.buffer, panels(buffer_type(staged.buffer), axis, size))
+    loops = list(staged.load_in)
+    store = next(access for access in accesses_in(loops[0]) if isinstance(access, StoreOp))
+    column = next(loop for loop in loops if loop.index in set(store.index[axis].atoms()))
+    others = [loop for loop in loops if loop is not column]
+    jo, ji, _ = tile_ragged(column, size)
+    reorder(jo, *others, ji)
+    unroll(vectorize(ji, lanes))
+    parallelize(jo)
+    return copy
+
+
+def stage_panel(panel: SSAValue, jo: ForOp, ji: ForOp) -> bool:
+    """Packs the panel's columns next to each other,
+    where they are scattered and few enough for the stack.
+    """
+    loads = [access for access in accesses_in(jo) if access.buffer is panel]
+    if all(stride(load, ji) in (0, 1) for load in loads):
+        return False
+    reductions = [loop for loop in loops_in(jo) if loop.reduction is not None]
+    rows = product(loop.extent for loop in reductions).constant
+    bytes = width(buffer_type(panel).element) // 8 * (most_iterations(ji) or 1)
+    axis = column_axis(loads[0], ji)
+    if rows is None or rows * bytes > LARGEST_PANEL or axis is None:
+        return False
+    try:
+        staged = stage(panel, jo, "scratch")
+    except IllegalSchedule:
+        return False
+    kind = buffer_type(staged.buffer)
+    if (kind.size.constant or 0) * width(kind.element) // 8 > LARGEST_PANEL:
+        got = f"{kind.size} elements"
+        raise IllegalSchedule(f"contraction requires a panel that fits the stack, got {got}")
+    pack(staged.buffer, columns_last(kind, axis))
+    return True
+
+
+def column_axis(access: AccessOp, ji: ForOp) -> int | None:
+    """The dim that the columns count through; None where there is no one such dim."""
+    axes = [axis for axis, expr in enumerate(subscripts(access)) if ji.index in set(expr.atoms())]
+    return axes[0] if len(axes) == 1 else None
+
+
+def columns_last(kind: BufferType, axis: int) -> LayoutAttr:
+    """The row-major layout with one dim moved to the end."""
+    order = [dim for dim in range(kind.rank) if dim != axis] + [axis]
+    subscripts = tuple(Expr.of(Operand(dim)) for dim in order)
+    return LayoutAttr(ExprsAttr(subscripts), ExprsAttr(tuple(kind.shape[dim] for dim in order)))

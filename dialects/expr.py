@@ -76,10 +76,10 @@ class Expr:
     @staticmethod
     def of(value: ExprLike) -> Expr:
         """The expression that an int, a symbol's name or an atom stands for."""
-        if isinstance(value, Expr):
+        if type(value) is Expr:
             return value
         if isinstance(value, int):
-            return Expr({(): int(value)} if value else {})
+            return _NUMBERS.get(value) or Expr({(): int(value)} if value else {})
         if isinstance(value, str):
             return Expr({(Symbol(value),): 1})
         return Expr({(value,): 1})
@@ -90,9 +90,9 @@ class Expr:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        if isinstance(other, int):
-            return self.constant == other
-        return isinstance(other, Expr) and self.terms == other.terms
+        if type(other) is Expr:
+            return self.terms == other.terms
+        return isinstance(other, int) and self.constant == other
 
     @property
     def constant(self) -> int | None:
@@ -104,8 +104,13 @@ class Expr:
         return None
 
     def __add__(self, other: ExprLike) -> Expr:
+        other = Expr.of(other)
+        if not other.terms:
+            return self
+        if not self.terms:
+            return other
         terms = dict(self.terms)
-        for monomial, factor in Expr.of(other).terms.items():
+        for monomial, factor in other.terms.items():
             total = terms.get(monomial, 0) + factor
             if total:
                 terms[monomial] = total
@@ -125,9 +130,13 @@ class Expr:
         return Expr.of(other) - self
 
     def __mul__(self, other: ExprLike) -> Expr:
+        other = Expr.of(other)
+        for number, expr in ((self.constant, other), (other.constant, self)):
+            if number is not None:
+                return expr._times(number)
         terms: dict[Monomial, int] = {}
         for left, left_factor in self.terms.items():
-            for right, right_factor in Expr.of(other).terms.items():
+            for right, right_factor in other.terms.items():
                 monomial = (
                     tuple(sorted((*left, *right), key=_atom_key))
                     if left and right
@@ -137,6 +146,13 @@ class Expr:
         return _rejoin({monomial: factor for monomial, factor in terms.items() if factor})
 
     __rmul__ = __mul__
+
+    def _times(self, number: int) -> Expr:
+        if number == 1:
+            return self
+        if number == 0:
+            return Expr({})
+        return Expr({monomial: factor * number for monomial, factor in self.terms.items()})
 
     def __floordiv__(self, divisor: ExprLike) -> Expr:
         return _divide(self, Expr.of(divisor))[0]
@@ -158,13 +174,18 @@ class Expr:
         """Every atom of the expression, the ones inside quotients,
         remainders and extrema too; may repeat.
         """
+        found: list[Atom] = []
+        self._collect(found)
+        return iter(found)
+
+    def _collect(self, found: list[Atom]) -> None:
         for monomial in self.terms:
             for atom in monomial:
-                inner = _children(atom)
-                if not inner:
-                    yield atom
-                for child in inner:
-                    yield from child.atoms()
+                if type(atom) in _OPERATORS:
+                    for child in _children(atom):
+                        child._collect(found)
+                else:
+                    found.append(atom)
 
     def symbols(self) -> list[str]:
         """The names of the sizes that the expression depends on,
@@ -193,15 +214,22 @@ class Expr:
 
     def substitute(self, values: Mapping[Atom, Expr]) -> Expr:
         """The expression with atoms replaced, simplified anew."""
-        if not any(atom in values for atom in self.atoms()):
+        if not values or not self._mentions(values):
             return self
         total = Expr({})
         for monomial, factor in self.terms.items():
             product = Expr({(): factor})
             for atom in monomial:
-                product = product * _replace(atom, values)
+                product = _replace(atom, values) * product
             total = total + product
         return total
+
+    def _mentions(self, values: Mapping[Atom, Expr]) -> bool:
+        for monomial in self.terms:
+            for atom in monomial:
+                if atom in values or any(child._mentions(values) for child in _children(atom)):
+                    return True
+        return False
 
     def simplify(self, ranges: Mapping[Atom, Range]) -> Expr:
         """The expression with quotients, remainders and extrema resolved as
@@ -219,6 +247,8 @@ class Expr:
 
     def range(self, ranges: Mapping[Atom, Range]) -> Range:
         """Bounds of the value, given bounds of the atoms; a symbol without one is at least 0."""
+        if (constant := self.constant) is not None:
+            return constant, constant
         total: Range = (0, 0)
         for monomial, factor in self.terms.items():
             atoms = (_atom_range(atom, ranges) for atom in monomial)
@@ -259,6 +289,12 @@ class Expr:
 
 
 ExprLike = Expr | int | str | Symbol | Operand | Quotient | Remainder | Extremum
+
+
+_OPERATORS = frozenset((Quotient, Remainder, Extremum))
+
+_NUMBERS = {number: Expr({(): number}) for number in range(-64, 1025) if number}
+"""Expressions that are made over and over."""
 
 
 def atom_expr(atom: Atom) -> Expr:
@@ -305,6 +341,8 @@ def _atom_key(atom: Atom) -> tuple[int, str | int]:
 
 
 def _children(atom: Atom) -> tuple[Expr, ...]:
+    if type(atom) not in _OPERATORS:
+        return ()
     if isinstance(atom, (Quotient, Remainder)):
         return atom.dividend, atom.divisor
     return atom.operands if isinstance(atom, Extremum) else ()
@@ -408,6 +446,8 @@ def _rejoin(terms: dict[Monomial, int]) -> Expr:
     """The sum, with `c * (x floordiv c) + x mod c` put together to `x`,
     and `x - c * (x floordiv c)` to `x mod c`.
     """
+    if not any(len(monomial) == 1 and type(monomial[0]) in _OPERATORS for monomial in terms):
+        return Expr(terms)
     for monomial, factor in terms.items():
         if len(monomial) == 1 and isinstance(monomial[0], Remainder):
             remainder = monomial[0]

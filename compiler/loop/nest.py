@@ -283,11 +283,15 @@ def set_exprs(op: Carrier, exprs: Sequence[Expr]) -> None:
 
 def replace_index(index: SSAValue, expr: Expr) -> None:
     """Replaces an index by an expression in every use, simplified under the loops around."""
-    for user in list(dict.fromkeys(use.operation for use in index.uses)):
+    ranges: dict[Block | None, dict[Atom, Range]] = {}
+    # Loops first: their bounds are what the ranges around the others are made of.
+    users = list(dict.fromkeys(use.operation for use in index.uses))
+    for user in sorted(users, key=lambda user: not isinstance(user, ForOp)):
         if isinstance(user, AccessOp | IndexOp | ForOp):
-            ranges = ranges_of(bounds_of(enclosing_loops(user)))
-            exprs = [old.substitute({index: expr}).simplify(ranges) for old in exprs_of(user)]
-            set_exprs(user, exprs)
+            if isinstance(user, ForOp) or user.parent not in ranges:
+                ranges[user.parent] = ranges_of(bounds_of(enclosing_loops(user)))
+            here = ranges[user.parent]
+            set_exprs(user, [old.substitute({index: expr}).simplify(here) for old in exprs_of(user)])
         else:
             _materialize(user, index, expr)
 

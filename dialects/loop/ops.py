@@ -8,6 +8,7 @@ type says where an element lies.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TypeGuard
 
 from xdsl.dialects.builtin import IndexType, IntAttr, IntegerType, StringAttr, UnitAttr
@@ -90,22 +91,23 @@ class ForOp(IRDLOperation):
     @property
     def index(self) -> SSAValue:
         """The loop's index."""
-        return self.body.block.args[0]
+        return self.regions[0].block.args[0]  # quicker than by the region's name
 
     @property
     def lower(self) -> Expr:
         """The first index, over SSA values."""
-        return bind(self.bounds.data[0], self.operands_)
+        return bind(self.bounds.data[0], self.operands)
 
     @property
     def upper(self) -> Expr:
         """The end of the indices, over SSA values."""
-        return bind(self.bounds.data[1], self.operands_)
+        return bind(self.bounds.data[1], self.operands)
 
     @property
     def extent(self) -> Expr:
         """How many iterations the loop has."""
-        return (self.upper - self.lower).ceildiv(self.step.data)
+        lower, upper = self.bounds.data
+        return bind(_extent(lower, upper, self.step.data), self.operands)
 
     def verify_(self) -> None:
         if self.reduction is not None and self.reduction.data not in REDUCTIONS:
@@ -164,6 +166,11 @@ class ForOp(IRDLOperation):
         return marks
 
 
+@lru_cache(maxsize=1 << 12)
+def _extent(lower: Expr, upper: Expr, step: int) -> Expr:
+    return (upper - lower).ceildiv(step)
+
+
 class AccessOp(IRDLOperation):
     """What loads and stores share: a buffer and one expression per logical dimension."""
 
@@ -174,7 +181,8 @@ class AccessOp(IRDLOperation):
     @property
     def index(self) -> tuple[Expr, ...]:
         """The logical subscripts over SSA values."""
-        return tuple(bind(expr, self.operands_) for expr in self.subscripts.data)
+        values = self.operands_
+        return tuple(bind(expr, values) for expr in self.subscripts.data)
 
     @property
     def buffer_type(self) -> BufferType:

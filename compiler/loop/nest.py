@@ -291,7 +291,8 @@ def replace_index(index: SSAValue, expr: Expr) -> None:
             if isinstance(user, ForOp) or user.parent not in ranges:
                 ranges[user.parent] = ranges_of(bounds_of(enclosing_loops(user)))
             here = ranges[user.parent]
-            set_exprs(user, [old.substitute({index: expr}).simplify(here) for old in exprs_of(user)])
+            exprs = [old.substitute({index: expr}).simplify(here) for old in exprs_of(user)]
+            set_exprs(user, exprs)
         else:
             _materialize(user, index, expr)
 

@@ -7,12 +7,16 @@ import hypothesis.strategies as st
 import numpy as np
 from hypothesis.strategies import SearchStrategy
 
+from dialects.expr import Expr
 from dialects.graph import GraphOp
 from dialects.graph.dtypes import numpy_dtype
+from dialects.graph.op import AttributeValue
 from dialects.graph.resample import ResampleOp
-from dialects.graph.types import BF16, F16, F32, F64
+from dialects.graph.types import BF16, F16, F32, F64, I32, ShapeAttr
+from dialects.graph.unfold import FoldOp, UnfoldOp
 from dialects.loop.scalar import compute_type
 from tests.sample import Sample, floats, integers, shapes
+from tests.samples_elementwise import numbers
 
 FLOAT = st.sampled_from([F32, F32, F64, F16, BF16])
 
@@ -33,4 +37,31 @@ def resamples(draw) -> Sample:
     return Sample([x, indices, weights], attributes)
 
 
-SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {ResampleOp: resamples()}
+@st.composite
+def unfolds(draw, *, is_transposed: bool = False) -> Sample:
+    """Windows with strides, dilations and pads, over one to three dims."""
+    rank = draw(st.sampled_from([1, 2, 2, 3]))
+    kernel, strides, dilations = ([draw(st.integers(1, 2)) for _ in range(rank)] for _ in range(3))
+    pads = [draw(st.integers(0, 1)) for _ in range(2 * rank)]
+    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
+    spatial = [least + draw(st.integers(0, 2)) for least in reach]
+    attributes: dict[str, AttributeValue] = {
+        "strides": strides,
+        "dilations": dilations,
+        "pads": pads,
+    }
+    element = draw(st.sampled_from([F32, F64, BF16, I32]))
+    lead = draw(st.integers(1, 2)), draw(st.integers(1, 2))
+    if not is_transposed:
+        return Sample([draw(numbers((*lead, *spatial), element))], {"kernel": kernel, **attributes})
+    steps = zip(spatial, reach, strides, pads, pads[rank:], strict=False)
+    positions = [(dim + a + b - r) // s + 1 for dim, r, s, a, b in steps]
+    x = draw(numbers((*lead, *kernel, *positions), element))
+    return Sample([x], {"spatial": ShapeAttr(tuple(map(Expr.of, spatial))), **attributes})
+
+
+SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {
+    ResampleOp: resamples(),
+    UnfoldOp: unfolds(),
+    FoldOp: unfolds(is_transposed=True),
+}

@@ -9,7 +9,9 @@ from compiler.frontend import (
     onnx_reductions,
     onnx_resize,
     onnx_sampling,
+    onnx_scatter,
     onnx_shapes,
+    onnx_signal,
     onnx_slicing,
     onnx_windows,
 )
@@ -22,6 +24,8 @@ COMPOSITES: ImporterTable = {
     **onnx_slicing.IMPORTERS,
     **onnx_reductions.IMPORTERS,
     **onnx_resize.IMPORTERS,
+    **onnx_scatter.IMPORTERS,
+    **onnx_signal.IMPORTERS,
     **onnx_sampling.IMPORTERS,
     **onnx_einsum.IMPORTERS,
     **onnx_windows.IMPORTERS,

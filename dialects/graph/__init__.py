@@ -25,6 +25,7 @@ from dialects.graph import (
     slicing,
     softmax,
     trigonometry,
+    unfold,
 )
 from dialects.graph.constant import ConstantOp, DimsOp, LiteralAttr
 from dialects.graph.fused import FusedOp, YieldOp, group_of
@@ -68,6 +69,7 @@ OPS: tuple[type[GraphOp], ...] = (
     *generate.OPS,
     *reduce.OPS,
     *conv.OPS,
+    *unfold.OPS,
     *softmax.OPS,
     *search.OPS,
     *pool.OPS,

@@ -53,3 +53,19 @@ func.func @main(%x: !graph.tensor<[1, 2, 4], f32>) -> !graph.tensor<[1, 2, 2], i
   %y = graph.max_pool_indices %x {kernel = array<i64: 3>, strides = array<i64: 2>, pads = array<i64: 1, 1>, ceil_mode = false, column_major = false} : (!graph.tensor<[1, 2, 4], f32>) -> !graph.tensor<[1, 2, 2], i64>
   func.return %y : !graph.tensor<[1, 2, 2], i64>
 }
+
+// -----
+
+// Windows are added up within the padding, which is cut off at the end.
+// CHECK-LABEL: loop.kernel @fold_
+// CHECK: loop.for %[[S:[a-z_0-9]+]] = 0 to 2 reduction(add) {
+// CHECK-NEXT: loop.for %[[W:[a-z_0-9]+]] = 0 to 4 {
+// CHECK-NEXT: %[[X:[a-z_0-9]+]] = loop.load %a0[0, 0, %[[S]], %[[W]]]
+// CHECK-NEXT: %[[T:[a-z_0-9]+]] = loop.load %[[P:[a-z_0-9]+]][0, 0, %[[W]] + %[[S]]]
+// CHECK-NEXT: arith.addf %[[T]], %[[X]] : f32
+// CHECK: loop.for %[[I:[a-z_0-9]+]] = 0 to 4 {
+// CHECK-NEXT: loop.load %[[P]][0, 0, %[[I]] + 1]
+func.func @main(%x: !graph.tensor<[1, 1, 2, 4], f32>) -> !graph.tensor<[1, 1, 4], f32> {
+  %y = graph.fold %x {spatial = #graph.shape<[4]>, pads = array<i64: 1, 0>} : (!graph.tensor<[1, 1, 2, 4], f32>) -> !graph.tensor<[1, 1, 4], f32>
+  func.return %y : !graph.tensor<[1, 1, 4], f32>
+}

@@ -127,3 +127,88 @@ def test_deform_conv_in_groups_with_mask_and_bias():
     }"""
     inputs = floats(2, 4, 5, 6), floats(2, 2, 2, 3), floats(2, 24, 3, 3), floats(2)
     check(text, *inputs, floats(2, 12, 3, 3), opset=19, tolerance=1e-4)
+
+
+# Spectra ------------------------------------------------------------------------------------------
+
+
+def transform(x, inverse: int, onesided: int, length: int | None = None):
+    """DFT along axis 1 of an array that the importer sees with its static shape."""
+    dims = ", ".join(map(str, x.shape))
+    operands = "x" if length is None else "x, n"
+    text = f"""agraph (float[{dims}] x) => (float[p, q, r] y) <int64 n = {{{length or 0}}}> {{
+        y = DFT<inverse = {inverse}, onesided = {onesided}> ({operands})
+    }}"""
+    (y,) = evaluate(import_model(model_of(text, 20)), x)
+    return y
+
+
+@pytest.mark.parametrize("size", [1, 8, 15, 768, 1009, 1024])
+@pytest.mark.parametrize("inverse", [0, 1])
+def test_dft_of_small_composite_and_prime_sizes(size: int, inverse: int):
+    x = floats(2, size, 2)
+    complexes = x[..., 0] + 1j * x[..., 1].astype(np.float64)
+    expected = np.fft.ifft(complexes) if inverse else np.fft.fft(complexes)
+    y = transform(x, inverse, 0)
+    scale = np.abs(expected).max()
+    np.testing.assert_allclose(y[..., 0], expected.real, atol=2e-6 * scale)
+    np.testing.assert_allclose(y[..., 1], expected.imag, atol=2e-6 * scale)
+
+
+@pytest.mark.parametrize("size", [6, 7, 769])
+def test_onesided_dft_of_reals_and_its_inverse(size: int):
+    x = floats(2, size, 1)
+    spectrum = transform(x, 0, 1)
+    expected = np.fft.rfft(x[..., 0])
+    np.testing.assert_allclose(spectrum[..., 0], expected.real, atol=1e-4)
+    np.testing.assert_allclose(spectrum[..., 1], expected.imag, atol=1e-4)
+    np.testing.assert_allclose(transform(spectrum, 1, 1, size), x, atol=1e-5)
+
+
+def test_dft_at_a_symbolic_size_that_is_cut_or_filled():
+    text = """agraph (float[b, n, 1] x) => (float[b, m, 2] y) <int64 k = {4}> {
+        y = DFT (x, k) }"""
+    for size in (3, 6):
+        check(text, floats(2, size, 1), opset=20)
+    check(
+        "agraph (float[b, n, 2] x) => (float[b, n, 2] y) { y = DFT (x) }", floats(2, 5, 2), opset=20
+    )
+
+
+def test_stft_of_a_signal_of_any_length():
+    text = """agraph (float[b, n, 1] x, float[6] w) => (float[b, f, 4, 2] y) <int64 s = {2}> {
+        y = STFT (x, s, w) }"""
+    for size in (6, 11):
+        check(text, floats(2, size, 1), floats(6), opset=17)
+
+
+@pytest.mark.parametrize("bins", [3, 8, 40])
+def test_mel_weights_are_those_of_onnxruntime(bins: int):
+    text = f"""agraph (float[1] x) => (float[65, {bins}] y)
+        <int64 n = {{{bins}}}, int64 k = {{128}}, int64 r = {{8000}}, float l = {{20}},
+         float u = {{3900}}> {{
+        t = MelWeightMatrix (n, k, r, l, u) y = Add (t, x) }}"""
+    check(text, np.zeros(1, np.float32), opset=17)
+
+
+# Places -------------------------------------------------------------------------------------------
+
+
+def test_col2im_adds_up_what_windows_share():
+    text = """agraph (float[n, 12, 15] x) => (float[n, 3, 5, 6] y)
+        <int64[2] s = {5, 6}, int64[2] k = {2, 2}> {
+        y = Col2Im<strides = [2, 1], pads = [1, 0, 0, 1], dilations = [1, 2]> (x, s, k)
+    }"""
+    check(text, floats(2, 12, 15), opset=18)
+
+
+def test_max_unpool_undoes_a_pooling():
+    text = """agraph (float[n, 2, 6, 8] x) => (float[n, 2, 7, 9] z) <int64[4] s = {2, 2, 7, 9}> {
+        y, i = MaxPool<kernel_shape = [2, 2], strides = [2, 2]> (x)
+        z = MaxUnpool<kernel_shape = [2, 2], strides = [2, 2]> (y, i, s)
+    }"""
+    imported = import_model(model_of(text))
+    x = floats(2, 2, 6, 8)
+    (z,) = evaluate(imported, x)
+    tops = x.reshape(2, 2, 3, 2, 4, 2).max((3, 5))
+    assert sorted(z[z != 0]) == sorted(tops.reshape(-1))

@@ -13,7 +13,15 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from compiler.loop.primitives.recording import record, steps_of, stop_recording
-from compiler.loop.schedules import columns, contraction, pointwise, rows, transpose, window
+from compiler.loop.schedules import (
+    blocks,
+    columns,
+    contraction,
+    pointwise,
+    rows,
+    transpose,
+    window,
+)
 from compiler.loop.schedules.simplify import simplify
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
@@ -34,6 +42,7 @@ SCHEDULES = (
     Schedule(contraction.NAME, contraction.apply_all),
     Schedule(columns.NAME, columns.apply_all),  # of windows, the tallest
     Schedule(window.NAME, window.apply_all),
+    Schedule("blocks", blocks.apply_all),  # what follows finds vectors in blocks of channels
     Schedule("fusion", rows.fuse_all),  # what is left may share its outer loops
     Schedule(transpose.NAME, transpose.apply_all),
     Schedule(pointwise.NAME, pointwise.apply_all),

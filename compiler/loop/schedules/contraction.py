@@ -15,14 +15,13 @@ otherwise, unless its columns lie together anyway.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from math import inf
 
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
+from compiler.loop.layouts import lane_stride
 from compiler.loop.nest import loops_in, perfect_nest, subscripts, update_of
-from compiler.loop.schedules.leaves import (
-    stride,
-)
 from compiler.loop.schedules.register_tile import (
     Accumulation,
     accumulate,
@@ -102,7 +101,9 @@ def find(kernel: KernelOp, nest: list[ForOp], target: Target) -> Accumulation | 
     moves_x, moves_y = _moved(x), _moved(y)
     only_x = [n for n, loop in enumerate(outer) if loop.index in moves_x - moves_y]
     only_y = [n for n, loop in enumerate(outer) if loop.index in moves_y - moves_x]
+    both = [n for n, loop in enumerate(outer) if loop.index in moves_x & moves_y]
     candidates = [(n, x) for n in only_x] + [(n, y) for n in only_y]
+    candidates += [(n, load) for n in both for load in (x, y)]
     column = _choose_column(kernel, nest, candidates, store, target)
     if column is None:
         return None
@@ -113,8 +114,9 @@ def find(kernel: KernelOp, nest: list[ForOp], target: Target) -> Accumulation | 
     nests = [aligned(loop, outer) for loop in (*before, nest[0], *after)]
     if any([a.extent for a in each] != [b.extent for b in outer] for each in nests):
         return None
-    both = [n for n, loop in enumerate(outer) if loop.index in moves_x & moves_y]
-    return Accumulation(nests, reductions, position, rows, both, panel, store.buffer)
+    narrow = position in both
+    both = [n for n in both if n != position]
+    return Accumulation(nests, reductions, position, rows, both, panel, store.buffer, narrow)
 
 
 def _moved(load: LoadOp) -> set[object]:
@@ -136,22 +138,31 @@ def _choose_column(
     def cost(candidate: tuple[int, LoadOp]) -> float:
         position, load = candidate
         loop = nest[position]
+        beside = _other_factor(load, nest)
+        if loop.index in _moved(beside) and lane_stride(beside, loop, lanes) != 1:
+            return inf
         extent = loop.extent.constant
         filled = 0.9 if extent is None else extent / (-(-extent // lanes) * lanes)
-        scattered = 0.0 if stride(store, loop) == 1 else SCATTER_COST / (depth or LONG_SUM)
-        together = load.buffer in weights or stride(load, loop) == 1
+        is_whole = lane_stride(store, loop, lanes) == 1
+        scattered = 0.0 if is_whole else SCATTER_COST / (depth or LONG_SUM)
+        together = load.buffer in weights or lane_stride(load, loop, lanes) == 1
         packed = 0.0 if together else _packing_cost(load, loop, nest)
         return (1.0 + scattered + packed) / filled
 
     usable = [(n, load) for n, load in candidates if nest[n].extent != 1]
-    return min(usable, key=cost, default=None)
+    best = min(usable, key=cost, default=None)
+    return None if best is None or cost(best) == inf else best
+
+
+def _other_factor(load: LoadOp, nest: Sequence[ForOp]) -> LoadOp:
+    factors = _product(nest[-1])
+    assert factors is not None, "the nest ends in a sum of products"
+    return factors[1] if load is factors[0] else factors[0]
 
 
 def _packing_cost(load: LoadOp, column: ForOp, nest: Sequence[ForOp]) -> float:
     """What it costs to bring neighbouring columns of an operand together in every call."""
-    factors = _product(nest[-1])
-    assert factors is not None, "the nest ends in a sum of products"
-    other = _moved(factors[1] if load is factors[0] else factors[0])
+    other = _moved(_other_factor(load, nest))
     outer = {loop.index for loop in nest if loop.reduction is None and loop.extent != 1}
     alone = (_moved(load) & outer) - other == {column.index}
     return PACKING_COST if alone else SPREAD_COST

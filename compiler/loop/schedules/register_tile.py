@@ -76,8 +76,21 @@ def default_params(target: Target, rows: int | None, columns: int | None, lanes:
     if rows == 1:
         wide = 8 if columns is None else max(1, min(8, -(-columns // lanes)))
         return Params(1, wide)
+    return Params(_even(rows, most), vectors)
+
+
+def narrow_params(target: Target, rows: int | None, columns: int | None, lanes: int) -> Params:
+    """One vector a row, and rows that leave half of the registers to what they load."""
+    most = target.vector_registers // 2
+    return Params(min(most, 8) if rows is None else _even(rows, most), 1)
+
+
+def _even(rows: int, most: int) -> int:
+    """The largest tile that divides the rows, if that is at least half of the most; else tiles of
+    about one size.
+    """
     best = max(size for size in range(1, min(most, rows) + 1) if rows % size == 0)
-    return Params(best if 2 * best >= min(most, rows) else min(most, rows), vectors)
+    return best if 2 * best >= min(most, rows) else -(-rows // -(-rows // most))
 
 
 @dataclass(frozen=True)
@@ -104,7 +117,8 @@ class Accumulation:
 
     `columns` and `rows` are positions among those loops, `both` those of the loops that move both
     operands, as a batch or the groups of a convolution do. `panel` is the load of the operand that
-    the columns move, where that may be packed; `result` the buffer of the sums.
+    the columns move, where that may be packed; `result` the buffer of the sums. In a `narrow` one
+    rows share nothing that wider columns would use again.
     """
 
     nests: list[list[ForOp]]
@@ -114,6 +128,7 @@ class Accumulation:
     both: list[int]
     panel: LoadOp | None
     result: SSAValue
+    narrow: bool = False
 
 
 def aligned(loop: ForOp, outer: Sequence[ForOp]) -> list[ForOp]:
@@ -159,7 +174,9 @@ def accumulate(kernel: KernelOp, found: Accumulation, target: Target) -> bool:
     loops = found.nests[0]
     lanes = lanes_of([nest[0] for nest in found.nests], target)
     rows = 1 if found.rows is None else loops[found.rows].extent.constant
-    params = default_params(target, rows, loops[found.columns].extent.constant, lanes)
+    columns = loops[found.columns].extent.constant
+    wanted = narrow_params if found.narrow and rows != 1 else default_params
+    params = wanted(target, rows, columns, lanes)
     shape = Shape(params, lanes, found.rows is not None, len(found.both), target)
     shared = _fuse([list(reorder(*[nest[n] for n in _order(found)])) for nest in found.nests])
     if shared is None:

@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from compiler.loop.layouts import lane_stride
 from compiler.loop.nest import accesses_in, loops_in, perfect_nest, update_of
-from compiler.loop.schedules.leaves import stride
+from compiler.loop.schedules.leaves import lanes_of, stride
 from compiler.loop.schedules.register_tile import Accumulation, accumulate, aligned, neighbours
 from compiler.target.target import Target
 from dialects.loop.ops import ForOp, StoreOp
@@ -23,29 +24,37 @@ def apply_all(kernel: KernelOp, target: Target) -> Iterator[str]:
     """Schedules every such reduction of the kernel; yields once for each."""
     nests = [perfect_nest(op) for op in kernel.body.block.ops if isinstance(op, ForOp)]
     for nest in nests:
-        found = find(nest)
+        found = find(nest, target)
         if found is not None and accumulate(kernel, found, target):
             yield NAME
 
 
-def find(nest: list[ForOp]) -> Accumulation | None:
+def find(nest: list[ForOp], target: Target) -> Accumulation | None:
     """The reduction with the nests around it, if its last outer loop can be a vector."""
     outer = [loop for loop in nest if loop.reduction is None]
     reductions = nest[len(outer) :]
     store = _accumulator(nest)
-    columns = next((n for n in reversed(range(len(outer))) if outer[n].extent != 1), None)
-    if store is None or columns is None or any(loop.reduction is None for loop in reductions):
+    if store is None or any(loop.reduction is None for loop in reductions):
         return None
-    steps = [stride(access, outer[columns]) for access in accesses_in(nest[-1])]
-    if stride(store, outer[columns]) != 1 or any(
-        step is None or step.constant not in NARROW for step in steps
-    ):
+    lanes = lanes_of([nest[0]], target)
+    long = [n for n in reversed(range(len(outer))) if outer[n].extent != 1]
+    columns = next((n for n in long if _is_narrow(nest[-1], outer[n], store, lanes)), None)
+    if columns is None or (columns != long[0] and stride(store, outer[columns]) == 1):
         return None
+    rows = long[0] if columns != long[0] else None
     before, after = neighbours(nest[0], store)
     nests = [aligned(loop, outer) for loop in (*before, nest[0], *after)]
     if any([a.extent for a in each] != [b.extent for b in outer] for each in nests):
         return None
-    return Accumulation(nests, reductions, columns, None, [], None, store.buffer)
+    return Accumulation(nests, reductions, columns, rows, [], None, store.buffer, narrow=True)
+
+
+def _is_narrow(inner: ForOp, columns: ForOp, store: StoreOp, lanes: int) -> bool:
+    """Whether neighbouring lanes store to neighbours, and load what lies close together."""
+    steps = [lane_stride(access, columns, lanes) for access in accesses_in(inner)]
+    return lane_stride(store, columns, lanes) == 1 and all(
+        step is not None and step.constant in NARROW for step in steps
+    )
 
 
 def _accumulator(nest: list[ForOp]) -> StoreOp | None:

@@ -1,0 +1,194 @@
+"""program -> program: chooses the layouts of the buffers between kernels.
+
+A buffer of the workspace is row-major or blocked, as kernels like it best: the choice starts from
+all of one kind and changes single buffers as long as the sum of what kernels and conversions cost
+falls. Kernels that get other layouts in some calls become variants. What the caller sees, and what
+is viewed under another shape, stays row-major. Runs before kernels are scheduled: subscripts are
+logical, so that only types change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
+from xdsl.ir import Operation, SSAValue
+from xdsl.rewriter import Rewriter
+
+from dialects.expr import Expr
+from dialects.loop.ops import AllocOp
+from dialects.loop.program import CallOp, KernelOp, ProgramOp, ViewOp
+from dialects.loop.types import BufferType, buffer_type
+
+Kinds = tuple[BufferType, ...]
+
+MOST_SWEEPS = 8
+"""Over the buffers, until no single change is for the better."""
+
+
+@dataclass(frozen=True)
+class LayoutChoices:
+    """What kernels say about layouts; handed in by the pipeline.
+
+    `candidate` is the other layout that a type may have, `cost` what a kernel costs with arguments
+    of these types, `conversion` what bringing a buffer into another layout costs, `variant` the
+    kernel with arguments of these types, canonically named, `copy` a kernel that converts.
+    """
+
+    candidate: Callable[[BufferType], BufferType | None]
+    cost: Callable[[KernelOp, Kinds], float]
+    conversion: Callable[[BufferType], float]
+    variant: Callable[[KernelOp, Kinds], KernelOp]
+    copy: Callable[[BufferType, BufferType], KernelOp]
+
+
+def choose_layouts(module: ModuleOp, choices: LayoutChoices) -> None:
+    """Rewrites the buffers and calls of each program of the module, and its kernels."""
+    kernels = {op.sym_name.data: op for op in module.ops if isinstance(op, KernelOp)}
+    for program in [op for op in module.ops if isinstance(op, ProgramOp)]:
+        chosen = _Search(program, kernels, choices).run()
+        _Rewriting(module, program, kernels, choices).run(chosen)
+
+
+@dataclass
+class _Search:
+    """The search for the cheapest choice for one program."""
+
+    program: ProgramOp
+    kernels: dict[str, KernelOp]
+    choices: LayoutChoices
+    known: dict[tuple[str, tuple[bool, ...]], float] = field(
+        default_factory=dict[tuple[str, tuple[bool, ...]], float]
+    )
+
+    def run(self) -> set[SSAValue]:
+        """The buffers that become blocked."""
+        self.calls = [op for op in self.program.body.block.ops if isinstance(op, CallOp)]
+        self.calls_of: dict[SSAValue, list[CallOp]] = {}
+        for call in self.calls:
+            for argument in dict.fromkeys(call.arguments):
+                self.calls_of.setdefault(argument, []).append(call)
+        free = [value for value in self.calls_of if self._is_free(value)]
+        results = [self._descend(set(start), free) for start in ((), free)]
+        return min(results, key=self._total)
+
+    def _is_free(self, value: SSAValue) -> bool:
+        if not isinstance(value.owner, AllocOp):
+            return False
+        users = [use.operation for use in value.uses]
+        known = all(isinstance(user, CallOp | ViewOp) for user in users)
+        here = all(user.parent is self.program.body.block for user in users)
+        return known and here and self.choices.candidate(buffer_type(value)) is not None
+
+    def _descend(self, chosen: set[SSAValue], free: list[SSAValue]) -> set[SSAValue]:
+        for _ in range(MOST_SWEEPS):
+            changed = False
+            for value in free:
+                before = self._around(value, chosen)
+                after = self._around(value, chosen ^ {value})
+                if after < before:
+                    chosen = chosen ^ {value}
+                    changed = True
+            if not changed:
+                break
+        return chosen
+
+    def _around(self, value: SSAValue, chosen: set[SSAValue]) -> float:
+        """What the calls that use a buffer, and its conversion for views, cost."""
+        calls = sum(self._call(call, chosen) for call in self.calls_of[value])
+        return calls + self._view(value, chosen)
+
+    def _total(self, chosen: set[SSAValue]) -> float:
+        calls = sum(self._call(call, chosen) for call in self.calls)
+        return calls + sum(self._view(value, chosen) for value in chosen)
+
+    def _view(self, value: SSAValue, chosen: set[SSAValue]) -> float:
+        if value not in chosen or not _views(value):
+            return 0.0
+        return self.choices.conversion(buffer_type(value))
+
+    def _call(self, call: CallOp, chosen: set[SSAValue]) -> float:
+        blocked = tuple(value in chosen for value in call.arguments)
+        key = (call.kernel, blocked)
+        if key not in self.known:
+            kernel = self.kernels[call.kernel]
+            kinds = tuple(_kinds(kernel, blocked, self.choices))
+            self.known[key] = self.choices.cost(kernel, kinds)
+        return self.known[key]
+
+
+def _kinds(
+    kernel: KernelOp, blocked: Sequence[bool], choices: LayoutChoices
+) -> Iterable[BufferType]:
+    for argument, is_blocked in zip(kernel.body.block.args, blocked, strict=True):
+        kind = buffer_type(argument)
+        other = choices.candidate(kind) if is_blocked else kind
+        assert other is not None, "a kernel's argument has the candidates of the caller's buffer"
+        yield other
+
+
+def _views(value: SSAValue) -> list[ViewOp]:
+    return [use.operation for use in value.uses if isinstance(use.operation, ViewOp)]
+
+
+@dataclass
+class _Rewriting:
+    """Brings a choice into the program."""
+
+    module: ModuleOp
+    program: ProgramOp
+    kernels: dict[str, KernelOp]
+    choices: LayoutChoices
+
+    def run(self, chosen: set[SSAValue]) -> None:
+        """Changes the buffers' types, converts what is viewed, calls variants of kernels."""
+        calls = [op for op in self.program.walk() if isinstance(op, CallOp)]
+        for call in calls:
+            blocked = [value in chosen for value in call.arguments]
+            if any(blocked):
+                kernel = self.kernels[call.kernel]
+                kinds = tuple(_kinds(kernel, blocked, self.choices))
+                self._call(call, self.choices.variant(kernel, kinds))
+        for op in list(self.program.body.block.ops):
+            if isinstance(op, AllocOp) and op.result in chosen:
+                self._retype(op.result)
+        self._drop_unused()
+
+    def _call(self, call: CallOp, kernel: KernelOp) -> None:
+        self._keep(kernel)
+        call.properties["callee"] = SymbolRefAttr(kernel.sym_name)
+
+    def _keep(self, kernel: KernelOp) -> None:
+        name = kernel.sym_name.data
+        if name not in self.kernels:
+            self.kernels[name] = kernel
+            self.module.body.block.insert_op_before(kernel, self.program)
+
+    def _retype(self, value: SSAValue) -> None:
+        row_major = buffer_type(value)
+        kind = self.choices.candidate(row_major)
+        assert kind is not None, "a chosen buffer has a candidate"
+        value = Rewriter.replace_value_with_new_type(value, kind)
+        views = sorted(_views(value), key=self._position)
+        if not views:
+            return
+        copy = self.choices.copy(kind, row_major)
+        self._keep(copy)
+        names = dict.fromkeys(name for dim in row_major.shape for name in dim.symbols())
+        target = AllocOp.of(row_major)
+        call = CallOp.of(
+            copy.sym_name.data, [Expr.of(name) for name in names], [value, target.result]
+        )
+        self.program.body.block.insert_ops_before([target, call], views[0])
+        for view in views:
+            view.operands[0] = target.result
+
+    def _position(self, op: Operation) -> int:
+        return self.program.body.block.get_operation_index(op)
+
+    def _drop_unused(self) -> None:
+        called = {op.kernel for op in self.module.walk() if isinstance(op, CallOp)}
+        for kernel in [op for op in self.module.ops if isinstance(op, KernelOp)]:
+            if kernel.sym_name.data not in called:
+                self.module.body.block.erase_op(kernel)

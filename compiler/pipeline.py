@@ -25,7 +25,7 @@ from compiler.graph.fold_batch_norm import FoldBatchNormPass
 from compiler.graph.fold_constants import FoldConstantsPass
 from compiler.graph.fuse import FusePass
 from compiler.graph_to_loop import GraphToLoopPass, canonicalize_kernel, copy_kernel, lower_module
-from compiler.loop.layouts import blocked, conversion_traffic, traffic, with_layouts
+from compiler.layout_choices import ChooseLayoutsPass, layout_choices
 from compiler.loop.primitive_passes import PRIMITIVE_PASSES
 from compiler.loop.schedule_file import apply_schedule
 from compiler.loop.schedules import Scheduled, SchedulePass, schedule_kernel
@@ -45,11 +45,10 @@ from compiler.program.assign_layouts import (
     DropUnusedWeightsPass,
     drop_unused_weights,
 )
-from compiler.program.choose_layouts import Kinds, LayoutChoices, choose_layouts
+from compiler.program.choose_layouts import choose_layouts
 from compiler.program.describe import describe_kernels, describe_memory, kernel_flops, repeats
 from compiler.program.hoist_workspace import HoistWorkspacePass, hoist_workspace
 from compiler.program.plan_memory import PlanMemoryPass, kernels_of, plan_memory
-from compiler.target.target import Target
 from dialects.context import WeftContext
 from dialects.errors import OptionError
 from dialects.expr import Expr
@@ -71,6 +70,7 @@ NAIVE_GRAPH_PASSES: tuple[type[ModulePass], ...] = (FoldConstantsPass, Eliminate
 ALL_PASSES: tuple[type[ModulePass], ...] = (
     *GRAPH_PASSES,
     GraphToLoopPass,
+    ChooseLayoutsPass,
     SchedulePass,
     HoistWorkspacePass,
     DropUnusedWeightsPass,
@@ -218,7 +218,7 @@ def to_loops(module: ModuleOp, road: Road) -> None:
     road.dump("20-loop-naive.mlir", module)
     if not options.naive:
         with road.report.stage("choose-layouts"):
-            choose_layouts(module, _layout_choices(options.target))
+            choose_layouts(module, layout_choices(options.target))
         road.dump("21-loop-layouts.mlir", module)
     kernels = [op for op in module.ops if isinstance(op, KernelOp)]
     road.report.flops |= {kernel.sym_name.data: kernel_flops(kernel) for kernel in kernels}
@@ -260,30 +260,6 @@ def _plan(module: ModuleOp) -> None:
     for op in module.ops:
         if isinstance(op, ProgramOp):
             plan_memory(op, kernels_of(module))
-
-
-def _layout_choices(target: Target) -> LayoutChoices:
-    """What kernels of the loop level say about layouts."""
-
-    def variant(kernel: KernelOp, kinds: Kinds) -> KernelOp:
-        copy = with_layouts(kernel, kinds, target)
-        stem, _, _ = kernel.sym_name.data.rpartition("_")
-        copy.properties["sym_name"] = StringAttr(stem)
-        canonicalize_kernel(copy)
-        return copy
-
-    def convert(source: BufferType, result: BufferType) -> KernelOp:
-        kernel = copy_kernel(source, result)
-        canonicalize_kernel(kernel)
-        return kernel
-
-    return LayoutChoices(
-        lambda kind: blocked(kind, target),
-        lambda kernel, kinds: traffic(kernel, kinds, target),
-        conversion_traffic,
-        variant,
-        convert,
-    )
 
 
 def _conversion(source: BufferType, target: BufferType, options: Options) -> KernelOp:

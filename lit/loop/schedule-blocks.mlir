@@ -1,0 +1,53 @@
+// RUN: weft-opt %s --split-input-file -p weft-schedule | filecheck %s
+
+// The loop over channels is cut at the blocks in which they lie, and what is within a block is the vector.
+// CHECK-LABEL: loop.kernel @scale
+// CHECK: loop.for %[[CO:[a-z_0-9]+]] = 0 to 2 parallel {
+// CHECK-NEXT: loop.for %[[P:[a-z_0-9]+]] = 0 to 36 {
+// CHECK-NEXT: loop.for %[[CI:[a-z_0-9]+]] = 0 to 8 vector(8) {
+// CHECK-NEXT: loop.load %x[0, 8 * %[[CO]] + %[[CI]], (%[[P]] floordiv 6), (%[[P]] mod 6)]
+// CHECK-NEXT: loop.load %s[8 * %[[CO]] + %[[CI]]]
+loop.kernel @scale(%x: !loop.buffer<[1, 16, 6, 6], f32, [d0, (d1 floordiv 8), d2, d3, (d1 mod 8)] in [1, 2, 6, 6, 8]>, %s: !loop.buffer<[16], f32>, %y: !loop.buffer<[1, 16, 6, 6], f32, [d0, (d1 floordiv 8), d2, d3, (d1 mod 8)] in [1, 2, 6, 6, 8]>) {
+  loop.for %c = 0 to 16 {
+    loop.for %h = 0 to 6 {
+      loop.for %p = 0 to 6 {
+        %v = loop.load %x[0, %c, %h, %p] : !loop.buffer<[1, 16, 6, 6], f32, [d0, (d1 floordiv 8), d2, d3, (d1 mod 8)] in [1, 2, 6, 6, 8]>
+        %f = loop.load %s[%c] : !loop.buffer<[16], f32>
+        %r = arith.mulf %v, %f : f32
+        loop.store %r, %y[0, %c, %h, %p] : !loop.buffer<[1, 16, 6, 6], f32, [d0, (d1 floordiv 8), d2, d3, (d1 mod 8)] in [1, 2, 6, 6, 8]>
+      }
+    }
+  }
+}
+
+// -----
+
+// Windows run along channels, several positions at a time.
+// CHECK-LABEL: loop.kernel @pool
+// CHECK: %y_r = loop.alloc registers : !loop.buffer<[1, 8, 1, 5], f32, [d0, d2, d3, d1] in [1, 1, 5, 8]>
+// CHECK: loop.for %{{.*}} = 0 to 5 unroll {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 8 unroll vector(8) {
+loop.kernel @pool(%x: !loop.buffer<[1, 16, 7, 7], f32, [d0, (d1 floordiv 8), d2, d3, (d1 mod 8)] in [1, 2, 7, 7, 8]>, %y: !loop.buffer<[1, 16, 5, 5], f32, [d0, (d1 floordiv 8), d2, d3, (d1 mod 8)] in [1, 2, 5, 5, 8]>) {
+  loop.for %c = 0 to 16 {
+    loop.for %h = 0 to 5 {
+      loop.for %p = 0 to 5 {
+        %low = arith.constant 0xFF800000 : f32
+        loop.store %low, %y[0, %c, %h, %p] : !loop.buffer<[1, 16, 5, 5], f32, [d0, (d1 floordiv 8), d2, d3, (d1 mod 8)] in [1, 2, 5, 5, 8]>
+      }
+    }
+  }
+  loop.for %c = 0 to 16 {
+    loop.for %h = 0 to 5 {
+      loop.for %p = 0 to 5 {
+        loop.for %r = 0 to 3 reduction(max) {
+          loop.for %s = 0 to 3 reduction(max) {
+            %m = loop.load %y[0, %c, %h, %p] : !loop.buffer<[1, 16, 5, 5], f32, [d0, (d1 floordiv 8), d2, d3, (d1 mod 8)] in [1, 2, 5, 5, 8]>
+            %v = loop.load %x[0, %c, %h + %r, %p + %s] : !loop.buffer<[1, 16, 7, 7], f32, [d0, (d1 floordiv 8), d2, d3, (d1 mod 8)] in [1, 2, 7, 7, 8]>
+            %n = arith.maximumf %m, %v : f32
+            loop.store %n, %y[0, %c, %h, %p] : !loop.buffer<[1, 16, 5, 5], f32, [d0, (d1 floordiv 8), d2, d3, (d1 mod 8)] in [1, 2, 5, 5, 8]>
+          }
+        }
+      }
+    }
+  }
+}

@@ -1,4 +1,4 @@
-"""What the loop level says about layouts, as the program level asks for it, and the pass of both."""
+"""What the loop level says of layouts, as the program level asks for it; the pass over both."""
 
 from __future__ import annotations
 

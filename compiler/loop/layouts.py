@@ -10,17 +10,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import prod
 
-from xdsl.dialects.builtin import ArrayAttr, IntAttr, NoneAttr
+from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
-from xdsl.utils.hints import isa
 
-from compiler.loop.nest import bounds_of, ranges_of, subscripts, update_of
+from compiler.loop.nest import bounds_of, ranges_of, subscripts, update_of, weight_arguments
 from compiler.target.target import Target
 from dialects.expr import Atom, Expr, Operand, Symbol, product
 from dialects.interval import Range
 from dialects.loop.ops import AccessOp, AllocOp, ForOp, StoreOp, enclosing_loops
-from dialects.loop.program import WEIGHTS, KernelOp
+from dialects.loop.program import KernelOp
 from dialects.loop.scalar import compute_type, width
 from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type
 
@@ -123,14 +122,7 @@ def traffic(kernel: KernelOp, kinds: Sequence[BufferType], target: Target) -> fl
     types: dict[SSAValue, BufferType] = dict(zip(kernel.body.block.args, kinds, strict=True))
     types |= _temporaries(kernel, types, target)
     stores = [op for op in kernel.walk() if isinstance(op, StoreOp)]
-    return sum(_store_traffic(store, types, _weights(kernel), target) for store in stores)
-
-
-def _weights(kernel: KernelOp) -> set[SSAValue]:
-    marked = kernel.attributes.get(WEIGHTS)
-    if not isa(marked, ArrayAttr[IntAttr]):
-        return set()
-    return {kernel.body.block.args[position.data] for position in marked}
+    return sum(_store_traffic(store, types, weight_arguments(kernel), target) for store in stores)
 
 
 def _store_traffic(

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from typing import cast
 
 from xdsl.dialects import arith
+from xdsl.dialects.builtin import ArrayAttr, IntAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.utils.hints import isa
 
 from dialects.expr import Atom, Expr
 from dialects.expr_text import unbind
@@ -27,7 +29,7 @@ from dialects.loop.ops import (
     WhileOp,
     enclosing_loops,
 )
-from dialects.loop.program import ViewOp
+from dialects.loop.program import WEIGHTS, KernelOp, ViewOp
 from dialects.loop.types import ExprsAttr
 
 Carrier = AccessOp | IndexOp | ForOp
@@ -318,6 +320,14 @@ def new_loop(extent: Expr | int, name: str, like: ForOp | None = None) -> ForOp:
     loop = ForOp.of(0, extent, reduction=reduction)
     loop.index.name_hint = name
     return loop
+
+
+def weight_arguments(kernel: KernelOp) -> set[SSAValue]:
+    """The kernel's arguments that are weights in every call."""
+    marked = kernel.attributes.get(WEIGHTS)
+    if not isa(marked, ArrayAttr[IntAttr]):
+        return set()
+    return {kernel.body.block.args[position.data] for position in marked}
 
 
 def move_ops(ops: Sequence[Operation], block: Block) -> None:

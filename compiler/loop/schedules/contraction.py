@@ -21,14 +21,13 @@ from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
 from compiler.loop.layouts import lane_stride
-from compiler.loop.nest import loops_in, perfect_nest, subscripts, update_of
+from compiler.loop.nest import loops_in, perfect_nest, subscripts, update_of, weight_arguments
 from compiler.loop.schedules.register_tile import (
     Accumulation,
     accumulate,
     aligned,
     lanes_of,
     neighbours,
-    weight_arguments,
 )
 from compiler.target.target import Target
 from dialects.expr import product

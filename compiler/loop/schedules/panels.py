@@ -7,9 +7,7 @@ product where many rows read it, from the workspace, else a panel at a time onto
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ArrayAttr, IntAttr
 from xdsl.ir import SSAValue
-from xdsl.utils.hints import isa
 
 from compiler.loop.nest import accesses_in, loops_in, most_iterations, subscripts
 from compiler.loop.primitives import (
@@ -27,7 +25,7 @@ from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
 from dialects.expr import Expr, Operand, atom_expr, product
 from dialects.loop.ops import AccessOp, ForOp, LoadOp, StoreOp, enclosing_loops
-from dialects.loop.program import WEIGHTS, KernelOp
+from dialects.loop.program import KernelOp
 from dialects.loop.scalar import width
 from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type
 
@@ -36,14 +34,6 @@ LARGEST_PANEL = 128 * 1024
 
 ENOUGH_ROWS = 512
 """Rows that a copy of the whole operand pays for: each reads it once more."""
-
-
-def weight_arguments(kernel: KernelOp) -> set[SSAValue]:
-    """The kernel's arguments that are weights in every call."""
-    marked = kernel.attributes.get(WEIGHTS)
-    if not isa(marked, ArrayAttr[IntAttr]):
-        return set()
-    return {kernel.body.block.args[position.data] for position in marked}
 
 
 def panel_axis(load: LoadOp, column: ForOp, size: int) -> int | None:

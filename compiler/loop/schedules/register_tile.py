@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from xdsl.ir import Operation, SSAValue
 
-from compiler.loop.nest import accesses_in, loops_in, perfect_nest
+from compiler.loop.nest import accesses_in, loops_in, perfect_nest, weight_arguments
 from compiler.loop.primitives import (
     distribute,
     fuse,
@@ -40,7 +40,6 @@ from compiler.loop.schedules.panels import (
     panel_axis,
     pays_to_copy,
     stage_panel,
-    weight_arguments,
 )
 from compiler.loop.schedules.simplify import drop_stored_only
 from compiler.target.target import Target

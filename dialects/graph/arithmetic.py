@@ -171,6 +171,13 @@ class ModOp(BinaryOp):
     name = "graph.mod"
     fmod: BoolAttr = prop_def(BoolAttr)
     ONNX: ClassVar = OnnxName("Mod", {"fmod": ("fmod", False)})
+    HAS_VJP: ClassVar = True
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        """`dx = dz` and `dy = -q dz`, `q` the whole number of divisors that the remainder lacks."""
+        taken = b.div(b.sub(self.lhs, self.result), self.rhs)
+        slope = b.neg(b.mul(cotangents[0], b.round(taken)))
+        return [sum_to(b, cotangents[0], self.lhs), sum_to(b, slope, self.rhs)]
 
     @property
     def truncates(self) -> bool:

@@ -17,10 +17,12 @@ from xdsl.irdl import (
     result_def,
 )
 
-from dialects.expr import Expr, maximum, minimum
+from dialects.expr import Expr, maximum, minimum, product
 from dialects.graph.accumulate import fill, round_totals, start_totals, widen
+from dialects.graph.algebra import Term
+from dialects.graph.builder import GraphBuilder
 from dialects.graph.op import ints
-from dialects.graph.types import NUMBERS, Shape, TensorType, tensor, type_of
+from dialects.graph.types import NUMBERS, Shape, ShapeAttr, TensorType, tensor, type_of
 from dialects.graph.window import Window, WindowOp, spatial_names, static, tap_names
 from dialects.loop.builder import LoopBuilder
 from dialects.weights import Array
@@ -126,6 +128,30 @@ class ConvolutionOp(WindowOp):
         size = shape[channel_axis] // self.groups
         return x.reshape(*shape[:channel_axis], self.groups, size, *shape[channel_axis + 1 :])
 
+    def grouped(self, x: Term, channel_axis: int, spatial: int) -> Term:
+        """A value with that axis split into groups and channels, and the last dims joined."""
+        shape = x.shape
+        size = shape[channel_axis] // self.groups
+        inner = shape[channel_axis + 1 : len(shape) - spatial]
+        joined = product(shape[len(shape) - spatial :])
+        return x.reshape((*shape[:channel_axis], self.groups, size, *inner, joined))
+
+    def bias_slope(self, dy: Term) -> list[SSAValue]:
+        """The bias's cotangent, where there is a bias."""
+        axes = [axis for axis in range(len(dy.shape)) if axis != 1]
+        return [] if self.bias is None else [dy.sum(axes).value]
+
+
+def _columns(b: GraphBuilder, x: Term, window: Window, groups: int, count: Shape) -> Term:
+    """The windows of the first `count` positions: `[n, group, channel, taps, positions]`."""
+    taken = x.of(b.unfold(x.value, kernel=ShapeAttr(window.kernel), **window.attributes()))
+    rank = len(window.axes)
+    for axis, size in enumerate(count):
+        taken = taken.part(2 + rank + axis, 0, size)
+    batch, channels = x.shape[:2]
+    taps, positions = product(window.kernel), product(taken.shape[2 + rank :])
+    return taken.reshape((batch, groups, channels // groups, taps, positions))
+
 
 def _with_bias(y: Array, bias: Sequence[Array], dtype: Any) -> Array:
     """The result `[n, group, channel, ...]` with channels joined, the bias added and rounded."""
@@ -142,6 +168,7 @@ class ConvOp(ConvolutionOp):
     """
 
     name = "graph.conv"
+    HAS_VJP: ClassVar = True
 
     def window(self) -> Window:
         """The window that slides over the image."""
@@ -182,6 +209,22 @@ class ConvOp(ConvolutionOp):
         self.contract(b, total, (padded, window), (operands[1], False))
         self.finish(b, total, operands, results)
 
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        """`dx` adds up windows of the filter times `dy`, `dw` sums windows of `x` times `dy`."""
+        window, rank = self.window(), len(self.window().axes)
+        image, filters = type_of(self.image), type_of(self.filter)
+        dy = Term(b, cotangents[0])
+        slopes = self.grouped(dy, 1, rank)
+        w = self.grouped(Term(b, self.filter), 0, rank)
+        windows = dy.of(b.einsum(slopes.value, w.value, equation="ngop,goct->ngctp"))
+        positions = self.result_type.shape[2:]
+        windows = windows.reshape((*image.shape[:2], *window.kernel, *positions))
+        spatial = ShapeAttr(window.spatial)
+        dx = b.fold(windows.value, spatial=spatial, **window.attributes())
+        columns = _columns(b, Term(b, self.image), window, self.groups, positions)
+        dw = b.einsum(slopes.value, columns.value, equation="ngop,ngctp->goct")
+        return [dx, dy.of(dw).reshape(filters.shape).value, *self.bias_slope(dy)]
+
 
 @irdl_op_definition
 class ConvTransposeOp(ConvolutionOp):
@@ -192,6 +235,7 @@ class ConvTransposeOp(ConvolutionOp):
     """
 
     name = "graph.conv_transpose"
+    HAS_VJP: ClassVar = True
     output_padding: DenseArrayBase | None = opt_prop_def(DenseArrayBase)
 
     def window(self) -> Window:
@@ -250,6 +294,26 @@ class ConvTransposeOp(ConvolutionOp):
         dense = _dense(window, self.result_type.shape[2:])
         self.contract(b, total, (spread, dense), (operands[1], True))
         self.finish(b, total, operands, results)
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        """Both sum windows of `dy`: `dx` times the filter, `dw` times `x`."""
+        dy, window = Term(b, cotangents[0]), self.window()
+        image, filters = type_of(self.image), type_of(self.filter)
+        scattered = Window(
+            dy.shape[2:],
+            window.kernel,
+            window.strides,
+            window.dilations,
+            window.before,
+            window.after,
+        )
+        columns = _columns(b, dy, scattered, self.groups, image.shape[2:])
+        w = self.grouped(Term(b, self.filter), 0, len(window.axes))
+        x = self.grouped(Term(b, self.image), 1, len(window.axes))
+        dx = b.einsum(columns.value, w.value, equation="ngotp,gcot->ngcp")
+        dw = b.einsum(columns.value, x.value, equation="ngotp,ngcp->gcot")
+        gradients = [dy.of(dx).reshape(image.shape), dy.of(dw).reshape(filters.shape)]
+        return [*(gradient.value for gradient in gradients), *self.bias_slope(dy)]
 
     def _spread(
         self, b: LoopBuilder, source: SSAValue, element: Attribute, window: Window

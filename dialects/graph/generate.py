@@ -12,6 +12,8 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, r
 
 from dialects.expr import Expr
 from dialects.graph.accumulate import widen
+from dialects.graph.algebra import Term, counted, joined
+from dialects.graph.builder import GraphBuilder
 from dialects.graph.op import GraphOp, OnnxName
 from dialects.graph.slicing import below_zero, exprs, numbers
 from dialects.graph.types import I64, INTEGERS, NUMBERS, ShapeAttr, TensorType, tensor, type_of
@@ -92,6 +94,12 @@ class RangeOp(GraphOp):
     delta: SSAValue = operand_def(TensorType)
     size: ShapeAttr = prop_def(ShapeAttr)
     result: SSAValue = result_def(TensorType)
+    HAS_VJP: ClassVar = True
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        dy = Term(b, cotangents[0])
+        steps = counted(b, exprs(self.size)[0]).cast(dy.type.element)
+        return [dy.sum([0]).value, (dy * steps).sum([0]).value]
 
     def infer(self) -> Sequence[TensorType]:
         start, delta = self.tensor_types()
@@ -137,6 +145,17 @@ class OneHotOp(GraphOp):
     depth: ShapeAttr = prop_def(ShapeAttr)
     axis: IntegerAttr[Any] = prop_def(IntegerAttr)
     result: SSAValue = result_def(TensorType)
+    HAS_VJP: ClassVar = True
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        """Each of the two values gets the cotangents of the places where it stands."""
+        dy = Term(b, cotangents[0])
+        bounds = b.constant_of([0, 1], dy.type.element)
+        attributes = {"depth": self.depth, "axis": self.axis}
+        hits = dy.of(b.one_hot(self.indices, bounds, **attributes))
+        axes = range(len(dy.shape))
+        on = (dy * hits).sum(axes).reshape([1])
+        return [None, joined([dy.sum(axes).reshape([1]) - on, on], 0).value]
 
     @property
     def position(self) -> int:

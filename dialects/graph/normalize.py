@@ -10,8 +10,9 @@ from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
 
-from dialects.expr import Expr
+from dialects.expr import Expr, product
 from dialects.graph.accumulate import fill, magnitude, start_totals, widen
+from dialects.graph.algebra import Term, size_term
 from dialects.graph.axis import AxisOp
 from dialects.graph.builder import GraphBuilder
 from dialects.graph.elementwise import sum_to
@@ -80,6 +81,7 @@ class LayerNormStatisticsOp(GraphOp):
     """
 
     name = "graph.layer_norm_statistics"
+    HAS_VJP: ClassVar = True
     operand: SSAValue = operand_def(TensorType)
     axis: IntegerAttr[Any] = prop_def(IntegerAttr)
     epsilon: FloatAttr[Any] = prop_def(FloatAttr)
@@ -117,6 +119,15 @@ class LayerNormStatisticsOp(GraphOp):
             b.store(results[0], (*line, *zeros), b.load(mean, line))
             deviation = (b.load(variance, line) + self.epsilon.value.data).math("sqrt")
             b.store(results[1], (*line, *zeros), deviation.constant(1) / deviation)
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        """`(dm - di * i^3 * (x - m)) / n` for lines of `n` elements, `m` and `i` the results."""
+        mean, inverse = (Term(b, result) for result in self.results)
+        x = Term(b, self.operand).cast(mean.type.element)
+        slopes = Term(b, cotangents[1]) * inverse * inverse * inverse
+        count = size_term(b, product(self.lines().inner), mean.type.element)
+        gradient = (Term(b, cotangents[0]) - slopes * (x - mean)) / count
+        return [gradient.cast(type_of(self.operand).element).value]
 
 
 class ChannelOp(StandardizationOp):
@@ -354,6 +365,7 @@ class LrnOp(GraphOp):
         },
     )
     REUSES_OPERANDS: ClassVar = True
+    HAS_VJP: ClassVar = True
     operand: SSAValue = operand_def(TensorType)
     alpha: FloatAttr[Any] = prop_def(FloatAttr)
     beta: FloatAttr[Any] = prop_def(FloatAttr)
@@ -408,6 +420,27 @@ class LrnOp(GraphOp):
             base = b.load(total, index) * factor + self.bias.value.data
             power = base.math("powf", base.constant(self.beta.value.data))
             b.store(results[0], index, x / power)
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        """The slopes of the sums that an element is part of come back mirrored."""
+        x, dy, size = Term(b, self.operand), Term(b, cotangents[0]), self.size.value.data
+        alpha, beta, bias = (value.value.data for value in (self.alpha, self.beta, self.bias))
+        behind = size - 1 - self.front
+        base = self._neighbours(b, x * x, self.front, behind) * (alpha / size) + bias
+        power = x.of(b.pow(base.value, base.number(-beta).value))
+        total = self._neighbours(b, dy * x * power / base, behind, self.front)
+        return [(dy * power - total * x * (2 * alpha * beta / size)).value]
+
+    @staticmethod
+    def _neighbours(b: GraphBuilder, x: Term, front: int, behind: int) -> Term:
+        """The sum of each channel and those `front` before and `behind` after it."""
+        pads = [Expr.of(0)] * (2 * len(x.shape))
+        pads[1], pads[len(x.shape) + 1] = Expr.of(front), Expr.of(behind)
+        padded = x.of(b.pad(x.value, pads=ShapeAttr(tuple(pads)), mode="constant"))
+        total = padded.part(1, 0, x.shape[1])
+        for start in range(1, front + behind + 1):
+            total = total + padded.part(1, start, x.shape[1])
+        return total
 
 
 OPS = (

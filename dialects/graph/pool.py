@@ -13,6 +13,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
 from dialects.expr import Expr, product, row_major_strides
 from dialects.graph.accumulate import fill, lowest, magnitude, round_totals, start_totals, widen
+from dialects.graph.algebra import Term
 from dialects.graph.builder import GraphBuilder
 from dialects.graph.op import GraphOp, OnnxName, ints
 from dialects.graph.reduce import (
@@ -24,7 +25,7 @@ from dialects.graph.reduce import (
     mean_of,
 )
 from dialects.graph.search import beats
-from dialects.graph.types import FLOATS, I64, NUMBERS, TensorType, tensor, type_of
+from dialects.graph.types import FLOATS, I64, NUMBERS, ShapeAttr, TensorType, tensor, type_of
 from dialects.graph.window import Window, WindowOp, spatial_names, static, tap_names
 from dialects.loop.builder import LoopBuilder
 from dialects.loop.scalar import Number, Scalar, compute_type
@@ -106,6 +107,16 @@ class PoolOp(WindowOp):
         with b.loops(shape, names) as index:
             b.store(results[0], index, self.finish(b, b.load(total, index), window, index[2:]))
 
+    def spread(self, b: GraphBuilder, terms: Term) -> Term:
+        """What each position gives to every element of its window, added up over positions."""
+        window = self.window()
+        rank = len(window.axes)
+        lead, positions = terms.shape[:2], terms.shape[2:]
+        windows = terms.reshape((*lead, *[1] * rank, *positions))
+        windows = windows.expand((*lead, *window.kernel, *positions))
+        spatial = ShapeAttr(window.spatial)
+        return terms.of(b.fold(windows.value, spatial=spatial, **window.attributes()))
+
     def reads(self, window: Window, padded: Array) -> list[Array]:
         """What each tap reads of the padded operand over all positions."""
         taps = np.ndindex(*ints(self.kernel))
@@ -120,9 +131,26 @@ class MaxPoolOp(PoolOp):
     ELEMENTS: ClassVar = NUMBERS
     KIND: ClassVar = "max"
     FINISHES: ClassVar = False
+    HAS_VJP: ClassVar = True
 
     def start(self, element: Attribute) -> Number:
         return lowest(element)
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        """The cotangents go to the first greatest element of each window."""
+        attributes = dict(self.properties)
+        places = Term(b, b.max_pool_indices(self.operand, column_major=False, **attributes))
+        dy, kind = Term(b, cotangents[0]), type_of(self.operand)
+        count = product(dy.shape)
+        zeros = Term(b, b.filled(0, self.operand)).reshape([kind.size])
+        total = b.scatter_elements(
+            zeros.value,
+            places.reshape([count]).value,
+            dy.reshape([count]).value,
+            axis=0,
+            reduction="add",
+        )
+        return [dy.of(total).reshape(kind.shape).value]
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         window, x = self.window(), operands[0]
@@ -220,6 +248,7 @@ class AveragePoolOp(PoolOp):
     """
 
     name = "graph.average_pool"
+    HAS_VJP: ClassVar = True
     count_include_pad: BoolAttr = prop_def(BoolAttr)
 
     def count(self, window: Window, position: Sequence[Expr]) -> Expr:
@@ -233,6 +262,32 @@ class AveragePoolOp(PoolOp):
             taps = window.taps_below(axis, place, end)
             counts.append(taps if includes else taps - window.taps_before_input(axis, place))
         return product(counts)
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        """Each element of a window gets an equal part."""
+        dy = Term(b, cotangents[0])
+        return [self.spread(b, dy / self._counts(b)).value]
+
+    def _counts(self, b: GraphBuilder) -> Term:
+        """How many elements of each window count: the sum of ones where they do."""
+        window = self.window()
+        one = Term(b, b.constant_of(1, self.result_type.element))
+        counted = one.expand((1, 1, *window.spatial))
+        if self.count_include_pad.value.data:
+            zeros = [Expr.of(0)] * 2
+            pads = ShapeAttr((*zeros, *window.before, *zeros, *window.after))
+            counted = one.of(b.pad(counted.value, one.value, pads=pads, mode="constant"))
+            inner = [window.before[axis] + window.after[axis] for axis in window.axes]
+            spatial = [dim + extra for dim, extra in zip(window.spatial, inner, strict=True)]
+            none = (Expr.of(0),) * len(spatial)
+            padded = [window.padded(axis) for axis in window.axes]
+            beyond = tuple(whole - dim for whole, dim in zip(padded, spatial, strict=True))
+            attributes = window.attributes() | {"pads": ShapeAttr((*none, *beyond))}
+        else:
+            attributes = window.attributes()
+        kernel = ShapeAttr(window.kernel)
+        taps = one.of(b.unfold(counted.value, kernel=kernel, **attributes))
+        return taps.sum(range(2, 2 + len(window.axes)))
 
     def finish(
         self, b: LoopBuilder, total: Scalar, window: Window, position: Sequence[Expr]
@@ -258,11 +313,17 @@ class LpPoolOp(PoolOp):
     """`(sum |x|^p)^(1/p)` over each window."""
 
     name = "graph.lp_pool"
+    HAS_VJP: ClassVar = True
     p: IntegerAttr[Any] = prop_def(IntegerAttr)
 
     def infer(self) -> Sequence[TensorType]:
         self.require(self.p.value.data > 0, "a positive p", self.p.value.data)
         return super().infer()
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        x, y = Term(b, self.operand), Term(b, self.result)
+        terms = Term(b, cotangents[0]) * norm_slope(y, self.p.value.data)
+        return [(self.spread(b, terms) * power_slope(x, self.p.value.data)).value]
 
     def term(self, x: Scalar) -> Scalar:
         return power(x, self.p.value.data)
@@ -291,6 +352,21 @@ def root(total: Scalar, p: int) -> Scalar:
     if p == 2:
         return total.math("sqrt")
     return total if p == 1 else total.math("powf", total.constant(1 / p))
+
+
+def norm_slope(y: Term, p: int) -> Term:
+    """`y^(1 - p)`: the part of a norm's slope that its elements share; 0 where all are zero."""
+    one = y.number(1)
+    safe = (y > 0).where(y, one)
+    return (y > 0).where(y.of(y.b.pow(safe.value, y.number(1 - p).value)), 0)
+
+
+def power_slope(x: Term, p: int) -> Term:
+    """`|x|^(p - 1) sign(x)`: the part of a norm's slope that is each element's own."""
+    if p == 2:
+        return x
+    sign = x.math("sign")
+    return sign if p == 1 else x.of(x.b.pow(x.math("abs").value, x.number(p - 1).value)) * sign
 
 
 class GlobalPoolOp(ReductionOp):
@@ -371,11 +447,17 @@ class GlobalLpPoolOp(GlobalPoolOp):
 
     name = "graph.global_lp_pool"
     ONNX: ClassVar = OnnxName("GlobalLpPool", {"p": ("p", 2)})
+    HAS_VJP: ClassVar = True
     FINISHES: ClassVar = True
     p: IntegerAttr[Any] = prop_def(IntegerAttr)
 
     def as_reduction(self) -> None:
         return None
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        x, y = Term(b, self.operand), Term(b, self.result)
+        shared = Term(b, cotangents[0]) * norm_slope(y, self.p.value.data)
+        return [(shared * power_slope(x, self.p.value.data)).value]
 
     def infer(self) -> Sequence[TensorType]:
         self.require(self.p.value.data > 0, "a positive p", self.p.value.data)

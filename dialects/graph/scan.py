@@ -13,9 +13,10 @@ from xdsl.irdl import irdl_op_definition, prop_def
 
 from dialects.expr import Expr
 from dialects.graph.accumulate import start_totals, widen
+from dialects.graph.algebra import Term, counted
 from dialects.graph.axis import AxisOp
 from dialects.graph.builder import GraphBuilder
-from dialects.graph.op import GraphOp
+from dialects.graph.op import AttributeValue, GraphOp
 from dialects.graph.types import NUMBERS, TensorType, type_of
 from dialects.loop.builder import LoopBuilder
 from dialects.loop.scalar import Scalar
@@ -108,12 +109,36 @@ class CumprodOp(ScanOp):
 
     name = "graph.cumprod"
     START: ClassVar = 1
+    HAS_VJP: ClassVar = True
 
     def accumulate(self, x: Array) -> Any:
         return np.cumprod(x, self.position, dtype=x.dtype)
 
     def combine(self, total: Scalar, x: Scalar) -> Scalar:
         return total * x
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        """`dx_i = p_i sum_j dy_j q_ij`: the products before `i`, and of those between `i` and `j`.
+
+        They are laid out as a square of the axis with itself, so that a zero divides nothing.
+        """
+        axis, size = self.position, self.extent
+        backward, exclusive = bool(self.reverse.value.data), bool(self.exclusive.value.data)
+        flags: dict[str, AttributeValue] = {"exclusive": exclusive, "reverse": backward}
+        x, dy = Term(b, self.operand), Term(b, cotangents[0])
+        order = {"axis": axis, "exclusive": True, "reverse": backward}
+        before = x.of(b.cumprod(x.value, **order))
+        steps = counted(b, size)
+        i, j = steps.insert(1), steps
+        trailing = [1] * (len(x.shape) - axis - 1)
+        follows = (i > j if backward else i < j).reshape((size, size, *trailing))
+        square = (*x.shape[:axis], size, *x.shape[axis:])
+        factors = follows.where(x.insert(axis), 1).expand(square)
+        between = x.of(b.cumprod(factors.value, axis=axis + 1, **flags))
+        equal = i.equals(j).reshape((size, size, *trailing))
+        counts = follows if exclusive else follows | equal
+        slopes = counts.where(between * dy.insert(axis), 0).sum([axis + 1])
+        return [(before * slopes).value]
 
 
 OPS: tuple[type[GraphOp], ...] = (CumsumOp, CumprodOp)

@@ -121,6 +121,11 @@ class HardmaxOp(AxisOp):
 
     name = "graph.hardmax"
     ONNX: ClassVar = OnnxName("Hardmax", {"axis": ("axis", -1)})
+    HAS_VJP: ClassVar = True
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        """Constant wherever it has a slope."""
+        return [None]
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         x, axis = operands[0], self.position

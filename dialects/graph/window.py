@@ -11,7 +11,7 @@ from xdsl.irdl import opt_prop_def
 
 from dialects.expr import Expr, ExprLike, maximum, minimum
 from dialects.graph.accumulate import fill
-from dialects.graph.op import GraphOp, ints
+from dialects.graph.op import AttributeValue, GraphOp, ints
 from dialects.graph.types import Shape, ShapeAttr
 from dialects.loop.builder import LoopBuilder
 from dialects.loop.scalar import Number
@@ -79,6 +79,15 @@ class Window:
         """How many taps of the window at a position lie in the padding at the front."""
         start = position * self.strides[axis] - self.before[axis]
         return maximum([0, (-start).ceildiv(self.dilations[axis])])
+
+    def attributes(self) -> dict[str, AttributeValue]:
+        """Strides, dilations and all padding, as operators of the same windows take them."""
+        after = [self.padded(axis) - self.spatial[axis] - self.before[axis] for axis in self.axes]
+        return {
+            "strides": list(self.strides),
+            "dilations": list(self.dilations),
+            "pads": ShapeAttr((*self.before, *after)),
+        }
 
     def slices(self, taps: Sequence[int]) -> tuple[slice, ...]:
         """What one tap reads of the padded input over all positions; every dim is static."""

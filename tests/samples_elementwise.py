@@ -7,11 +7,40 @@ import numpy as np
 from hypothesis.strategies import SearchStrategy
 
 from dialects.graph import GraphOp, activation, arithmetic, comparison, exponential, trigonometry
-from dialects.graph.cast import CastOp
+from dialects.graph.cast import BitcastOp, CastOp
 from dialects.graph.dtypes import numpy_dtype
 from dialects.graph.elementwise import BinaryOp, UnaryOp
 from dialects.graph.op import AttributeValue
-from dialects.graph.types import BOOL, F32, F64, FLOATS, INTEGERS, NUMBERS, UNSIGNED
+from dialects.graph.types import (
+    BF16,
+    BOOL,
+    F4E2M1FN,
+    F6E2M3FN,
+    F6E3M2FN,
+    F8E4M3FN,
+    F8E5M2FNUZ,
+    F8E8M0FNU,
+    F16,
+    F32,
+    F64,
+    FLOATS,
+    I2,
+    I4,
+    I8,
+    I16,
+    I32,
+    I64,
+    INTEGERS,
+    NUMBERS,
+    STORED,
+    UI2,
+    UI4,
+    UI8,
+    UI16,
+    UI32,
+    UI64,
+    UNSIGNED,
+)
 from tests.sample import Sample, bools, floats, integers, shapes
 
 NONE = st.just({})
@@ -122,10 +151,35 @@ def slopes(draw) -> Sample:
 
 @st.composite
 def casts(draw) -> Sample:
-    source = draw(st.sampled_from([*NUMBERS, BOOL]))
-    target = draw(st.sampled_from([*NUMBERS, BOOL]))
+    source = draw(st.sampled_from([*NUMBERS, BOOL]) | st.sampled_from(STORED))
+    target = draw(st.sampled_from([*NUMBERS, BOOL]) | st.sampled_from(STORED))
     limit = 300 if source in (*FLOATS, F32) else 100
-    return Sample([draw(numbers(draw(shapes()), source, -limit, limit))], {"to": target})
+    if source not in STORED:
+        return Sample([draw(numbers(draw(shapes()), source, -limit, limit))], {"to": target})
+    codes = draw(integers(draw(shapes()), 0, (1 << source.bitwidth) - 1, np.uint8))
+    return Sample([codes.view(numpy_dtype(source))], {"to": target})
+
+
+@st.composite
+def bitcasts(draw) -> Sample:
+    """Patterns of bits; those of bools are 0 and 1."""
+    families = [
+        [UI8, I8, BOOL, F8E4M3FN, F8E5M2FNUZ, F8E8M0FNU],
+        [UI16, I16, F16, BF16],
+        [UI32, I32, F32],
+        [UI64, I64, F64],
+        [F6E2M3FN, F6E3M2FN],
+        [I4, UI4, F4E2M1FN],
+        [I2, UI2],
+    ]
+    source, target = draw(
+        st.lists(st.sampled_from(draw(st.sampled_from(families))), min_size=2, max_size=2)
+    )
+    bits = 1 if BOOL in (source, target) else source.bitwidth
+    dtype = numpy_dtype(source)
+    most = min((1 << bits) - 1, 2**63 - 1)
+    codes = draw(integers(draw(shapes()), 0, most, f"u{dtype.itemsize}"))
+    return Sample([codes.view(dtype)], {"to": target})
 
 
 def fixed(**values: AttributeValue):
@@ -225,4 +279,5 @@ SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {
         st.fixed_dictionaries({"direction": st.sampled_from(["LEFT", "RIGHT"])}),
     ),
     CastOp: casts(),
+    BitcastOp: bitcasts(),
 }

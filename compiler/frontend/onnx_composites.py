@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from compiler.frontend import (
+    onnx_casts,
     onnx_constants,
     onnx_einsum,
     onnx_elementwise,
+    onnx_quantize,
     onnx_reductions,
     onnx_resize,
     onnx_sampling,
@@ -18,6 +20,7 @@ from compiler.frontend import (
 from compiler.frontend.onnx_node import ImporterTable
 
 COMPOSITES: ImporterTable = {
+    **onnx_casts.IMPORTERS,
     **onnx_constants.IMPORTERS,
     **onnx_elementwise.IMPORTERS,
     **onnx_shapes.IMPORTERS,
@@ -28,6 +31,7 @@ COMPOSITES: ImporterTable = {
     **onnx_signal.IMPORTERS,
     **onnx_sampling.IMPORTERS,
     **onnx_einsum.IMPORTERS,
+    **onnx_quantize.IMPORTERS,
     **onnx_windows.IMPORTERS,
 }
 """Importers by ONNX operator of the default domain."""

@@ -1,4 +1,4 @@
-"""ONNX elementwise operators: of many operands, conversions, those that only training needs."""
+"""ONNX elementwise operators: of many operands, and those that only training needs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from compiler.frontend.onnx_constants import filled
-from compiler.frontend.onnx_node import Importer, OnnxNode, onnx_element
+from compiler.frontend.onnx_node import Importer, OnnxNode
 from dialects.errors import UnsupportedError
 from dialects.graph.types import FLOATS, type_of
 
@@ -34,16 +34,6 @@ def import_mean(node: OnnxNode) -> Sequence[SSAValue]:
     return [node.b.div(total, count)]
 
 
-def import_cast(node: OnnxNode) -> Sequence[SSAValue]:
-    """A conversion; out of range, floats saturate only where ONNX says so for 8 bits."""
-    return [node.cast(node.operand(0), onnx_element(node.attribute("to").i))]
-
-
-def import_cast_like(node: OnnxNode) -> Sequence[SSAValue]:
-    """A conversion to the second operand's element type."""
-    return [node.cast(node.operand(0), node.type(1).element)]
-
-
 def import_dropout(node: OnnxNode) -> Sequence[SSAValue]:
     """Inference: the operand, and a mask that keeps everything."""
     if node.optional(2) is not None and node.array(2, "training_mode").any():
@@ -63,8 +53,6 @@ def import_pow(node: OnnxNode) -> Sequence[SSAValue]:
 
 
 IMPORTERS: dict[str, Importer] = {
-    "Cast": import_cast,
-    "CastLike": import_cast_like,
     "Dropout": import_dropout,
     "Identity": import_identity,
     "Max": partial(import_variadic, "max"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from xdsl.ir import SSAValue
 
@@ -129,17 +130,17 @@ def import_trilu(node: OnnxNode) -> Sequence[SSAValue]:
     return [node.b.trilu(node.operand(0), upper=upper, k=diagonal)]
 
 
-def import_cumsum(node: OnnxNode) -> Sequence[SSAValue]:
-    """Sums of all elements up to each one along an axis."""
+def import_scan(name: str, node: OnnxNode) -> Sequence[SSAValue]:
+    """All elements up to each one along an axis, combined."""
     (axis,) = node.numbers(1, "an axis")
-    return [
-        node.b.cumsum(
-            node.operand(0),
-            axis=normal_axis(axis, len(node.shape())),
-            exclusive=bool(node.integer("exclusive", 0)),
-            reverse=bool(node.integer("reverse", 0)),
-        )
-    ]
+    scan = node.b.op(
+        name,
+        node.operand(0),
+        axis=normal_axis(axis, len(node.shape())),
+        exclusive=bool(node.integer("exclusive", 0)),
+        reverse=bool(node.integer("reverse", 0)),
+    )
+    return scan.results
 
 
 def import_one_hot(node: OnnxNode) -> Sequence[SSAValue]:
@@ -158,7 +159,8 @@ def import_one_hot(node: OnnxNode) -> Sequence[SSAValue]:
 
 
 IMPORTERS: dict[str, Importer] = {
-    "CumSum": import_cumsum,
+    "CumProd": partial(import_scan, "cumprod"),
+    "CumSum": partial(import_scan, "cumsum"),
     "OneHot": import_one_hot,
     "Pad": import_pad,
     "Slice": import_slice,

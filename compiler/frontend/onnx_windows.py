@@ -63,9 +63,8 @@ def _window(node: OnnxNode, kernel: Shape) -> _Window:
     return _Window(spatial, kernel, strides, dilations, auto_pad)
 
 
-def _filter_window(node: OnnxNode) -> _Window:
+def _filter_window(node: OnnxNode, kernel: Shape) -> _Window:
     """The window of a convolution; a given kernel shape must be the filter's."""
-    kernel = node.shape(1)[2:]
     given = node.integers("kernel_shape", ())
     if given and tuple(Expr.of(dim) for dim in given) != kernel:
         facts = f"{given} and [{', '.join(map(str, kernel))}]"
@@ -85,21 +84,24 @@ def _pads_attribute(pads: Sequence[Expr]) -> AttributeValue:
 
 def import_convolution(node: OnnxNode) -> Sequence[SSAValue]:
     """A convolution in groups."""
-    window = _filter_window(node)
-    return [
-        node.b.conv(
-            *node.operands,
-            group=node.integer("group", 1),
-            strides=window.strides,
-            dilations=window.dilations,
-            pads=window.pads(node),
-        )
-    ]
+    return [convolution(node, node.shape(1)[2:], *node.operands)]
+
+
+def convolution(node: OnnxNode, kernel: Shape, *operands: SSAValue | None) -> SSAValue:
+    """What a node's attributes say of the convolution of these operands; its first is the image."""
+    window = _filter_window(node, kernel)
+    return node.b.conv(
+        *operands,
+        group=node.integer("group", 1),
+        strides=window.strides,
+        dilations=window.dilations,
+        pads=window.pads(node),
+    )
 
 
 def import_transposed_convolution(node: OnnxNode) -> Sequence[SSAValue]:
     """A transposed convolution; wanted output dims decide the pads."""
-    window = _filter_window(node)
+    window = _filter_window(node, node.shape(1)[2:])
     extra = node.integers("output_padding", [0] * len(window.spatial))
     pads = window.pads(node)
     wanted = _wanted_dims(node, window)

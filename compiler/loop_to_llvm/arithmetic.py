@@ -142,6 +142,17 @@ def _resize(name: str) -> Emitter:
     return emit
 
 
+def _bitcast(at: Arithmetic, op: Operation, operands: list[ir.Value]) -> ir.Value:
+    """Floats below 8 bits are a byte in a register, integers of their width are not."""
+    have, wanted = register_type(op.operands[0].type), register_type(op.results[0].type)
+    name = "bitcast"
+    if isinstance(have, ir.IntType) and isinstance(wanted, ir.IntType):
+        name = "trunc" if wanted.width < have.width else "zext"
+    if have == wanted:
+        return operands[0]
+    return getattr(at.builder, name)(operands[0], shaped(wanted, lanes_of(operands[0])))
+
+
 def _index_cast(at: Arithmetic, op: Operation, operands: list[ir.Value]) -> ir.Value:
     (value,) = operands
     element: Attribute = op.results[0].type
@@ -259,7 +270,7 @@ EMITTERS: dict[type[Operation], Emitter] = {
     arith.ExtSIOp: _resize("sext"),
     arith.ExtUIOp: _resize("zext"),
     arith.TruncIOp: _resize("trunc"),
-    arith.BitcastOp: _resize("bitcast"),
+    arith.BitcastOp: _bitcast,
     arith.IndexCastOp: _index_cast,
     math.AbsFOp: _intrinsic("fabs"),
     math.AbsIOp: _intrinsic("abs", 0),

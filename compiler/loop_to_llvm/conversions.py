@@ -1,14 +1,15 @@
 """Conversions between element formats in LLVM IR, each rounded once and none a library call.
 
-Formats are named f16, bf16, f32, f64, i1, i8 to i64 and u8 to u64. In LLVM IR f16 and bf16 values
-travel as i16 bit patterns, so that a baseline x86-64 may load, move and store them; `lane_type`
-gives the LLVM type of each format.
+Formats are named f16, bf16, f32, f64, i1, i2 to i64, u2 to u64 and as `narrow_floats` has them. In
+LLVM IR f16 and bf16 values travel as i16 bit patterns, so that a baseline x86-64 may load, move and
+store them, and narrower floats as i8; `lane_type` gives the LLVM type of each format.
 """
 
 from __future__ import annotations
 
 from llvmlite import ir
 
+from compiler.loop_to_llvm.narrow_floats import NARROW_FLOATS, f32_to_narrow, narrow_to_f32
 from compiler.loop_to_llvm.vector_math.lanes import F32, F64, Emitter, Integer, Mask, Real, select
 
 _F16_INFINITY = 0x7C00
@@ -31,33 +32,36 @@ ELEMENT_FORMATS = (
     "u32",
     "u64",
 )
-"""What `convert` takes and gives."""
+STORED_FORMATS = ("i2", "i4", "u2", "u4", *NARROW_FLOATS)
+"""Formats that values are stored in and never computed in.
+
+`convert` takes and gives these and `ELEMENT_FORMATS`.
+"""
 
 
 def lane_type(name: str) -> ir.Type:
     """The LLVM type that one element of a format travels as."""
     wide = {"f32": ir.FloatType(), "f64": ir.DoubleType(), "f16": ir.IntType(16)}
     wide["bf16"] = wide["f16"]
+    wide |= dict.fromkeys(NARROW_FLOATS, ir.IntType(8))
     return wide[name] if name in wide else ir.IntType(int(name[1:]))
 
 
 def convert(
     builder: ir.IRBuilder, value: ir.Value, source: str, target: str, *, has_f16: bool
 ) -> ir.Value:
-    """Convert a scalar or vector from one of `ELEMENT_FORMATS` to another.
+    """Convert a scalar or vector from one of `ELEMENT_FORMATS` and `STORED_FORMATS` to another.
 
     To a float: the nearest value, ties to even, rounded once; overflow gives infinity and NaN stays
-    NaN. Float to integer truncates towards zero, saturates out of range and gives 0 for NaN.
-    Integer to integer wraps. To i1 gives whether the value differs from zero, so NaN is true.
+    NaN, where the format has them (`narrow_floats` says what else). Float to integer truncates
+    towards zero, saturates out of range and gives 0 for NaN. Integer to integer wraps. To i1 gives
+    whether the value differs from zero, so NaN is true.
     `has_f16` says that the target converts between f16 and f32 in an instruction (x86 with F16C,
     aarch64).
     """
-    assert source in ELEMENT_FORMATS, (
-        f"convert requires a format of {ELEMENT_FORMATS}, got {source}"
-    )
-    assert target in ELEMENT_FORMATS, (
-        f"convert requires a format of {ELEMENT_FORMATS}, got {target}"
-    )
+    known = ELEMENT_FORMATS + STORED_FORMATS
+    for name in (source, target):
+        assert name in known, f"convert requires a format of {known}, got {name}"
     if source == target:
         return value
     lanes = value.type.count if isinstance(value.type, ir.VectorType) else 0
@@ -68,6 +72,8 @@ def convert(
         return _from_real(f16_to_f32(Integer(at, 16, value), has_f16), target, has_f16)
     if source == "bf16":
         return _from_real(bf16_to_f32(Integer(at, 16, value)), target, has_f16)
+    if source in NARROW_FLOATS:
+        return _from_real(narrow_to_f32(Integer(at, 8, value), source), target, has_f16)
     return _from_integer(Integer(at, int(source[1:]), value), source[0] == "i", target, has_f16)
 
 
@@ -77,8 +83,10 @@ def _from_real(x: Real, target: str, has_f16: bool) -> ir.Value:
         return x.to(F32 if target == "f32" else F64).value
     if target == "i1":
         return x.compare("!=", 0.0).value
-    if target in ("f16", "bf16"):
+    if target in ("f16", "bf16", *NARROW_FLOATS):
         single = x if x.format == F32 else round_to_odd(x)
+        if target in NARROW_FLOATS:
+            return f32_to_narrow(single, target).value
         return (f32_to_f16(single, has_f16) if target == "f16" else f32_to_bf16(single)).value
     return x.to_integer(int(target[1:]), signed=target[0] == "i").value
 
@@ -94,17 +102,21 @@ def _from_integer(x: Integer, signed: bool, target: str, has_f16: bool) -> ir.Va
         # Exact in f32 below 2**24, and infinite in f16 from 65520 on.
         return f32_to_f16(x.to_real(F32, signed=signed), has_f16).value
     if target == "bf16":
-        return _integer_to_bf16(x, signed).value
+        return f32_to_bf16(_integer_to_odd(x, signed)).value
+    if target in NARROW_FLOATS:
+        return f32_to_narrow(_integer_to_odd(x, signed), target).value
     return x.resize(int(target[1:]), signed=signed).value
 
 
-def _integer_to_bf16(x: Integer, signed: bool) -> Integer:
-    """Rounded once: 16 bits are exact in f32, 32 in f64, and longer ones are first cut to 53."""
+def _integer_to_odd(x: Integer, signed: bool) -> Real:
+    """An f32 that rounds as x to a format of fewer bits: 16 bits are exact in f32, 32 in f64, and
+    longer ones are first cut to 53.
+    """
     if x.bits <= 16:
-        return f32_to_bf16(x.to_real(F32, signed=signed))
+        return x.to_real(F32, signed=signed)
     if x.bits == 64:
         x = _cut_to_odd(x, signed)
-    return f32_to_bf16(round_to_odd(x.to_real(F64, signed=signed)))
+    return round_to_odd(x.to_real(F64, signed=signed))
 
 
 def _cut_to_odd(x: Integer, signed: bool) -> Integer:

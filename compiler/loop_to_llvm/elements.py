@@ -1,7 +1,7 @@
 """Element types in LLVM IR: how an element travels in a register, and how it lies in memory.
 
-bool is i1 in a register and a byte, 0 or 1, in memory. f16 and bf16 travel as their 16 bits
-(`conversions`).
+bool is i1 in a register and a byte, 0 or 1, in memory; integers of 2 and 4 bits likewise take the
+low bits of a byte. f16 and bf16 travel as their 16 bits, narrower floats as a byte (`conversions`).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute
 
 from compiler.loop_to_llvm.conversions import lane_type
+from compiler.loop_to_llvm.narrow_floats import NARROW_FLOATS
 
 I1, I8, I32, I64 = ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(64)
 POINTER = ir.PointerType()
@@ -41,8 +42,9 @@ def format_name(element: Attribute) -> str:
         return "i64"
     if isinstance(element, IntegerType):
         return f"i{element.width.data}"
-    name = _FLOAT_FORMATS.get(type(element))
-    assert name is not None, f"an element is an integer or a float, not {element}"
+    name = _FLOAT_FORMATS.get(type(element), str(element))
+    known = (*_FLOAT_FORMATS.values(), *NARROW_FLOATS)
+    assert name in known, f"an element is an integer or a float, not {element}"
     return name
 
 
@@ -54,7 +56,12 @@ def register_type(element: Attribute) -> ir.Type:
 def storage_type(element: Attribute) -> ir.Type:
     """The LLVM type of one element in memory."""
     kind = register_type(element)
-    return I8 if kind == I1 else kind
+    return I8 if _is_packed(kind) else kind
+
+
+def _is_packed(kind: ir.Type) -> bool:
+    """Whether a register holds fewer bits than memory does."""
+    return isinstance(kind, ir.IntType) and kind.width < 8
 
 
 def storage_bytes(element: Attribute) -> int:
@@ -81,14 +88,17 @@ def constant(element: Attribute, number: float | int) -> ir.Constant:
 
 def from_storage(builder: ir.IRBuilder, value: ir.Value, element: Attribute) -> ir.Value:
     """A value just loaded, as it travels in a register."""
-    if format_name(element) != "i1":
+    kind = register_type(element)
+    if not _is_packed(kind):
         return value
+    if kind != I1:
+        return builder.trunc(value, shaped(kind, lanes_of(value)))
     return builder.icmp_unsigned("!=", value, ir.Constant(value.type, None))
 
 
 def to_storage(builder: ir.IRBuilder, value: ir.Value, element: Attribute) -> ir.Value:
     """A register's value as it is stored."""
-    if format_name(element) != "i1":
+    if not _is_packed(register_type(element)):
         return value
     return builder.zext(value, shaped(I8, lanes_of(value)))
 

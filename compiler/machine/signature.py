@@ -23,10 +23,14 @@ DTYPES: Final[Mapping[str, np.dtype[Any]]] = {
             *(np.bool_, np.int8, np.int16, np.int32, np.int64),
             *(np.uint8, np.uint16, np.uint32, np.uint64),
             *(np.float16, ml_dtypes.bfloat16, np.float32, np.float64),
+            *(ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e4m3fnuz, ml_dtypes.float8_e5m2),
+            *(ml_dtypes.float8_e5m2fnuz, ml_dtypes.float8_e8m0fnu, ml_dtypes.float6_e2m3fn),
+            *(ml_dtypes.float6_e3m2fn, ml_dtypes.float4_e2m1fn),
+            *(ml_dtypes.int4, ml_dtypes.uint4, ml_dtypes.int2, ml_dtypes.uint2),
         ),
     )
 }
-"""The element types of a signature by name."""
+"""The element types of a signature by name; those below 8 bits take a byte each, their low bits."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +56,7 @@ class TensorSpec:
 
     @property
     def numpy_dtype(self) -> np.dtype[Any]:
-        """The element type as NumPy knows it, or ml_dtypes for bfloat16."""
+        """The element type as NumPy knows it, or ml_dtypes."""
         return DTYPES[self.dtype]
 
     @property

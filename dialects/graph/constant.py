@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from xdsl.dialects.builtin import LocationAttr, StringAttr
+from xdsl.dialects.builtin import IntegerType, LocationAttr, StringAttr
 from xdsl.ir import Attribute, Data, SSAValue
 from xdsl.irdl import irdl_attr_definition, irdl_op_definition, opt_prop_def, prop_def, result_def
 from xdsl.parser import AttrParser
@@ -100,7 +100,7 @@ class ConstantOp(GraphOp):
             and bool((flat == flat[0]).all())
             and len({x.tobytes() for x in flat}) == 1
         )
-        number = _NUMBERS.get(flat.dtype.kind, float)
+        number = _number(element)
         numbers = [number(x) for x in (flat[:1] if splat else flat)]
         return cls.of(
             literal=LiteralAttr(tuple(numbers)),
@@ -169,8 +169,11 @@ def _dims(shape: Sequence[int]) -> ShapeAttr:
     return ShapeAttr(tuple(Expr.of(int(dim)) for dim in shape))
 
 
-_NUMBERS: dict[str, type[bool | int | float]] = {"b": bool, "i": int, "u": int}
-"""The Python numbers of NumPy's kinds of types; all others are floats."""
+def _number(element: Attribute) -> type[bool | int | float]:
+    """The Python numbers of an element type."""
+    if element == BOOL:
+        return bool
+    return int if isinstance(element, IntegerType) else float
 
 
 @irdl_op_definition

@@ -20,6 +20,7 @@ from xdsl.printer import Printer
 from dialects.errors import TypeInferenceError
 from dialects.expr import Expr, ExprLike, product
 from dialects.expr_text import parse_expr
+from dialects.loop.scalar import NARROW_FLOATS
 
 Shape = tuple[Expr, ...]
 
@@ -59,7 +60,8 @@ class TensorType(ParametrizedAttribute, TypeAttribute):
     or `<*, f32>` of unknown rank.
 
     Element types are f64, f32, f16, bf16, signed integers `i8`..`i64`,
-    unsigned ones `ui8`..`ui64` and `i1` for bool.
+    unsigned ones `ui8`..`ui64` and `i1` for bool; and, to be stored in, floats of 8, 6 and 4 bits
+    (`f8E4M3FN`, ...) and integers of 4 and 2.
     """
 
     name = "graph.tensor"
@@ -138,3 +140,11 @@ SIGNED = (I32, I64, I8, I16)
 UNSIGNED = (UI8, UI16, UI32, UI64)
 INTEGERS = SIGNED + UNSIGNED
 NUMBERS = FLOATS + INTEGERS
+
+F8E4M3FN, F8E4M3FNUZ, F8E5M2, F8E5M2FNUZ, F8E8M0FNU, F6E2M3FN, F6E3M2FN, F4E2M1FN = NARROW_FLOATS
+I4, I2 = IntegerType(4), IntegerType(2)
+UI4, UI2 = IntegerType(4, Signedness.UNSIGNED), IntegerType(2, Signedness.UNSIGNED)
+
+NARROW_INTEGERS = (I4, UI4, I2, UI2)
+STORED = NARROW_FLOATS + NARROW_INTEGERS
+"""Types that values are stored in, a byte each, and never computed in."""

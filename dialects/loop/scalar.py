@@ -1,7 +1,8 @@
 """`Scalar`: a value inside a loop nest with Python's operators,
 so that a lowering reads like its formula.
 
-Element types f16 and bf16 are computed in f32: loads extend, stores round once.
+Element types f16, bf16 and narrower floats are computed in f32, integers of 2 and 4 bits in 8:
+loads extend, stores round or cut once.
 """
 
 from __future__ import annotations
@@ -14,6 +15,15 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import (
     AnyFloat,
     BFloat16Type,
+    FixedBitwidthType,
+    Float4E2M1FNType,
+    Float6E2M3FNType,
+    Float6E3M2FNType,
+    Float8E4M3FNType,
+    Float8E4M3FNUZType,
+    Float8E5M2FNUZType,
+    Float8E5M2Type,
+    Float8E8M0FNUType,
     Float16Type,
     Float32Type,
     Float64Type,
@@ -31,6 +41,18 @@ from dialects.loop.ops import is_integer, register_type
 BOOL = IntegerType(1)
 F32 = Float32Type()
 I64 = IntegerType(64)
+UI8 = IntegerType(8, Signedness.UNSIGNED)
+NARROW_FLOATS = (
+    Float8E4M3FNType(),
+    Float8E4M3FNUZType(),
+    Float8E5M2Type(),
+    Float8E5M2FNUZType(),
+    Float8E8M0FNUType(),
+    Float6E2M3FNType(),
+    Float6E3M2FNType(),
+    Float4E2M1FNType(),
+)
+"""Floats of at most 8 bits, which values are stored in and never computed in."""
 
 Number = float | int | bool
 
@@ -41,7 +63,8 @@ _UNSIGNED_COMPARISONS = {"eq": "eq", "ne": "ne", "lt": "ult", "le": "ule", "gt":
 
 def is_float(element: Attribute) -> bool:
     """Whether the element type is a floating-point one."""
-    return isinstance(element, (Float16Type, BFloat16Type, Float32Type, Float64Type))
+    kinds = (Float16Type, BFloat16Type, Float32Type, Float64Type)
+    return isinstance(element, kinds) or element in NARROW_FLOATS
 
 
 def is_unsigned(element: Attribute) -> bool:
@@ -58,14 +81,18 @@ def is_bool(element: Attribute) -> bool:
 
 def compute_type(element: Attribute) -> Attribute:
     """The element type in which values of this one are computed."""
-    return F32 if isinstance(element, (Float16Type, BFloat16Type)) else element
+    if isinstance(element, (Float16Type, BFloat16Type)) or element in NARROW_FLOATS:
+        return F32
+    if is_integer(element) and 1 < element.width.data < 8:
+        return IntegerType(8, element.signedness)
+    return element
 
 
 def width(element: Attribute) -> int:
     """Bits of an integer or floating-point element type; an index counts as 64."""
     if isinstance(element, IndexType):
         return 64
-    assert isinstance(element, (IntegerType, Float16Type, BFloat16Type, Float32Type, Float64Type))
+    assert isinstance(element, FixedBitwidthType), f"an element has a width, not {element}"
     return element.bitwidth
 
 
@@ -223,6 +250,8 @@ class Scalar:
             assert isinstance(wide, AnyFloat)
             from_integer = arith.UIToFPOp if is_unsigned(self.element) else arith.SIToFPOp
             return self._insert(from_integer(self.value, wide), wide).cast(element)
+        if isinstance(self.value.owner, arith.ExtFOp) and self.value.owner.input.type == element:
+            return Scalar(self.builder, self.value.owner.input, element)
         if width(self.element) == width(element):
             return self.cast(F32).cast(element)
         assert isinstance(target, AnyFloat)
@@ -238,6 +267,16 @@ class Scalar:
             return self._insert(arith.TruncIOp(self.value, target), element)
         extend = arith.ExtUIOp if is_unsigned(self.element) else arith.ExtSIOp
         return self._insert(extend(self.value, target), element)
+
+    def bitcast(self, element: Attribute) -> Scalar:
+        """The element of a type of the same width that has the same bits; a bool has eight."""
+        if is_bool(self.element):
+            return self.cast(UI8).bitcast(element)
+        if is_bool(element):
+            return self.bitcast(UI8).cast(element)
+        if register_type(element) == register_type(self.element):
+            return Scalar(self.builder, self.value, element)
+        return self._insert(arith.BitcastOp(self.value, register_type(element)), element)
 
     def _cast_index(self, element: Attribute) -> Scalar:
         if isinstance(element, IndexType):

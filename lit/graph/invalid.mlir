@@ -258,3 +258,12 @@ func.func @main(%x0: !graph.tensor<[1], f32>, %x1: !graph.tensor<[1], f32>) {
   %y = graph.range %x0, %x1 {size = #graph.shape<[n]>} : (!graph.tensor<[1], f32>, !graph.tensor<[1], f32>) -> !graph.tensor<[n], f32>
   func.return
 }
+
+// -----
+
+// Bits are those of a type of the same width.
+// CHECK: graph.bitcast requires an element type of the 32 bits of f32, got i16
+func.func @main(%x: !graph.tensor<[2], f32>) {
+  %y = graph.bitcast %x {to = i16} : (!graph.tensor<[2], f32>) -> !graph.tensor<[2], i16>
+  func.return
+}

@@ -122,7 +122,6 @@ def expected_reason(name: str, reasons: Mapping[str, str]) -> str | None:
 CATEGORIES = (
     (r"bool element type, got (object|<U)", "strings"),
     (r"bool element type, got complex", "complex numbers"),
-    (r"bool element type, got", "elements of 8, 6, 4 or 2 bits that are no plain integers"),
     (r"requires a tensor type, got|got no op.*[Ss]equence", "sequences and optionals"),
     (r"requires an operator that it has, got (\w+)", r"no operator \1"),
     (r"graph requires a known operator, got (\w+)", r"no graph operator \1"),

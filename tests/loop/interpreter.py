@@ -14,14 +14,9 @@ import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
-    BFloat16Type,
-    Float16Type,
-    Float32Type,
-    Float64Type,
     FloatAttr,
     IndexType,
     IntegerAttr,
@@ -32,6 +27,8 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from dialects.expr import Atom, Expr, Extremum, Monomial, Operand, Quotient, Remainder, Symbol
+from dialects.graph.dtypes import numpy_dtype
+from dialects.graph.types import FLOATS, NARROW_FLOATS
 from dialects.loop.ops import (
     AccessOp,
     AllocOp,
@@ -55,12 +52,7 @@ from tests.loop.scalar_functions import (
 
 Array = np.ndarray[Any, Any]
 
-_FLOATS = {
-    Float16Type(): np.dtype(np.float16),
-    Float32Type(): np.dtype(np.float32),
-    Float64Type(): np.dtype(np.float64),
-    BFloat16Type(): np.dtype(ml_dtypes.bfloat16),
-}
+_FLOATS = {element: numpy_dtype(element) for element in FLOATS + NARROW_FLOATS}
 
 
 def dtype_of(element: Attribute) -> np.dtype[Any]:
@@ -70,12 +62,19 @@ def dtype_of(element: Attribute) -> np.dtype[Any]:
     assert isinstance(element, IntegerType), f"no arrays of {element}"
     if element.width.data == 1:
         return np.dtype(bool)
+    if element.width.data < 8:
+        return numpy_dtype(element)
     sign = "u" if element.signedness.data == Signedness.UNSIGNED else "i"
     return np.dtype(f"{sign}{element.width.data // 8}")
 
 
 def register_dtype(element: Attribute) -> np.dtype[Any]:
-    """NumPy's type of such a value in a register: integers are signless there, here signed."""
+    """NumPy's type of such a value in a register: integers are signless there, here signed.
+
+    Those of 2 and 4 bits are bytes, with the sign in all upper bits.
+    """
+    if _is_short(element):
+        return np.dtype(np.int8)
     dtype = dtype_of(element)
     return np.dtype(f"i{dtype.itemsize}") if dtype.kind == "u" else dtype
 
@@ -126,15 +125,23 @@ def _pack(array: Array, type: BufferType, sizes: Mapping[str, int]) -> Array:
     )
     storage = allocate(type, sizes)
     for index, position in _positions(type, shape, sizes):
-        storage[position] = array[index].view(storage.dtype)
+        stored = array[index].view(storage.dtype)
+        storage[position] = _converter(type.element)(stored) if _is_short(type.element) else stored
     return storage
+
+
+def _is_short(element: Attribute) -> bool:
+    return isinstance(element, IntegerType) and 1 < element.width.data < 8
 
 
 def _unpack(storage: Array, type: BufferType, sizes: Mapping[str, int]) -> Array:
     shape = _sizes_of(type.shape, sizes)
     array = np.empty(shape, dtype_of(type.element))
     for index, position in _positions(type, shape, sizes):
-        array[index] = storage[position].view(array.dtype)
+        stored = storage[position]
+        if _is_short(type.element):
+            stored = np.uint8(int(stored) & ((1 << type.element.width.data) - 1))
+        array[index] = stored.view(array.dtype)
     return array
 
 
@@ -347,6 +354,9 @@ def typed_function(op: Operation) -> Callable[..., Any]:
     match op:
         case arith.FPToSIOp() | arith.FPToUIOp():
             return float_to_integer(op.results[0].type.width.data, isinstance(op, arith.FPToSIOp))
+        case arith.ExtUIOp() | arith.UIToFPOp() if _is_short(op.operands[0].type):
+            low = (1 << op.operands[0].type.width.data) - 1
+            return lambda value: int(value) & low
         case arith.BitcastOp():
             dtype = register_dtype(op.results[0].type)
             return lambda value: value.view(dtype)
@@ -365,4 +375,7 @@ def _converter(type: Attribute) -> Callable[[Any], Any]:
     if dtype.kind == "b":
         return lambda value: np.bool_(int(value) & 1)
     bits, unsigned = dtype.itemsize * 8, np.dtype(f"u{dtype.itemsize}").type
+    if _is_short(type):
+        half = 1 << (type.width.data - 1)
+        return lambda value: dtype.type(((int(value) + half) & (2 * half - 1)) - half)
     return lambda value: unsigned(int(value) & ((1 << bits) - 1)).view(dtype)

@@ -24,7 +24,12 @@ from dialects.graph.types import (
     type_of,
 )
 
-GREATEST = {F8E4M3FN: 448.0, F8E4M3FNUZ: 240.0, F8E5M2: 57344.0, F8E5M2FNUZ: 57344.0}
+GREATEST: dict[Attribute, float] = {
+    F8E4M3FN: 448.0,
+    F8E4M3FNUZ: 240.0,
+    F8E5M2: 57344.0,
+    F8E5M2FNUZ: 57344.0,
+}
 """The greatest numbers of floats that hold NaN or infinities; the smaller ones always saturate."""
 
 ADDENDS = {"up": 0x7FFFFF, "nearest": 0x3FFFFF, "down": 0}

@@ -33,6 +33,11 @@ from compiler.loop_to_llvm.kernel import emit_kernel, kernel_symbol
 from compiler.loop_to_llvm.program import emit_program, program_weights, workspace_bytes
 from compiler.loop_to_llvm.run_time import emit_run_time
 from compiler.loop_to_llvm.runtime import LIBC_NAMES, Counts, exported_symbols
+from compiler.loop_to_llvm.runtime.standalone import (
+    emit_standalone,
+    is_standalone,
+    standalone_exports,
+)
 from compiler.machine.artifact import ABI_VERSION, VERSION, Compiled, weight_offsets
 from compiler.machine.host import host_target
 from compiler.machine.jit import load_objects
@@ -171,7 +176,8 @@ def _to_machine(
     objects = emit_objects(program, signature, prepared, metadata, road)
     objects |= compile_kernels(kernels, compiler, road)
     return Compiled(
-        options.prefix, options.target, signature, objects, exported_symbols(options.prefix),
+        options.prefix, options.target, signature, objects,
+        (*exported_symbols(options.prefix), *standalone_exports(options.target, options.prefix)),
         frozenset(LIBC_NAMES), prepared, metadata,
     )  # fmt: skip
 
@@ -288,6 +294,8 @@ def emit_objects(
             target, prefix, counts, text, f"{prefix}.weights", weight_offsets(weights)
         )
         objects["runtime"] = compile_object(run_time, target)
+        if is_standalone(target):
+            objects["standalone"] = compile_object(emit_standalone(prefix), target)
     with road.report.stage("program"):
         objects["program"] = compile_object(emit_program(program, target, prefix=prefix), target)
     return objects

@@ -10,11 +10,11 @@ from typing import Final
 
 from compiler.cli.model import add_compile_options, compile_from, options_from, progressing
 from compiler.cli.table import shown_bytes
-from compiler.machine.artifact import Compiled, replacing
+from compiler.machine.artifact import WASM, Compiled, replacing
 from dialects.errors import OptionError
 
 TEXTS: Final = ("graph", "loop", "llvm", "asm")
-BINARIES: Final = ("obj", "a", "so")
+BINARIES: Final = ("obj", "a", "so", "wasm")
 
 _EXAMPLES: Final = """\
 examples:
@@ -22,6 +22,7 @@ examples:
   weft compile model.onnx -o build/libnet.a               a static library, by its name
   weft compile model.onnx --emit obj -o build             a folder of objects
   weft compile model.onnx --target-cpu x86-64-v3          for any CPU with AVX2
+  weft compile model.onnx --target-cpu wasm32             model.wasm, for any engine
   weft compile model.onnx --emit loop | less              the scheduled loops
   weft compile model.onnx --dump-dir stages               the text of every stage
 """
@@ -46,8 +47,8 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--emit",
         choices=(*TEXTS, *BINARIES),
-        help="what to write: text of a level, objects, a static library or a shared object; "
-        "by default what the name of the output says",
+        help="what to write: text of a level, objects, a static library, a shared object or a "
+        "WebAssembly module; by default what the name of the output says",
     )
     add_compile_options(made)
     return made
@@ -56,7 +57,7 @@ def parser() -> argparse.ArgumentParser:
 def run(arguments: argparse.Namespace) -> None:
     """Writes what was asked for. Raises WeftError."""
     start = time.perf_counter()
-    kind = arguments.emit or _kind_of(arguments.output)
+    kind = arguments.emit or _kind_of(arguments.output, arguments.target_cpu)
     if kind in TEXTS:
         _write_text(arguments, kind)
         return
@@ -69,18 +70,18 @@ def run(arguments: argparse.Namespace) -> None:
         print(f"{output}{size} in {time.perf_counter() - start:.2f} s", file=sys.stderr)
 
 
-def _kind_of(output: Path | None) -> str:
+def _kind_of(output: Path | None, target: str) -> str:
     if output is None:
-        return "so"
+        return "wasm" if target == WASM else "so"
     suffix = output.suffix[1:]
-    if suffix not in ("so", "a"):
-        raise OptionError(f"-o requires a name in .so or .a, or --emit, got {output}")
+    if suffix not in BINARIES[1:]:
+        raise OptionError(f"-o requires a name in .so, .a or .wasm, or --emit, got {output}")
     return suffix
 
 
 def _default_output(arguments: argparse.Namespace, kind: str) -> Path:
     stem = Path(arguments.model).stem
-    return Path(stem if kind == "obj" else f"lib{stem}.{kind}")
+    return Path({"obj": stem, "wasm": f"{stem}.wasm"}.get(kind, f"lib{stem}.{kind}"))
 
 
 def _write(compiled: Compiled, kind: str, output: Path) -> None:
@@ -88,6 +89,8 @@ def _write(compiled: Compiled, kind: str, output: Path) -> None:
         compiled.export(output)
     elif kind == "a":
         compiled.export_archive(output)
+    elif kind == "wasm":
+        compiled.export_wasm(output)
     else:
         compiled.export_objects(output)
 

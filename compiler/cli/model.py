@@ -21,7 +21,7 @@ from weft.compilation import compile_cached, options_of
 if TYPE_CHECKING:
     from compiler.pipeline import Road
 
-_ELF: Final = b"\x7fELF"
+_MAGICS: Final = (b"\x7fELF", b"\0asm")
 
 
 def add_compile_options(parser: argparse.ArgumentParser) -> None:
@@ -99,6 +99,8 @@ def executable_from(arguments: argparse.Namespace) -> Executable:
 
 
 def is_artifact(path: str) -> bool:
-    """Whether a file is a shared object by its first bytes. Raises OSError."""
+    """Whether a file is a shared object or a WebAssembly module by its first bytes. Raises
+    OSError.
+    """
     with open(path, "rb") as file:
-        return file.read(len(_ELF)) == _ELF
+        return file.read(4) in _MAGICS

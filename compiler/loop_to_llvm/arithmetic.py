@@ -84,6 +84,19 @@ def _intrinsic(name: str, *flags: int) -> Emitter:
     return emit
 
 
+def _extreme_number(relation: str) -> Emitter:
+    """The second operand where the first is related to it so or is no number, else the first; the
+    intrinsic is a call of libm on some targets.
+    """
+
+    def emit(at: Arithmetic, op: Operation, operands: list[ir.Value]) -> ir.Value:
+        builder, (first, second) = at.builder, operands
+        extreme = builder.select(builder.fcmp_ordered(relation, first, second), second, first)
+        return builder.select(builder.fcmp_unordered("uno", first, first), second, extreme)
+
+    return emit
+
+
 def _math(name: str) -> Emitter:
     """An emitter that calls one of weft's own vector functions."""
     return lambda at, op, operands: call_math(
@@ -237,8 +250,8 @@ EMITTERS: dict[type[Operation], Emitter] = {
     arith.NegfOp: _instruction("fneg"),
     arith.MaximumfOp: _intrinsic("maximum"),
     arith.MinimumfOp: _intrinsic("minimum"),
-    arith.MaxnumfOp: _intrinsic("maxnum"),
-    arith.MinnumfOp: _intrinsic("minnum"),
+    arith.MaxnumfOp: _extreme_number("<"),
+    arith.MinnumfOp: _extreme_number(">"),
     arith.CmpfOp: _compare_floats,
     arith.CmpiOp: _compare_integers,
     arith.SelectOp: _instruction("select"),

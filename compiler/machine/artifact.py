@@ -30,6 +30,7 @@ from compiler.machine.link import (
 from compiler.machine.link_tool import link_with_tool, write_weights_object
 from compiler.machine.note import check_image, read_machine, read_note
 from compiler.machine.signature import Signature
+from compiler.machine.wasm_link import link_wasm
 from compiler.machine.weights import ALIGNMENT, WeightSource
 from compiler.target.target import Target
 from dialects.errors import ArtifactError, OptionError
@@ -37,6 +38,7 @@ from dialects.weights import Array
 
 VERSION = "0.1.0"
 ABI_VERSION = 1
+WASM = "wasm32"
 
 
 class PreparedWeights(Protocol):
@@ -117,6 +119,9 @@ class Compiled:
         folder that cannot be written.
         """
         path = Path(path)
+        if self.target.arch == WASM:
+            rule = "a target with shared objects, or a name in .wasm"
+            raise OptionError(f"export requires {rule}, got {path} for {self.target.name}")
         objects = list(self.objects.values())
         missing = undefined_symbols(objects) - self.libc - {self.weights_symbol}
         assert not missing, f"generated code needs nothing but libc, not {sorted(missing)}"
@@ -125,6 +130,25 @@ class Compiled:
             link(
                 objects,
                 soname=path.name,
+                exports=self.exports,
+                note=self.note,
+                weights=self.blobs(),
+                out=out,
+            )
+
+    def export_wasm(self, path: str | Path) -> None:
+        """Writes `path` as a WebAssembly module, which imports nothing, and the header beside it.
+
+        Raises OptionError for another target than WebAssembly, UnsupportedError for weights that no
+        memory of 4 GiB holds.
+        """
+        path = Path(path)
+        if self.target.arch != WASM:
+            rule = f"the target {WASM}"
+            raise OptionError(f"export to {path.name} requires {rule}, got {self.target.name}")
+        with self._with_header(path) as out:
+            link_wasm(
+                list(self.objects.values()),
                 exports=self.exports,
                 note=self.note,
                 weights=self.blobs(),
@@ -267,6 +291,8 @@ def load(path: str | Path, host: Target, *, threads: int | None = None) -> Execu
     """Opens an artifact after checking that it is whole and made for this machine."""
     path = Path(path)
     metadata = read_metadata(path)
+    if metadata["triple"].startswith(WASM):
+        raise ArtifactError(f"{path} requires a WebAssembly engine, got a {host.arch} process")
     check_image(path)
     check_runs_on(host, {**metadata, "triple": read_machine(path)}, str(path))
     return Executable(

@@ -21,7 +21,9 @@ def _initialise() -> None:
 
 @cache
 def target_machine(target: Target) -> binding.TargetMachine:
-    """LLVM's code generator for the target: position-independent, small code model."""
+    """LLVM's code generator for the target: small code model, position-independent where several
+    objects can share an address space.
+    """
     return create_target_machine(target)
 
 
@@ -39,7 +41,7 @@ def create_target_machine(target: Target) -> binding.TargetMachine:
         cpu=target.cpu,
         features=target.feature_string,
         opt=CODEGEN_LEVEL,
-        reloc="pic",
+        reloc="static" if target.arch == "wasm32" else "pic",
         codemodel="small",
         abiname=abi,
     )

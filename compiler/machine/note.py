@@ -7,6 +7,7 @@ from typing import BinaryIO, Final, NamedTuple
 
 from compiler.machine import elf
 from compiler.machine.elf_image import BUILD_ID_SIZE, digest_of_loads
+from compiler.machine.wasm_note import MAGIC, read_wasm_note
 from dialects.errors import ArtifactError
 
 _OWNER: Final = b"weft"
@@ -26,6 +27,8 @@ def read_note(path: str | PathLike[str]) -> bytes:
     Raises ArtifactError for a truncated, damaged or foreign file.
     """
     with _open(path) as file:
+        if file.read(len(MAGIC)) == MAGIC:
+            return read_wasm_note(path)
         notes = [n for n in _SharedObject(file, fspath(path)).notes() if n.owner == _OWNER]
     contents = [note.content for note in notes if note.kind == _CONTENT]
     digests = [note.content for note in notes if note.kind == _DIGEST]

@@ -104,7 +104,7 @@ def test_options_reach_the_compiler(weft_command: Command, dense_folder: Path, t
     [
         (["--target-cpu", "z80"], "target requires one of native, x86-64"),
         (["--prefix", "1st"], "prefix requires letters, digits and _"),
-        (["-o", "m.dll"], "-o requires a name in .so or .a, or --emit, got m.dll"),
+        (["-o", "m.dll"], "-o requires a name in .so, .a or .wasm, or --emit, got m.dll"),
         (["-o", "none/m.so"], "-o requires a folder that exists, got none"),
     ],
     ids=["target", "prefix", "name", "folder"],

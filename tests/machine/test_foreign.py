@@ -1,5 +1,7 @@
 """Artifacts for other processors: they compute there what they compute here."""
 
+import shutil
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -7,12 +9,14 @@ import pytest
 
 import weft
 from compiler.cli.demo_model import load_light, with_random_weights
+from compiler.machine.artifact import read_metadata
 from compiler.pipeline import compile_model
 from tests.machine.foreign import AARCH64, RISCV64, Emulator, run_artifact
 from tests.models.light import SEED, seeded_input
 from tests.models.networks import NETWORKS
 from weft.compilation import options_of
 
+HOST = Path(__file__).with_name("wasm_host.js")
 EMULATORS = {"aarch64": AARCH64, "riscv64": RISCV64, "riscv64-v": RISCV64}
 
 
@@ -27,6 +31,47 @@ def test_a_network_runs_in_the_emulator(target: str, tmp_path: Path):
 def test_squeezenet_runs_in_the_emulator(target: str, tmp_path: Path):
     model = with_random_weights(load_light("squeezenet"), SEED)
     check(model, seeded_input(), target, EMULATORS[target], tmp_path)
+
+
+def test_squeezenet_runs_as_webassembly(tmp_path: Path):
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed")
+    model = with_random_weights(load_light("squeezenet"), SEED)
+    array = seeded_input()
+    compiled = compile_model(model, options_of(model, "wasm32"))
+    compiled.export_wasm(tmp_path / "model.wasm")
+    (expected,) = weft.compile(model)(array)
+    (tmp_path / "input").write_bytes(array.tobytes())
+    workspace = compiled.metadata["workspace_bytes"]
+    arguments = ["input", "output", expected.nbytes, workspace]
+    done = subprocess.run(
+        [node, HOST, "model.wasm", *map(str, arguments)],
+        cwd=tmp_path, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == f"run requires a workspace of {workspace} bytes, got 0\n"
+    got = np.frombuffer((tmp_path / "output").read_bytes(), np.float32).reshape(expected.shape)
+    np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4 * np.abs(expected).max())
+
+
+def test_webassembly_is_inspected_and_not_loaded(tmp_path: Path):
+    lenet = next(each for each in NETWORKS if each.name == "lenet").build()
+    path = tmp_path / "lenet.wasm"
+    compiled = compile_model(lenet, options_of(lenet, "wasm32"))
+    compiled.export_wasm(path)
+    assert read_metadata(path)["triple"] == "wasm32-unknown-unknown"
+    with pytest.raises(weft.ArtifactError, match="requires a WebAssembly engine, got a "):
+        weft.load(path)
+    with pytest.raises(weft.OptionError, match=r"a name in \.wasm, got .*lenet\.so for wasm32"):
+        compiled.export(tmp_path / "lenet.so")
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1])
+    with pytest.raises(weft.ArtifactError, match="requires a whole file"):
+        read_metadata(path)
+    path.write_bytes(whole[:-1] + b"?")
+    with pytest.raises(weft.ArtifactError, match="requires intact metadata"):
+        read_metadata(path)
 
 
 def check(model, array, target: str, emulator: Emulator, folder: Path) -> None:

@@ -111,7 +111,7 @@ class Runtime:
         """The address of a weight, by its place in what `define` was given."""
         with Code.continuing(builder) as code:
             table = CONTEXT.load(code, context, "weights")
-            return code.load(code.at(table, 8 * index), typ=POINTER)
+            return code.load(code.element(table, i64(index), POINTER), typ=POINTER)
 
     def allocate(
         self, builder: ir.IRBuilder, context: ir.Value, size: ir.Value, alignment: int

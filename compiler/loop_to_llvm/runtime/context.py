@@ -115,7 +115,7 @@ class ContextFunctions:
         bases = code.variable(ir.ArrayType(I64, len(symbols) + 1))
         code.store(NULL, bases)
         for position, symbol in enumerate(symbols, 1):
-            code.store(self._blob(symbol), code.at(bases, 8 * position))
+            code.store(self._blob(symbol), code.element(bases, i64(position), POINTER))
         table = CONTEXT.load(code, context, "weights")
         with code.repeat(i64(len(self.weights)), number) as weight:
             code.store(self._embedded(code, weight, symbols, bases), pointer)

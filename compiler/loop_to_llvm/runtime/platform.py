@@ -22,6 +22,7 @@ from compiler.target.target import Target
 from dialects.errors import UnsupportedError
 
 _FUTEX_NUMBER: Final = {"x86_64": 202, "aarch64": 98, "riscv64": 98}
+_ALONE: Final = "wasm32"
 _FUTEX_WAIT_PRIVATE: Final = 128
 _FUTEX_WAKE_PRIVATE: Final = 129
 
@@ -39,8 +40,7 @@ _LIBC: Final = {
     "pthread_sigmask": ir.FunctionType(I32, [I32, POINTER, POINTER]),
     "sched_getaffinity": ir.FunctionType(I32, [I32, I64, POINTER]),
     "sigfillset": ir.FunctionType(I32, [POINTER]),
-    "snprintf": ir.FunctionType(I32, [POINTER, I64, POINTER], var_arg=True),
-    "syscall": ir.FunctionType(I64, [I64], var_arg=True),
+    "syscall": ir.FunctionType(I64, [I64, POINTER, I64, I64, POINTER]),
 }
 
 LIBC_NAMES: Final = frozenset(_LIBC)
@@ -51,10 +51,11 @@ class Platform:
     """Calls into the system of a target, written into the builder that is handed over."""
 
     def __init__(self, target: Target):
-        if target.arch not in _FUTEX_NUMBER or "linux" not in target.triple:
+        on_linux = target.arch in _FUTEX_NUMBER and "linux" in target.triple
+        if not on_linux and target.arch != _ALONE:
             known = ", ".join(_FUTEX_NUMBER)
             raise UnsupportedError(
-                f"the thread pool requires Linux on one of {known}, got {target.triple}"
+                f"the run time requires Linux on one of {known}, or {_ALONE}, got {target.triple}"
             )
         self.arch = target.arch
 
@@ -72,7 +73,7 @@ class Platform:
         self._futex(code, word, _FUTEX_WAKE_PRIVATE, threads)
 
     def _futex(self, code: Code, word: ir.Value, operation: int, value: ir.Value) -> None:
-        number = i64(_FUTEX_NUMBER[self.arch])
+        number = i64(_FUTEX_NUMBER.get(self.arch, 0))
         self.call(code, "syscall", [number, word, i64(operation), code.zext(value, I64), NULL])
 
     def spin_hint(self, code: Code) -> None:

@@ -8,7 +8,8 @@ from typing import Final
 
 from llvmlite import ir
 
-from compiler.loop_to_llvm.runtime.code import Code, constant_bytes, i32, i64
+from compiler.loop_to_llvm.runtime.code import I8, Code, constant_bytes, i32, i64
+from compiler.loop_to_llvm.runtime.decimal import INTEGER_BYTES, decimal_writer
 from compiler.loop_to_llvm.runtime.layout import CONTEXT, ERROR_BYTES
 from compiler.loop_to_llvm.runtime.platform import Platform
 
@@ -27,6 +28,14 @@ class Status(IntEnum):
     BAD_VALUE = 6
 
 
+def _write(code: Code, platform: Platform, place: ir.Value, content: bytes) -> ir.Value:
+    """Copies the bytes to a place, and gives the one behind them."""
+    if content:
+        source = constant_bytes(code.module, "error", content)
+        platform.call(code, "memcpy", [place, source, i64(len(content))])
+    return code.at(place, len(content))
+
+
 def fail(
     code: Code,
     platform: Platform,
@@ -40,12 +49,14 @@ def fail(
     Of two threads that fail at once on one context only one is heard.
     """
     assert text.count("{}") == len(integers), f"a text needs an integer for each {{}}: {text}"
-    template = text.replace("%", "%%").replace("{}", "%lld").encode() + b"\0"
+    assert len(text) + INTEGER_BYTES * len(integers) < ERROR_BYTES, f"too long a text: {text}"
     free = CONTEXT.exchange(code, context, "error_busy", i32(0), i32(1), "acquire")
     with code.if_then(free):
-        place = CONTEXT.address(code, context, "error")
-        pattern = constant_bytes(code.module, "error", template)
-        arguments = [place, i64(ERROR_BYTES), pattern, *integers]
-        platform.call(code, "snprintf", arguments)
+        end = CONTEXT.address(code, context, "error")
+        for position, part in enumerate(text.split("{}")):
+            if position:
+                end = code.call(decimal_writer(code.module), [end, integers[position - 1]])
+            end = _write(code, platform, end, part.encode())
+        code.store(I8(0), end)
         CONTEXT.store_atomic(code, context, "error_busy", i32(0), "release")
     return i32(status)

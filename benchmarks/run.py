@@ -1,7 +1,9 @@
-"""weft against onnxruntime, model by model: `python -m benchmarks.run --models mlp --threads 1,2`.
+"""The recorded list against every engine: `python -m benchmarks.run --threads 1,2`.
 
-Answers are compared before anything is timed, the two take turns, and each line of the result is
-one model with one number of threads, in a process of its own so that peak memory is its own.
+Each line of the result is one case with one number of threads: every engine that was asked, with
+its time or the reason why it has none, and the limits of the machine that were measured meanwhile.
+Lines of cases that are in the file already are not measured again, so that a run can be broken off
+and gone on with; `--shard 2/4` measures every fourth case.
 """
 
 from __future__ import annotations
@@ -9,162 +11,156 @@ from __future__ import annotations
 import argparse
 import datetime
 import json
-import statistics
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from benchmarks.models import SUBJECTS, Subject, find_subjects
-from benchmarks.peers import Call, build_onnxruntime, build_weft
-from compiler.machine.host import host_target
+import weft
+from benchmarks.case import Case
+from benchmarks.models import find_cases
+from compiler.bench.engines import OURS, PEERS
+from compiler.bench.limits import Limits, measure_limits
+from compiler.bench.rounds import ROUNDS, SECONDS, measure
+from compiler.bench.rows import engine_rows, limit_rows
+from compiler.bench.work import work_of
+from compiler.machine.artifact import read_metadata
+from dialects.errors import WeftError
 
 RESULTS = Path(__file__).with_name("results")
-TOLERANCE = 1e-4
-"""Of an output's scale."""
-SECONDS = 4.0
-LEAST_TURNS = 5
-MOST_TURNS = 300
 
 
 def main() -> None:
-    """Measures what is asked for, prints a table and appends to a file of JSON lines."""
+    """Measures what is asked for and is not in the file yet; prints a line for each."""
     arguments = _arguments()
-    subjects = find_subjects(arguments.models)
-    if arguments.child is not None:
-        print(json.dumps(measure(subjects[0], arguments.child, arguments.threads[0])))
-        return
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"{datetime.date.today():%Y-%m-%d}.jsonl"
-    print(_HEADER)
+    cases = find_cases(arguments.cases)[arguments.shard[0] - 1 :: arguments.shard[1]]
+    path: Path = arguments.output
+    path.parent.mkdir(exist_ok=True)
+    done = recorded(path)
+    wanted = [
+        (case, threads)
+        for case in cases
+        for threads in arguments.threads
+        if (case.name, threads) not in done
+    ]
+    print(f"{len(wanted)} of {len(cases) * len(arguments.threads)} to measure, into {path}")
+    limits = {threads: measure_limits(threads) for threads in {each for _, each in wanted}}
     failed = 0
-    for subject in subjects:
-        for row in _rows(subject, arguments.threads):
-            failed += "error" in row
-            print(_line(row), flush=True)
-            with path.open("a") as out:
-                out.write(json.dumps(row) + "\n")
-    print(f"results: {path}")
+    for case, threads in wanted:
+        row = measure_case(case, arguments.vs, limits[threads], arguments)
+        failed += "error" in row
+        with path.open("a") as out:
+            out.write(json.dumps(row) + "\n")
+        print(shown(row), flush=True)
     sys.exit(1 if failed else 0)
 
 
-def _rows(subject: Subject, threads: list[int]) -> Iterator[dict[str, Any]]:
-    """A row for each number of threads, each of a process that has the model as a file alone."""
-    with tempfile.TemporaryDirectory() as folder:
-        model = Path(folder) / "model.onnx"
-        model.write_bytes(subject.build().SerializeToString())
-        for count in threads:
-            yield _measure_apart(subject, model, count)
-
-
-def measure(subject: Subject, model: Path, threads: int) -> dict[str, Any]:
-    """Compiles, compares the answers, and times both in turns. Raises ArithmeticError where the
-    answers differ.
+def recorded(path: Path) -> dict[tuple[str, int], dict[str, Any]]:
+    """The rows of a file by case and threads, the last of each; those with an error are left out,
+    to be measured again.
     """
-    inputs = subject.inputs()
-    built = build_weft(model, inputs, threads)
-    peak = _peak_bytes()
-    peer = build_onnxruntime(model, inputs, threads)
-    error = _difference(built.call(), peer())
-    if not error <= TOLERANCE:
-        raise ArithmeticError(f"answers differ by {error:.3g} of their scale")
-    ours, theirs = _take_turns(built.call, peer)
+    lines = path.read_text().splitlines() if path.exists() else []
+    rows = [json.loads(line) for line in lines]
     return {
-        "model": subject.name,
-        "threads": threads,
-        "weft_ms": round(ours, 4),
-        "onnxruntime_ms": round(theirs, 4),
-        "ratio": round(ours / theirs, 3),
-        "error": error,
-        "compile_s": round(built.compile_seconds, 2),
-        "peak_mb": round(peak / 1e6, 1),
-        "model_mb": round(model.stat().st_size / 1e6, 1),
-        "so_kb": built.library_bytes // 1000,
-        "cpu": host_target().cpu,
-        "when": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        (row["case"], row["threads"]): row for row in rows if "case" in row and "error" not in row
     }
 
 
-def _peak_bytes() -> int:
-    """The most memory that this process has had: unlike getrusage, without its parent's."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmHWM:"):
-            return int(line.split()[1]) * 1024
-    raise OSError("/proc/self/status requires a line VmHWM, got none")
+def measure_case(
+    case: Case, peers: Sequence[str], limits: Limits, arguments: argparse.Namespace
+) -> dict[str, Any]:
+    """One row. What weft cannot do, or does wrongly, is an `error`."""
+    row: dict[str, Any] = {"case": case.name, "threads": limits.threads}
+    row |= {"when": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")}
+    with tempfile.TemporaryDirectory(prefix="weft-bench-") as folder:
+        model, library = Path(folder) / "model.onnx", Path(folder) / "libmodel.so"
+        model.write_bytes(case.build().SerializeToString())
+        start = time.perf_counter()
+        try:
+            weft.compile(model, threads=1, cache=False).export(library)
+        except WeftError as error:
+            return row | {"error": str(error)}
+        compiled = time.perf_counter() - start
+        inputs = case.inputs()
+        measured = measure(
+            {OURS: library} | dict.fromkeys(peers, model),
+            inputs,
+            limits.threads,
+            rounds=arguments.rounds,
+            seconds=arguments.seconds,
+        )
+        work = work_of(read_metadata(library), inputs)
+        row |= {"compile_s": round(compiled, 3), "so_kb": library.stat().st_size // 1000}
+    engines = {each.pop("engine"): each for each in engine_rows(measured, work, limits)}
+    row |= {"flops": work.flops, "bytes": work.bytes, "limits": limit_rows(limits)[0]}
+    row |= {"engines": engines}
+    if engines[OURS]["status"] != "ok":
+        row["error"] = engines[OURS]["reason"]
+    return row
 
 
-def _difference(ours: list[np.ndarray], theirs: list[np.ndarray]) -> float:
-    """The greatest difference of any output relative to that output's scale."""
-    errors = [
-        float(np.abs(one.astype(np.float64) - other).max() / max(np.abs(other).max(), 1e-30))
-        for one, other in zip(ours, theirs, strict=True)
+def best_peer(row: dict[str, Any]) -> tuple[str, float] | None:
+    """The fastest peer of a row and its time over weft's."""
+    ratios = {
+        name: engine["ratio"]
+        for name, engine in row.get("engines", {}).items()
+        if name != OURS and "ratio" in engine
+    }
+    return min(ratios.items(), key=lambda item: item[1], default=None)
+
+
+def shown(row: dict[str, Any]) -> str:
+    """A line of a row for people."""
+    head = f"{row['case']:32} {row['threads']} "
+    if "error" in row:
+        return f"{head} {row['error']}"
+    ours, best = row["engines"][OURS], best_peer(row)
+    peer = f"{best[1]:6.2f} {best[0]}" if best else "  none"
+    others = [
+        f"{name} {engine['status']}"
+        for name, engine in row["engines"].items()
+        if engine["status"] != "ok"
     ]
-    return float(np.max(errors))
+    return f"{head} {ours['ms']:10.4f} ms  {peer:20} {', '.join(others)}".rstrip()
 
 
-def _take_turns(ours: Call, theirs: Call) -> tuple[float, float]:
-    """The median milliseconds of two calls that alternate."""
-    times: tuple[list[float], list[float]] = ([], [])
-    begin = time.perf_counter()
-    while len(times[0]) < LEAST_TURNS or (
-        time.perf_counter() - begin < SECONDS and len(times[0]) < MOST_TURNS
-    ):
-        for call, spent in zip((ours, theirs), times, strict=True):
-            call()  # warms the caches that the other one used
-            start = time.perf_counter()
-            call()
-            spent.append(time.perf_counter() - start)
-    return statistics.median(times[0]) * 1e3, statistics.median(times[1]) * 1e3
-
-
-def _measure_apart(subject: Subject, model: Path, threads: int) -> dict[str, Any]:
-    """`measure` in a process of its own."""
-    command = (
-        sys.executable, "-m", "benchmarks.run", "--child", str(model),
-        "--models", subject.name, "--threads", str(threads),
-    )  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        reason = (done.stderr.strip().splitlines() or [f"status {done.returncode}"])[-1]
-        return {"model": subject.name, "threads": threads, "error": reason}
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-_HEADER = (
-    f"{'model':20} {'threads':>7} {'weft ms':>9} {'ort ms':>9} {'ratio':>6} "
-    f"{'compile s':>9} {'peak MB':>8} {'.so KB':>8}"
-)
-
-
-def _line(row: dict[str, Any]) -> str:
-    if "weft_ms" not in row:
-        return f"{row['model']:20} {row['threads']:7} {row['error']}"
-    return (
-        f"{row['model']:20} {row['threads']:7} {row['weft_ms']:9.3f} {row['onnxruntime_ms']:9.3f} "
-        f"{row['ratio']:6.2f} {row['compile_s']:9.2f} {row['peak_mb']:8.0f} {row['so_kb']:8}"
-    )
+def _shard(text: str) -> tuple[int, int]:
+    number, _, count = text.partition("/")
+    if not (number.isdecimal() and count.isdecimal() and 1 <= int(number) <= int(count)):
+        raise argparse.ArgumentTypeError(f"requires number/count, got {text}")
+    return int(number), int(count)
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser("python -m benchmarks.run", description=__doc__)
-    names = [subject.name for subject in SUBJECTS]
-    parser.add_argument("--models", type=lambda text: text.split(","), default=[], help=f"{names}")
-    parser.add_argument(
-        "--threads",
-        type=lambda text: [int(each) for each in text.split(",")],
-        default=[1],
-        help="how many, separated by commas: 1 by default",
+    parser = argparse.ArgumentParser(
+        "python -m benchmarks.run",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--child", type=Path, help=argparse.SUPPRESS)
+    today = RESULTS / f"{datetime.date.today():%Y-%m-%d}.jsonl"
+    parser.add_argument(
+        "cases", nargs="*", help="names of cases or of groups of them, all by default"
+    )
+    parser.add_argument(
+        "--vs", type=lambda text: text.split(","), default=list(PEERS), help=f"{','.join(PEERS)}"
+    )
+    parser.add_argument(
+        "--threads", type=lambda text: [int(each) for each in text.split(",")], default=[1, 2]
+    )
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="of an engine in a round")
+    parser.add_argument("--shard", type=_shard, default=(1, 1), help="number/count")
+    parser.add_argument("--output", type=Path, default=today)
     arguments = parser.parse_args()
-    unknown = [name for name in arguments.models if name not in names]
+    unknown = [name for name in arguments.vs if name not in PEERS]
     if unknown:
-        parser.error(f"--models requires names out of {', '.join(names)}, got {unknown}")
+        parser.error(f"--vs requires engines of {', '.join(PEERS)}, got {unknown}")
+    try:
+        find_cases(arguments.cases)
+    except ValueError as error:
+        parser.error(str(error))
     return arguments
 
 

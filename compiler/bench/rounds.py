@@ -43,8 +43,8 @@ OnTurn = Callable[[str, int, int], None]
 
 @dataclass
 class Measured:
-    """What an engine did: `ok`, `differs`, `missing` or `failed`, and why; medians of its rounds
-    in milliseconds; the difference of its answer from the first engine's.
+    """What an engine did: `ok`, `differs`, `missing`, `lacks` or `failed`, and why; medians of its
+    rounds in milliseconds; the difference of its answer from the first engine's.
     """
 
     engine: str

@@ -20,8 +20,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+import numpy as np
+
 from compiler.bench.engines import ENGINES
-from compiler.bench.session import Inputs, Session
+from compiler.bench.session import Inputs, PeerLacks, Session
 from dialects.weights import Array
 
 SHORTEST_SAMPLE: Final = 1e-4
@@ -56,7 +58,7 @@ class Ready:
 
 @dataclass(frozen=True)
 class Failed:
-    """An engine is `missing` from this machine, or has `failed`, and why."""
+    """An engine is `missing` from this machine, `lacks` what the model needs, or has `failed`."""
 
     status: str
     reason: str
@@ -102,7 +104,8 @@ def _load(job: Job) -> tuple[Session, Ready]:
     start = time.perf_counter()
     module, function, package = ENGINES[job.engine]
     engine = importlib.import_module(f"compiler.bench.engines.{module}")
-    session: Session = getattr(engine, function)(job.model, job.inputs, len(job.cores))
+    inputs = {name: _fresh(array) for name, array in job.inputs.items()}
+    session: Session = getattr(engine, function)(job.model, inputs, len(job.cores))
     outputs = session.arrays(session.call())
     seconds = time.perf_counter() - start
     try:
@@ -112,12 +115,19 @@ def _load(job: Job) -> tuple[Session, Ready]:
     return session, Ready(seconds, known, outputs)
 
 
+def _fresh(array: Array) -> Array:
+    """An array as NumPy makes them: the pickled ones lie anywhere, with a dtype of their own."""
+    return array.astype(np.dtype(array.dtype.type), order="C")
+
+
 def _attempt(action: Callable[[], T]) -> T | Failed:
     """What the action gives, or why it gives nothing: an engine may raise whatever it likes."""
     try:
         return action()
     except ModuleNotFoundError as error:
         return Failed("missing", f"no module {error.name}")
+    except PeerLacks as error:
+        return Failed("lacks", str(error))
     except Exception as error:
         lines = str(error).strip().splitlines() or [""]
         return Failed("failed", f"{type(error).__name__}: {lines[0][:300]}")

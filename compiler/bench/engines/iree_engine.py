@@ -86,4 +86,5 @@ def _run(command: Sequence[str]) -> None:
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if "error" in line.lower()]
         reason = (lines or [f"status {done.returncode}"])[0]
-        raise PeerLacks(f"{Path(command[0]).name}: {reason[:200]}")
+        text = reason.rpartition("error: ")[2]
+        raise PeerLacks(f"{Path(command[0]).name}: {text[:200]}")

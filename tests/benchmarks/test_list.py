@@ -1,0 +1,84 @@
+"""The recorded list of benchmarks, and the tables of what was recorded."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+
+from benchmarks.case import Case
+from benchmarks.models import GROUPS, MORE_OPERATORS, OPERATORS, find_cases
+from benchmarks.report import report
+from benchmarks.run import best_peer, recorded
+
+SMALL = [case for case in (*OPERATORS, *MORE_OPERATORS) if "embedding" not in case.name]
+
+
+def test_every_case_has_a_name_of_its_own():
+    names = [case.name for group in GROUPS.values() for case in group]
+    assert len(names) == len(set(names)) >= 100
+    assert [case.name for case in find_cases([])] == names
+
+
+@pytest.mark.parametrize("case", SMALL, ids=lambda case: case.name)
+def test_operators_are_sound_models_of_their_inputs(case: Case):
+    model = case.build()
+    onnx.checker.check_model(model, full_check=True)  # pyright: ignore[reportUnknownMemberType]
+    inputs = case.inputs()
+    for value in model.graph.input:
+        kind = value.type.tensor_type
+        array = inputs[value.name]
+        assert onnx.helper.np_dtype_to_tensor_dtype(array.dtype) == kind.elem_type
+        assert len(kind.shape.dim) == array.ndim
+        for dim, size in zip(kind.shape.dim, array.shape, strict=True):
+            assert dim.dim_param or dim.dim_value == size
+
+
+def test_unknown_cases_are_refused():
+    with pytest.raises(ValueError, match=r"got \['nothing'\]"):
+        find_cases(["sgemm_256", "nothing"])
+
+
+def _row(case: str, threads: int, ours: float, **peers: float | str) -> dict[str, Any]:
+    engines: dict[str, dict[str, Any]] = {
+        "weft": {"status": "ok", "version": "1", "ms": ours, "ratio": 1.0, "roofline_percent": 50}
+    }
+    for name, time in peers.items():
+        engines[name] = (
+            {"status": "missing", "reason": time, "version": ""}
+            if isinstance(time, str)
+            else {"status": "ok", "version": "2", "ms": time, "ratio": time / ours}
+        )
+    limits = {"cpu": "znver9", "gflops": 100.0}
+    return {"case": case, "threads": threads, "limits": limits, "engines": engines}
+
+
+def test_the_last_measurement_of_a_case_counts_and_errors_do_not(tmp_path: Path):
+    path = tmp_path / "rows.jsonl"
+    rows = [
+        _row("sgemm_256", 1, 1.0, torch=2.0),
+        _row("sgemm_256", 1, 1.0, torch=3.0),
+        {"case": "sgemm_512", "threads": 1, "error": "no"},
+        {"model": "of an older run"},
+    ]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    found = recorded(path)
+    assert found.keys() == {("sgemm_256", 1)}
+    assert best_peer(found["sgemm_256", 1]) == ("torch", 3.0)
+    assert recorded(tmp_path / "none") == {}
+
+
+def test_tables_have_the_fastest_peer_and_its_ratio():
+    rows = [
+        _row("sgemm_256", 1, 1.0, torch=3.0, onnxruntime=1.5),
+        _row("sgemm_512", 1, 2.0, torch=6.0, iree="no module iree"),
+        _row("add_8", 1, 1.0, torch=0.1),
+    ]
+    text = report({(row["case"], row["threads"]): row for row in rows})
+    assert "| sgemm_256 | 1 | 1.5 onnxruntime | 1.50 | 50 |" in text
+    assert "| sgemm_512 | 2 | 6 torch | 3.00 | 50 |" in text
+    assert "| **geometric mean** | | | **2.12** | |" in text
+    assert "| torch | 1 | 2 | 3.00 | 3.00 |" in text
+    assert "| add_8 | 1 | 0.10 | torch |" in text
+    assert "| iree | missing | 1 | no module iree |" in text

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from llvmlite import ir
 from xdsl.dialects import arith
@@ -20,8 +21,6 @@ from compiler.loop_to_llvm.arithmetic import Arithmetic, emit_constant
 from compiler.loop_to_llvm.contraction import fused_product, is_fused
 from compiler.loop_to_llvm.control import ControlEmitter
 from compiler.loop_to_llvm.elements import (
-    I1,
-    I32,
     I64,
     POINTER,
     intrinsic,
@@ -35,6 +34,7 @@ from compiler.loop_to_llvm.index import IndexEmitter, varies
 from compiler.loop_to_llvm.memory import Lanes, MemoryEmitter, Storage
 from compiler.loop_to_llvm.parallel import BODY_TYPE, grain
 from compiler.loop_to_llvm.runtime import Runtime
+from compiler.loop_to_llvm.transpose import TransposeEmitter, block_of
 from compiler.target.target import Target
 from dialects.expr import Atom, Expr, Operand, atom_expr, maximum
 from dialects.loop.ops import (
@@ -224,6 +224,8 @@ class BodyEmitter:
             self._parallel(op)
         elif op.vector is not None and op.vector.data > 1:
             self._vector(op)
+        elif self._transposes(op):
+            return
         elif op.unroll is not None:
             count = self._extent(op).constant
             assert count is not None, f"an unrolled loop has a constant extent, not {op.extent}"
@@ -261,7 +263,21 @@ class BodyEmitter:
         assert most is not None, f"an unrolled loop has a bounded extent, not {extent}"
         for chunk in range(-(-most // lanes)):
             left = extent - chunk * lanes
-            self._chunk(op, Expr.of(chunk), lambda number, left=left: self._mask(number, left))
+            self._chunk(op, Expr.of(chunk), partial(self.memory.first_lanes, active=left))
+
+    def _transposes(self, op: ForOp) -> bool:
+        """Emits a loop as a block that is turned in registers, if it is one."""
+        block = block_of(op) if op.unroll is not None and self.lanes is None else None
+        if block is None:
+            return False
+        extents = self._extent(block.outer), self._extent(block.inner)
+        return TransposeEmitter(self.memory, block, extents, self._place_access).emit()
+
+    def _place_access(self, op: AccessOp, indices: Mapping[SSAValue, Expr]) -> tuple[Storage, Expr]:
+        """Where an access lies in the iterations of these indices."""
+        self.values.update(indices)
+        storage = self.storage(op.buffer)
+        return storage, self._address(op, storage)
 
     def _chunks(self, op: ForOp) -> tuple[Expr, Expr]:
         """How many whole vectors a loop has, and how many iterations are left."""
@@ -286,18 +302,10 @@ class BodyEmitter:
 
     def _rest(self, op: ForOp, full: Expr, rest: Expr) -> None:
         if rest.constant is None:
-            with self.control.when(self.control.is_positive(rest), "rest"):
-                self._chunk(op, full, lambda number: self._mask(number, rest))
+            with self.control.when(self.index.is_positive(rest), "rest"):
+                self._chunk(op, full, partial(self.memory.first_lanes, active=rest))
         elif rest.constant:
-            active = rest.constant
-            self._chunk(op, full, lambda number: _constant_mask(number, active))
-
-    def _mask(self, number: LaneNumber, active: Expr) -> Lanes:
-        builder = self.frame.builder
-        limit = builder.trunc(self.index.uniform(active), I32)
-        lanes = ir.Constant(ir.VectorType(I32, number.lanes), list(range(number.lanes)))
-        mask = builder.icmp_signed("<", lanes, splat(builder, limit, number.lanes))
-        return Lanes(number, mask)
+            self._chunk(op, full, partial(self.memory.first_lanes, active=rest))
 
     # Branches
 
@@ -373,11 +381,6 @@ class BodyEmitter:
         if rest.constant != 0:
             with self.control.when(builder.icmp_signed(">", end, last), "part"):
                 self._rest(op, full, rest)
-
-
-def _constant_mask(number: LaneNumber, active: int) -> Lanes:
-    bits = [1] * active + [0] * (number.lanes - active)
-    return Lanes(number, ir.Constant(ir.VectorType(I1, number.lanes), bits), active)
 
 
 def has_f16(target: Target) -> bool:

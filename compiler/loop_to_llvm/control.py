@@ -34,7 +34,7 @@ class ControlEmitter:
 
     def _once(self, extent: Expr, iteration: Iteration) -> None:
         if extent.constant is None:
-            with self.when(self.is_positive(extent), "once"):
+            with self.when(self.index.is_positive(extent), "once"):
                 iteration(Expr.of(0))
         elif extent.constant > 0:
             iteration(Expr.of(0))
@@ -63,11 +63,6 @@ class ControlEmitter:
             counter.add_incoming(following, builder.block)
             builder.cbranch(builder.icmp_signed("<", following, end), body, after)
         builder.position_at_end(after)
-
-    def is_positive(self, expr: Expr) -> ir.Value:
-        """Whether an expression is greater than 0."""
-        value = self.index.uniform(expr)
-        return self.frame.builder.icmp_signed(">", value, ir.Constant(I64, 0))
 
     @contextmanager
     def when(self, condition: ir.Value, name: str) -> Generator[None]:

@@ -124,6 +124,10 @@ class IndexEmitter:
             return unsigned(dividend, _nonzero(builder, divisor))
         return _floor_divide(builder, isinstance(atom, Quotient), dividend, divisor)
 
+    def is_positive(self, expr: Expr) -> ir.Value:
+        """Whether an expression is greater than 0."""
+        return self.frame.builder.icmp_signed(">", self.uniform(expr), ir.Constant(I64, 0))
+
     def lanes(self, expr: Expr, lanes: int) -> ir.Value:
         """The values of an expression as a vector, one a lane."""
         uniform = Expr({m: f for m, f in expr.terms.items() if not varies(Expr({m: 1}))})

@@ -94,6 +94,19 @@ class MemoryEmitter:
         self.index = index
         self.frame = index.frame
 
+    def first_lanes(self, number: LaneNumber, active: Expr) -> Lanes:
+        """So many lanes from the first on, or all where there are not more."""
+        known, count = active.constant, number.lanes
+        if known is not None and known >= count:
+            return Lanes(number)
+        if known is not None:
+            bits = [1] * known + [0] * (count - known)
+            return Lanes(number, ir.Constant(ir.VectorType(I1, count), bits), known)
+        builder = self.frame.builder
+        limit = builder.trunc(self.index.uniform(active), I32)
+        lanes = ir.Constant(ir.VectorType(I32, count), list(range(count)))
+        return Lanes(number, builder.icmp_signed("<", lanes, splat(builder, limit, count)))
+
     def load(self, storage: Storage, address: Expr, lanes: Lanes | None) -> ir.Value:
         """The element at an address, as a register's value: a vector where the address varies over
         the lanes.

@@ -175,3 +175,38 @@ loop.kernel @large(%x: !loop.buffer<[768, 1024], f32>, %w: !loop.buffer<[1024, 2
     }
   }
 }
+
+// -----
+
+// Columns that lie apart are copied onto the stack a panel at a time, in blocks of 8 by 8 that are turned on the way.
+// CHECK-LABEL: loop.kernel @transposed
+// CHECK: loop.for %jo = 0 to 2 parallel {
+// CHECK: %w_s = loop.alloc scratch : !loop.buffer<[16, 20], f32, [d1, d0] in [20, 16]>
+// CHECK-NEXT: loop.for %[[JO:[a-z_0-9]+]] = 0 to 2 {
+// CHECK-NEXT: loop.for %[[KO:[a-z_0-9]+]] = 0 to 2 {
+// CHECK-NEXT: loop.for %[[KI:[a-z_0-9]+]] = 0 to 8 unroll {
+// CHECK-NEXT: loop.for %[[JI:[a-z_0-9]+]] = 0 to 8 unroll vector(8) {
+// CHECK-NEXT: loop.load %w[16 * %jo + 8 * %[[JO]] + %[[JI]], 8 * %[[KO]] + %[[KI]]]
+// CHECK: loop.for %{{.*}} = 0 to 4 unroll {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 8 unroll vector(8) {
+// CHECK: loop.load %w_s[
+loop.kernel @transposed(%x: !loop.buffer<[12, 20], f32>, %w: !loop.buffer<[32, 20], f32>, %y: !loop.buffer<[12, 32], f32>) {
+  loop.for %i = 0 to 12 {
+    loop.for %j = 0 to 32 {
+      %zero = arith.constant 0.0 : f32
+      loop.store %zero, %y[%i, %j] : !loop.buffer<[12, 32], f32>
+    }
+  }
+  loop.for %i = 0 to 12 {
+    loop.for %j = 0 to 32 {
+      loop.for %k = 0 to 20 reduction(add) {
+        %a = loop.load %x[%i, %k] : !loop.buffer<[12, 20], f32>
+        %b = loop.load %w[%j, %k] : !loop.buffer<[32, 20], f32>
+        %s = loop.load %y[%i, %j] : !loop.buffer<[12, 32], f32>
+        %p = arith.mulf %a, %b : f32
+        %t = arith.addf %s, %p : f32
+        loop.store %t, %y[%i, %j] : !loop.buffer<[12, 32], f32>
+      }
+    }
+  }
+}

@@ -68,6 +68,11 @@ def test_tile_ragged_is_exact_where_the_size_divides():
     assert (tiles.outer.extent, tiles.inner.extent) == (2, 4)
 
 
+def test_ragged_tiles_of_one_iteration_are_whole():
+    op = pointwise("n", 3, ["n"])
+    assert tile_ragged(loops(op, "i")[0], 1).inner.extent == 1
+
+
 def test_reorder_brings_ragged_tiles_of_a_product_outside():
     op = matmul("n", 10, 5, ["n"])
     i, j = loops(op, "i", "j")

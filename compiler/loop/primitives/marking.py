@@ -49,7 +49,7 @@ def unroll(loop: ForOp) -> ForOp:
     constant, or more than LONGEST_UNROLL.
     """
     count = loop.extent.constant
-    if loop.vector is not None and count is None:
+    if count is None and loop.vector is not None and loop.vector.data > 1:
         count = most_iterations(loop)
     copies = None if count is None else -(-count // (loop.vector.data if loop.vector else 1))
     if copies is None or copies > LONGEST_UNROLL:

@@ -80,7 +80,7 @@ def tile_ragged(loop: ForOp, size: int, *, names: Sequence[str] | None = None) -
     base = loop.index.name_hint or "i"
     outer_name, inner_name = names or (f"{base}o", f"{base}i")
     outer = new_loop(loop.extent.ceildiv(size), outer_name, loop)
-    left = loop.extent - atom_expr(outer.index) * size
+    left = loop.extent - atom_expr(outer.index) * size if size > 1 else Expr.of(1)
     ranges = ranges_of(bounds_of([*enclosing_loops(loop), outer]))
     inner = new_loop(minimum([Expr.of(size), left]).simplify(ranges), inner_name, loop)
     outer.body.block.add_op(inner)

@@ -7,15 +7,18 @@ product where many rows read it, from the workspace, else a panel at a time onto
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.ir import SSAValue
 
-from compiler.loop.nest import accesses_in, loops_in, most_iterations, subscripts
+from compiler.loop.nest import accesses_in, loops_in, most_iterations, perfect_nest, subscripts
 from compiler.loop.primitives import (
     pack,
     panels,
     parallelize,
     reorder,
     stage,
+    tile,
     tile_ragged,
     unroll,
     vectorize,
@@ -24,7 +27,7 @@ from compiler.loop.schedules.leaves import stride
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
 from dialects.expr import Expr, Operand, atom_expr, product
-from dialects.loop.ops import AccessOp, ForOp, LoadOp, StoreOp, enclosing_loops
+from dialects.loop.ops import AccessOp, ForOp, LoadOp, enclosing_loops
 from dialects.loop.program import KernelOp
 from dialects.loop.scalar import width
 from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type
@@ -65,18 +68,63 @@ def copy_panels(kernel: KernelOp, panel: SSAValue, axis: int, size: int, lanes: 
     """Copies all of an operand into panels of so many columns, in parallel; returns the copy."""
     staged = stage(panel, kernel, "workspace")
     copy = pack(staged.buffer, panels(buffer_type(staged.buffer), axis, size))
-    loops = list(staged.load_in)
-    store = next(access for access in accesses_in(loops[0]) if isinstance(access, StoreOp))
-    column = next(loop for loop in loops if loop.index in set(store.index[axis].atoms()))
-    others = [loop for loop in loops if loop is not column]
-    jo, ji, _ = tile_ragged(column, size)
-    reorder(jo, *others, ji)
-    unroll(vectorize(ji, lanes))
-    parallelize(jo)
+    for nest in fill_panels(staged.load_in, axis, size, lanes):
+        parallelize(nest[0])
     return copy
 
 
-def stage_panel(panel: SSAValue, jo: ForOp, ji: ForOp) -> bool:
+def fill_panels(
+    loops: Sequence[ForOp], axis: int, size: int, lanes: int
+) -> list[tuple[ForOp, ...]]:
+    """Makes the loops that copy into panels fast: vectors of neighbouring columns, which are loaded
+    as they lie, or in blocks that are turned on the way. Returns the nests that they become.
+    """
+    load, store = accesses_in(loops[0])
+    moving = set(subscripts(store)[axis].atoms())
+    column = next((loop for loop in loops if loop.index in moving), None)
+    if column is None:
+        return []
+    others = [loop for loop in loops if loop is not column]
+    lines = [loop for loop in others if stride(load, loop) == 1]
+    if not lines or stride(load, column) == 1 or (most_iterations(lines[0]) or lanes) < lanes:
+        return [_fill(column, others, None, size, lanes)]
+    (line,) = lines
+    others = [loop for loop in others if loop is not line]
+    reorder(line, *others, column)
+    ko, ki, rest = tile(line, lanes)
+    nests = [_fill(column, [ko, *others], ki, size, lanes)]
+    if rest is not None:
+        first, *more = perfect_nest(rest)
+        known = first.extent.constant is not None
+        line, others = (first, more[:-1]) if known else (None, [first, *more[:-1]])
+        nests.append(_fill(more[-1], others, line, size, lanes))
+    return nests
+
+
+def _fill(
+    column: ForOp, others: Sequence[ForOp], line: ForOp | None, size: int, lanes: int
+) -> tuple[ForOp, ...]:
+    """Vectors of columns within panels, inside a line that is written out, if there is one."""
+    jo, ji = _in_tiles(column, size)
+    jm, ji = _in_tiles(ji, lanes) if line is not None else ([], ji)
+    nest = reorder(*jo, *jm, *others, *([] if line is None else [line]), ji)
+    if lanes > 1:
+        unroll(vectorize(ji, lanes))
+    if line is not None:
+        unroll(line)
+    return nest
+
+
+def _in_tiles(loop: ForOp, size: int) -> tuple[list[ForOp], ForOp]:
+    """The loop in tiles of so many iterations, or alone where it is no longer than one."""
+    most = most_iterations(loop)
+    if most is not None and most <= size:
+        return [], loop
+    outer, inner, _ = tile_ragged(loop, size)
+    return [outer], inner
+
+
+def stage_panel(panel: SSAValue, jo: ForOp, ji: ForOp, lanes: int) -> bool:
     """Packs the panel's columns next to each other,
     where they are scattered and few enough for the stack.
     """
@@ -98,6 +146,7 @@ def stage_panel(panel: SSAValue, jo: ForOp, ji: ForOp) -> bool:
         got = f"{kind.size} elements"
         raise IllegalSchedule(f"contraction requires a panel that fits the stack, got {got}")
     pack(staged.buffer, columns_last(kind, axis))
+    fill_panels(staged.load_in, axis, kind.shape[axis].constant or 1, lanes)
     return True
 
 

@@ -248,8 +248,8 @@ def _split_rows(chain: Sequence[ForOp], shape: Shape) -> list[list[ForOp]]:
 
 
 def _tile_sizes(rows: int) -> list[int]:
-    """A number and its halves, down to one."""
-    return [rows, *_tile_sizes(rows // 2)] if rows > 1 else [1]
+    """Rows of a whole tile and of the smaller ones for what is left; each is code of its own."""
+    return list(dict.fromkeys((rows, max(1, rows // 2), 1)))
 
 
 def _is_whole(loop: ForOp, size: int) -> bool:
@@ -266,7 +266,7 @@ def _tile(chain: Sequence[ForOp], shape: Shape, panel: SSAValue | None, result: 
         io, ii, _ = tile(rows, _tile_rows(rows, shape))
         outer, inner = [*outer, io], [ii, ji]
     reorder(*outer, *inner)
-    packed = panel is not None and stage_panel(panel, jo, ji)
+    packed = panel is not None and stage_panel(panel, jo, ji, shape.lanes)
     write_back = _stage_sums(result, outer[-1], ji)
     for nest in (*_separate(inner, shape), write_back):
         _mark(nest, shape.lanes)

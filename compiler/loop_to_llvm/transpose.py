@@ -1,0 +1,149 @@
+"""Blocks that are copied with rows and columns swapped: whole vectors are loaded along one, turned
+in registers, and stored along the other.
+
+    for i < 16 unroll:  for j < 16 unroll vector(16):  y[i, j] = x[j, i]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from llvmlite import ir
+from xdsl.ir import SSAValue
+
+from compiler.loop_to_llvm.elements import I32, lanes_of, splat
+from compiler.loop_to_llvm.frame import LaneNumber
+from compiler.loop_to_llvm.memory import Lanes, MemoryEmitter, Storage
+from dialects.expr import Expr, atom_expr
+from dialects.loop.ops import AccessOp, ForOp, LoadOp, StoreOp
+
+Line = tuple[Storage, Expr, LaneNumber]
+"""A storage, an address in it, and the lane that moves it."""
+
+
+@dataclass(frozen=True)
+class TurnedBlock:
+    """A copy by an unrolled loop around a vector loop of at least as many lanes."""
+
+    outer: ForOp
+    inner: ForOp
+    load: LoadOp
+    store: StoreOp
+
+    @property
+    def lanes(self) -> int:
+        """Rows and columns of the block."""
+        assert self.inner.vector is not None, "the inner loop of a block is a vector loop"
+        return self.inner.vector.data
+
+
+def block_of(loop: ForOp) -> TurnedBlock | None:
+    """The block that an unrolled loop copies, if that is all it does."""
+    inner = loop.body.block.first_op
+    if not isinstance(inner, ForOp) or inner is not loop.body.block.last_op:
+        return None
+    counting = all(each.lower == 0 and each.step.data == 1 for each in (loop, inner))
+    if inner.vector is None or inner.unroll is None or loop.index in inner.operands_:
+        return None
+    load, store = inner.body.block.first_op, inner.body.block.last_op
+    if not isinstance(load, LoadOp) or not isinstance(store, StoreOp) or load.next_op is not store:
+        return None
+    apart = counting and store.value is load.result and store.buffer is not load.buffer
+    return TurnedBlock(loop, inner, load, store) if apart else None
+
+
+Place = Callable[[AccessOp, Mapping[SSAValue, Expr]], tuple[Storage, Expr]]
+"""Where an access lies in the iterations of some indices."""
+
+
+class TransposeEmitter:
+    """Emits one block; `extents` are those of its outer and of its inner loop."""
+
+    def __init__(
+        self, memory: MemoryEmitter, block: TurnedBlock, extents: tuple[Expr, Expr], place: Place
+    ):
+        self.memory = memory
+        self.frame = memory.frame
+        self.block = block
+        self.extents = dict(zip((block.outer, block.inner), extents, strict=True))
+        self.place = place
+
+    def emit(self) -> bool:
+        """Loads the lines of the block along one loop and stores them along the other; false where
+        they do not lie so.
+        """
+        block = self.block
+        if any(not 1 < self._most(loop) <= block.lanes for loop in self.extents):
+            return False
+        loads = self._lines(block.load, along=block.outer, across=block.inner)
+        stores = self._lines(block.store, along=block.inner, across=block.outer)
+        if not all(_is_run(*line) for line in (loads[0], stores[0])):
+            return False
+        kind = ir.VectorType(loads[0][0].kind, block.lanes)
+        rows: list[ir.Value] = [ir.Constant(kind, None)] * block.lanes
+        for number, (storage, address, lane) in enumerate(loads):
+            lanes = self._lanes(lane, along=block.outer, across=block.inner, number=number)
+            rows[number] = self.memory.load(storage, address, lanes)
+        columns = transpose(self.frame.builder, rows)
+        for number, (storage, address, lane) in enumerate(stores):
+            lanes = self._lanes(lane, along=block.inner, across=block.outer, number=number)
+            self.memory.store(storage, address, columns[number], lanes)
+        return True
+
+    def _most(self, loop: ForOp) -> int:
+        """The most iterations of a loop; 0 where that is not known."""
+        return self.extents[loop].range(self.frame.ranges)[1] or 0
+
+    def _lines(self, access: AccessOp, *, along: ForOp, across: ForOp) -> list[Line]:
+        """Where the access lies in each iteration of one loop, a lane for each of the other."""
+        lines: list[Line] = []
+        for number in range(self._most(across)):
+            lane = LaneNumber(self.block.lanes)
+            self.frame.ranges[lane] = (0, lane.lanes - 1)
+            indices = {along.index: atom_expr(lane), across.index: Expr.of(number)}
+            lines.append((*self.place(access, indices), lane))
+        return lines
+
+    def _lanes(self, lane: LaneNumber, *, along: ForOp, across: ForOp, number: int) -> Lanes:
+        """The lanes of a line that there are: none behind the block's end."""
+        lanes = self.memory.first_lanes(lane, self.extents[along])
+        left = self.extents[across] - number
+        if left.constant is not None:
+            return lanes
+        builder = self.frame.builder
+        runs = self.memory.index.is_positive(left)
+        return Lanes(lane, builder.and_(lanes.all(), splat(builder, runs, lane.lanes)))
+
+
+def _is_run(storage: Storage, address: Expr, lane: LaneNumber) -> bool:
+    return address.is_affine_in(lane) and address.coefficient(lane) == 1
+
+
+def transpose(builder: ir.IRBuilder, rows: Sequence[ir.Value]) -> list[ir.Value]:
+    """The columns of a square block, a power of two, of which the rows are given: blocks of twice
+    the size from step to step, in each of which two quarters change places.
+    """
+    values, size = list(rows), len(rows)
+    step = 1
+    while step < size:
+        for row in range(size):
+            if not row & step:
+                pair = values[row], values[row | step]
+                values[row], values[row | step] = _exchange(builder, pair, step)
+        step *= 2
+    return values
+
+
+def _exchange(
+    builder: ir.IRBuilder, pair: tuple[ir.Value, ir.Value], step: int
+) -> tuple[ir.Value, ir.Value]:
+    """Swaps the odd groups of the first row's lanes with the even ones of the second's."""
+    lanes = lanes_of(pair[0])
+    upper = [lanes + lane - step if lane & step else lane for lane in range(lanes)]
+    lower = [lanes + lane if lane & step else lane + step for lane in range(lanes)]
+    kind = ir.VectorType(I32, lanes)
+    first, second = (
+        builder.shuffle_vector(*pair, ir.Constant(kind, order)) for order in (upper, lower)
+    )
+    return first, second

@@ -1,12 +1,16 @@
-"""Kernels -> machine code, several at a time: this process and workers that it starts take them
-from one list, in the order of the list.
+"""Naive kernels -> scheduled ones and their machine code, several at a time: this process and
+workers that it starts take them from one list, in the order of the list.
 
 Workers are processes that read tasks from their standard input, so that scripts of users need no
-guard against being imported. Everybody compiles the kernel's text, hence who does changes nothing.
+guard against being imported. Everybody compiles the kernel's text, hence who does changes nothing,
+and what was compiled before comes out of a store.
 """
 
 from __future__ import annotations
 
+import gc
+import hashlib
+import json
 import os
 import pickle
 import subprocess
@@ -14,19 +18,21 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
-from xdsl.dialects.builtin import ModuleOp
 from xdsl.parser import Parser
 
+from compiler.loop.schedule_file import apply_schedule
+from compiler.loop.schedules import Scheduled, schedule_kernel
 from compiler.loop_to_llvm.kernel import emit_kernel
 from compiler.machine.object import compile_object
-from compiler.target.target import Target
+from compiler.options import Options
+from compiler.program.declare import declaration, describe_body
 from dialects.context import WeftContext
 from dialects.errors import WeftError
 from dialects.loop.program import KernelOp
@@ -35,6 +41,8 @@ Worker = subprocess.Popen[bytes]
 
 KERNELS_PER_WORKER: Final = 6
 """Fewer are compiled before a worker has imported the compiler."""
+
+_RARE: Final = (100_000, 50, 100)
 
 _SERVE: Final = """\
 import sys
@@ -46,48 +54,108 @@ serve()
 
 @dataclass(frozen=True)
 class KernelTask:
-    """A scheduled kernel as text, and how to compile it; `keep_ir` asks for the LLVM IR too."""
+    """A naive kernel as text, and how to compile it: by a forced schedule, by none, or as weft
+    thinks best. `keep_texts` asks for the scheduled loops and the LLVM IR too.
+    """
 
     text: str
-    target: Target
-    prefix: str
-    strict_fp: bool
-    keep_ir: bool = False
+    options: Options
+    keep_texts: bool = False
+
+    @property
+    def key(self) -> str:
+        """A hash of all that decides what the code is, the compiler aside."""
+        name = self.text.split("@", 1)[1].split("(", 1)[0].split("[", 1)[0]
+        forced = [each for each in self.options.schedules if each.kernel == name]
+        own = replace(self.options, schedules=tuple(forced))
+        return hashlib.sha256(f"{own.digest}\n{self.text}".encode()).hexdigest()
 
 
 @dataclass(frozen=True)
 class KernelCode:
-    """The object of a kernel, its LLVM IR if that was asked for, and what both took."""
+    """The object of a kernel; the scheduled kernel as text, with its body where that was asked for;
+    the schedules that it got and their steps; its LLVM IR; and the seconds of each stage.
+    """
 
     code: bytes
-    ir: str | None
-    emit_seconds: float
-    llvm_seconds: float
+    kernel: str
+    used: list[str]
+    steps: tuple[str, ...]
+    ir: str | None = None
+    seconds: Mapping[str, float] = field(default_factory=dict[str, float])
+
+    def to_bytes(self) -> bytes:
+        """What `of_bytes` reads; texts and times that tell of this compilation are left out."""
+        head = json.dumps([self.kernel, self.used, self.steps]).encode()
+        return len(head).to_bytes(8, "little") + head + self.code
+
+    @staticmethod
+    def of_bytes(data: bytes) -> KernelCode:
+        """What `to_bytes` gave."""
+        end = 8 + int.from_bytes(data[:8], "little")
+        kernel, used, steps = json.loads(data[8:end])
+        return KernelCode(data[end:], kernel, used, tuple(steps))
+
+
+class KernelStore(Protocol):
+    """What was compiled before, by key."""
+
+    def find_kernel(self, key: str) -> bytes | None:
+        """What was kept under the key, if it is whole."""
+        ...
+
+    def keep_kernel(self, key: str, data: bytes) -> None:
+        """Keeps bytes under a key, where that is possible."""
+        ...
 
 
 def compile_kernel(task: KernelTask) -> KernelCode:
-    """Parses, emits and compiles one kernel."""
+    """Parses, schedules, emits and compiles one kernel."""
     start = time.perf_counter()
-    module = Parser(WeftContext(), task.text, "<kernel>").parse_module()
-    kernel = _only_kernel(module)
-    ir = emit_kernel(kernel, task.target, prefix=task.prefix, strict_fp=task.strict_fp)
-    emitted = time.perf_counter()
-    code = compile_object(ir, task.target)
+    options = task.options
+    kernel = parse_kernel(task.text)
+    parsed = time.perf_counter()
+    scheduled = choose_schedule(kernel, options)
+    describe_body(kernel)
+    text = str(kernel if task.keep_texts else declaration(kernel))
     done = time.perf_counter()
-    return KernelCode(code, ir if task.keep_ir else None, emitted - start, done - emitted)
+    ir = emit_kernel(kernel, options.target, prefix=options.prefix, strict_fp=options.strict_fp)
+    emitted = time.perf_counter()
+    code = compile_object(ir, options.target)
+    seconds = {
+        "parse": parsed - start,
+        "schedule": done - parsed,
+        "emit": emitted - done,
+        "llvm": time.perf_counter() - emitted,
+    }
+    return KernelCode(
+        code, text, scheduled.used, scheduled.steps, ir if task.keep_texts else None, seconds
+    )
 
 
-def _only_kernel(module: ModuleOp) -> KernelOp:
-    (kernel,) = module.ops
+def choose_schedule(kernel: KernelOp, options: Options) -> Scheduled:
+    """Schedules a kernel as it is told to, else as weft thinks best."""
+    forced = next((each for each in options.schedules if each.kernel == kernel.sym_name.data), None)
+    if forced is not None:
+        apply_schedule(kernel, forced)
+        return Scheduled(["forced"], forced.steps)
+    return Scheduled(["naive"], ()) if options.naive else schedule_kernel(kernel, options.target)
+
+
+def parse_kernel(text: str) -> KernelOp:
+    """The kernel of a text that holds one, in no module."""
+    (kernel,) = Parser(WeftContext(), text, "<kernel>").parse_module().ops
     assert isinstance(kernel, KernelOp), "a task is the text of one kernel"
+    kernel.detach()
     return kernel
 
 
 class KernelCompiler:
-    """Compiles kernels in this process and in its workers."""
+    """Compiles kernels in this process and in its workers, those aside that a store has."""
 
-    def __init__(self, workers: Sequence[Worker]):
+    def __init__(self, workers: Sequence[Worker], store: KernelStore | None = None):
         self.workers = tuple(workers)
+        self.store = store
 
     def compile(
         self, tasks: Sequence[KernelTask], on_done: Callable[[int], None]
@@ -96,7 +164,9 @@ class KernelCompiler:
 
         Raises what compiling a kernel raises.
         """
-        run = _Run(tasks)
+        store = None if any(task.keep_texts for task in tasks) else self.store
+        found = {} if store is None else _found(tasks, store)
+        run = _Run(tasks, found)
         feeders = [
             threading.Thread(target=run.take, args=(partial(ask, worker),), daemon=True)
             for worker in self.workers
@@ -106,11 +176,37 @@ class KernelCompiler:
         run.take(compile_kernel, on_done)
         for feeder in feeders:
             feeder.join()
-        return run.results()
+        codes = run.results()
+        if store is not None:
+            for position, (task, code) in enumerate(zip(tasks, codes, strict=True)):
+                if position not in found:
+                    store.keep_kernel(task.key, code.to_bytes())
+        return codes
+
+
+def _found(tasks: Sequence[KernelTask], store: KernelStore) -> dict[int, KernelCode]:
+    """What the store has, by the task's position."""
+    found = ((position, store.find_kernel(task.key)) for position, task in enumerate(tasks))
+    return {position: KernelCode.of_bytes(data) for position, data in found if data is not None}
 
 
 @contextmanager
-def kernel_compiler(kernels: int, cores: int | None = None) -> Generator[KernelCompiler]:
+def rare_collections() -> Generator[None]:
+    """Lets the interpreter look for cycles rarely. Compiling makes millions of small objects, few
+    of them in cycles: looking for these as often as usual takes half of the time.
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(*_RARE)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+@contextmanager
+def kernel_compiler(
+    kernels: int, cores: int | None = None, store: KernelStore | None = None
+) -> Generator[KernelCompiler]:
     """A compiler for about so many kernels, whose workers start now and end with the block: with
     this process one for each core, of those that the process may use by default.
     """
@@ -118,7 +214,7 @@ def kernel_compiler(kernels: int, cores: int | None = None) -> Generator[KernelC
     count = min(others, kernels // KERNELS_PER_WORKER)
     workers = [_start_worker() for _ in range(count)] if _can_start() else []
     try:
-        yield KernelCompiler(workers)
+        yield KernelCompiler(workers, store)
     finally:
         for worker in workers:
             worker.kill()
@@ -153,6 +249,7 @@ def serve() -> None:
     """A worker: compiles the tasks that come in until there are no more."""
     tasks, replies = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever else prints does not get among the replies
+    gc.set_threshold(*_RARE)
     while True:
         try:
             task = pickle.load(tasks)
@@ -191,10 +288,11 @@ def ask(worker: Worker, task: KernelTask) -> KernelCode:
 class _Run:
     """Tasks that several threads take and answer."""
 
-    def __init__(self, tasks: Sequence[KernelTask]):
+    def __init__(self, tasks: Sequence[KernelTask], done: Mapping[int, KernelCode]):
         self._tasks = tasks
-        self._left = iter(range(len(tasks)))  # taking the next is atomic
-        self._done: dict[int, KernelCode] = {}
+        left = [position for position in range(len(tasks)) if position not in done]
+        self._left = iter(left)  # taking the next is atomic
+        self._done = dict(done)
         self._errors: list[BaseException] = []
 
     def take(

@@ -7,9 +7,9 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Container, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
@@ -18,7 +18,15 @@ from xdsl.parser import Parser
 from xdsl.passes import ModulePass
 from xdsl.utils.hints import isa
 
-from compiler.compile_kernels import KernelCompiler, KernelTask, kernel_compiler
+from compiler.compile_kernels import (
+    KernelCompiler,
+    KernelStore,
+    KernelTask,
+    choose_schedule,
+    kernel_compiler,
+    parse_kernel,
+    rare_collections,
+)
 from compiler.frontend.from_onnx import Source, import_model
 from compiler.graph.eliminate import EliminatePass
 from compiler.graph.fold_batch_norm import FoldBatchNormPass
@@ -27,8 +35,7 @@ from compiler.graph.fuse import FusePass
 from compiler.graph_to_loop import GraphToLoopPass, canonicalize_kernel, copy_kernel, lower_module
 from compiler.layout_choices import ChooseLayoutsPass, layout_choices
 from compiler.loop.primitive_passes import PRIMITIVE_PASSES
-from compiler.loop.schedule_file import apply_schedule
-from compiler.loop.schedules import Scheduled, SchedulePass, schedule_kernel
+from compiler.loop.schedules import Scheduled, SchedulePass
 from compiler.loop_to_llvm.kernel import emit_kernel, kernel_symbol
 from compiler.loop_to_llvm.program import emit_program, program_weights, workspace_bytes
 from compiler.loop_to_llvm.run_time import emit_run_time
@@ -91,7 +98,8 @@ OnStage = Callable[[str, int, int], None]
 @dataclass
 class Report:
     """What happened while compiling: seconds by stage, operators after each pass and, by name,
-    in the optimised graph; flops of each kernel over its symbols, its schedules and their steps.
+    in the optimised graph; flops of each kernel over its symbols, its schedules and their steps;
+    and whether something runs as often as values say.
     """
 
     seconds: dict[str, float] = field(default_factory=dict[str, float])
@@ -100,6 +108,7 @@ class Report:
     flops: dict[str, Expr] = field(default_factory=dict[str, Expr])
     schedules: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     steps: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    repeats: bool = True
 
     @contextmanager
     def stage(self, name: str) -> Generator[None]:
@@ -108,6 +117,11 @@ class Report:
         yield
         self.add(name, time.perf_counter() - start)
 
+    def note(self, kernel: str, scheduled: Scheduled) -> None:
+        """Keeps what was done to a kernel."""
+        self.schedules[kernel] = scheduled.used
+        self.steps[kernel] = scheduled.steps
+
     def add(self, name: str, seconds: float) -> None:
         """Adds time to a stage."""
         self.seconds[name] = self.seconds.get(name, 0.0) + seconds
@@ -115,11 +129,14 @@ class Report:
 
 @dataclass
 class Road:
-    """One compilation on its way: options, whom to tell, where to write what each stage gives."""
+    """One compilation on its way: options, whom to tell, where to write what each stage gives, and
+    kernels that were compiled before.
+    """
 
     options: Options
     on_stage: OnStage = lambda name, done, total: None
     dump_dir: Path | None = None
+    store: KernelStore | None = None
     report: Report = field(default_factory=Report)
 
     def dump(self, name: str, text: object) -> None:
@@ -147,22 +164,29 @@ def compile_module(
     """Compiles a module with one graph function, in place."""
     road = road or Road(options)
     optimize_graph(module, WeftContext(weights), road)
-    with kernel_compiler(_expected_kernels(module)) as compiler:
-        to_loops(module, road)
-        return _to_machine(module, weights, compiler, road)
+    expected = _expected_kernels(module)
+    with rare_collections(), kernel_compiler(expected, store=road.store) as compiler:
+        lower_graph(module, road)
+        code = compile_kernels(module, compiler, road)
+        plan_program(module, road)
+        code |= compile_kernels(module, compiler, road, but=code)  # copies between layouts
+        return _to_machine(module, weights, code, road)
 
 
 def compile_loops(text: str, options: Options) -> Compiled:
     """Compiles a program without weights and its kernels, given as text and scheduled already."""
     module = Parser(WeftContext(), text, "<loops>").parse_module()
     module.verify()
-    _plan(module)
-    return _to_machine(module, WeightStore(), KernelCompiler(()), Road(options))
+    road = Road(replace(options, naive=True))
+    code = compile_kernels(module, KernelCompiler(()), road)
+    plan_program(module, road)
+    return _to_machine(module, WeightStore(), code, road)
 
 
 def _to_machine(
-    module: ModuleOp, weights: WeightStore, compiler: KernelCompiler, road: Road
+    module: ModuleOp, weights: WeightStore, code: dict[str, bytes], road: Road
 ) -> Compiled:
+    """The rest of the way, from a planned program and the code of its kernels."""
     options = road.options
     program = next(op for op in module.ops if isinstance(op, ProgramOp))
     kernels = [op for op in module.ops if isinstance(op, KernelOp)]
@@ -173,8 +197,7 @@ def _to_machine(
     signature = signature_of(program)
     metadata = _metadata(program, signature, prepared, options)
     metadata |= _description(program, kernels, road.report)
-    objects = emit_objects(program, signature, prepared, metadata, road)
-    objects |= compile_kernels(kernels, compiler, road)
+    objects = emit_objects(program, signature, prepared, metadata, road) | code
     return Compiled(
         options.prefix, options.target, signature, objects,
         (*exported_symbols(options.prefix), *standalone_exports(options.target, options.prefix)),
@@ -218,43 +241,52 @@ def to_loops(module: ModuleOp, road: Road) -> None:
     """Lowers the graph to kernels and their program,
     schedules the kernels and plans the program.
     """
-    options = road.options
-    with road.report.stage("graph-to-loop"):
+    lower_graph(module, road)
+    _schedule_kernels(module, road)
+    plan_program(module, road)
+    _schedule_kernels(module, road)  # copies between layouts
+
+
+def _schedule_kernels(module: ModuleOp, road: Road) -> None:
+    """Schedules the kernels that are not scheduled yet, in this process."""
+    done = road.report.schedules
+    kernels = {name: each for name, each in kernels_of(module).items() if name not in done}
+    for number, (name, kernel) in enumerate(kernels.items()):
+        road.on_stage("schedule", number, len(kernels))
+        with road.report.stage("schedule"):
+            road.report.note(name, choose_schedule(kernel, road.options))
+
+
+def lower_graph(module: ModuleOp, road: Road) -> None:
+    """Lowers the graph to naive kernels and their program."""
+    options, report = road.options, road.report
+    with report.stage("graph-to-loop"):
         lower_module(module, strict=options.strict_fp)
     road.dump("20-loop-naive.mlir", module)
     if not options.naive:
-        with road.report.stage("choose-layouts"):
+        with report.stage("choose-layouts"):
             choose_layouts(module, layout_choices(options.target))
         road.dump("21-loop-layouts.mlir", module)
-    kernels = [op for op in module.ops if isinstance(op, KernelOp)]
-    road.report.flops |= {kernel.sym_name.data: kernel_flops(kernel) for kernel in kernels}
-    _require_kernels(options, kernels)
-    for number, kernel in enumerate(kernels):
-        road.on_stage("schedule", number, len(kernels))
-        with road.report.stage("schedule"):
-            scheduled = _schedule(kernel, options)
-        road.report.schedules[kernel.sym_name.data] = scheduled.used
-        road.report.steps[kernel.sym_name.data] = scheduled.steps
+    kernels = kernels_of(module)
+    report.flops |= {name: kernel_flops(kernel) for name, kernel in kernels.items()}
+    report.repeats = repeats(module)
+    _require_kernels(options, list(kernels))
+
+
+def plan_program(module: ModuleOp, road: Road) -> None:
+    """Gives the buffers of the program their layouts and places, for kernels that are scheduled."""
     with road.report.stage("program"):
         hoist_workspace(module)
-        AssignLayouts(lambda source, target: _conversion(source, target, options)).run(module)
+        AssignLayouts(_conversion).run(module)
         drop_unused_weights(module)
-        _plan(module)
+        for op in module.ops:
+            if isinstance(op, ProgramOp):
+                plan_memory(op, kernels_of(module))
     road.dump("30-loop-scheduled.mlir", module)
 
 
-def _schedule(kernel: KernelOp, options: Options) -> Scheduled:
-    """Schedules a kernel as it is told to, else as weft thinks best."""
-    forced = next((each for each in options.schedules if each.kernel == kernel.sym_name.data), None)
-    if forced is not None:
-        apply_schedule(kernel, forced)
-        return Scheduled(["forced"], forced.steps)
-    return Scheduled(["naive"], ()) if options.naive else schedule_kernel(kernel, options.target)
-
-
-def _require_kernels(options: Options, kernels: list[KernelOp]) -> None:
+def _require_kernels(options: Options, names: list[str]) -> None:
     """Refuses schedules of kernels that the model does not have."""
-    names = [kernel.sym_name.data for kernel in kernels]
     unknown = [f"@{each.kernel}" for each in options.schedules if each.kernel not in names]
     if unknown:
         known = ", ".join(f"@{name}" for name in names)
@@ -262,18 +294,10 @@ def _require_kernels(options: Options, kernels: list[KernelOp]) -> None:
         raise OptionError(f"schedules require kernels of the model ({known}), got {got}")
 
 
-def _plan(module: ModuleOp) -> None:
-    for op in module.ops:
-        if isinstance(op, ProgramOp):
-            plan_memory(op, kernels_of(module))
-
-
-def _conversion(source: BufferType, target: BufferType, options: Options) -> KernelOp:
+def _conversion(source: BufferType, target: BufferType) -> KernelOp:
     """The kernel that copies between two layouts while the program runs."""
     kernel = copy_kernel(source, target)
     canonicalize_kernel(kernel)
-    if not options.naive:
-        schedule_kernel(kernel, options.target)
     return kernel
 
 
@@ -302,22 +326,24 @@ def emit_objects(
 
 
 def compile_kernels(
-    kernels: list[KernelOp], compiler: KernelCompiler, road: Road
+    module: ModuleOp, compiler: KernelCompiler, road: Road, but: Container[str] = ()
 ) -> dict[str, bytes]:
-    """Machine code of the kernels by name. Their stages add up what all processes took."""
-    options = road.options
+    """Schedules and compiles the kernels whose names are not in `but`; gives the machine code by
+    name. In the module they are declarations afterwards. Stages add up what all processes took.
+    """
+    kernels = {name: each for name, each in kernels_of(module).items() if name not in but}
     dumps = road.dump_dir is not None
-    tasks = [
-        KernelTask(str(kernel), options.target, options.prefix, options.strict_fp, dumps)
-        for kernel in kernels
-    ]
+    tasks = [KernelTask(str(kernel), road.options, dumps) for kernel in kernels.values()]
     codes = compiler.compile(tasks, lambda done: road.on_stage("compile", done, len(tasks)))
     objects: dict[str, bytes] = {}
-    for kernel, code in zip(kernels, codes, strict=True):
-        name = kernel.sym_name.data
+    for (name, kernel), code in zip(kernels.items(), codes, strict=True):
         objects[name] = code.code
-        road.report.add("emit", code.emit_seconds)
-        road.report.add("llvm", code.llvm_seconds)
+        module.body.block.insert_op_before(parse_kernel(code.kernel), kernel)
+        kernel.detach()
+        kernel.erase()
+        road.report.note(name, Scheduled(code.used, code.steps))
+        for stage, seconds in code.seconds.items():
+            road.report.add(stage, seconds)
         road.dump(f"40-{name}.ll", code.ir)
     return objects
 
@@ -419,5 +445,5 @@ def _description(program: ProgramOp, kernels: list[KernelOp], report: Report) ->
         "operators": dict(sorted(report.graph.items())),
         "kernels": describe_kernels(program, by_name, report.flops, report.schedules),
         "memory": describe_memory(program),
-        "repeats": repeats(program, kernels),
+        "repeats": report.repeats,
     }

@@ -1,14 +1,26 @@
 """Kernels compiled by several processes: the same code in the same order; errors arrive."""
 
+import gc
 import sys
 from dataclasses import replace
 
 import pytest
 
 from compiler import compile_kernels
-from compiler.compile_kernels import KernelTask, compile_kernel, kernel_compiler
+from compiler.compile_kernels import (
+    KernelCompiler,
+    KernelTask,
+    compile_kernel,
+    kernel_compiler,
+    parse_kernel,
+    rare_collections,
+)
 from compiler.machine.host import host_target
+from compiler.options import KernelSchedule, Options
+from compiler.program.hoist_workspace import hoist_kernel
+from compiler.program.in_place import InPlace, in_place_arguments
 from dialects.errors import OptionError
+from dialects.loop.types import buffer_type
 
 KERNEL = """
 loop.kernel @scale{number}[n](%x: !loop.buffer<[n], f32>, %y: !loop.buffer<[n], f32>) {{
@@ -21,10 +33,19 @@ loop.kernel @scale{number}[n](%x: !loop.buffer<[n], f32>, %y: !loop.buffer<[n], 
 }}
 """
 CORES = 3
-TASKS = [
-    KernelTask(KERNEL.format(number=number), host_target(), "weft", strict_fp=False)
-    for number in range(13)
-]
+OPTIONS = Options(host_target(), "weft")
+VAX = Options(replace(host_target(), triple="vax-dec-ultrix"), "weft", naive=True)
+TASKS = [KernelTask(KERNEL.format(number=number), OPTIONS) for number in range(13)]
+
+
+class Store(dict[str, bytes]):
+    """A store in memory."""
+
+    def find_kernel(self, key: str) -> bytes | None:
+        return self.get(key)
+
+    def keep_kernel(self, key: str, data: bytes) -> None:
+        self[key] = data
 
 
 def test_workers_give_the_code_that_this_process_gives():
@@ -56,13 +77,13 @@ def test_a_program_that_embeds_python_is_not_started_again(monkeypatch: pytest.M
 
 
 def test_the_error_of_a_worker_is_raised_here():
-    unknown = replace(TASKS[0], target=replace(host_target(), triple="vax-dec-ultrix"))
+    unknown = replace(TASKS[0], options=VAX)
     with kernel_compiler(len(TASKS), CORES) as compiler, pytest.raises(OptionError, match="vax"):
         compile_kernels.ask(compiler.workers[0], unknown)
 
 
 def test_the_error_of_any_kernel_is_raised():
-    unknown = replace(TASKS[0], target=replace(host_target(), triple="vax-dec-ultrix"))
+    unknown = replace(TASKS[0], options=VAX)
     with kernel_compiler(len(TASKS), CORES) as compiler, pytest.raises(OptionError, match="vax"):
         compiler.compile([*TASKS, unknown], lambda done: None)
 
@@ -84,6 +105,77 @@ def test_a_worker_that_was_killed_is_reported():
             compile_kernels.ask(compiler.workers[0], TASKS[0])
 
 
-def test_keeps_the_ir_where_it_is_asked_for():
-    assert compile_kernel(TASKS[0]).ir is None
-    assert "define hidden" in (compile_kernel(replace(TASKS[0], keep_ir=True)).ir or "")
+def test_keeps_the_texts_where_they_are_asked_for():
+    plain, kept = compile_kernel(TASKS[0]), compile_kernel(replace(TASKS[0], keep_texts=True))
+    assert plain.ir is None
+    assert "loop.for" not in plain.kernel
+    assert "define hidden" in (kept.ir or "")
+    assert "loop.for" in kept.kernel
+    assert kept.code == plain.code
+
+
+def test_a_store_gives_what_it_was_given():
+    store = Store()
+    for tasks in (TASKS[:5], TASKS[:7]):
+        with kernel_compiler(1, CORES, store) as compiler:
+            codes = compiler.compile(tasks, lambda done: None)
+        fresh = [compile_kernel(task) for task in tasks]
+        assert [replace(code, seconds={}) for code in codes] == [
+            replace(code, seconds={}) for code in fresh
+        ]
+        assert list(store) == [task.key for task in tasks]
+
+
+def test_what_is_in_the_store_is_not_compiled(monkeypatch: pytest.MonkeyPatch):
+    store = Store({TASKS[0].key: compile_kernel(TASKS[0]).to_bytes()})
+    monkeypatch.setattr(compile_kernels, "compile_kernel", None)
+    (code,) = KernelCompiler((), store).compile(TASKS[:1], lambda done: None)
+    assert code.code
+
+
+def test_keys_tell_apart_what_gives_other_code():
+    forced = KernelSchedule("scale0", ())
+    keys = [
+        task.key
+        for task in (
+            *TASKS,
+            replace(TASKS[0], options=replace(OPTIONS, prefix="other")),
+            replace(TASKS[0], options=replace(OPTIONS, strict_fp=True)),
+            replace(TASKS[0], options=replace(OPTIONS, naive=True)),
+            replace(TASKS[0], options=replace(OPTIONS, schedules=(forced,))),
+            replace(TASKS[0], options=VAX),
+        )
+    ]
+    assert len(set(keys)) == len(keys)
+    others = replace(OPTIONS, schedules=(KernelSchedule("scale1", ()),))
+    assert replace(TASKS[0], options=others).key == TASKS[0].key
+
+
+def test_declarations_say_what_programs_need():
+    text = """
+      loop.kernel @both(%x: !loop.buffer<[8], f32>, %y: !loop.buffer<[8], f32>,
+                        %z: !loop.buffer<[8], f32>) {
+        %t = loop.alloc workspace : !loop.buffer<[8], f32>
+        loop.for %i = 0 to 8 {
+          %a = loop.load %x[%i] : !loop.buffer<[8], f32>
+          loop.store %a, %t[%i] : !loop.buffer<[8], f32>
+          loop.store %a, %z[%i] : !loop.buffer<[8], f32>
+        }
+        loop.for %i = 0 to 8 {
+          %b = loop.load %t[7 - %i] : !loop.buffer<[8], f32>
+          loop.store %b, %y[%i] : !loop.buffer<[8], f32>
+        }
+      }"""
+    naive = replace(OPTIONS, naive=True)
+    declared = parse_kernel(compile_kernel(KernelTask(text, naive)).kernel)
+    assert len(declared.body.block.args) == 4
+    assert not declared.body.block.ops
+    assert hoist_kernel(declared) == [buffer_type(declared.body.block.args[3])]
+    assert in_place_arguments(declared) == [InPlace(0, 2)]
+
+
+def test_collections_are_as_frequent_as_before_afterwards():
+    before = gc.get_threshold()
+    with rare_collections():
+        assert gc.get_threshold() > before
+    assert gc.get_threshold() == before

@@ -80,13 +80,13 @@ def test_uses_the_cache_unless_told(own_cache: Path):
     weft.compile(add_model(), cache=False)
     assert not own_cache.exists()
     weft.compile(add_model())
-    assert len(list(own_cache.iterdir())) == 1
+    assert len(list(own_cache.glob("*.weft"))) == 1
 
 
 def test_uses_the_cache_it_is_given(own_cache: Path, tmp_path: Path):
     weft.compile(add_model(), cache=weft.Cache(tmp_path / "mine"))
     assert not own_cache.exists()
-    assert len(list((tmp_path / "mine").iterdir())) == 1
+    assert len(list((tmp_path / "mine").glob("*.weft"))) == 1
 
 
 def test_errors_are_of_one_family():

@@ -10,6 +10,7 @@ import mmap
 import os
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -53,10 +54,25 @@ def compile_cached(
     found = cache.find(key, options.target) if cache and key else None
     if found is not None:
         return found
-    from compiler.pipeline import compile_model
+    from compiler.pipeline import Road, compile_model
 
-    compiled = compile_model(source, options, None if start is None else start())
+    road = Road(options) if start is None else start()
+    road.store = None if cache is None else _Kernels(cache)
+    compiled = compile_model(source, options, road)
     return cache.keep(key, compiled) if cache and key else compiled
+
+
+@dataclass(frozen=True)
+class _Kernels:
+    """The kernels of a cache that this compiler made."""
+
+    cache: Cache
+
+    def find_kernel(self, key: str) -> bytes | None:
+        return self.cache.find_kernel(cache_key([key, _compiler_digest()]))
+
+    def keep_kernel(self, key: str, data: bytes) -> None:
+        self.cache.keep_kernel(cache_key([key, _compiler_digest()]), data)
 
 
 def options_of(

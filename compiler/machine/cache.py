@@ -1,8 +1,11 @@
-"""Compiled models on disk, found by a hash of everything that they were made from.
+"""Compiled models on disk, and kernels on their own for models that share them, found by a hash of
+everything that they were made from.
 
 An entry is one file that appears when it is complete, so that processes need no locks:
 
     magic, size of the head, SHA-256 of all that follows, head (JSON), objects, weights
+
+An entry of a kernel is the SHA-256 of what follows, and that.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ from compiler.target.target import Target
 from dialects.errors import ArtifactError, OptionError
 
 SUFFIX: Final = ".weft"
+KERNEL_SUFFIX: Final = ".weft-kernel"
 DEFAULT_LIMIT: Final = 4 << 30
 
 _MAGIC: Final = b"weftbin1"
@@ -80,8 +84,26 @@ class Cache:
             return compiled
         return _read(data, compiled.target)
 
-    def _path(self, key: str) -> Path:
-        return self.folder / f"{key}{SUFFIX}"
+    def find_kernel(self, key: str) -> bytes | None:
+        """The bytes that were kept under that key; None where there are none that are whole."""
+        path = self._path(key, KERNEL_SUFFIX)
+        try:
+            data = path.read_bytes()
+            os.utime(path)
+        except OSError:
+            return None
+        content = data[_DIGEST_SIZE:]
+        return content if data[:_DIGEST_SIZE] == hashlib.sha256(content).digest() else None
+
+    def keep_kernel(self, key: str, data: bytes) -> None:
+        """Stores bytes where that is possible; `keep` warns of a folder that cannot be written."""
+        with contextlib.suppress(OSError, ArtifactError):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            with replacing(self._path(key, KERNEL_SUFFIX)) as out:
+                out.write(hashlib.sha256(data).digest() + data)
+
+    def _path(self, key: str, suffix: str = SUFFIX) -> Path:
+        return self.folder / f"{key}{suffix}"
 
     def _shrink(self, newest: Path) -> None:
         """Removes what was used longest ago; another process may do the same at the same time."""
@@ -89,7 +111,7 @@ class Cache:
         for path in self.folder.iterdir():
             with contextlib.suppress(FileNotFoundError):
                 status = path.stat()
-                if path.suffix == SUFFIX:
+                if path.suffix in (SUFFIX, KERNEL_SUFFIX):
                     entries.append((status.st_mtime, status.st_size, path))
                 elif SUFFIX in path.name and status.st_mtime < time.time() - _ABANDONED:
                     path.unlink()

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from xdsl.dialects import arith, math
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from compiler.program.plan_memory import buffer_bytes, lifetimes
@@ -97,12 +98,14 @@ def _call_bytes(call: CallOp) -> Expr:
     return _sum(buffer_bytes(buffer_type(value)) for value in dict.fromkeys(call.arguments))
 
 
-def repeats(program: ProgramOp, kernels: Iterable[KernelOp]) -> bool:
+def repeats(module: ModuleOp) -> bool:
     """Whether a call may run something more often than `describe_kernels` counts: as often as
     values say.
     """
-    return any(isinstance(op, (ForOp, WhileOp)) for op in program.walk()) or any(
-        isinstance(op, WhileOp) for kernel in kernels for op in kernel.walk()
+    return any(
+        isinstance(op, WhileOp) or (isinstance(op, ForOp) and isinstance(of, ProgramOp))
+        for of in module.ops
+        for op in of.walk()
     )
 
 

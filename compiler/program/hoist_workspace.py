@@ -7,14 +7,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import IntAttr, ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
+from xdsl.utils.hints import isa
 
 from dialects.expr import Atom, Expr, Symbol
 from dialects.loop.ops import AllocOp
-from dialects.loop.program import CallOp, KernelOp, ProgramOp
+from dialects.loop.program import TEMPORARIES, CallOp, KernelOp, ProgramOp
 from dialects.loop.types import BufferType, buffer_type
 
 
@@ -33,7 +34,7 @@ class HoistWorkspacePass(ModulePass):
 def hoist_workspace(module: ModuleOp) -> None:
     """Rewrites each kernel once and all of its calls."""
     hoisted = {
-        kernel.sym_name.data: (kernel.symbol_names, _hoist_kernel(kernel))
+        kernel.sym_name.data: (kernel.symbol_names, hoist_kernel(kernel))
         for kernel in module.ops
         if isinstance(kernel, KernelOp)
     }
@@ -44,8 +45,14 @@ def hoist_workspace(module: ModuleOp) -> None:
                 _extend_call(call, symbols, types)
 
 
-def _hoist_kernel(kernel: KernelOp) -> list[BufferType]:
-    """Turns the kernel's workspace allocations into arguments; returns their types."""
+def hoist_kernel(kernel: KernelOp) -> list[BufferType]:
+    """Turns the kernel's workspace allocations into arguments, unless that is noted as done;
+    returns their types.
+    """
+    noted = kernel.attributes.get(TEMPORARIES)
+    if isa(noted, IntAttr):
+        arguments = kernel.body.block.args
+        return [buffer_type(each) for each in arguments[len(arguments) - noted.data :]]
     types: list[BufferType] = []
     for alloc in [
         op for op in kernel.walk() if isinstance(op, AllocOp) and op.scope.data == "workspace"

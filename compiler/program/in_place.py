@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from xdsl.dialects.builtin import DenseArrayBase, IntegerType
 from xdsl.ir import SSAValue
+from xdsl.utils.hints import isa
 
 from dialects.expr import Expr, atom_expr
 from dialects.loop.ops import AccessOp, LoadOp, StoreOp, enclosing_loops
-from dialects.loop.program import KernelOp
+from dialects.loop.program import IN_PLACE, KernelOp
 from dialects.loop.types import buffer_type
 
 
@@ -25,7 +27,13 @@ class InPlace:
 
 
 def in_place_arguments(kernel: KernelOp) -> list[InPlace]:
-    """Every operand and result of one type that may share their storage."""
+    """Every operand and result of one type that may share their storage, as noted on the kernel or
+    found in its body.
+    """
+    noted = kernel.attributes.get(IN_PLACE)
+    if isa(noted, DenseArrayBase[IntegerType]):
+        places = noted.get_values()
+        return [InPlace(*pair) for pair in zip(places[::2], places[1::2], strict=True)]
     arguments = list(kernel.body.block.args)
     loads = {value: _accesses(value, LoadOp) for value in arguments}
     stores = {value: _accesses(value, StoreOp) for value in arguments}

@@ -40,6 +40,14 @@ EQUAL_SIZES = "equal_sizes"
 WORKSPACE_BYTES = "workspace_bytes"
 """The attribute of a program that holds the size of its arena."""
 
+TEMPORARIES = "temporaries"
+"""The attribute of a kernel that says how many of its last arguments are workspace of its own."""
+
+IN_PLACE = "in_place"
+"""The attribute of a kernel that lists pairs of its arguments: an operand, and the result that may
+take its place.
+"""
+
 WEIGHTS = "weights"
 """The attribute of a kernel that lists which of its arguments are weights in every call."""
 

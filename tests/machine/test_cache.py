@@ -35,7 +35,7 @@ def cache(tmp_path: Path) -> Cache:
 
 
 def entry(cache: Cache) -> Path:
-    (path,) = cache.folder.iterdir()
+    (path,) = cache.folder.glob("*.weft")
     return path
 
 
@@ -125,7 +125,7 @@ def test_writers_and_readers_at_the_same_time_meet_whole_entries(cache: Cache, c
     with ThreadPoolExecutor(4) as pool:
         counts = list(pool.map(use, range(24)))
     assert counts == [len(compiled.objects)] * 24
-    assert [path.stem for path in cache.folder.iterdir()] == [KEY]
+    assert [path.stem for path in cache.folder.glob("*.weft")] == [KEY]
 
 
 def test_removes_what_was_used_longest_ago(cache: Cache, compiled: Compiled):
@@ -274,3 +274,31 @@ def test_the_environment_limits_the_cache():
     assert default_cache({"WEFT_CACHE_LIMIT": "1000"}).limit == 1000
     with pytest.raises(OptionError, match="WEFT_CACHE_LIMIT requires a number of bytes, got 1G"):
         default_cache({"WEFT_CACHE_LIMIT": "1G"})
+
+
+def test_kernels_are_kept_apart_from_models(tmp_path: Path):
+    cache = Cache(tmp_path / "cache")
+    assert cache.find_kernel("k") is None
+    cache.keep_kernel("k", b"code")
+    assert cache.find_kernel("k") == b"code"
+    assert cache.find("k", OPTIONS.target) is None
+
+
+@pytest.mark.parametrize("content", [b"", b"short", bytes(32) + b"code"])
+def test_a_damaged_kernel_is_no_kernel(tmp_path: Path, content: bytes):
+    cache = Cache(tmp_path)
+    cache.keep_kernel("k", b"code")
+    (path,) = tmp_path.iterdir()
+    path.write_bytes(content)
+    assert cache.find_kernel("k") is None
+
+
+def test_kernels_unused_longest_go_too(tmp_path: Path, compiled: Compiled):
+    cache = Cache(tmp_path, limit=1)
+    cache.keep_kernel("k", b"code")
+    cache.keep(KEY, compiled)
+    assert [path.stem for path in tmp_path.iterdir()] == [KEY]
+
+
+def test_kernels_are_not_kept_where_nothing_can_be_written():
+    Cache(Path("/proc/none")).keep_kernel("k", b"code")

@@ -11,6 +11,7 @@ from dialects.expr import Expr
 from dialects.graph import GraphOp
 from dialects.graph.dtypes import numpy_dtype
 from dialects.graph.op import AttributeValue
+from dialects.graph.random import RandomBitsOp
 from dialects.graph.resample import ResampleOp
 from dialects.graph.types import BF16, F16, F32, F64, I32, ShapeAttr
 from dialects.graph.unfold import FoldOp, UnfoldOp
@@ -60,7 +61,16 @@ def unfolds(draw, *, is_transposed: bool = False) -> Sample:
     return Sample([x], {"spatial": ShapeAttr(tuple(map(Expr.of, spatial))), **attributes})
 
 
+@st.composite
+def random_bits(draw) -> Sample:
+    """Any seed and stream."""
+    shape = ShapeAttr(tuple(Expr.of(dim) for dim in draw(shapes())))
+    seed, stream = draw(st.integers(0, 2**32 - 1)), draw(st.integers(0, 255))
+    return Sample([], {"shape": shape, "seed": seed, "stream": stream})
+
+
 SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {
+    RandomBitsOp: random_bits(),
     ResampleOp: resamples(),
     UnfoldOp: unfolds(),
     FoldOp: unfolds(is_transposed=True),

@@ -380,6 +380,7 @@ WITHOUT_VJP = {
     "logical_or",
     "logical_xor",
     "max_pool_indices",
+    "random_bits",
     "shape",
     "size",
 }

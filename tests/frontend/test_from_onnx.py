@@ -1,18 +1,19 @@
 """Importing ONNX: names, symbolic dims, constants, branches, function bodies, refusals."""
+# pyright: basic
 
-import re
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper, parser
-from xdsl.dialects.builtin import NameLoc
+from xdsl.dialects.builtin import NameLoc, StringAttr
 
 from compiler.frontend.from_onnx import import_model
 from compiler.frontend.onnx_node import OnnxNode
 from compiler.frontend.onnx_slicing import slice_range
 from dialects.errors import ModelError, UnsupportedError
-from dialects.expr import Expr, Symbol
+from dialects.expr import Atom, Expr, Symbol
 from dialects.graph import ConstantOp, GraphOp
 from dialects.graph.types import type_of
 from tests.frontend.graph_evaluator import evaluate
@@ -48,10 +49,11 @@ def test_module_is_valid_and_carries_the_names_of_the_model():
     model = import_model(model_of("agraph (float[2, 3] x) => (float[2, 3] y) { y = Relu(x) }"))
     model.module.verify()
     (function,) = model.module.ops
-    assert function.sym_name.data == "main"
-    assert [each.data for each in function.attributes["input_names"]] == ["x"]
-    assert [each.data for each in function.attributes["output_names"]] == ["y"]
-    assert function.attributes["model_name"].data == "agraph"
+    attributes: Any = function.attributes
+    assert function.properties["sym_name"] == StringAttr("main")
+    assert [each.data for each in attributes["input_names"]] == ["x"]
+    assert [each.data for each in attributes["output_names"]] == ["y"]
+    assert attributes["model_name"].data == "agraph"
     assert (model.input_names, model.output_names, model.name) == (("x",), ("y",), "agraph")
 
 
@@ -163,7 +165,7 @@ def test_slices_of_a_symbolic_dim_choose_what_onnx_says(step):
     ends = (0, 2, 5, -1, -3, 2**31, 2**63 - 1, -(2**63))
     for start, end, extent in product(starts, ends, range(7)):
         first, count = slice_range(Expr.of("n"), Expr.of(start), Expr.of(end), step)
-        sizes = {Symbol("n"): extent}
+        sizes: dict[Atom, int] = {Symbol("n"): extent}
         clamped = max(start, -extent) if step < 0 and extent else start
         chosen = range(extent)[clamped:end:step]
         assert count.evaluate(sizes) == len(chosen)
@@ -179,7 +181,7 @@ def test_slice_bounds_may_be_of_either_sign(step):
     for ((start, end), (first, count)), extent, other in product(
         slices.items(), range(5), range(4)
     ):
-        sizes = {Symbol("n"): extent, Symbol("k"): other}
+        sizes: dict[Atom, int] = {Symbol("n"): extent, Symbol("k"): other}
         begin, stop = start.evaluate(sizes), end.evaluate(sizes)
         clamped = max(begin, -extent) if step < 0 and extent else begin
         chosen = range(extent)[clamped:stop:step]
@@ -223,15 +225,15 @@ def test_reshape_by_computed_dims_is_symbolic():
 
 def test_all_unsupported_nodes_are_reported_together():
     model = model_of("""agraph (float[2] x) => (int64[n, m] y, float[2] w)
-        { y = NonZero(x) z = Relu(x) u = Bernoulli(z) w = Multinomial(u) }""")
+        { y = NonZero(x) z = Relu(x) u = ImageDecoder(z) w = ImageDecoder(u) }""")
     for index, node in enumerate(model.graph.node):
         node.name = f"node{index}"
     with pytest.raises(UnsupportedError) as raised:
         import_model(model)
     message = str(raised.value)
     assert "'node0' (NonZero, ai.onnx 21)" in message
-    assert re.search(r"'node2/\w+' \(RandomUniformLike, ai.onnx 21\)", message)
-    assert "'node3' (Multinomial, ai.onnx 21)" in message
+    assert "'node2' (ImageDecoder, ai.onnx 21)" in message
+    assert "'node3' (ImageDecoder, ai.onnx 21)" in message
     assert "node1" not in message
     assert "\n" not in message
 

@@ -7,6 +7,9 @@ from onnx import ModelProto, parser
 
 from compiler.frontend.from_onnx import import_model
 from dialects.errors import ModelError, UnsupportedError
+from dialects.expr import Expr
+from dialects.graph.random import RandomBitsOp
+from dialects.graph.types import ShapeAttr
 from tests.frontend.graph_evaluator import evaluate
 from tests.models.peer import run_onnxruntime
 
@@ -212,3 +215,64 @@ def test_max_unpool_undoes_a_pooling():
     (z,) = evaluate(imported, x)
     tops = x.reshape(2, 2, 3, 2, 4, 2).max((3, 5))
     assert sorted(z[z != 0]) == sorted(tops.reshape(-1))
+
+
+# Random numbers -----------------------------------------------------------------------------------
+
+
+def drawn(text: str, *inputs):
+    """The one output of a model whose numbers are random."""
+    (y,) = evaluate(import_model(model_of(text)), *inputs)
+    return y
+
+
+def test_philox_gives_the_numbers_of_its_authors():
+    op = RandomBitsOp.of(shape=ShapeAttr((Expr.of(1),)), seed=0, stream=0)
+    assert op.reference()[0].tolist() == [0x6CD10DF2_FF1DAE59]
+
+
+def test_uniform_numbers_lie_between_their_bounds():
+    text = """agraph () => (double[100, 100] y) {
+        y = RandomUniform<shape = [100, 100], low = 2.0, high = 4.0, seed = 1.0, dtype = 11> ()
+    }"""
+    y = drawn(text)
+    assert y.min() >= 2
+    assert y.max() < 4
+    assert abs(y.mean() - 3) < 0.02
+    assert abs(y.std() - 2 / np.sqrt(12)) < 0.02
+
+
+def test_normal_numbers_have_their_mean_and_deviation():
+    y = drawn(
+        """agraph (float[n, 100] x) => (float[n, 100] y) {
+        y = RandomNormalLike<mean = 1.0, scale = 3.0, seed = 2.0> (x) }""",
+        floats(100, 100),
+    )
+    assert abs(y.mean() - 1) < 0.1
+    assert abs(y.std() - 3) < 0.1
+
+
+def test_seeds_and_names_decide_the_numbers():
+    text = """agraph (float[n] x) => (float[n] a, float[n] b, float[n] c, float[n] d) {
+        a = RandomUniformLike<seed = 1.0> (x) b = RandomUniformLike<seed = 1.0> (x)
+        c = RandomUniformLike<seed = 2.0> (x) d = RandomUniformLike (x) }"""
+    a, b, c, d = evaluate(import_model(model_of(text)), floats(50))
+    np.testing.assert_array_equal(a, b)
+    again = evaluate(import_model(model_of(text)), floats(50))[3]
+    np.testing.assert_array_equal(d, again)
+    assert not np.array_equal(a, c)
+    assert not np.array_equal(a, d)
+
+
+def test_bernoulli_and_multinomial_draw_by_their_probabilities():
+    chances = np.tile(np.array([0.0, 0.25, 1.0], np.float32), (4000, 1))
+    y = drawn(
+        "agraph (float[n, 3] x) => (float[n, 3] y) { y = Bernoulli<seed = 3.0> (x) }", chances
+    )
+    np.testing.assert_allclose(y.mean(0), [0, 0.25, 1], atol=0.03)
+    logits = np.log(np.array([[1, 2, 5], [3, 0.001, 1]], np.float32))
+    text = """agraph (float[n, 3] x) => (int32[n, 4000] y) {
+        y = Multinomial<sample_size = 4000, seed = 3.0> (x) }"""
+    z = drawn(text, logits)
+    parts = np.stack([(z == k).mean(1) for k in range(3)], 1)
+    np.testing.assert_allclose(parts, [[1 / 8, 2 / 8, 5 / 8], [3 / 4, 0, 1 / 4]], atol=0.03)

@@ -1,0 +1,79 @@
+"""Random bits from a counter-based generator: each element is a function of its index alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import SSAValue
+from xdsl.irdl import irdl_op_definition, prop_def, result_def
+
+from dialects.expr import Expr, row_major_strides
+from dialects.graph.op import GraphOp
+from dialects.graph.slicing import below_zero, exprs, numbers
+from dialects.graph.types import UI64, ShapeAttr, TensorType
+from dialects.loop.builder import LoopBuilder
+from dialects.weights import Array
+
+ROUNDS = 10
+MULTIPLIER = 0xD256D193
+STEP = 0x9E3779B9
+"""What the key grows by from round to round."""
+
+WORD = 0xFFFFFFFF
+STREAMS = 1 << 8
+
+
+@irdl_op_definition
+class RandomBitsOp(GraphOp):
+    """64 random bits for each element of `shape`, of the key `seed` (32 bits).
+
+    Philox2x32-10 (Salmon et al., 2011) of the element's index in row-major order; the numbers of
+    one seed differ from `stream` to `stream`. Equal attributes give equal numbers in every call.
+    """
+
+    name = "graph.random_bits"
+    shape: ShapeAttr = prop_def(ShapeAttr)
+    seed: IntegerAttr[Any] = prop_def(IntegerAttr)
+    stream: IntegerAttr[Any] = prop_def(IntegerAttr)
+    result: SSAValue = result_def(TensorType)
+
+    def infer(self) -> Sequence[TensorType]:
+        seed, stream = self.seed.value.data, self.stream.value.data
+        self.require(0 <= seed <= WORD, "a seed of 32 bits", seed)
+        self.require(0 <= stream < STREAMS, f"a stream below {STREAMS}", stream)
+        self.require(not any(map(below_zero, exprs(self.shape))), "dims of 0 or more", self.shape)
+        return [TensorType(self.shape, UI64)]
+
+    def keys(self) -> list[int]:
+        """The key of each round."""
+        return [(self.seed.value.data + STEP * turn) & WORD for turn in range(ROUNDS)]
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        dims = numbers(self, self.shape)
+        counter = np.arange(int(np.prod(dims)), dtype=np.uint64).reshape(dims)
+        low, high = counter & WORD, counter >> 32 | np.uint64(self.stream.value.data << 24)
+        for key in self.keys():
+            product = low * np.uint64(MULTIPLIER)
+            low, high = product >> 32 ^ np.uint64(key) ^ high, product & WORD
+        return [np.asarray(high << 32 | low)]
+
+    def lower(
+        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
+    ) -> None:
+        shape = self.result_type.shape
+        strides = row_major_strides(shape)
+        with b.loops(shape) as index:
+            place = sum((i * step for i, step in zip(index, strides, strict=True)), Expr.of(0))
+            counter = b.index(place, UI64)
+            low = counter & WORD
+            high = counter.shift_right(32) | (self.stream.value.data << 24)
+            for key in self.keys():
+                product = low * MULTIPLIER
+                low, high = product.shift_right(32) ^ key ^ high, product & WORD
+            b.store(results[0], index, high.shift_left(32) | low)
+
+
+OPS: tuple[type[RandomBitsOp], ...] = (RandomBitsOp,)

@@ -22,7 +22,7 @@ from dialects.graph.algebra import Term, shape_attr
 from dialects.graph.types import BF16, F16, F32, F64, FLOATS, I64, UI64, Shape
 from dialects.loop.scalar import compute_type
 
-DIGITS = {F32: 24, F64: 53, F16: 11, BF16: 8}
+DIGITS: dict[Attribute, int] = {F32: 24, F64: 53, F16: 11, BF16: 8}
 """Random bits below one that each type can hold."""
 
 

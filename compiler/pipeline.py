@@ -33,7 +33,12 @@ from compiler.graph.fold_batch_norm import FoldBatchNormPass
 from compiler.graph.fold_constants import FoldConstantsPass
 from compiler.graph.fuse import FusePass
 from compiler.graph_to_loop import GraphToLoopPass, canonicalize_kernel, copy_kernel, lower_module
-from compiler.layout_choices import ChooseLayoutsPass, layout_choices
+from compiler.layout_choices import (
+    ChooseLayoutsPass,
+    PlaceHalosPass,
+    halo_choices,
+    layout_choices,
+)
 from compiler.loop.primitive_passes import PRIMITIVE_PASSES
 from compiler.loop.schedules import Scheduled, SchedulePass
 from compiler.loop_to_llvm.kernel import emit_kernel, kernel_symbol
@@ -60,6 +65,7 @@ from compiler.program.assign_layouts import (
 from compiler.program.choose_layouts import choose_layouts
 from compiler.program.describe import describe_kernels, describe_memory, kernel_flops, repeats
 from compiler.program.hoist_workspace import HoistWorkspacePass, hoist_workspace
+from compiler.program.place_halos import place_halos
 from compiler.program.plan_memory import PlanMemoryPass, kernels_of, plan_memory
 from dialects.context import WeftContext
 from dialects.errors import OptionError
@@ -83,6 +89,7 @@ ALL_PASSES: tuple[type[ModulePass], ...] = (
     *GRAPH_PASSES,
     GraphToLoopPass,
     ChooseLayoutsPass,
+    PlaceHalosPass,
     SchedulePass,
     HoistWorkspacePass,
     DropUnusedWeightsPass,
@@ -264,8 +271,9 @@ def lower_graph(module: ModuleOp, road: Road) -> None:
         lower_module(module, strict=options.strict_fp)
     road.dump("20-loop-naive.mlir", module)
     if not options.naive:
-        with report.stage("choose-layouts"):
+        with report.stage("layouts"):
             choose_layouts(module, layout_choices(options.target))
+            place_halos(module, halo_choices())
         road.dump("21-loop-layouts.mlir", module)
     kernels = kernels_of(module)
     report.flops |= {name: kernel_flops(kernel) for name, kernel in kernels.items()}

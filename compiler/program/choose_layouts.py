@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
+from compiler.program.kernel_table import KernelTable
 from dialects.expr import Expr
 from dialects.loop.ops import AllocOp
 from dialects.loop.program import CallOp, KernelOp, ProgramOp, ViewOp
@@ -45,10 +46,11 @@ class LayoutChoices:
 
 def choose_layouts(module: ModuleOp, choices: LayoutChoices) -> None:
     """Rewrites the buffers and calls of each program of the module, and its kernels."""
-    kernels = {op.sym_name.data: op for op in module.ops if isinstance(op, KernelOp)}
+    table = KernelTable(module)
     for program in [op for op in module.ops if isinstance(op, ProgramOp)]:
-        chosen = _Search(program, kernels, choices).run()
-        _Rewriting(module, program, kernels, choices).run(chosen)
+        chosen = _Search(program, table, choices).run()
+        _Rewriting(program, table, choices).run(chosen)
+    table.drop_unused()
 
 
 @dataclass
@@ -56,7 +58,7 @@ class _Search:
     """The search for the cheapest choice for one program."""
 
     program: ProgramOp
-    kernels: dict[str, KernelOp]
+    table: KernelTable
     choices: LayoutChoices
     known: dict[tuple[str, tuple[bool, ...]], float] = field(
         default_factory=dict[tuple[str, tuple[bool, ...]], float]
@@ -112,7 +114,7 @@ class _Search:
         blocked = tuple(value in chosen for value in call.arguments)
         key = (call.kernel, blocked)
         if key not in self.known:
-            kernel = self.kernels[call.kernel]
+            kernel = self.table[call.kernel]
             kinds = tuple(_kinds(kernel, blocked, self.choices))
             self.known[key] = self.choices.cost(kernel, kinds)
         return self.known[key]
@@ -136,9 +138,8 @@ def _views(value: SSAValue) -> list[ViewOp]:
 class _Rewriting:
     """Brings a choice into the program."""
 
-    module: ModuleOp
     program: ProgramOp
-    kernels: dict[str, KernelOp]
+    table: KernelTable
     choices: LayoutChoices
 
     def run(self, chosen: set[SSAValue]) -> None:
@@ -147,23 +148,13 @@ class _Rewriting:
         for call in calls:
             blocked = [value in chosen for value in call.arguments]
             if any(blocked):
-                kernel = self.kernels[call.kernel]
+                kernel = self.table[call.kernel]
                 kinds = tuple(_kinds(kernel, blocked, self.choices))
-                self._call(call, self.choices.variant(kernel, kinds))
+                name = self.table.keep(self.choices.variant(kernel, kinds))
+                call.properties["callee"] = SymbolRefAttr(name)
         for op in list(self.program.body.block.ops):
             if isinstance(op, AllocOp) and op.result in chosen:
                 self._retype(op.result)
-        self._drop_unused()
-
-    def _call(self, call: CallOp, kernel: KernelOp) -> None:
-        self._keep(kernel)
-        call.properties["callee"] = SymbolRefAttr(kernel.sym_name)
-
-    def _keep(self, kernel: KernelOp) -> None:
-        name = kernel.sym_name.data
-        if name not in self.kernels:
-            self.kernels[name] = kernel
-            self.module.body.block.insert_op_before(kernel, self.program)
 
     def _retype(self, value: SSAValue) -> None:
         row_major = buffer_type(value)
@@ -173,22 +164,13 @@ class _Rewriting:
         views = sorted(_views(value), key=self._position)
         if not views:
             return
-        copy = self.choices.copy(kind, row_major)
-        self._keep(copy)
+        copy = self.table.keep(self.choices.copy(kind, row_major))
         names = dict.fromkeys(name for dim in row_major.shape for name in dim.symbols())
         target = AllocOp.of(row_major)
-        call = CallOp.of(
-            copy.sym_name.data, [Expr.of(name) for name in names], [value, target.result]
-        )
+        call = CallOp.of(copy, [Expr.of(name) for name in names], [value, target.result])
         self.program.body.block.insert_ops_before([target, call], views[0])
         for view in views:
             view.operands[0] = target.result
 
     def _position(self, op: Operation) -> int:
         return self.program.body.block.get_operation_index(op)
-
-    def _drop_unused(self) -> None:
-        called = {op.kernel for op in self.module.walk() if isinstance(op, CallOp)}
-        for kernel in [op for op in self.module.ops if isinstance(op, KernelOp)]:
-            if kernel.sym_name.data not in called:
-                self.module.body.block.erase_op(kernel)

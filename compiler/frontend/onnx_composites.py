@@ -7,6 +7,8 @@ from compiler.frontend import (
     onnx_constants,
     onnx_einsum,
     onnx_elementwise,
+    onnx_ml,
+    onnx_ngrams,
     onnx_quantize,
     onnx_random,
     onnx_reductions,
@@ -16,6 +18,7 @@ from compiler.frontend import (
     onnx_shapes,
     onnx_signal,
     onnx_slicing,
+    onnx_training,
     onnx_windows,
 )
 from compiler.frontend.onnx_node import ImporterTable
@@ -33,7 +36,10 @@ COMPOSITES: ImporterTable = {
     **onnx_signal.IMPORTERS,
     **onnx_sampling.IMPORTERS,
     **onnx_einsum.IMPORTERS,
+    **onnx_ml.IMPORTERS,
+    **onnx_ngrams.IMPORTERS,
     **onnx_quantize.IMPORTERS,
+    **onnx_training.IMPORTERS,
     **onnx_windows.IMPORTERS,
 }
-"""Importers by ONNX operator of the default domain."""
+"""Importers by ONNX operator, behind its domain and a dot where that is not the default one."""

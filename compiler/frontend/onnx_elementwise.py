@@ -35,9 +35,11 @@ def import_mean(node: OnnxNode) -> Sequence[SSAValue]:
 
 
 def import_dropout(node: OnnxNode) -> Sequence[SSAValue]:
-    """Inference: the operand, and a mask that keeps everything."""
-    if node.optional(2) is not None and node.array(2, "training_mode").any():
-        raise UnsupportedError("requires inference, got training_mode of true")
+    """The operand, and a mask that keeps everything: inference, or training that drops nothing."""
+    training = node.optional(2) is not None and node.array(2, "training_mode").any()
+    ratio = node.array(1, "ratio").item() if training and node.optional(1) is not None else 0.5
+    if training and ratio:
+        raise UnsupportedError(f"requires inference, got training that drops {ratio:g}")
     if not node.uses(1):
         return [node.operand(0)]
     return [node.operand(0), filled(node, np.array(True), node.shape())]

@@ -127,7 +127,7 @@ class GraphImporter:
             raise _lacking(node)
 
     def _composite(self, node: NodeProto) -> Importer | None:
-        return None if node.domain else self.composites.get(node.op_type)
+        return self.composites.get(f"{node.domain}.{node.op_type}" if node.domain else node.op_type)
 
     def _import_operator(self, node: NodeProto, operands: Sequence[SSAValue | None]) -> None:
         refusal: UnsupportedError | None = None

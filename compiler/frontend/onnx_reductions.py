@@ -8,9 +8,11 @@ from functools import partial
 from xdsl.ir import SSAValue
 
 from compiler.frontend.onnx_node import Importer, OnnxNode, normal_axis
-from dialects.errors import UnsupportedError
 from dialects.graph.normalize import EPSILON
 from dialects.graph.op import AttributeValue
+
+MOMENTUM = 0.9
+"""ONNX's default share of the old running statistics."""
 
 REDUCTIONS = {
     "ReduceL1": "reduce_l1",
@@ -50,10 +52,30 @@ def import_layer_normalization(node: OnnxNode) -> Sequence[SSAValue]:
 
 
 def import_batch_normalization(node: OnnxNode) -> Sequence[SSAValue]:
-    """Inference: the statistics are operands."""
-    if node.integer("training_mode", 0):
-        raise UnsupportedError("requires inference, got training_mode of 1")
-    return [node.b.batch_norm(*node.operands, epsilon=node.real("epsilon", EPSILON))]
+    """With the statistics that are operands; in training with those of the batch, which the running
+    ones, further results, move towards.
+    """
+    epsilon = node.real("epsilon", EPSILON)
+    if not node.integer("training_mode", 0):
+        return [node.b.batch_norm(*node.operands, epsilon=epsilon)]
+    axes = [axis for axis in range(len(node.shape())) if axis != 1]
+    x, scale, bias, *running = (node.operand(position) for position in range(5))
+    mean = node.b.reduce_mean(x, axes=axes, keepdims=True)
+    distance = node.b.sub(x, mean)
+    variance = node.b.reduce_mean(node.b.mul(distance, distance), axes=axes, keepdims=False)
+    mean = node.reshape(mean, node.shape()[1:2])
+    batch = [node.cast(each, node.type(3).element) for each in (mean, variance)]
+    return [
+        node.b.batch_norm(x, scale, bias, *batch, epsilon=epsilon),
+        *(_moved(node, old, new) for old, new in zip(running, batch, strict=True)),
+    ]
+
+
+def _moved(node: OnnxNode, old: SSAValue, new: SSAValue) -> SSAValue:
+    """A running statistic after one more batch."""
+    momentum, element = node.real("momentum", MOMENTUM), node.type(3).element
+    kept = node.b.mul(old, node.scalar(momentum, element))
+    return node.b.add(kept, node.b.mul(new, node.scalar(1 - momentum, element)))
 
 
 IMPORTERS: dict[str, Importer] = {

@@ -25,6 +25,7 @@ class Options:
     `prefix` starts every symbol of the artifact. `strict_fp` keeps floating-point reductions
     in the order of the graph and forbids contraction to fused multiply-adds. `naive` applies
     no schedule and fuses nothing. `schedules` replaces what weft would choose for those kernels.
+    `outputs` are the values that the model gives, by their names in it; none stands for its own.
     """
 
     target: Target
@@ -32,6 +33,7 @@ class Options:
     strict_fp: bool = False
     naive: bool = False
     schedules: tuple[KernelSchedule, ...] = ()
+    outputs: tuple[str, ...] = ()
 
     @property
     def digest(self) -> str:

@@ -161,7 +161,7 @@ def compile_model(source: Source, options: Options, road: Road | None = None) ->
     road = road or Road(options)
     road.on_stage("import", 0, 1)
     with road.report.stage("import"):
-        imported = import_model(source)
+        imported = import_model(source, outputs=options.outputs)
     return compile_module(imported.module, imported.weights, options, road)
 
 
@@ -218,7 +218,7 @@ def plan_model(source: Source, road: Road) -> Report:
     Raises as compile_model does.
     """
     with road.report.stage("import"):
-        imported = import_model(source)
+        imported = import_model(source, outputs=road.options.outputs)
     optimize_graph(imported.module, WeftContext(imported.weights), road)
     to_loops(imported.module, road)
     return road.report

@@ -8,6 +8,7 @@ exe.export("libmodel.so")         # and libmodel.h, for C and for weft.load
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -63,6 +64,7 @@ def compile(
     cache: bool | Cache = True,
     prefix: str | None = None,
     schedule: str | os.PathLike[str] | None = None,
+    outputs: Sequence[str] = (),
 ) -> Executable:
     """Compiles a model (a path, bytes or an onnx.ModelProto) into this process.
 
@@ -71,13 +73,16 @@ def compile(
     applies no schedule. `prefix` starts the symbols of exported artifacts: the model's name by
     default. Models that were compiled before come out of `cache`, the user's own unless one is
     given; False compiles anew. `schedule` is a file that says how some kernels are scheduled, as
-    `weft inspect --schedules` writes it.
+    `weft inspect --schedules` writes it. `outputs` are the values that the model gives, any of its
+    graph by their names, in place of its own outputs; what they do not need is left out.
 
     Raises ModelError for a damaged model, UnsupportedError that lists everything in it that weft
     lacks, OptionError for options that do not exist, IllegalSchedule for a schedule that would
     change what a kernel computes.
     """
-    options = options_of(model, target, prefix, strict_fp=strict_fp, naive=naive, schedule=schedule)
+    options = options_of(
+        model, target, prefix, strict_fp=strict_fp, naive=naive, schedule=schedule, outputs=outputs
+    )
     if cache is True:
         cache = default_cache(os.environ)
     compiled = compile_cached(model, options, cache or None)

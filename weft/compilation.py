@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import mmap
 import os
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -83,9 +83,11 @@ def options_of(
     strict_fp: bool = False,
     naive: bool = False,
     schedule: str | os.PathLike[str] | None = None,
+    outputs: Sequence[str] = (),
 ) -> Options:
     """The options of a compilation; symbols start with the model's name unless `prefix` is given,
-    and kernels are scheduled as the file `schedule` says, where it does.
+    and kernels are scheduled as the file `schedule` says, where it does. `outputs` are the values
+    that it gives, by their names in the model.
 
     Raises OptionError for an unknown target, a prefix that cannot start a name in C, or a file that
     cannot be read, and IllegalSchedule for one with lines that are no calls of primitives.
@@ -96,7 +98,7 @@ def options_of(
         rule = "requires letters, digits and _ that can start a name in C"
         raise OptionError(f"prefix {rule}, got {prefix!r}")
     schedules = () if schedule is None else _read_schedules(Path(schedule))
-    return Options(_find_target(target), prefix, strict_fp, naive, schedules)
+    return Options(_find_target(target), prefix, strict_fp, naive, schedules, tuple(outputs))
 
 
 def _read_schedules(path: Path) -> tuple[KernelSchedule, ...]:

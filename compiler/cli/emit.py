@@ -19,7 +19,7 @@ def emit_text(source: Source, level: str, road: Road) -> str:
     """The optimised graph, the scheduled loops, or the LLVM IR or assembly of the program and its
     kernels, each of which is a module under a comment with its name.
     """
-    imported = import_model(source)
+    imported = import_model(source, outputs=road.options.outputs)
     optimize_graph(imported.module, WeftContext(imported.weights), road)
     if level == "graph":
         return f"{imported.module!s}\n"

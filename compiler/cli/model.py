@@ -46,6 +46,11 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="how to schedule the kernels that it names, as `weft inspect --schedules` prints it",
     )
+    group.add_argument(
+        "--outputs",
+        metavar="NAME,NAME",
+        help="the values that the model gives, any of its graph, in place of its own outputs",
+    )
     group.add_argument("--no-cache", action="store_true", help="compile even what is in the cache")
     group.add_argument(
         "--dump-dir",
@@ -64,6 +69,7 @@ def options_from(arguments: argparse.Namespace) -> Options:
         strict_fp=arguments.strict_fp,
         naive=arguments.naive,
         schedule=arguments.schedule,
+        outputs=[name for name in (arguments.outputs or "").split(",") if name],
     )
 
 

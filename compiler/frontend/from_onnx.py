@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
@@ -16,7 +17,7 @@ from compiler.frontend.onnx_load import LoadedModel, Source, load_model
 from compiler.frontend.onnx_node import ImporterTable
 from compiler.frontend.onnx_opset import newest_opset, normalise
 from compiler.frontend.onnx_signature import SymbolNames, input_type, name_hint
-from dialects.errors import ModelError, UnsupportedError
+from dialects.errors import ModelError, OptionError, UnsupportedError
 from dialects.graph import OPS, GraphOp
 from dialects.weights import WeightStore
 
@@ -40,24 +41,30 @@ def import_model(
     source: Source,
     ops: Sequence[type[GraphOp]] = OPS,
     composites: ImporterTable = COMPOSITES,
+    outputs: Sequence[str] = (),
 ) -> ImportedModel:
     """Reads a model (a path, bytes or ModelProto) into the graph level.
 
     Operators of `ops` are found by their ONNX names, the others through `composites` and the
-    function bodies that ONNX defines. Raises ModelError for a damaged model and UnsupportedError
-    that lists every node that weft cannot compile.
+    function bodies that ONNX defines. `outputs` are the values that the model is to give, any of
+    the graph's, by default its own outputs. Raises ModelError for a damaged model, OptionError for
+    outputs that it does not have, and UnsupportedError that lists every node that weft cannot
+    compile.
     """
     loaded = load_model(source)
     opset = default_opset(loaded.proto) or newest_opset()
     model = normalise(loaded)
     importer = GraphImporter(model, ops, composites)
+    names = tuple(outputs) or tuple(value.name for value in model.proto.graph.output)
+    _require_values(model, names)
     try:
         _declare_inputs(model, importer)
-        outputs = _import_outputs(model, importer)
+        importer.import_nodes(model.proto.graph.node, names)
+        results = [importer.value(name) for name in names]
     except IMPORT_ERRORS as error:
         raise type(error)(f"{model.name}: {error}") from error
     _report(importer.failures, model.name, opset)
-    return _finish(model, importer, [value for value in outputs if value is not None])
+    return _finish(model, importer, names, [value for value in results if value is not None])
 
 
 def _declare_inputs(model: LoadedModel, importer: GraphImporter) -> None:
@@ -69,15 +76,23 @@ def _declare_inputs(model: LoadedModel, importer: GraphImporter) -> None:
         importer.values[value.name] = argument
 
 
-def _import_outputs(model: LoadedModel, importer: GraphImporter) -> list[SSAValue | None]:
-    graph = model.proto.graph
-    names = [value.name for value in graph.output]
-    importer.import_nodes(graph.node, names)
-    return [importer.value(name) for name in names]
+def _require_values(model: LoadedModel, names: Sequence[str]) -> None:
+    """Refuses outputs that no node gives; lists them all, and what they may have meant."""
+    known = {name for node in model.proto.graph.node for name in node.output if name}
+    known |= {value.name for value in model.proto.graph.input} | model.initializers.keys()
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        close = [match for name in unknown for match in get_close_matches(name, known)]
+        hint = f"; close ones are {', '.join(dict.fromkeys(close))}" if close else ""
+        got = ", ".join(unknown)
+        raise OptionError(f"{model.name}: outputs require values of the graph, got {got}{hint}")
 
 
 def _finish(
-    model: LoadedModel, importer: GraphImporter, outputs: Sequence[SSAValue]
+    model: LoadedModel,
+    importer: GraphImporter,
+    output_names: tuple[str, ...],
+    outputs: Sequence[SSAValue],
 ) -> ImportedModel:
     """Wraps the block into the function `main`, which carries the model's own names."""
     block, graph = importer.block, model.proto.graph
@@ -85,7 +100,6 @@ def _finish(
     kinds = [value.type for value in block.args], [value.type for value in outputs]
     function = FuncOp(MAIN, kinds, Region(block))
     input_names = tuple(value.name for value in graph.input)
-    output_names = tuple(value.name for value in graph.output)
     function.attributes["input_names"] = _strings(input_names)
     function.attributes["output_names"] = _strings(output_names)
     function.attributes["model_name"] = StringAttr(graph.name)

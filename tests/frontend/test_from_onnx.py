@@ -14,6 +14,8 @@ from compiler.frontend.onnx_node import OnnxNode
 from compiler.frontend.onnx_slicing import slice_range
 from dialects.errors import ModelError, UnsupportedError
 from dialects.expr import Atom, Expr, Symbol
+from dialects.errors import ModelError, OptionError, UnsupportedError
+from dialects.expr import Expr, Symbol
 from dialects.graph import ConstantOp, GraphOp
 from dialects.graph.types import type_of
 from tests.frontend.graph_evaluator import evaluate
@@ -336,3 +338,17 @@ def test_light_models_are_imported(name):
     imported = import_model(load_light(name))
     imported.module.verify()
     assert result_shape(imported).startswith("[1, 1000")
+
+
+INNER = "agraph (float[2] x) => (float[2] z) { y = Relu(x)  w = Exp(y)  z = Neg(w) }"
+
+
+def test_any_value_may_be_an_output_and_what_it_does_not_need_is_left_out():
+    imported = import_model(model_of(INNER), outputs=("y", "x"))
+    assert imported.output_names == ("y", "x")
+    assert [op.name for op in block_of(imported).ops] == ["graph.relu", "func.return"]
+
+
+def test_unknown_outputs_are_listed_with_what_was_meant():
+    with pytest.raises(OptionError, match="requires? values of the graph, got yy, nothing; close"):
+        import_model(model_of(INNER), outputs=("yy", "nothing"))

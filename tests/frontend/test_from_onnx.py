@@ -12,10 +12,8 @@ from xdsl.dialects.builtin import NameLoc, StringAttr
 from compiler.frontend.from_onnx import import_model
 from compiler.frontend.onnx_node import OnnxNode
 from compiler.frontend.onnx_slicing import slice_range
-from dialects.errors import ModelError, UnsupportedError
-from dialects.expr import Atom, Expr, Symbol
 from dialects.errors import ModelError, OptionError, UnsupportedError
-from dialects.expr import Expr, Symbol
+from dialects.expr import Atom, Expr, Symbol
 from dialects.graph import ConstantOp, GraphOp
 from dialects.graph.types import type_of
 from tests.frontend.graph_evaluator import evaluate

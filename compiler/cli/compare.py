@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -157,7 +158,7 @@ def difference(name: str, ours: Array, theirs: Array) -> Difference:
 
 def _spacing(array: Array) -> Array:
     """The distance of each element to its neighbour; 1 for what counts."""
-    if array.dtype not in (np.float16, np.float32, np.float64):
+    if array.dtype.name not in ("float16", "float32", "float64"):
         return np.ones(array.shape)
     return np.abs(np.spacing(array)).astype(np.float64)
 
@@ -185,12 +186,11 @@ def _executable(
 
 def _onnxruntime(path: str, outputs: Sequence[str], threads: int | None) -> Runner:
     """The model in onnxruntime, with any values of its graph as outputs."""
+    onnx: Any = importlib.import_module("onnx")
     try:
-        import onnxruntime
+        onnxruntime: Any = importlib.import_module("onnxruntime")
     except ImportError as error:
         raise OptionError(f"{ONNXRUNTIME} requires the package to be installed") from error
-    import onnx
-
     settings = onnxruntime.SessionOptions()
     settings.intra_op_num_threads = threads or 0
     settings.log_severity_level = 3
@@ -203,7 +203,7 @@ def _onnxruntime(path: str, outputs: Sequence[str], threads: int | None) -> Runn
             onnx.save(proto, path, save_as_external_data=proto.ByteSize() > 2**30)
         providers = ["CPUExecutionProvider"]
         session = onnxruntime.InferenceSession(path, settings, providers=providers)
-    names = [each.name for each in session.get_outputs()]
+    names: list[str] = [each.name for each in session.get_outputs()]
     return lambda inputs: dict(zip(names, session.run(None, dict(inputs)), strict=True))
 
 

@@ -26,6 +26,7 @@ class Options:
     in the order of the graph and forbids contraction to fused multiply-adds. `naive` applies
     no schedule and fuses nothing. `schedules` replaces what weft would choose for those kernels.
     `outputs` are the values that the model gives, by their names in it; none stands for its own.
+    `timed` adds an output: the ticks of each call of a kernel.
     """
 
     target: Target
@@ -34,6 +35,7 @@ class Options:
     naive: bool = False
     schedules: tuple[KernelSchedule, ...] = ()
     outputs: tuple[str, ...] = ()
+    timed: bool = False
 
     @property
     def digest(self) -> str:

@@ -67,6 +67,7 @@ from compiler.program.describe import describe_kernels, describe_memory, kernel_
 from compiler.program.hoist_workspace import HoistWorkspacePass, hoist_workspace
 from compiler.program.place_halos import place_halos
 from compiler.program.plan_memory import PlanMemoryPass, kernels_of, plan_memory
+from compiler.program.time_calls import TimeCallsPass, time_calls, timed_calls
 from dialects.context import WeftContext
 from dialects.errors import OptionError
 from dialects.expr import Expr
@@ -94,6 +95,7 @@ ALL_PASSES: tuple[type[ModulePass], ...] = (
     HoistWorkspacePass,
     DropUnusedWeightsPass,
     PlanMemoryPass,
+    TimeCallsPass,
     *PRIMITIVE_PASSES,
 )
 """What `weft-opt` offers."""
@@ -176,6 +178,8 @@ def compile_module(
         lower_graph(module, road)
         code = compile_kernels(module, compiler, road)
         plan_program(module, road)
+        if options.timed:
+            time_calls(module)
         code |= compile_kernels(module, compiler, road, but=code)  # copies between layouts
         return _to_machine(module, weights, code, road)
 
@@ -203,7 +207,7 @@ def _to_machine(
         prepared = Weights(sources, arrays, _transforms(program))
     signature = signature_of(program)
     metadata = _metadata(program, signature, prepared, options)
-    metadata |= _description(program, kernels, road.report)
+    metadata |= _description(program, kernels, road.report, options)
     objects = emit_objects(program, signature, prepared, metadata, road) | code
     return Compiled(
         options.prefix, options.target, signature, objects,
@@ -446,10 +450,13 @@ def _metadata(
     }
 
 
-def _description(program: ProgramOp, kernels: list[KernelOp], report: Report) -> dict[str, object]:
+def _description(
+    program: ProgramOp, kernels: list[KernelOp], report: Report, options: Options
+) -> dict[str, object]:
     """What an artifact says of its inside: nothing that differs between two compilations."""
     by_name = {kernel.sym_name.data: kernel for kernel in kernels}
-    return {
+    timed: dict[str, object] = {"timed_calls": timed_calls(program)} if options.timed else {}
+    return timed | {
         "operators": dict(sorted(report.graph.items())),
         "kernels": describe_kernels(program, by_name, report.flops, report.schedules),
         "memory": describe_memory(program),

@@ -168,7 +168,7 @@ class Limits:
 def measure_limits(threads: int) -> Limits:
     """Measures for as many threads, on cores of their own. Raises OptionError for too many."""
     target = host_target()
-    with _on_cores(choose_cores(threads)):
+    with on_cores(choose_cores(threads)):
         gflops = _multiply_adds(target, threads)
         bandwidths = [
             Bandwidth(kind, level, size, _bandwidth(kind, target, threads, size))
@@ -179,7 +179,7 @@ def measure_limits(threads: int) -> Limits:
 
 
 @contextmanager
-def _on_cores(cores: Sequence[int]) -> Generator[None]:
+def on_cores(cores: Sequence[int]) -> Generator[None]:
     """This process and the threads that it starts on these cores."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, cores)

@@ -10,6 +10,7 @@ from typing import Any
 from compiler.bench.session import Inputs
 from compiler.machine.dims import size_of
 from compiler.machine.signature import Signature
+from compiler.program.time_calls import ADD, START
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ def work_of(metadata: Mapping[str, Any], inputs: Inputs) -> Work:
             size_of(kernel["bytes"])(symbols),
         )
         for kernel in metadata["kernels"]
+        if kernel["name"] not in (START, ADD)
     )
     tensors = (*signature.inputs, *signature.outputs)
     moved = sum(

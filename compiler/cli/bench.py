@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from compiler.bench.engines import OURS, PEERS
+from compiler.bench.kernels import kernel_rows, time_kernels
 from compiler.bench.limits import Limits, measure_limits
 from compiler.bench.rounds import ROUNDS, SECONDS, Measured, measure
 from compiler.bench.rows import Row, engine_rows, limit_rows
@@ -29,6 +30,7 @@ examples:
   weft bench model.onnx                               weft and onnxruntime, one thread
   weft bench model.onnx --vs openvino,torch --threads 2
   weft bench model.onnx --vs all --json > rows.jsonl  every engine that is installed
+  weft bench model.onnx --vs none --kernels           where weft's own time goes
   weft bench bert.onnx --dim batch=1 --dim sequence=128
 
 Each engine runs in a process of its own, on as many cores as there are threads, and is stopped
@@ -82,6 +84,9 @@ def parser() -> argparse.ArgumentParser:
         default=[],
         help="a symbolic size of random inputs",
     )
+    made.add_argument(
+        "--kernels", action="store_true", help="time each kernel of weft's, in a build with clocks"
+    )
     made.add_argument("--json", action="store_true", help="JSON, one object a line")
     add_compile_options(made)
     return made
@@ -100,6 +105,8 @@ def run(arguments: argparse.Namespace) -> None:
             arguments, {OURS: library} | dict.fromkeys(peers, model), inputs
         )
     rows = [*limit_rows(limits), *engine_rows(measured, work, limits)]
+    if arguments.kernels:
+        rows += _kernel_rows(arguments, inputs, limits)
     print("\n".join(map(json.dumps, rows)) if arguments.json else _shown(rows))
     _complain(arguments.model, measured)
 
@@ -152,6 +159,17 @@ def _measure(
     return limits, measured
 
 
+def _kernel_rows(
+    arguments: argparse.Namespace, inputs: dict[str, Array], limits: Limits
+) -> list[Row]:
+    if is_artifact(arguments.model):
+        rule = "requires an ONNX model to put clocks in"
+        raise OptionError(f"--kernels {rule}, got the artifact {arguments.model}")
+    timed = compile_from(arguments, timed=True)
+    (times,) = time_kernels([timed], inputs, arguments.threads)
+    return kernel_rows(times, work_of(timed.metadata, inputs), limits)
+
+
 def _complain(model: str, measured: Sequence[Measured]) -> None:
     """A wrong answer, or none from weft, is an error; a peer that is missing is not."""
     for each in measured:
@@ -165,7 +183,9 @@ def _complain(model: str, measured: Sequence[Measured]) -> None:
 def _shown(rows: Sequence[Row]) -> str:
     limits = [row for row in rows if row["kind"] == "limit"]
     engines = [row for row in rows if row["kind"] == "engine"]
-    return f"{_shown_limits(limits)}\n\n{_shown_engines(engines)}"
+    kernels = [row for row in rows if row["kind"] == "kernel"]
+    parts = [_shown_limits(limits), _shown_engines(engines)]
+    return "\n\n".join([*parts, _shown_kernels(kernels)] if kernels else parts)
 
 
 def _shown_limits(rows: Sequence[Row]) -> str:
@@ -199,3 +219,21 @@ def _shown_engines(rows: Sequence[Row]) -> str:
         f"{row['engine']} {row['status']}: {row['reason']}" for row in rows if "reason" in row
     ]
     return "\n".join([table([head, *timed], indent=""), *others])
+
+
+def _shown_kernels(rows: Sequence[Row]) -> str:
+    head = ["kernel", "calls", "ms", "%", "GFLOP/s", "GB/s", "% of roofline", "schedules"]
+    cells = [
+        [
+            row["kernel"],
+            str(row["calls"]),
+            f"{row['ms']:g}",
+            f"{row['share_percent']:g}",
+            f"{row['gflops']:g}",
+            f"{row['gbs']:g}",
+            f"{row['roofline_percent']:g}",
+            ", ".join(row["schedules"]),
+        ]
+        for row in rows
+    ]
+    return table([head, *cells], indent="")

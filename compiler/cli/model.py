@@ -6,6 +6,7 @@ import argparse
 import contextlib
 import os
 from collections.abc import Callable, Generator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -73,9 +74,9 @@ def options_from(arguments: argparse.Namespace) -> Options:
     )
 
 
-def compile_from(arguments: argparse.Namespace) -> Compiled:
-    """The model of the command line, compiled or out of the cache."""
-    options = options_from(arguments)
+def compile_from(arguments: argparse.Namespace, *, timed: bool = False) -> Compiled:
+    """The model of the command line, compiled or out of the cache; `timed` with clocks in it."""
+    options = replace(options_from(arguments), timed=timed)
     uncached = arguments.no_cache or arguments.dump_dir is not None
     cache = None if uncached else default_cache(os.environ)
     with progressing(options, arguments.dump_dir) as start:

@@ -25,6 +25,7 @@ from compiler.loop_to_llvm.elements import (
     POINTER,
     intrinsic,
     lanes_of,
+    read_clock,
     splat,
     storage_bytes,
     storage_type,
@@ -40,6 +41,7 @@ from dialects.expr import Atom, Expr, Operand, atom_expr, maximum
 from dialects.loop.ops import (
     AccessOp,
     AllocOp,
+    ClockOp,
     ConditionOp,
     ForOp,
     IfOp,
@@ -109,6 +111,8 @@ class BodyEmitter:
                 self.memory.store(storage, address, self.value(op.value), self.lanes)
             case IndexOp():
                 self.values[op.result] = self._bound(op.value)
+            case ClockOp():
+                self.values[op.result] = read_clock(self.frame.builder, self.unit.target)
             case AllocOp():
                 self.values[op.result] = self._allocate(op)
             case IfOp():

@@ -23,6 +23,7 @@ from xdsl.ir import Attribute
 
 from compiler.loop_to_llvm.conversions import lane_type
 from compiler.loop_to_llvm.narrow_floats import NARROW_FLOATS
+from compiler.target.target import Target
 
 I1, I8, I32, I64 = ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(64)
 POINTER = ir.PointerType()
@@ -146,3 +147,9 @@ def intrinsic(
         kind = ir.FunctionType(result, [operand.type for operand in operands])
         declared = ir.Function(builder.module, kind, name=full)
     return builder.call(declared, operands)
+
+
+def read_clock(builder: ir.IRBuilder, target: Target) -> ir.Value:
+    """Ticks of a counter that goes at one rate: on x86 that of cycles, elsewhere the steady one."""
+    name = "readcyclecounter" if target.arch == "x86_64" else "readsteadycounter"
+    return intrinsic(builder, name, I64, [])

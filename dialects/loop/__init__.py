@@ -4,6 +4,7 @@ from xdsl.ir import Dialect
 
 from dialects.loop.ops import (
     AllocOp,
+    ClockOp,
     ConditionOp,
     ForOp,
     IfOp,
@@ -22,6 +23,7 @@ LOOP = Dialect(
         LoadOp,
         StoreOp,
         IndexOp,
+        ClockOp,
         AllocOp,
         IfOp,
         WhileOp,

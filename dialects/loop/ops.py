@@ -297,6 +297,15 @@ class StoreOp(AccessOp):
 
 
 @irdl_op_definition
+class ClockOp(IRDLOperation):
+    """Ticks of the processor's clock so far: `%now = loop.clock : i64`."""
+
+    name = "loop.clock"
+    result: SSAValue = result_def(IntegerType(64))
+    assembly_format = "attr-dict `:` type($result)"
+
+
+@irdl_op_definition
 class IndexOp(IRDLOperation):
     """The value of an integer expression: `%p = loop.index 4 * %i + n`."""
 

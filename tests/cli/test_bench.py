@@ -41,3 +41,10 @@ def test_refuses_to_give_an_artifact_to_others(weft_command: Command, dense_fold
 
 def test_refuses_symbols_without_a_size(weft_command: Command, dense_folder: Path):
     assert "--dim" in weft_command.fails("bench", dense_folder / "dense.onnx")
+
+
+def test_kernels_of_a_model(weft_command: Command, dense_folder: Path):
+    arguments = ("--dim", "rows=4", "--vs", "none", "--kernels", *QUICK)
+    text = weft_command.succeeds("bench", dense_folder / "dense.onnx", *arguments)
+    assert "contraction" in text.splitlines()[-1]
+    assert "clocks" in weft_command.fails("bench", dense_folder / "libdense.so", *arguments)

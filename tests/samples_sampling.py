@@ -13,6 +13,7 @@ from dialects.graph.dtypes import numpy_dtype
 from dialects.graph.op import AttributeValue
 from dialects.graph.random import RandomBitsOp
 from dialects.graph.resample import ResampleOp
+from dialects.graph.sort import ArgsortOp
 from dialects.graph.types import BF16, F16, F32, F64, I32, ShapeAttr
 from dialects.graph.unfold import FoldOp, UnfoldOp
 from dialects.loop.scalar import compute_type
@@ -69,7 +70,24 @@ def random_bits(draw) -> Sample:
     return Sample([], {"shape": shape, "seed": seed, "stream": stream})
 
 
+@st.composite
+def argsorts(draw) -> Sample:
+    """Few and many positions, equal elements, NaNs."""
+    shape = draw(shapes(1, max_dims=2, max_side=4))
+    axis = draw(st.integers(0, len(shape) - 1))
+    long = draw(st.sampled_from([1, 2, 3, 17, 30]))
+    shape = tuple(long if at == axis else dim for at, dim in enumerate(shape))
+    x = draw(numbers(shape, draw(st.sampled_from([F32, F32, F16, I32]))))
+    if x.dtype.kind == "f" and draw(st.booleans()):
+        x.reshape(-1)[:: draw(st.integers(2, 5))] = np.nan
+    count = draw(st.sampled_from([0, 1, min(3, long), long]))
+    descending = draw(st.booleans())
+    attributes = {"axis": axis, "descending": descending, "count": ShapeAttr((Expr.of(count),))}
+    return Sample([x], attributes)
+
+
 SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {
+    ArgsortOp: argsorts(),
     RandomBitsOp: random_bits(),
     ResampleOp: resamples(),
     UnfoldOp: unfolds(),

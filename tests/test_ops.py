@@ -360,6 +360,7 @@ def python_value(attribute: Attribute):
 WITHOUT_VJP = {
     "arg_max",
     "arg_min",
+    "argsort",
     "bit_shift",
     "bitcast",
     "bitwise_and",

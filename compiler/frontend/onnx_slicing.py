@@ -10,6 +10,7 @@ from xdsl.ir import SSAValue
 from compiler.frontend.onnx_node import Importer, OnnxNode, dims_attr, normal_axis
 from dialects.errors import ModelError, UnsupportedError
 from dialects.expr import Expr, maximum, minimum
+from dialects.graph.op import AttributeValue
 from dialects.graph.types import I64, INTEGERS
 
 UNBOUNDED = 2**31 - 1
@@ -158,6 +159,19 @@ def import_one_hot(node: OnnxNode) -> Sequence[SSAValue]:
     ]
 
 
+def import_top_k(node: OnnxNode) -> Sequence[SSAValue]:
+    """The first `k` elements in sorted order along an axis, and their positions."""
+    shape = node.shape()
+    axis = normal_axis(node.integer("axis", -1), len(shape))
+    attributes: dict[str, AttributeValue] = {
+        "axis": axis,
+        "descending": bool(node.integer("largest", 1)),
+        "count": dims_attr(node.dims(1, "a count")),
+    }
+    places = node.b.argsort(node.operand(0), **attributes)
+    return [node.b.gather_elements(node.operand(0), places, axis=axis), places]
+
+
 IMPORTERS: dict[str, Importer] = {
     "CumProd": partial(import_scan, "cumprod"),
     "CumSum": partial(import_scan, "cumsum"),
@@ -165,5 +179,6 @@ IMPORTERS: dict[str, Importer] = {
     "Pad": import_pad,
     "Slice": import_slice,
     "Split": import_split,
+    "TopK": import_top_k,
     "Trilu": import_trilu,
 }

@@ -25,6 +25,7 @@ from dialects.graph import (
     search,
     slicing,
     softmax,
+    sort,
     trigonometry,
     unfold,
 )
@@ -74,6 +75,7 @@ OPS: tuple[type[GraphOp], ...] = (
     *unfold.OPS,
     *softmax.OPS,
     *search.OPS,
+    *sort.OPS,
     *pool.OPS,
     *normalize.OPS,
 )

@@ -73,3 +73,19 @@ func.func @main(%x: !graph.tensor<[2, 8], f32>) -> !graph.tensor<[2], i64> {
   %y = graph.arg_max %x {axis = -1 : i64, keepdims = false, select_last_index = false} : (!graph.tensor<[2, 8], f32>) -> !graph.tensor<[2], i64>
   func.return %y : !graph.tensor<[2], i64>
 }
+
+// -----
+
+// A few positions are kept in order: an element enters where it precedes the last that is kept.
+// CHECK-LABEL: loop.kernel @argsort_
+// CHECK: loop.for %[[K:[a-z_0-9]+]] = 0 to n0 {
+// CHECK: %[[X:[a-z_0-9]+]] = loop.load %a0[%[[K]]]
+// CHECK: loop.load %best[1]
+// CHECK: loop.if
+// CHECK: loop.for %[[S:[a-z_0-9]+]] = 0 to %{{.*}} {
+// CHECK: loop.store %{{.*}}, %best
+// CHECK: loop.store %[[X]], %best
+func.func @main(%x: !graph.tensor<[n], i32>) -> !graph.tensor<[2], i64> {
+  %y = graph.argsort %x {axis = 0 : i64, descending = true, count = #graph.shape<[2]>} : (!graph.tensor<[n], i32>) -> !graph.tensor<[2], i64>
+  func.return %y : !graph.tensor<[2], i64>
+}

@@ -276,3 +276,14 @@ def test_bernoulli_and_multinomial_draw_by_their_probabilities():
     z = drawn(text, logits)
     parts = np.stack([(z == k).mean(1) for k in range(3)], 1)
     np.testing.assert_allclose(parts, [[1 / 8, 2 / 8, 5 / 8], [3 / 4, 0, 1 / 4]], atol=0.03)
+
+
+# Sorting ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("largest", [0, 1])
+@pytest.mark.parametrize("count", [3, 40])
+def test_top_k_of_lines_of_any_length(largest: int, count: int):
+    text = f"""agraph (float[n, m] x) => (float[n, {count}] v, int64[n, {count}] i)
+        <int64[1] k = {{{count}}}> {{ v, i = TopK<largest = {largest}> (x, k) }}"""
+    check(text, np.round(floats(3, 50), 1))

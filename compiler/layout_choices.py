@@ -5,64 +5,57 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
 from compiler.graph_to_loop import canonicalize_kernel, copy_kernel
 from compiler.loop.halos import Halo, border_kernel, halo_of, with_types, without_padding
-from compiler.loop.layouts import blocked, conversion_traffic, traffic, with_layouts
+from compiler.loop.layouts import Traffic, blocked, conversion_traffic, with_layouts
 from compiler.loop.schedules import GENERIC
 from compiler.program.choose_layouts import Kinds, LayoutChoices, choose_layouts
+from compiler.program.kernel_table import name_variants
 from compiler.program.place_halos import HaloChoices, place_halos
 from compiler.target.target import Target
 from dialects.loop.program import KernelOp
-from dialects.loop.types import BufferType
 
 
 def layout_choices(target: Target) -> LayoutChoices:
     """The layouts that pay on a target."""
 
-    def variant(kernel: KernelOp, kinds: Kinds) -> KernelOp:
-        return _renamed(with_layouts(kernel, kinds, target))
+    known: dict[KernelOp, Traffic] = {}
 
-    def convert(source: BufferType, result: BufferType) -> KernelOp:
-        kernel = copy_kernel(source, result)
-        canonicalize_kernel(kernel)
-        return kernel
+    def cost(kernel: KernelOp, kinds: Kinds) -> float:
+        if kernel not in known:
+            known[kernel] = Traffic(kernel, target)
+        return known[kernel].cost(kinds)
 
     return LayoutChoices(
         lambda kind: blocked(kind, target),
-        lambda kernel, kinds: traffic(kernel, kinds, target),
+        cost,
         conversion_traffic,
-        variant,
-        convert,
+        lambda kernel, kinds: with_layouts(kernel, kinds, target),
+        copy_kernel,
     )
 
 
 def halo_choices() -> HaloChoices[Halo]:
     """The borders that kernels put around their operands."""
 
-    def border(kind: BufferType, halo: Halo) -> KernelOp:
-        kernel = border_kernel(kind, halo)
-        canonicalize_kernel(kernel)
-        return kernel
-
     return HaloChoices(
         halo_of,
         Halo.around,
         Halo.within,
-        lambda kernel, position: _renamed(without_padding(kernel, position)),
-        lambda kernel, kinds: _renamed(with_types(kernel, kinds)),
-        border,
+        without_padding,
+        with_types,
+        border_kernel,
     )
 
 
-def _renamed(variant: KernelOp) -> KernelOp:
-    """A variant of a kernel under the name that its own text gives it."""
-    stem, _, _ = variant.sym_name.data.rpartition("_")
-    variant.properties["sym_name"] = StringAttr(stem or variant.sym_name.data)
-    canonicalize_kernel(variant)
-    return variant
+def place_buffers(module: ModuleOp, target: Target) -> None:
+    """Chooses layouts and borders, then gives variants of kernels their names."""
+    choose_layouts(module, layout_choices(target))
+    place_halos(module, halo_choices())
+    name_variants(module, canonicalize_kernel)
 
 
 @dataclass(frozen=True)
@@ -73,6 +66,7 @@ class PlaceHalosPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         place_halos(op, halo_choices())
+        name_variants(op, canonicalize_kernel)
 
 
 @dataclass(frozen=True)
@@ -83,3 +77,4 @@ class ChooseLayoutsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         choose_layouts(op, layout_choices(GENERIC))
+        name_variants(op, canonicalize_kernel)

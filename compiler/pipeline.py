@@ -33,12 +33,7 @@ from compiler.graph.fold_batch_norm import FoldBatchNormPass
 from compiler.graph.fold_constants import FoldConstantsPass
 from compiler.graph.fuse import FusePass
 from compiler.graph_to_loop import GraphToLoopPass, canonicalize_kernel, copy_kernel, lower_module
-from compiler.layout_choices import (
-    ChooseLayoutsPass,
-    PlaceHalosPass,
-    halo_choices,
-    layout_choices,
-)
+from compiler.layout_choices import ChooseLayoutsPass, PlaceHalosPass, place_buffers
 from compiler.loop.primitive_passes import PRIMITIVE_PASSES
 from compiler.loop.schedules import Scheduled, SchedulePass
 from compiler.loop_to_llvm.kernel import emit_kernel, kernel_symbol
@@ -62,10 +57,8 @@ from compiler.program.assign_layouts import (
     DropUnusedWeightsPass,
     drop_unused_weights,
 )
-from compiler.program.choose_layouts import choose_layouts
 from compiler.program.describe import describe_kernels, describe_memory, kernel_flops, repeats
 from compiler.program.hoist_workspace import HoistWorkspacePass, hoist_workspace
-from compiler.program.place_halos import place_halos
 from compiler.program.plan_memory import PlanMemoryPass, kernels_of, plan_memory
 from compiler.program.time_calls import TimeCallsPass, time_calls, timed_calls
 from dialects.context import WeftContext
@@ -276,8 +269,7 @@ def lower_graph(module: ModuleOp, road: Road) -> None:
     road.dump("20-loop-naive.mlir", module)
     if not options.naive:
         with report.stage("layouts"):
-            choose_layouts(module, layout_choices(options.target))
-            place_halos(module, halo_choices())
+            place_buffers(module, options.target)
         road.dump("21-loop-layouts.mlir", module)
     kernels = kernels_of(module)
     report.flops |= {name: kernel_flops(kernel) for name, kernel in kernels.items()}

@@ -8,6 +8,7 @@ elementwise operators have full vectors whatever the image's width.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import prod
 
 from xdsl.dialects.builtin import NoneAttr
@@ -16,7 +17,15 @@ from xdsl.rewriter import Rewriter
 
 from compiler.loop.nest import bounds_of, ranges_of, subscripts, update_of, weight_arguments
 from compiler.target.target import Target
-from dialects.expr import Atom, Expr, Operand, Symbol, product
+from dialects.expr import (
+    Atom,
+    Expr,
+    Operand,
+    Symbol,
+    atom_expr,
+    product,
+    row_major_strides,
+)
 from dialects.interval import Range
 from dialects.loop.ops import AccessOp, AllocOp, ForOp, StoreOp, enclosing_loops
 from dialects.loop.program import KernelOp
@@ -66,7 +75,7 @@ def with_layouts(kernel: KernelOp, kinds: Sequence[BufferType], target: Target) 
     """
     copy = kernel.clone()
     changed: dict[SSAValue, BufferType] = dict(zip(copy.body.block.args, kinds, strict=True))
-    changed |= _temporaries(copy, changed, target)
+    changed |= _temporaries(_links(copy), changed, target)
     for value, kind in changed.items():
         if value.type != kind:
             Rewriter.replace_value_with_new_type(value, kind)
@@ -74,10 +83,11 @@ def with_layouts(kernel: KernelOp, kinds: Sequence[BufferType], target: Target) 
 
 
 def _temporaries(
-    kernel: KernelOp, arguments: Mapping[SSAValue, BufferType], target: Target
+    links: Mapping[SSAValue, Sequence[SSAValue]],
+    arguments: Mapping[SSAValue, BufferType],
+    target: Target,
 ) -> dict[SSAValue, BufferType]:
     """The types of the temporaries that follow blocked arguments."""
-    links = _links(kernel)
     reached = [v for v, kind in arguments.items() if not isinstance(kind.layout, NoneAttr)]
     found: dict[SSAValue, BufferType] = {}
     while reached:
@@ -115,53 +125,101 @@ def _goes_along(load: AccessOp, store: AccessOp) -> bool:
     return (here - there).constant is not None and bool(list(here.atoms()))
 
 
-def traffic(kernel: KernelOp, kinds: Sequence[BufferType], target: Target) -> float:
-    """About how many vectors the kernel loads, stores and computes with arguments of these types,
-    if each nest runs along the loop that is best for it.
+@dataclass
+class Traffic:
+    """About how many vectors a kernel loads, stores and computes with arguments of given types, if
+    each nest runs along the loop that is best for it.
     """
-    types: dict[SSAValue, BufferType] = dict(zip(kernel.body.block.args, kinds, strict=True))
-    types |= _temporaries(kernel, types, target)
-    stores = [op for op in kernel.walk() if isinstance(op, StoreOp)]
-    return sum(_store_traffic(store, types, weight_arguments(kernel), target) for store in stores)
+
+    kernel: KernelOp
+    target: Target
+
+    def __post_init__(self) -> None:
+        self.links = _links(self.kernel)
+        weights = weight_arguments(self.kernel)
+        stores = [op for op in self.kernel.walk() if isinstance(op, StoreOp)]
+        self.statements = [_Statement.of(store, weights, self.target) for store in stores]
+
+    def cost(self, kinds: Sequence[BufferType]) -> float:
+        """The traffic with arguments of these types, row-major or blocked."""
+        arguments = zip(self.kernel.body.block.args, kinds, strict=True)
+        types: dict[SSAValue, BufferType] = dict(arguments)
+        types |= _temporaries(self.links, types, self.target)
+        known = {v for v, kind in types.items() if not isinstance(kind.layout, NoneAttr)}
+        return sum(statement.cost(known) for statement in self.statements)
 
 
-def _store_traffic(
-    store: StoreOp,
-    types: Mapping[SSAValue, BufferType],
-    weights: set[SSAValue],
-    target: Target,
-) -> float:
-    loops = enclosing_loops(store)
-    lanes = target.lanes(max(32, width(compute_type(store.buffer_type.element))) // 8)
-    update = update_of(store)
-    extents = {loop: loop.extent.constant or LONG_LOOP for loop in loops}
-    total = prod(extents.values())
-    results = prod(n for loop, n in extents.items() if loop.reduction is None)
+@dataclass
+class _Statement:
+    """A store with the loads beside it: for each loop that may become the vector, how much of the
+    vectors is filled, and what each buffer costs row-major and blocked.
+    """
 
-    def cost(loop: ForOp) -> float:
-        vectors = 0.0
-        for access in _beside(store):
-            sums = access is store or (update is not None and access is update.load)
-            if access.buffer in weights:
-                step = 1 if any(loop.index in e.atoms() for e in subscripts(access)) else 0
-            else:
-                kind = types.get(access.buffer, access.buffer_type)
-                step = lane_stride(access, loop, lanes, kind)
-            vectors += (results if sums else total) * _vector_cost(step, lanes)
-        filled = extents[loop] / (-(-extents[loop] // lanes) * lanes)
-        return (vectors + ARITHMETIC_COST * total) / lanes / filled
+    total: int
+    lanes: int
+    loops: list[tuple[float, list[tuple[SSAValue, float, float]]]]
 
-    independent = [loop for loop in loops if loop.reduction is None]
-    return min((cost(loop) for loop in independent), default=float(total))
+    @staticmethod
+    def of(store: StoreOp, weights: set[SSAValue], target: Target) -> _Statement:
+        lanes = target.lanes(max(32, width(compute_type(store.buffer_type.element))) // 8)
+        update = update_of(store)
+        extents = {
+            loop: loop.extent.constant or LONG_LOOP
+            for loop in enclosing_loops(store)
+            if loop.extent != 0
+        }
+        total = prod(extents.values())
+        results = prod(n for loop, n in extents.items() if loop.reduction is None)
+        loops: list[tuple[float, list[tuple[SSAValue, float, float]]]] = []
+        accesses = [(access, subscripts(access)) for access in _beside(store)]
+        for loop, extent in extents.items():
+            if loop.reduction is not None:
+                continue
+            costs: list[tuple[SSAValue, float, float]] = []
+            for access, index in accesses:
+                sums = access is store or (update is not None and access is update.load)
+                times = results if sums else total
+                if access.buffer in weights:
+                    moved = any(loop.index in set(expr.atoms()) for expr in index)
+                    row = block = 1.0 if moved else BROADCAST_COST
+                else:
+                    row = _row_major_cost(access.buffer_type, index, loop, lanes)
+                    block = _blocked_cost(index, loop, lanes)
+                costs.append((access.buffer, times * row, times * block))
+            loops.append((extent / (-(-extent // lanes) * lanes), costs))
+        return _Statement(total, lanes, loops)
+
+    def cost(self, blocked: set[SSAValue]) -> float:
+        """What the statement costs along its best loop."""
+        work = ARITHMETIC_COST * self.total
+        sums = (
+            (work + sum(block if buffer in blocked else row for buffer, row, block in costs)) / fill
+            for fill, costs in self.loops
+        )
+        return min(sums, default=float(self.total * self.lanes)) / self.lanes
 
 
-def _vector_cost(step: Expr | int | None, lanes: int) -> float:
-    if step == 0:
+def _row_major_cost(kind: BufferType, index: Sequence[Expr], loop: ForOp, lanes: int) -> float:
+    """What a vector along a loop costs in a row-major buffer."""
+    moved = [n for n, expr in enumerate(index) if loop.index in set(expr.atoms())]
+    if not moved:
         return BROADCAST_COST
+    if not all(index[n].is_affine_in(loop.index) for n in moved):
+        return float(lanes)
+    strides = row_major_strides(kind.shape)
+    step = sum((index[n].coefficient(loop.index) * strides[n] for n in moved), Expr.of(0)).constant
     if step == 1:
         return 1.0
-    near = step is not None and (Expr.of(step).constant or lanes) <= LONGEST_STRIDE
-    return STRIDED_COST if near else float(lanes)
+    return STRIDED_COST if 0 < (step or lanes) <= LONGEST_STRIDE else float(lanes)
+
+
+def _blocked_cost(index: Sequence[Expr], loop: ForOp, lanes: int) -> float:
+    """The same in a buffer with blocks of channels: neighbours are channels of one block."""
+    moved = [n for n, expr in enumerate(index) if loop.index in set(expr.atoms())]
+    if not moved:
+        return BROADCAST_COST
+    start = index[CHANNELS] - atom_expr(loop.index) if moved == [CHANNELS] else Expr.of(1)
+    return 1.0 if start % lanes == 0 else float(lanes)
 
 
 def conversion_traffic(kind: BufferType) -> float:
@@ -169,20 +227,13 @@ def conversion_traffic(kind: BufferType) -> float:
     return float(prod(dim.constant or LONG_LOOP for dim in kind.shape)) * (1 + BROADCAST_COST)
 
 
-def lane_stride(
-    access: AccessOp, loop: ForOp, lanes: int, kind: BufferType | None = None
-) -> Expr | None:
+def lane_stride(access: AccessOp, loop: ForOp, lanes: int) -> Expr | None:
     """How far apart, in elements, the lanes of a vector access memory that runs along the loop and
     starts at a multiple of its length; None where that varies.
     """
-    ranges = _ranges(access, lanes)
+    ranges: dict[Atom, Range] = {**ranges_of(bounds_of(enclosing_loops(access)))}
+    ranges[_LANE] = (0, lanes - 1)
     block = Expr.of(_BLOCK) * lanes + Expr.of(_LANE)
     moved = [expr.substitute({loop.index: block}) for expr in subscripts(access)]
-    address = (kind or access.buffer_type).address(moved).simplify(ranges)
+    address = access.buffer_type.address(moved).simplify(ranges)
     return address.coefficient(_LANE) if address.is_affine_in(_LANE) else None
-
-
-def _ranges(access: AccessOp, lanes: int) -> dict[Atom, Range]:
-    ranges = ranges_of(bounds_of(enclosing_loops(access)))
-    ranges[_LANE] = (0, lanes - 1)
-    return ranges

@@ -34,7 +34,7 @@ class LayoutChoices:
 
     `candidate` is the other layout that a type may have, `cost` what a kernel costs with arguments
     of these types, `conversion` what bringing a buffer into another layout costs, `variant` the
-    kernel with arguments of these types, canonically named, `copy` a kernel that converts.
+    kernel with arguments of these types, `copy` a kernel that converts.
     """
 
     candidate: Callable[[BufferType], BufferType | None]
@@ -148,13 +148,17 @@ class _Rewriting:
         for call in calls:
             blocked = [value in chosen for value in call.arguments]
             if any(blocked):
-                kernel = self.table[call.kernel]
-                kinds = tuple(_kinds(kernel, blocked, self.choices))
-                name = self.table.keep(self.choices.variant(kernel, kinds))
-                call.properties["callee"] = SymbolRefAttr(name)
+                self._call(call, blocked)
         for op in list(self.program.body.block.ops):
             if isinstance(op, AllocOp) and op.result in chosen:
                 self._retype(op.result)
+
+    def _call(self, call: CallOp, blocked: Sequence[bool]) -> None:
+        kernel = self.table[call.kernel]
+        kinds = tuple(_kinds(kernel, blocked, self.choices))
+        key = (call.kernel, kinds)
+        name = self.table.variant(key, lambda: self.choices.variant(kernel, kinds))
+        call.properties["callee"] = SymbolRefAttr(name)
 
     def _retype(self, value: SSAValue) -> None:
         row_major = buffer_type(value)
@@ -164,7 +168,7 @@ class _Rewriting:
         views = sorted(_views(value), key=self._position)
         if not views:
             return
-        copy = self.table.keep(self.choices.copy(kind, row_major))
+        copy = self.table.variant((kind, row_major), lambda: self.choices.copy(kind, row_major))
         names = dict.fromkeys(name for dim in row_major.shape for name in dim.symbols())
         target = AllocOp.of(row_major)
         call = CallOp.of(copy, [Expr.of(name) for name in names], [value, target.result])

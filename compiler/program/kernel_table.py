@@ -1,33 +1,65 @@
-"""The kernels of a module by name, while a pass makes variants of them."""
+"""The kernels of a module by name, while passes make variants of them."""
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ModuleOp
+from collections.abc import Callable, Hashable
+from itertools import count
+
+from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
 
 from dialects.loop.program import CallOp, KernelOp, ProgramOp
 
+VARIANT = "~"
+"""Stands in names of variants that do not have their own names yet."""
+
 
 class KernelTable:
-    """Kernels by name; new ones are put in front of the program. Equal kernels have one name."""
+    """Kernels by name; variants of them are made once and put in front of the program."""
 
     def __init__(self, module: ModuleOp):
         self.module = module
         self.kernels = {op.sym_name.data: op for op in module.ops if isinstance(op, KernelOp)}
+        self.variants: dict[Hashable, str] = {}
+        last = (int(name.partition(VARIANT)[2] or 0) for name in self.kernels)
+        self.numbers = count(1 + max(last, default=0))
 
     def __getitem__(self, name: str) -> KernelOp:
         return self.kernels[name]
 
-    def keep(self, kernel: KernelOp) -> str:
-        """Adds a kernel unless it is there; returns its name."""
-        name = kernel.sym_name.data
-        if name not in self.kernels:
+    def variant(self, key: Hashable, make: Callable[[], KernelOp]) -> str:
+        """The name of the kernel of that key, which `make` gives where there is none yet."""
+        if key not in self.variants:
+            kernel = make()
+            stem = kernel.sym_name.data.partition(VARIANT)[0]
+            name = f"{stem}{VARIANT}{next(self.numbers)}"
+            kernel.properties["sym_name"] = StringAttr(name)
             self.kernels[name] = kernel
+            self.variants[key] = name
             program = next(op for op in self.module.ops if isinstance(op, ProgramOp))
             self.module.body.block.insert_op_before(kernel, program)
-        return name
+        return self.variants[key]
 
     def drop_unused(self) -> None:
         """Removes the kernels that nothing calls any more."""
         called = {op.kernel for op in self.module.walk() if isinstance(op, CallOp)}
         for name in [name for name in self.kernels if name not in called]:
-            self.module.body.block.erase_op(self.kernels.pop(name))
+            self.module.body.block.erase_op(self.kernels[name])
+        self.kernels = {name: each for name, each in self.kernels.items() if name in called}
+
+
+def name_variants(module: ModuleOp, canonicalize: Callable[[KernelOp], str]) -> None:
+    """Names variants after their text, as `canonicalize` does; equal ones become one kernel."""
+    names: dict[str, str] = {}
+    known: dict[str, KernelOp] = {}
+    for kernel in [op for op in module.ops if isinstance(op, KernelOp)]:
+        name = kernel.sym_name.data
+        stem, mark, _ = name.partition(VARIANT)
+        if mark:
+            first, _, digest = stem.rpartition("_")
+            kernel.properties["sym_name"] = StringAttr(first if len(digest) == 8 else stem)
+            shared = known.setdefault(canonicalize(kernel), kernel)
+            names[name] = shared.sym_name.data
+            if shared is not kernel:
+                module.body.block.erase_op(kernel)
+    for call in [op for op in module.walk() if isinstance(op, CallOp) and op.kernel in names]:
+        call.properties["callee"] = SymbolRefAttr(names[call.kernel])

@@ -73,7 +73,7 @@ def _place(alloc: AllocOp, halo: H, table: KernelTable, choices: HaloChoices[H])
     padded = AllocOp.of(choices.around(halo, kind))
     inside = ViewOp.of(padded.result, choices.within(halo, kind))
     padded.result.name_hint = inside.result.name_hint = alloc.result.name_hint
-    border = table.keep(choices.border(kind, halo))
+    border = table.variant((kind, halo), lambda: choices.border(kind, halo))
     names = dict.fromkeys(name for dim in kind.shape for name in dim.symbols())
     fill = CallOp.of(border, [Expr.of(name) for name in names], [padded.result])
     block = alloc.parent
@@ -101,12 +101,14 @@ def _redirect(
     kernel = table[call.kernel]
     positions = [n for n, argument in enumerate(call.arguments) if argument is old]
     if len(positions) == 1 and choices.halo(kernel, positions[0]) == halo:
-        variant, value = choices.unpadded(kernel, positions[0]), padded
+        value, key = padded, (call.kernel, positions[0])
+        variant = table.variant(key, lambda: choices.unpadded(kernel, positions[0]))
     else:
         kinds = [buffer_type(argument) for argument in kernel.body.block.args]
         for position in positions:
             kinds[position] = choices.within(halo, kinds[position])
-        variant, value = choices.retyped(kernel, tuple(kinds)), inside
+        value, key = inside, (call.kernel, tuple(kinds))
+        variant = table.variant(key, lambda: choices.retyped(kernel, tuple(kinds)))
     for position in positions:
         call.operands[position] = value
-    call.properties["callee"] = SymbolRefAttr(table.keep(variant))
+    call.properties["callee"] = SymbolRefAttr(variant)

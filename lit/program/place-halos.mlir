@@ -19,8 +19,8 @@
 // CHECK-NEXT: %[[ALL:[a-z_0-9]+]] = loop.alloc workspace : !loop.buffer<[2, 10], f32>
 // CHECK-NEXT: %[[IN:[a-z_0-9]+]] = loop.view %[[ALL]]
 // CHECK-NEXT: loop.call @border_{{[0-9a-f]+}}(%[[ALL]])
-// CHECK-NEXT: loop.call @double_{{[0-9a-f]+}}(%in, %[[IN]])
-// CHECK-NEXT: loop.call @difference_{{[0-9a-f]+}}(%[[ALL]], %out)
+// CHECK-NEXT: loop.call @double_1_{{[0-9a-f]+}}(%in, %[[IN]])
+// CHECK-NEXT: loop.call @difference_1_{{[0-9a-f]+}}(%[[ALL]], %out)
 loop.kernel @double_1(%x: !loop.buffer<[2, 8], f32>, %y: !loop.buffer<[2, 8], f32>) {
   loop.for %i = 0 to 2 {
     loop.for %j = 0 to 8 {

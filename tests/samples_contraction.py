@@ -8,6 +8,7 @@ from hypothesis.strategies import SearchStrategy
 
 from dialects.graph import GraphOp
 from dialects.graph.conv import ConvOp, ConvTransposeOp
+from dialects.graph.determinant import DetOp
 from dialects.graph.einsum import EinsumOp
 from dialects.graph.matmul import GemmOp, MatmulOp
 from dialects.graph.op import AttributeValue
@@ -110,7 +111,16 @@ def einsum(draw) -> Sample:
     return Sample(operands, {"equation": equation})
 
 
+@st.composite
+def squares(draw) -> Sample:
+    """Matrices and stacks of them, some singular."""
+    element, side = draw(st.sampled_from([F32, F64, F16, BF16])), draw(st.integers(1, 3))
+    batch = draw(st.sampled_from([(), (2,), (2, 3)]))
+    return Sample([draw(numbers((*batch, side, side), element, -1, 1))])
+
+
 SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {
+    DetOp: squares(),
     EinsumOp: einsum(),
     MatmulOp: matmul(),
     GemmOp: gemm(),

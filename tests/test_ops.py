@@ -368,6 +368,7 @@ WITHOUT_VJP = {
     "bitwise_or",
     "bitwise_xor",
     "constant",
+    "det",
     "dims",
     "equal",
     "greater",

@@ -19,6 +19,7 @@ from compiler.frontend import (
     onnx_signal,
     onnx_slicing,
     onnx_training,
+    onnx_trees,
     onnx_windows,
 )
 from compiler.frontend.onnx_node import ImporterTable
@@ -40,6 +41,7 @@ COMPOSITES: ImporterTable = {
     **onnx_ngrams.IMPORTERS,
     **onnx_quantize.IMPORTERS,
     **onnx_training.IMPORTERS,
+    **onnx_trees.IMPORTERS,
     **onnx_windows.IMPORTERS,
 }
 """Importers by ONNX operator, behind its domain and a dot where that is not the default one."""

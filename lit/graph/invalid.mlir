@@ -267,3 +267,12 @@ func.func @main(%x: !graph.tensor<[2], f32>) {
   %y = graph.bitcast %x {to = i16} : (!graph.tensor<[2], f32>) -> !graph.tensor<[2], i16>
   func.return
 }
+
+// -----
+
+// Matrices have as many rows as columns.
+// CHECK: graph.det requires squares, got [2, 3] f32
+func.func @main(%x: !graph.tensor<[2, 3], f32>) {
+  %y = graph.det %x : (!graph.tensor<[2, 3], f32>) -> !graph.tensor<[], f32>
+  func.return
+}

@@ -28,7 +28,10 @@ def model_of(
     ]
     values = [helper.make_empty_tensor_value_info(name) for name in results]
     graph = helper.make_graph([node], "g", inputs, values)
-    imports = [helper.make_opsetid("", 25), helper.make_opsetid(domain or "", 1 if domain else 25)]
+    imports = [
+        helper.make_opsetid("", 25),
+        helper.make_opsetid(domain, {ML: 5, TRAINING: 1}.get(domain, 25)),
+    ]
     return helper.make_model(graph, opset_imports=imports, ir_version=10)
 
 
@@ -164,3 +167,75 @@ def test_pools_of_strings_are_refused() -> None:
     prepared = prepare(model_of("TfIdfVectorizer", x, mode="TF", pool_strings=["a"] * 6, **kinds))
     with pytest.raises(UnsupportedError, match="a pool of integers, got strings"):
         prepared.run(x)
+
+
+def forest_of(**changes: Any) -> dict[str, Any]:
+    """Two trees over two features: a question of each mode but membership, and one of that."""
+    tensors = {
+        "nodes_modes": np.array([0, 1, 2, 3, 4, 5, 6], np.uint8),
+        "nodes_splits": np.array([0, -1, 1, 0.5, 2, 2, 0], np.float32),
+        "leaf_weights": np.array([1, 2, 4, 8, 16, 32, 64, 128], np.float32),
+        "membership_values": np.array([1, 3, 5, np.nan], np.float32),
+    }
+    lists: dict[str, Any] = {
+        "tree_roots": [0, 4],
+        "nodes_featureids": [0, 1, 1, 0, 0, 1, 1],
+        "nodes_truenodeids": [1, 0, 3, 2, 5, 4, 6],
+        "nodes_trueleafs": [0, 1, 0, 1, 0, 1, 1],
+        "nodes_falsenodeids": [2, 1, 3, 3, 6, 5, 7],
+        "nodes_falseleafs": [0, 1, 1, 1, 0, 1, 1],
+        "nodes_missing_value_tracks_true": [1, 0, 0, 1, 0, 0, 1],
+        "leaf_targetids": [0, 1, 2, 0, 1, 2, 0, 1],
+        "n_targets": 3,
+        **changes,
+    }
+    return lists | {key: helper.make_tensor(*_stored(key, x)) for key, x in tensors.items()}
+
+
+def _stored(name: str, array: Array) -> tuple[Any, ...]:
+    return name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape, array
+
+
+def leaves_of(row: Array) -> list[int]:
+    """The leaves that a row comes to, written out."""
+    a, b = (float(x) for x in row)
+    nan = np.isnan
+    first = (1 - (b < -1)) if (a <= 0 or nan(a)) else (3 - (a > 0.5)) if b >= 1 else 3
+    second = (5 - (b != 2)) if a == 2 else 6 if (b in (1, 3, 5) or nan(b)) else 7
+    return [int(first), int(second)]
+
+
+@pytest.mark.parametrize("how", [0, 1, 2, 3])
+def test_trees_are_walked_to_their_leaves(how: int) -> None:
+    grid = [np.nan, -2, -1, 0, 0.5, 1, 2, 3, 4, 5]
+    x = np.array([[a, b] for a in grid for b in grid], np.float32)
+    got = results("TreeEnsemble", [x], 1, ML, **forest_of(aggregate_function=how))[0]
+    limits = np.finfo(np.float32)
+    want = np.full((len(x), 3), [0, 0, limits.max, limits.min][how], np.float32)
+    for values, row in zip(want, x, strict=True):
+        for leaf in leaves_of(row):
+            target, weight = leaf % 3, float(2**leaf)
+            old = values[target]
+            values[target] = [old + weight / 2, old + weight, min(old, weight), max(old, weight)][
+                how
+            ]
+    np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "message"),
+    [
+        ({"nodes_truenodeids": [0] * 7}, ModelError, "nodes that lead back to themselves"),
+        ({"nodes_falsenodeids": [9] * 7}, ModelError, r"requires a (node|leaf) out of \d, got 9"),
+        ({"nodes_featureids": [2] * 7}, ModelError, "requires features out of 2, got 2"),
+        ({"nodes_featureids": [0] * 6}, ModelError, "nodes of equally many parts"),
+        ({"leaf_targetids": [0]}, ModelError, "a target for each leaf, got 1"),
+        ({"aggregate_function": 4}, ModelError, "aggregate_function from 0 to 3, got 4"),
+        ({"post_transform": 1}, UnsupportedError, "no post_transform, got one"),
+    ],
+)
+def test_trees_that_do_not_fit_are_refused(
+    changes: dict[str, Any], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        prepare(model_of("TreeEnsemble", [numbers(2, 2)], 1, ML, **forest_of(**changes)))

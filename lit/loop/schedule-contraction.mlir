@@ -210,3 +210,37 @@ loop.kernel @transposed(%x: !loop.buffer<[12, 20], f32>, %w: !loop.buffer<[32, 2
     }
   }
 }
+
+// -----
+
+// The tiles of an unknown number of rows, whole ones and smaller ones, share a panel.
+// CHECK-LABEL: loop.kernel @shared
+// CHECK: loop.alloc scratch : !loop.buffer<[16, 20], f32
+// CHECK-NOT: loop.alloc scratch
+// CHECK: loop.for %{{.*}} = 0 to (m floordiv 6) {
+// CHECK-NEXT: %{{.*}} = loop.alloc registers : !loop.buffer<[6, 16], f32
+// CHECK: loop.for %{{.*}} = 0 to ((m mod 6) floordiv 3) {
+// CHECK-NEXT: %{{.*}} = loop.alloc registers : !loop.buffer<[3, 16], f32
+// CHECK: loop.for %{{.*}} = 0 to ((m mod 6) mod 3) {
+// CHECK-NEXT: %{{.*}} = loop.alloc registers : !loop.buffer<[1, 16], f32
+// CHECK-NOT: parallel
+loop.kernel @shared[m](%x: !loop.buffer<[m, 20], f32>, %w: !loop.buffer<[32, 20], f32>, %y: !loop.buffer<[m, 32], f32>) {
+  loop.for %i = 0 to m {
+    loop.for %j = 0 to 32 {
+      %zero = arith.constant 0.0 : f32
+      loop.store %zero, %y[%i, %j] : !loop.buffer<[m, 32], f32>
+    }
+  }
+  loop.for %i = 0 to m {
+    loop.for %j = 0 to 32 {
+      loop.for %k = 0 to 20 reduction(add) {
+        %a = loop.load %x[%i, %k] : !loop.buffer<[m, 20], f32>
+        %b = loop.load %w[%j, %k] : !loop.buffer<[32, 20], f32>
+        %s = loop.load %y[%i, %j] : !loop.buffer<[m, 32], f32>
+        %p = arith.mulf %a, %b : f32
+        %t = arith.addf %s, %p : f32
+        loop.store %t, %y[%i, %j] : !loop.buffer<[m, 32], f32>
+      }
+    }
+  }
+}

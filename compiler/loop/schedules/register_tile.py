@@ -183,8 +183,7 @@ def accumulate(kernel: KernelOp, found: Accumulation, target: Target) -> bool:
     shared = list(reorder(shared.pop(shape.both), *shared))
     panel = None if found.panel is None else _bring_together(kernel, found.panel, shared, shape)
     for part in _split(shared, shape.width):
-        for chain in _split_rows(part, shape):
-            _tile(chain, shape, panel, found.result)
+        _tile_part(part, shape, panel, found.result)
     drop_stored_only(found.result)
     return True
 
@@ -233,18 +232,18 @@ def _split(chain: Sequence[ForOp], size: int) -> list[list[ForOp]]:
 
 
 def _split_rows(chain: Sequence[ForOp], shape: Shape) -> list[list[ForOp]]:
-    """The nest cut at its innermost loop, the rows, which comes out for that and goes back: whole
+    """The nest cut at the rows, the last loop but one, which come out for that and go back: whole
     tiles and what is left. An unknown number of rows that are left goes by ever smaller tiles.
     """
-    if not shape.has_rows or _is_whole(chain[-1], shape.params.rows):
+    if not shape.has_rows or _is_whole(chain[-2], shape.params.rows):
         return [list(chain)]
-    parts = [list(reorder(chain[-1], *chain[:-1]))]
+    parts = [list(reorder(chain[-2], *chain[:-2], chain[-1]))]
     for size in _tile_sizes(shape.params.rows):
         if not _is_whole(parts[-1][0], size):
             parts += _split(parts.pop(), size)
         if parts[-1][0].extent.constant is not None:
             break
-    return [list(reorder(*part[1:], part[0])) for part in parts]
+    return [list(reorder(*part[1:-1], part[0], part[-1])) for part in parts]
 
 
 def _tile_sizes(rows: int) -> list[int]:
@@ -256,21 +255,42 @@ def _is_whole(loop: ForOp, size: int) -> bool:
     return loop.extent % size == 0
 
 
-def _tile(chain: Sequence[ForOp], shape: Shape, panel: SSAValue | None, result: SSAValue) -> None:
-    """Tiles, stages and marks one nest whose loops hold whole tiles, or are shorter than one."""
+def _tile_part(
+    chain: Sequence[ForOp], shape: Shape, panel: SSAValue | None, result: SSAValue
+) -> None:
+    """Tiles, stages and marks one nest whose columns hold whole tiles, or are fewer than one has.
+
+    All tiles of rows share a panel that is packed for them.
+    """
     columns, *others = chain
-    rows = others.pop() if shape.has_rows else None
     jo, ji = _tile_columns(columns, shape)
-    outer, inner = [*others[: shape.both], jo, *others[shape.both :]], [ji]
-    if rows is not None:
-        io, ii, _ = tile(rows, _tile_rows(rows, shape))
+    around, inside = [*others[: shape.both], jo], [*others[shape.both :], ji]
+    reorder(*around, *inside)
+    if panel is not None and stage_panel(panel, jo, ji, shape.lanes):
+        for part in _split_rows(inside, shape):
+            _tile_rows(part, shape, result)
+        parallelize_outermost(around[0])
+        return
+    for part in _split_rows([*around, *inside], shape):
+        outer = _tile_rows(part, shape, result)
+        parallelize_outermost(outer[0] if shape.both else _spread(outer))
+
+
+def _tile_rows(chain: Sequence[ForOp], shape: Shape, result: SSAValue) -> list[ForOp]:
+    """Tiles the rows of a nest, the last loop but one, and computes its tiles in registers; returns
+    the loops around a tile.
+    """
+    *outer, ji = chain
+    inner = [ji]
+    if shape.has_rows:
+        io, ii, _ = tile(outer.pop(), _rows_of_tile(chain[-2], shape))
         outer, inner = [*outer, io], [ii, ji]
-    reorder(*outer, *inner)
-    packed = panel is not None and stage_panel(panel, jo, ji, shape.lanes)
-    write_back = _stage_sums(result, outer[-1], ji)
+    around = inner[0].parent_op()
+    assert isinstance(around, ForOp), "tiles of columns lie in the loop over them"
+    write_back = _stage_sums(result, around, ji)
     for nest in (*_separate(inner, shape), write_back):
         _mark(nest, shape.lanes)
-    parallelize_outermost(outer[0] if packed or shape.both else _spread(outer))
+    return outer
 
 
 def _tile_columns(columns: ForOp, shape: Shape) -> tuple[ForOp, ForOp]:
@@ -283,7 +303,7 @@ def _tile_columns(columns: ForOp, shape: Shape) -> tuple[ForOp, ForOp]:
     return tile(columns, min(shape.width, known or shape.width))[:2]
 
 
-def _tile_rows(rows: ForOp, shape: Shape) -> int:
+def _rows_of_tile(rows: ForOp, shape: Shape) -> int:
     sizes = (size for size in _tile_sizes(shape.params.rows) if _is_whole(rows, size))
     known = rows.extent.constant
     return next(sizes) if known is None else min(known, shape.params.rows)

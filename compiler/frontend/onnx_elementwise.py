@@ -1,16 +1,13 @@
-"""ONNX elementwise operators: of many operands, and those that only training needs."""
+"""ONNX elementwise operators of many operands, or of operands of several types."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
 
-import numpy as np
 from xdsl.ir import SSAValue
 
-from compiler.frontend.onnx_constants import filled
 from compiler.frontend.onnx_node import Importer, OnnxNode
-from dialects.errors import UnsupportedError
 from dialects.graph.types import FLOATS, type_of
 
 
@@ -34,17 +31,6 @@ def import_mean(node: OnnxNode) -> Sequence[SSAValue]:
     return [node.b.div(total, count)]
 
 
-def import_dropout(node: OnnxNode) -> Sequence[SSAValue]:
-    """The operand, and a mask that keeps everything: inference, or training that drops nothing."""
-    training = node.optional(2) is not None and node.array(2, "training_mode").any()
-    ratio = node.array(1, "ratio").item() if training and node.optional(1) is not None else 0.5
-    if training and ratio:
-        raise UnsupportedError(f"requires inference, got training that drops {ratio:g}")
-    if not node.uses(1):
-        return [node.operand(0)]
-    return [node.operand(0), filled(node, np.array(True), node.shape())]
-
-
 def import_pow(node: OnnxNode) -> Sequence[SSAValue]:
     """A power in the base's element type; integers to a float power are computed as floats."""
     base, exponent = node.operand(0), node.operand(1)
@@ -55,7 +41,6 @@ def import_pow(node: OnnxNode) -> Sequence[SSAValue]:
 
 
 IMPORTERS: dict[str, Importer] = {
-    "Dropout": import_dropout,
     "Identity": import_identity,
     "Max": partial(import_variadic, "max"),
     "Mean": import_mean,

@@ -12,13 +12,16 @@ import zlib
 from collections.abc import Sequence
 from functools import partial
 
-from onnx import TensorProto
+import numpy as np
+from onnx import AttributeProto, TensorProto
 from xdsl.ir import Attribute, SSAValue
 
+from compiler.frontend.onnx_constants import filled
 from compiler.frontend.onnx_node import Importer, OnnxNode, onnx_element
 from dialects.errors import ModelError
 from dialects.expr import Expr
 from dialects.graph.algebra import Term, shape_attr
+from dialects.graph.random import WORD
 from dialects.graph.types import BF16, F16, F32, F64, FLOATS, I64, UI64, Shape
 from dialects.loop.scalar import compute_type
 
@@ -29,6 +32,8 @@ DIGITS: dict[Attribute, int] = {F32: 24, F64: 53, F16: 11, BF16: 8}
 def _seed(node: OnnxNode) -> int:
     """The key of the node's numbers: the bits of its seed, else a hash of its name."""
     if node.has("seed"):
+        if node.attribute("seed").type == AttributeProto.INT:
+            return node.integer("seed", 0) & WORD
         return int.from_bytes(struct.pack("<f", node.real("seed", 0.0)), "little")
     return zlib.crc32(" ".join((node.proto.name, *node.proto.output)).encode())
 
@@ -97,8 +102,29 @@ def import_multinomial(node: OnnxNode) -> Sequence[SSAValue]:
     return [found.cast(onnx_element(node.integer("dtype", TensorProto.INT32))).value]
 
 
+def import_dropout(node: OnnxNode) -> Sequence[SSAValue]:
+    """Training: what is not dropped is scaled up; inference, and a ratio of 0, keep everything.
+
+    The second result says what is kept.
+    """
+    training = node.optional(2) is not None and node.array(2, "training_mode").any()
+    ratio = node.optional(1)
+    known = None if ratio is None else node.known.known_array(ratio)
+    if not training or (known is not None and not known.any()):
+        everything = np.array(True)
+        mask = [filled(node, everything, node.shape())] if node.uses(1) else []
+        return [node.operand(0), *mask]
+    x = Term(node.b, node.operand(0))
+    wide = compute_type(x.type.element)
+    dropped = x.of(node.scalar(0.5, F32) if ratio is None else node.cast(ratio, F32))
+    kept = _uniform(node, x.shape, F32) >= dropped
+    scaled = x.cast(wide) / (1 - dropped).cast(wide)
+    return [kept.where(scaled, 0.0).cast(x.type.element).value, kept.value]
+
+
 IMPORTERS: dict[str, Importer] = {
     "Bernoulli": import_bernoulli,
+    "Dropout": import_dropout,
     "Multinomial": import_multinomial,
     "RandomNormal": partial(import_normal, is_like=False),
     "RandomNormalLike": partial(import_normal, is_like=True),

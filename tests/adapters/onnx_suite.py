@@ -125,7 +125,6 @@ CATEGORIES = (
     (r"requires a tensor type, got|got no op.*[Ss]equence", "sequences and optionals"),
     (r"requires an operator that it has, got (\w+)", r"no operator \1"),
     (r"graph requires a known operator, got (\w+)", r"no graph operator \1"),
-    (r"requires inference, got", "training mode"),
     (r"known while compiling|requires a constant|as plain numbers", "sizes that depend on data"),
 )
 """Patterns in messages, the first that is found, and the reason that they stand for."""

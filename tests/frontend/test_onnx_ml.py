@@ -96,14 +96,22 @@ def test_batch_norm_in_training_moves_its_statistics() -> None:
     np.testing.assert_allclose(new_var, 0.75 * var + 0.25 * batch_var, 1e-5, 1e-6)
 
 
-def test_training_that_drops_is_refused() -> None:
-    operands = [numbers(3), np.array(0.25, np.float32), np.array(True)]
-    with pytest.raises(
-        UnsupportedError, match=r"requires inference, got training that drops 0\.25"
-    ):
-        prepare(model_of("Dropout", operands)).run(operands)
-    operands[1] = np.array(0, np.float32)
-    np.testing.assert_array_equal(results("Dropout", operands)[0], operands[0])
+@pytest.mark.parametrize("ratio", [0.25, None])
+def test_training_drops_a_share_and_scales_the_rest(ratio: float | None) -> None:
+    x, given = 1 + np.abs(numbers(40, 50)), np.array(0.5 if ratio is None else ratio, np.float32)
+    operands = [x, given, np.array(True)]
+    y, mask = results("Dropout", operands, 2, seed=3)
+    np.testing.assert_allclose(y, np.where(mask, x / (1 - given), 0), 1e-6)
+    assert abs((~mask).mean() - given) < 0.05
+    np.testing.assert_array_equal(results("Dropout", operands, 2, seed=3)[1], mask)
+    assert (results("Dropout", operands, 2, seed=4)[1] != mask).any()
+
+
+def test_training_that_drops_nothing_keeps_the_operand() -> None:
+    operands = [numbers(3), np.array(0, np.float32), np.array(True)]
+    y, mask = results("Dropout", operands, 2)
+    np.testing.assert_array_equal(y, operands[0])
+    assert mask.all()
 
 
 def test_columns_thresholds_and_scales() -> None:

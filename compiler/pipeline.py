@@ -32,6 +32,7 @@ from compiler.graph.eliminate import EliminatePass
 from compiler.graph.fold_batch_norm import FoldBatchNormPass
 from compiler.graph.fold_constants import FoldConstantsPass
 from compiler.graph.fuse import FusePass
+from compiler.graph.fuse_attention import FuseAttentionPass
 from compiler.graph_to_loop import GraphToLoopPass, canonicalize_kernel, copy_kernel, lower_module
 from compiler.layout_choices import ChooseLayoutsPass, PlaceHalosPass, place_buffers
 from compiler.loop.primitive_passes import PRIMITIVE_PASSES
@@ -74,6 +75,7 @@ GRAPH_PASSES: tuple[type[ModulePass], ...] = (
     FoldConstantsPass,  # sizes and constants first: everything later sees simpler operators
     FoldBatchNormPass,  # on constants, so after folding
     EliminatePass,  # folding leaves equal and unused operators behind
+    FuseAttentionPass,  # before parts of an attention join other groups
     FusePass,  # last: it decides what becomes one kernel
 )
 

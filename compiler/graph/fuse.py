@@ -47,10 +47,6 @@ class _Group:
     members: list[GraphOp] = field(default_factory=list[GraphOp])
     anchor: GraphOp | None = None
 
-    @property
-    def last(self) -> GraphOp:
-        return self.members[-1]
-
 
 def fuse(function: FuncOp) -> None:
     """Forms the groups in one walk from the inputs on, then builds them."""
@@ -70,7 +66,7 @@ def fuse(function: FuncOp) -> None:
                 ):
                     _merge(producer, group, groups, position)
     for group in dict.fromkeys(groups.values()):
-        _build(group, block)
+        build_group(group.members, block)
 
 
 def _is_computed(op: GraphOp) -> bool:
@@ -127,13 +123,14 @@ def _merge(
         groups[op] = consumer
 
 
-def _build(group: _Group, block: Block) -> None:
-    """Moves the members into a `graph.fused` in place of the last one;
+def build_group(operators: Sequence[GraphOp], block: Block) -> None:
+    """Moves operators, in their order, into a `graph.fused` in place of the last one;
     small constants are copied in.
     """
-    members = _with_constants(group.members)
+    last = operators[-1]
+    members = _with_constants(operators)
     inside = {result for op in members for result in op.results}
-    if len(group.members) == 1 and len(members) == 1:
+    if len(operators) == 1 and len(members) == 1:
         return
     operands = list(
         dict.fromkeys(operand for op in members for operand in op.operands if operand not in inside)
@@ -144,13 +141,13 @@ def _build(group: _Group, block: Block) -> None:
         argument.name_hint = operand.name_hint
     for op in members:
         body.add_op(op.clone(values))
-    body.add_op(YieldOp.create(operands=[values[group.last.results[0]]]))
+    body.add_op(YieldOp.create(operands=[values[last.results[0]]]))
     fused = FusedOp.of(operands, body)
-    fused.location = group.last.location
-    block.insert_op_before(fused, group.last)
-    fused.results[0].name_hint = group.last.results[0].name_hint
-    group.last.results[0].replace_all_uses_with(fused.results[0])
-    for op in reversed(group.members):
+    fused.location = last.location
+    block.insert_op_before(fused, last)
+    fused.results[0].name_hint = last.results[0].name_hint
+    last.results[0].replace_all_uses_with(fused.results[0])
+    for op in reversed(operators):
         op.detach()
         op.erase()
 

@@ -14,7 +14,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 from dialects.expr import Expr
 from dialects.graph.accumulate import fill, highest, lowest, widen
 from dialects.graph.op import GraphOp, OnnxName
-from dialects.graph.types import I64, NUMBERS, Shape, TensorType, tensor, type_of
+from dialects.graph.types import I32, I64, NUMBERS, Shape, TensorType, tensor, type_of
 from dialects.loop.builder import LoopBuilder
 from dialects.loop.scalar import Scalar, compute_type, is_float
 from dialects.loop.types import buffer_type
@@ -35,28 +35,41 @@ def first_extremum(
     """Fills `found`, by default a temporary, with where each line's greatest (or least) element is.
 
     `along(line, k)` is the index of element `k`. Of equals the first (or last) wins; a NaN beats
-    every number.
+    every number. Two reductions in any order: the extremum, and the least (or greatest) index at
+    which it stands.
     """
     element = buffer_type(source).element
-    best = b.temporary(lines, compute_type(element), "best")
-    positions = b.temporary(lines, I64, "position") if found is None else found
-    fill(b, best, lines, highest(element) if least else lowest(element), element)
-    fill(b, positions, lines, 0, I64)
-    with b.loops(lines) as line, b.loops([extent], "k") as (k,):
+    wide = compute_type(element)
+    best = b.temporary(lines, wide, "best")
+    fill(b, best, lines, highest(element) if least else lowest(element), wide)
+    with b.loops(lines) as line, b.reduce([extent], "min" if least else "max", "k") as (k,):
         x, bound = b.load(source, along(line, k)), b.load(best, line)
-        wins = beats(x, bound, least=least, last=last)
-        b.store(best, line, wins.select(x, bound))
-        b.store(positions, line, wins.select(b.index(k, I64), b.load(positions, line)))
+        b.store(best, line, bound.minimum(x) if least else bound.maximum(x))
+    short = extent.constant is not None and extent.constant < 2**31
+    counter = I32 if short else I64
+    place = b.temporary(lines, counter, "place")
+    start = lowest(counter) if last else highest(counter)
+    fill(b, place, lines, start, counter)
+    with b.loops(lines) as line, b.reduce([extent], "max" if last else "min", "k") as (k,):
+        x, bound = b.load(source, along(line, k)), b.load(best, line)
+        here = _is_best(x, bound).select(b.index(k, counter), b.constant(start, counter))
+        known = b.load(place, line)
+        b.store(place, line, known.maximum(here) if last else known.minimum(here))
+    positions = b.temporary(lines, I64, "position") if found is None else found
+    with b.loops(lines) as line:
+        b.store(positions, line, b.load(place, line).cast(I64))
     return positions
 
 
-def beats(x: Scalar, bound: Scalar, *, least: bool = False, last: bool = False) -> Scalar:
-    """Whether an element takes the place of the best one before it; a NaN beats every number."""
-    predicate = ("l" if least else "g") + ("e" if last else "t")
-    wins = x.compare(predicate, bound)
-    if not is_float(x.element):
-        return wins
-    return wins | (x.is_nan() if last else x.is_nan() & ~bound.is_nan())
+def _is_best(x: Scalar, best: Scalar) -> Scalar:
+    equal = x.compare("eq", best)
+    return equal | (x.is_nan() & best.is_nan()) if is_float(x.element) else equal
+
+
+def beats(x: Scalar, bound: Scalar) -> Scalar:
+    """Whether an element takes the place of the greatest before it; a NaN beats every number."""
+    wins = x.compare("gt", bound)
+    return wins | (x.is_nan() & ~bound.is_nan()) if is_float(x.element) else wins
 
 
 class ArgExtremumOp(GraphOp):

@@ -62,13 +62,15 @@ func.func @main(%x: !graph.tensor<[2, 8], f32>) -> !graph.tensor<[2], f32> {
 
 // -----
 
-// A search depends on the order of its loop, which has no mark.
+// A search is two reductions in any order: the extremum, and the least index at which it stands.
 // CHECK-LABEL: loop.kernel @arg_max_
-// CHECK-NOT: reduction
-// CHECK: loop.for %[[K:[a-z_0-9]+]] = 0 to 8 {
-// CHECK: %[[W:[a-z_0-9]+]] = arith.cmpf ogt
+// CHECK: loop.for %{{.*}} = 0 to 8 reduction(max) {
+// CHECK: arith.maximumf
+// CHECK: loop.for %[[K:[a-z_0-9]+]] = 0 to 8 reduction(min) {
+// CHECK: arith.cmpf oeq
 // CHECK: loop.index %[[K]]
-// CHECK-NOT: reduction
+// CHECK: arith.minsi
+// CHECK: arith.extsi
 func.func @main(%x: !graph.tensor<[2, 8], f32>) -> !graph.tensor<[2], i64> {
   %y = graph.arg_max %x {axis = -1 : i64, keepdims = false, select_last_index = false} : (!graph.tensor<[2, 8], f32>) -> !graph.tensor<[2], i64>
   func.return %y : !graph.tensor<[2], i64>

@@ -14,6 +14,7 @@ from xdsl.passes import ModulePass
 
 from compiler.loop.primitives.recording import record, steps_of, stop_recording
 from compiler.loop.schedules import (
+    attention,
     blocks,
     columns,
     contraction,
@@ -39,6 +40,7 @@ class Schedule:
 
 
 SCHEDULES = (
+    Schedule(attention.NAME, attention.apply_all),  # two contractions and the rows between them
     Schedule(contraction.NAME, contraction.apply_all),
     Schedule(columns.NAME, columns.apply_all),  # of windows, the tallest
     Schedule(window.NAME, window.apply_all),

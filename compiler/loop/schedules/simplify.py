@@ -62,13 +62,15 @@ def _only_store(buffer: SSAValue) -> StoreOp | None:
 
 
 def _cost(store: StoreOp) -> int:
-    """What it takes to compute the stored value: loads and constants are free, a function such as
-    `exp` counts as many operations.
+    """What it takes to compute the stored value: constants and one load are free, any further load
+    is as much as is cheap, and a function such as `exp` counts as many operations.
     """
     block = store.parent
     assert block is not None, "a store lies in a block"
     computing = [op for op in block.ops if is_pure(op) and op.operands]
-    return sum(FUNCTION if op.dialect_name() == Math.name else 1 for op in computing)
+    loads = sum(isinstance(op, LoadOp) for op in block.ops)
+    operations = sum(FUNCTION if op.dialect_name() == Math.name else 1 for op in computing)
+    return operations + max(0, loads - 1) * CHEAP
 
 
 def _reads_once(load: LoadOp) -> bool:

@@ -1,0 +1,354 @@
+"""Two products with a softmax of the rows between them, as in attention: all of it for a block of
+rows at a time, whose scores stay in the second cache.
+
+    for h parallel:  for io:
+        Q', S, P in scratch, rows next to each other
+        for jo:  acc[8][32] in registers:  S[j, i] = sum over k of K[j, k] * Q'[k, i]
+        for j:  for ii vector:  m[i] = max(m[i], S[j, i])
+        for j:  for ii vector:  P[j, i] = exp(S[j, i] - m[i]);  l[i] += P[j, i]
+        for j:  for ii vector:  P[j, i] = P[j, i] / l[i]
+        for do:  for io:  acc[8][32] in registers:  O[i, d] = sum over j of P[j, i] * V[j, d]
+
+The rows are the lanes of all vectors but those of the last product: nothing is added across lanes,
+and neither K nor V is copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from xdsl.dialects import arith
+from xdsl.ir import SSAValue
+
+from compiler.loop.nest import accesses_in, perfect_nest, subscripts, update_of
+from compiler.loop.primitives import (
+    distribute,
+    fuse,
+    pack,
+    reorder,
+    split_at,
+    stage,
+    tile,
+    unroll,
+    vectorize,
+)
+from compiler.loop.schedules.leaves import (
+    lanes_for,
+    lanes_of,
+    parallelize_outermost,
+    stride,
+    vectorize_leaves,
+)
+from compiler.loop.schedules.simplify import drop_stored_only
+from compiler.target.target import Target
+from dialects.errors import IllegalSchedule
+from dialects.expr import Expr, Operand
+from dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
+from dialects.loop.program import KernelOp
+from dialects.loop.scalar import width
+from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type
+
+NAME = "attention"
+
+VECTORS = 2
+"""Vectors of a block's rows, and of the columns that the last product computes together."""
+
+ROWS = 8
+"""Rows of a register tile."""
+
+LARGEST_SCRATCH = 128 * 1024
+"""Bytes of a block of scores, of which a thread has up to three on its stack."""
+
+
+@dataclass(frozen=True)
+class Product:
+    """A nest `T += X * Y`: its outer loops, and the loads of both factors."""
+
+    outer: list[ForOp]
+    factors: tuple[LoadOp, LoadOp]
+    store: StoreOp
+
+
+def apply_all(kernel: KernelOp, target: Target) -> Iterator[str]:
+    """Schedules the kernel if it is an attention as a whole."""
+    nests = [op for op in kernel.body.block.ops if isinstance(op, ForOp)]
+    products = [product for nest in nests if (product := _product(nest)) is not None]
+    if len(products) != 2 or not _reaches(products[0], products[1]):
+        return
+    depth = len(products[0].outer) - 1
+    shared = [perfect_nest(nest) for nest in nests]
+    outer = products[0].outer[:depth]
+    alike = all([a.extent for a in nest[:depth]] == [b.extent for b in outer] for nest in shared)
+    rows = _rows_of_block(products[0], target)
+    if depth < 1 or not alike or rows is None:
+        return
+    apply([nest[:depth] for nest in shared], rows, target)
+    yield NAME
+
+
+def _product(loop: ForOp) -> Product | None:
+    """The nest as a sum of products over its innermost loop, if it is one."""
+    nest = perfect_nest(loop)
+    outer = [level for level in nest if level.reduction is None]
+    stores = [op for op in nest[-1].body.block.ops if isinstance(op, StoreOp)]
+    update = update_of(stores[0]) if len(stores) == 1 else None
+    if len(nest) != len(outer) + 1 or nest[-1].reduction is None or update is None:
+        return None
+    multiply = update.contribution.owner
+    if update.kind != "add" or not isinstance(multiply, arith.MulfOp):
+        return None
+    x, y = (operand.owner for operand in multiply.operands)
+    if not isinstance(x, LoadOp) or not isinstance(y, LoadOp):
+        return None
+    return Product(outer, (x, y), update.store)
+
+
+def _reaches(first: Product, second: Product) -> bool:
+    """Whether the first makes temporaries that the second reads, along rows that both have."""
+    temporaries = [load.buffer for load in second.factors if _is_temporary(load.buffer)]
+    return _is_temporary(first.store.buffer) and len(temporaries) == 1
+
+
+def _is_temporary(buffer: SSAValue) -> bool:
+    return isinstance(buffer.owner, AllocOp)
+
+
+def _rows_of_block(scores: Product, target: Target) -> int | None:
+    """How many rows have room for their scores; None where that is no vector of them."""
+    rows, length = (loop.extent.constant for loop in scores.outer[-2:])
+    if rows is None or length is None or rows < 2:
+        return None
+    lanes = lanes_of([scores.outer[0]], target)
+    bytes = length * width(scores.store.buffer_type.element) // 8
+    for count in range(VECTORS, 0, -1):
+        if count * lanes * bytes <= LARGEST_SCRATCH and lanes > 1:
+            return min(count * lanes, rows)
+    return None
+
+
+def apply(nests: Sequence[list[ForOp]], rows: int, target: Target) -> None:
+    """Fuses the nests down to the rows, and schedules whole blocks of rows and what is left."""
+    shared = list(nests[0])
+    for nest in nests[1:]:
+        for level, loop in enumerate(nest):
+            shared[level] = fuse(shared[level], loop)
+    temporaries = [
+        buffer
+        for buffer in dict.fromkeys(access.buffer for access in accesses_in(shared[0]))
+        if _is_temporary(buffer)
+    ]
+    for part, size in _parts(shared[-1], rows):
+        _schedule_block(*tile(part, size)[:2], temporaries, target)
+    for buffer in temporaries:
+        if buffer.uses.get_length():
+            drop_stored_only(buffer)
+    parallelize_outermost(shared[0])
+
+
+def _parts(loop: ForOp, size: int) -> list[tuple[ForOp, int]]:
+    """The loop as whole tiles, and as one that is shorter."""
+    extent = loop.extent.constant
+    assert extent is not None, "a block has constant extents"
+    if extent <= size:
+        return [(loop, extent)]
+    if extent % size == 0:
+        return [(loop, size)]
+    whole, rest = split_at(loop, extent // size * size)
+    return [(whole, size), (rest, extent % size)]
+
+
+def _schedule_block(
+    block: ForOp, rows: ForOp, temporaries: Sequence[SSAValue], target: Target
+) -> None:
+    """Schedules what one block of rows computes: a nest over the rows for each statement."""
+    nests = _distribute(rows)
+    products = [product for nest in nests if (product := _product(nest)) is not None]
+    scores, result = (_with_start(nests, product) for product in products)
+    nests = [nest for nest in nests if nest.parent is not None]
+    operands = [load.buffer for load in products[0].factors]
+    _stage_rows(nests, block, temporaries, operands, target)
+    _vectorize_rows([nest for nest in nests if nest not in (scores, result)], target)
+    _schedule_scores(scores, target)
+    _schedule_result(result, target)
+
+
+def _distribute(rows: ForOp) -> list[ForOp]:
+    """A loop over the rows for each inner loop, and for what stands between them."""
+    nests = [rows]
+    while True:
+        ops = list(nests[-1].body.block.ops)
+        loops = [n for n, op in enumerate(ops) if isinstance(op, ForOp)]
+        if not loops or len(ops) == 1:
+            return nests
+        nests.append(distribute(nests[-1], ops[loops[0] or 1]))
+
+
+def _stage_rows(
+    nests: Sequence[ForOp],
+    block: ForOp,
+    temporaries: Sequence[SSAValue],
+    operands: Sequence[SSAValue],
+    target: Target,
+) -> None:
+    """Gives the block copies of its own of its temporaries and of the operand that has its rows,
+    rows next to each other.
+    """
+    for buffer in (*temporaries, *operands):
+        axis = _row_axis(nests, buffer)
+        if axis is None:
+            continue
+        others = [dim for dim in buffer_type(buffer).shape[axis + 1 :] if dim != 1]
+        staged = stage(buffer, block, "scratch" if others else "registers")
+        pack(staged.buffer, _last(buffer_type(staged.buffer), axis))
+        if staged.load_in:
+            vectorize_leaves(staged.load_in[0], target)
+
+
+def _row_axis(nests: Sequence[ForOp], buffer: SSAValue) -> int | None:
+    """The dim of a buffer that the rows count through, if they do so everywhere."""
+    axes = {
+        axis
+        for nest in nests
+        for access in accesses_in(nest)
+        if access.buffer is buffer
+        for axis, expr in enumerate(subscripts(access))
+        if nest.index in set(expr.atoms())
+    }
+    return axes.pop() if len(axes) == 1 else None
+
+
+def _last(kind: BufferType, axis: int) -> LayoutAttr:
+    """The row-major layout with one dim moved to the end."""
+    order = [dim for dim in range(kind.rank) if dim != axis] + [axis]
+    index = tuple(Expr.of(Operand(dim)) for dim in order)
+    return LayoutAttr(ExprsAttr(index), ExprsAttr(tuple(kind.shape[dim] for dim in order)))
+
+
+def _with_start(nests: Sequence[ForOp], product: Product) -> ForOp:
+    """The nest of a product, fused with the one before it that sets its sums to zero."""
+    position = next(n for n, nest in enumerate(nests) if nest is product.outer[0])
+    start = perfect_nest(nests[position - 1])
+    writes = [access.buffer for access in accesses_in(start[0])]
+    if position == 0 or writes != [product.store.buffer] or len(start) != len(product.outer):
+        raise IllegalSchedule("attention requires sums that are set to zero before the product")
+    for first, second in zip(start, product.outer, strict=True):
+        fuse(first, second)
+    return start[0]
+
+
+def _vectorize_rows(nests: list[ForOp], target: Target) -> None:
+    """Runs the statements on scores with the rows as lanes, those that can in one pass."""
+    passes: list[ForOp] = []
+    for nest in nests:
+        inner = perfect_nest(nest)[1:]
+        if inner:
+            reorder(*inner, nest)
+            joined = _joined(passes[-1] if passes else None, inner[0])
+            passes += [joined] if joined is inner[0] else []
+    for nest in nests:
+        if nest.parent is not None and nest.extent != 1:
+            unroll(vectorize(nest, lanes_for(nest, target)))
+    for loop in passes:
+        _bring_near(loop, target)
+
+
+def _bring_near(loop: ForOp, target: Target) -> None:
+    """Copies what rows load far apart, such as a mask, line by line for some columns at a time."""
+    far = [
+        access.buffer
+        for access in accesses_in(loop)
+        if isinstance(access, LoadOp) and stride(access, enclosing_loops(access)[-1]) not in (0, 1)
+    ]
+    columns = min(4 * target.lanes(4), loop.extent.constant or 1)
+    if far and columns > 1:
+        tiles = tile(loop, columns)
+        for buffer in dict.fromkeys(far):
+            staged = stage(buffer, tiles.outer, "scratch")
+            vectorize_leaves(staged.load_in[0], target)
+
+
+def _joined(first: ForOp | None, second: ForOp) -> ForOp:
+    """Both loops over scores as one where that is legal, else the second."""
+    if first is None or first.extent != second.extent:
+        return second
+    try:
+        fuse(first, second)
+    except IllegalSchedule:
+        return second
+    rows = [op for op in first.body.block.ops if isinstance(op, ForOp)]
+    if len(rows) == 2 and rows[0].extent == rows[1].extent:
+        with suppress(IllegalSchedule):
+            fuse(*rows)
+    return first
+
+
+def _schedule_scores(rows: ForOp, target: Target) -> None:
+    """Tiles of ROWS columns of the scores, all rows of the block in vectors."""
+    _, columns = perfect_nest(rows)[:2]
+    reorder(columns, rows)
+    for part, size in _parts(columns, ROWS):
+        tiles = tile(part, size)
+        inner = perfect_nest(tiles.inner)
+        _accumulate(tiles.outer, inner[:2], target)
+
+
+def _schedule_result(rows: ForOp, target: Target) -> None:
+    """Tiles of ROWS rows and a few vectors of columns."""
+    columns = perfect_nest(rows)[1]
+    width = VECTORS * target.lanes(4)
+    for part, size in _parts(rows, ROWS):
+        tiles = tile(part, size)
+        columns = perfect_nest(tiles.inner)[1]
+        reorder(columns, tiles.outer, tiles.inner)
+        for stretch, length in _parts(columns, width):
+            outer, inner, _ = tile(stretch, length)
+            _, row_tiles, row = perfect_nest(inner)[:3]
+            reorder(outer, row_tiles, row, inner)
+            _accumulate(row_tiles, [row, inner], target)
+
+
+def _accumulate(tile: ForOp, inner: list[ForOp], target: Target) -> None:
+    """Keeps the sums of a tile in registers: start, product and the way back are written out."""
+    start = inner
+    reduction = next(op for op in inner[-1].body.block.ops if isinstance(op, ForOp))
+    second = distribute(start[1], reduction)
+    first = distribute(start[0], second)
+    product = [first, second]
+    result = next(access for access in accesses_in(reduction) if isinstance(access, StoreOp)).buffer
+    reorder(reduction, *product)
+    staged = stage(result, tile, "registers")
+    columns = next(
+        axis
+        for access in accesses_in(reduction)
+        if access.buffer is staged.buffer
+        for axis, expr in enumerate(subscripts(access))
+        if second.index in set(expr.atoms())
+    )
+    pack(staged.buffer, _last(buffer_type(staged.buffer), columns))
+    for nest in (start, product, list(staged.write_back)):
+        _mark(nest, target)
+
+
+def _mark(nest: Sequence[ForOp], target: Target) -> None:
+    """Writes the loops of a tile out, the one over neighbouring elements in vectors."""
+    along = [
+        loop for loop in nest if all(stride(access, loop) in (0, 1) for access in _local(loop))
+    ]
+    rest = [loop for loop in nest if loop not in along[-1:]]
+    if len(nest) > 1:
+        reorder(*rest, *along[-1:])
+    for loop in along[-1:]:
+        vectorize(loop, lanes_for(loop, target))
+    for loop in nest:
+        unroll(loop)
+
+
+def _local(loop: ForOp) -> list[AccessOp]:
+    """The accesses inside a loop to what lies in registers."""
+    return [access for access in accesses_in(loop) if _is_register(access.buffer)]
+
+
+def _is_register(buffer: SSAValue) -> bool:
+    return isinstance(buffer.owner, AllocOp) and buffer.owner.scope.data == "registers"

@@ -1,0 +1,48 @@
+// RUN: weft-opt %s --split-input-file -p weft-fuse-attention | filecheck %s
+
+// Both products and what lies between them are one group; the scale of an operand becomes one of the scores.
+// CHECK-LABEL: func.func @main
+// CHECK: graph.fused(%{{.*}} = %k, %{{.*}} = %q, %{{.*}} = %m, %{{.*}} = %v)
+// CHECK: %[[KT:[a-z_0-9]+]] = graph.transpose
+// CHECK-NEXT: %[[S:[a-z_0-9]+]] = graph.matmul %{{.*}}, %[[KT]]
+// CHECK-NEXT: graph.mul %[[S]]
+// CHECK-NEXT: graph.add
+// CHECK-NEXT: graph.softmax
+// CHECK-NEXT: graph.matmul
+// CHECK-NEXT: graph.yield
+func.func @main(%q: !graph.tensor<[1, 2, 32, 8], f32>, %k: !graph.tensor<[1, 2, 32, 8], f32>, %v: !graph.tensor<[1, 2, 32, 8], f32>, %m: !graph.tensor<[32], f32>) -> !graph.tensor<[1, 2, 32, 8], f32> {
+  %c = graph.constant {literal = #graph.literal<[0.5]>, shape = #graph.shape<[]>, element = f32} : () -> !graph.tensor<[], f32>
+  %qs = graph.mul %q, %c : (!graph.tensor<[1, 2, 32, 8], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[1, 2, 32, 8], f32>
+  %kt = graph.transpose %k {permutation = array<i64: 0, 1, 3, 2>} : (!graph.tensor<[1, 2, 32, 8], f32>) -> !graph.tensor<[1, 2, 8, 32], f32>
+  %s = graph.matmul %qs, %kt : (!graph.tensor<[1, 2, 32, 8], f32>, !graph.tensor<[1, 2, 8, 32], f32>) -> !graph.tensor<[1, 2, 32, 32], f32>
+  %t = graph.add %s, %m : (!graph.tensor<[1, 2, 32, 32], f32>, !graph.tensor<[32], f32>) -> !graph.tensor<[1, 2, 32, 32], f32>
+  %p = graph.softmax %t {axis = -1 : i64} : (!graph.tensor<[1, 2, 32, 32], f32>) -> !graph.tensor<[1, 2, 32, 32], f32>
+  %y = graph.matmul %p, %v : (!graph.tensor<[1, 2, 32, 32], f32>, !graph.tensor<[1, 2, 32, 8], f32>) -> !graph.tensor<[1, 2, 32, 8], f32>
+  func.return %y : !graph.tensor<[1, 2, 32, 8], f32>
+}
+
+// -----
+
+// Scores that somebody else wants have to be in memory.
+// CHECK-LABEL: func.func @main
+// CHECK-NOT: graph.fused
+// CHECK: func.return
+func.func @main(%q: !graph.tensor<[1, 2, 32, 8], f32>, %k: !graph.tensor<[1, 2, 8, 32], f32>, %v: !graph.tensor<[1, 2, 32, 8], f32>) -> (!graph.tensor<[1, 2, 32, 8], f32>, !graph.tensor<[1, 2, 32, 32], f32>) {
+  %s = graph.matmul %q, %k : (!graph.tensor<[1, 2, 32, 8], f32>, !graph.tensor<[1, 2, 8, 32], f32>) -> !graph.tensor<[1, 2, 32, 32], f32>
+  %p = graph.softmax %s {axis = -1 : i64} : (!graph.tensor<[1, 2, 32, 32], f32>) -> !graph.tensor<[1, 2, 32, 32], f32>
+  %y = graph.matmul %p, %v : (!graph.tensor<[1, 2, 32, 32], f32>, !graph.tensor<[1, 2, 32, 8], f32>) -> !graph.tensor<[1, 2, 32, 8], f32>
+  func.return %y, %p : !graph.tensor<[1, 2, 32, 8], f32>, !graph.tensor<[1, 2, 32, 32], f32>
+}
+
+// -----
+
+// A single row is no block of rows.
+// CHECK-LABEL: func.func @main
+// CHECK-NOT: graph.fused
+// CHECK: func.return
+func.func @main(%q: !graph.tensor<[1, 2, 1, 8], f32>, %k: !graph.tensor<[1, 2, 8, 32], f32>, %v: !graph.tensor<[1, 2, 32, 8], f32>) -> !graph.tensor<[1, 2, 1, 8], f32> {
+  %s = graph.matmul %q, %k : (!graph.tensor<[1, 2, 1, 8], f32>, !graph.tensor<[1, 2, 8, 32], f32>) -> !graph.tensor<[1, 2, 1, 32], f32>
+  %p = graph.softmax %s {axis = -1 : i64} : (!graph.tensor<[1, 2, 1, 32], f32>) -> !graph.tensor<[1, 2, 1, 32], f32>
+  %y = graph.matmul %p, %v : (!graph.tensor<[1, 2, 1, 32], f32>, !graph.tensor<[1, 2, 32, 8], f32>) -> !graph.tensor<[1, 2, 1, 8], f32>
+  func.return %y : !graph.tensor<[1, 2, 1, 8], f32>
+}

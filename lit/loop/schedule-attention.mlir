@@ -1,0 +1,42 @@
+// RUN: weft-opt %s --split-input-file -p weft-fuse-attention,weft-graph-to-loop,weft-schedule | filecheck %s
+
+// 16 rows at a time: their scores, the softmax and the weighted sums, with nothing but the result in memory.
+// CHECK-LABEL: loop.kernel @matmul_softmax_matmul_
+// CHECK-NEXT: loop.for %[[H:[a-z_0-9]+]] = 0 to 2 parallel {
+// CHECK-NEXT: loop.for %[[IO:[a-z_0-9]+]] = 0 to 2 {
+// CHECK: loop.alloc scratch : !loop.buffer<[1, 16, 16], f32, [d0, d2, d1] in [1, 16, 16]>
+// CHECK: loop.for %[[JO:[a-z_0-9]+]] = 0 to 2 {
+// CHECK: loop.alloc registers : !loop.buffer<[1, 16, 8], f32, [d0, d2, d1] in [1, 8, 16]>
+// CHECK: loop.for %[[K:[a-z_0-9]+]] = 0 to 4 reduction(add) {
+// CHECK-NEXT: loop.for %{{[a-z_0-9]+}} = 0 to 8 unroll {
+// CHECK-NEXT: loop.for %{{[a-z_0-9]+}} = 0 to 16 unroll vector(8) {
+// CHECK: loop.for %{{[a-z_0-9]+}} = 0 to 16 reduction(max) {
+// CHECK-NEXT: loop.for %{{[a-z_0-9]+}} = 0 to 16 unroll vector(8) {
+// CHECK: loop.for %{{[a-z_0-9]+}} = 0 to 16 {
+// CHECK-NEXT: loop.for %{{[a-z_0-9]+}} = 0 to 16 unroll vector(8) {
+// CHECK: math.exp
+// CHECK: arith.addf
+// CHECK: loop.for %[[I:[a-z_0-9]+]] = 0 to 2 {
+// CHECK: loop.alloc registers : !loop.buffer<[1, 8, 16], f32
+// CHECK: loop.for %{{[a-z_0-9]+}} = 0 to 16 reduction(add) {
+// CHECK: loop.store %{{.*}}, %a3[%[[H]], 16 * %[[IO]] + 8 * %[[I]] +
+func.func @main(%q: !graph.tensor<[2, 32, 4], f32>, %k: !graph.tensor<[2, 4, 16], f32>, %v: !graph.tensor<[2, 16, 16], f32>) -> !graph.tensor<[2, 32, 16], f32> {
+  %s = graph.matmul %q, %k : (!graph.tensor<[2, 32, 4], f32>, !graph.tensor<[2, 4, 16], f32>) -> !graph.tensor<[2, 32, 16], f32>
+  %p = graph.softmax %s {axis = -1 : i64} : (!graph.tensor<[2, 32, 16], f32>) -> !graph.tensor<[2, 32, 16], f32>
+  %y = graph.matmul %p, %v : (!graph.tensor<[2, 32, 16], f32>, !graph.tensor<[2, 16, 16], f32>) -> !graph.tensor<[2, 32, 16], f32>
+  func.return %y : !graph.tensor<[2, 32, 16], f32>
+}
+
+// -----
+
+// Two products without anything between them that a row has to wait for are two contractions.
+// CHECK-LABEL: loop.kernel @matmul_
+// CHECK-NOT: scratch
+// CHECK-LABEL: loop.kernel @matmul_
+// CHECK-NOT: scratch
+// CHECK-LABEL: loop.program
+func.func @main(%q: !graph.tensor<[2, 32, 4], f32>, %k: !graph.tensor<[2, 4, 16], f32>, %v: !graph.tensor<[2, 16, 8], f32>) -> !graph.tensor<[2, 32, 8], f32> {
+  %s = graph.matmul %q, %k : (!graph.tensor<[2, 32, 4], f32>, !graph.tensor<[2, 4, 16], f32>) -> !graph.tensor<[2, 32, 16], f32>
+  %y = graph.matmul %s, %v : (!graph.tensor<[2, 32, 16], f32>, !graph.tensor<[2, 16, 8], f32>) -> !graph.tensor<[2, 32, 8], f32>
+  func.return %y : !graph.tensor<[2, 32, 8], f32>
+}

@@ -1,0 +1,92 @@
+"""Attention from ONNX to native code: one kernel, for heads, masks and lengths of any kind."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import weft
+from compiler.machine.host import host_target
+from compiler.options import Options
+from compiler.pipeline import Road, compile_model
+from dialects.weights import Array
+from tests.models.peer import run_onnxruntime
+
+
+def spelled_out(rows: int, columns: int, mask: tuple[int, ...]) -> onnx.ModelProto:
+    """softmax(q k^T / 2 + mask) v, as exporters write it: heads are the third dim of each."""
+    nodes = [
+        helper.make_node("Transpose", ["q"], ["qh"], perm=[0, 2, 1, 3]),
+        helper.make_node("Transpose", ["k"], ["kh"], perm=[0, 2, 3, 1]),
+        helper.make_node("Transpose", ["v"], ["vh"], perm=[0, 2, 1, 3]),
+        helper.make_node("MatMul", ["qh", "kh"], ["s"]),
+        helper.make_node("Mul", ["s", "half"], ["scaled"]),
+        helper.make_node("Add", ["scaled", "m"], ["masked"]),
+        helper.make_node("Softmax", ["masked"], ["p"], axis=-1),
+        helper.make_node("MatMul", ["p", "vh"], ["y"]),
+    ]
+    shapes = {"q": (2, rows, 3, 5), "k": (2, columns, 3, 5), "v": (2, columns, 3, 9), "m": mask}
+    return model(
+        nodes, shapes, (2, 3, rows, 9), [numpy_helper.from_array(np.array(0.5, np.float32), "half")]
+    )
+
+
+def as_one_node(rows: int, columns: int, heads: int, *, causal: bool) -> onnx.ModelProto:
+    """ONNX's operator: 6 heads of queries, and fewer of keys and values."""
+    nodes = [helper.make_node("Attention", ["q", "k", "v"], ["y"], is_causal=int(causal))]
+    shapes = {"q": (1, 6, rows, 8), "k": (1, heads, columns, 8), "v": (1, heads, columns, 8)}
+    return model(nodes, shapes, (1, 6, rows, 8), [])
+
+
+def model(
+    nodes: list[onnx.NodeProto],
+    shapes: dict[str, tuple[int, ...]],
+    result: tuple[int, ...],
+    weights: list[onnx.TensorProto],
+) -> onnx.ModelProto:
+    """A model of f32 inputs with those shapes and the output y."""
+    inputs = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
+        for name, shape in shapes.items()
+    ]
+    output = helper.make_tensor_value_info("y", TensorProto.FLOAT, result)
+    graph = helper.make_graph(nodes, "attention", inputs, [output], weights)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=11)
+
+
+def arrays_of(model: onnx.ModelProto) -> dict[str, Array]:
+    """Random inputs of a model."""
+    rng = np.random.default_rng(7)
+    return {
+        value.name: rng.standard_normal(
+            [dim.dim_value for dim in value.type.tensor_type.shape.dim]
+        ).astype(np.float32)
+        for value in model.graph.input
+    }
+
+
+MODELS = {
+    "whole blocks": spelled_out(32, 16, (2, 1, 1, 16)),
+    "rest of rows and columns": spelled_out(45, 37, (45, 37)),
+    "fewer rows than a vector has lanes": spelled_out(17, 11, (1,)),
+    "two columns": spelled_out(16, 2, (1,)),
+    "causal": as_one_node(33, 33, 6, causal=True),
+    "shared heads": as_one_node(20, 24, 2, causal=False),
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_attention_is_one_kernel_with_the_same_bits_on_any_number_of_threads(name: str) -> None:
+    proto = MODELS[name]
+    road = Road(Options(host_target()))
+    compile_model(proto, road.options, road)
+    assert ["attention"] in road.report.schedules.values()
+    inputs = arrays_of(proto)
+    first, second = (
+        weft.compile(proto, threads=threads, cache=False).run(inputs)["y"] for threads in (1, 2)
+    )
+    np.testing.assert_array_equal(first, second)
+    (expected,) = run_onnxruntime(proto, inputs)
+    np.testing.assert_allclose(first, expected, rtol=2e-5, atol=2e-6)

@@ -1,6 +1,7 @@
 """The thread pool: how loops are cut, and that each iteration runs once, under stress."""
 
 import ctypes
+import os
 import time
 
 import numpy as np
@@ -75,6 +76,16 @@ def test_hundred_thousand_loops_run_every_iteration_once(
         errors = stress(context, 200_000, budget * MILLISECOND, ctypes.byref(rounds))
     assert errors == 0
     assert rounds.value > 100
+
+
+@pytest.mark.skipif("WEFT_STRESS" not in os.environ, reason="on demand: WEFT_STRESS=1")
+@pytest.mark.parametrize("threads", [2, 3, 8])
+def test_a_million_loops_run_every_iteration_once(hosted: Library, threads: int):
+    rounds = integer(0)
+    stress = hosted.host("stress", integer, [pointer, integer, integer, pointer])
+    with hosted.context(threads=threads) as context:
+        errors = stress(context, 1_000_000, 3_600_000 * MILLISECOND, ctypes.byref(rounds))
+    assert (errors, rounds.value) == (0, 1_000_000)
 
 
 def test_sleeping_workers_wake_up(hosted: Library):

@@ -27,11 +27,24 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
+from compiler.control_to_loop import ControlLowering, buffer_of, mentions
 from dialects.errors import UnsupportedError
 from dialects.expr import Atom, Expr, Symbol
-from dialects.graph import ConstantOp, FusedOp, GraphOp, ReshapeOp, group_of
-from dialects.graph.types import TensorType, type_of
+from dialects.graph import (
+    BindSizesOp,
+    ConditionOp,
+    ConstantOp,
+    ControlOp,
+    FusedOp,
+    GraphOp,
+    ReshapeOp,
+    YieldOp,
+    group_of,
+)
+from dialects.graph.control import defined_sizes
+from dialects.graph.types import ShapeAttr, TensorType, type_of
 from dialects.loop.builder import LoopBuilder
+from dialects.loop.dynamic import CopyOp, GiveOp, RequireEqualOp
 from dialects.loop.ops import AllocOp
 from dialects.loop.program import (
     EQUAL_SIZES,
@@ -42,9 +55,12 @@ from dialects.loop.program import (
     ViewOp,
     WeightOp,
 )
-from dialects.loop.types import BufferType, ExprsAttr, buffer, buffer_type
+from dialects.loop.types import BufferType, ExprsAttr, buffer_type
 
 MAIN = "main"
+
+IN_MEMORY = (ReturnOp, ReshapeOp, YieldOp, ConditionOp, ControlOp, BindSizesOp)
+"""What reads its operands from memory, small constants too."""
 
 
 @dataclass(frozen=True)
@@ -74,15 +90,11 @@ def lower_module(module: ModuleOp, *, strict: bool = False) -> None:
     module.body.block.add_ops([*kernels, program])
 
 
-def buffer_of(kind: TensorType) -> BufferType:
-    """The row-major buffer that holds a tensor."""
-    return buffer(kind.shape, kind.element)
-
-
 @dataclass
-class _Lowering:
+class _Lowering(ControlLowering):
     function: FuncOp
     strict: bool
+    run_time_sizes: set[str] = field(default_factory=set[str])
     kernels: dict[str, KernelOp] = field(default_factory=dict[str, KernelOp])
     buffers: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
 
@@ -91,22 +103,41 @@ class _Lowering:
         body = self.function.body.block
         returned = body.last_op
         assert isinstance(returned, ReturnOp), "a graph function ends in func.return"
+        self.run_time_sizes = {name for op in body.walk() for name in defined_sizes(op)}
         self.program = self._program(body, returned)
         self.block = self.program.body.block
         self._note_assumptions(body)
-        self._bind_outputs(returned)
-        for op in list(body.ops):
-            self._lower(op)
         for value, target in zip(returned.operands, self.outputs, strict=True):
-            if self.buffers.get(value) is not target:
-                self._copy(value, target)
+            if not mentions(type_of(value), self.run_time_sizes):
+                self.write_to(value, target)
+        self.lower_block(body)
+        self._return(returned)
         return list(self.kernels.values()), self.program
+
+    def lower_block(self, block: Block) -> None:
+        self.prepare_states(block)
+        for op in list(block.ops):
+            self._lower(op)
+
+    def _return(self, returned: ReturnOp) -> None:
+        """Fills the outputs that are not written yet; gives the caller those of unknown size."""
+        gives: list[GiveOp] = []
+        for value, target in zip(returned.operands, self.outputs, strict=True):
+            source = self.buffers[value]
+            if mentions(type_of(value), self.run_time_sizes):
+                own = self.add(AllocOp.of(buffer_of(type_of(value)))).result
+                self.add(CopyOp.of(source, own))
+                gives.append(GiveOp.of(own, target))
+            elif source is not target:
+                self._copy(value, target)
+        self.block.add_ops(gives)
 
     def _program(self, body: Block, returned: ReturnOp) -> ProgramOp:
         kinds = [type_of(value) for value in (*body.args, *returned.operands)]
         inputs = [type_of(argument) for argument in body.args]
         symbols = _symbols(inputs)
-        unknown = [name for name in _symbols(kinds) if name not in symbols]
+        known = self.run_time_sizes.union(symbols)
+        unknown = [name for name in _symbols(kinds) if name not in known]
         if unknown:
             raise UnsupportedError(
                 f"graph function requires sizes that its inputs decide, got {', '.join(unknown)}"
@@ -124,60 +155,67 @@ class _Lowering:
         """Notes on the program which sizes have to be equal for the graph's types to hold."""
         members = [op for op in body.walk() if isinstance(op, GraphOp)]
         pairs = dict.fromkeys(pair for op in members for pair in op.assumptions())
+        pairs = [pair for pair in pairs if not self._found_while_running(pair)]
         if pairs:
             self.program.attributes[EQUAL_SIZES] = ArrayAttr([ExprsAttr(pair) for pair in pairs])
 
-    def _bind_outputs(self, returned: ReturnOp) -> None:
-        """Lets kernels write outputs in place; a reshape of a value that nobody
+    def _found_while_running(self, sizes: Sequence[Expr]) -> bool:
+        return any(not self.run_time_sizes.isdisjoint(size.symbols()) for size in sizes)
+
+    def write_to(self, value: SSAValue, target: SSAValue) -> None:
+        """Lets a kernel write an output in place; a reshape of a value that nobody
         else binds is written through.
         """
-        for value, target in zip(returned.operands, self.outputs, strict=True):
-            while value not in self.buffers and isinstance(value.owner, Operation):
-                self.buffers[value] = target
-                owner = value.owner
-                if not isinstance(owner, ReshapeOp) or isinstance(owner.operand.owner, ConstantOp):
-                    break
-                value = owner.operand
-                if value in self.buffers:
-                    break
-                target = self._add(ViewOp.of(target, buffer_of(type_of(value))))
-
-    def _add(self, op: AllocOp | ViewOp | WeightOp) -> SSAValue:
-        self.block.add_op(op)
-        return op.result
+        while value not in self.buffers and isinstance(value.owner, Operation):
+            self.buffers[value] = target
+            owner = value.owner
+            if not isinstance(owner, ReshapeOp) or isinstance(owner.operand.owner, ConstantOp):
+                break
+            value = owner.operand
+            if value in self.buffers:
+                break
+            target = self.add(ViewOp.of(target, buffer_of(type_of(value)))).result
 
     def _lower(self, op: Operation) -> None:
-        if isinstance(op, ConstantOp):
-            self._lower_constant(op)
-        elif isinstance(op, ReshapeOp):
-            self._lower_reshape(op)
-        elif isinstance(op, GraphOp):
-            self._lower_group(group_of(op), list(op.results), list(dict.fromkeys(op.operands)))
-        elif isinstance(op, FusedOp):
-            self._lower_group(op, list(op.results), list(op.operands_))
-        elif not isinstance(op, ReturnOp):
-            raise UnsupportedError(f"weft-graph-to-loop requires graph operators, got {op.name}")
+        match op:
+            case ConstantOp():
+                self._lower_constant(op)
+            case ReshapeOp():
+                self._lower_reshape(op)
+            case GraphOp():
+                self._lower_group(group_of(op), list(op.results), list(dict.fromkeys(op.operands)))
+            case FusedOp():
+                self._lower_group(op, list(op.results), list(op.operands_))
+            case BindSizesOp():
+                self.bind_sizes(op)
+            case ControlOp():
+                self.lower_control(op)
+            case ReturnOp() | YieldOp() | ConditionOp():
+                pass
+            case _:
+                rule = "weft-graph-to-loop requires graph operators"
+                raise UnsupportedError(f"{rule}, got {op.name}")
 
     def _lower_constant(self, op: ConstantOp) -> None:
         """A stored constant is a weight; a literal is written by a kernel where
         something reads it from memory.
         """
         if op.key is not None and op.result not in self.buffers:
-            self.buffers[op.result] = self._add(WeightOp.of(op.key.data, buffer_of(op.result_type)))
+            weight = WeightOp.of(op.key.data, buffer_of(op.result_type))
+            self.buffers[op.result] = self.add(weight).result
         elif op.key is not None:
-            weight = self._add(WeightOp.of(op.key.data, buffer_of(op.result_type)))
+            weight = self.add(WeightOp.of(op.key.data, buffer_of(op.result_type))).result
             self._copy_buffer(weight, self.buffers[op.result])
-        elif any(isinstance(use.operation, (ReturnOp, ReshapeOp)) for use in op.result.uses):
+        elif any(isinstance(use.operation, IN_MEMORY) for use in op.result.uses):
             self._lower_group(group_of(op), [op.result], [])
 
     def _lower_reshape(self, op: ReshapeOp) -> None:
         if op.result not in self.buffers:
-            self.buffers[op.result] = self._add(
-                ViewOp.of(self.buffers[op.operand], buffer_of(op.result_type))
-            )
+            view = ViewOp.of(self.buffers[op.operand], buffer_of(op.result_type))
+            self.buffers[op.result] = self.add(view).result
         elif self.buffers[op.operand] is not _viewed(self.buffers, op):
-            view = self._add(ViewOp.of(self.buffers[op.operand], buffer_of(op.result_type)))
-            self._copy_buffer(view, self.buffers[op.result])
+            view = ViewOp.of(self.buffers[op.operand], buffer_of(op.result_type))
+            self._copy_buffer(self.add(view).result, self.buffers[op.result])
 
     def _copy(self, value: SSAValue, target: SSAValue) -> None:
         self._copy_buffer(self.buffers[value], target)
@@ -202,14 +240,21 @@ class _Lowering:
             for inner, operand in zip(group.body.block.args, operands, strict=True)
             if inner not in constants
         ]
+        self._check_assumptions(group)
         kernel = lower_group(group, [inner for inner, _ in kept], constants, strict=self.strict)
         for result in results:
             if result not in self.buffers:
-                self.buffers[result] = self._add(AllocOp.of(buffer_of(type_of(result))))
+                self.buffers[result] = self.add(AllocOp.of(buffer_of(type_of(result)))).result
         arguments = [self.buffers[operand] for _, operand in kept] + [
             self.buffers[result] for result in results
         ]
         self._call(kernel, arguments, _location(group))
+
+    def _check_assumptions(self, group: FusedOp) -> None:
+        """Checks sizes that the group takes to be equal, where they are known only now."""
+        for pair in dict.fromkeys(pair for op in group.members for pair in op.assumptions()):
+            if self._found_while_running(pair):
+                self.add(RequireEqualOp.of(*pair))
 
     def _call(
         self, kernel: KernelOp, arguments: list[SSAValue], location: LocationAttr | None
@@ -248,9 +293,8 @@ def lower_group(
     """
     yielded = list(group.yielded)
     kinds = [type_of(value) for value in (*arguments, *yielded)]
-    inner = [type_of(result) for op in group.members for result in op.results]
     kernel = KernelOp.of(
-        _kernel_name(group), _symbols([*kinds, *inner]), [buffer_of(kind) for kind in kinds]
+        _kernel_name(group), _group_symbols(group, kinds), [buffer_of(kind) for kind in kinds]
     )
     kernel.location = _location(group) or kernel.location
     block = kernel.body.block
@@ -350,6 +394,15 @@ def _symbols(kinds: Sequence[TensorType]) -> list[str]:
     return list(
         dict.fromkeys(name for kind in kinds for dim in kind.shape for name in dim.symbols())
     )
+
+
+def _group_symbols(group: FusedOp, arguments: Sequence[TensorType]) -> list[str]:
+    """The sizes that a group's kernel needs: those of its types, and of its attributes."""
+    inner = [type_of(result) for op in group.members for result in op.results]
+    attributes = (value for op in group.members for value in op.properties.values())
+    dims = [dim for value in attributes if isinstance(value, ShapeAttr) for dim in value.data or ()]
+    names = [*_symbols([*arguments, *inner]), *(name for dim in dims for name in dim.symbols())]
+    return list(dict.fromkeys(names))
 
 
 def _kernel_name(group: FusedOp) -> str:

@@ -4,16 +4,18 @@ and those that nobody needs not at all.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block
+from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
-from dialects.graph import FusedOp, GraphOp
+from dialects.graph import BindSizesOp, ControlOp, FusedOp, GraphOp
+from dialects.graph.control import defined_sizes
+from dialects.graph.types import ShapeAttr, TensorType
 
 
 @dataclass(frozen=True)
@@ -29,9 +31,11 @@ class EliminatePass(ModulePass):
                 drop_unused(function.body.block)
 
 
-def merge_equal(block: Block) -> None:
-    """Replaces every operator by the first one with its name, operands and attributes."""
-    seen: dict[Hashable, GraphOp] = {}
+def merge_equal(block: Block, outer: Mapping[Hashable, GraphOp] | None = None) -> None:
+    """Replaces every operator by the first one with its name, operands and attributes; `outer` are
+    those around the block.
+    """
+    seen: dict[Hashable, GraphOp] = dict(outer or {})
     for op in list(block.ops):
         if isinstance(op, GraphOp):
             key = (
@@ -43,11 +47,46 @@ def merge_equal(block: Block) -> None:
             if first is not op:
                 for old, new in zip(op.results, first.results, strict=True):
                     old.replace_all_uses_with(new)
+        elif isinstance(op, ControlOp):
+            for region in op.regions:
+                merge_equal(region.block, seen)
 
 
 def drop_unused(block: Block) -> None:
-    """Removes the operators whose results nobody uses, from the last on."""
+    """Removes the operators whose results nobody uses, from the last on; what names a size stays as
+    long as a type or an attribute mentions it.
+    """
+    names_sizes = any(defined_sizes(op) for op in block.walk())
+    _drop_unused(block, set() if names_sizes else None)
+
+
+def _drop_unused(block: Block, mentioned: set[str] | None) -> None:
+    """`mentioned` collects the sizes that what is kept needs, where any are named."""
     for op in reversed(list(block.ops)):
-        if isinstance(op, (GraphOp, FusedOp)) and not any(result.uses for result in op.results):
+        used = any(result.uses for result in op.results)
+        if (
+            isinstance(op, (GraphOp, FusedOp))
+            and not used
+            or isinstance(op, (ControlOp, BindSizesOp))
+            and not used
+            and not _needed(op, mentioned)
+        ):
             op.detach()
             op.erase()
+        else:
+            if mentioned is not None:
+                mentioned.update(_own_sizes(op))
+            for region in reversed(op.regions) if isinstance(op, ControlOp) else ():
+                _drop_unused(region.block, mentioned)
+
+
+def _needed(op: Operation, mentioned: set[str] | None) -> bool:
+    return mentioned is not None and not mentioned.isdisjoint(defined_sizes(op))
+
+
+def _own_sizes(op: Operation) -> set[str]:
+    """The sizes that an operator's attributes and types mention, those inside it aside."""
+    shapes = [value for value in op.properties.values() if isinstance(value, ShapeAttr)]
+    values = [*op.results, *(arg for region in op.regions for arg in region.block.args)]
+    shapes += [value.type.dims for value in values if isinstance(value.type, TensorType)]
+    return {name for shape in shapes for dim in shape.data or () for name in dim.symbols()}

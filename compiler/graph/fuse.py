@@ -17,7 +17,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from dialects.graph import ConstantOp, FusedOp, GraphOp, ReshapeOp, YieldOp
+from dialects.graph import ConstantOp, ControlOp, FusedOp, GraphOp, ReshapeOp, YieldOp
 from dialects.graph.elementwise import ElementwiseOp
 from dialects.graph.movement import IndexMapOp
 from dialects.graph.types import type_of
@@ -28,14 +28,14 @@ LARGEST_GROUP = 32
 
 @dataclass(frozen=True)
 class FusePass(ModulePass):
-    """Groups the operators of every graph function."""
+    """Groups the operators of every graph function, and of each region in it."""
 
     name = "weft-fuse"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.ops:
             if isinstance(function, FuncOp):
-                fuse(function)
+                fuse(function.body.block)
 
 
 @dataclass(eq=False)
@@ -48,9 +48,13 @@ class _Group:
     anchor: GraphOp | None = None
 
 
-def fuse(function: FuncOp) -> None:
-    """Forms the groups in one walk from the inputs on, then builds them."""
-    block = function.body.block
+def fuse(block: Block) -> None:
+    """Forms the groups in one walk from the first operator on, then builds them; regions of control
+    flow come first, each by itself.
+    """
+    for op in block.ops:
+        for region in op.regions if isinstance(op, ControlOp) else ():
+            fuse(region.block)
     groups: dict[Operation, _Group] = {}
     position = {op: number for number, op in enumerate(block.ops)}
     for op in block.ops:

@@ -110,7 +110,7 @@ class BodyEmitter:
                 address = self._address(op, storage)
                 self.memory.store(storage, address, self.value(op.value), self.lanes)
             case IndexOp():
-                self.values[op.result] = self._bound(op.value)
+                self.values[op.result] = self.bound(op.value)
             case ClockOp():
                 self.values[op.result] = read_clock(self.frame.builder, self.unit.target)
             case AllocOp():
@@ -155,7 +155,7 @@ class BodyEmitter:
         assert isinstance(value, Expr), f"a subscript uses index values only, not {ssa}"
         return value
 
-    def _bound(self, expr: Expr) -> Expr:
+    def bound(self, expr: Expr) -> Expr:
         """An expression over SSA values as one over what is known here."""
         known: dict[Atom, Expr] = {
             atom: self._index_value(atom) for atom in expr.atoms() if isinstance(atom, SSAValue)
@@ -239,11 +239,11 @@ class BodyEmitter:
             self.control.count(self._extent(op), lambda number: self._iteration(op, number))
 
     def _extent(self, op: ForOp) -> Expr:
-        extent = (self._bound(op.upper) - self._bound(op.lower)).ceildiv(op.step.data)
+        extent = (self.bound(op.upper) - self.bound(op.lower)).ceildiv(op.step.data)
         return extent.simplify(self.frame.ranges)
 
     def _iteration(self, op: ForOp, number: Expr) -> None:
-        self.values[op.index] = self._bound(op.lower) + number * op.step.data
+        self.values[op.index] = self.bound(op.lower) + number * op.step.data
         self.block(op.body.block)
 
     def _vector(self, op: ForOp) -> None:
@@ -339,7 +339,7 @@ class BodyEmitter:
     def _pays(self, op: ForOp) -> bool:
         """Whether a parallel loop may have work for two threads."""
         _, most = self._tasks(op).range(self.frame.ranges)
-        enough, _ = self._bound(grain(op)).range(self.frame.ranges)
+        enough, _ = self.bound(grain(op)).range(self.frame.ranges)
         return most is None or enough is None or most > enough
 
     def _tasks(self, op: ForOp) -> Expr:
@@ -354,7 +354,7 @@ class BodyEmitter:
         function.linkage = "internal"
         function.attributes.add("nounwind")
         tasks = self._tasks(op)
-        count, enough = self.index.uniform(tasks), self.index.uniform(self._bound(grain(op)))
+        count, enough = self.index.uniform(tasks), self.index.uniform(self.bound(grain(op)))
         inner = BodyEmitter(Frame(function, self.frame), self.unit, self.values)
         inner.part(op, tasks)
         closure = self.frame.closure(inner.frame.captured)

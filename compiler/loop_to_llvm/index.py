@@ -26,7 +26,16 @@ class IndexEmitter:
 
     def __init__(self, frame: Frame, sizes: Mapping[str, ir.Value]):
         self.frame = frame
-        self.sizes = sizes
+        self.sizes = dict(sizes)
+
+    def bind(self, name: str, value: ir.Value) -> None:
+        """Gives a symbol its value, from here on and in scopes inside this one."""
+        symbol = Symbol(name)
+        self.sizes[name] = value
+        self.frame.depths[symbol] = len(self.frame.scopes) - 1
+        for scope in self.frame.scopes:
+            for key in [key for key in scope.known if _mentions(key, symbol)]:
+                del scope.known[key]
 
     def depth(self, atom: Atom) -> int:
         """The scope from which on an atom is known."""
@@ -157,6 +166,11 @@ class IndexEmitter:
             dividend, divisor = self.lanes(atom.dividend, lanes), self.lanes(atom.divisor, lanes)
             return self._divide(self.frame.builder, atom, dividend, divisor)
         return self._atom(atom)
+
+
+def _mentions(key: Hashable, symbol: Symbol) -> bool:
+    expr = key if isinstance(key, Expr) else Expr({(key,): 1})
+    return symbol in set(expr.atoms())
 
 
 def _in_order(terms: Terms) -> Iterable[tuple[Monomial, int]]:

@@ -1,6 +1,6 @@
 """loop.program -> LLVM IR: the two hidden functions that the run time's entry points call.
 
-    i32 <prefix>.program(ptr ctx, ptr inputs, ptr outputs, ptr dims, ptr workspace)
+    i32 <prefix>.program(ptr ctx, ptr inputs, ptr outputs, ptr dims, ptr workspace, ptr sizes)
     i64 <prefix>.workspace(ptr dims)
 
 The program calls kernels, which are in modules of their own, in order; the other gives its arena's
@@ -18,12 +18,24 @@ from xdsl.ir import Operation, SSAValue
 from compiler.loop_to_llvm.body import BodyEmitter, Unit
 from compiler.loop_to_llvm.elements import I8, I32, I64, POINTER, storage_bytes
 from compiler.loop_to_llvm.frame import Frame
+from compiler.loop_to_llvm.growing import MOST_BYTES, GrowingMemory, copy_bytes
 from compiler.loop_to_llvm.index import IndexEmitter
 from compiler.loop_to_llvm.kernel import kernel_symbol, kernel_type
 from compiler.loop_to_llvm.memory import Storage
 from compiler.loop_to_llvm.runtime import PROGRAM, WORKSPACE, Runtime, Status
 from compiler.target.target import Target
 from dialects.expr import Expr, Extremum, maximum
+from dialects.loop.dynamic import (
+    BindOp,
+    CopyOp,
+    GiveOp,
+    RegrowOp,
+    ReloadOp,
+    RequireEqualOp,
+    RowOp,
+    output_sizes,
+    root,
+)
 from dialects.loop.ops import AllocOp
 from dialects.loop.program import EQUAL_SIZES, WORKSPACE_BYTES, CallOp, ProgramOp, ViewOp, WeightOp
 from dialects.loop.types import BufferType, ExprsAttr, buffer_type
@@ -44,10 +56,10 @@ def emit_program(program: ProgramOp, target: Target, *, prefix: str = "weft") ->
     module.triple = target.triple
     _emit_workspace(module, program, prefix)
     function = _hidden(module, PROGRAM, f"{prefix}.program")
-    context, inputs, outputs, dims, workspace = function.args
+    context, inputs, outputs, dims, workspace, found = function.args
     frame = Frame(function)
     unit = Unit(target, _sizes(frame, program, dims), context, prefix, contracts=False)
-    emitter = ProgramEmitter(frame, unit, workspace)
+    emitter = ProgramEmitter(frame, unit, workspace, _blocks(program))
     emitter.check_sizes(program)
     arguments = program.body.block.args
     read = program.inputs.data
@@ -55,8 +67,8 @@ def emit_program(program: ProgramOp, target: Target, *, prefix: str = "weft") ->
     emitter.take(outputs, arguments[read:])
     emitter.find_weights(program_weights(program))
     emitter.block(program.body.block)
-    frame.builder.ret(ir.Constant(I32, 0))
-    frame.finish()
+    emitter.tell_sizes(found, output_sizes(program))
+    emitter.finish()
     return str(module)
 
 
@@ -67,6 +79,19 @@ def workspace_bytes(program: ProgramOp) -> Expr:
         return planned.data[0]
     allocations = [op for op in program.walk() if isinstance(op, AllocOp) and _in_arena(op)]
     return maximum([Expr.of(0), *dict.fromkeys(_end(op) for op in allocations)])
+
+
+def _blocks(program: ProgramOp) -> int:
+    """How many blocks of growing memory the memory plan made."""
+    allocations = (op for op in program.walk() if isinstance(op, AllocOp))
+    numbers = [_block_of(op) for op in allocations if op.scope.data == "growing"]
+    return max(numbers, default=-1) + 1
+
+
+def _block_of(op: AllocOp) -> int:
+    number = _offset(op).constant
+    assert number is not None, "a growing buffer has the number of its block"
+    return number
 
 
 def _in_arena(op: AllocOp) -> bool:
@@ -124,40 +149,83 @@ def _rule(first: Expr, second: Expr) -> tuple[str, list[Expr]]:
 
 
 class ProgramEmitter(BodyEmitter):
-    """Emits a program: besides the operations of a body, calls, weights, views and the arena."""
+    """Emits a program: besides the operations of a body, calls, weights, views, the arena, growing
+    memory and the sizes that are found on the way.
+    """
 
-    def __init__(self, frame: Frame, unit: Unit, workspace: ir.Value):
+    def __init__(self, frame: Frame, unit: Unit, workspace: ir.Value, blocks: int):
         super().__init__(frame, unit, {})
         self.workspace = workspace
         self.weights: dict[WeightKey, Storage] = {}
+        self.runtime = Runtime(frame.builder.module, unit.target, unit.prefix)
+        self.memory_blocks = GrowingMemory(frame, self.runtime, unit.context, self.fail, blocks)
+        self.entries: dict[SSAValue, ir.Value] = {}
+        self._exit: ir.Block | None = None
+        self._status: ir.Value | None = None
+
+    def leave(self, status: ir.Value) -> None:
+        """Ends the program, by way of the block that releases its memory if there is any."""
+        builder = self.frame.builder
+        if not self.memory_blocks.pointers:
+            builder.ret(status)
+            return
+        if self._exit is None:
+            self._exit = self.frame.block("exit")
+            self._status = self.frame.alloca(I32, 1, 4)
+        builder.store(status, self._status)
+        builder.branch(self._exit)
+
+    def fail(self, status: Status, text: str, values: Sequence[ir.Value]) -> None:
+        """Ends the program with a status and its reason."""
+        builder = self.frame.builder
+        failure = self.runtime.fail(builder, self.unit.context, status, text, values)
+        builder.position_at_end(builder.block)
+        self.leave(failure)
+
+    def finish(self) -> None:
+        """Ends the program well, and the function."""
+        self.leave(ir.Constant(I32, Status.OK))
+        if self._exit is not None:
+            self.frame.builder.position_at_end(self._exit)
+            self.memory_blocks.release_all()
+            self.frame.builder.ret(self.frame.builder.load(self._status, typ=I32))
+        self.frame.finish()
+
+    def tell_sizes(self, found: ir.Value, names: Sequence[str]) -> None:
+        """Writes the sizes of outputs that were found on the way to the caller's array."""
+        for position, name in enumerate(names):
+            place = _element(self.frame.builder, found, position, I64)
+            self.frame.builder.store(self.index.uniform(Expr.of(name)), place)
 
     def take(self, array: ir.Value, arguments: Sequence[SSAValue]) -> None:
         """Binds arguments to the pointers of an array of the caller's."""
         builder = self.frame.builder
         for position, argument in enumerate(arguments):
-            pointer = builder.load(_element(builder, array, position, POINTER), typ=POINTER)
+            entry = _element(builder, array, position, POINTER)
+            self.entries[argument] = entry
+            pointer = builder.load(entry, typ=POINTER)
             self.values[argument] = Storage(pointer, buffer_type(argument))
 
     def check_sizes(self, program: ProgramOp) -> None:
         """Returns with an error text where two sizes differ that the program takes to be equal."""
         pairs = program.attributes.get(EQUAL_SIZES)
-        runtime = Runtime(self.frame.builder.module, self.unit.target, self.unit.prefix)
         for pair in pairs if isinstance(pairs, ArrayAttr) else ():
             assert isinstance(pair, ExprsAttr), "sizes come in pairs of expressions"
-            text, shown = _rule(*pair.data)
-            first, second = (self.index.uniform(size) for size in pair.data)
-            values = [self.index.uniform(size) for size in shown]
-            builder = self.frame.builder
-            with builder.if_then(builder.icmp_signed("!=", first, second), likely=False):
-                status = Status.BAD_DIMS
-                builder.ret(runtime.fail(builder, self.unit.context, status, text, values))
+            self._require_equal(pair.data, Status.BAD_DIMS)
+
+    def _require_equal(self, pair: Sequence[Expr], status: Status) -> None:
+        text, shown = _rule(*pair)
+        first, second = (self.index.uniform(size) for size in pair)
+        values = [self.index.uniform(size) for size in shown]
+        builder = self.frame.builder
+        with builder.if_then(builder.icmp_signed("!=", first, second), likely=False):
+            self.fail(status, text, values)
 
     def find_weights(self, weights: Sequence[WeightKey]) -> None:
         """Loads the pointers of all weights from the context, in the order of its table."""
         builder, context = self.frame.builder, self.unit.context
-        runtime = Runtime(builder.module, self.unit.target, self.unit.prefix)
         for number, key in enumerate(weights):
-            pointer = runtime.weight_pointer(builder, context, number)
+            pointer = self.runtime.weight_pointer(builder, context, number)
             # The run time writes with a builder of its own.
             builder.position_at_end(builder.block)
             self.weights[key] = Storage(pointer, key[1])
@@ -174,8 +242,77 @@ class ProgramEmitter(BodyEmitter):
                 self.values[op.result] = Storage(source.pointer, buffer_type(op.result))
             case AllocOp() if _in_arena(op):
                 self.values[op.result] = self._place(op)
+            case AllocOp() if op.scope.data == "growing":
+                self._reserve(op, op.result)
+            case _:
+                self._dynamic(op)
+
+    def _dynamic(self, op: Operation) -> None:
+        match op:
+            case BindOp():
+                self._bind(op)
+            case RequireEqualOp():
+                self._require_equal(op.sizes.data, Status.BAD_VALUE)
+            case CopyOp():
+                self._copy(op)
+            case RowOp():
+                self._row(op)
+            case RegrowOp():
+                self._reserve(_allocation(op), op.result, keep=op.keep is not None)
+            case ReloadOp():
+                pointer = self.memory_blocks.pointer(_block_of(_allocation(op)))
+                self.values[op.result] = Storage(pointer, buffer_type(op.result))
+            case GiveOp():
+                memory = self.memory_blocks.give(_block_of(_allocation(op)))
+                self.frame.builder.store(memory, self.entries[op.output])
             case _:
                 super().operation(op)
+
+    def _bind(self, op: BindOp) -> None:
+        """Gives a size its value; what was computed from an older one is forgotten."""
+        name, expr = op.size.data, self.bound(op.value)
+        value = self.index.uniform(expr)
+        low, _ = expr.range(self.frame.ranges)
+        builder = self.frame.builder
+        if low is None or low < 0:
+            with builder.if_then(
+                builder.icmp_signed("<", value, ir.Constant(I64, 0)), likely=False
+            ):
+                text = f"run requires a size of at least 0 for {name}, got {{}}"
+                self.fail(Status.BAD_VALUE, text, [value])
+        self.index.bind(name, value)
+
+    def _bytes(self, kind: BufferType) -> ir.Value:
+        return self.index.uniform(kind.size * storage_bytes(kind.element))
+
+    def _reserve(self, alloc: AllocOp, result: SSAValue, *, keep: bool = False) -> None:
+        """Makes a growing buffer large enough for the result's type."""
+        kind = buffer_type(result)
+        self._check_bytes(kind)
+        pointer = self.memory_blocks.reserve(_block_of(alloc), self._bytes(kind), keep=keep)
+        self.values[result] = Storage(pointer, kind)
+
+    def _check_bytes(self, kind: BufferType) -> None:
+        """Fails where a buffer is too large for any memory, before its size overflows."""
+        builder = self.frame.builder
+        total = ir.Constant(ir.DoubleType(), storage_bytes(kind.element))
+        for dim in kind.storage:
+            total = builder.fmul(total, builder.sitofp(self.index.uniform(dim), total.type))
+        most = ir.Constant(total.type, float(MOST_BYTES))
+        with builder.if_then(builder.fcmp_ordered(">", total, most), likely=False):
+            text = "run requires buffers that memory can hold, got more than {} bytes"
+            self.fail(Status.OUT_OF_MEMORY, text, [ir.Constant(I64, MOST_BYTES)])
+
+    def _copy(self, op: CopyOp) -> None:
+        source, target = (self.frame.local(self.storage(b).pointer) for b in op.operands)
+        copy_bytes(self.frame.builder, target, source, self._bytes(buffer_type(op.source)))
+
+    def _row(self, op: RowOp) -> None:
+        row = buffer_type(op.result)
+        offset = self.index.uniform(self.bound(op.value) * row.size * storage_bytes(row.element))
+        base = self.storage(op.source).pointer
+        pointer = self.frame.builder.gep(base, [offset], source_etype=I8)
+        self.values[op.result] = Storage(pointer, row)
 
     def _call(self, op: CallOp) -> None:
         name = kernel_symbol(self.unit.prefix, op.kernel)
@@ -192,3 +329,10 @@ class ProgramEmitter(BodyEmitter):
         with self.frame.hoisted(0) as builder:
             pointer = builder.gep(self.workspace, [offset], source_etype=I8)
         return Storage(pointer, buffer_type(op.result))
+
+
+def _allocation(op: RegrowOp | ReloadOp | GiveOp) -> AllocOp:
+    """The allocation whose block an operation is about."""
+    alloc = root(op.source).owner
+    assert isinstance(alloc, AllocOp), "growing memory comes from an allocation"
+    return alloc

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import SSAValue
+from xdsl.ir import Block, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
@@ -25,6 +25,9 @@ CopyKernel = Callable[[BufferType, BufferType], KernelOp]
 layouts; handed in by the pipeline.
 """
 
+Conversion = tuple[Block | None, SSAValue, BufferType]
+"""A block, in which a value is brought into the layout of a type: others may see another value."""
+
 
 @dataclass(frozen=True)
 class AssignLayouts:
@@ -36,7 +39,7 @@ class AssignLayouts:
         """Rewrites each program of the module; adds the conversion kernels that it needs."""
         kernels = {op.sym_name.data: op for op in module.ops if isinstance(op, KernelOp)}
         for program in [op for op in module.ops if isinstance(op, ProgramOp)]:
-            converted: dict[tuple[SSAValue, BufferType], SSAValue] = {}
+            converted: dict[Conversion, SSAValue] = {}
             for call in [op for op in program.walk() if isinstance(op, CallOp)]:
                 self._convert_arguments(call, kernels, converted)
         present = {op.sym_name.data for op in module.ops if isinstance(op, KernelOp)}
@@ -49,7 +52,7 @@ class AssignLayouts:
         self,
         call: CallOp,
         kernels: dict[str, KernelOp],
-        converted: dict[tuple[SSAValue, BufferType], SSAValue],
+        converted: dict[Conversion, SSAValue],
     ) -> None:
         kernel = kernels[call.kernel]
         sizes: dict[Atom, Expr] = {
@@ -61,9 +64,10 @@ class AssignLayouts:
             wanted = buffer_type(argument).substitute(sizes)
             if wanted == value.type:
                 continue
-            if (value, wanted) not in converted:
-                converted[value, wanted] = self._convert(call, value, wanted, kernels)
-            call.operands[position] = converted[value, wanted]
+            conversion = (call.parent, value, wanted)
+            if conversion not in converted:
+                converted[conversion] = self._convert(call, value, wanted, kernels)
+            call.operands[position] = converted[conversion]
 
     def _convert(
         self, call: CallOp, value: SSAValue, wanted: BufferType, kernels: dict[str, KernelOp]

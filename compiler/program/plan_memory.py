@@ -2,24 +2,26 @@
 
 Buffers of constant size are placed best fit among the gaps that live buffers leave. Buffers of
 symbolic size share slots: two buffers may use one slot at different times, and a slot is as large
-as the greatest of its tenants. A result takes the place of an operand that ends with it where the
+as the greatest of its tenants. Buffers whose size is found while the program runs share blocks of
+memory that grow. A result takes the place of an operand that ends with it where the
 kernel permits that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from compiler.program.in_place import InPlace, in_place_arguments
 from dialects.expr import Expr, maximum
+from dialects.loop.dynamic import RegrowOp, aliased, root
 from dialects.loop.ops import AllocOp
-from dialects.loop.program import WORKSPACE_BYTES, CallOp, KernelOp, ProgramOp, ViewOp
+from dialects.loop.program import WORKSPACE_BYTES, CallOp, KernelOp, ProgramOp
 from dialects.loop.scalar import width
 from dialects.loop.types import BufferType, ExprsAttr, buffer_type
 
@@ -75,41 +77,59 @@ def buffer_bytes(kind: BufferType) -> Expr:
 
 
 def lifetimes(program: ProgramOp) -> list[Lifetime]:
-    """The workspace buffers of a program; a view keeps what it views alive."""
-    position: dict[Operation, int] = {}
-    for number, op in enumerate(program.body.block.ops):
-        for inner in op.walk():
-            position[inner] = number
+    """The workspace and growing buffers of a program; a view keeps what it views alive, and a use
+    in a loop or branch lasts as long as that, where the buffer comes from outside of it.
+    """
+    places = number_operations(program)
     found: list[Lifetime] = []
-    for op in program.body.block.ops:
-        if isinstance(op, AllocOp) and op.scope.data == "workspace":
-            uses = [position[user] for user in _users(op.result)]
+    for op in program.body.walk():
+        if isinstance(op, AllocOp) and op.scope.data in ("workspace", "growing"):
+            uses = [places[_in_block(user, op.parent)] for user in _users(op.result)]
+            if op.scope.data == "growing":
+                uses.append(places[op])  # its memory may move here
             if uses:
-                found.append(
-                    Lifetime(
-                        op, aligned(buffer_bytes(buffer_type(op.result))), min(uses), max(uses)
-                    )
-                )
+                size = aligned(buffer_bytes(buffer_type(op.result)))
+                first, last = min(use[0] for use in uses), max(use[1] for use in uses)
+                found.append(Lifetime(op, size, first, last))
             else:
-                found.append(Lifetime(op, Expr.of(0), position[op], position[op]))
+                found.append(Lifetime(op, Expr.of(0), *places[op]))
     return found
+
+
+def number_operations(program: ProgramOp) -> dict[Operation, tuple[int, int]]:
+    """The position of each operation of a program, and of the last one inside it."""
+    order = {op: number for number, op in enumerate(_in_order(program.body.block))}
+    ends: dict[Operation, int] = {}
+    for op, number in reversed(order.items()):
+        inner = [block.last_op for region in op.regions for block in region.blocks]
+        ends[op] = max([number, *(ends[last] for last in inner if last is not None)])
+    return {op: (number, ends[op]) for op, number in order.items()}
+
+
+def _in_order(block: Block) -> Iterator[Operation]:
+    for op in block.ops:
+        yield op
+        for region in op.regions:
+            yield from _in_order(region.block)
+
+
+def _in_block(op: Operation, block: Block | None) -> Operation:
+    """The operation, or the one around it, that stands in the block."""
+    while op.parent is not block:
+        outer = op.parent_op()
+        assert outer is not None, "a buffer is used where it is known"
+        op = outer
+    return op
 
 
 def _users(value: SSAValue) -> list[Operation]:
     users: list[Operation] = []
     for use in value.uses:
-        if isinstance(use.operation, ViewOp):
-            users += _users(use.operation.result)
-        else:
+        if aliased(use.operation) is not None:
+            users += _users(use.operation.results[0])
+        if aliased(use.operation) is None or isinstance(use.operation, RegrowOp):
             users.append(use.operation)
     return users
-
-
-def _root(value: SSAValue) -> SSAValue:
-    """The buffer that a value is, or is a view of."""
-    while isinstance(value.owner, ViewOp):
-        value = value.owner.source
-    return value
 
 
 def aligned(size: Expr) -> Expr:
@@ -121,7 +141,18 @@ def plan_memory(program: ProgramOp, kernels: Mapping[str, KernelOp]) -> Expr:
     """Places the program's workspace buffers; returns the arena's size in
     bytes, and notes it on the program.
     """
+    known = set(program.symbol_names)
+    for op in program.body.walk():
+        if isinstance(op, AllocOp) and op.scope.data == "workspace":
+            names = {name for dim in buffer_type(op.result).storage for name in dim.symbols()}
+            if not names <= known:
+                op.properties["scope"] = StringAttr("growing")
     found = _joined(lifetimes(program), program, kernels)
+    growing = [life for life in found if life.alloc.scope.data == "growing"]
+    found = [life for life in found if life.alloc.scope.data == "workspace"]
+    for number, tenants in enumerate(_share_blocks(growing)):
+        for tenant in tenants:
+            _place(tenant, Expr.of(number))
     fixed = [life for life in found if life.size.constant is not None]
     end = _place_fixed(fixed)
     total = Expr.of(end)
@@ -144,13 +175,13 @@ def _joined(
     """The lifetimes, with those of results that may take an operand's place joined to its own."""
     by_value = {life.alloc.result: life for life in found}
     permitted: dict[str, list[InPlace]] = {}
-    for number, op in enumerate(program.body.block.ops):
+    for number, op in enumerate(_in_order(program.body.block)):
         if not isinstance(op, CallOp):
             continue
         if op.kernel not in permitted:
             kernel = kernels.get(op.kernel)
             permitted[op.kernel] = [] if kernel is None else in_place_arguments(kernel)
-        roots = [_root(argument) for argument in op.arguments]
+        roots = [root(argument) for argument in op.arguments]
         for pair in permitted[op.kernel]:
             operand = by_value.get(op.arguments[pair.operand])
             result = by_value.get(op.arguments[pair.result])
@@ -194,6 +225,19 @@ def _best_gap(busy: list[tuple[int, int]], size: int) -> int:
             best = (gap, cursor)
         cursor = max(cursor, stop)
     return cursor if best is None else best[1]
+
+
+def _share_blocks(found: list[Lifetime]) -> list[list[Lifetime]]:
+    """Lets growing buffers follow each other in blocks of memory."""
+    blocks: list[list[Lifetime]] = []
+    for life in sorted(found, key=lambda life: life.first):
+        for tenants in blocks:
+            if not any(life.overlaps(tenant) for tenant in tenants):
+                tenants.append(life)
+                break
+        else:
+            blocks.append([life])
+    return blocks
 
 
 def _share_slots(found: list[Lifetime]) -> list[_Slot]:

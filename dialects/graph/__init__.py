@@ -5,9 +5,11 @@ from xdsl.ir import Dialect
 from dialects.graph import (
     activation,
     arithmetic,
+    branch,
     cast,
     comparison,
     constant,
+    control,
     conv,
     determinant,
     einsum,
@@ -21,6 +23,7 @@ from dialects.graph import (
     random,
     rearrange,
     reduce,
+    repeat,
     resample,
     scan,
     search,
@@ -30,25 +33,35 @@ from dialects.graph import (
     trigonometry,
     unfold,
 )
+from dialects.graph.branch import CaseOp, IfOp
 from dialects.graph.constant import ConstantOp, DimsOp, LiteralAttr
+from dialects.graph.control import BindSizesOp, ConditionOp, ControlOp
 from dialects.graph.fused import FusedOp, YieldOp, group_of
 from dialects.graph.movement import ExpandOp, IdentityOp, ReshapeOp, TransposeOp
 from dialects.graph.op import GraphOp
+from dialects.graph.repeat import ForOp, WhileOp
 from dialects.graph.types import ShapeAttr, TensorType
 
 __all__ = [
     "GRAPH",
     "OPS",
     "OPS_BY_NAME",
+    "BindSizesOp",
+    "CaseOp",
+    "ConditionOp",
     "ConstantOp",
+    "ControlOp",
     "DimsOp",
     "ExpandOp",
+    "ForOp",
     "FusedOp",
     "GraphOp",
     "IdentityOp",
+    "IfOp",
     "ReshapeOp",
     "TensorType",
     "TransposeOp",
+    "WhileOp",
     "YieldOp",
     "group_of",
 ]
@@ -85,4 +98,9 @@ OPS: tuple[type[GraphOp], ...] = (
 
 OPS_BY_NAME = {op.name.removeprefix("graph."): op for op in OPS}
 
-GRAPH = Dialect("graph", [*OPS, FusedOp, YieldOp], [TensorType, ShapeAttr, LiteralAttr])
+CONTROL_OPS = (*control.OPS, *branch.OPS, *repeat.OPS)
+"""Control flow: what holds other operators, or names sizes, so no function of tensors alone."""
+
+GRAPH = Dialect(
+    "graph", [*OPS, *CONTROL_OPS, FusedOp, YieldOp], [TensorType, ShapeAttr, LiteralAttr]
+)

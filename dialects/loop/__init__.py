@@ -2,6 +2,7 @@
 
 from xdsl.ir import Dialect
 
+from dialects.loop import dynamic
 from dialects.loop.ops import (
     AllocOp,
     ClockOp,
@@ -33,6 +34,7 @@ LOOP = Dialect(
         CallOp,
         WeightOp,
         ViewOp,
+        *dynamic.OPS,
     ],
     [BufferType, ExprsAttr, LayoutAttr],
 )

@@ -41,7 +41,7 @@ from dialects.expr_text import INDEX, bind, parse_expr_over_values, print_expr_o
 from dialects.loop.types import BufferType, ExprsAttr, buffer_type
 
 REDUCTIONS = ("add", "mul", "max", "min", "and", "or", "xor")
-SCOPES = ("workspace", "scratch", "registers")
+SCOPES = ("workspace", "growing", "scratch", "registers")
 
 
 @irdl_op_definition
@@ -346,7 +346,9 @@ class AllocOp(IRDLOperation):
     """A buffer of its own: `%t = loop.alloc scratch : !loop.buffer<[6, 16], f32>`.
 
     Scopes: `workspace` lives in the caller's arena, is shared by all threads and gets its
-    `offset` (bytes) from the memory plan; `scratch` belongs to one thread and lives on
+    `offset` (bytes) from the memory plan; `growing` is memory of the context's allocator, as its
+    size is known only while the program runs, and its `offset` the number of the block that it
+    shares with others; `scratch` belongs to one thread and lives on
     its stack; `registers` is a small array of constant size whose every access is
     unrolled, so that it becomes values.
     """

@@ -29,7 +29,7 @@ from compiler.loop_to_llvm.runtime.layout import (
 from compiler.loop_to_llvm.runtime.pool import Pool
 from compiler.loop_to_llvm.runtime.status import NO_CONTEXT_TEXT, Status, fail
 
-PROGRAM: Final = ir.FunctionType(I32, [POINTER] * 5)
+PROGRAM: Final = ir.FunctionType(I32, [POINTER] * 6)
 """`program(context, inputs, outputs, dims, workspace)`: a Status."""
 
 WORKSPACE: Final = ir.FunctionType(I64, [POINTER])

@@ -67,6 +67,7 @@ from dialects.errors import OptionError
 from dialects.expr import Expr
 from dialects.graph import ConstantOp, GraphOp, ReshapeOp
 from dialects.graph.dtypes import numpy_dtype
+from dialects.loop.dynamic import output_sizes
 from dialects.loop.program import KernelOp, ProgramOp, WeightOp
 from dialects.loop.types import BufferType, buffer, buffer_type
 from dialects.weights import WeightStore
@@ -316,7 +317,10 @@ def emit_objects(
 ) -> dict[str, bytes]:
     """Machine code by name of what every model has: the run time and the program."""
     target, prefix = road.options.target, road.options.prefix
-    counts = Counts(len(signature.inputs), len(signature.outputs), len(signature.symbols))
+    counts = Counts(
+        len(signature.inputs), len(signature.outputs), len(signature.symbols),
+        len(signature.found), signature.made,
+    )  # fmt: skip
     objects: dict[str, bytes] = {}
     with road.report.stage("run time"):
         text = json.dumps(metadata, sort_keys=True)
@@ -364,7 +368,8 @@ def signature_of(program: ProgramOp) -> Signature:
         for name, kind in zip(names, arguments, strict=True)
     ]
     count = program.inputs.data
-    return Signature(tuple(specs[:count]), tuple(specs[count:]), tuple(program.symbol_names))
+    symbols, found = tuple(program.symbol_names), tuple(output_sizes(program))
+    return Signature(tuple(specs[:count]), tuple(specs[count:]), symbols, found)
 
 
 def _names(program: ProgramOp, key: str) -> list[str]:

@@ -16,7 +16,7 @@ from compiler.frontend.onnx_importer import IMPORT_ERRORS, Failure, GraphImporte
 from compiler.frontend.onnx_load import LoadedModel, Source, load_model
 from compiler.frontend.onnx_node import ImporterTable
 from compiler.frontend.onnx_opset import newest_opset, normalise
-from compiler.frontend.onnx_signature import SymbolNames, input_type, name_hint
+from compiler.frontend.onnx_signature import input_type, name_hint
 from dialects.errors import ModelError, OptionError, UnsupportedError
 from dialects.graph import OPS, GraphOp
 from dialects.weights import WeightStore
@@ -68,9 +68,8 @@ def import_model(
 
 
 def _declare_inputs(model: LoadedModel, importer: GraphImporter) -> None:
-    symbols = SymbolNames(model.proto)
     for value in model.proto.graph.input:
-        kind = input_type(value, symbols)
+        kind = input_type(value, importer.symbols)
         argument = importer.block.insert_arg(kind, len(importer.block.args))
         argument.name_hint = name_hint(value.name)
         importer.values[value.name] = argument

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, cast
@@ -13,17 +14,19 @@ from xdsl.dialects.builtin import NameLoc, NoneAttr, StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from compiler.frontend.onnx_control import CONTROL
 from compiler.frontend.onnx_graph import used_names
 from compiler.frontend.onnx_known import KnownValues
 from compiler.frontend.onnx_load import LoadedModel
 from compiler.frontend.onnx_node import Importer, ImporterTable, OnnxNode, import_one_to_one
 from compiler.frontend.onnx_opset import expand_function_op, fresh_names, newest_opset
-from compiler.frontend.onnx_signature import name_hint, type_proto
+from compiler.frontend.onnx_signature import SymbolNames, name_hint, type_proto
 from compiler.frontend.onnx_tensor import tensor_array
 from dialects.errors import ModelError, TypeInferenceError, UnsupportedError, WeftError
-from dialects.graph import ConstantOp, GraphOp
+from dialects.expr import Expr
+from dialects.graph import BindSizesOp, ConstantOp, GraphOp
 from dialects.graph.builder import GraphBuilder
-from dialects.graph.types import type_of
+from dialects.graph.types import TensorType, type_of
 from dialects.weights import Array, WeightStore
 
 Values = ChainMap[str, SSAValue | None]
@@ -65,7 +68,9 @@ class GraphImporter:
         self.block = Block()
         by_name = {op.name.removeprefix("graph."): op for op in ops}
         self.b = GraphBuilder(InsertPoint.at_end(self.block), by_name)
+        self.root = self.b
         self.values: Values = ChainMap({})
+        self.symbols = SymbolNames(model.proto)
         self.used: set[str] = set()
         self.failures: list[Failure] = []
         self.count = 0
@@ -87,11 +92,11 @@ class GraphImporter:
         if name not in self.values:
             initializer = self.model.initializers[name]
             array = tensor_array(initializer.tensor, self.model.base_dir, initializer.payload)
-            self.values.maps[-1][name] = self._insert_constant(name, array)
+            self.values.maps[-1][name] = self._insert_constant(self.root, name, array)
         return self.values[name]
 
-    def _insert_constant(self, name: str, array: Array) -> SSAValue:
-        constant = self.b.builder.insert(ConstantOp.stored(name, array, self.store)).results[0]
+    def _insert_constant(self, b: GraphBuilder, name: str, array: Array) -> SSAValue:
+        constant = b.builder.insert(ConstantOp.stored(name, array, self.store)).results[0]
         constant.name_hint = name_hint(name)
         return constant
 
@@ -108,8 +113,8 @@ class GraphImporter:
                 name and value is None for name, value in zip(node.input, operands, strict=True)
             ):
                 self._skip(node)
-            elif node.op_type == "If" and not node.domain:
-                self._import_if(node, operands)
+            elif node.op_type in CONTROL and not node.domain:
+                self._import_control(node, operands)
             else:
                 self._import_operator(node, operands)
         except IMPORT_ERRORS as error:
@@ -122,7 +127,7 @@ class GraphImporter:
     def _skip(self, node: NodeProto) -> None:
         """A node behind one that failed is reported only if weft lacks the operator altogether."""
         self.values |= dict.fromkeys(node.output)
-        known = (node.domain, node.op_type) in self.one_to_one or node.op_type == "If"
+        known = (node.domain, node.op_type) in self.one_to_one or node.op_type in CONTROL
         if not known and self._composite(node) is None and not _has_body(node):
             raise _lacking(node)
 
@@ -195,25 +200,69 @@ class GraphImporter:
 
     # Control flow -----------------------------------------------------------------------------
 
-    def _import_if(self, node: NodeProto, operands: Sequence[SSAValue | None]) -> None:
-        """Imports the one branch that a constant condition takes."""
-        condition = self._view(node, operands)
-        taken = bool(condition.array(0, "condition").reshape(-1)[0])
-        graph = condition.attribute("then_branch" if taken else "else_branch").g
-        outer, self.values = self.values, self.values.new_child()
+    def _import_control(self, node: NodeProto, operands: Sequence[SSAValue | None]) -> None:
+        last = self.block.last_op
+        self.b.location = NameLoc(StringAttr(node.name), NoneAttr())
+        failures = len(self.failures)
         try:
-            results = self._import_subgraph(graph)
+            results = CONTROL[node.op_type](self, self._view(node, operands))
+        except IMPORT_ERRORS:
+            self._erase_after(last)
+            raise
         finally:
-            self.values = outer
-        self.values |= dict(zip(node.output, results, strict=True))
+            self.b.location = None
+        if None in results and len(self.failures) == failures:
+            raise UnsupportedError("requires results that can be imported, got others")
+        for name, value in zip(node.output, results, strict=False):
+            self.values[name] = value
+            if value is not None:
+                _name_value(value, name)
 
-    def _import_subgraph(self, graph: GraphProto) -> list[SSAValue | None]:
+    @contextmanager
+    def named(self) -> Generator[None]:
+        """Names that are given inside hide outer ones, and are forgotten."""
+        outside, self.values = self.values, self.values.new_child()
+        try:
+            yield
+        finally:
+            self.values = outside
+
+    @contextmanager
+    def continued(self, block: Block) -> Generator[None]:
+        """Imports at the end of another block."""
+        outside = self.block, self.b
+        self.block = block
+        self.b = GraphBuilder(InsertPoint.at_end(block), outside[1].ops, outside[1].location)
+        try:
+            yield
+        finally:
+            self.block, self.b = outside
+
+    @contextmanager
+    def nested(self, arguments: Sequence[TensorType] = ()) -> Generator[Block]:
+        """Imports into a new block with arguments of these types."""
+        block = Block(arg_types=arguments)
+        with self.named(), self.continued(block):
+            yield block
+
+    def import_subgraph(self, graph: GraphProto) -> list[SSAValue | None]:
+        """Imports a graph's nodes where the importer stands; gives its outputs."""
         for tensor in graph.initializer:
             array = tensor_array(tensor, self.model.base_dir)
-            self.values[tensor.name] = self._insert_constant(tensor.name, array)
+            self.values[tensor.name] = self._insert_constant(self.b, tensor.name, array)
         names = [each.name for each in graph.output]
         self.import_nodes(graph.node, names)
         return [self.value(name) for name in names]
+
+    def fresh_size(self, stem: str) -> str:
+        """A new name for a size that the program finds."""
+        return self.symbols.fresh(stem)
+
+    def bind_size(self, value: SSAValue, stem: str) -> Expr:
+        """The element of an i64 scalar as a size, once the program has come here."""
+        name = self.fresh_size(stem)
+        self.b.builder.insert(BindSizesOp.of(value, [name], self.b.location))
+        return Expr.of(name)
 
 
 def _name_value(value: SSAValue, name: str) -> None:

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 from xdsl.ir import SSAValue
 
-from dialects.expr import Expr
+from dialects.expr import Atom, Expr
 from dialects.graph import ConstantOp, DimsOp, GraphOp
 from dialects.graph.dtypes import numpy_dtype
 from dialects.graph.known import KnownDims
 from dialects.graph.types import INTEGERS, type_of
+from dialects.interval import Range
 from dialects.weights import Array, WeightStore
 
 EVALUATED_ELEMENTS = 1 << 16
@@ -19,10 +20,14 @@ EVALUATED_ELEMENTS = 1 << 16
 
 
 class KnownValues:
-    """Finds, and remembers, values that operators need while compiling, such as axes and shapes."""
+    """Finds, and remembers, values that operators need while compiling, such as axes and shapes.
+
+    `ranges` are the bounds of sizes that are known, such as the number of a loop's round.
+    """
 
     def __init__(self, store: WeightStore) -> None:
         self.store = store
+        self.ranges: dict[Atom, Range] = {}
         self._dims = KnownDims()
         self._arrays: dict[SSAValue, Array | None] = {}
 

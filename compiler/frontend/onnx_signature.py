@@ -41,12 +41,13 @@ class SymbolNames:
             return Expr.of(dim.dim_value)
         parameter = dim.dim_param
         if not parameter.strip("? "):
-            return Expr.of(self._fresh(f"{owner}_dim{axis}"))
+            return Expr.of(self.fresh(f"{owner}_dim{axis}"))
         if parameter not in self._names:
-            self._names[parameter] = self._fresh(parameter)
+            self._names[parameter] = self.fresh(parameter)
         return Expr.of(self._names[parameter])
 
-    def _fresh(self, text: str) -> str:
+    def fresh(self, text: str) -> str:
+        """An identifier that no other size has, made of the text."""
         stem = name = _identifier(text)
         count = 0
         while name in self._taken:

@@ -30,7 +30,8 @@ def import_slice(node: OnnxNode) -> Sequence[SSAValue]:
     sizes = list(shape)
     strides = [1] * len(shape)
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
-        first[axis], sizes[axis] = slice_range(shape[axis], start, end, step)
+        bounds = slice_range(shape[axis], start, end, step)
+        first[axis], sizes[axis] = (bound.simplify(node.known.ranges) for bound in bounds)
         strides[axis] = step
     if list(shape) == sizes and all(step == 1 for step in strides):
         return [node.operand(0)]

@@ -63,14 +63,8 @@ def drop_unused(block: Block) -> None:
 def _drop_unused(block: Block, mentioned: set[str] | None) -> None:
     """`mentioned` collects the sizes that what is kept needs, where any are named."""
     for op in reversed(list(block.ops)):
-        used = any(result.uses for result in op.results)
-        if (
-            isinstance(op, (GraphOp, FusedOp))
-            and not used
-            or isinstance(op, (ControlOp, BindSizesOp))
-            and not used
-            and not _needed(op, mentioned)
-        ):
+        used = any(result.uses for result in op.results) or _defines(op, mentioned)
+        if isinstance(op, (GraphOp, FusedOp, ControlOp, BindSizesOp)) and not used:
             op.detach()
             op.erase()
         else:
@@ -80,7 +74,7 @@ def _drop_unused(block: Block, mentioned: set[str] | None) -> None:
                 _drop_unused(region.block, mentioned)
 
 
-def _needed(op: Operation, mentioned: set[str] | None) -> bool:
+def _defines(op: Operation, mentioned: set[str] | None) -> bool:
     return mentioned is not None and not mentioned.isdisjoint(defined_sizes(op))
 
 

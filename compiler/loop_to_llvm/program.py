@@ -1,6 +1,6 @@
 """loop.program -> LLVM IR: the two hidden functions that the run time's entry points call.
 
-    i32 <prefix>.program(ptr ctx, ptr inputs, ptr outputs, ptr dims, ptr workspace, ptr sizes)
+    i32 <prefix>.program(ptr ctx, ptr inputs, ptr outputs, ptr dims, ptr workspace)
     i64 <prefix>.workspace(ptr dims)
 
 The program calls kernels, which are in modules of their own, in order; the other gives its arena's
@@ -56,7 +56,7 @@ def emit_program(program: ProgramOp, target: Target, *, prefix: str = "weft") ->
     module.triple = target.triple
     _emit_workspace(module, program, prefix)
     function = _hidden(module, PROGRAM, f"{prefix}.program")
-    context, inputs, outputs, dims, workspace, found = function.args
+    context, inputs, outputs, dims, workspace = function.args
     frame = Frame(function)
     unit = Unit(target, _sizes(frame, program, dims), context, prefix, contracts=False)
     emitter = ProgramEmitter(frame, unit, workspace, _blocks(program))
@@ -67,7 +67,7 @@ def emit_program(program: ProgramOp, target: Target, *, prefix: str = "weft") ->
     emitter.take(outputs, arguments[read:])
     emitter.find_weights(program_weights(program))
     emitter.block(program.body.block)
-    emitter.tell_sizes(found, output_sizes(program))
+    emitter.tell_sizes(dims, len(program.symbol_names), output_sizes(program))
     emitter.finish()
     return str(module)
 
@@ -191,10 +191,10 @@ class ProgramEmitter(BodyEmitter):
             self.frame.builder.ret(self.frame.builder.load(self._status, typ=I32))
         self.frame.finish()
 
-    def tell_sizes(self, found: ir.Value, names: Sequence[str]) -> None:
+    def tell_sizes(self, dims: ir.Value, first: int, names: Sequence[str]) -> None:
         """Writes the sizes of outputs that were found on the way to the caller's array."""
-        for position, name in enumerate(names):
-            place = _element(self.frame.builder, found, position, I64)
+        for position, name in enumerate(names, first):
+            place = _element(self.frame.builder, dims, position, I64)
             self.frame.builder.store(self.index.uniform(Expr.of(name)), place)
 
     def take(self, array: ir.Value, arguments: Sequence[SSAValue]) -> None:

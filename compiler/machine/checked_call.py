@@ -82,6 +82,9 @@ class CheckedCall:
         self._run = self._function("run", ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
         self._workspace_size = self._function("workspace_size", ctypes.c_uint64, ctypes.c_void_p)
         self._last_error = self._function("last_error", ctypes.c_char_p, ctypes.c_void_p)
+        self._made = signature.made
+        if self._made:
+            self._release = self._function("release", None, ctypes.c_void_p, ctypes.c_void_p)
         self.context = self._create(threads)
 
     def __call__(self, /, *arrays: Any, **named: Any) -> tuple[Array, ...]:
@@ -91,15 +94,17 @@ class CheckedCall:
         held = [self._accept(position, array) for position, array in enumerate(arrays)]
         symbols = self._bind_symbols(held)
         results = [
-            np.empty([self._sizes[dim](symbols) for dim in spec.dims], spec.numpy_dtype)
-            for spec in self._signature.outputs
+            None if position in self._made else self._empty(spec, symbols)
+            for position, spec in enumerate(self._signature.outputs)
         ]
-        dims = (ctypes.c_int64 * max(1, len(symbols)))(
-            *(symbols[name] for name in self._signature.symbols)
+        names = self._signature.symbols
+        dims = (ctypes.c_int64 * (1 + len(names) + len(self._signature.found)))(
+            *(symbols[name] for name in names)
         )
+        inputs, outputs = _pointers(held), _pointers(results)
         workspace = self._take_workspace(self._workspace_size(dims))
         call = _Call(
-            ctypes.sizeof(_Call), _pointers(held), _pointers(results), ctypes.addressof(dims),
+            ctypes.sizeof(_Call), ctypes.addressof(inputs), ctypes.addressof(outputs), ctypes.addressof(dims),
             workspace.ctypes.data + -workspace.ctypes.data % WORKSPACE_ALIGNMENT,
             max(0, len(workspace) - WORKSPACE_ALIGNMENT),
         )  # fmt: skip
@@ -107,7 +112,23 @@ class CheckedCall:
         self._workspaces.append(workspace)
         if status:
             self.fail()
-        return tuple(results)
+        symbols |= zip(self._signature.found, dims[len(names) :], strict=False)
+        return tuple(
+            self._adopt(self._signature.outputs[position], outputs[position], symbols)
+            if result is None
+            else result
+            for position, result in enumerate(results)
+        )
+
+    def _empty(self, spec: TensorSpec, symbols: Mapping[str, int]) -> Array:
+        return np.empty([self._sizes[dim](symbols) for dim in spec.dims], spec.numpy_dtype)
+
+    def _adopt(self, spec: TensorSpec, address: int, symbols: Mapping[str, int]) -> Array:
+        """An output that the model made, as an array of Python's; the memory is given back."""
+        array = self._empty(spec, symbols)
+        ctypes.memmove(array.ctypes.data, address, array.nbytes)
+        self._release(self.context, address)
+        return array
 
     def fail(self) -> None:
         """Raises InputError with the reason of the last call that failed."""
@@ -215,10 +236,10 @@ class CheckedCall:
             raise InputError(f"{self._prefix} {rule}, got {list(shape)} where {values}")
 
 
-def _pointers(arrays: Sequence[Array]) -> Any:
-    """A table of where the arrays' elements lie."""
-    table = (ctypes.c_void_p * max(1, len(arrays)))(*(array.ctypes.data for array in arrays))
-    return ctypes.cast(table, ctypes.c_void_p)
+def _pointers(arrays: Sequence[Array | None]) -> Any:
+    """A table of where the arrays' elements lie, NULL for those that are still to be made."""
+    addresses = (None if array is None else array.ctypes.data for array in arrays)
+    return (ctypes.c_void_p * max(1, len(arrays)))(*addresses)
 
 
 def _destroy(destroy: Any, context: int, held: object) -> None:

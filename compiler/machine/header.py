@@ -42,8 +42,8 @@ typedef struct {
 typedef struct {
   uint64_t size; /* sizeof(weft_call) */
   const void *const *inputs;
-  void *const *outputs;
-  const int64_t *dims;
+  void **outputs; /* NULL, or where the model made them, for those of sizes that it finds */
+  int64_t *dims;  /* the free sizes; behind them a run writes those that it finds */
   void *workspace; /* aligned to WEFT_WORKSPACE_ALIGNMENT */
   uint64_t workspace_size;
   uint64_t reserved[2]; /* 0 */
@@ -61,6 +61,7 @@ void {prefix}_destroy(weft_context *context);
 uint64_t {prefix}_workspace_size(const int64_t *dims);
 int32_t {prefix}_run(weft_context *context, const weft_call *call);
 const char *{prefix}_last_error(const weft_context *context);
+void {prefix}_release(weft_context *context, void *output);
 """
 
 _HEADER = """\
@@ -105,6 +106,11 @@ def header(prefix: str, signature: Signature, *, workspace_size: int | None = No
         *(
             _define(f"{prefix}_DIM_{position}_NAME", _c_string(symbol))
             for position, symbol in enumerate(signature.symbols)
+        ),
+        _define(f"{prefix}_FOUND_COUNT", len(signature.found)),
+        *(
+            _define(f"{prefix}_FOUND_{position}_NAME", _c_string(size))
+            for position, size in enumerate(signature.found)
         ),
     ]
     if workspace_size is not None:

@@ -108,7 +108,11 @@ def quick_call(
     call that failed.
     """
     method = _method()
-    if method is None or any(len(spec.dims) > MOST_DIMS for spec in signature.outputs):
+    if (
+        method is None
+        or signature.found
+        or any(len(spec.dims) > MOST_DIMS for spec in signature.outputs)
+    ):
         return None
     sizes = _Sizes(signature)
     tensors = (_Tensor * max(1, len(sizes.tensors)))(*sizes.tensors)

@@ -5,6 +5,7 @@ header of an artifact are made from it.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
@@ -79,12 +80,22 @@ class TensorSpec:
 @dataclass(frozen=True)
 class Signature:
     """Inputs and outputs in the order of a call; `symbols` are the free dims in the order of `dims`
-    of a call.
+    of a call, behind which it writes the sizes `found`: of outputs that depend on values.
     """
 
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
     symbols: tuple[str, ...] = ()
+    found: tuple[str, ...] = ()
+
+    @property
+    def made(self) -> frozenset[int]:
+        """The positions of outputs whose memory the model makes, as their size is found late."""
+        return frozenset(
+            position
+            for position, spec in enumerate(self.outputs)
+            if any(_mentions(dim, self.found) for dim in spec.dims)
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Plain lists, strings and numbers, for `json.dumps`."""
@@ -92,20 +103,31 @@ class Signature:
             "inputs": [_tensor_to_json(tensor) for tensor in self.inputs],
             "outputs": [_tensor_to_json(tensor) for tensor in self.outputs],
             "symbols": list(self.symbols),
+            "found": list(self.found),
         }
 
     @staticmethod
     def from_json(content: object) -> Signature:
         """What `to_json` gave, other keys aside. Raises ArtifactError for anything else."""
         match content:
-            case {"inputs": [*inputs], "outputs": [*outputs], "symbols": [*symbols]}:
+            case {
+                "inputs": [*inputs],
+                "outputs": [*outputs],
+                "symbols": [*symbols],
+                "found": [*found],
+            }:
                 return Signature(
                     tuple(_tensor_from_json(tensor) for tensor in inputs),
                     tuple(_tensor_from_json(tensor) for tensor in outputs),
                     tuple(_text(symbol) for symbol in symbols),
+                    tuple(_text(size) for size in found),
                 )
             case _:
-                raise _refuse("lists of inputs, outputs and symbols", content)
+                raise _refuse("lists of inputs, outputs, symbols and found sizes", content)
+
+
+def _mentions(dim: int | str, names: Sequence[str]) -> bool:
+    return not set(names).isdisjoint(re.findall(r"\w+", str(dim)))
 
 
 def _tensor_to_json(tensor: TensorSpec) -> dict[str, Any]:

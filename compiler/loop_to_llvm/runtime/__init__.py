@@ -43,6 +43,7 @@ EXPORTS = (
     "workspace_size",
     "run",
     "last_error",
+    "release",
 )
 
 

@@ -14,12 +14,14 @@ from compiler.loop_to_llvm.runtime.code import (
     I32,
     I64,
     POINTER,
+    VOID,
     Code,
     constant_bytes,
     i32,
     i64,
     new_function,
 )
+from compiler.loop_to_llvm.runtime.context import RELEASE
 from compiler.loop_to_llvm.runtime.layout import (
     ABI_VERSION,
     CALL,
@@ -29,8 +31,10 @@ from compiler.loop_to_llvm.runtime.layout import (
 from compiler.loop_to_llvm.runtime.pool import Pool
 from compiler.loop_to_llvm.runtime.status import NO_CONTEXT_TEXT, Status, fail
 
-PROGRAM: Final = ir.FunctionType(I32, [POINTER] * 6)
-"""`program(context, inputs, outputs, dims, workspace)`: a Status."""
+PROGRAM: Final = ir.FunctionType(I32, [POINTER] * 5)
+"""`program(context, inputs, outputs, dims, workspace)`: a Status. It writes the sizes that it finds
+behind the free ones in `dims`, and the addresses of outputs that it makes into `outputs`.
+"""
 
 WORKSPACE: Final = ir.FunctionType(I64, [POINTER])
 """`workspace(dims)`: bytes, for dims of at least 0."""
@@ -41,11 +45,15 @@ _NO_WORKSPACE: Final = -1
 
 @dataclass(frozen=True)
 class Counts:
-    """How many inputs, outputs and free symbolic dims a model has."""
+    """How many inputs, outputs and free symbolic dims a model has, how many sizes it finds while it
+    runs, and which outputs it makes itself since their sizes are among these.
+    """
 
     inputs: int
     outputs: int
     dims: int
+    found: int = 0
+    made: frozenset[int] = frozenset()
 
 
 class EntryPoints:
@@ -64,6 +72,7 @@ class EntryPoints:
         self._define_abi_version()
         self._define_metadata()
         self._define_last_error()
+        self._define_release_output()
         self._define_workspace_size()
         self._define_check_structure()
         self._define_check_dims()
@@ -97,6 +106,16 @@ class EntryPoints:
         code.return_if(code.is_null(context), text)
         code.ret(CONTEXT.address(code, context, "error"))
 
+    def _define_release_output(self) -> None:
+        """Takes back an output that the model made."""
+        code = self._export("release", VOID, [POINTER, POINTER])
+        context, memory = code.arguments
+        with code.if_then(code.not_(code.is_null(memory))):
+            function = CONTEXT.load(code, context, "release")
+            user = CONTEXT.load(code, context, "allocator_user")
+            code.call_pointer(function, RELEASE, [user, memory])
+        code.ret_void()
+
     def _define_workspace_size(self) -> None:
         """Bytes, or the greatest number where dims are missing or negative."""
         code = self._export("workspace_size", I64, [POINTER])
@@ -127,35 +146,46 @@ class EntryPoints:
             with code.unlikely(code.icmp_unsigned("!=", word, i64(0))):
                 text = f"run requires reserved[{position}] to be 0, got {{}}"
                 self._fail(code, Status.BAD_CALL, text, [word])
-        for name, count in (("inputs", self.counts.inputs), ("outputs", self.counts.outputs)):
-            self._check_pointers(code, call, name, count)
+        self._check_pointers(code, call, "inputs", self.counts.inputs, frozenset())
+        self._check_pointers(code, call, "outputs", self.counts.outputs, self.counts.made)
         code.ret(i32(Status.OK))
 
-    def _check_pointers(self, code: Code, call: ir.Value, name: str, count: int) -> None:
-        """Fails where the table or one of its entries is NULL."""
+    def _check_pointers(
+        self, code: Code, call: ir.Value, name: str, count: int, made: frozenset[int]
+    ) -> None:
+        """Fails where the table or one of its entries is NULL, those that the model makes aside."""
         if not count:
             return
         table = CALL.load(code, call, name)
         with code.unlikely(code.is_null(table)):
             text = f"run requires a table of {count} {name}, got NULL"
             self._fail(code, Status.NULL_POINTER, text)
+        for each in range(count) if made else ():
+            if each not in made:
+                self._check_pointer(code, table, name, i64(each))
+        if made:
+            return
         # Where every call of the function makes it once.
         with code.goto_entry_block():
             number = code.variable(I64)
         with code.repeat(i64(count), number) as position:
-            pointer = code.load(code.element(table, position, POINTER), typ=POINTER)
-            with code.unlikely(code.is_null(pointer)):
-                text = f"run requires a buffer in {name}[{{}}], got NULL"
-                self._fail(code, Status.NULL_POINTER, text, [position])
+            self._check_pointer(code, table, name, position)
+
+    def _check_pointer(self, code: Code, table: ir.Value, name: str, position: ir.Value) -> None:
+        pointer = code.load(code.element(table, position, POINTER), typ=POINTER)
+        with code.unlikely(code.is_null(pointer)):
+            text = f"run requires a buffer in {name}[{{}}], got NULL"
+            self._fail(code, Status.NULL_POINTER, text, [position])
 
     def _define_check_dims(self) -> None:
         """Whether the free dims are there and not negative."""
         code = Code(self._check("check_dims").append_basic_block("entry"))
         _, call = code.arguments
         dims = CALL.load(code, call, "dims")
-        if self.counts.dims:
+        count = self.counts.dims + self.counts.found
+        if count:
             with code.unlikely(code.is_null(dims)):
-                text = f"run requires a table of {self.counts.dims} dims, got NULL"
+                text = f"run requires a table of {count} dims, got NULL"
                 self._fail(code, Status.NULL_POINTER, text)
         for position in range(self.counts.dims):
             dim = code.load(code.at(dims, 8 * position), typ=I64)

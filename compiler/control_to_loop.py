@@ -164,7 +164,8 @@ class ControlLowering(ABC):
         if number == len(op.regions) - 1:
             lower(block)
             return
-        holds = selector if isinstance(op, IfOp) else selector.compare("eq", number)
+        here = Scalar(self._builder.builder, selector.value, selector.element)
+        holds = here if isinstance(op, IfOp) else here.compare("eq", number)
         branch = self.add(loop.IfOp.build(operands=[holds.value], regions=[[Block()], [Block()]]))
         with self._inside(branch.then.block):
             lower(block)

@@ -44,7 +44,7 @@ from dialects.graph import (
 from dialects.graph.control import defined_sizes
 from dialects.graph.types import ShapeAttr, TensorType, type_of
 from dialects.loop.builder import LoopBuilder
-from dialects.loop.dynamic import CopyOp, GiveOp, RequireEqualOp
+from dialects.loop.dynamic import CopyOp, GiveOp, RequireEqualOp, root
 from dialects.loop.ops import AllocOp
 from dialects.loop.program import (
     EQUAL_SIZES,
@@ -121,16 +121,18 @@ class _Lowering(ControlLowering):
 
     def _return(self, returned: ReturnOp) -> None:
         """Fills the outputs that are not written yet; gives the caller those of unknown size."""
-        gives: list[GiveOp] = []
+        gives: dict[SSAValue, GiveOp] = {}
         for value, target in zip(returned.operands, self.outputs, strict=True):
             source = self.buffers[value]
             if mentions(type_of(value), self.run_time_sizes):
-                own = self.add(AllocOp.of(buffer_of(type_of(value)))).result
-                self.add(CopyOp.of(source, own))
-                gives.append(GiveOp.of(own, target))
+                if root(source) in gives or not isinstance(root(source).owner, AllocOp):
+                    own = self.add(AllocOp.of(buffer_of(type_of(value)))).result
+                    self.add(CopyOp.of(source, own))
+                    source = own
+                gives[root(source)] = GiveOp.of(source, target)
             elif source is not target:
                 self._copy(value, target)
-        self.block.add_ops(gives)
+        self.block.add_ops(gives.values())
 
     def _program(self, body: Block, returned: ReturnOp) -> ProgramOp:
         kinds = [type_of(value) for value in (*body.args, *returned.operands)]

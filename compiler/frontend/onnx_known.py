@@ -96,6 +96,8 @@ class KnownValues:
 
 
 def _is_small(op: GraphOp) -> bool:
+    if op.mentions_sizes:
+        return False
     kinds = [type_of(value) for value in (*op.operands, *op.results)]
     return all(
         kind.static_shape is not None and (kind.size.constant or 0) <= EVALUATED_ELEMENTS

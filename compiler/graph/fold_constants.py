@@ -97,7 +97,8 @@ class _Folder:
         owners = [operand.owner for operand in op.operands]
         if not owners or not all(isinstance(owner, ConstantOp) for owner in owners):
             return None
-        if any(type_of(result).static_shape is None for result in op.results):
+        unknown = any(type_of(result).static_shape is None for result in op.results)
+        if unknown or op.mentions_sizes:
             return None
         operands = [owner.array(self.weights) for owner in owners if isinstance(owner, ConstantOp)]
         budget = max(MINIMUM_BUDGET, GROWTH * sum(array.nbytes for array in operands))

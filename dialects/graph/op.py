@@ -193,6 +193,12 @@ class GraphOp(IRDLOperation, ABC):
         return [type_of(operand) for operand in self.operands]
 
     @property
+    def mentions_sizes(self) -> bool:
+        """Whether an attribute depends on sizes that are not known while compiling."""
+        shapes = (each for each in self.properties.values() if isinstance(each, ShapeAttr))
+        return any(dim.constant is None for shape in shapes for dim in shape.data or ())
+
+    @property
     def onnx_name(self) -> str | None:
         """The name of the model's node that the operator came from."""
         return self.location.desc.data if isinstance(self.location, NameLoc) else None

@@ -29,6 +29,16 @@ from xdsl.ir import Attribute, Block, Operation, SSAValue
 from dialects.expr import Atom, Expr, Extremum, Monomial, Operand, Quotient, Remainder, Symbol
 from dialects.graph.dtypes import numpy_dtype
 from dialects.graph.types import FLOATS, NARROW_FLOATS
+from dialects.loop.dynamic import (
+    BindOp,
+    CopyOp,
+    GiveOp,
+    RegrowOp,
+    ReloadOp,
+    RequireEqualOp,
+    RowOp,
+    is_given,
+)
 from dialects.loop.ops import (
     AccessOp,
     AllocOp,
@@ -99,10 +109,19 @@ def run_program(
     }
     types = [buffer_type(argument) for argument in program.body.block.args]
     storages = [_pack(array, type, sizes) for array, type in zip(inputs, types, strict=False)]
-    storages += [allocate(type, sizes) for type in types[len(inputs) :]]
-    translate(program, False, functions, weights)(*storages, **sizes)
-    results = list(zip(storages, types, strict=True))[program.inputs.data :]
-    return tuple(_unpack(storage, type, sizes) for storage, type in results)
+    made = [is_given(program, argument) for argument in program.body.block.args]
+    storages += [
+        None if made[position] else allocate(types[position], sizes)
+        for position in range(len(inputs), len(types))
+    ]
+    given: dict[int, Array] = {}
+    translate(program, False, functions, weights, given)(*storages, **sizes)
+    return tuple(
+        given[position].view(dtype_of(types[position].element))
+        if made[position]
+        else _unpack(storages[position], types[position], sizes)
+        for position in range(program.inputs.data, len(types))
+    )
 
 
 def _sizes_of(exprs: Sequence[Expr], sizes: Mapping[str, int]) -> tuple[int, ...]:
@@ -166,20 +185,29 @@ def translate(
     scramble: bool,
     callees: Mapping[str, Callable[..., None]] | None = None,
     weights: WeightStore | None = None,
+    given: dict[int, Array] | None = None,
 ) -> Callable[..., None]:
-    """The Python function that does what the kernel or program says."""
-    return _Translation(scramble, callees or {}, weights or WeightStore()).of(function)
+    """The Python function that does what the kernel or program says; `given` gets the outputs that
+    a program makes, by position.
+    """
+    given = {} if given is None else given
+    return _Translation(scramble, callees or {}, weights or WeightStore(), given).of(function)
 
 
 class _Translation:
     """Source text under construction: a name for each value, a constant pool, and lines."""
 
     def __init__(
-        self, scramble: bool, callees: Mapping[str, Callable[..., None]], weights: WeightStore
+        self,
+        scramble: bool,
+        callees: Mapping[str, Callable[..., None]],
+        weights: WeightStore,
+        given: dict[int, Array],
     ):
         self.scramble = scramble
         self.callees = callees
         self.weights = weights
+        self.given = given
         self.names: dict[SSAValue, str] = {}
         self.pool: dict[str, Any] = {}
         self.lines: list[str] = []
@@ -227,7 +255,10 @@ class _Translation:
                 dims = ", ".join(self.expr(dim) for dim in op.result.type.storage)
                 empty = self.shared(allocate(_scalar_of(op.result.type), {}))
                 numpy = self.shared(np)
-                self.line(depth, f"{self.name(op.result)} = {numpy}.full([{dims}], {empty})")
+                name = self.name(op.result)
+                self.line(depth, f"{name} = {numpy}.full([{dims}], {empty})")
+                if op.scope.data == "growing":
+                    self.line(depth, f"grown_{name} = {name}")
             case IfOp():
                 self.line(depth, f"if {self.name(op.condition)}:")
                 self.block(op.then.block, depth + 1)
@@ -241,7 +272,9 @@ class _Translation:
                 self.block(op.body.block, depth + 1)
             case ConditionOp():
                 self.line(depth, f"if not {self.name(op.condition)}: break")
-            case CallOp() | WeightOp() | ViewOp():
+            case CallOp() | WeightOp() | ViewOp() | RowOp() | CopyOp() | BindOp():
+                self.program_operation(op, depth)
+            case ReloadOp() | RegrowOp() | GiveOp() | RequireEqualOp():
                 self.program_operation(op, depth)
             case _:
                 self.arithmetic(op, depth)
@@ -279,9 +312,44 @@ class _Translation:
                 dims = ", ".join(self.expr(dim) for dim in buffer_type(op.result).storage)
                 source = self.name(op.source)
                 self.line(depth, f"{self.name(op.result)} = {source}.reshape([{dims}])")
+            case RowOp():
+                dims = ", ".join(self.expr(dim) for dim in buffer_type(op.result).storage)
+                source, row = self.name(op.source), self.expr(op.value)
+                position = f"{self.shared(_within)}({row}, len({source}))"
+                part = f"{source}[{position}:][:1].reshape([{dims}])"
+                self.line(depth, f"{self.name(op.result)} = {part}")
+            case CopyOp():
+                self.line(depth, f"{self.name(op.target)}[...] = {self.name(op.source)}")
+            case BindOp():
+                size = self.shared(_size)
+                self.line(depth, f"s_{op.size.data} = {size}({self.expr(op.value)})")
+            case RequireEqualOp():
+                first, second = (self.expr(size) for size in op.sizes.data)
+                self.line(depth, f"assert {first} == {second}")
+            case ReloadOp():
+                dims = ", ".join(self.expr(dim) for dim in buffer_type(op.result).storage)
+                grown = f"grown_{self.name(op.source)}.reshape([{dims}])"
+                self.line(depth, f"{self.name(op.result)} = {grown}")
+            case RegrowOp():
+                self.regrow(op, depth)
+            case GiveOp():
+                given = self.shared(self.given)
+                self.line(depth, f"{given}[{op.output.index}] = {self.name(op.source)}")
+
+    def regrow(self, op: RegrowOp, depth: int) -> None:
+        """A new array, with the elements of the old one where these are kept."""
+        dims = ", ".join(self.expr(dim) for dim in buffer_type(op.result).storage)
+        empty, numpy = self.shared(allocate(_scalar_of(buffer_type(op.result)), {})), np
+        new, old = self.name(op.result), f"grown_{self.name(op.source)}"
+        self.line(depth, f"{new} = {self.shared(numpy)}.full([{dims}], {empty})")
+        if op.keep is not None:
+            self.line(depth, f"{new}.reshape(-1)[:{old}.size] = {old}.reshape(-1)")
+        self.line(depth, f"{old} = {new}")
 
     def shared_sizes(self, op: CallOp) -> str:
-        module = op.parent_op().parent_op()
+        module = op
+        while not isinstance(module, ModuleOp):
+            module = module.parent_op()
         (kernel,) = (
             k for k in module.ops if isinstance(k, KernelOp) and k.sym_name.data == op.kernel
         )
@@ -336,6 +404,12 @@ def _within(subscript: int, dim: int) -> int:
     if not 0 <= subscript < dim:
         raise IndexError(f"an access requires a subscript below {dim}, got {subscript}")
     return subscript
+
+
+def _size(value: int) -> int:
+    if value < 0:
+        raise ValueError(f"a size requires a value of at least 0, got {value}")
+    return int(value)
 
 
 def _scalar_of(type: BufferType) -> BufferType:

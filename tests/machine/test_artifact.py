@@ -109,7 +109,8 @@ def test_exports_only_the_interface(folder: Path):
     assert defined == {
         f"dense_{name}"
         for name in (
-            "abi_version", "metadata", "create", "destroy", "workspace_size", "run", "last_error"
+            "abi_version", "metadata", "create", "destroy", "workspace_size", "run", "last_error",
+            "release",
         )
     }  # fmt: skip
 

@@ -37,6 +37,7 @@ FUNCTION_TYPES = {
     "workspace_size": "uint64_t @(const int64_t *)",
     "run": "int32_t @(weft_context *, const weft_call *)",
     "last_error": "const char *@(const weft_context *)",
+    "release": "void @(weft_context *, void *)",
 }
 
 

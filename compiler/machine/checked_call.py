@@ -104,7 +104,7 @@ class CheckedCall:
         inputs, outputs = _pointers(held), _pointers(results)
         workspace = self._take_workspace(self._workspace_size(dims))
         call = _Call(
-            ctypes.sizeof(_Call), ctypes.addressof(inputs), ctypes.addressof(outputs), ctypes.addressof(dims),
+            ctypes.sizeof(_Call), *(ctypes.addressof(each) for each in (inputs, outputs, dims)),
             workspace.ctypes.data + -workspace.ctypes.data % WORKSPACE_ALIGNMENT,
             max(0, len(workspace) - WORKSPACE_ALIGNMENT),
         )  # fmt: skip

@@ -5,6 +5,7 @@ answer; programs without it are compiled as if there were none.
 import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
 from xdsl.parser import Parser
 
 from compiler.graph_to_loop import lower_module
@@ -37,7 +38,7 @@ def module_of(arguments: str, results: str, body: str) -> ModuleOp:
 
 def check(module: ModuleOp, *cases: tuple[np.ndarray, ...], **sizes: int) -> list[list[np.ndarray]]:
     """Compares what the graph, its program and its machine code give for inputs; returns it."""
-    (function,) = module.clone().ops
+    function = next(op for op in module.clone().ops if isinstance(op, FuncOp))
     lowered = module.clone()
     lower_module(lowered)
     lowered.verify()
@@ -45,7 +46,7 @@ def check(module: ModuleOp, *cases: tuple[np.ndarray, ...], **sizes: int) -> lis
     results: list[list[np.ndarray]] = []
     for inputs in cases:
         results.append(evaluate_block(function.body.block, inputs, sizes))
-        interpreted = run_program(lowered, *inputs, **sizes)
+        interpreted = run_program(lowered, *inputs, weights=None, **sizes)
         for want, *others in zip(results[-1], interpreted, executable(*inputs), strict=True):
             for other in others:
                 assert other.dtype == want.dtype

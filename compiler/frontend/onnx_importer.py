@@ -65,9 +65,9 @@ class GraphImporter:
         self.store = WeightStore()
         self.known = KnownValues(self.store)
         self.names = fresh_names(model)
-        self.block = Block()
+        self.block: Block = Block()
         by_name = {op.name.removeprefix("graph."): op for op in ops}
-        self.b = GraphBuilder(InsertPoint.at_end(self.block), by_name)
+        self.b: GraphBuilder = GraphBuilder(InsertPoint.at_end(self.block), by_name)
         self.root = self.b
         self.values: Values = ChainMap({})
         self.symbols = SymbolNames(model.proto)

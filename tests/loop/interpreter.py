@@ -12,11 +12,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import (
+    AnyFloat,
     FloatAttr,
     IndexType,
     IntegerAttr,
@@ -24,7 +25,8 @@ from xdsl.dialects.builtin import (
     ModuleOp,
     Signedness,
 )
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+from xdsl.utils.hints import isa
 
 from dialects.expr import Atom, Expr, Extremum, Monomial, Operand, Quotient, Remainder, Symbol
 from dialects.graph.dtypes import numpy_dtype
@@ -49,9 +51,10 @@ from dialects.loop.ops import (
     LoadOp,
     StoreOp,
     WhileOp,
+    is_integer,
 )
 from dialects.loop.program import CallOp, KernelOp, ProgramOp, ViewOp, WeightOp
-from dialects.loop.types import BufferType, buffer, buffer_type
+from dialects.loop.types import BufferType, LayoutAttr, buffer, buffer_type
 from dialects.weights import WeightStore
 from tests.loop.scalar_functions import (
     FUNCTIONS,
@@ -62,14 +65,16 @@ from tests.loop.scalar_functions import (
 
 Array = np.ndarray[Any, Any]
 
-_FLOATS = {element: numpy_dtype(element) for element in FLOATS + NARROW_FLOATS}
+_FLOATS: dict[Attribute, np.dtype[Any]] = {
+    element: numpy_dtype(element) for element in FLOATS + NARROW_FLOATS
+}
 
 
 def dtype_of(element: Attribute) -> np.dtype[Any]:
     """NumPy's type of an element type."""
     if element in _FLOATS:
         return _FLOATS[element]
-    assert isinstance(element, IntegerType), f"no arrays of {element}"
+    assert is_integer(element), f"no arrays of {element}"
     if element.width.data == 1:
         return np.dtype(bool)
     if element.width.data < 8:
@@ -111,7 +116,7 @@ def run_program(
     storages = [_pack(array, type, sizes) for array, type in zip(inputs, types, strict=False)]
     made = [is_given(program, argument) for argument in program.body.block.args]
     storages += [
-        None if made[position] else allocate(types[position], sizes)
+        np.empty(0) if made[position] else allocate(types[position], sizes)
         for position in range(len(inputs), len(types))
     ]
     given: dict[int, Array] = {}
@@ -149,8 +154,8 @@ def _pack(array: Array, type: BufferType, sizes: Mapping[str, int]) -> Array:
     return storage
 
 
-def _is_short(element: Attribute) -> bool:
-    return isinstance(element, IntegerType) and 1 < element.width.data < 8
+def _is_short(element: Attribute) -> TypeGuard[IntegerType]:
+    return is_integer(element) and 1 < element.width.data < 8
 
 
 def _unpack(storage: Array, type: BufferType, sizes: Mapping[str, int]) -> Array:
@@ -158,8 +163,8 @@ def _unpack(storage: Array, type: BufferType, sizes: Mapping[str, int]) -> Array
     array = np.empty(shape, dtype_of(type.element))
     for index, position in _positions(type, shape, sizes):
         stored = storage[position]
-        if _is_short(type.element):
-            stored = np.uint8(int(stored) & ((1 << type.element.width.data) - 1))
+        if _is_short(element := type.element):
+            stored = np.uint8(int(stored) & ((1 << element.width.data) - 1))
         array[index] = stored.view(array.dtype)
     return array
 
@@ -171,9 +176,14 @@ def _positions(type: BufferType, shape: tuple[int, ...], sizes: Mapping[str, int
         return ((index, index) for index in logical)
     symbols: dict[Atom, int] = {Symbol(name): value for name, value in sizes.items()}
     return (
-        (index, tuple(e.evaluate(symbols | _operands(index)) for e in type.layout.subscripts.data))
+        (index, tuple(e.evaluate(symbols | _operands(index)) for e in _subscripts(type)))
         for index in logical
     )
+
+
+def _subscripts(type: BufferType) -> Sequence[Expr]:
+    assert isinstance(type.layout, LayoutAttr), "storage of other dims has a layout"
+    return type.layout.subscripts.data
 
 
 def _operands(index: tuple[int, ...]) -> dict[Atom, int]:
@@ -252,8 +262,8 @@ class _Translation:
             case IndexOp():
                 self.line(depth, f"{self.name(op.result)} = {self.expr(op.value)}")
             case AllocOp():
-                dims = ", ".join(self.expr(dim) for dim in op.result.type.storage)
-                empty = self.shared(allocate(_scalar_of(op.result.type), {}))
+                dims = ", ".join(self.expr(dim) for dim in buffer_type(op.result).storage)
+                empty = self.shared(allocate(_scalar_of(buffer_type(op.result)), {}))
                 numpy = self.shared(np)
                 name = self.name(op.result)
                 self.line(depth, f"{name} = {numpy}.full([{dims}], {empty})")
@@ -295,7 +305,7 @@ class _Translation:
         ]
         if type.storage != type.shape:
             names: dict[Atom, str] = {Operand(p): f"({text})" for p, text in enumerate(checked)}
-            checked = [self.expr(expr, names) for expr in type.layout.subscripts.data]
+            checked = [self.expr(expr, names) for expr in _subscripts(type)]
         return f"{self.name(op.buffer)}[{', '.join(checked) or '()'}]"
 
     def program_operation(self, op: Operation, depth: int) -> None:
@@ -334,7 +344,13 @@ class _Translation:
                 self.regrow(op, depth)
             case GiveOp():
                 given = self.shared(self.given)
-                self.line(depth, f"{given}[{op.output.index}] = {self.name(op.source)}")
+                self.line(depth, f"{given}[{self.position(op.output)}] = {self.name(op.source)}")
+            case _:
+                raise AssertionError(f"{op.name} is no operation of a program")
+
+    def position(self, value: SSAValue) -> int:
+        assert isinstance(value, BlockArgument), "an output is an argument of the program"
+        return value.index
 
     def regrow(self, op: RegrowOp, depth: int) -> None:
         """A new array, with the elements of the old one where these are kept."""
@@ -347,8 +363,9 @@ class _Translation:
         self.line(depth, f"{old} = {new}")
 
     def shared_sizes(self, op: CallOp) -> str:
-        module = op
+        module: Operation | None = op
         while not isinstance(module, ModuleOp):
+            assert module is not None, "a call stands in a module"
             module = module.parent_op()
         (kernel,) = (
             k for k in module.ops if isinstance(k, KernelOp) and k.sym_name.data == op.kernel
@@ -417,9 +434,9 @@ def _scalar_of(type: BufferType) -> BufferType:
 
 
 def _constant(attribute: Attribute) -> Any:
-    if isinstance(attribute, FloatAttr):
+    if isa(attribute, FloatAttr[AnyFloat]):
         return register_dtype(attribute.type).type(attribute.value.data)
-    assert isinstance(attribute, IntegerAttr)
+    assert isa(attribute, IntegerAttr[IntegerType | IndexType])
     return _converter(attribute.type)(attribute.value.data)
 
 
@@ -427,16 +444,29 @@ def typed_function(op: Operation) -> Callable[..., Any]:
     """What an arith or math operation computes, before rounding or wrapping into its type."""
     match op:
         case arith.FPToSIOp() | arith.FPToUIOp():
-            return float_to_integer(op.results[0].type.width.data, isinstance(op, arith.FPToSIOp))
+            return float_to_integer(_bits(op.results[0]), isinstance(op, arith.FPToSIOp))
         case arith.ExtUIOp() | arith.UIToFPOp() if _is_short(op.operands[0].type):
-            low = (1 << op.operands[0].type.width.data) - 1
-            return lambda value: int(value) & low
+            low = (1 << _bits(op.operands[0])) - 1
+
+            def keep_bits(value: Any) -> int:
+                return int(value) & low
+
+            return keep_bits
         case arith.BitcastOp():
             dtype = register_dtype(op.results[0].type)
-            return lambda value: value.view(dtype)
+
+            def reinterpret(value: Any) -> Any:
+                return value.view(dtype)
+
+            return reinterpret
         case _:
             assert op.name in FUNCTIONS, f"the interpreter lacks {op.name}"
             return FUNCTIONS[op.name]
+
+
+def _bits(value: SSAValue) -> int:
+    assert is_integer(value.type), "an integer has a width"
+    return value.type.width.data
 
 
 def _converter(type: Attribute) -> Callable[[Any], Any]:

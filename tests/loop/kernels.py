@@ -67,6 +67,20 @@ def same(before: KernelOp, after: KernelOp, **sizes: int) -> None:
         np.testing.assert_array_equal(got, expected)
 
 
+def product(rows: int, columns: int, depth: int, *, transposed: bool = False) -> KernelOp:
+    """C = A B, or A times the transpose of B."""
+
+    def mm(b: LoopBuilder, lhs: SSAValue, rhs: SSAValue, out: SSAValue) -> None:
+        with b.loops([rows, columns], "ij") as (i, j):
+            b.store(out, (i, j), b.constant(0, F32))
+        with b.loops([rows, columns], "ij") as (i, j), b.reduce([depth], "add", "k") as (k,):
+            factor = b.load(rhs, (j, k) if transposed else (k, j))
+            b.store(out, (i, j), b.load(out, (i, j)) + b.load(lhs, (i, k)) * factor)
+
+    other = [columns, depth] if transposed else [depth, columns]
+    return kernel(mm, lhs=[rows, depth], rhs=other, out=[rows, columns])
+
+
 def matmul(
     rows: Any = 7, columns: Any = 10, depth: Any = 5, symbols: Sequence[str] = ()
 ) -> KernelOp:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -9,13 +11,14 @@ from hypothesis import strategies as st
 
 from compiler.graph_to_loop import lower_group
 from compiler.loop.schedule_file import apply_schedule
-from compiler.loop.schedules import GENERIC, schedule_kernel
+from compiler.loop.schedules import GENERIC, contraction, schedule_kernel
+from compiler.loop.schedules.tile_params import Params, candidates, default_params
 from compiler.options import KernelSchedule
 from compiler.target.target import Target
 from dialects.graph import OPS, GraphOp, group_of
 from dialects.graph.dtypes import numpy_dtype
 from dialects.graph.types import type_of
-from dialects.loop.ops import ForOp
+from dialects.loop.ops import AllocOp, ForOp
 from dialects.loop.program import KernelOp
 from tests import oracle
 from tests.loop import kernels
@@ -73,6 +76,42 @@ def test_what_no_schedule_may_reorder_stays_serial(build, target):
     loops = [loop for loop in op.walk() if isinstance(loop, ForOp)]
     assert loops
     assert not any(loop.vector or loop.parallel for loop in loops)
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
+@pytest.mark.parametrize("rows", [1, 2, 13, 600, None])
+@pytest.mark.parametrize("columns", [1, 10, 64, None])
+def test_candidates_fit_the_registers_and_begin_with_the_default(target, rows, columns):
+    lanes = target.lanes(4)
+    found = candidates(target, rows, columns, lanes)
+    assert found[0] == default_params(target, rows, columns, lanes)
+    assert len(set(found)) == len(found)
+    for params in found:
+        kept = params.vectors if params.rows > 1 else 0  # a lone row's vectors are used as loaded
+        assert params.rows * params.vectors + kept < target.vector_registers
+        assert rows is None or params.rows <= rows
+
+
+@pytest.mark.parametrize("params", candidates(GENERIC, 13, 20, 8), ids=str)
+def test_every_candidate_computes_the_same(params):
+    op = kernels.matmul(13, 20, 5)
+    assert list(contraction.apply_all(op, GENERIC, params)) == ["contraction"]
+    kernels.same(kernels.matmul(13, 20, 5), op)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_copies_of_whole_operands_compute_the_same(transposed: bool):
+    small = dataclasses.replace(GENERIC, l2_bytes=64)
+    params = Params(rows=3, vectors=2, stack_bytes=64, copy_rows=2)
+
+    def build():
+        return kernels.product(5, 37, 11, transposed=transposed)
+
+    op = build()
+    assert list(contraction.apply_all(op, small, params)) == ["contraction"]
+    scopes = [alloc.scope.data for alloc in op.walk() if isinstance(alloc, AllocOp)]
+    assert "workspace" in scopes
+    kernels.same(build(), op)
 
 
 def test_loops_without_iterations_go():

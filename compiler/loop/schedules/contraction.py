@@ -29,6 +29,7 @@ from compiler.loop.schedules.register_tile import (
     lanes_of,
     neighbours,
 )
+from compiler.loop.schedules.tile_params import Params
 from compiler.target.target import Target
 from dialects.expr import product
 from dialects.loop.ops import ForOp, LoadOp, StoreOp
@@ -49,11 +50,13 @@ LONG_SUM = 512
 """The length that a sum of unknown length is taken to have."""
 
 
-def apply_all(kernel: KernelOp, target: Target) -> Iterator[str]:
-    """Schedules every sum of products of the kernel; yields once for each."""
+def apply_all(kernel: KernelOp, target: Target, params: Params | None = None) -> Iterator[str]:
+    """Schedules every sum of products of the kernel, by default in tiles as large as the target's
+    registers allow; yields once for each.
+    """
     for nest in _accumulations(kernel):
         found = find(kernel, nest, target)
-        if found is not None and accumulate(kernel, found, target):
+        if found is not None and accumulate(kernel, found, target, params):
             yield NAME
 
 

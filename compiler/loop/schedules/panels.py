@@ -24,6 +24,7 @@ from compiler.loop.primitives import (
     vectorize,
 )
 from compiler.loop.schedules.leaves import stride
+from compiler.loop.schedules.tile_params import Params
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
 from dialects.expr import Expr, Operand, atom_expr, product
@@ -31,12 +32,6 @@ from dialects.loop.ops import AccessOp, ForOp, LoadOp, enclosing_loops
 from dialects.loop.program import KernelOp
 from dialects.loop.scalar import width
 from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type
-
-LARGEST_PANEL = 128 * 1024
-"""Bytes of a panel that is packed on the stack."""
-
-ENOUGH_ROWS = 512
-"""Rows that a copy of the whole operand pays for: each reads it once more."""
 
 
 def panel_axis(load: LoadOp, column: ForOp, size: int) -> int | None:
@@ -50,7 +45,7 @@ def panel_axis(load: LoadOp, column: ForOp, size: int) -> int | None:
     return axes[0] if (exprs[axes[0]] - atom_expr(column.index)) % size == 0 else None
 
 
-def pays_to_copy(load: LoadOp, column: ForOp, target: Target) -> bool:
+def pays_to_copy(load: LoadOp, column: ForOp, target: Target, params: Params) -> bool:
     """Whether to copy the whole operand into panels before the product: where it is larger than
     the second cache, or its columns are scattered, and so many rows read it that this is cheap.
     """
@@ -58,10 +53,10 @@ def pays_to_copy(load: LoadOp, column: ForOp, target: Target) -> bool:
     moving = {atom for expr in subscripts(load) for atom in expr.atoms()}
     rows = product(loop.extent for loop in loops if loop.index not in moving).constant
     own = product(loop.extent for loop in loops if loop.index in moving).constant
-    if rows is None or own is None or rows < ENOUGH_ROWS:
+    if rows is None or own is None or rows < params.copy_rows:
         return False
     bytes = own * width(buffer_type(load.buffer).element) // 8
-    return bytes > target.l2_bytes or (stride(load, column) != 1 and bytes > LARGEST_PANEL)
+    return bytes > target.l2_bytes or (stride(load, column) != 1 and bytes > params.stack_bytes)
 
 
 def copy_panels(kernel: KernelOp, panel: SSAValue, axis: int, size: int, lanes: int) -> SSAValue:
@@ -124,7 +119,7 @@ def _in_tiles(loop: ForOp, size: int) -> tuple[list[ForOp], ForOp]:
     return [outer], inner
 
 
-def stage_panel(panel: SSAValue, jo: ForOp, ji: ForOp, lanes: int) -> bool:
+def stage_panel(panel: SSAValue, jo: ForOp, ji: ForOp, lanes: int, params: Params) -> bool:
     """Packs the panel's columns next to each other,
     where they are scattered and few enough for the stack.
     """
@@ -135,14 +130,14 @@ def stage_panel(panel: SSAValue, jo: ForOp, ji: ForOp, lanes: int) -> bool:
     rows = product(loop.extent for loop in reductions).constant
     bytes = width(buffer_type(panel).element) // 8 * (most_iterations(ji) or 1)
     axis = column_axis(loads[0], ji)
-    if rows is None or rows * bytes > LARGEST_PANEL or axis is None:
+    if rows is None or rows * bytes > params.stack_bytes or axis is None:
         return False
     try:
         staged = stage(panel, jo, "scratch")
     except IllegalSchedule:
         return False
     kind = buffer_type(staged.buffer)
-    if (kind.size.constant or 0) * width(kind.element) // 8 > LARGEST_PANEL:
+    if (kind.size.constant or 0) * width(kind.element) // 8 > params.stack_bytes:
         got = f"{kind.size} elements"
         raise IllegalSchedule(f"contraction requires a panel that fits the stack, got {got}")
     pack(staged.buffer, columns_last(kind, axis))

@@ -42,6 +42,7 @@ from compiler.loop.schedules.panels import (
     stage_panel,
 )
 from compiler.loop.schedules.simplify import drop_stored_only
+from compiler.loop.schedules.tile_params import Params, default_params, narrow_params
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
 from dialects.expr import Expr, product
@@ -54,42 +55,6 @@ ENOUGH = 12
 
 LONGEST_UNROLL = 8
 """Iterations of an innermost reduction loop that is written out."""
-
-
-@dataclass(frozen=True)
-class Params:
-    """The register tile: rows, and vectors a row."""
-
-    rows: int
-    vectors: int
-
-
-def default_params(target: Target, rows: int | None, columns: int | None, lanes: int) -> Params:
-    """The largest tile that fits the registers and divides the rows:
-    `rows*vectors + vectors + 1` values live.
-    """
-    vectors = 2 if columns is None or columns > lanes else 1
-    most = (target.vector_registers - vectors - 1) // vectors
-    if rows is None:
-        return Params(min(most, 8), vectors)
-    if rows == 1:
-        wide = 8 if columns is None else max(1, min(8, -(-columns // lanes)))
-        return Params(1, wide)
-    return Params(_even(rows, most), vectors)
-
-
-def narrow_params(target: Target, rows: int | None, columns: int | None, lanes: int) -> Params:
-    """One vector a row, and rows that leave half of the registers to what they load."""
-    most = target.vector_registers // 2
-    return Params(min(most, 8) if rows is None else _even(rows, most), 1)
-
-
-def _even(rows: int, most: int) -> int:
-    """The largest tile that divides the rows, if that is at least half of the most; else tiles of
-    about one size.
-    """
-    best = max(size for size in range(1, min(most, rows) + 1) if rows % size == 0)
-    return best if 2 * best >= min(most, rows) else -(-rows // -(-rows // most))
 
 
 @dataclass(frozen=True)
@@ -166,16 +131,18 @@ def _is_pointwise(loop: ForOp) -> bool:
     return all(level.reduction is None for level in (loop, *loops_in(loop)))
 
 
-def accumulate(kernel: KernelOp, found: Accumulation, target: Target) -> bool:
-    """Fuses the nests, splits off what is no whole tile, and tiles each part;
-    false where fusing is not legal.
+def accumulate(
+    kernel: KernelOp, found: Accumulation, target: Target, params: Params | None = None
+) -> bool:
+    """Fuses the nests, splits off what is no whole tile, and tiles each part, by default as large
+    as the target's registers allow; false where fusing is not legal.
     """
     loops = found.nests[0]
     lanes = lanes_of([nest[0] for nest in found.nests], target)
     rows = 1 if found.rows is None else loops[found.rows].extent.constant
     columns = loops[found.columns].extent.constant
     wanted = narrow_params if found.narrow and rows != 1 else default_params
-    params = wanted(target, rows, columns, lanes)
+    params = params or wanted(target, rows, columns, lanes)
     shape = Shape(params, lanes, found.rows is not None, len(found.both), target)
     shared = _fuse([list(reorder(*[nest[n] for n in _order(found)])) for nest in found.nests])
     if shared is None:
@@ -196,7 +163,7 @@ def _bring_together(
     axis = panel_axis(load, column, shape.width)
     if axis is not None and panel in weight_arguments(kernel):
         return pack(panel, panels(buffer_type(panel), axis, shape.width))
-    if axis is not None and pays_to_copy(load, column, shape.target):
+    if axis is not None and pays_to_copy(load, column, shape.target, shape.params):
         return copy_panels(kernel, panel, axis, shape.width, shape.lanes)
     return panel
 
@@ -266,7 +233,7 @@ def _tile_part(
     jo, ji = _tile_columns(columns, shape)
     around, inside = [*others[: shape.both], jo], [*others[shape.both :], ji]
     reorder(*around, *inside)
-    if panel is not None and stage_panel(panel, jo, ji, shape.lanes):
+    if panel is not None and stage_panel(panel, jo, ji, shape.lanes, shape.params):
         for part in _split_rows(inside, shape):
             _tile_rows(part, shape, result)
         parallelize_outermost(around[0])

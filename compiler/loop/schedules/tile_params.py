@@ -1,0 +1,81 @@
+"""The numbers of a register tile: what they are by default, and which others may be tried."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from compiler.target.target import Target
+
+MOST_LOADS = 0.75
+"""Loads for each multiply-add that do not hold it up."""
+
+
+@dataclass(frozen=True)
+class Params:
+    """The register tile: rows, and vectors a row. `stack_bytes` is the largest panel that is packed
+    on the stack; so many rows as `copy_rows` pay for a copy of all of an operand into panels.
+    """
+
+    rows: int
+    vectors: int
+    stack_bytes: int = 128 * 1024
+    copy_rows: int = 512
+
+
+def default_params(target: Target, rows: int | None, columns: int | None, lanes: int) -> Params:
+    """The largest tile that fits the registers and divides the rows:
+    `rows*vectors + vectors + 1` values live.
+    """
+    vectors = 2 if columns is None or columns > lanes else 1
+    most = _most_rows(target, vectors)
+    if rows is None:
+        return Params(min(most, 8), vectors)
+    if rows == 1:
+        wide = 8 if columns is None else max(1, min(8, -(-columns // lanes)))
+        return Params(1, wide)
+    return Params(_even(rows, most), vectors)
+
+
+def narrow_params(target: Target, rows: int | None, columns: int | None, lanes: int) -> Params:
+    """One vector a row, and rows that leave half of the registers to what they load."""
+    most = target.vector_registers // 2
+    return Params(min(most, 8) if rows is None else _even(rows, most), 1)
+
+
+def candidates(
+    target: Target, rows: int | None, columns: int | None, lanes: int
+) -> tuple[Params, ...]:
+    """The default, then the other tiles that fit the registers and keep the units busy, each with
+    and without copies of whole operands; for a tuner to choose from.
+    """
+    default = default_params(target, rows, columns, lanes)
+    busy = target.fma_latency * target.fma_ports
+    widest = 4 if columns is None else max(1, min(4, -(-columns // lanes)))
+    tiles = [
+        Params(height, vectors)
+        for vectors in range(1, widest + 1)
+        for height in range(1, min(_most_rows(target, vectors), rows or 64) + 1)
+        if height * vectors >= busy and (vectors + height) / (height * vectors) <= MOST_LOADS
+    ]
+    known = rows if rows is not None and rows >= default.copy_rows else None
+    never = () if known is None else (known + 1,)
+    thresholds = (default.copy_rows, *never)
+    found = [
+        Params(tile.rows, tile.vectors, tile.stack_bytes, threshold)
+        for tile in (default, *tiles)
+        for threshold in thresholds
+    ]
+    return tuple(dict.fromkeys(found))
+
+
+def _most_rows(target: Target, vectors: int) -> int:
+    """Rows of sums that fit the registers beside a row of vectors and a factor."""
+    return max(1, (target.vector_registers - vectors - 1) // vectors)
+
+
+def _even(rows: int, most: int) -> int:
+    """The largest tile that divides the rows, if that is at least half of the most; else tiles of
+    about one size.
+    """
+    best = max(size for size in range(1, min(most, rows) + 1) if rows % size == 0)
+    return best if 2 * best >= min(most, rows) else -(-rows // -(-rows // most))

@@ -94,9 +94,9 @@ def test_candidates_fit_the_registers_and_begin_with_the_default(target, rows, c
 
 @pytest.mark.parametrize("params", candidates(GENERIC, 13, 20, 8), ids=str)
 def test_every_candidate_computes_the_same(params):
-    op = kernels.matmul(13, 20, 5)
+    op = kernels.product(13, 20, 5)
     assert list(contraction.apply_all(op, GENERIC, params)) == ["contraction"]
-    kernels.same(kernels.matmul(13, 20, 5), op)
+    kernels.same(kernels.product(13, 20, 5), op)
 
 
 @pytest.mark.parametrize("transposed", [False, True])

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from onnx import ModelProto, NodeProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 from onnx.backend.base import Backend, BackendRep, namedtupledict
 from onnx.defs import onnx_opset_version
 
@@ -64,7 +64,7 @@ class Prepared(BackendRep):
         """
         given = self._arrange(inputs)
         bound = {name: given.pop(name) for name in list(given) if self._is_bound(name, given[name])}
-        key = tuple(array.tobytes() + str(array.shape).encode() for array in bound.values())
+        key = tuple(_content(array) for array in bound.values())
         if key not in self._variants:
             self._compile(key, bound)
         results = self._variants[key][1].run(given)
@@ -153,15 +153,23 @@ def model_of_node(node: NodeProto, arrays: Iterable[Array], opset: int) -> Model
     return helper.make_model(graph, opset_imports=opsets)
 
 
+def _content(array: Array) -> bytes:
+    """What tells apart two arrays of one element type; those of strings hold references to them."""
+    elements = repr(array.tolist()).encode() if array.dtype.kind == "O" else array.tobytes()
+    return elements + str(array.shape).encode()
+
+
 def _may_be_constant(model: ModelProto, name: str) -> bool:
     """Whether the input may be a shape or the like: a scalar, a vector of integers or bools, or one
-    of the scales that sizes follow from.
+    of the scales that sizes follow from. Strings can be nothing but constants.
     """
     value = next((each for each in model.graph.input if each.name == name), None)
     if value is None or value.type.WhichOneof("value") != "tensor_type":
         return False
     declared = value.type.tensor_type
     rank = len(declared.shape.dim)
+    if declared.elem_type == TensorProto.STRING:
+        return True
     is_whole = helper.tensor_dtype_to_np_dtype(declared.elem_type).kind in "iub"
     is_sizes = is_whole or _are_scales(model, name)
     return declared.HasField("shape") and (rank == 0 or (rank == 1 and is_sizes))

@@ -21,6 +21,7 @@ from compiler.frontend.onnx_load import LoadedModel
 from compiler.frontend.onnx_node import Importer, ImporterTable, OnnxNode, import_one_to_one
 from compiler.frontend.onnx_opset import expand_function_op, fresh_names, newest_opset
 from compiler.frontend.onnx_signature import SymbolNames, name_hint, type_proto
+from compiler.frontend.onnx_strings import Strings
 from compiler.frontend.onnx_tensor import tensor_array
 from dialects.errors import ModelError, TypeInferenceError, UnsupportedError, WeftError
 from dialects.expr import Expr
@@ -71,6 +72,7 @@ class GraphImporter:
         self.root = self.b
         self.values: Values = ChainMap({})
         self.symbols = SymbolNames(model.proto)
+        self.strings = Strings(model)
         self.used: set[str] = set()
         self.failures: list[Failure] = []
         self.count = 0
@@ -89,6 +91,8 @@ class GraphImporter:
 
     def value(self, name: str) -> SSAValue | None:
         """The value of that name; an initialiser becomes a constant when it is first asked for."""
+        if self.strings.get(name) is not None:
+            raise UnsupportedError(f"requires numbers or bools, got the strings of '{name}'")
         if name not in self.values:
             initializer = self.model.initializers[name]
             array = tensor_array(initializer.tensor, self.model.base_dir, initializer.payload)
@@ -108,6 +112,8 @@ class GraphImporter:
             node.name = f"{node.op_type}_{self.count}"
         self.count += 1
         try:
+            if self.strings.concern(node):
+                return self._import_strings(node)
             operands = [self.value(name) if name else None for name in node.input]
             if any(
                 name and value is None for name, value in zip(node.input, operands, strict=True)
@@ -119,6 +125,27 @@ class GraphImporter:
                 self._import_operator(node, operands)
         except IMPORT_ERRORS as error:
             self._fail(node, error)
+        return None
+
+    def _import_strings(self, node: NodeProto) -> None:
+        """Defines the outputs of an operator on strings, whose operands must be known."""
+        arrays: list[Array | None] = []
+        for name in node.input:
+            array = self.strings.get(name) if name else None
+            if name and array is None:
+                value = self.value(name)
+                if value is None:
+                    return self._skip(node)
+                array = self.known.known_array(value)
+                if array is None:
+                    rule = "requires operands that are known while compiling, beside strings"
+                    raise UnsupportedError(f"{rule}, got {type_of(value)}")
+            arrays.append(array)
+        results = self.strings.evaluate(node, arrays)
+        for name, result in zip(filter(None, node.output), results, strict=False):
+            if not self.strings.define(name, result):
+                self.values[name] = self._insert_constant(self.b, name, result)
+        return None
 
     def _fail(self, node: NodeProto, error: WeftError) -> None:
         self.failures.append(Failure(node, error))

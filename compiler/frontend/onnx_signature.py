@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from onnx import ModelProto, TensorShapeProto, TypeProto, ValueInfoProto
+from onnx import ModelProto, TensorProto, TensorShapeProto, TypeProto, ValueInfoProto
 
 from compiler.frontend.onnx_node import onnx_element, onnx_number
 from dialects.errors import UnsupportedError
@@ -72,6 +72,8 @@ def input_type(value: ValueInfoProto, symbols: SymbolNames) -> TensorType:
     declared = value.type.tensor_type
     if not declared.HasField("shape"):
         raise UnsupportedError(f"{who} requires a known rank, got none")
+    if declared.elem_type == TensorProto.STRING:
+        raise UnsupportedError(f"{who} requires numbers or bools, got strings")
     try:
         element = onnx_element(declared.elem_type)
     except UnsupportedError as error:

@@ -1,0 +1,90 @@
+"""Strings are decided while compiling, or refused by name."""
+
+import numpy as np
+import pytest
+from onnx import ModelProto, TensorProto, parser
+
+from compiler.adapters.onnx_backend import prepare
+from compiler.frontend.from_onnx import import_model
+from dialects.errors import ModelError, UnsupportedError
+from dialects.graph import ConstantOp, GraphOp
+
+HEADER = '<ir_version: 10, opset_import: ["" : 22, "ai.onnx.ml" : 4]>\n'
+
+
+def model_of(text: str, **constants: list[str]) -> ModelProto:
+    """A model in ONNX's text syntax, with constants of strings."""
+    model = parser.parse_model(HEADER + text)
+    for name, texts in constants.items():
+        stored = TensorProto(name=name, data_type=TensorProto.STRING, dims=[len(texts)])
+        stored.string_data.extend(each.encode() for each in texts)
+        model.graph.initializer.append(stored)
+    return model
+
+
+def names_of(model: ModelProto) -> list[str]:
+    """The operators that are left, without constants."""
+    (function,) = import_model(model).module.ops
+    ops = [op for op in function.walk() if isinstance(op, GraphOp)]
+    return [op.name for op in ops if not isinstance(op, ConstantOp)]
+
+
+CHOICE = """agraph (float[2] x) => (float[2] y) {
+    joined = StringConcat(left, right)
+    same = Equal(joined, wanted)
+    z = Neg(x)
+    y = Where(same, x, z)
+}"""
+
+
+def test_comparisons_of_constants_become_bools() -> None:
+    model = model_of(CHOICE, left=["a", "ü"], right=["b", "c"], wanted=["ab", "c"])
+    assert names_of(model) == ["graph.neg", "graph.where"]
+    (y,) = prepare(model).run([np.array([1, 2], np.float32)])
+    assert y.tolist() == [1, -2]
+
+
+LABELS = """agraph (string[n] x) => (int64[n] y) {
+    y = ai.onnx.ml.LabelEncoder <keys_strings = ["a", "b"], values_int64s = [5, 7]> (x)
+}"""
+
+
+def test_the_backend_takes_strings_for_constants() -> None:
+    prepared = prepare(model_of(LABELS))
+    for texts, numbers in ((["b", "a"], [7, 5]), (["a", "a"], [5, 5]), (["c"], [-1])):
+        (y,) = prepared.run([np.array(texts, np.object_)])
+        assert y.tolist() == numbers
+
+
+def test_strings_of_a_call_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="input 'x' requires numbers or bools, got strings"):
+        import_model(model_of(LABELS))
+
+
+def test_strings_are_no_results() -> None:
+    text = "agraph () => (string[n] y) { y = StringConcat(left, right) }"
+    with pytest.raises(UnsupportedError, match="requires numbers or bools, got the strings of 'y'"):
+        import_model(model_of(text, left=["a"], right=["b"]))
+
+
+def test_nodes_that_make_strings_of_numbers_are_refused_by_name() -> None:
+    model = model_of("agraph (float[2] x) => (bool[2] y) { t = Cast <to = 8> (x) y = Equal(t, c) }")
+    model.graph.node[0].name = "text"
+    model.graph.initializer.extend(model_of(CHOICE, c=["a", "b"]).graph.initializer)
+    with pytest.raises(UnsupportedError, match=r"node 'text' .* known while compiling.* got \[2\]"):
+        import_model(model)
+
+
+def test_what_cannot_be_evaluated_is_refused_by_name() -> None:
+    text = 'agraph () => (bool[n] y) { y = RegexFullMatch <pattern = "("> (x) }'
+    model = model_of(text, x=["a"])
+    model.graph.node[0].name = "match"
+    with pytest.raises(ModelError, match="node 'match' .* operands that it can be evaluated on"):
+        import_model(model)
+
+
+def test_lists_of_strings_hold_utf_8() -> None:
+    model = model_of("agraph () => (bool[n] y) { y = Equal(x, x) }", x=["a"])
+    model.graph.initializer[0].string_data[0] = b"\xff"
+    with pytest.raises(ModelError, match="requires UTF-8"):
+        import_model(model)

@@ -7,6 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from compiler.cli.demo_model import load_light, with_random_weights
+from compiler.pipeline import compile_model
+from tests.models.light import SEED, seeded_input
+from tests.models.peer import run_onnxruntime
+from weft.compilation import options_of
+
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 
@@ -27,6 +33,32 @@ def test_example_runs(example: Path, tmp_path: Path):
     )
     assert (shown.returncode, shown.stderr) == (0, "")
     assert shown.stdout != ""
+
+
+@pytest.mark.parametrize("library", ["libresnet50.so", "libresnet50.a"])
+def test_example_in_c_names_the_class_that_onnxruntime_names(library: str, tmp_path: Path):
+    model, image = with_random_weights(load_light("resnet50"), SEED), seeded_input()
+    compiled = compile_model(model, options_of(model, prefix="resnet50"))
+    export = compiled.export if library.endswith(".so") else compiled.export_archive
+    export(tmp_path / library)
+    (tmp_path / "image.raw").write_bytes(image.tobytes())
+    source = ROOT / "examples" / "c" / "classify.c"
+    assert len(source.read_text().split("int main")[1].splitlines()) <= 20
+    flags = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-I.", source, library, "-Wl,-rpath,."]
+    flags += ["-pthread"] if library.endswith(".a") else []
+    subprocess.run(["cc", *flags, "-o", "classify"], cwd=tmp_path, check=True)
+    shown = subprocess.run(
+        ["./classify", "image.raw"], cwd=tmp_path, capture_output=True, text=True, check=True
+    )
+    constants = {tensor.name for tensor in model.graph.initializer}
+    (name,) = {value.name for value in model.graph.input} - constants
+    (expected,) = run_onnxruntime(model, {name: image})
+    assert int(shown.stdout) == expected.argmax()
+    needed = subprocess.run(
+        ["ldd", "./classify"], cwd=tmp_path, capture_output=True, text=True, check=True
+    ).stdout
+    names = {line.split()[0].rsplit("/", 1)[-1] for line in needed.splitlines()}
+    assert names <= {"linux-vdso.so.1", "libresnet50.so", "libc.so.6", "ld-linux-x86-64.so.2"}
 
 
 def test_there_are_examples():

@@ -11,6 +11,7 @@ from typing import Final
 from compiler.cli.model import add_compile_options, compile_from, options_from, progressing
 from compiler.cli.table import shown_bytes
 from compiler.machine.artifact import WASM, Compiled, replacing
+from compiler.machine.forms import FORMS
 from dialects.errors import OptionError
 
 TEXTS: Final = ("graph", "loop", "llvm", "asm")
@@ -23,6 +24,7 @@ examples:
   weft compile model.onnx --emit obj -o build             a folder of objects
   weft compile model.onnx --target-cpu x86-64-v3          for any CPU with AVX2
   weft compile model.onnx --target-cpu wasm32             model.wasm, for any engine
+  weft compile model.onnx --emit so,pc,example-c,python   and what helps others to use it
   weft compile model.onnx --emit loop | less              the scheduled loops
   weft compile model.onnx --dump-dir stages               the text of every stage
 """
@@ -46,9 +48,11 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument(
         "--emit",
-        choices=(*TEXTS, *BINARIES),
-        help="what to write: text of a level, objects, a static library, a shared object or a "
-        "WebAssembly module; by default what the name of the output says",
+        metavar="KIND,KIND",
+        type=_kinds,
+        help=f"what to write: the text of a level ({', '.join(TEXTS)}), or {', '.join(BINARIES)}; "
+        f"with a shared object also what helps others to use it ({', '.join(FORMS)}); by default "
+        "what the name of the output says",
     )
     add_compile_options(made)
     return made
@@ -57,17 +61,35 @@ def parser() -> argparse.ArgumentParser:
 def run(arguments: argparse.Namespace) -> None:
     """Writes what was asked for. Raises WeftError."""
     start = time.perf_counter()
-    kind = arguments.emit or _kind_of(arguments.output, arguments.target_cpu)
+    kind, *forms = arguments.emit or [_kind_of(arguments.output, arguments.target_cpu)]
     if kind in TEXTS:
         _write_text(arguments, kind)
         return
     output = arguments.output or _default_output(arguments, kind)
     if not output.parent.is_dir():
         raise OptionError(f"-o requires a folder that exists, got {output.parent}")
-    _write(compile_from(arguments), kind, output)
+    compiled = compile_from(arguments)
+    _write(compiled, kind, output)
+    for form in forms:
+        compiled.export_form(form, output)
     if sys.stderr.isatty():
         size = "" if output.is_dir() else f" ({shown_bytes(output.stat().st_size)})"
         print(f"{output}{size} in {time.perf_counter() - start:.2f} s", file=sys.stderr)
+
+
+def _kinds(text: str) -> list[str]:
+    """One kind, or a shared object with forms; the shared object may be left out."""
+    names = [name for name in text.split(",") if name]
+    known = (*TEXTS, *BINARIES, *FORMS)
+    unknown = [name for name in names if name not in known]
+    if unknown or not names:
+        rule = f"requires kinds of {', '.join(known)}"
+        raise argparse.ArgumentTypeError(f"{rule}, got {', '.join(unknown) or text!r}")
+    main = [name for name in names if name not in FORMS] or ["so"]
+    forms = [name for name in names if name in FORMS]
+    if len(main) > 1 or (forms and main != ["so"]):
+        raise argparse.ArgumentTypeError(f"requires one kind, or so with others, got {text}")
+    return [*main, *forms]
 
 
 def _kind_of(output: Path | None, target: str) -> str:

@@ -18,6 +18,7 @@ from typing import Any, BinaryIO, Protocol
 
 from compiler.machine.archive import archive
 from compiler.machine.executable import Executable
+from compiler.machine.forms import FORMS
 from compiler.machine.header import header
 from compiler.machine.jit import LoadedCode, load_objects
 from compiler.machine.link import (
@@ -177,6 +178,18 @@ class Compiled:
             with replacing(folder / "weights.o") as out:
                 self._write_weights_object(out)
         self.export_header(folder / f"{self.prefix}.h")
+
+    def export_form(self, form: str, library: str | Path) -> Path:
+        """Writes what helps others to use the shared object `library` (one of FORMS) beside it, and
+        returns where.
+        """
+        library = Path(library)
+        stem = library.stem.removeprefix("lib")
+        name, write = FORMS[form]
+        path = library.with_name(name.format(stem=stem, prefix=self.prefix))
+        with replacing(path) as out:
+            out.write(write(self.prefix, stem, self.signature).encode())
+        return path
 
     def export_header(self, path: str | Path) -> None:
         """Writes the C header."""

@@ -52,7 +52,7 @@ def size_of(dim: int | str) -> Size:
     """
     if isinstance(dim, int):
         return lambda _: dim
-    code = compile(_parse(dim), "<dim>", "eval")
+    code = compile(parse_dim(dim), "<dim>", "eval")
     functions = {"__builtins__": {}, "max": max, "min": min}
     return lambda symbols: int(eval(code, functions, dict(symbols)))
 
@@ -61,7 +61,7 @@ def program_of(dim: str, symbols: Sequence[str]) -> Program:
     """The same function as steps on a stack, whose only value at the end it gives.
     Raises ArtifactError for text that is no such expression.
     """
-    return [*_steps(_parse(dim).body, symbols), (Step.END, 0)]
+    return [*_steps(parse_dim(dim).body, symbols), (Step.END, 0)]
 
 
 def depth_of(program: Program) -> int:
@@ -70,7 +70,8 @@ def depth_of(program: Program) -> int:
     return max(accumulate(change), default=0)
 
 
-def _parse(dim: str) -> ast.Expression:
+def parse_dim(dim: str) -> ast.Expression:
+    """The expression as a tree. Raises ArtifactError for text that is no such expression."""
     text = dim.replace("floordiv", "//").replace(" mod ", " % ")
     try:
         tree = ast.parse(text, mode="eval")

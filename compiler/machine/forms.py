@@ -37,7 +37,13 @@ def c_size(dim: int | str, symbols: Sequence[str], dims: str = "dims[{}]") -> st
 
 
 def _c(node: ast.expr, symbols: Sequence[str], dims: str) -> str:
-    signs = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "/", ast.Mod: "%"}
+    signs: dict[type[ast.operator], str] = {
+        ast.Add: "+",
+        ast.Sub: "-",
+        ast.Mult: "*",
+        ast.FloorDiv: "/",
+        ast.Mod: "%",
+    }
     match node:
         case ast.Constant(value=number):
             return str(number)

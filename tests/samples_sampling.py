@@ -12,6 +12,7 @@ from dialects.graph import GraphOp
 from dialects.graph.dtypes import numpy_dtype
 from dialects.graph.op import AttributeValue
 from dialects.graph.random import RandomBitsOp
+from dialects.graph.region_pool import MaxRegionPoolOp
 from dialects.graph.resample import ResampleOp
 from dialects.graph.sort import ArgsortOp
 from dialects.graph.types import BF16, F16, F32, F64, I32, ShapeAttr
@@ -86,9 +87,24 @@ def argsorts(draw) -> Sample:
     return Sample([x], attributes)
 
 
+@st.composite
+def region_pools(draw) -> Sample:
+    """Regions inside, across and outside the image."""
+    element = draw(st.sampled_from([F32, F32, F64, F16]))
+    images, count = draw(st.integers(1, 2)), draw(st.integers(1, 3))
+    image = draw(numbers((images, 2, draw(st.integers(1, 5)), draw(st.integers(1, 5))), element))
+    corners = draw(integers((count, 4), -3, 8))
+    which = draw(integers((count, 1), 0, images - 1))
+    regions = np.concatenate([which, corners], 1).astype(numpy_dtype(element))
+    pooled = [draw(st.integers(1, 3)), draw(st.integers(1, 2))]
+    scale = draw(st.sampled_from([1.0, 0.5]))
+    return Sample([image, regions], {"pooled": pooled, "scale": scale})
+
+
 SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {
     ArgsortOp: argsorts(),
     RandomBitsOp: random_bits(),
+    MaxRegionPoolOp: region_pools(),
     ResampleOp: resamples(),
     UnfoldOp: unfolds(),
     FoldOp: unfolds(is_transposed=True),

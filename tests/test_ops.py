@@ -269,6 +269,7 @@ EVALUATOR_DIFFERS = {
     "global_lp_pool": "it has no such operator",
     "global_max_pool": "it drops dims of images of one spatial dim",
     "lp_norm": "it adds up elements, not their magnitudes, where p is 1",
+    "max_region_pool": "it has no such operator",
     "lrn": "it takes the number of examples for that of channels",
     "mean_variance_norm": "it takes f32 only, and the variance in one pass",
 }
@@ -382,6 +383,7 @@ WITHOUT_VJP = {
     "logical_or",
     "logical_xor",
     "max_pool_indices",
+    "max_region_pool",
     "random_bits",
     "shape",
     "size",

@@ -23,6 +23,7 @@ from dialects.graph import (
     random,
     rearrange,
     reduce,
+    region_pool,
     repeat,
     resample,
     scan,
@@ -92,6 +93,7 @@ OPS: tuple[type[GraphOp], ...] = (
     *search.OPS,
     *sort.OPS,
     *pool.OPS,
+    *region_pool.OPS,
     *normalize.OPS,
 )
 """Every operator, by family."""

@@ -165,6 +165,15 @@ class Term:
         """Slices along an axis by their indices."""
         return self.of(self.b.gather(self.value, indices.value, axis=axis))
 
+    def flip(self, axis: int) -> Term:
+        """The elements in the opposite order along an axis."""
+        starts, steps = [Expr.of(0)] * len(self.shape), [1] * len(self.shape)
+        starts[axis], steps[axis] = self.shape[axis] - 1, -1
+        sizes = shape_attr(self.shape)
+        return self.of(
+            self.b.slice(self.value, starts=shape_attr(starts), sizes=sizes, steps=steps)
+        )
+
     def part(self, axis: int, start: ExprLike, size: ExprLike) -> Term:
         """Elements `start` to `start + size` along an axis."""
         starts, sizes = [Expr.of(0)] * len(self.shape), list(self.shape)

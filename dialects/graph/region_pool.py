@@ -49,14 +49,16 @@ class MaxRegionPoolOp(GraphOp):
         if not (image.has_rank and regions.has_rank):
             return [tensor(None, image.element)]
         self.require(image.rank == 4, "an image of rank 4", image)
-        self.require(regions.rank == 2 and regions.shape[1] == 5, "regions of five", regions)
+        fives = regions.rank == 2 and regions.shape[1].constant in (None, 5)
+        self.require(fives, "regions of five numbers", regions)
         self.require(image.shape[0] != 0, "an image at least", image)
         return [tensor((regions.shape[0], image.shape[1], *pooled), image.element)]
 
     def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
-        """There is an image that a region can lie in."""
-        count = type_of(self.image).shape[0]
-        return [] if count.constant is not None else [(count, maximum([count, 1]))]
+        """A region is five numbers, and there is an image that it can lie in."""
+        count, columns = type_of(self.image).shape[0], type_of(self.boxes).shape[1]
+        pairs = [(count, maximum([count, 1])), (columns, Expr.of(5))]
+        return [(size, wanted) for size, wanted in pairs if size.constant is None]
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         image, regions = operands[0], widen(operands[1])

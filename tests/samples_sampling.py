@@ -10,6 +10,7 @@ from hypothesis.strategies import SearchStrategy
 from dialects.expr import Expr
 from dialects.graph import GraphOp
 from dialects.graph.dtypes import numpy_dtype
+from dialects.graph.nonzero import NonzeroOp
 from dialects.graph.op import AttributeValue
 from dialects.graph.random import RandomBitsOp
 from dialects.graph.region_pool import MaxRegionPoolOp
@@ -18,7 +19,7 @@ from dialects.graph.sort import ArgsortOp
 from dialects.graph.types import BF16, F16, F32, F64, I32, ShapeAttr
 from dialects.graph.unfold import FoldOp, UnfoldOp
 from dialects.loop.scalar import compute_type
-from tests.sample import Sample, floats, integers, shapes
+from tests.sample import Sample, bools, floats, integers, shapes
 from tests.samples_elementwise import numbers
 
 FLOAT = st.sampled_from([F32, F32, F64, F16, BF16])
@@ -38,6 +39,14 @@ def resamples(draw) -> Sample:
     x = draw(floats(shape, dtype=numpy_dtype(element)))
     attributes = {"axis": axis - draw(st.sampled_from([0, len(shape)])), "batch_dims": batch}
     return Sample([x, indices, weights], attributes)
+
+
+@st.composite
+def places(draw) -> Sample:
+    """Bools, and as many places as are true, or one more or fewer."""
+    array = draw(shapes(1).flatmap(bools))
+    count = max(0, int(array.sum()) + draw(st.integers(-1, 1)))
+    return Sample([array], {"count": [Expr.of(count)]})
 
 
 @st.composite
@@ -103,6 +112,7 @@ def region_pools(draw) -> Sample:
 
 SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {
     ArgsortOp: argsorts(),
+    NonzeroOp: places(),
     RandomBitsOp: random_bits(),
     MaxRegionPoolOp: region_pools(),
     ResampleOp: resamples(),

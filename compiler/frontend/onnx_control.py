@@ -147,7 +147,7 @@ def import_loop(importer: GraphImporter, node: OnnxNode) -> Results:
     if keep is not None and not keep.reshape(-1)[0]:
         limit: Expr | None = Expr.of(0)
     else:
-        limit = None if node.optional(0) is None else _count(importer, node, node.operand(0))
+        limit = None if node.optional(0) is None else count_of(importer, node, node.operand(0))
     index = importer.fresh_size(f"{node.proto.name}_round")
     if limit is not None and limit.constant:
         importer.known.ranges[Symbol(index)] = (0, limit.constant - 1)
@@ -209,8 +209,8 @@ def _while(
         holds: SSAValue = test.args[0]
         if limit is not None:
             b = importer.b
-            round_, end = (_scalar_dim(importer, dim) for dim in (Expr.of(index), limit))
-            holds = getattr(b, "and")(holds, b.less(round_, end))
+            round_, end = (scalar_dim(importer, dim) for dim in (Expr.of(index), limit))
+            holds = b.logical_and(holds, b.less(round_, end))
         test.add_op(ConditionOp.create(operands=[holds]))
     count = importer.fresh_size(f"{node.proto.name}_rounds")
     try:
@@ -227,13 +227,28 @@ def node_reshape(importer: GraphImporter, value: SSAValue) -> SSAValue:
     return value if type_of(value).rank == 0 else importer.b.reshape(value, shape=dims_attr([]))
 
 
-def _scalar_dim(importer: GraphImporter, dim: Expr) -> SSAValue:
+def for_each(
+    importer: GraphImporter,
+    node: OnnxNode,
+    rounds: Expr,
+    initial: Sequence[SSAValue],
+    body: Callable[[Sequence[SSAValue]], Sequence[SSAValue]],
+) -> Sequence[SSAValue]:
+    """A loop that an importer writes: `body` gives what is carried and stacked, of fixed types."""
+    index = importer.fresh_size(f"{node.proto.name}_round")
+    with importer.nested([type_of(value) for value in initial]) as block:
+        results = list(body(block.args))
+    return _for(importer, node, rounds, index, initial, _Body(block, [], results), results)
+
+
+def scalar_dim(importer: GraphImporter, dim: Expr) -> SSAValue:
+    """A size as an i64 of rank 0."""
     if dim.constant is not None:
         return importer.b.constant_of(np.array(dim.constant, np.int64), I64)
     return importer.b.builder.insert(DimsOp.of(values=[dim], scalar=UnitAttr())).results[0]
 
 
-def _count(importer: GraphImporter, node: OnnxNode, value: SSAValue) -> Expr:
+def count_of(importer: GraphImporter, node: OnnxNode, value: SSAValue) -> Expr:
     """A number of rounds: an expression, or a size that the program finds."""
     exprs = importer.known.dims(value)
     if exprs is not None:
@@ -244,7 +259,7 @@ def _count(importer: GraphImporter, node: OnnxNode, value: SSAValue) -> Expr:
 
 
 def _count_where(importer: GraphImporter, node: OnnxNode, starts: SSAValue, rounds: Expr) -> Expr:
-    count = importer.b.where(starts, _scalar_dim(importer, rounds), importer.b.constant_of(0, I64))
+    count = importer.b.where(starts, scalar_dim(importer, rounds), importer.b.constant_of(0, I64))
     return importer.bind_size(count, "count")
 
 
@@ -319,5 +334,5 @@ def _moved(importer: GraphImporter, value: SSAValue, axis: int) -> SSAValue:
     return value if axis == 0 else importer.b.transpose(value, permutation=order)
 
 
-CONTROL: dict[str, ControlImporter] = {"If": import_if, "Loop": import_loop, "Scan": import_scan}
+IMPORTERS: dict[str, ControlImporter] = {"If": import_if, "Loop": import_loop, "Scan": import_scan}
 """Importers of what holds graphs, by ONNX operator."""

@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import NameLoc, NoneAttr, StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from compiler.frontend.onnx_control import CONTROL
+from compiler.frontend import onnx_control, onnx_found
 from compiler.frontend.onnx_graph import used_names
 from compiler.frontend.onnx_known import KnownValues
 from compiler.frontend.onnx_load import LoadedModel
@@ -32,6 +32,9 @@ from dialects.weights import Array, WeightStore
 
 Values = ChainMap[str, SSAValue | None]
 """Graph values by ONNX name; None for the outputs of a node that could not be imported."""
+
+CONTROL = {**onnx_control.IMPORTERS, **onnx_found.IMPORTERS}
+"""Importers of operators that need more of the graph than their operands, by ONNX operator."""
 
 IMPORT_ERRORS = (UnsupportedError, TypeInferenceError, ModelError)
 

@@ -91,3 +91,17 @@ func.func @main(%x: !graph.tensor<[n], i32>) -> !graph.tensor<[2], i64> {
   %y = graph.argsort %x {axis = 0 : i64, descending = true, count = #graph.shape<[2]>} : (!graph.tensor<[n], i32>) -> !graph.tensor<[2], i64>
   func.return %y : !graph.tensor<[2], i64>
 }
+
+// -----
+
+// A walk in order counts what is true, and notes where it is as long as there is room.
+// CHECK-LABEL: loop.kernel @nonzero_
+// CHECK: loop.for %i = 0 to n0 {
+// CHECK-NEXT: loop.load %found[]
+// CHECK: loop.if
+// CHECK: loop.store %{{.*}}, %a1[0, %{{.*}}]
+// CHECK: loop.store %{{.*}}, %found[]
+func.func @main(%x: !graph.tensor<[n], i1>) -> !graph.tensor<[1, 4], i64> {
+  %y = graph.nonzero %x {count = #graph.shape<[4]>} : (!graph.tensor<[n], i1>) -> !graph.tensor<[1, 4], i64>
+  func.return %y : !graph.tensor<[1, 4], i64>
+}

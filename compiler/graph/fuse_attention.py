@@ -43,7 +43,9 @@ LONGEST_ROW = 2048
 
 @dataclass(frozen=True)
 class FuseAttentionPass(ModulePass):
-    """Groups every attention whose scores have a known number of rows and columns."""
+    """Groups every attention whose scores have rows enough for a block, or a number of them that
+    only a call knows.
+    """
 
     name = "weft-fuse-attention"
 
@@ -139,10 +141,12 @@ def _scale_of(value: SSAValue) -> tuple[SSAValue, float] | None:
 def _back_to_scores(softmax: SoftmaxOp) -> list[GraphOp] | None:
     """The product whose result reaches the softmax, and the elementwise operators on its way."""
     kind = type_of(softmax.operand)
-    rows, columns = (dim.constant for dim in kind.shape[-2:]) if kind.rank > 2 else (None, None)
-    if rows is None or columns is None or not is_float(kind.element) or width(kind.element) < 32:
+    if not kind.has_rank or kind.rank < 3 or softmax.position != kind.rank - 1:
         return None
-    if softmax.position != kind.rank - 1 or rows < FEWEST_ROWS or columns > LONGEST_ROW:
+    if not is_float(kind.element) or width(kind.element) < 32:
+        return None
+    rows, columns = (dim.constant for dim in kind.shape[-2:])
+    if (rows or FEWEST_ROWS) < FEWEST_ROWS or (columns or 0) > LONGEST_ROW:
         return None
     path: list[GraphOp] = []
     value = softmax.operand

@@ -7,7 +7,7 @@ or unrolled.
 from compiler.loop.primitives.fusing import drop_empty, drop_unread, forward, fuse, fuse_at, inline
 from compiler.loop.primitives.marking import parallelize, unroll, vectorize
 from compiler.loop.primitives.ordering import distribute, hoist, reorder
-from compiler.loop.primitives.packing import pack, panels
+from compiler.loop.primitives.packing import hoist_allocation, pack, panels
 from compiler.loop.primitives.reducing import (
     Blocks,
     PartialResults,
@@ -36,6 +36,7 @@ PRIMITIVES = (
     split_reduction,
     block_reduction,
     pack,
+    hoist_allocation,
     vectorize,
     unroll,
     parallelize,
@@ -57,6 +58,7 @@ __all__ = [
     "fuse",
     "fuse_at",
     "hoist",
+    "hoist_allocation",
     "inline",
     "normalize",
     "pack",

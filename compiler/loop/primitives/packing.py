@@ -1,17 +1,17 @@
-"""Primitives that say where a buffer's elements lie: pack."""
+"""Primitives that say where a buffer and its elements lie: pack, hoist_allocation."""
 
 from __future__ import annotations
 
 from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import SSAValue
-from xdsl.rewriter import Rewriter
+from xdsl.rewriter import InsertPoint, Rewriter
 
-from compiler.loop.nest import describe, value_name
+from compiler.loop.nest import describe, set_exprs, value_name
 from compiler.loop.primitives.recording import primitive
 from dialects.errors import IllegalSchedule
-from dialects.expr import Expr, Operand
-from dialects.loop.ops import AccessOp
-from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type
+from dialects.expr import Atom, Expr, Operand, atom_expr
+from dialects.loop.ops import AccessOp, AllocOp, ForOp
+from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer, buffer_type
 
 
 @primitive
@@ -45,3 +45,56 @@ def panels(type: BufferType, axis: int, width: int) -> LayoutAttr:
     subscripts = (along // width, *inner, along % width)
     storage = (type.shape[axis].ceildiv(width), *(dim for _, dim in others), Expr.of(width))
     return LayoutAttr(ExprsAttr(subscripts), ExprsAttr(storage))
+
+
+@primitive
+def hoist_allocation(allocation: AllocOp, *, how: str = "apart") -> AllocOp:
+    """Moves a local buffer in front of the loop that allocates it.
+
+        for h:                                     t = alloc workspace [12, n]
+          t = alloc workspace [n]             ->   for h:
+          for j:  t[j] = ...                         for j:  t[h, j] = ...
+
+    Iterations that have the buffer `apart` may then run in parallel though threads share the
+    workspace; `together`, they use one after the other what is allocated once, without the new dim.
+    Raises IllegalSchedule for a buffer that no loop allocates or that is seen under another shape,
+    and for a loop that is parallel, does not count from zero or has a varying extent.
+    """
+    loop, type = allocation.parent_op(), buffer_type(allocation.result)
+    if not isinstance(loop, ForOp) or loop.parallel is not None or loop.operands_:
+        got = value_name(allocation.result)
+        raise IllegalSchedule(f"hoist_allocation requires a loop over sizes around it, got {got}")
+    if loop.lower != 0 or loop.step.data != 1 or how not in ("apart", "together"):
+        got = f"{describe(loop)} and {how}"
+        raise IllegalSchedule(f"hoist_allocation requires a loop that counts from 0, got {got}")
+    accesses = [use.operation for use in allocation.result.uses]
+    for access in accesses:
+        if not isinstance(access, AccessOp):
+            rule = f"that {value_name(allocation.result)} is only loaded and stored"
+            raise IllegalSchedule(f"hoist_allocation requires {rule}, got {describe(access)}")
+    hoisted = AllocOp.of(_with_dim(type, loop.extent) if how == "apart" else type)
+    hoisted.scope = allocation.scope
+    hoisted.result.name_hint = allocation.result.name_hint
+    Rewriter.insert_op(hoisted, InsertPoint.before(loop))
+    for access in accesses:
+        assert isinstance(access, AccessOp), "checked before"
+        index = access.index if how == "together" else (atom_expr(loop.index), *access.index)
+        access.operands = [
+            hoisted.result if operand is allocation.result else operand
+            for operand in access.operands
+        ]
+        set_exprs(access, index)
+    Rewriter.erase_op(allocation)
+    return hoisted
+
+
+def _with_dim(type: BufferType, extent: Expr) -> BufferType:
+    """The type with a slowest dim more, in the shape and in the storage."""
+    if isinstance(type.layout, NoneAttr):
+        return buffer([extent, *type.shape], type.element)
+    moved: dict[Atom, Expr] = {Operand(n): Expr.of(Operand(n + 1)) for n in range(type.rank)}
+    subscripts = [expr.substitute(moved) for expr in type.layout.subscripts.data]
+    layout = LayoutAttr(
+        ExprsAttr((Expr.of(Operand(0)), *subscripts)), ExprsAttr((extent, *type.storage))
+    )
+    return buffer([extent, *type.shape], type.element, layout)

@@ -26,6 +26,7 @@ from compiler.loop.nest import accesses_in, perfect_nest, subscripts, update_of
 from compiler.loop.primitives import (
     distribute,
     fuse,
+    hoist_allocation,
     pack,
     reorder,
     split_at,
@@ -118,13 +119,13 @@ def _is_temporary(buffer: SSAValue) -> bool:
 def _rows_of_block(scores: Product, target: Target) -> int | None:
     """How many rows have room for their scores; None where that is no vector of them."""
     rows, length = (loop.extent.constant for loop in scores.outer[-2:])
-    if rows is None or length is None or rows < 2:
-        return None
     lanes = lanes_of([scores.outer[0]], target)
-    bytes = length * width(scores.store.buffer_type.element) // 8
+    if lanes == 1 or rows == 1:
+        return None
+    bytes = (length or 1) * width(scores.store.buffer_type.element) // 8
     for count in range(VECTORS, 0, -1):
-        if count * lanes * bytes <= LARGEST_SCRATCH and lanes > 1:
-            return min(count * lanes, rows)
+        if count * lanes * bytes <= LARGEST_SCRATCH:
+            return min(count * lanes, rows or count * lanes)
     return None
 
 
@@ -139,24 +140,42 @@ def apply(nests: Sequence[list[ForOp]], rows: int, target: Target) -> None:
         for buffer in dict.fromkeys(access.buffer for access in accesses_in(shared[0]))
         if _is_temporary(buffer)
     ]
-    for part, size in _parts(shared[-1], rows):
+    for part, size in _row_parts(shared[-1], rows):
         _schedule_block(*tile(part, size)[:2], temporaries, target)
     for buffer in temporaries:
         if buffer.uses.get_length():
             drop_stored_only(buffer)
+    for allocation in [op for op in shared[0].walk() if isinstance(op, AllocOp)]:
+        if allocation.scope.data == "workspace":
+            block = hoist_allocation(allocation, how="together")
+            while isinstance(block.parent_op(), ForOp):
+                block = hoist_allocation(block)
     parallelize_outermost(shared[0])
 
 
+def _row_parts(rows: ForOp, size: int) -> list[tuple[ForOp, int]]:
+    """Whole blocks of rows, and what is left: of a number that only a call knows, in blocks that
+    are shorter.
+    """
+    if rows.extent.constant is not None:
+        return _parts(rows, size)
+    parts: list[tuple[ForOp, int]] = []
+    for length in (size, ROWS):
+        whole, rows = split_at(rows, rows.extent // length * length)
+        parts.append((whole, length))
+    return [*parts, (rows, 1)]
+
+
 def _parts(loop: ForOp, size: int) -> list[tuple[ForOp, int]]:
-    """The loop as whole tiles, and as one that is shorter."""
+    """The loop as whole tiles, and as one that is shorter, or as single iterations."""
     extent = loop.extent.constant
-    assert extent is not None, "a block has constant extents"
-    if extent <= size:
+    if extent is not None and extent <= size:
         return [(loop, extent)]
-    if extent % size == 0:
+    whole, left = loop.extent // size * size, (loop.extent % size).constant
+    if left == 0:
         return [(loop, size)]
-    whole, rest = split_at(loop, extent // size * size)
-    return [(whole, size), (rest, extent % size)]
+    main, rest = split_at(loop, whole)
+    return [(main, size), (rest, left or 1)]
 
 
 def _schedule_block(
@@ -200,7 +219,9 @@ def _stage_rows(
         if axis is None:
             continue
         others = [dim for dim in buffer_type(buffer).shape[axis + 1 :] if dim != 1]
-        staged = stage(buffer, block, "scratch" if others else "registers")
+        known = all(dim.constant is not None for dim in others)
+        scope = ("scratch" if known else "workspace") if others else "registers"
+        staged = stage(buffer, block, scope)
         pack(staged.buffer, _last(buffer_type(staged.buffer), axis))
         if staged.load_in:
             vectorize_leaves(staged.load_in[0], target)

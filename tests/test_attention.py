@@ -15,7 +15,9 @@ from dialects.weights import Array
 from tests.models.peer import run_onnxruntime
 
 
-def spelled_out(rows: int, columns: int, mask: tuple[int, ...]) -> onnx.ModelProto:
+def spelled_out(
+    rows: int | str, columns: int | str, mask: tuple[int | str, ...]
+) -> onnx.ModelProto:
     """softmax(q k^T / 2 + mask) v, as exporters write it: heads are the third dim of each."""
     nodes = [
         helper.make_node("Transpose", ["q"], ["qh"], perm=[0, 2, 1, 3]),
@@ -27,7 +29,12 @@ def spelled_out(rows: int, columns: int, mask: tuple[int, ...]) -> onnx.ModelPro
         helper.make_node("Softmax", ["masked"], ["p"], axis=-1),
         helper.make_node("MatMul", ["p", "vh"], ["y"]),
     ]
-    shapes = {"q": (2, rows, 3, 5), "k": (2, columns, 3, 5), "v": (2, columns, 3, 9), "m": mask}
+    shapes: dict[str, tuple[int | str, ...]] = {
+        "q": (2, rows, 3, 5),
+        "k": (2, columns, 3, 5),
+        "v": (2, columns, 3, 9),
+        "m": mask,
+    }
     return model(
         nodes, shapes, (2, 3, rows, 9), [numpy_helper.from_array(np.array(0.5, np.float32), "half")]
     )
@@ -36,14 +43,18 @@ def spelled_out(rows: int, columns: int, mask: tuple[int, ...]) -> onnx.ModelPro
 def as_one_node(rows: int, columns: int, heads: int, *, causal: bool) -> onnx.ModelProto:
     """ONNX's operator: 6 heads of queries, and fewer of keys and values."""
     nodes = [helper.make_node("Attention", ["q", "k", "v"], ["y"], is_causal=int(causal))]
-    shapes = {"q": (1, 6, rows, 8), "k": (1, heads, columns, 8), "v": (1, heads, columns, 8)}
+    shapes: dict[str, tuple[int | str, ...]] = {
+        "q": (1, 6, rows, 8),
+        "k": (1, heads, columns, 8),
+        "v": (1, heads, columns, 8),
+    }
     return model(nodes, shapes, (1, 6, rows, 8), [])
 
 
 def model(
     nodes: list[onnx.NodeProto],
-    shapes: dict[str, tuple[int, ...]],
-    result: tuple[int, ...],
+    shapes: dict[str, tuple[int | str, ...]],
+    result: tuple[int | str, ...],
     weights: list[onnx.TensorProto],
 ) -> onnx.ModelProto:
     """A model of f32 inputs with those shapes and the output y."""
@@ -56,12 +67,12 @@ def model(
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=11)
 
 
-def arrays_of(model: onnx.ModelProto) -> dict[str, Array]:
-    """Random inputs of a model."""
+def arrays_of(model: onnx.ModelProto, **sizes: int) -> dict[str, Array]:
+    """Random inputs of a model, of those sizes where it leaves them open."""
     rng = np.random.default_rng(7)
     return {
         value.name: rng.standard_normal(
-            [dim.dim_value for dim in value.type.tensor_type.shape.dim]
+            [sizes.get(dim.dim_param, dim.dim_value) for dim in value.type.tensor_type.shape.dim]
         ).astype(np.float32)
         for value in model.graph.input
     }
@@ -90,3 +101,17 @@ def test_attention_is_one_kernel_with_the_same_bits_on_any_number_of_threads(nam
     np.testing.assert_array_equal(first, second)
     (expected,) = run_onnxruntime(proto, inputs)
     np.testing.assert_allclose(first, expected, rtol=2e-5, atol=2e-6)
+
+
+def test_attention_of_lengths_that_a_call_knows() -> None:
+    proto = spelled_out("m", "n", (2, 1, 1, "n"))
+    road = Road(Options(host_target()))
+    compile_model(proto, road.options, road)
+    assert ["attention"] in road.report.schedules.values()
+    executables = [weft.compile(proto, threads=threads, cache=False) for threads in (1, 2)]
+    for rows, columns in ((32, 16), (45, 37), (1, 3), (7, 130), (64, 1)):
+        inputs = arrays_of(proto, m=rows, n=columns)
+        first, second = (executable.run(inputs)["y"] for executable in executables)
+        np.testing.assert_array_equal(first, second)
+        (expected,) = run_onnxruntime(proto, inputs)
+        np.testing.assert_allclose(first, expected, rtol=2e-5, atol=2e-6)

@@ -82,7 +82,20 @@ _COMBINERS: dict[type[Operation], str] = {
 
 def loops_in(root: Operation) -> list[ForOp]:
     """The loops inside an operation, itself excluded, in program order."""
-    return [op for op in root.walk() if isinstance(op, ForOp) and op is not root]
+    found: list[ForOp] = []
+    _collect_loops(root, found)
+    return found
+
+
+def _collect_loops(root: Operation, found: list[ForOp]) -> None:
+    # Several times as fast as Operation.walk(), and asked for by every primitive.
+    for region in root.regions:
+        for block in region.blocks:
+            for op in block.ops:
+                if op.regions:
+                    if isinstance(op, ForOp):
+                        found.append(op)
+                    _collect_loops(op, found)
 
 
 def only_loop(block: Block) -> ForOp | None:

@@ -40,3 +40,21 @@ func.func @main(%q: !graph.tensor<[2, 32, 4], f32>, %k: !graph.tensor<[2, 4, 16]
   %y = graph.matmul %s, %v : (!graph.tensor<[2, 32, 16], f32>, !graph.tensor<[2, 16, 8], f32>) -> !graph.tensor<[2, 32, 8], f32>
   func.return %y : !graph.tensor<[2, 32, 8], f32>
 }
+
+// -----
+
+// Of lengths that a call knows, a block of scores lies in a part of the workspace that is the head's own.
+// CHECK-LABEL: loop.kernel @matmul_softmax_matmul_
+// CHECK: %[[S:[a-z_0-9]+]] = loop.alloc workspace : !loop.buffer<[2, 1, 16, n1], f32, [d0, d1, d3, d2] in [2, 1, n1, 16]>
+// CHECK: loop.for %[[H:[a-z_0-9]+]] = 0 to 2 parallel {
+// CHECK-NEXT: loop.for %[[IO:[a-z_0-9]+]] = 0 to (n0 floordiv 16) {
+// CHECK: loop.for %{{.*}} = 0 to (n1 floordiv 8) {
+// CHECK: loop.store %{{.*}}, %[[S]][%[[H]], 0,
+// CHECK: loop.for %{{.*}} = 0 to ((n0 mod 16) floordiv 8) {
+// CHECK: loop.for %{{.*}} = 0 to ((n0 mod 16) mod 8) {
+func.func @main(%q: !graph.tensor<[2, m, 4], f32>, %k: !graph.tensor<[2, 4, n], f32>, %v: !graph.tensor<[2, n, 16], f32>) -> !graph.tensor<[2, m, 16], f32> {
+  %s = graph.matmul %q, %k : (!graph.tensor<[2, m, 4], f32>, !graph.tensor<[2, 4, n], f32>) -> !graph.tensor<[2, m, n], f32>
+  %p = graph.softmax %s {axis = -1 : i64} : (!graph.tensor<[2, m, n], f32>) -> !graph.tensor<[2, m, n], f32>
+  %y = graph.matmul %p, %v : (!graph.tensor<[2, m, n], f32>, !graph.tensor<[2, n, 16], f32>) -> !graph.tensor<[2, m, 16], f32>
+  func.return %y : !graph.tensor<[2, m, 16], f32>
+}

@@ -9,6 +9,7 @@ import hashlib
 import mmap
 import os
 from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -141,9 +142,10 @@ def _content_digests(source: Source) -> Iterator[str]:
     """The hash of a model, then the name and the hash of every other file that it names."""
     if isinstance(source, (str, os.PathLike)):
         path = Path(source)
-        with _mapped(path) as data:
-            yield hashlib.sha256(data).hexdigest()
+        with _mapped(path) as data, ThreadPoolExecutor(1) as beside:
+            hasher = beside.submit(hashlib.sha256, data)
             locations = external_locations(data)
+            yield hasher.result().hexdigest()
         for location in locations:
             with _mapped(_inside(path.parent, location)) as data:
                 yield f"{location} {hashlib.sha256(data).hexdigest()}"

@@ -3,9 +3,10 @@ everything that they were made from.
 
 An entry is one file that appears when it is complete, so that processes need no locks:
 
-    magic, size of the head, SHA-256 of all that follows, head (JSON), objects, weights
+    magic, size of the head, CRC-32 of all that follows, head (JSON), objects, weights
 
-An entry of a kernel is the SHA-256 of what follows, and that.
+The check is for what disks and crashes do; it is the cheapest that finds it, since weights are
+large. An entry of a kernel is the SHA-256 of what follows, and that.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import os
 import struct
 import time
 import warnings
+import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,9 +36,9 @@ SUFFIX: Final = ".weft"
 KERNEL_SUFFIX: Final = ".weft-kernel"
 DEFAULT_LIMIT: Final = 4 << 30
 
-_MAGIC: Final = b"weftbin1"
+_MAGIC: Final = b"weftbin2"
 _DIGEST_SIZE: Final = 32
-_FRONT: Final = struct.Struct(f"<8sQ{_DIGEST_SIZE}s")
+_FRONT: Final = struct.Struct("<8sQQ")
 _BLOCK: Final = 1 << 20
 _ABANDONED: Final = 3600
 """Seconds after which a file that never became an entry belongs to a process that died."""
@@ -148,7 +150,7 @@ def _map(file: BinaryIO) -> memoryview:
 
 
 def _write(compiled: Compiled, out: BinaryIO) -> None:
-    """Streams an entry; its digest is filled in when all is written."""
+    """Streams an entry; its checksum is filled in when all is written."""
     content: dict[str, Any] = {
         "prefix": compiled.prefix,
         "metadata": compiled.metadata,
@@ -161,25 +163,25 @@ def _write(compiled: Compiled, out: BinaryIO) -> None:
         ],
     }
     head = json.dumps(content).encode()
-    out.write(_FRONT.pack(_MAGIC, len(head), bytes(_DIGEST_SIZE)))
+    out.write(_FRONT.pack(_MAGIC, len(head), 0))
     out.write(head)
     for data in compiled.objects.values():
         out.write(data)
     for blob in compiled.blobs():
         out.write(bytes(-out.tell() % ALIGNMENT))
         blob.write(out)
-    digest = _digest(out)
+    checksum = _checksum(out)
     out.seek(0)
-    out.write(_FRONT.pack(_MAGIC, len(head), digest))
+    out.write(_FRONT.pack(_MAGIC, len(head), checksum))
 
 
-def _digest(file: BinaryIO) -> bytes:
-    """The hash of all that follows the front; read, not mapped, which would keep it in memory."""
+def _checksum(file: BinaryIO) -> int:
+    """Of all that follows the front; read, not mapped, which would keep it in memory."""
     file.seek(_FRONT.size)
-    hasher = hashlib.sha256()
+    checksum = 0
     while block := file.read(_BLOCK):
-        hasher.update(block)
-    return hasher.digest()
+        checksum = zlib.crc32(block, checksum)
+    return checksum
 
 
 def _is_whole(file: BinaryIO) -> bool:
@@ -187,8 +189,8 @@ def _is_whole(file: BinaryIO) -> bool:
     front = file.read(_FRONT.size)
     if len(front) < _FRONT.size:
         return False
-    magic, _, digest = _FRONT.unpack(front)
-    return magic == _MAGIC and digest == _digest(file)
+    magic, _, checksum = _FRONT.unpack(front)
+    return magic == _MAGIC and checksum == _checksum(file)
 
 
 def _read(data: memoryview, target: Target) -> Compiled:

@@ -118,7 +118,21 @@ def _independent(first: AccessOp, second: AccessOp, relations: Sequence[Relation
     here = list(subscripts(first))
     there = [expr.substitute(shift | varying) for expr in subscripts(second)]
     equations = _joined(list(zip(here, there, strict=True)))
-    return any(_never_equal(left, right, bounds) for left, right in equations)
+    if any(_never_equal(left, right, bounds) for left, right in equations):
+        return True
+    return any(map(_quotients, here)) and _lie_apart(first, here, there, bounds)
+
+
+def _lie_apart(
+    access: AccessOp, here: Sequence[Expr], there: Sequence[Expr], bounds: Sequence[Bound]
+) -> bool:
+    """Whether two elements lie at addresses that differ, of which the digits of a merged loop are
+    put together again: one element has one address.
+    """
+    ranges, kind = ranges_of(bounds), access.buffer_type
+    return _never_equal(
+        kind.address(here).simplify(ranges), kind.address(there).simplify(ranges), bounds
+    )
 
 
 def _distance_bound(relation: Relation) -> Bound:

@@ -51,3 +51,22 @@ loop.kernel @pool(%x: !loop.buffer<[1, 16, 7, 7], f32, [d0, (d1 floordiv 8), d2,
     }
   }
 }
+
+// -----
+
+// Where all buffers are blocked alike the loops merge to one that walks through memory: of its digits the elements'
+// addresses are put together again, so that its iterations are known to be independent.
+// CHECK-LABEL: loop.kernel @positive
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 25 parallel {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 32 unroll vector(8) {
+loop.kernel @positive(%x: !loop.buffer<[1, 32, 5, 5], f32, [d0, (d1 floordiv 8), d2, d3, (d1 mod 8)] in [1, 4, 5, 5, 8]>, %y: !loop.buffer<[1, 32, 5, 5], f32, [d0, (d1 floordiv 8), d2, d3, (d1 mod 8)] in [1, 4, 5, 5, 8]>) {
+  loop.for %c = 0 to 32 {
+    loop.for %h = 0 to 5 {
+      loop.for %p = 0 to 5 {
+        %v = loop.load %x[0, %c, %h, %p] : !loop.buffer<[1, 32, 5, 5], f32, [d0, (d1 floordiv 8), d2, d3, (d1 mod 8)] in [1, 4, 5, 5, 8]>
+        %r = math.absf %v : f32
+        loop.store %r, %y[0, %c, %h, %p] : !loop.buffer<[1, 32, 5, 5], f32, [d0, (d1 floordiv 8), d2, d3, (d1 mod 8)] in [1, 4, 5, 5, 8]>
+      }
+    }
+  }
+}

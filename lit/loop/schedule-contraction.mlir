@@ -244,3 +244,32 @@ loop.kernel @shared[m](%x: !loop.buffer<[m, 20], f32>, %w: !loop.buffer<[32, 20]
     }
   }
 }
+
+// -----
+
+// One row and a matrix of long rows: eight of them are read at once and added to sums that come from memory and go back.
+// CHECK-LABEL: loop.kernel @row
+// CHECK: loop.for %jc = 0 to 2 parallel {
+// CHECK: loop.for %ko = 0 to 8 reduction(add) {
+// CHECK-NEXT: loop.for %[[JP:[a-z_0-9]+]] = 0 to 16 {
+// CHECK-NEXT: %[[SUMS:[a-z_0-9]+]] = loop.alloc registers : !loop.buffer<[1, 64], f32>
+// CHECK: loop.load %y[0, 1024 * %jc + 64 * %[[JP]]
+// CHECK: loop.for %{{.*}} = 0 to 8 unroll reduction(add) {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 64 unroll vector(8) {
+// CHECK: loop.store %{{.*}}, %y[0, 1024 * %jc + 64 * %[[JP]]
+loop.kernel @row(%x: !loop.buffer<[1, 64], f32>, %w: !loop.buffer<[64, 2048], f32>, %y: !loop.buffer<[1, 2048], f32>) {
+  loop.for %j = 0 to 2048 {
+    %zero = arith.constant 0.0 : f32
+    loop.store %zero, %y[0, %j] : !loop.buffer<[1, 2048], f32>
+  }
+  loop.for %j = 0 to 2048 {
+    loop.for %k = 0 to 64 reduction(add) {
+      %a = loop.load %x[0, %k] : !loop.buffer<[1, 64], f32>
+      %b = loop.load %w[%k, %j] : !loop.buffer<[64, 2048], f32>
+      %s = loop.load %y[0, %j] : !loop.buffer<[1, 2048], f32>
+      %p = arith.mulf %a, %b : f32
+      %t = arith.addf %s, %p : f32
+      loop.store %t, %y[0, %j] : !loop.buffer<[1, 2048], f32>
+    }
+  }
+}

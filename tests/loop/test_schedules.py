@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compiler.graph_to_loop import lower_group
+from compiler.loop.nest import loops_in
 from compiler.loop.schedule_file import apply_schedule
 from compiler.loop.schedules import GENERIC, contraction, schedule_kernel
 from compiler.loop.schedules.tile_params import Params, candidates, default_params
@@ -112,6 +113,14 @@ def test_copies_of_whole_operands_compute_the_same(transposed: bool):
     scopes = [alloc.scope.data for alloc in op.walk() if isinstance(alloc, AllocOp)]
     assert "workspace" in scopes
     kernels.same(build(), op)
+
+
+@pytest.mark.parametrize("depth", [16, 19])
+def test_a_matrix_of_long_rows_is_streamed(depth: int):
+    op = kernels.product(1, 1040, depth)
+    schedule_kernel(op, GENERIC)
+    assert any(loop.index.name_hint == "ko" for loop in loops_in(op))
+    kernels.same(kernels.product(1, 1040, depth), op)
 
 
 def test_loops_without_iterations_go():

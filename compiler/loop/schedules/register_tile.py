@@ -42,6 +42,12 @@ from compiler.loop.schedules.panels import (
     stage_panel,
 )
 from compiler.loop.schedules.simplify import drop_stored_only
+from compiler.loop.schedules.stream import (
+    block_columns,
+    is_stream,
+    stream_rows,
+    vectorize_columns,
+)
 from compiler.loop.schedules.tile_params import Params, default_params, narrow_params
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
@@ -149,8 +155,12 @@ def accumulate(
         return False
     shared = list(reorder(shared.pop(shape.both), *shared))
     panel = None if found.panel is None else _bring_together(kernel, found.panel, shared, shape)
+    streams = _streams(kernel, found, shared[0], shape)
     for part in _split(shared, shape.width):
-        _tile_part(part, shape, panel, found.result)
+        if streams and _is_whole(part[0], shape.width):
+            _stream_part(part, shape, found.result)
+        else:
+            _tile_part(part, shape, panel, found.result)
     drop_stored_only(found.result)
     return True
 
@@ -166,6 +176,26 @@ def _bring_together(
     if axis is not None and pays_to_copy(load, column, shape.target, shape.params):
         return copy_panels(kernel, panel, axis, shape.width, shape.lanes)
     return panel
+
+
+def _streams(kernel: KernelOp, found: Accumulation, column: ForOp, shape: Shape) -> bool:
+    """Whether one row is multiplied with a matrix that lies by long rows, and is no weight."""
+    load = found.panel
+    if load is None or shape.has_rows or load.buffer in weight_arguments(kernel):
+        return False
+    return is_stream(load, column, found.reductions)
+
+
+def _stream_part(chain: Sequence[ForOp], shape: Shape, result: SSAValue) -> None:
+    """Computes whole tiles of columns from a matrix that is read by rows."""
+    around, *tiles = block_columns(chain, shape.both, shape.width)
+    for jp, ji in _separate(tiles, shape):
+        outside = jp.parent_op()
+        if isinstance(outside, ForOp) and outside.reduction is not None:
+            stream_rows(jp, ji, result, shape.lanes)
+        else:
+            vectorize_columns(ji, shape.lanes)
+    parallelize_outermost(around[0])
 
 
 def _order(found: Accumulation) -> list[int]:

@@ -31,7 +31,7 @@ from compiler.loop.schedule_file import apply_schedule
 from compiler.loop.schedules import Scheduled, schedule_kernel
 from compiler.loop_to_llvm.kernel import emit_kernel
 from compiler.machine.object import compile_object
-from compiler.options import Options
+from compiler.options import KernelSchedule, Options
 from compiler.program.declare import declaration, describe_body
 from dialects.context import WeftContext
 from dialects.errors import WeftError
@@ -66,8 +66,10 @@ class KernelTask:
     def key(self) -> str:
         """A hash of all that decides what the code is, the compiler aside."""
         name = self.text.split("@", 1)[1].split("(", 1)[0].split("[", 1)[0]
-        forced = [each for each in self.options.schedules if each.kernel == name]
-        own = replace(self.options, schedules=tuple(forced), timed=False)
+        forced = _forced(name, self.options)
+        own = replace(
+            self.options, schedules=() if forced is None else (forced,), tuned=(), timed=False
+        )
         return hashlib.sha256(f"{own.digest}\n{self.text}".encode()).hexdigest()
 
 
@@ -135,11 +137,17 @@ def compile_kernel(task: KernelTask) -> KernelCode:
 
 def choose_schedule(kernel: KernelOp, options: Options) -> Scheduled:
     """Schedules a kernel as it is told to, else as weft thinks best."""
-    forced = next((each for each in options.schedules if each.kernel == kernel.sym_name.data), None)
+    forced = _forced(kernel.sym_name.data, options)
     if forced is not None:
         apply_schedule(kernel, forced)
         return Scheduled(["forced"], forced.steps)
     return Scheduled(["naive"], ()) if options.naive else schedule_kernel(kernel, options.target)
+
+
+def _forced(kernel: str, options: Options) -> KernelSchedule | None:
+    """The schedule of a kernel that was asked for, or else the one that a tuner found."""
+    given = (*options.schedules, *options.tuned)
+    return next((each for each in given if each.kernel == kernel), None)
 
 
 def parse_kernel(text: str) -> KernelOp:

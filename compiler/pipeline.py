@@ -224,6 +224,15 @@ def plan_model(source: Source, road: Road) -> Report:
     return road.report
 
 
+def naive_kernels(source: Source, options: Options) -> dict[str, str]:
+    """The text of each kernel before it is scheduled, by name. Raises as compile_model does."""
+    imported = import_model(source)
+    road = Road(options)
+    optimize_graph(imported.module, WeftContext(imported.weights), road)
+    lower_graph(imported.module, road)
+    return {name: str(kernel) for name, kernel in kernels_of(imported.module).items()}
+
+
 def _expected_kernels(module: ModuleOp) -> int:
     """About how many kernels the graph will become: workers start before that is known."""
     functions = [op for op in module.ops if isinstance(op, FuncOp)]

@@ -65,6 +65,7 @@ def compile(
     prefix: str | None = None,
     schedule: str | os.PathLike[str] | None = None,
     outputs: Sequence[str] = (),
+    tuned: str | os.PathLike[str] | None = None,
 ) -> Executable:
     """Compiles a model (a path, bytes or an onnx.ModelProto) into this process.
 
@@ -74,14 +75,22 @@ def compile(
     default. Models that were compiled before come out of `cache`, the user's own unless one is
     given; False compiles anew. `schedule` is a file that says how some kernels are scheduled, as
     `weft inspect --schedules` writes it. `outputs` are the values that the model gives, any of its
-    graph by their names, in place of its own outputs; what they do not need is left out.
+    graph by their names, in place of its own outputs; what they do not need is left out. `tuned` is
+    a file that `weft tune` wrote, of schedules for those kernels of the model that it has.
 
     Raises ModelError for a damaged model, UnsupportedError that lists everything in it that weft
     lacks, OptionError for options that do not exist, IllegalSchedule for a schedule that would
     change what a kernel computes.
     """
     options = options_of(
-        model, target, prefix, strict_fp=strict_fp, naive=naive, schedule=schedule, outputs=outputs
+        model,
+        target,
+        prefix,
+        strict_fp=strict_fp,
+        naive=naive,
+        schedule=schedule,
+        outputs=outputs,
+        tuned=tuned,
     )
     if cache is True:
         cache = default_cache(os.environ)

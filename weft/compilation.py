@@ -85,10 +85,11 @@ def options_of(
     naive: bool = False,
     schedule: str | os.PathLike[str] | None = None,
     outputs: Sequence[str] = (),
+    tuned: str | os.PathLike[str] | None = None,
 ) -> Options:
     """The options of a compilation; symbols start with the model's name unless `prefix` is given,
     and kernels are scheduled as the file `schedule` says, where it does. `outputs` are the values
-    that it gives, by their names in the model.
+    that it gives, by their names in the model. `tuned` is a file that `weft tune` wrote.
 
     Raises OptionError for an unknown target, a prefix that cannot start a name in C, or a file that
     cannot be read, and IllegalSchedule for one with lines that are no calls of primitives.
@@ -99,7 +100,16 @@ def options_of(
         rule = "requires letters, digits and _ that can start a name in C"
         raise OptionError(f"prefix {rule}, got {prefix!r}")
     schedules = () if schedule is None else _read_schedules(Path(schedule))
-    return Options(_find_target(target), prefix, strict_fp, naive, schedules, tuple(outputs))
+    found = _find_target(target)
+    return Options(
+        found,
+        prefix,
+        strict_fp,
+        naive,
+        schedules,
+        tuple(outputs),
+        tuned=() if tuned is None else _read_tuned(Path(tuned), found),
+    )
 
 
 def _read_schedules(path: Path) -> tuple[KernelSchedule, ...]:
@@ -109,6 +119,12 @@ def _read_schedules(path: Path) -> tuple[KernelSchedule, ...]:
         return parse_schedules(path.read_text(encoding="utf-8"), str(path))
     except (OSError, UnicodeDecodeError) as problem:
         raise OptionError(f"schedule requires a text file, got {path}: {problem}") from problem
+
+
+def _read_tuned(path: Path, target: Target) -> tuple[KernelSchedule, ...]:
+    from compiler.loop.tuned_file import tuned_for
+
+    return tuned_for(path, target)
 
 
 def _find_target(name: str) -> Target:

@@ -18,6 +18,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "inspect": "show what a model or an artifact takes, does and needs",
     "compare": "show how far two forms of a model differ, and where they part",
     "bench": "time a model beside other engines and the machine's limits",
+    "tune": "search faster schedules for a model's kernels by timing them",
     "demo": "compile, run and check a real network",
 }
 """Each is the module of that name in this package, with `parser()` and `run(arguments)`."""

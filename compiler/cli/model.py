@@ -48,6 +48,12 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
         help="how to schedule the kernels that it names, as `weft inspect --schedules` prints it",
     )
     group.add_argument(
+        "--tuned",
+        metavar="FILE",
+        type=Path,
+        help="schedules that `weft tune` found, for those kernels of the model that it has",
+    )
+    group.add_argument(
         "--outputs",
         metavar="NAME,NAME",
         help="the values that the model gives, any of its graph, in place of its own outputs",
@@ -70,6 +76,7 @@ def options_from(arguments: argparse.Namespace) -> Options:
         strict_fp=arguments.strict_fp,
         naive=arguments.naive,
         schedule=arguments.schedule,
+        tuned=arguments.tuned,
         outputs=[name for name in (arguments.outputs or "").split(",") if name],
     )
 

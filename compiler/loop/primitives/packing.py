@@ -10,6 +10,7 @@ from compiler.loop.nest import describe, set_exprs, value_name
 from compiler.loop.primitives.recording import primitive
 from dialects.errors import IllegalSchedule
 from dialects.expr import Atom, Expr, Operand, atom_expr
+from dialects.interval import Range
 from dialects.loop.ops import AccessOp, AllocOp, ForOp
 from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer, buffer_type
 
@@ -23,15 +24,38 @@ def pack(buffer: SSAValue, layout: LayoutAttr | None) -> SSAValue:
 
     The caller of the kernel sees the new type and brings the argument into it. Returns the value
     that replaces the buffer. Raises IllegalSchedule for a buffer that is viewed under another
-    shape.
+    shape, and for a layout with places outside of its storage.
     """
     type = buffer_type(buffer)
     for use in buffer.uses:
         if not isinstance(use.operation, AccessOp):
             rule = f"that {value_name(buffer)} is only loaded and stored"
             raise IllegalSchedule(f"pack requires {rule}, got {describe(use.operation)}")
+    if layout is not None:
+        _require_places(type, layout)
     packed = BufferType(type.dims, type.element, NoneAttr() if layout is None else layout)
     return Rewriter.replace_value_with_new_type(buffer, packed)
+
+
+def _require_places(type: BufferType, layout: LayoutAttr) -> None:
+    """Refuses a layout that puts an element where its storage is known not to reach."""
+    subscripts, storage = layout.subscripts.data, layout.storage.data
+    indices: dict[Atom, Range] = {
+        Operand(position): (0, None if dim.constant is None else dim.constant - 1)
+        for position, dim in enumerate(type.shape)
+    }
+    unknown = {atom for expr in subscripts for atom in expr.atoms() if isinstance(atom, Operand)}
+    fits = len(subscripts) == len(storage) and unknown <= indices.keys()
+    for expr, size in zip(subscripts, storage, strict=False):
+        low, high = expr.range(indices)
+        most = size.constant
+        below = low is not None and low < 0
+        fits &= not below and (high is None or most is None or high < most)
+    if not fits:
+        dims = ", ".join(map(str, type.shape))
+        raise IllegalSchedule(
+            f"pack requires places inside of its storage for [{dims}], got {layout.body()}"
+        )
 
 
 def panels(type: BufferType, axis: int, width: int) -> LayoutAttr:

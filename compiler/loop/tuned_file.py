@@ -1,0 +1,83 @@
+"""Schedules that a tuner found, by kernel and target, as JSON that can be shipped with a model."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from compiler.options import KernelSchedule
+from compiler.target.target import Target
+from dialects.errors import OptionError
+
+FORMAT: Final = 1
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """A kernel's schedule for one target, and the milliseconds of it and of weft's own choice."""
+
+    target: str
+    kernel: str
+    threads: int
+    default_ms: float
+    tuned_ms: float
+    steps: tuple[str, ...]
+
+
+def target_key(target: Target) -> str:
+    """The name of a CPU and a hash of all that decides code for it, the number of cores aside."""
+    digest = hashlib.sha256(repr(replace(target, cores=1)).encode()).hexdigest()
+    return f"{target.cpu} {digest[:12]}"
+
+
+def write_tuned(path: Path, found: Iterable[Tuned]) -> None:
+    """Writes the schedules, in place of those that the file has for the same kernels; the others
+    stay. Raises OptionError for a file that is something else.
+    """
+    known = {(each.target, each.kernel): each for each in read_tuned(path)} if path.exists() else {}
+    known |= {(each.target, each.kernel): each for each in found}
+    schedules = [asdict(known[key]) for key in sorted(known)]
+    path.write_text(json.dumps({"format": FORMAT, "schedules": schedules}, indent=1) + "\n")
+
+
+def read_tuned(path: Path) -> list[Tuned]:
+    """The schedules of a file. Raises OptionError for one that cannot be read or is something
+    else.
+    """
+    try:
+        content: Any = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as problem:
+        rule = "requires a file that `weft tune` wrote"
+        raise OptionError(f"tuned {rule}, got {path}: {problem}") from problem
+    match content:
+        case {"format": int(number), "schedules": [*entries]} if number == FORMAT:
+            return [_tuned(entry, path) for entry in entries]
+        case _:
+            raise OptionError(f"tuned requires a file of format {FORMAT}, got {path}")
+
+
+def _tuned(entry: Mapping[str, Any], path: Path) -> Tuned:
+    match entry:
+        case {
+            "target": str(target),
+            "kernel": str(kernel),
+            "threads": int(threads),
+            "default_ms": float() | int() as default,
+            "tuned_ms": float() | int() as tuned,
+            "steps": [*steps],
+        } if all(isinstance(step, str) for step in steps):
+            return Tuned(target, kernel, threads, default, tuned, tuple(map(str, steps)))
+        case _:
+            raise OptionError(f"tuned requires schedules of kernels, got {entry!r} in {path}")
+
+
+def tuned_for(path: Path, target: Target) -> tuple[KernelSchedule, ...]:
+    """The schedules of a file for this target. Raises OptionError as `read_tuned`."""
+    key = target_key(target)
+    return tuple(
+        KernelSchedule(each.kernel, each.steps) for each in read_tuned(path) if each.target == key
+    )

@@ -1,0 +1,51 @@
+"""Files of tuned schedules: read back what was written, add to it, take what fits the target."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from compiler.loop.schedules import GENERIC
+from compiler.loop.tuned_file import Tuned, read_tuned, target_key, tuned_for, write_tuned
+from compiler.options import KernelSchedule
+from dialects.errors import OptionError
+
+KEY = target_key(GENERIC)
+FIRST = Tuned(KEY, "relu_1", 1, 2.0, 1.0, ('parallelize{loop="i"}',))
+
+
+def test_later_schedules_replace_those_of_the_same_kernel_and_target(tmp_path: Path):
+    path = tmp_path / "tuned.json"
+    other = replace(FIRST, target="elsewhere")
+    write_tuned(path, [FIRST, other])
+    faster = replace(FIRST, tuned_ms=0.5, steps=())
+    write_tuned(path, [faster, replace(FIRST, kernel="relu_2")])
+    assert set(read_tuned(path)) == {faster, other, replace(FIRST, kernel="relu_2")}
+    assert tuned_for(path, GENERIC) == (
+        KernelSchedule("relu_1", ()),
+        KernelSchedule("relu_2", FIRST.steps),
+    )
+    assert tuned_for(path, replace(GENERIC, vector_bytes=16)) == ()
+
+
+def test_the_number_of_cores_does_not_tell_targets_apart():
+    assert target_key(replace(GENERIC, cores=7)) == KEY
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("not json", "a file that `weft tune` wrote"),
+        ("[]", "a file of format 1"),
+        ('{"format": 2, "schedules": []}', "a file of format 1"),
+        ('{"format": 1, "schedules": [{"kernel": "k"}]}', "schedules of kernels, got {'kernel'"),
+        (None, "a file that `weft tune` wrote"),
+    ],
+)
+def test_other_files_are_refused(tmp_path: Path, text: str | None, reason: str):
+    path = tmp_path / "tuned.json"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(OptionError, match="tuned requires ") as refusal:
+        tuned_for(path, GENERIC)
+    assert reason in str(refusal.value)

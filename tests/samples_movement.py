@@ -1,4 +1,5 @@
 """Samples of constants and of operators that move, take, repeat or generate elements."""
+# pyright: basic
 
 from __future__ import annotations
 
@@ -289,6 +290,7 @@ SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {
     constant.ConstantOp: literals(),
     constant.DimsOp: dims(),
     movement.IdentityOp: tensors().map(lambda array: Sample([array])),
+    movement.ReshapeFoundOp: reshapes(),
     movement.ReshapeOp: reshapes(),
     movement.TransposeOp: transposes(),
     movement.ExpandOp: expands(),

@@ -17,6 +17,7 @@ from dialects.errors import ModelError, UnsupportedError
 from dialects.expr import Expr, maximum
 from dialects.graph import DimsOp
 from dialects.graph.dtypes import numpy_dtype
+from dialects.graph.types import F64, I64
 from dialects.weights import Array
 
 MAX_CONSTANT = 1 << 28
@@ -47,7 +48,7 @@ def import_constant_of_shape(node: OnnxNode) -> Sequence[SSAValue]:
     value: Array = np.zeros(1, np.float32)
     if node.has("value"):
         value = tensor_array(node.attribute("value").t, node.base_dir)
-    return [filled(node, value.reshape(()), node.dims(0, "a shape"))]
+    return [filled(node, value.reshape(()), node.found_dims(0))]
 
 
 def filled(node: OnnxNode, value: Array, dims: Sequence[Expr]) -> SSAValue:
@@ -97,7 +98,9 @@ def import_range(node: OnnxNode) -> Sequence[SSAValue]:
         raise ModelError("requires a delta other than 0, got 0")
     if start is not None and limit is not None and delta is not None:
         return [node.constant(_constant_range(start, limit, delta, node.type().element))]
-    return [_symbolic_range(node)]
+    if all(node.known.dims(node.operand(position)) is not None for position in range(3)):
+        return [_symbolic_range(node)]
+    return [_found_range(node)]
 
 
 def _known_number(node: OnnxNode, position: int) -> int | float | None:
@@ -120,6 +123,15 @@ def _symbolic_range(node: OnnxNode) -> SSAValue:
     count = (limit - start).ceildiv(step) if step > 0 else (start - limit).ceildiv(-step)
     first, delta = (node.reshape(node.operand(position), []) for position in (0, 2))
     return node.b.range(first, delta, size=dims_attr([maximum([count, 0])]))
+
+
+def _found_range(node: OnnxNode) -> SSAValue:
+    """A range whose length depends on data; it is counted in f64."""
+    b = node.b
+    start, limit, delta = (node.reshape(node.operand(position), []) for position in range(3))
+    first, last, step = (node.cast(value, F64) for value in (start, limit, delta))
+    count = b.max(b.ceil(b.div(b.sub(last, first), step)), b.constant_of(0.0, F64))
+    return b.range(start, delta, size=dims_attr([node.find(b.cast(count, to=I64))]))
 
 
 def import_eye_like(node: OnnxNode) -> Sequence[SSAValue]:

@@ -182,7 +182,10 @@ class GraphImporter:
         return None
 
     def _view(self, node: NodeProto, operands: Sequence[SSAValue | None]) -> OnnxNode:
-        return OnnxNode(node, operands, self.b, self.known, self.used, self.model.base_dir)
+        def bind(value: SSAValue) -> Expr:
+            return self.bind_size(value, f"{node.name}_size")
+
+        return OnnxNode(node, operands, self.b, self.known, self.used, self.model.base_dir, bind)
 
     def _define(self, node: NodeProto, results: Sequence[SSAValue]) -> None:
         """Binds the outputs to the results; raises UnsupportedError where a used one is missing."""

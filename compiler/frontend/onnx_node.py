@@ -7,24 +7,26 @@ from pathlib import Path
 
 import numpy as np
 from onnx import AttributeProto, NodeProto, defs
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, SSAValue
 
 from compiler.frontend.onnx_known import KnownValues
 from compiler.frontend.onnx_tensor import DTYPES
 from dialects.errors import ModelError, UnsupportedError
 from dialects.expr import Expr, ExprLike
-from dialects.graph import ConstantOp, GraphOp
+from dialects.graph import ConstantOp, DimsOp, GraphOp
 from dialects.graph.builder import GraphBuilder
 from dialects.graph.dtypes import element_type, numpy_dtype
 from dialects.graph.op import AttributeValue
-from dialects.graph.types import Shape, ShapeAttr, TensorType, type_of
+from dialects.graph.slicing import ConcatOp
+from dialects.graph.types import I64, Shape, ShapeAttr, TensorType, type_of
 from dialects.weights import Array
 
 
 class OnnxNode:
     """A node at the newest opset, its operands imported. Errors do not name it; the caller does.
 
-    `b` inserts graph operators by name, at the node's location.
+    `b` inserts graph operators by name, at the node's location; `bind` makes an i64 scalar a size.
     """
 
     def __init__(
@@ -35,12 +37,14 @@ class OnnxNode:
         known: KnownValues,
         used: Container[str],
         base_dir: Path | None,
+        bind: Callable[[SSAValue], Expr],
     ) -> None:
         self.proto = proto
         self.operands = operands
         self.b = b
         self.known = known
         self.base_dir = base_dir
+        self._bind = bind
         self._used = used
         self._attributes = {attribute.name: attribute for attribute in proto.attribute}
 
@@ -86,6 +90,49 @@ class OnnxNode:
             rule = f"requires {what} that is known while compiling"
             raise UnsupportedError(f"{rule}, got {type_of(value)} that depends on data")
         return list(exprs)
+
+    def found_dims(self, position: int) -> list[Expr]:
+        """Like `dims`; elements that depend on data become sizes that the program finds."""
+        exprs = self.known.dims(self.operand(position))
+        if exprs is not None:
+            return list(exprs)
+        parts = self.elements(position)
+        return [part if isinstance(part, Expr) else self._bind(part) for part in parts]
+
+    def find(self, scalar: SSAValue) -> Expr:
+        """An i64 scalar as a size that the program finds; it fails where that is below 0."""
+        return self._bind(scalar)
+
+    def elements(self, position: int) -> list[Expr | SSAValue]:
+        """The elements of an integer vector or scalar: expressions, or i64 scalars where these
+        depend on data. Raises UnsupportedError where nobody knows how many there are.
+        """
+        return self._elements(self.operand(position))
+
+    def _elements(self, value: SSAValue) -> list[Expr | SSAValue]:
+        exprs = self.known.dims(value)
+        if exprs is not None:
+            return list(exprs)
+        owner, kind = value.owner, type_of(value)
+        if isinstance(owner, ConcatOp):
+            return [part for operand in owner.operands for part in self._elements(operand)]
+        if not kind.has_rank or kind.rank > 1 or kind.static_shape is None:
+            raise UnsupportedError(f"requires a vector of known length, got {kind}")
+        wide = self.cast(value, I64)
+        if kind.rank == 0:
+            return [wide]
+        count = kind.static_shape[0]
+        numbers = [self.b.constant_of(number, I64) for number in range(count)]
+        return [self.b.gather(wide, number, axis=0) for number in numbers]
+
+    def size_scalar(self, size: Expr | SSAValue) -> SSAValue:
+        """A size, or an integer, as an i64 of rank 0."""
+        if isinstance(size, SSAValue):
+            return size
+        if size.constant is not None:
+            return self.b.constant_of(np.array(size.constant, np.int64), I64)
+        op = DimsOp.of(values=[size], scalar=UnitAttr(), location=self.b.location)
+        return self.b.builder.insert(op).results[0]
 
     def numbers(self, position: int, what: str) -> list[int]:
         """Like `dims`, for what must be plain numbers, such as axes."""

@@ -10,16 +10,42 @@ from xdsl.ir import SSAValue
 from compiler.frontend.onnx_node import Importer, OnnxNode, dims_attr, normal_axis
 from dialects.errors import ModelError, UnsupportedError
 from dialects.expr import Expr, product
-from dialects.graph.types import Shape
+from dialects.graph.types import I64, Shape
 
 
 def import_reshape(node: OnnxNode) -> Sequence[SSAValue]:
     """0 copies the operand's dim (unless `allowzero`), -1 is what remains."""
+    if node.known.dims(node.operand(1)) is None:
+        return [_reshape_found(node)]
     wanted = node.dims(1, "a shape")
     source = node.shape()
     if not node.integer("allowzero", 0):
         wanted = [_copied(source, axis) if dim == 0 else dim for axis, dim in enumerate(wanted)]
     return [node.reshape(node.operand(0), resolve_shape(source, wanted))]
+
+
+def _reshape_found(node: OnnxNode) -> SSAValue:
+    """A reshape to dims that depend on data: 0 and -1 among them are replaced while running."""
+    b, source, parts = node.b, node.shape(), node.elements(1)
+    zero, one, rest = (b.constant_of(number, I64) for number in (0, 1, -1))
+    scalars: list[SSAValue] = []
+    for axis, part in enumerate(parts):
+        scalar = node.size_scalar(part)
+        if axis < len(source) and not node.integer("allowzero", 0):
+            copied = node.size_scalar(source[axis])
+            scalar = b.where(b.equal(scalar, zero), copied, scalar)
+        scalars.append(scalar)
+    others = one
+    for scalar in scalars:
+        others = b.mul(others, b.where(b.equal(scalar, rest), one, scalar))
+    left = b.div(node.size_scalar(node.type().size), b.max(others, one))
+    dims = [
+        part
+        if isinstance(part, Expr) and (part.constant or 0) > 0
+        else node.find(b.where(b.equal(scalar, rest), left, scalar))
+        for part, scalar in zip(parts, scalars, strict=True)
+    ]
+    return b.reshape_found(node.operand(0), shape=dims_attr(dims))
 
 
 def _copied(source: Shape, axis: int) -> Expr:
@@ -104,7 +130,17 @@ def import_transpose(node: OnnxNode) -> Sequence[SSAValue]:
 
 def import_expand(node: OnnxNode) -> Sequence[SSAValue]:
     """Broadcast against a shape."""
-    return [node.b.expand(node.operand(0), shape=dims_attr(node.dims(1, "a shape")))]
+    if node.known.dims(node.operand(1)) is not None:
+        return [node.b.expand(node.operand(0), shape=dims_attr(node.dims(1, "a shape")))]
+    parts, source = node.elements(1), list(node.shape())
+    known = [Expr.of(1)] * (len(parts) - len(source)) + source[max(0, len(source) - len(parts)) :]
+    dims: list[Expr] = []
+    for part, dim in zip(parts, known, strict=True):
+        if not isinstance(part, Expr):
+            one, size = node.b.constant_of(1, I64), node.size_scalar(dim)
+            part = node.find(node.b.where(node.b.equal(part, one), size, part))
+        dims.append(part)
+    return [node.b.expand(node.operand(0), shape=dims_attr(dims))]
 
 
 def import_concat(node: OnnxNode) -> Sequence[SSAValue]:
@@ -118,7 +154,7 @@ def import_concat(node: OnnxNode) -> Sequence[SSAValue]:
 
 def import_tile(node: OnnxNode) -> Sequence[SSAValue]:
     """Repeated along each axis."""
-    repeats = node.dims(1, "repeats")
+    repeats = node.found_dims(1)
     return [node.b.tile(node.operand(0), repeats=dims_attr(repeats))]
 
 

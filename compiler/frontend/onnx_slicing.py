@@ -20,7 +20,7 @@ UNBOUNDED = 2**31 - 1
 def import_slice(node: OnnxNode) -> Sequence[SSAValue]:
     """`x[start:end:step]` along some axes, negative bounds counted from the end, all clamped."""
     shape = node.shape()
-    starts, ends = node.dims(1, "starts"), node.dims(2, "ends")
+    starts, ends = node.elements(1), node.elements(2)
     given = node.optional_numbers(3, "axes")
     axes = [normal_axis(a, len(shape)) for a in given or range(len(starts))]
     steps = node.optional_numbers(4, "steps") or [1] * len(starts)
@@ -30,7 +30,10 @@ def import_slice(node: OnnxNode) -> Sequence[SSAValue]:
     sizes = list(shape)
     strides = [1] * len(shape)
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
-        bounds = slice_range(shape[axis], start, end, step)
+        if isinstance(start, Expr) and isinstance(end, Expr):
+            bounds = slice_range(shape[axis], start, end, step)
+        else:
+            bounds = _found_range(node, shape[axis], start, end, step)
         first[axis], sizes[axis] = (bound.simplify(node.known.ranges) for bound in bounds)
         strides[axis] = step
     if list(shape) == sizes and all(step == 1 for step in strides):
@@ -59,6 +62,28 @@ def slice_range(dim: Expr, start: Expr, end: Expr, step: int) -> tuple[Expr, Exp
     if first.range({})[0] == 0:  # on an empty axis, that is no element
         count = minimum([count, dim])
     return first, maximum([count, 0])
+
+
+def _found_range(
+    node: OnnxNode, dim: Expr, start: Expr | SSAValue, end: Expr | SSAValue, step: int
+) -> tuple[Expr, Expr]:
+    """As `slice_range`, of bounds that depend on data."""
+    if step == 0:
+        raise ModelError("requires steps other than 0, got 0")
+    b, zero, size = node.b, node.b.constant_of(0, I64), node.size_scalar(dim)
+
+    def clamp(bound: Expr | SSAValue, low: int, high: SSAValue) -> SSAValue:
+        value = node.size_scalar(bound)
+        value = b.where(b.less(value, zero), b.add(value, size), value)
+        return b.max(b.min(value, high), b.constant_of(low, I64))
+
+    last = size if step > 0 else b.sub(size, b.constant_of(1, I64))
+    first = b.max(clamp(start, 0, last), zero)
+    behind = clamp(end, 0 if step > 0 else -1, last)
+    distance = b.sub(behind, first) if step > 0 else b.sub(first, behind)
+    room = b.max(b.min(distance, size), zero)
+    found, extent = node.find(first), node.find(room)
+    return found, extent.ceildiv(abs(step))
 
 
 def _bound(bound: Expr, dim: Expr, low: int, high: Expr) -> Expr:
@@ -167,7 +192,7 @@ def import_top_k(node: OnnxNode) -> Sequence[SSAValue]:
     attributes: dict[str, AttributeValue] = {
         "axis": axis,
         "descending": bool(node.integer("largest", 1)),
-        "count": dims_attr(node.dims(1, "a count")),
+        "count": dims_attr(node.found_dims(1)),
     }
     places = node.b.argsort(node.operand(0), **attributes)
     return [node.b.gather_elements(node.operand(0), places, axis=axis), places]

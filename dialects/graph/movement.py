@@ -113,6 +113,41 @@ class ReshapeOp(IndexMapOp):
         return unflatten(flat, type_of(self.operand).shape)
 
 
+@irdl_op_definition
+class ReshapeFoundOp(IndexMapOp):
+    """The same elements in row-major order under dims that the program finds; it fails where these
+    do not have the operand's size.
+    """
+
+    name = "graph.reshape_found"
+    shape: ShapeAttr = prop_def(ShapeAttr)
+
+    def infer(self) -> Sequence[TensorType]:
+        source = type_of(self.operand)
+        self.require(source.has_rank, "an operand of known rank", source)
+        return [TensorType(self.shape, source.element)]
+
+    def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
+        sizes = type_of(self.operand).size, self.result_type.size
+        return [] if sizes[0] == sizes[1] else [sizes]
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        shape = self.result_type.static_shape
+        self.require(shape is not None, "a static shape to be evaluated", self.result_type)
+        return [operands[0].reshape(shape or ())]
+
+    def fold(self) -> GraphOp | None:
+        """A reshape where the sizes are known to be equal."""
+        if self.assumptions():
+            return None
+        return ReshapeOp.of(self.operand, shape=self.shape, location=self.location)
+
+    def source_index(self, index: Sequence[Expr]) -> Sequence[Expr]:
+        strides = row_major_strides(self.result_type.shape)
+        terms = (position * stride for position, stride in zip(index, strides, strict=True))
+        return unflatten(sum(terms, Expr.of(0)), type_of(self.operand).shape)
+
+
 def unflatten(flat: Expr, shape: Shape) -> list[Expr]:
     """The index of the element that is `flat` elements after the first, in row-major order."""
     strides = row_major_strides(shape)
@@ -214,4 +249,4 @@ class ExpandOp(IndexMapOp):
         return broadcast_index(index, type_of(self.operand).shape)
 
 
-OPS = (IdentityOp, ReshapeOp, TransposeOp, ExpandOp)
+OPS = (IdentityOp, ReshapeOp, ReshapeFoundOp, TransposeOp, ExpandOp)

@@ -67,3 +67,17 @@ func.func @main(%x: !graph.tensor<[n, 2], f32>) -> !graph.tensor<[n, 2], f32> {
   %y = graph.cumsum %x {axis = 0 : i64, exclusive = false, reverse = true} : (!graph.tensor<[n, 2], f32>) -> !graph.tensor<[n, 2], f32>
   func.return %y : !graph.tensor<[n, 2], f32>
 }
+
+// -----
+
+// Dims that the program finds hold as many elements as the operand, which is checked where they are known.
+// CHECK-LABEL: loop.kernel @reshape_found_
+// CHECK-LABEL: loop.program @main
+// CHECK: loop.bind "a" = %{{[0-9]+}}
+// CHECK: loop.bind "b" = %{{[0-9]+}}
+// CHECK: loop.require_equal [6 * n, a * b]
+func.func @main(%x: !graph.tensor<[n, 6], f32>, %s: !graph.tensor<[2], i64>) -> !graph.tensor<[a, b], f32> {
+  graph.bind_sizes %s {sizes = ["a", "b"]} : !graph.tensor<[2], i64>
+  %y = graph.reshape_found %x {shape = #graph.shape<[a, b]>} : (!graph.tensor<[n, 6], f32>) -> !graph.tensor<[a, b], f32>
+  func.return %y : !graph.tensor<[a, b], f32>
+}

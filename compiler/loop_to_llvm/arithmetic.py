@@ -35,7 +35,7 @@ class Arithmetic:
     builder: ir.IRBuilder
     has_fma: bool
     has_f16: bool
-    has_scale: bool
+    has_avx512: bool
 
     def emit(self, op: Operation, operands: Sequence[ir.Value]) -> ir.Value:
         """The result of an operation on operands that are all scalars or all vectors of the same
@@ -85,12 +85,15 @@ def _intrinsic(name: str, *flags: int) -> Emitter:
 
 
 def _extreme_number(relation: str) -> Emitter:
-    """The second operand where the first is related to it so or is no number, else the first; the
-    intrinsic is a call of libm on some targets.
+    """The second operand where the first is related to it so or is no number, else the first. The
+    intrinsic takes fewer instructions on AVX-512, and is a call of libm on some other targets.
     """
 
     def emit(at: Arithmetic, op: Operation, operands: list[ir.Value]) -> ir.Value:
         builder, (first, second) = at.builder, operands
+        if at.has_avx512:
+            name = "maxnum" if relation == "<" else "minnum"
+            return intrinsic(builder, name, first.type, [first, second], first.type)
         extreme = builder.select(builder.fcmp_ordered(relation, first, second), second, first)
         return builder.select(builder.fcmp_unordered("uno", first, first), second, extreme)
 
@@ -100,7 +103,7 @@ def _extreme_number(relation: str) -> Emitter:
 def _math(name: str) -> Emitter:
     """An emitter that calls one of weft's own vector functions."""
     return lambda at, op, operands: call_math(
-        at.builder, name, operands, has_fma=at.has_fma, has_scale=at.has_scale
+        at.builder, name, operands, has_fma=at.has_fma, has_scale=at.has_avx512
     )
 
 

@@ -76,27 +76,26 @@ class KernelTask:
 @dataclass(frozen=True)
 class KernelCode:
     """The object of a kernel; the scheduled kernel as text, with its body where that was asked for;
-    the schedules that it got and their steps; its LLVM IR; and the seconds of each stage.
+    the schedules that it got; its LLVM IR; and the seconds of each stage.
     """
 
     code: bytes
     kernel: str
     used: list[str]
-    steps: tuple[str, ...]
     ir: str | None = None
     seconds: Mapping[str, float] = field(default_factory=dict[str, float])
 
     def to_bytes(self) -> bytes:
         """What `of_bytes` reads; texts and times that tell of this compilation are left out."""
-        head = json.dumps([self.kernel, self.used, self.steps]).encode()
+        head = json.dumps([self.kernel, self.used]).encode()
         return len(head).to_bytes(8, "little") + head + self.code
 
     @staticmethod
     def of_bytes(data: bytes) -> KernelCode:
         """What `to_bytes` gave."""
         end = 8 + int.from_bytes(data[:8], "little")
-        kernel, used, steps = json.loads(data[8:end])
-        return KernelCode(data[end:], kernel, used, tuple(steps))
+        kernel, used = json.loads(data[8:end])
+        return KernelCode(data[end:], kernel, used)
 
 
 class KernelStore(Protocol):
@@ -117,7 +116,7 @@ def compile_kernel(task: KernelTask) -> KernelCode:
     options = task.options
     kernel = parse_kernel(task.text)
     parsed = time.perf_counter()
-    scheduled = choose_schedule(kernel, options)
+    scheduled = choose_schedule(kernel, options, recorded=False)
     describe_body(kernel)
     text = str(kernel if task.keep_texts else declaration(kernel))
     done = time.perf_counter()
@@ -130,18 +129,18 @@ def compile_kernel(task: KernelTask) -> KernelCode:
         "emit": emitted - done,
         "llvm": time.perf_counter() - emitted,
     }
-    return KernelCode(
-        code, text, scheduled.used, scheduled.steps, ir if task.keep_texts else None, seconds
-    )
+    return KernelCode(code, text, scheduled.used, ir if task.keep_texts else None, seconds)
 
 
-def choose_schedule(kernel: KernelOp, options: Options) -> Scheduled:
-    """Schedules a kernel as it is told to, else as weft thinks best."""
+def choose_schedule(kernel: KernelOp, options: Options, *, recorded: bool = True) -> Scheduled:
+    """Schedules a kernel as it is told to, else as weft thinks best; `recorded` asks for steps."""
     forced = _forced(kernel.sym_name.data, options)
     if forced is not None:
         apply_schedule(kernel, forced)
         return Scheduled(["forced"], forced.steps)
-    return Scheduled(["naive"], ()) if options.naive else schedule_kernel(kernel, options.target)
+    if options.naive:
+        return Scheduled(["naive"], ())
+    return schedule_kernel(kernel, options.target, recorded=recorded)
 
 
 def _forced(kernel: str, options: Options) -> KernelSchedule | None:

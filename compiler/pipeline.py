@@ -360,7 +360,7 @@ def compile_kernels(
         module.body.block.insert_op_before(parse_kernel(code.kernel), kernel)
         kernel.detach()
         kernel.erase()
-        road.report.note(name, Scheduled(code.used, code.steps))
+        road.report.note(name, Scheduled(code.used, ()))
         for stage, seconds in code.seconds.items():
             road.report.add(stage, seconds)
         road.dump(f"40-{name}.ll", code.ir)

@@ -37,7 +37,7 @@ def primitive(function: Callable[Arguments, Result]) -> Callable[Arguments, Resu
     @wraps(function)
     def recorded(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
         kernel = _kernel_of(args[0])
-        if kernel is None or STEPS not in kernel.attributes:
+        if kernel is None or not is_recorded(kernel):
             return function(*args, **kwargs)
         step = _step(step_name(function), parameters, kernel, args, kwargs)
         before = steps_of(kernel)
@@ -62,6 +62,11 @@ def step_name(function: Callable[..., object]) -> str:
 def record(kernel: KernelOp, steps: tuple[str, ...]) -> None:
     """From here on the kernel keeps what primitives do to it, after the steps that are given."""
     kernel.attributes[STEPS] = ArrayAttr([StringAttr(step) for step in steps])
+
+
+def is_recorded(kernel: KernelOp) -> bool:
+    """Whether the kernel keeps what primitives do to it."""
+    return STEPS in kernel.attributes
 
 
 def steps_of(kernel: KernelOp) -> tuple[str, ...]:

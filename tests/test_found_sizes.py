@@ -66,3 +66,13 @@ def test_what_is_counted_flows_through_further_operators():
           kept_ = Compress(x, flat) kept = Neg(kept_)
           total = ReduceSum<keepdims = 0>(kept) }"""
     check(text, *({"x": X, "limit": np.array(limit, np.float32)} for limit in (5.5, -1, 100)))
+
+
+def test_more_elements_than_an_axis_has_are_an_error_of_the_call():
+    executable, _ = compiled(
+        "agraph (float[n, 6] x, int64[1] k) => (float[n, m] y) { y, places = TopK(x, k) }"
+    )
+    (best,) = executable.run({"x": X, "k": np.array([2])}).values()
+    np.testing.assert_array_equal(best, X[:, :3:-1])
+    with pytest.raises(InputError, match="to be at most 6, got 7"):
+        executable.run({"x": X, "k": np.array([7])})

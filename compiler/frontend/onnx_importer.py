@@ -122,7 +122,7 @@ class GraphImporter:
                 name and value is None for name, value in zip(node.input, operands, strict=True)
             ):
                 self._skip(node)
-            elif node.op_type in CONTROL and not node.domain:
+            elif node.op_type in CONTROL and self._composite(node) is None and not node.domain:
                 self._import_control(node, operands)
             else:
                 self._import_operator(node, operands)

@@ -18,9 +18,11 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from compiler.graph.fold_control import fold_branch
 from dialects.context import weights_of
 from dialects.expr import Expr
 from dialects.graph import ConstantOp, DimsOp, GraphOp
+from dialects.graph.branch import BranchOp
 from dialects.graph.dtypes import numpy_dtype
 from dialects.graph.known import KnownDims
 from dialects.graph.types import I64, TensorType, type_of
@@ -49,7 +51,9 @@ def fold_constants(function: FuncOp, weights: WeightStore) -> None:
     """Folds the operators of one function; what they replace is left for dead-code elimination."""
     folder = _Folder(weights, KnownDims())
     for op in list(function.body.walk()):
-        if isinstance(op, GraphOp) and op.parent is not None:
+        if isinstance(op, BranchOp) and op.parent is not None:
+            fold_branch(op, function, weights)
+        elif isinstance(op, GraphOp) and op.parent is not None:
             folder.fold(op)
 
 

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import BoolAttr, IntegerAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
-from dialects.expr import Expr
+from dialects.expr import Expr, minimum
 from dialects.graph.accumulate import fill, widen
 from dialects.graph.elementwise import ANY_ELEMENT
 from dialects.graph.op import GraphOp
@@ -63,6 +63,12 @@ class ArgsortOp(GraphOp):
         fits = not below_zero(count) and not below_zero(dim - count)
         self.require(fits, f"a count from 0 to {dim}", count)
         return [tensor(self._along(source.shape, count), I64)]
+
+    def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
+        """A count that only a call knows is at most the axis' size."""
+        (count,), dim = exprs(self.count), type_of(self.operand).shape[self.position]
+        low, _ = (dim - count).range({})
+        return [] if low is not None and low >= 0 else [(minimum([dim, count]), count)]
 
     def _along(self, line: Sequence[Expr], k: Expr) -> list[Expr]:
         """The index of element `k` of a line."""

@@ -91,3 +91,41 @@ func.func @stored() -> !graph.tensor<[100], f32> {
   %y = graph.neg %w : (!graph.tensor<[100], f32>) -> !graph.tensor<[100], f32>
   func.return %y : !graph.tensor<[100], f32>
 }
+
+// -----
+
+// A branch with a known condition leaves no trace: its operators stand where it stood, and a dim that it had named is known.
+// CHECK-LABEL: func.func @branch(%x: !graph.tensor<[n], f32>, %z: !graph.tensor<[4], f32>) -> !graph.tensor<[n], f32> {
+// CHECK-NOT: graph.if
+// CHECK: %e = graph.exp %x
+// CHECK-NOT: graph.sqrt
+// CHECK: %r = graph.neg %e : (!graph.tensor<[n], f32>) -> !graph.tensor<[n], f32>
+// CHECK-NEXT: func.return %r : !graph.tensor<[n], f32>
+func.func @branch(%x: !graph.tensor<[n], f32>, %z: !graph.tensor<[4], f32>) -> !graph.tensor<[m], f32> {
+  %c = graph.constant {literal = #graph.literal<[true]>, shape = #graph.shape<[]>, element = i1} : () -> !graph.tensor<[], i1>
+  %y = graph.if %c {sizes = ["m"]} : (!graph.tensor<[], i1>) -> !graph.tensor<[m], f32> {
+    %e = graph.exp %x : (!graph.tensor<[n], f32>) -> !graph.tensor<[n], f32>
+    graph.yield %e : !graph.tensor<[n], f32>
+  } else {
+    %s = graph.sqrt %z : (!graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
+    graph.yield %s : !graph.tensor<[4], f32>
+  }
+  %r = graph.neg %y : (!graph.tensor<[m], f32>) -> !graph.tensor<[m], f32>
+  func.return %r : !graph.tensor<[m], f32>
+}
+
+// -----
+
+// One whose condition is not known stays, and folds inside.
+// CHECK-LABEL: func.func @unknown
+// CHECK: graph.if %c
+// CHECK-NEXT: graph.yield %x
+func.func @unknown(%c: !graph.tensor<[], i1>, %x: !graph.tensor<[n], f32>) -> !graph.tensor<[n], f32> {
+  %y = graph.if %c : (!graph.tensor<[], i1>) -> !graph.tensor<[n], f32> {
+    %r = graph.reshape %x {shape = #graph.shape<[n]>} : (!graph.tensor<[n], f32>) -> !graph.tensor<[n], f32>
+    graph.yield %r : !graph.tensor<[n], f32>
+  } else {
+    graph.yield %x : !graph.tensor<[n], f32>
+  }
+  func.return %y : !graph.tensor<[n], f32>
+}

@@ -26,6 +26,7 @@ class Options:
     in the order of the graph and forbids contraction to fused multiply-adds. `naive` applies
     no schedule and fuses nothing. `schedules` replaces what weft would choose for those kernels.
     `outputs` are the values that the model gives, by their names in it; none stands for its own.
+    The gradients of the first output, a scalar, in the inputs `gradients` are further outputs.
     `tuned` does the same where the model has those kernels.
     `timed` adds an output: the ticks of each call of a kernel.
     """
@@ -36,6 +37,7 @@ class Options:
     naive: bool = False
     schedules: tuple[KernelSchedule, ...] = ()
     outputs: tuple[str, ...] = ()
+    gradients: tuple[str, ...] = ()
     timed: bool = False
     tuned: tuple[KernelSchedule, ...] = ()
 

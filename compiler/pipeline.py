@@ -28,6 +28,7 @@ from compiler.compile_kernels import (
     rare_collections,
 )
 from compiler.frontend.from_onnx import Source, import_model
+from compiler.graph.differentiate import DifferentiatePass
 from compiler.graph.eliminate import EliminatePass
 from compiler.graph.fold_batch_norm import FoldBatchNormPass
 from compiler.graph.fold_constants import FoldConstantsPass
@@ -84,6 +85,7 @@ NAIVE_GRAPH_PASSES: tuple[type[ModulePass], ...] = (FoldConstantsPass, Eliminate
 
 ALL_PASSES: tuple[type[ModulePass], ...] = (
     *GRAPH_PASSES,
+    DifferentiatePass,
     GraphToLoopPass,
     ChooseLayoutsPass,
     PlaceHalosPass,
@@ -243,6 +245,9 @@ def _expected_kernels(module: ModuleOp) -> int:
 def optimize_graph(module: ModuleOp, context: WeftContext, road: Road) -> None:
     """Runs the graph passes."""
     road.dump("00-imported.mlir", module)
+    if road.options.gradients:
+        with road.report.stage(DifferentiatePass.name):
+            DifferentiatePass(inputs=road.options.gradients).apply(context, module)
     passes = NAIVE_GRAPH_PASSES if road.options.naive else GRAPH_PASSES
     for number, graph_pass in enumerate(passes, 1):
         road.on_stage("graph", number, len(passes))

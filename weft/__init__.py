@@ -65,6 +65,7 @@ def compile(
     prefix: str | None = None,
     schedule: str | os.PathLike[str] | None = None,
     outputs: Sequence[str] = (),
+    gradients: Sequence[str] = (),
     tuned: str | os.PathLike[str] | None = None,
 ) -> Executable:
     """Compiles a model (a path, bytes or an onnx.ModelProto) into this process.
@@ -75,8 +76,9 @@ def compile(
     default. Models that were compiled before come out of `cache`, the user's own unless one is
     given; False compiles anew. `schedule` is a file that says how some kernels are scheduled, as
     `weft inspect --schedules` writes it. `outputs` are the values that the model gives, any of its
-    graph by their names, in place of its own outputs; what they do not need is left out. `tuned` is
-    a file that `weft tune` wrote, of schedules for those kernels of the model that it has.
+    graph by their names, in place of its own outputs; what they do not need is left out.
+    `gradients` are inputs: the derivative of the first output, which has to be one number, in each
+    of them follows the other outputs as `grad_<input>`. `tuned` is a file that `weft tune` wrote, of schedules for those kernels of the model that it has.
 
     Raises ModelError for a damaged model, UnsupportedError that lists everything in it that weft
     lacks, OptionError for options that do not exist, IllegalSchedule for a schedule that would
@@ -90,6 +92,7 @@ def compile(
         naive=naive,
         schedule=schedule,
         outputs=outputs,
+        gradients=gradients,
         tuned=tuned,
     )
     if cache is True:

@@ -85,11 +85,13 @@ def options_of(
     naive: bool = False,
     schedule: str | os.PathLike[str] | None = None,
     outputs: Sequence[str] = (),
+    gradients: Sequence[str] = (),
     tuned: str | os.PathLike[str] | None = None,
 ) -> Options:
     """The options of a compilation; symbols start with the model's name unless `prefix` is given,
     and kernels are scheduled as the file `schedule` says, where it does. `outputs` are the values
-    that it gives, by their names in the model. `tuned` is a file that `weft tune` wrote.
+    that it gives, by their names in the model, `gradients` the inputs in which the first of them is
+    differentiated. `tuned` is a file that `weft tune` wrote.
 
     Raises OptionError for an unknown target, a prefix that cannot start a name in C, or a file that
     cannot be read, and IllegalSchedule for one with lines that are no calls of primitives.
@@ -108,6 +110,7 @@ def options_of(
         naive,
         schedules,
         tuple(outputs),
+        tuple(gradients),
         tuned=() if tuned is None else _read_tuned(Path(tuned), found),
     )
 

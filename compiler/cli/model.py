@@ -54,6 +54,11 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
         help="schedules that `weft tune` found, for those kernels of the model that it has",
     )
     group.add_argument(
+        "--gradients",
+        metavar="NAME,NAME",
+        help="inputs in which the first output, one number, is differentiated: further outputs",
+    )
+    group.add_argument(
         "--outputs",
         metavar="NAME,NAME",
         help="the values that the model gives, any of its graph, in place of its own outputs",
@@ -77,6 +82,7 @@ def options_from(arguments: argparse.Namespace) -> Options:
         naive=arguments.naive,
         schedule=arguments.schedule,
         tuned=arguments.tuned,
+        gradients=[name for name in (arguments.gradients or "").split(",") if name],
         outputs=[name for name in (arguments.outputs or "").split(",") if name],
     )
 

@@ -78,7 +78,8 @@ def compile(
     `weft inspect --schedules` writes it. `outputs` are the values that the model gives, any of its
     graph by their names, in place of its own outputs; what they do not need is left out.
     `gradients` are inputs: the derivative of the first output, which has to be one number, in each
-    of them follows the other outputs as `grad_<input>`. `tuned` is a file that `weft tune` wrote, of schedules for those kernels of the model that it has.
+    of them follows the other outputs as `grad_<input>`. `tuned` is a file that `weft tune` wrote,
+    of schedules for those kernels of the model that it has.
 
     Raises ModelError for a damaged model, UnsupportedError that lists everything in it that weft
     lacks, OptionError for options that do not exist, IllegalSchedule for a schedule that would

@@ -226,7 +226,7 @@ class BodyEmitter:
     def _for(self, op: ForOp) -> None:
         if op.parallel is not None and not self.in_parallel and self._pays(op):
             self._parallel(op)
-        elif op.vector is not None and op.vector.data > 1:
+        elif op.vector is not None and op.vector.data > 1 and not self._is_single(op):
             self._vector(op)
         elif self._transposes(op):
             return
@@ -241,6 +241,11 @@ class BodyEmitter:
     def _extent(self, op: ForOp) -> Expr:
         extent = (self.bound(op.upper) - self.bound(op.lower)).ceildiv(op.step.data)
         return extent.simplify(self.frame.ranges)
+
+    def _is_single(self, op: ForOp) -> bool:
+        """Whether a vector would hold one iteration at most, which may store to one element."""
+        most = self._extent(op).range(self.frame.ranges)[1]
+        return op.unroll is None and most is not None and most <= 1
 
     def _iteration(self, op: ForOp, number: Expr) -> None:
         self.values[op.index] = self.bound(op.lower) + number * op.step.data

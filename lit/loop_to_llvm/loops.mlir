@@ -32,6 +32,22 @@ loop.kernel @copy(%x: !loop.buffer<[20], f32>, %y: !loop.buffer<[20], f32>) {
 
 // -----
 
+// A vector loop of one iteration at most is a branch: what it stores to need not vary with it.
+// CHECK-LABEL: define hidden void @"weft.last"
+// CHECK-NOT:   <8 x
+// CHECK:       fadd float
+// CHECK:       ret void
+loop.kernel @last[n](%x: !loop.buffer<[1], f32>, %y: !loop.buffer<[1], f32>) {
+  loop.for %i = 0 to min(n, 1) vector(8) {
+    %v = loop.load %x[%i] : !loop.buffer<[1], f32>
+    %t = loop.load %y[0] : !loop.buffer<[1], f32>
+    %w = arith.addf %v, %t : f32
+    loop.store %w, %y[0] : !loop.buffer<[1], f32>
+  }
+}
+
+// -----
+
 // An unrolled loop is written out, and its index is a constant in each copy.
 // CHECK-LABEL: define hidden void @"weft.pair"
 // CHECK-NOT:   phi

@@ -13,6 +13,7 @@ from compiler.loop.nest import (
     bounds_of,
     is_branch,
     loops_in,
+    most_iterations,
     only_loop,
     perfect_nest,
     ranges_of,
@@ -100,7 +101,7 @@ def vectorize_leaves(loop: ForOp, target: Target) -> None:
         return
     if any(is_branch(op) for op in nest[-1].body.block.ops):
         return
-    for candidate in sorted((each for each in nest if each.extent != 1), key=_badness):
+    for candidate in sorted((each for each in nest if most_iterations(each) != 1), key=_badness):
         if _try_vectorize(candidate, target):
             return
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import BinaryIO, Final
 
 from compiler.machine import elf
+from compiler.machine.seal import seal
 
 BUILD_ID_SIZE: Final = 20
 
@@ -173,7 +174,8 @@ class Image:
     ) -> None:
         """Writes the file; `symbols` are the sections that no segment loads, its string table last.
 
-        The last bytes of `build_id` become a digest of all that is loaded but not streamed.
+        The last bytes of `build_id` become a digest of all that is loaded but not streamed; behind
+        the end of the file comes its seal.
         """
         headers = self._program_headers()
         kept = [section for section in self.sections if section.stream is None]
@@ -184,25 +186,34 @@ class Image:
         loads = [
             header for header in headers if header.kind == elf.PT_LOAD and header.offset < len(head)
         ]
-        head[end - BUILD_ID_SIZE : end] = digest_of_loads(
-            (load, head[max(load.offset, self._headers_size) : load.offset + load.file_size])
-            for load in loads
+        head[end - BUILD_ID_SIZE : end] = digest_of_image(
+            self._file_header(len(headers), 0, 0),
+            headers,
+            [
+                head[max(load.offset, self._headers_size) : load.offset + load.file_size]
+                for load in loads
+            ],
         )
         tail_offset, tail = self._tail(symbols)
         table_offset = elf.align_up(tail_offset + len(tail), 8)
         table = self._section_table(symbols)
-        header = self._file_header(len(headers), table_offset, len(table))
+        header = elf.FILE_HEADER.pack(*self._file_header(len(headers), table_offset, len(table)))
         head[: self._headers_size] = header + b"".join(elf.PROGRAM_HEADER.pack(*h) for h in headers)
-        out.write(head)
-        self._stream(out, len(head))
-        out.write(tail + bytes(table_offset - tail_offset - len(tail)))
-        out.write(b"".join(elf.SECTION_HEADER.pack(*section) for section in table))
+        self._stream(out, head)
+        _, tail = self._tail(symbols)  # once more: streaming gave the weights' digest
+        tail += bytes(table_offset - tail_offset - len(tail))
+        tail += b"".join(elf.SECTION_HEADER.pack(*section) for section in table)
+        out.write(tail + seal((head, tail)))
 
-    def _stream(self, out: BinaryIO, position: int) -> None:
-        for section in self.sections:
-            if section.stream is not None:
-                out.write(bytes(section.offset - position))
-                section.stream(out)
+    def _stream(self, out: BinaryIO, head: bytearray) -> None:
+        """Writes the head, which is filled up to where the streamed section starts, and that."""
+        streamed = [section for section in self.sections if section.stream is not None]
+        for section in streamed:
+            head += bytes(section.offset - len(head))
+        out.write(head)
+        for section in streamed:
+            assert section.stream is not None, "it is streamed"
+            section.stream(out)
 
     def _tail(self, symbols: Sequence[OutputSection]) -> tuple[int, bytes]:
         """Places the sections that are not loaded; returns where they start and their bytes."""
@@ -235,8 +246,8 @@ class Image:
         name, size = names.add(".shstrtab"), len(names.data)
         return [*table, elf.SectionHeader(name, elf.SHT_STRTAB, 0, 0, end, size, 0, 0, 1, 0)]
 
-    def _file_header(self, programs: int, table_offset: int, sections: int) -> bytes:
-        return elf.FILE_HEADER.pack(
+    def _file_header(self, programs: int, table_offset: int, sections: int) -> elf.FileHeader:
+        return elf.FileHeader(
             elf.IDENT,
             elf.ET_DYN,
             self._machine,
@@ -254,11 +265,21 @@ class Image:
         )
 
 
-def digest_of_loads(loads: Iterable[tuple[elf.ProgramHeader, bytes | bytearray]]) -> bytes:
-    """The build id: a digest of what is loaded where, with which rights; strip keeps it valid."""
-    digest = hashlib.sha256()
-    for load, content in loads:
-        digest.update(repr((load.flags, load.address, load.memory_size, len(content))).encode())
+def digest_of_image(
+    header: elf.FileHeader,
+    programs: Iterable[elf.ProgramHeader],
+    contents: Iterable[bytes | bytearray],
+) -> bytes:
+    """The build id: a digest of what is loaded where, with which rights; strip keeps it valid.
+
+    `contents` are those of the segments, as far as the build id covers them.
+    """
+    kept = header._replace(section_offset=0, section_entry_size=0, section_count=0, section_names=0)
+    digest = hashlib.sha256(elf.FILE_HEADER.pack(*kept))
+    for program in programs:
+        digest.update(elf.PROGRAM_HEADER.pack(*program))
+    for content in contents:
+        digest.update(len(content).to_bytes(8, "little"))
         digest.update(content)
     return digest.digest()[:BUILD_ID_SIZE]
 

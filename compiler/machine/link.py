@@ -68,7 +68,7 @@ def link_shared(
         name = elf.machine_name(parsed[0].machine)
         raise UnsupportedError(f"linker requires one of {', '.join(LINKED_ARCHES)}, got {name}")
     inputs = _Inputs(parsed)
-    blob_section, blobs = _blob_targets(weights)
+    blob_section, digest, blobs = _blob_targets(weights)
     symbols = SymbolTable(parsed, inputs.places, blobs)
     relocator = Relocator(machine, symbols)
     inputs.scan(relocator)
@@ -79,7 +79,8 @@ def link_shared(
     tables.fill()
     tables.resolve_section_indices(image.sections)
     inputs.fill_frame_header()
-    image.write(out, notes[-1], _static_symbols(image, symbols, exports))
+    unloaded = [digest] if digest.content else []
+    image.write(out, notes[-1], [*unloaded, *_static_symbols(image, symbols, exports)])
 
 
 def check_names(soname: str, needed: Sequence[str], exports: Sequence[str]) -> None:
@@ -159,14 +160,18 @@ class _Inputs:
 
 def _blob_targets(
     weights: Sequence[WeightBlob],
-) -> tuple[OutputSection, list[Target]]:
-    """The section of all blobs, and what their symbols lead to."""
-    section, offsets = weights_section(weights)
+) -> tuple[OutputSection, OutputSection, list[Target]]:
+    """The section of all blobs, that of its digest, and what the symbols of the blobs lead to."""
+    section, digest, offsets = weights_section(weights)
     hidden = elf.STV_HIDDEN
-    return section, [
-        Target(blob.symbol, section, offset, elf.STT_OBJECT, blob.size, visibility=hidden)
-        for blob, offset in zip(weights, offsets, strict=True)
-    ]
+    return (
+        section,
+        digest,
+        [
+            Target(blob.symbol, section, offset, elf.STT_OBJECT, blob.size, visibility=hidden)
+            for blob, offset in zip(weights, offsets, strict=True)
+        ],
+    )
 
 
 def _tables(

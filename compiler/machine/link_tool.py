@@ -157,7 +157,7 @@ def write_weights_object(
     like: RelocatableObject, weights: Sequence[WeightBlob], note: bytes | None, out: BinaryIO
 ) -> None:
     """Writes a relocatable object for the machine of `like` with the weights and the note."""
-    blobs, offsets = weights_section(weights)
+    blobs, digest, offsets = weights_section(weights)
     notes = OutputSection(".note.weft", elf.SHT_NOTE, elf.SHF_ALLOC, 4)
     notes.content += weft_note(note) if note is not None else b""
     stack = OutputSection(".note.GNU-stack", elf.SHT_PROGBITS, 0)
@@ -170,7 +170,7 @@ def write_weights_object(
     for blob, offset in zip(weights, offsets, strict=True):
         name = names.add(blob.symbol)
         symbols.content += elf.SYMBOL.pack(name, info, elf.STV_HIDDEN, 1, offset, blob.size)
-    _write_relocatable(like, [blobs, notes, stack, symbols, strings], out)
+    _write_relocatable(like, [blobs, digest, notes, stack, symbols, strings], out)
 
 
 def _write_relocatable(

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, cast
 
 from compiler.machine.elf import align_up
-from compiler.machine.wasm_note import MAGIC, wasm_note
+from compiler.machine.wasm_note import MAGIC, wasm_note, wasm_seal
 from compiler.machine.wasm_object import (
     CODE,
     CUSTOM,
@@ -32,7 +32,7 @@ from compiler.machine.wasm_object import (
     WasmObject,
     read_wasm,
 )
-from compiler.machine.weight_blob import WeightBlob
+from compiler.machine.weight_blob import HashingFile, WeightBlob
 from dialects.errors import ArtifactError, UnsupportedError
 
 STACK_BYTES: Final = 1 << 20
@@ -207,8 +207,9 @@ def link_wasm(
     """Writes a WebAssembly module to `out`; the same input gives the same bytes.
 
     It exports `memory` and the functions `exports`. `note` is kept in a custom section, where
-    `read_note` finds it. Raises ArtifactError for damaged objects or undefined symbols, and
-    UnsupportedError for sound ones that need a memory of 4 GiB or more.
+    `read_note` finds it; the last section is a digest of all others. Raises ArtifactError for
+    damaged objects or undefined symbols, and UnsupportedError for sound ones that need a memory of
+    4 GiB or more.
     """
     with _intact():
         module = _Module(_read(objects), weights)
@@ -216,12 +217,14 @@ def link_wasm(
             raise ArtifactError(f"linker requires a definition of {', '.join(missing)}, got none")
         module.patch()
         sections = list(_sections(module, exports))
-    out.write(MAGIC)
+    hashed = HashingFile(out)
+    hashed.write(MAGIC)
     for kind, content in sections:
-        out.write(_section(kind, content))
-    _write_data(module, out)
+        hashed.write(_section(kind, content))
+    _write_data(module, cast("BinaryIO", hashed))
     if note is not None:
-        out.write(_section(CUSTOM, wasm_note(note)))
+        hashed.write(_section(CUSTOM, wasm_note(note)))
+    out.write(wasm_seal(hashed.digest()))
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
 from os import PathLike, fspath
 from typing import BinaryIO, Final
 
@@ -11,6 +12,9 @@ from dialects.errors import ArtifactError
 MAGIC: Final = b"\0asm\x01\0\0\0"
 
 _NAME: Final = b"weft"
+_SEAL: Final = b"weft.digest"
+_CUSTOM, _IMPORT, _EXPORT = 0, 2, 7
+_BLOCK: Final = 1 << 20
 _DIGEST: Final = hashlib.sha256().digest_size
 
 
@@ -19,30 +23,75 @@ def wasm_note(content: bytes) -> bytes:
     return bytes([len(_NAME)]) + _NAME + hashlib.sha256(content).digest() + content
 
 
+def wasm_seal(digest: bytes) -> bytes:
+    """The last section of a module, whole: the SHA-256 of all before it."""
+    content = bytes([len(_SEAL)]) + _SEAL + digest
+    return bytes([_CUSTOM, len(content)]) + content
+
+
 def read_wasm_note(path: str | PathLike[str]) -> bytes:
     """What `link_wasm` was given as `note`. Raises ArtifactError for a damaged or foreign file."""
     name = fspath(path)
     with open(path, "rb") as file:
-        file.seek(0, 2)
-        size = file.tell()
-        file.seek(len(MAGIC))
-        while file.tell() < size:
-            kind, length = file.read(1)[0], _unsigned(file, name)
-            end = file.tell() + length
-            if end > size:
-                raise ArtifactError(
-                    f"{name}: loader requires a whole file, got {size} bytes of {end}"
-                )
-            if kind == 0 and file.read(1 + len(_NAME)) == bytes([len(_NAME)]) + _NAME:
+        for kind, end in _sections(file, name):
+            if kind == _CUSTOM and file.read(1 + len(_NAME)) == bytes([len(_NAME)]) + _NAME:
                 digest = file.read(_DIGEST)
                 content = file.read(end - file.tell())
                 if hashlib.sha256(content).digest() != digest:
-                    raise ArtifactError(
-                        f"{name}: loader requires intact metadata, got damaged ones"
-                    )
+                    raise _refuse(name, "intact metadata", "damaged ones")
                 return content
-            file.seek(end)
-    raise ArtifactError(f"{name}: loader requires an artifact of weft, got no section 'weft'")
+    raise _refuse(name, "an artifact of weft", "no section 'weft'")
+
+
+def check_wasm(path: str | PathLike[str]) -> list[str]:
+    """The functions that a module exports. Raises ArtifactError unless it is what `link_wasm`
+    wrote, to the last byte, and imports nothing.
+    """
+    name = fspath(path)
+    with open(path, "rb") as file:
+        size = file.seek(0, 2)
+        seal = len(wasm_seal(bytes(_DIGEST)))
+        digest = hashlib.sha256()
+        file.seek(0)
+        for start in range(0, max(0, size - seal), _BLOCK):
+            digest.update(file.read(min(_BLOCK, size - seal - start)))
+        if file.read() != wasm_seal(digest.digest()):
+            raise _refuse(name, "the module that was linked", "another than its digest tells")
+        exports: list[str] = []
+        for kind, end in _sections(file, name):
+            if kind == _IMPORT:
+                raise _refuse(name, "a module that imports nothing", "one that does")
+            if kind == _EXPORT:
+                exports = _exports(file, name, end)
+    return exports
+
+
+def _exports(file: BinaryIO, name: str, end: int) -> list[str]:
+    names: list[str] = []
+    for _ in range(_unsigned(file, name)):
+        names.append(file.read(_unsigned(file, name)).decode())
+        file.read(1)
+        _unsigned(file, name)
+    if file.tell() != end:
+        raise _refuse(name, "whole sections", "a damaged one")
+    return names
+
+
+def _sections(file: BinaryIO, name: str) -> Iterator[tuple[int, int]]:
+    """The kind of each section and where it ends, with the file at its content."""
+    size = file.seek(0, 2)
+    end = len(MAGIC)
+    while end < size:
+        file.seek(end)
+        kind, length = file.read(1)[0], _unsigned(file, name)
+        end = file.tell() + length
+        if end > size:
+            raise _refuse(name, "a whole file", f"{size} bytes of {end}")
+        yield kind, end
+
+
+def _refuse(name: str, rule: str, facts: str) -> ArtifactError:
+    return ArtifactError(f"{name}: loader requires {rule}, got {facts}")
 
 
 def _unsigned(file: BinaryIO, name: str) -> int:
@@ -50,7 +99,7 @@ def _unsigned(file: BinaryIO, name: str) -> int:
     while True:
         byte = file.read(1)
         if not byte or shift > 28:
-            raise ArtifactError(f"{name}: loader requires whole sections, got a damaged one")
+            raise _refuse(name, "whole sections", "a damaged one")
         value |= (byte[0] & 0x7F) << shift
         shift += 7
         if byte[0] < 0x80:

@@ -1,16 +1,21 @@
 """Weights as bytes that a link defines and streams into its result, never held in memory whole."""
 
+import hashlib
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, cast
 
 from compiler.machine import elf
 from compiler.machine.elf_image import OutputSection
+from compiler.machine.seal import DIGEST_SECTION, WEIGHTS_SECTION
 from dialects.errors import ArtifactError
 
 # What loaders align an image to, whatever its headers ask for.
 SMALLEST_PAGE: Final = 4096
+
+_HOLE: Final = bytes(1 << 20)
 
 
 @dataclass(frozen=True)
@@ -29,9 +34,15 @@ class WeightBlob:
     write: Callable[[BinaryIO], None]
 
 
-def weights_section(weights: Sequence[WeightBlob]) -> tuple[OutputSection, list[int]]:
-    """The section of all blobs and their offsets in it."""
-    section = OutputSection(".weights", elf.SHT_PROGBITS, elf.SHF_ALLOC)
+def weights_section(
+    weights: Sequence[WeightBlob],
+) -> tuple[OutputSection, OutputSection, list[int]]:
+    """The section of all blobs, that of its digest, and the offsets of the blobs; the digest is
+    filled in when the blobs have been streamed.
+    """
+    section = OutputSection(WEIGHTS_SECTION, elf.SHT_PROGBITS, elf.SHF_ALLOC)
+    digest = OutputSection(DIGEST_SECTION, elf.SHT_PROGBITS, 0)
+    digest.content += bytes(hashlib.sha256().digest_size if weights else 0)
     offsets: list[int] = []
     for blob in weights:
         if blob.alignment not in (1 << power for power in range(13)) or blob.size < 0:
@@ -42,18 +53,49 @@ def weights_section(weights: Sequence[WeightBlob]) -> tuple[OutputSection, list[
         section.alignment = max(section.alignment, blob.alignment)
         offsets.append(elf.align_up(section.size, blob.alignment))
         section.size = offsets[-1] + blob.size
-    section.stream = partial(_stream, weights)
-    return section, offsets
+    section.stream = partial(_stream, weights, digest)
+    return section, digest, offsets
 
 
-def _stream(weights: Sequence[WeightBlob], out: BinaryIO) -> None:
+class HashingFile:
+    """A file that hashes what is written to it and hands it on."""
+
+    def __init__(self, out: BinaryIO) -> None:
+        self._out = out
+        self._digest = hashlib.sha256()
+
+    def tell(self) -> int:
+        """The position in the file behind it."""
+        return self._out.tell()
+
+    def write(self, content: bytes | bytearray | memoryview) -> int:
+        """Writes all of the content."""
+        self._digest.update(content)
+        return self._out.write(content)
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Leaves a hole, which reads as zeros; goes forward from where it is alone."""
+        assert whence == os.SEEK_CUR, "what is hashed is written in order"
+        for start in range(0, offset, len(_HOLE)):
+            self._digest.update(_HOLE[: offset - start])
+        return self._out.seek(offset, whence)
+
+    def digest(self) -> bytes:
+        """The SHA-256 of all that was written."""
+        return self._digest.digest()
+
+
+def _stream(weights: Sequence[WeightBlob], digest: OutputSection, file: BinaryIO) -> None:
+    out = HashingFile(file)
     start = out.tell()
     for blob in weights:
         out.write(bytes(-(out.tell() - start) % blob.alignment))
         before = out.tell()
-        blob.write(out)
+        blob.write(cast("BinaryIO", out))
         written = out.tell() - before
         if written != blob.size:
             raise ArtifactError(
                 f"linker requires {blob.size} bytes of weights '{blob.symbol}', got {written}"
             )
+    if weights:
+        digest.content[:] = out.digest()

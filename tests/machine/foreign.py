@@ -64,7 +64,8 @@ def make_executable(path: Path) -> None:
     """Sets the entry point to the only symbol that the shared object exports."""
     data = bytearray(path.read_bytes())
     header = elf.FileHeader(*elf.FILE_HEADER.unpack_from(data))
-    table = data[header.section_offset :]
+    size = header.section_count * elf.SECTION_HEADER.size
+    table = data[header.section_offset : header.section_offset + size]
     sections = [elf.SectionHeader(*fields) for fields in elf.SECTION_HEADER.iter_unpack(table)]
     symbols = next(section for section in sections if section.kind == elf.SHT_DYNSYM)
     records = data[symbols.offset : symbols.offset + symbols.size]

@@ -1,0 +1,49 @@
+"""`weft verify`: whether an artifact is whole, harmless, and made for this machine."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+from typing import Final
+
+from compiler.cli.table import table
+from compiler.loop_to_llvm.runtime import EXPORTS, LIBC_NAMES
+from compiler.machine.host import host_target
+from compiler.machine.verify import verify
+from dialects.errors import ArtifactError
+
+_EXAMPLES: Final = """\
+examples:
+  weft verify libmodel.so          what each check found
+  weft verify model.wasm --json
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command's arguments."""
+    made = argparse.ArgumentParser(
+        "weft verify",
+        description="Checks an artifact without loading it: its metadata, its digests, weights "
+        "among them, the ABI, segments, what it takes from libc and what it exports.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument("artifact", help="a shared object or a WebAssembly module made by weft")
+    made.add_argument("--json", action="store_true", help="the findings as one JSON object")
+    return made
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Prints what the checks found. Raises ArtifactError for what the first that fails found."""
+    path = arguments.artifact
+    findings = verify(path, host_target(), exports=EXPORTS, libc=LIBC_NAMES)
+    ok = all(each.ok for each in findings)
+    if arguments.json:
+        found = {"artifact": path, "ok": ok, "checks": [asdict(each) for each in findings]}
+        print(json.dumps(found, indent=1))
+        sys.exit(0 if ok else 1)
+    if not ok:
+        raise ArtifactError(findings[-1].text)
+    print(table([(each.check, each.text) for each in findings], indent=""))

@@ -1,0 +1,171 @@
+"""Whether an artifact is what weft wrote, and whether it could run here; it is not loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from compiler.machine import elf
+from compiler.machine.artifact import WASM, check_runs_on, read_metadata
+from compiler.machine.note import check_image, open_artifact
+from compiler.machine.shared_object import SharedObject
+from compiler.machine.wasm_note import check_wasm
+from compiler.target.target import Target
+from dialects.errors import ArtifactError
+
+_LIBRARIES: Final = ["libc.so.6"]
+_FORBIDDEN: Final = {
+    elf.DT_INIT: "an initialiser",
+    elf.DT_FINI: "a finaliser",
+    elf.DT_TEXTREL: "relocations of its code",
+    elf.DT_INIT_ARRAY: "initialisers",
+    elf.DT_FINI_ARRAY: "finalisers",
+}
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check found: `text` says what, or what is wrong with it."""
+
+    check: str
+    ok: bool
+    text: str
+
+
+def verify(
+    path: str | Path, host: Target, *, exports: Collection[str], libc: Collection[str]
+) -> list[Finding]:
+    """The findings of all checks in their order, up to the first that fails.
+
+    `exports` are the functions that an artifact has to have, without its prefix, `libc` the names
+    that it may take from elsewhere. That it was made for another machine than `host` is no failure.
+    """
+    checks = _Checks(Path(path), host, exports, libc)
+    findings: list[Finding] = []
+    try:
+        findings.append(Finding("metadata", True, checks.metadata()))
+        for name, check in checks.others():
+            findings.append(Finding(name, True, check()))
+    except ArtifactError as error:
+        names = ["metadata", *(name for name, _ in checks.others())]
+        findings.append(Finding(names[len(findings)], False, str(error)))
+    return findings
+
+
+@dataclass
+class _Checks:
+    """The checks of one file, each of which gives a text or raises ArtifactError."""
+
+    path: Path
+    host: Target
+    needed_exports: Collection[str]
+    libc: Collection[str]
+    facts: dict[str, Any] = field(default_factory=dict[str, Any])
+
+    def others(self) -> Sequence[tuple[str, Callable[[], str]]]:
+        """What follows the metadata."""
+        if str(self.facts.get("triple", "")).startswith(WASM):
+            return [("module", self._module)]
+        return [
+            ("machine", self._machine),
+            ("image", self._image),
+            ("file", self._file),
+            ("segments", self._segments),
+            ("imports", self._imports),
+            ("exports", self._exports),
+            ("weights", self._weights),
+        ]
+
+    def metadata(self) -> str:
+        self.facts = read_metadata(self.path)
+        return f"intact, of weft {self.facts['weft']}, ABI {self.facts['abi']}"
+
+    def _module(self) -> str:
+        self._require_exports(check_wasm(self.path))
+        return "whole, imports nothing, exports what the ABI asks for"
+
+    def _machine(self) -> str:
+        with open_artifact(self.path) as file:
+            name = elf.machine_name(SharedObject(file, str(self.path)).header.machine)
+        if name != str(self.facts["triple"]).split("-", 1)[0]:
+            raise self._refuse(f"code for {self.facts['triple']}", f"code for {name}")
+        try:
+            check_runs_on(self.host, self.facts, self.path.name)
+        except ArtifactError as foreign:
+            return f"{name}; not for this machine: {foreign}"
+        return f"{name}, {self.facts['cpu']}; runs here"
+
+    def _image(self) -> str:
+        check_image(self.path)
+        with open_artifact(self.path) as file:
+            build_id = SharedObject(file, str(self.path)).build_id().content.hex()
+        return f"headers, code and data as linked, build id {build_id}"
+
+    def _file(self) -> str:
+        with open_artifact(self.path) as file:
+            shared = SharedObject(file, str(self.path))
+            shared.check_seal()
+            return "as written" if shared.is_sealed() else "whole; was stripped"
+
+    def _segments(self) -> str:
+        with open_artifact(self.path) as file:
+            shared = SharedObject(file, str(self.path))
+            by_kind = {each.kind: each for each in shared.programs}
+            both = elf.PF_W | elf.PF_X
+            if any(
+                each.flags & both == both for each in shared.programs if each.kind == elf.PT_LOAD
+            ):
+                raise self._refuse("memory that is written or run", "a segment for both")
+            stack = by_kind.get(elf.PT_GNU_STACK)
+            if stack is None or stack.flags & elf.PF_X:
+                raise self._refuse("a stack that is not run", "an executable one")
+            if elf.PT_GNU_RELRO not in by_kind:
+                raise self._refuse("relocated data sealed (RELRO)", "none")
+            self._check_dynamic(dict(shared.dynamic()))
+        return "none both written and run, no executable stack, RELRO, bound at once"
+
+    def _check_dynamic(self, entries: dict[int, int]) -> None:
+        for tag, name in _FORBIDDEN.items():
+            if tag in entries:
+                raise self._refuse("nothing that runs or changes code when loaded", name)
+        if not entries.get(elf.DT_FLAGS, 0) & elf.DF_BIND_NOW:
+            raise self._refuse("symbols bound when loaded", "lazy ones")
+
+    def _imports(self) -> str:
+        with open_artifact(self.path) as file:
+            shared = SharedObject(file, str(self.path))
+            needed, imports = shared.needed(), shared.imports()
+        unknown = sorted(set(imports) - set(self.libc))
+        if unknown or any(each not in _LIBRARIES for each in needed):
+            got = ", ".join([*needed, *unknown])
+            raise self._refuse(f"nothing but {len(self.libc)} functions of libc", got)
+        return f"{len(imports)} functions of {', '.join(needed)}"
+
+    def _exports(self) -> str:
+        with open_artifact(self.path) as file:
+            names = SharedObject(file, str(self.path)).exports()
+        self._require_exports(names)
+        return f"{len(names)} functions"
+
+    def _require_exports(self, names: Collection[str]) -> None:
+        wanted = [f"{self.facts['prefix']}_{name}" for name in self.needed_exports]
+        missing = [name for name in wanted if name not in names]
+        if missing:
+            raise self._refuse(f"the functions {', '.join(missing)}", "none of that name")
+
+    def _weights(self) -> str:
+        with open_artifact(self.path) as file:
+            shared = SharedObject(file, str(self.path))
+            digests = shared.weights_digests()
+            if digests is None:
+                return "none inside"
+            if digests[0] != digests[1]:
+                raise shared.refuse(
+                    "the weights that were linked", "others than their digest tells"
+                )
+        return f"intact, SHA-256 {digests[0].hex()}"
+
+    def _refuse(self, rule: str, facts: str) -> ArtifactError:
+        return ArtifactError(f"{self.path} requires {rule}, got {facts}")

@@ -41,7 +41,7 @@ from compiler.loop.schedules import Scheduled, SchedulePass
 from compiler.loop_to_llvm.kernel import emit_kernel, kernel_symbol
 from compiler.loop_to_llvm.program import emit_program, program_weights, workspace_bytes
 from compiler.loop_to_llvm.run_time import emit_run_time
-from compiler.loop_to_llvm.runtime import LIBC_NAMES, Counts, exported_symbols
+from compiler.loop_to_llvm.runtime import LIBC_NAMES, Counts, Level, exported_symbols
 from compiler.loop_to_llvm.runtime.standalone import (
     emit_standalone,
     is_standalone,
@@ -63,6 +63,7 @@ from compiler.program.describe import describe_kernels, describe_memory, kernel_
 from compiler.program.hoist_workspace import HoistWorkspacePass, hoist_workspace
 from compiler.program.plan_memory import PlanMemoryPass, kernels_of, plan_memory
 from compiler.program.time_calls import TimeCallsPass, time_calls, timed_calls
+from compiler.target.x86 import baseline, feature_groups
 from dialects.context import WeftContext
 from dialects.errors import OptionError
 from dialects.expr import Expr
@@ -339,9 +340,10 @@ def emit_objects(
     with road.report.stage("run time"):
         text = json.dumps(metadata, sort_keys=True)
         run_time = emit_run_time(
-            target, prefix, counts, text, f"{prefix}.weights", weight_offsets(weights)
-        )
-        objects["runtime"] = compile_object(run_time, target)
+            target, prefix, counts, text, f"{prefix}.weights", weight_offsets(weights),
+            [Level(prefix, feature_groups(target))],
+        )  # fmt: skip
+        objects["runtime"] = compile_object(run_time, baseline(target))
         if is_standalone(target):
             objects["standalone"] = compile_object(emit_standalone(prefix), target)
     with road.report.stage("program"):

@@ -8,17 +8,25 @@ from collections.abc import Sequence
 
 from llvmlite import ir
 
-from compiler.loop_to_llvm.runtime import Counts, Runtime
+from compiler.loop_to_llvm.runtime import Counts, Level, Runtime
 from compiler.target.target import Target
 
 
 def emit_run_time(
-    target: Target, prefix: str, counts: Counts, metadata: str, blob: str, offsets: Sequence[int]
+    target: Target,
+    prefix: str,
+    counts: Counts,
+    metadata: str,
+    blob: str,
+    offsets: Sequence[int],
+    levels: Sequence[Level],
 ) -> str:
     """The LLVM IR as text. Weights lie at `offsets` bytes into `blob`
-    unless a context is given others.
+    unless a context is given others; programs are those of `levels`.
     """
     module = ir.Module(f"{prefix}.runtime")
     module.triple = target.triple
-    Runtime(module, target, prefix).define(counts, metadata, [(blob, offset) for offset in offsets])
+    Runtime(module, target, prefix).define(
+        counts, metadata, [(blob, offset) for offset in offsets], levels
+    )
     return str(module)

@@ -28,7 +28,7 @@ typedef struct weft_context weft_context;
 typedef struct {
   uint64_t size;    /* sizeof(weft_options) */
   uint32_t threads; /* that compute, the caller's among them; 0: as many as there are processors */
-  uint32_t flags;   /* 0 */
+  uint32_t flags;   /* 0; or 1 + the number of the level to run, for tests */
   void (*parallel_for)(void *user, int64_t count,
                        void (*body)(void *argument, int64_t begin, int64_t end), void *argument);
   void *parallel_for_user;
@@ -62,6 +62,7 @@ uint64_t {prefix}_workspace_size(const int64_t *dims);
 int32_t {prefix}_run(weft_context *context, const weft_call *call);
 const char *{prefix}_last_error(const weft_context *context);
 void {prefix}_release(weft_context *context, void *output);
+int32_t {prefix}_level(const weft_context *context);
 """
 
 _HEADER = """\

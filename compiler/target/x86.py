@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+from compiler.target.cpuid import FEATURES
 from compiler.target.target import Target
 
 _TRIPLE = "x86_64-unknown-linux-gnu"
+
+_V2 = ("+cx16", "+popcnt", "+sahf", "+sse3", "+sse4.1", "+sse4.2", "+ssse3")
+_V3 = ("+avx", "+avx2", "+bmi", "+bmi2", "+f16c", "+fma", "+lzcnt", "+movbe", "+xsave")
+_V4 = ("+avx512bw", "+avx512cd", "+avx512dq", "+avx512f", "+avx512vl")
 
 X86_64 = Target(
     name="x86-64",
@@ -20,7 +27,7 @@ X86_64_V2 = Target(
     name="x86-64-v2",
     triple=_TRIPLE,
     cpu="x86-64-v2",
-    features=(),
+    features=_V2,
     vector_bytes=16,
     vector_registers=16,
     has_fma=False,
@@ -30,7 +37,7 @@ X86_64_V3 = Target(
     name="x86-64-v3",
     triple=_TRIPLE,
     cpu="x86-64-v3",
-    features=("+avx2", "+f16c", "+fma"),
+    features=(*_V2, *_V3),
     vector_bytes=32,
     vector_registers=16,
     has_fma=True,
@@ -41,10 +48,30 @@ X86_64_V4 = Target(
     triple=_TRIPLE,
     cpu="x86-64-v4",
     # LLVM splits 512-bit vectors of this level unless it is told not to.
-    features=("+avx512f", "+f16c", "+fma", "-prefer-256-bit"),
+    features=(*_V2, *_V3, *_V4, "-prefer-256-bit"),
     vector_bytes=64,
     vector_registers=32,
     has_fma=True,
 )
 
 X86_TARGETS = (X86_64, X86_64_V2, X86_64_V3, X86_64_V4)
+
+_LEVELS = (_V2, _V3, _V4)
+
+
+def feature_groups(target: Target) -> tuple[tuple[str, ...], ...]:
+    """The features of a target that its processor can be asked for: those of each level, then the
+    others; nothing for another architecture.
+    """
+    if target.arch != X86_64.arch:
+        return ()
+    have = [name[1:] for name in target.features if name[0] == "+" and name[1:] in FEATURES]
+    levels = [tuple(name[1:] for name in level if name[1:] in have) for level in _LEVELS]
+    leveled = {name for level in levels for name in level}
+    others = tuple(name for name in have if name not in leveled)
+    return tuple(group for group in (*levels, others) if group)
+
+
+def baseline(target: Target) -> Target:
+    """What runs on every processor of the target's architecture, to ask which one it is."""
+    return replace(X86_64, triple=target.triple) if target.arch == X86_64.arch else target

@@ -83,7 +83,7 @@ def test_default_is_a_thread_for_each_processor(emitted: Library):
         {"size": 88},
         {"size": 104},
         {"threads": 1025},
-        {"flags": 1},
+        {"flags": 2},
         {"reserved": (ctypes.c_uint64 * 4)(0, 0, 0, 1)},
         {"allocate": 4096},
         {"release": 4096},

@@ -38,6 +38,7 @@ FUNCTION_TYPES = {
     "run": "int32_t @(weft_context *, const weft_call *)",
     "last_error": "const char *@(const weft_context *)",
     "release": "void @(weft_context *, void *)",
+    "level": "int32_t @(const weft_context *)",
 }
 
 

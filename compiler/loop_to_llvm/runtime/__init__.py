@@ -8,16 +8,23 @@ linked into one program.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from llvmlite import ir
 
 from compiler.loop_to_llvm.runtime.code import POINTER, Code, i64
 from compiler.loop_to_llvm.runtime.context import ALLOCATE, RELEASE, ContextFunctions, Weight
-from compiler.loop_to_llvm.runtime.entry import PROGRAM, WORKSPACE, Counts, EntryPoints
-from compiler.loop_to_llvm.runtime.layout import ABI_VERSION, CONTEXT, WORKSPACE_ALIGNMENT
+from compiler.loop_to_llvm.runtime.entry import Counts, EntryPoints
+from compiler.loop_to_llvm.runtime.layout import (
+    ABI_VERSION,
+    CONTEXT,
+    PROGRAM,
+    WORKSPACE,
+    WORKSPACE_ALIGNMENT,
+)
 from compiler.loop_to_llvm.runtime.platform import LIBC_NAMES, Platform
 from compiler.loop_to_llvm.runtime.pool import Pool
+from compiler.loop_to_llvm.runtime.processor import Level, Processor
 from compiler.loop_to_llvm.runtime.status import Status, fail
 from compiler.target.target import Target
 
@@ -29,6 +36,7 @@ __all__ = [
     "WORKSPACE",
     "WORKSPACE_ALIGNMENT",
     "Counts",
+    "Level",
     "Runtime",
     "Status",
     "Weight",
@@ -44,6 +52,7 @@ EXPORTS = (
     "run",
     "last_error",
     "release",
+    "level",
 )
 
 
@@ -64,22 +73,30 @@ class Runtime:
         self.platform = Platform(target)
         self.pool = Pool(module, self.platform, prefix)
 
-    def define(self, counts: Counts, metadata: str, weights: Sequence[Weight] = ()) -> None:
+    def define(
+        self,
+        counts: Counts,
+        metadata: str,
+        weights: Sequence[Weight] = (),
+        levels: Sequence[Level] = (),
+    ) -> None:
         """Defines all of the run time here; a linker adds the program, the workspace and the blobs.
 
         `metadata` is JSON. A weight is the symbol of a blob and an offset into it, or (None, 0)
-        where whoever creates a context has to hand it in.
+        where whoever creates a context has to hand it in. Of several `levels`, from the least on,
+        each has a program and a workspace under its own prefix; none is one that any CPU runs.
         """
+        processor = Processor(self.pool, levels or [Level(self.pool.prefix)])
         self.pool.define()
-        ContextFunctions(self.pool, weights).define()
-        EntryPoints(self.pool, counts, metadata).define()
-        self._hide_internals()
+        processor.define()
+        ContextFunctions(self.pool, weights, processor).define()
+        EntryPoints(self.pool, counts, metadata, processor.refusal).define()
+        self._hide_internals({self.pool.parallel_for.name, *processor.shared})
 
-    def _hide_internals(self) -> None:
+    def _hide_internals(self, shared: Container[str]) -> None:
         """Keeps what only this module calls to itself, so that kernels may have any other name."""
-        shared = self.pool.parallel_for.name
         for function in self.module.functions:
-            if function.blocks and function.linkage == "hidden" and function.name != shared:
+            if function.blocks and function.linkage == "hidden" and function.name not in shared:
                 function.linkage = "internal"
 
     @property

@@ -170,6 +170,35 @@ def declare_function(
     return function
 
 
+class _MachineCode(_Function):
+    """A function that begins with machine code, and then returns."""
+
+    def __init__(self, module: ir.Module, kind: ir.FunctionType, name: str, content: bytes):
+        super().__init__(module, kind, name)
+        self._content = content
+
+    def descr_prototype(self, buf: list[str]) -> None:
+        super().descr_prototype(buf)
+        data = ir.Constant(ir.ArrayType(I8, len(self._content)), bytearray(self._content))
+        buf[-1] = f"{buf[-1].rstrip()} prologue {data}\n"
+
+
+def machine_code(
+    module: ir.Module, name: str, operands: Sequence[ir.Type], content: bytes
+) -> ir.Function:
+    """A function that only this module sees and whose body is given as it is; an assembler, which
+    LLVM has for the machine it runs on alone, is not needed.
+    """
+    function = module.globals.get(name)
+    if function is None:
+        function = _MachineCode(module, ir.FunctionType(VOID, operands), name, content)
+        function.linkage = "internal"
+        for attribute in ("nounwind", "noinline"):
+            function.attributes.add(attribute)
+        Code(function.append_basic_block("entry")).ret_void()
+    return function
+
+
 def constant_bytes(module: ir.Module, name: str, content: bytes) -> ir.GlobalVariable:
     """Read-only bytes that only this module sees."""
     data = ir.Constant(ir.ArrayType(I8, len(content)), bytearray(content))

@@ -26,6 +26,7 @@ from compiler.loop_to_llvm.runtime.code import (
 from compiler.loop_to_llvm.runtime.layout import CONTEXT, MOST_THREADS, OPTIONS
 from compiler.loop_to_llvm.runtime.platform import Platform
 from compiler.loop_to_llvm.runtime.pool import Pool
+from compiler.loop_to_llvm.runtime.processor import Processor
 
 ALLOCATE: Final = ir.FunctionType(POINTER, [POINTER, I64, I64])
 RELEASE: Final = ir.FunctionType(VOID, [POINTER, POINTER])
@@ -43,12 +44,13 @@ _CPU_SET_BYTES: Final = 1024
 class ContextFunctions:
     """Emits `m_create` and `m_destroy`."""
 
-    def __init__(self, pool: Pool, weights: Sequence[Weight]):
+    def __init__(self, pool: Pool, weights: Sequence[Weight], processor: Processor):
         self.module: ir.Module = pool.module
         self.platform: Platform = pool.platform
         self.prefix = pool.prefix
         self.pool = pool
         self.weights = weights
+        self.processor = processor
 
     def define(self) -> None:
         self._define_allocate()
@@ -171,10 +173,13 @@ class ContextFunctions:
         threads = OPTIONS.load(code, settings, "threads")
         code.ret(code.icmp_unsigned("<", code.sub(threads, i32(1)), i32(MOST_THREADS)))
 
-    @staticmethod
-    def _are_contradictory(code: Code, settings: ir.Value) -> ir.Value:
-        """Whether something reserved is set, or one half of the allocator is missing."""
-        reserved = code.zext(OPTIONS.load(code, settings, "flags"), I64)
+    def _are_contradictory(self, code: Code, settings: ir.Value) -> ir.Value:
+        """Whether something reserved is set, a level named that there is not, or one half of the
+        allocator is missing.
+        """
+        levels = i32(len(self.processor.levels))
+        unknown = code.icmp_unsigned(">", OPTIONS.load(code, settings, "flags"), levels)
+        reserved = code.zext(unknown, I64)
         field = OPTIONS.fields["reserved"]
         for position in range(field.count):
             word = code.load(code.at(settings, field.offset + 8 * position), typ=I64)
@@ -215,8 +220,12 @@ class ContextFunctions:
         settings = code.variable(ir.ArrayType(I64, OPTIONS.size // 8))
         valid = code.call(self._read_options, [code.arguments[0], settings])
         code.return_if(code.not_(valid), NULL)
+        wanted = OPTIONS.load(code, settings, "flags")
+        level = code.call(self.processor.choose_level, [wanted])
+        code.return_if(code.icmp_signed("<", level, i32(0)), NULL)
         context = code.call(self._build, [settings])
         code.return_if(code.is_null(context), NULL)
+        CONTEXT.store(code, context, "level", level)
         weights = OPTIONS.load(code, settings, "weights")
         bound = code.call(self._bind_weights, [context, weights])
         with code.if_then(bound):

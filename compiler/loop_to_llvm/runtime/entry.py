@@ -26,18 +26,12 @@ from compiler.loop_to_llvm.runtime.layout import (
     ABI_VERSION,
     CALL,
     CONTEXT,
+    PROGRAM,
+    WORKSPACE,
     WORKSPACE_ALIGNMENT,
 )
 from compiler.loop_to_llvm.runtime.pool import Pool
 from compiler.loop_to_llvm.runtime.status import NO_CONTEXT_TEXT, Status, fail
-
-PROGRAM: Final = ir.FunctionType(I32, [POINTER] * 5)
-"""`program(context, inputs, outputs, dims, workspace)`: a Status. It writes the sizes that it finds
-behind the free ones in `dims`, and the addresses of outputs that it makes into `outputs`.
-"""
-
-WORKSPACE: Final = ir.FunctionType(I64, [POINTER])
-"""`workspace(dims)`: bytes, for dims of at least 0."""
 
 _CHECK: Final = ir.FunctionType(I32, [POINTER, POINTER])
 _NO_WORKSPACE: Final = -1
@@ -59,7 +53,7 @@ class Counts:
 class EntryPoints:
     """Emits the exported functions; the program and its workspace are defined in another module."""
 
-    def __init__(self, pool: Pool, counts: Counts, metadata: str):
+    def __init__(self, pool: Pool, counts: Counts, metadata: str, refusal: ir.Function):
         assert "\0" not in metadata, "metadata is text without zeros"
         self.module: ir.Module = pool.module
         self.platform = pool.platform
@@ -67,11 +61,13 @@ class EntryPoints:
         self.pool = pool
         self.counts = counts
         self.metadata = metadata
+        self.refusal = refusal
 
     def define(self) -> None:
         self._define_abi_version()
         self._define_metadata()
         self._define_last_error()
+        self._define_level()
         self._define_release_output()
         self._define_workspace_size()
         self._define_check_structure()
@@ -103,8 +99,17 @@ class EntryPoints:
         text = constant_bytes(
             self.module, f"{self.prefix}.no_context", NO_CONTEXT_TEXT.encode() + b"\0"
         )
-        code.return_if(code.is_null(context), text)
+        with code.if_then(code.is_null(context)):
+            refusal = code.call(self.refusal, [])
+            code.ret(code.select(code.is_null(refusal), text, refusal))
         code.ret(CONTEXT.address(code, context, "error"))
+
+    def _define_level(self) -> None:
+        """The number of the level that the context was made for, -1 without one."""
+        code = self._export("level", I32, [POINTER])
+        (context,) = code.arguments
+        code.return_if(code.is_null(context), i32(-1))
+        code.ret(CONTEXT.load(code, context, "level"))
 
     def _define_release_output(self) -> None:
         """Takes back an output that the model made."""

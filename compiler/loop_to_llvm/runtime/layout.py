@@ -16,6 +16,14 @@ WORKSPACE_ALIGNMENT: Final = 64
 MOST_THREADS: Final = 1024
 ERROR_BYTES: Final = 512
 
+PROGRAM: Final = ir.FunctionType(I32, [POINTER] * 5)
+"""`program(context, inputs, outputs, dims, workspace)`: a Status. It writes the sizes that it finds
+behind the free ones in `dims`, and the addresses of outputs that it makes into `outputs`.
+"""
+
+WORKSPACE: Final = ir.FunctionType(I64, [POINTER])
+"""`workspace(dims)`: bytes, for dims of at least 0."""
+
 _LINE = 64
 _BYTES = {I8: 1, I32: 4, I64: 8, POINTER: 8}
 
@@ -118,7 +126,7 @@ CONTEXT: Final = Struct(
     workers=Field(I64, 8),
     handles=Field(POINTER, 16),
     weights=Field(POINTER, 24),
-    levels=Field(POINTER, 32),
+    level=Field(I32, 32),
     allocate=Field(POINTER, 40),
     release=Field(POINTER, 48),
     allocator_user=Field(POINTER, 56),

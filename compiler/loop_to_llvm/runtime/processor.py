@@ -1,0 +1,231 @@
+"""Which of an artifact's levels a processor can run: asked of the processor itself, by code that
+all of its kind run. Nothing is remembered beside the context: asking again gives the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Final
+
+from llvmlite import ir
+
+from compiler.loop_to_llvm.runtime.code import (
+    I1,
+    I32,
+    I64,
+    NULL,
+    POINTER,
+    VOID,
+    Code,
+    constant_bytes,
+    declare_function,
+    i32,
+    i64,
+    machine_code,
+)
+from compiler.loop_to_llvm.runtime.layout import CONTEXT, PROGRAM, WORKSPACE
+from compiler.loop_to_llvm.runtime.pool import PARALLEL_FOR, Pool
+from compiler.target.cpuid import STATE, XSAVE, Register, needed_bits
+
+# void cpuid(i32 leaf, i32 subleaf, ptr registers)
+_CPUID: Final = bytes.fromhex(
+    "4989d0"  # mov r8, rdx
+    "4989d9"  # mov r9, rbx
+    "89f8"  # mov eax, edi
+    "89f1"  # mov ecx, esi
+    "0fa2"  # cpuid
+    "418900"  # mov [r8], eax
+    "41895804"  # mov [r8 + 4], ebx
+    "41894808"  # mov [r8 + 8], ecx
+    "4189500c"  # mov [r8 + 12], edx
+    "4c89cb"  # mov rbx, r9
+)
+# void xgetbv(ptr state)
+_XGETBV: Final = bytes.fromhex(
+    "31c9"  # xor ecx, ecx
+    "0f01d0"  # xgetbv
+    "8907"  # mov [rdi], eax
+)
+_EXTENDED: Final = 0x80000000
+_NONE: Final = -1
+_Bits = Mapping[Register, ir.Value]
+
+
+@dataclass(frozen=True)
+class Level:
+    """Code for processors that have all features of all groups; its symbols start with `prefix`."""
+
+    prefix: str
+    groups: tuple[tuple[str, ...], ...] = ()
+
+
+class Processor:
+    """Emits the choice of a level, and what leads to the level that was chosen."""
+
+    def __init__(self, pool: Pool, levels: Sequence[Level]):
+        self.pool = pool
+        self.module: ir.Module = pool.module
+        self.levels = levels
+        features = chain(*(chain(*level.groups) for level in levels))
+        self._registers = sorted({*needed_bits(dict.fromkeys(features)), XSAVE[0]})
+        self._is_asked = any(level.groups for level in levels)
+
+    @property
+    def choose_level(self) -> ir.Function:
+        """`i32 (i32 wanted)`: the last level that the processor can run, or the one before number
+        `wanted` if that is not 0; -1 where there is none.
+        """
+        return self.pool.declare("choose_level", ir.FunctionType(I32, [I32]))
+
+    @property
+    def refusal(self) -> ir.Function:
+        """`ptr ()`: why the processor cannot run the first level; NULL where it can."""
+        return self.pool.declare("refusal", ir.FunctionType(POINTER, []))
+
+    @property
+    def shared(self) -> list[str]:
+        """What the levels' own code calls."""
+        return [self._forwarder(level).name for level in self._own_levels]
+
+    @property
+    def _own_levels(self) -> Sequence[Level]:
+        """Levels with symbols of their own."""
+        return self.levels if len(self.levels) > 1 else ()
+
+    def define(self) -> None:
+        if self._is_asked:
+            self._define_ask()
+        self._define_choose_level()
+        self._define_refusal()
+        for level in self._own_levels:
+            self._define_forwarder(level)
+        if self._own_levels:
+            self._define_program()
+            self._define_workspace()
+
+    @property
+    def _ask(self) -> ir.Function:
+        return self.pool.declare("ask_processor", ir.FunctionType(VOID, [POINTER]))
+
+    def _define_ask(self) -> None:
+        """Writes what each register says, 0 where the processor does not have it."""
+        code = Code(self._ask.append_basic_block("entry"))
+        (words,) = code.arguments
+        answer, state = code.variable(ir.ArrayType(I32, 4)), code.variable(I32, i32(0))
+        saves: ir.Value = I1(0)
+        first = {leaf: self._cpuid(code, leaf, 0, answer)[0] for leaf in (0, _EXTENDED)}
+        for position, register in enumerate(self._registers):
+            if register == STATE:
+                continue
+            most = first[_EXTENDED if register.leaf & _EXTENDED else 0]
+            there = code.icmp_unsigned(">=", most, i32(register.leaf))
+            if register.subleaf:
+                subleaves = self._cpuid(code, register.leaf, 0, answer)[0]
+                enough = code.icmp_unsigned(">=", subleaves, i32(register.subleaf))
+                there = code.and_(there, enough)
+            said = self._cpuid(code, register.leaf, register.subleaf, answer)[register.number]
+            said = code.select(there, said, i32(0))
+            code.store(said, code.at(words, 4 * position))
+            if register == XSAVE[0]:
+                saves = code.icmp_unsigned("!=", code.and_(said, i32(XSAVE[1])), i32(0))
+        with code.if_then(saves):  # raises an invalid opcode elsewhere
+            code.call(machine_code(self.module, self._name("xgetbv"), [POINTER], _XGETBV), [state])
+        if STATE in self._registers:
+            place = code.at(words, 4 * self._registers.index(STATE))
+            code.store(code.load(state, typ=I32), place)
+        code.ret_void()
+
+    def _name(self, name: str) -> str:
+        return f"{self.pool.prefix}.{name}"
+
+    def _cpuid(self, code: Code, leaf: int, subleaf: int, answer: ir.Value) -> list[ir.Value]:
+        kinds = [I32, I32, POINTER]
+        function = machine_code(self.module, self._name("cpuid"), kinds, _CPUID)
+        code.call(function, [i32(leaf), i32(subleaf), answer])
+        return [code.load(code.at(answer, 4 * number), typ=I32) for number in range(4)]
+
+    def _answers(self, code: Code) -> _Bits:
+        if not self._is_asked:
+            return {}
+        words = code.variable(ir.ArrayType(I32, len(self._registers)))
+        code.call(self._ask, [words])
+        return {
+            register: code.load(code.at(words, 4 * position), typ=I32)
+            for position, register in enumerate(self._registers)
+        }
+
+    @staticmethod
+    def _has(code: Code, said: _Bits, features: Sequence[str]) -> ir.Value:
+        has: ir.Value = I1(1)
+        for register, bits in needed_bits(features).items():
+            there = code.and_(said[register], i32(bits))
+            has = code.and_(has, code.icmp_unsigned("==", there, i32(bits)))
+        return has
+
+    def _define_choose_level(self) -> None:
+        code = Code(self.choose_level.append_basic_block("entry"))
+        (wanted,) = code.arguments
+        said = self._answers(code)
+        chosen: ir.Value = i32(_NONE)
+        for number, level in enumerate(self.levels):
+            has = self._has(code, said, list(chain(*level.groups)))
+            free = code.icmp_unsigned("==", wanted, i32(0))
+            named = code.icmp_unsigned("==", wanted, i32(number + 1))
+            chosen = code.select(code.and_(has, code.or_(free, named)), i32(number), chosen)
+        code.ret(chosen)
+
+    def _define_refusal(self) -> None:
+        code = Code(self.refusal.append_basic_block("entry"))
+        groups = self.levels[0].groups
+        said = self._answers(code)
+        for number, group in enumerate(groups):
+            text = f"{_refusal(groups, number)}\0".encode()
+            reason = constant_bytes(self.module, self._name("refusal_text"), text)
+            code.return_if(code.not_(self._has(code, said, group)), reason)
+        code.ret(NULL)
+
+    def _forwarder(self, level: Level) -> ir.Function:
+        return declare_function(self.module, f"{level.prefix}.parallel_for", PARALLEL_FOR)
+
+    def _define_forwarder(self, level: Level) -> None:
+        """The pool is one for all levels."""
+        code = Code(self._forwarder(level).append_basic_block("entry"))
+        code.call(self.pool.parallel_for, code.arguments, tail=True)
+        code.ret_void()
+
+    def _define_program(self) -> None:
+        """Goes on to the program of the level that the context was made for."""
+        code = Code(self.pool.declare("program", PROGRAM).append_basic_block("entry"))
+        chosen = CONTEXT.load(code, code.arguments[0], "level")
+        for number, level in enumerate(self.levels):
+            program = declare_function(self.module, f"{level.prefix}.program", PROGRAM)
+            if number == len(self.levels) - 1:
+                code.ret(code.call(program, code.arguments))
+                return
+            with code.if_then(code.icmp_unsigned("==", chosen, i32(number))):
+                code.ret(code.call(program, code.arguments))
+
+    def _define_workspace(self) -> None:
+        """The most that any level needs: no context says which one will run."""
+        code = Code(self.pool.declare("workspace", WORKSPACE).append_basic_block("entry"))
+        most: ir.Value = i64(0)
+        for level in self.levels:
+            workspace = declare_function(self.module, f"{level.prefix}.workspace", WORKSPACE)
+            size = code.call(workspace, code.arguments)
+            most = code.select(code.icmp_unsigned("<", most, size), size, most)
+        assert most.type == I64, "a size is an i64"
+        code.ret(most)
+
+
+def _refusal(groups: Sequence[Sequence[str]], number: int) -> str:
+    """What is said where the groups before that number are there, and it is not."""
+    rule = f"create requires a CPU with {', '.join(chain(*groups))}"
+    before = ", ".join(chain(*groups[:number]))
+    lacking = f"lacks some of {', '.join(groups[number])}"
+    return (
+        f"{rule}, got one with {before} that {lacking}"
+        if before
+        else f"{rule}, got one that {lacking}"
+    )

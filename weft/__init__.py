@@ -3,14 +3,17 @@
 exe = weft.compile("model.onnx")  # a path, bytes or an onnx.ModelProto
 (y,) = exe(x)                     # arrays by position or name -> a tuple of arrays
 exe.export("libmodel.so")         # and libmodel.h, for C and for weft.load
+
+step = weft.trace(f, *examples)   # a Python function of arrays, with weft.numpy and weft.grad
 """
 
 from __future__ import annotations
 
+import importlib
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from compiler.machine.artifact import VERSION, check_runs_on
 from compiler.machine.artifact import load as load_artifact
@@ -32,6 +35,7 @@ from weft.compilation import compile_cached, options_of
 
 if TYPE_CHECKING:
     from compiler.frontend.from_onnx import Source
+    from weft.tracing import Spec, grad, trace, value_and_grad
 
 __version__ = VERSION
 
@@ -44,14 +48,27 @@ __all__ = [
     "InputError",
     "ModelError",
     "OptionError",
+    "Spec",
     "TensorSpec",
     "TypeInferenceError",
     "UnsupportedError",
     "WeftError",
     "__version__",
     "compile",
+    "grad",
     "load",
+    "trace",
+    "value_and_grad",
 ]
+
+_TRACING = ("Spec", "grad", "trace", "value_and_grad")
+
+
+def __getattr__(name: str) -> Any:
+    """What traces imports the compiler, which a model out of the cache does not need."""
+    if name in _TRACING:
+        return getattr(importlib.import_module("weft.tracing"), name)
+    raise AttributeError(f"module 'weft' has no attribute {name!r}")
 
 
 def compile(

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.hints import isa
@@ -82,18 +82,16 @@ def cotangents(
     seeds: Sequence[SSAValue],
     inputs: Sequence[SSAValue],
 ) -> list[SSAValue]:
-    """The cotangents of values from those of results of one block, inserted by the builder; zeros
-    for a value that no result depends on.
+    """The cotangents of inputs, values of the builder's block, from those of results; zeros for one
+    that no result depends on.
 
     Raises UnsupportedError that lists all operators on the way without a derivative.
     """
-    block = inputs[0].owner if not isinstance(inputs[0].owner, Operation) else None
-    ops = list(_between(results, inputs))
+    ops = _between(b.builder.insertion_point.block, results, inputs)
     _require_derivatives(ops)
     sums = _Sums(b)
     for result, seed in zip(results, seeds, strict=True):
         sums.add(result, seed)
-    assert block is not None, "the inputs are arguments of the block"
     for op in reversed(ops):
         arriving = [sums.of.get(result) for result in op.results]
         if any(each is not None for each in arriving):
@@ -119,7 +117,9 @@ class _Sums:
         self.of[value] = cotangent if before is None else self.b.add(before, cotangent)
 
 
-def _between(results: Iterable[SSAValue], inputs: Iterable[SSAValue]) -> list[GraphOp]:
+def _between(
+    block: Block, results: Iterable[SSAValue], inputs: Iterable[SSAValue]
+) -> list[GraphOp]:
     """The operators, in their order, that depend on an input and that a result depends on."""
     needed: set[Operation] = set()
     stack = [result.owner for result in results]
@@ -130,9 +130,7 @@ def _between(results: Iterable[SSAValue], inputs: Iterable[SSAValue]) -> list[Gr
             stack += [operand.owner for operand in owner.operands]
     reached = set(inputs)
     found: list[GraphOp] = []
-    block = next(iter(reached)).owner
-    assert not isinstance(block, Operation), "the inputs are arguments of the block"
-    for op in block.ops:
+    for op in list(block.ops):
         if op in needed and any(operand in reached for operand in op.operands):
             floats = [result for result in op.results if _is_float(result)]
             if not floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 from compiler.target.target import Target
 
@@ -29,6 +29,8 @@ class Options:
     The gradients of the first output, a scalar, in the inputs `gradients` are further outputs.
     `tuned` does the same where the model has those kernels.
     `timed` adds an output: the ticks of each call of a kernel.
+    `isa` are the CPU levels that one artifact holds, from the least, which is also the `target`;
+    none stands for the target alone.
     """
 
     target: Target
@@ -40,6 +42,16 @@ class Options:
     gradients: tuple[str, ...] = ()
     timed: bool = False
     tuned: tuple[KernelSchedule, ...] = ()
+    isa: tuple[Target, ...] = ()
+
+    def levels(self) -> tuple[Options, ...]:
+        """The options of each CPU level, whose symbols start with the prefix and its name."""
+        if not self.isa:
+            return (self,)
+        return tuple(
+            replace(self, target=level, isa=(), prefix=f"{self.prefix}.{level.name}")
+            for level in self.isa
+        )
 
     @property
     def digest(self) -> str:

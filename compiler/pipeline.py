@@ -4,20 +4,16 @@ and this is the one module that sees every stage.
 
 from __future__ import annotations
 
-import json
-import time
-from collections import Counter
-from collections.abc import Callable, Container, Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.parser import Parser
 from xdsl.passes import ModulePass
-from xdsl.utils.hints import isa
 
+from compiler.assemble import CompiledLevel, assemble
 from compiler.compile_kernels import (
     KernelCompiler,
     KernelStore,
@@ -37,41 +33,24 @@ from compiler.graph.fuse_attention import FuseAttentionPass
 from compiler.graph_to_loop import GraphToLoopPass, canonicalize_kernel, copy_kernel, lower_module
 from compiler.layout_choices import ChooseLayoutsPass, PlaceHalosPass, place_buffers
 from compiler.loop.primitive_passes import PRIMITIVE_PASSES
-from compiler.loop.schedules import Scheduled, SchedulePass
-from compiler.loop_to_llvm.kernel import emit_kernel, kernel_symbol
-from compiler.loop_to_llvm.program import emit_program, program_weights, workspace_bytes
-from compiler.loop_to_llvm.run_time import emit_run_time
-from compiler.loop_to_llvm.runtime import LIBC_NAMES, Counts, Level, exported_symbols
-from compiler.loop_to_llvm.runtime.standalone import (
-    emit_standalone,
-    is_standalone,
-    standalone_exports,
-)
-from compiler.machine.artifact import ABI_VERSION, VERSION, Compiled, weight_offsets
-from compiler.machine.host import host_target
-from compiler.machine.jit import load_objects
-from compiler.machine.object import compile_object
-from compiler.machine.signature import Signature, TensorSpec
-from compiler.machine.weights import Weights, WeightSource, WeightTransforms
+from compiler.loop.schedules import SchedulePass
+from compiler.machine.artifact import Compiled
 from compiler.options import Options
 from compiler.program.assign_layouts import (
     AssignLayouts,
     DropUnusedWeightsPass,
     drop_unused_weights,
 )
-from compiler.program.describe import describe_kernels, describe_memory, kernel_flops, repeats
+from compiler.program.describe import kernel_flops, repeats
 from compiler.program.hoist_workspace import HoistWorkspacePass, hoist_workspace
 from compiler.program.plan_memory import PlanMemoryPass, kernels_of, plan_memory
-from compiler.program.time_calls import TimeCallsPass, time_calls, timed_calls
-from compiler.target.x86 import baseline, feature_groups
+from compiler.program.time_calls import TimeCallsPass, time_calls
+from compiler.report import Report
 from dialects.context import WeftContext
 from dialects.errors import OptionError
-from dialects.expr import Expr
 from dialects.graph import ConstantOp, GraphOp, ReshapeOp
-from dialects.graph.dtypes import numpy_dtype
-from dialects.loop.dynamic import output_sizes
-from dialects.loop.program import KernelOp, ProgramOp, WeightOp
-from dialects.loop.types import BufferType, buffer, buffer_type
+from dialects.loop.program import KernelOp, ProgramOp
+from dialects.loop.types import BufferType
 from dialects.weights import WeightStore
 
 GRAPH_PASSES: tuple[type[ModulePass], ...] = (
@@ -104,38 +83,6 @@ OnStage = Callable[[str, int, int], None]
 
 
 @dataclass
-class Report:
-    """What happened while compiling: seconds by stage, operators after each pass and, by name,
-    in the optimised graph; flops of each kernel over its symbols, its schedules and their steps;
-    and whether something runs as often as values say.
-    """
-
-    seconds: dict[str, float] = field(default_factory=dict[str, float])
-    operators: dict[str, int] = field(default_factory=dict[str, int])
-    graph: Counter[str] = field(default_factory=Counter[str])
-    flops: dict[str, Expr] = field(default_factory=dict[str, Expr])
-    schedules: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
-    steps: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    repeats: bool = True
-
-    @contextmanager
-    def stage(self, name: str) -> Generator[None]:
-        """Adds the time until the end of the block to a stage."""
-        start = time.perf_counter()
-        yield
-        self.add(name, time.perf_counter() - start)
-
-    def note(self, kernel: str, scheduled: Scheduled) -> None:
-        """Keeps what was done to a kernel."""
-        self.schedules[kernel] = scheduled.used
-        self.steps[kernel] = scheduled.steps
-
-    def add(self, name: str, seconds: float) -> None:
-        """Adds time to a stage."""
-        self.seconds[name] = self.seconds.get(name, 0.0) + seconds
-
-
-@dataclass
 class Road:
     """One compilation on its way: options, whom to tell, where to write what each stage gives, and
     kernels that were compiled before.
@@ -146,6 +93,15 @@ class Road:
     dump_dir: Path | None = None
     store: KernelStore | None = None
     report: Report = field(default_factory=Report)
+
+    def level(self, options: Options) -> Road:
+        """The road on from the optimised graph for one CPU level, with a report of its own but for
+        the times.
+        """
+        if options == self.options:
+            return self
+        folder = None if self.dump_dir is None else self.dump_dir / options.target.name
+        return replace(self, options=options, dump_dir=folder, report=self.report.level())
 
     def dump(self, name: str, text: object) -> None:
         """Writes the IR after a stage, where that was asked for."""
@@ -172,15 +128,26 @@ def compile_module(
     """Compiles a module with one graph function, in place."""
     road = road or Road(options)
     optimize_graph(module, WeftContext(weights), road)
-    expected = _expected_kernels(module)
+    levels = options.levels()
+    expected = _expected_kernels(module) * len(levels)
     with rare_collections(), kernel_compiler(expected, store=road.store) as compiler:
-        lower_graph(module, road)
-        code = compile_kernels(module, compiler, road)
-        plan_program(module, road)
-        if options.timed:
-            time_calls(module)
-        code |= compile_kernels(module, compiler, road, but=code)  # copies between layouts
-        return _to_machine(module, weights, code, road)
+        copies = [module, *(module.clone() for _ in levels[1:])]
+        compiled = [
+            _compile_level(copy, compiler, road.level(own))
+            for copy, own in zip(copies, levels, strict=True)
+        ]
+        return assemble(compiled, weights, options, road.report)
+
+
+def _compile_level(module: ModuleOp, compiler: KernelCompiler, road: Road) -> CompiledLevel:
+    """From the optimised graph to a planned program and the code of its kernels, for one target."""
+    lower_graph(module, road)
+    code = compile_kernels(module, compiler, road)
+    plan_program(module, road)
+    if road.options.timed:
+        time_calls(module)
+    code |= compile_kernels(module, compiler, road, but=code)  # copies between layouts
+    return CompiledLevel(road.options, module, code, road.report)
 
 
 def compile_loops(text: str, options: Options) -> Compiled:
@@ -190,29 +157,8 @@ def compile_loops(text: str, options: Options) -> Compiled:
     road = Road(replace(options, naive=True))
     code = compile_kernels(module, KernelCompiler(()), road)
     plan_program(module, road)
-    return _to_machine(module, WeightStore(), code, road)
-
-
-def _to_machine(
-    module: ModuleOp, weights: WeightStore, code: dict[str, bytes], road: Road
-) -> Compiled:
-    """The rest of the way, from a planned program and the code of its kernels."""
-    options = road.options
-    program = next(op for op in module.ops if isinstance(op, ProgramOp))
-    kernels = [op for op in module.ops if isinstance(op, KernelOp)]
-    sources = _weight_sources(program, weights)
-    with road.report.stage("weights"):
-        arrays = {key: weights[key] for key in weights}
-        prepared = Weights(sources, arrays, _transforms(program))
-    signature = signature_of(program)
-    metadata = _metadata(program, signature, prepared, options)
-    metadata |= _description(program, kernels, road.report, options)
-    objects = emit_objects(program, signature, prepared, metadata, road) | code
-    return Compiled(
-        options.prefix, options.target, signature, objects,
-        (*exported_symbols(options.prefix), *standalone_exports(options.target, options.prefix)),
-        frozenset(LIBC_NAMES), prepared, metadata,
-    )  # fmt: skip
+    level = CompiledLevel(road.options, module, code, road.report)
+    return assemble([level], WeightStore(), road.options, road.report)
 
 
 def plan_model(source: Source, road: Road) -> Report:
@@ -276,7 +222,8 @@ def _schedule_kernels(module: ModuleOp, road: Road) -> None:
     for number, (name, kernel) in enumerate(kernels.items()):
         road.on_stage("schedule", number, len(kernels))
         with road.report.stage("schedule"):
-            road.report.note(name, choose_schedule(kernel, road.options))
+            scheduled = choose_schedule(kernel, road.options)
+            road.report.note(name, scheduled.used, scheduled.steps)
 
 
 def lower_graph(module: ModuleOp, road: Road) -> None:
@@ -323,34 +270,6 @@ def _conversion(source: BufferType, target: BufferType) -> KernelOp:
     return kernel
 
 
-def emit_objects(
-    program: ProgramOp,
-    signature: Signature,
-    weights: Weights,
-    metadata: dict[str, object],
-    road: Road,
-) -> dict[str, bytes]:
-    """Machine code by name of what every model has: the run time and the program."""
-    target, prefix = road.options.target, road.options.prefix
-    counts = Counts(
-        len(signature.inputs), len(signature.outputs), len(signature.symbols),
-        len(signature.found), signature.made,
-    )  # fmt: skip
-    objects: dict[str, bytes] = {}
-    with road.report.stage("run time"):
-        text = json.dumps(metadata, sort_keys=True)
-        run_time = emit_run_time(
-            target, prefix, counts, text, f"{prefix}.weights", weight_offsets(weights),
-            [Level(prefix, feature_groups(target))],
-        )  # fmt: skip
-        objects["runtime"] = compile_object(run_time, baseline(target))
-        if is_standalone(target):
-            objects["standalone"] = compile_object(emit_standalone(prefix), target)
-    with road.report.stage("program"):
-        objects["program"] = compile_object(emit_program(program, target, prefix=prefix), target)
-    return objects
-
-
 def compile_kernels(
     module: ModuleOp, compiler: KernelCompiler, road: Road, but: Container[str] = ()
 ) -> dict[str, bytes]:
@@ -367,113 +286,8 @@ def compile_kernels(
         module.body.block.insert_op_before(parse_kernel(code.kernel), kernel)
         kernel.detach()
         kernel.erase()
-        road.report.note(name, Scheduled(code.used, ()))
+        road.report.note(name, code.used)
         for stage, seconds in code.seconds.items():
             road.report.add(stage, seconds)
         road.dump(f"40-{name}.ll", code.ir)
     return objects
-
-
-def signature_of(program: ProgramOp) -> Signature:
-    """Names, dtypes and dims of the program's inputs and outputs, and the free symbols."""
-    arguments = [buffer_type(argument) for argument in program.body.block.args]
-    hints = [argument.name_hint or f"v{n}" for n, argument in enumerate(program.body.block.args)]
-    names = [*_names(program, "input_names"), *_names(program, "output_names")] or hints
-    specs = [
-        TensorSpec(name, numpy_dtype(kind.element).name, tuple(_dim(dim) for dim in kind.shape))
-        for name, kind in zip(names, arguments, strict=True)
-    ]
-    count = program.inputs.data
-    symbols, found = tuple(program.symbol_names), tuple(output_sizes(program))
-    return Signature(tuple(specs[:count]), tuple(specs[count:]), symbols, found)
-
-
-def _names(program: ProgramOp, key: str) -> list[str]:
-    names = program.attributes.get(key)
-    return [name.data for name in names] if isa(names, ArrayAttr[StringAttr]) else []
-
-
-def _dim(dim: Expr) -> int | str:
-    return str(dim) if dim.constant is None else dim.constant
-
-
-def _weight_sources(program: ProgramOp, weights: WeightStore) -> list[WeightSource]:
-    """The weights of the program in the order of its table."""
-    sources: list[WeightSource] = []
-    for key, kind in program_weights(program):
-        plain = kind == buffer(kind.shape, kind.element)
-        transform = None if plain else _transform_name(kind)
-        elements = kind.size.constant
-        assert elements is not None, "a weight has a static shape"
-        sources.append(WeightSource(key, transform, elements, weights[key].dtype.name))
-    return sources
-
-
-def _transform(kind: BufferType) -> KernelOp:
-    kernel = copy_kernel(buffer(kind.shape, kind.element), kind)
-    canonicalize_kernel(kernel)
-    return kernel
-
-
-def _transform_name(kind: BufferType) -> str:
-    return kernel_symbol("prepare", _transform(kind).sym_name.data)
-
-
-def _transforms(program: ProgramOp) -> WeightTransforms:
-    """The kernels that bring weights into the layouts that the program
-    reads, compiled for this machine.
-    """
-    host = host_target()
-    kinds = dict.fromkeys(
-        buffer_type(op.result) for op in program.walk() if isinstance(op, WeightOp)
-    )
-    derived = [kind for kind in kinds if kind != buffer(kind.shape, kind.element)]
-    if not derived:
-        return WeightTransforms(None)
-    kernels = {kernel.sym_name.data: kernel for kernel in map(_transform, derived)}
-    objects = [
-        compile_object(emit_kernel(kernel, host, prefix="prepare", exported=True), host)
-        for kernel in kernels.values()
-    ]
-    exports = [kernel_symbol("prepare", name) for name in kernels]
-    return WeightTransforms(load_objects(objects, exports))
-
-
-def _metadata(
-    program: ProgramOp, signature: Signature, weights: Weights, options: Options
-) -> dict[str, object]:
-    """What an artifact says of itself."""
-    size = workspace_bytes(program)
-    return {
-        "abi": ABI_VERSION,
-        "weft": VERSION,
-        "prefix": options.prefix,
-        "triple": options.target.triple,
-        "cpu": options.target.cpu,
-        "features": [name for name in options.target.features if name.startswith("+")],
-        **signature.to_json(),
-        "workspace_bytes": _dim(size),
-        "weights": [
-            {
-                "name": source.name,
-                "dtype": source.dtype,
-                "bytes": weights.bytes(source),
-                "offset": offset,
-            }
-            for source, offset in zip(weights.sources, weight_offsets(weights), strict=True)
-        ],
-    }
-
-
-def _description(
-    program: ProgramOp, kernels: list[KernelOp], report: Report, options: Options
-) -> dict[str, object]:
-    """What an artifact says of its inside: nothing that differs between two compilations."""
-    by_name = {kernel.sym_name.data: kernel for kernel in kernels}
-    timed: dict[str, object] = {"timed_calls": timed_calls(program)} if options.timed else {}
-    return timed | {
-        "operators": dict(sorted(report.graph.items())),
-        "kernels": describe_kernels(program, by_name, report.flops, report.schedules),
-        "memory": describe_memory(program),
-        "repeats": report.repeats,
-    }

@@ -84,6 +84,7 @@ def compile(
     outputs: Sequence[str] = (),
     gradients: Sequence[str] = (),
     tuned: str | os.PathLike[str] | None = None,
+    isa: Sequence[str] = (),
 ) -> Executable:
     """Compiles a model (a path, bytes or an onnx.ModelProto) into this process.
 
@@ -112,6 +113,7 @@ def compile(
         outputs=outputs,
         gradients=gradients,
         tuned=tuned,
+        isa=isa,
     )
     if cache is True:
         cache = default_cache(os.environ)

@@ -24,6 +24,7 @@ from compiler.machine.host import host_target
 from compiler.options import KernelSchedule, Options
 from compiler.target import TARGETS
 from compiler.target.target import Target
+from compiler.target.x86 import X86_TARGETS
 from dialects.errors import OptionError
 
 if TYPE_CHECKING:
@@ -87,11 +88,13 @@ def options_of(
     outputs: Sequence[str] = (),
     gradients: Sequence[str] = (),
     tuned: str | os.PathLike[str] | None = None,
+    isa: Sequence[str] = (),
 ) -> Options:
     """The options of a compilation; symbols start with the model's name unless `prefix` is given,
     and kernels are scheduled as the file `schedule` says, where it does. `outputs` are the values
     that it gives, by their names in the model, `gradients` the inputs in which the first of them is
     differentiated. `tuned` is a file that `weft tune` wrote.
+    `isa` are x86-64 levels, `v1` to `v4`, for one artifact that holds code for each.
 
     Raises OptionError for an unknown target, a prefix that cannot start a name in C, or a file that
     cannot be read, and IllegalSchedule for one with lines that are no calls of primitives.
@@ -102,7 +105,11 @@ def options_of(
         rule = "requires letters, digits and _ that can start a name in C"
         raise OptionError(f"prefix {rule}, got {prefix!r}")
     schedules = () if schedule is None else _read_schedules(Path(schedule))
-    found = _find_target(target)
+    levels = _find_levels(isa)
+    if levels and (target != "native" or tuned is not None):
+        got = f"the target {target}" if tuned is None else "schedules that were tuned for one"
+        raise OptionError(f"isa requires nothing else that names a CPU, got {got}")
+    found = levels[0] if levels else _find_target(target)
     return Options(
         found,
         prefix,
@@ -112,6 +119,7 @@ def options_of(
         tuple(outputs),
         tuple(gradients),
         tuned=() if tuned is None else _read_tuned(Path(tuned), found),
+        isa=levels[1:] and levels,
     )
 
 
@@ -138,6 +146,15 @@ def _find_target(name: str) -> Target:
             return target
     known = ", ".join(["native", *(target.name for target in TARGETS)])
     raise OptionError(f"target requires one of {known}, got {name}")
+
+
+def _find_levels(names: Sequence[str]) -> tuple[Target, ...]:
+    """The x86-64 levels of these names, from the least on."""
+    known = dict(zip(("v1", "v2", "v3", "v4"), X86_TARGETS, strict=True))
+    for name in names:
+        if name not in known:
+            raise OptionError(f"isa requires some of {', '.join(known)}, got {name}")
+    return tuple(level for name, level in known.items() if name in names)
 
 
 def _prefix_of(source: Source) -> str:

@@ -23,6 +23,7 @@ examples:
   weft compile model.onnx -o build/libnet.a               a static library, by its name
   weft compile model.onnx --emit obj -o build             a folder of objects
   weft compile model.onnx --target-cpu x86-64-v3          for any CPU with AVX2
+  weft compile model.onnx --isa v2,v3,v4                  code for three levels of x86-64
   weft compile model.onnx --target-cpu wasm32             model.wasm, for any engine
   weft compile model.onnx --emit so,pc,example-c,python   and what helps others to use it
   weft compile model.onnx --emit loop | less              the scheduled loops
@@ -120,6 +121,8 @@ def _write(compiled: Compiled, kind: str, output: Path) -> None:
 def _write_text(arguments: argparse.Namespace, level: str) -> None:
     from compiler.cli.emit import emit_text
 
+    if arguments.isa is not None:
+        raise OptionError(f"--emit {level} requires one CPU, got --isa {arguments.isa}")
     with progressing(options_from(arguments), arguments.dump_dir) as start:
         text = emit_text(arguments.model, level, start())
     if arguments.output is None:

@@ -114,9 +114,11 @@ def _facts(arguments: argparse.Namespace) -> tuple[dict[str, Any], Executable | 
 
 
 def _shown(facts: Mapping[str, Any]) -> str:
+    levels = facts.get("levels", [])
     sections = [
         f"{facts['prefix']}: weft {facts['weft']}, ABI {facts['abi']}, {facts['triple']}, "
         f"{facts['cpu']}",
+        _section("levels", [[each["name"], " ".join(each["features"])] for each in levels]),
         _section("inputs", [_tensor_row(tensor) for tensor in facts["inputs"]]),
         _section("outputs", [_tensor_row(tensor) for tensor in facts["outputs"]]),
         _section("operators", [[count, name] for name, count in facts["operators"].items()]),

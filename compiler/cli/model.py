@@ -34,6 +34,12 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
         default="native",
         help=f"native (this machine), {', '.join(target.name for target in TARGETS)}",
     )
+    group.add_argument(
+        "--isa",
+        metavar="LEVEL,LEVEL",
+        help="x86-64 levels out of v1 to v4: code for each in one artifact; the last "
+        "that the processor can run is what runs",
+    )
     group.add_argument("--prefix", help="what the C names start with; the model's name by default")
     group.add_argument(
         "--strict-fp",
@@ -83,8 +89,13 @@ def options_from(arguments: argparse.Namespace) -> Options:
         schedule=arguments.schedule,
         tuned=arguments.tuned,
         gradients=[name for name in (arguments.gradients or "").split(",") if name],
-        outputs=[name for name in (arguments.outputs or "").split(",") if name],
+        outputs=_names(arguments.outputs),
+        isa=_names(arguments.isa),
     )
+
+
+def _names(listed: str | None) -> list[str]:
+    return [name for name in (listed or "").split(",") if name]
 
 
 def compile_from(arguments: argparse.Namespace, *, timed: bool = False) -> Compiled:

@@ -50,8 +50,16 @@ def program_weights(program: ProgramOp) -> tuple[WeightKey, ...]:
     return tuple(dict.fromkeys((op.key.data, buffer_type(op.result)) for op in weights))
 
 
-def emit_program(program: ProgramOp, target: Target, *, prefix: str = "weft") -> str:
-    """The LLVM IR of a program as text; weights are numbered as `program_weights` lists them."""
+def emit_program(
+    program: ProgramOp,
+    target: Target,
+    *,
+    prefix: str = "weft",
+    weights: Sequence[WeightKey] | None = None,
+) -> str:
+    """The LLVM IR of a program as text; weights are numbered as `weights` lists them, which may be
+    more than this program's, or else as `program_weights` does.
+    """
     module = ir.Module(program.sym_name.data)
     module.triple = target.triple
     _emit_workspace(module, program, prefix)
@@ -65,7 +73,8 @@ def emit_program(program: ProgramOp, target: Target, *, prefix: str = "weft") ->
     read = program.inputs.data
     emitter.take(inputs, arguments[:read])
     emitter.take(outputs, arguments[read:])
-    emitter.find_weights(program_weights(program))
+    own = program_weights(program)
+    emitter.find_weights(own, own if weights is None else weights)
     emitter.block(program.body.block)
     emitter.tell_sizes(dims, len(program.symbol_names), output_sizes(program))
     emitter.finish()
@@ -221,11 +230,12 @@ class ProgramEmitter(BodyEmitter):
         with builder.if_then(builder.icmp_signed("!=", first, second), likely=False):
             self.fail(status, text, values)
 
-    def find_weights(self, weights: Sequence[WeightKey]) -> None:
-        """Loads the pointers of all weights from the context, in the order of its table."""
+    def find_weights(self, own: Sequence[WeightKey], table: Sequence[WeightKey]) -> None:
+        """Loads the pointers of the program's weights out of the context's table."""
         builder, context = self.frame.builder, self.unit.context
-        for number, key in enumerate(weights):
-            pointer = self.runtime.weight_pointer(builder, context, number)
+        numbers = {key: number for number, key in enumerate(table)}
+        for key in own:
+            pointer = self.runtime.weight_pointer(builder, context, numbers[key])
             # The run time writes with a builder of its own.
             builder.position_at_end(builder.block)
             self.weights[key] = Storage(pointer, key[1])

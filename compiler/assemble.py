@@ -1,0 +1,246 @@
+"""Planned programs and the code of their kernels -> a compiled model: the run time, the weights in
+the layouts that are read, and what an artifact says of itself.
+
+Each CPU level has a program and kernels of its own; the run time and the weights are common.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.utils.hints import isa
+
+from compiler.graph_to_loop import canonicalize_kernel, copy_kernel
+from compiler.loop_to_llvm.kernel import emit_kernel, kernel_symbol
+from compiler.loop_to_llvm.program import (
+    WeightKey,
+    emit_program,
+    program_weights,
+    workspace_bytes,
+)
+from compiler.loop_to_llvm.run_time import emit_run_time
+from compiler.loop_to_llvm.runtime import LIBC_NAMES, Counts, Level, exported_symbols
+from compiler.loop_to_llvm.runtime.standalone import (
+    emit_standalone,
+    is_standalone,
+    standalone_exports,
+)
+from compiler.machine.artifact import ABI_VERSION, VERSION, Compiled, weight_offsets
+from compiler.machine.host import host_target
+from compiler.machine.jit import load_objects
+from compiler.machine.object import compile_object
+from compiler.machine.signature import Signature, TensorSpec
+from compiler.machine.weights import Weights, WeightSource, WeightTransforms
+from compiler.options import Options
+from compiler.program.describe import describe_kernels, describe_memory
+from compiler.program.time_calls import timed_calls
+from compiler.report import Report
+from compiler.target.x86 import baseline, feature_groups
+from dialects.expr import Expr, maximum
+from dialects.graph.dtypes import numpy_dtype
+from dialects.loop.dynamic import output_sizes
+from dialects.loop.program import KernelOp, ProgramOp
+from dialects.loop.types import BufferType, buffer, buffer_type
+from dialects.weights import WeightStore
+
+
+@dataclass(frozen=True)
+class CompiledLevel:
+    """A planned program with the code of its kernels, for the target of these options; kernels in
+    the module are declarations.
+    """
+
+    options: Options
+    module: ModuleOp
+    code: Mapping[str, bytes]
+    report: Report
+
+    @property
+    def program(self) -> ProgramOp:
+        return next(op for op in self.module.ops if isinstance(op, ProgramOp))
+
+    @property
+    def kernels(self) -> dict[str, KernelOp]:
+        """The declarations by name."""
+        kernels = (op for op in self.module.ops if isinstance(op, KernelOp))
+        return {kernel.sym_name.data: kernel for kernel in kernels}
+
+
+def assemble(
+    levels: Sequence[CompiledLevel], weights: WeightStore, options: Options, report: Report
+) -> Compiled:
+    """The compiled model of all levels, which start with the least. Times go into the report."""
+    keys = list(dict.fromkeys(chain(*(program_weights(level.program) for level in levels))))
+    with report.stage("weights"):
+        arrays = {key: weights[key] for key in weights}
+        prepared = Weights(_weight_sources(keys, weights), arrays, _transforms(keys))
+    signature = signature_of(levels[0].program)
+    metadata = _metadata(levels, signature, prepared, options)
+    objects = _common_objects(levels, signature, prepared, metadata, options, report)
+    with report.stage("program"):
+        for level in levels:
+            objects |= _level_objects(level, keys, options)
+    return Compiled(
+        options.prefix, options.target, signature, objects,
+        (*exported_symbols(options.prefix), *standalone_exports(options.target, options.prefix)),
+        frozenset(LIBC_NAMES), prepared, metadata,
+    )  # fmt: skip
+
+
+def _common_objects(
+    levels: Sequence[CompiledLevel],
+    signature: Signature,
+    weights: Weights,
+    metadata: dict[str, object],
+    options: Options,
+    report: Report,
+) -> dict[str, bytes]:
+    """Machine code by name of what every model has, for any processor of the architecture."""
+    target, prefix = options.target, options.prefix
+    counts = Counts(
+        len(signature.inputs), len(signature.outputs), len(signature.symbols),
+        len(signature.found), signature.made,
+    )  # fmt: skip
+    choices = [Level(each.options.prefix, feature_groups(each.options.target)) for each in levels]
+    objects: dict[str, bytes] = {}
+    with report.stage("run time"):
+        text = json.dumps(metadata, sort_keys=True)
+        run_time = emit_run_time(
+            target, prefix, counts, text, f"{prefix}.weights", weight_offsets(weights), choices
+        )
+        objects["runtime"] = compile_object(run_time, baseline(target))
+        if is_standalone(target):
+            objects["standalone"] = compile_object(emit_standalone(prefix), target)
+    return objects
+
+
+def _level_objects(
+    level: CompiledLevel, weights: Sequence[WeightKey], options: Options
+) -> dict[str, bytes]:
+    """The program and the kernels of a level by name, in which the level is where there are more
+    than one.
+    """
+    own = level.options
+    text = emit_program(level.program, own.target, prefix=own.prefix, weights=weights)
+    code = {"program": compile_object(text, own.target), **level.code}
+    start = f"{own.target.name}." if options.isa else ""
+    return {f"{start}{name}": data for name, data in code.items()}
+
+
+def signature_of(program: ProgramOp) -> Signature:
+    """Names, dtypes and dims of the program's inputs and outputs, and the free symbols."""
+    arguments = [buffer_type(argument) for argument in program.body.block.args]
+    hints = [argument.name_hint or f"v{n}" for n, argument in enumerate(program.body.block.args)]
+    names = [*_names(program, "input_names"), *_names(program, "output_names")] or hints
+    specs = [
+        TensorSpec(name, numpy_dtype(kind.element).name, tuple(_dim(dim) for dim in kind.shape))
+        for name, kind in zip(names, arguments, strict=True)
+    ]
+    count = program.inputs.data
+    symbols, found = tuple(program.symbol_names), tuple(output_sizes(program))
+    return Signature(tuple(specs[:count]), tuple(specs[count:]), symbols, found)
+
+
+def _names(program: ProgramOp, key: str) -> list[str]:
+    names = program.attributes.get(key)
+    return [name.data for name in names] if isa(names, ArrayAttr[StringAttr]) else []
+
+
+def _dim(dim: Expr) -> int | str:
+    return str(dim) if dim.constant is None else dim.constant
+
+
+def _is_plain(kind: BufferType) -> bool:
+    """Whether a weight of this type is read as the store has it."""
+    return kind == buffer(kind.shape, kind.element)
+
+
+def _weight_sources(keys: Iterable[WeightKey], weights: WeightStore) -> list[WeightSource]:
+    """Where the entries of the artifact's table come from."""
+    sources: list[WeightSource] = []
+    for key, kind in keys:
+        transform = None if _is_plain(kind) else _transform_name(kind)
+        elements = kind.size.constant
+        assert elements is not None, "a weight has a static shape"
+        sources.append(WeightSource(key, transform, elements, weights[key].dtype.name))
+    return sources
+
+
+def _transform(kind: BufferType) -> KernelOp:
+    kernel = copy_kernel(buffer(kind.shape, kind.element), kind)
+    canonicalize_kernel(kernel)
+    return kernel
+
+
+def _transform_name(kind: BufferType) -> str:
+    return kernel_symbol("prepare", _transform(kind).sym_name.data)
+
+
+def _transforms(keys: Iterable[WeightKey]) -> WeightTransforms:
+    """The kernels that bring weights into the layouts that programs read, compiled for this
+    machine.
+    """
+    host = host_target()
+    derived = dict.fromkeys(kind for _, kind in keys if not _is_plain(kind))
+    if not derived:
+        return WeightTransforms(None)
+    kernels = {kernel.sym_name.data: kernel for kernel in map(_transform, derived)}
+    objects = [
+        compile_object(emit_kernel(kernel, host, prefix="prepare", exported=True), host)
+        for kernel in kernels.values()
+    ]
+    exports = [kernel_symbol("prepare", name) for name in kernels]
+    return WeightTransforms(load_objects(objects, exports))
+
+
+def _metadata(
+    levels: Sequence[CompiledLevel], signature: Signature, weights: Weights, options: Options
+) -> dict[str, object]:
+    """What an artifact says of itself: nothing that differs between two compilations. What its
+    inside is like is that of the last level, and of each where there are more than one.
+    """
+    sizes = [workspace_bytes(level.program) for level in levels]
+    inside = [_description(level) for level in levels]
+    several = {"levels": inside} if options.isa else {}
+    return several | {
+        "abi": ABI_VERSION,
+        "weft": VERSION,
+        "prefix": options.prefix,
+        "triple": options.target.triple,
+        "cpu": options.target.cpu,
+        "features": _features(options),
+        **signature.to_json(),
+        "workspace_bytes": _dim(maximum(sizes)),
+        "weights": [
+            {
+                "name": source.name,
+                "dtype": source.dtype,
+                "bytes": weights.bytes(source),
+                "offset": offset,
+            }
+            for source, offset in zip(weights.sources, weight_offsets(weights), strict=True)
+        ],
+        **{key: value for key, value in inside[-1].items() if key not in ("name", "features")},
+    }
+
+
+def _features(options: Options) -> list[str]:
+    return [name for name in options.target.features if name.startswith("+")]
+
+
+def _description(level: CompiledLevel) -> dict[str, object]:
+    """The inside of one level."""
+    program, report, options = level.program, level.report, level.options
+    timed: dict[str, object] = {"timed_calls": timed_calls(program)} if options.timed else {}
+    return timed | {
+        "name": options.target.name,
+        "features": _features(options),
+        "operators": dict(sorted(report.graph.items())),
+        "kernels": describe_kernels(program, level.kernels, report.flops, report.schedules),
+        "memory": describe_memory(program),
+        "repeats": report.repeats,
+    }

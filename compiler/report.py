@@ -1,0 +1,47 @@
+"""What happens while a model is compiled: times, counts and choices, for those who ask."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from dialects.expr import Expr
+
+
+@dataclass
+class Report:
+    """What happened while compiling: seconds by stage, operators after each pass and, by name,
+    in the optimised graph; flops of each kernel over its symbols, its schedules and their steps;
+    and whether something runs as often as values say.
+    """
+
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+    operators: dict[str, int] = field(default_factory=dict[str, int])
+    graph: Counter[str] = field(default_factory=Counter[str])
+    flops: dict[str, Expr] = field(default_factory=dict[str, Expr])
+    schedules: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    steps: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    repeats: bool = True
+
+    @contextmanager
+    def stage(self, name: str) -> Generator[None]:
+        """Adds the time until the end of the block to a stage."""
+        start = time.perf_counter()
+        yield
+        self.add(name, time.perf_counter() - start)
+
+    def note(self, kernel: str, used: Sequence[str], steps: Sequence[str] = ()) -> None:
+        """Keeps what was done to a kernel."""
+        self.schedules[kernel] = list(used)
+        self.steps[kernel] = tuple(steps)
+
+    def add(self, name: str, seconds: float) -> None:
+        """Adds time to a stage."""
+        self.seconds[name] = self.seconds.get(name, 0.0) + seconds
+
+    def level(self) -> Report:
+        """One for a CPU level: what is known of the graph, and the same times."""
+        return Report(self.seconds, self.operators, self.graph)

@@ -214,6 +214,7 @@ def _metadata(
         "cpu": options.target.cpu,
         "features": _features(options),
         **signature.to_json(),
+        "bounds": {each.name: [each.least, each.most] for each in options.bounds},
         "workspace_bytes": _dim(maximum(sizes)),
         "weights": [
             {

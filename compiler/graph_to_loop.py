@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from xdsl.context import Context
 from xdsl.dialects.builtin import (
     ArrayAttr,
+    DictionaryAttr,
     FusedLoc,
     IntAttr,
     LocationAttr,
@@ -47,6 +48,7 @@ from dialects.loop.builder import LoopBuilder
 from dialects.loop.dynamic import CopyOp, GiveOp, RequireEqualOp, root
 from dialects.loop.ops import AllocOp
 from dialects.loop.program import (
+    BOUNDS,
     EQUAL_SIZES,
     WEIGHTS,
     CallOp,
@@ -262,6 +264,7 @@ class _Lowering(ControlLowering):
         self, kernel: KernelOp, arguments: list[SSAValue], location: LocationAttr | None
     ) -> None:
         symbols = kernel.symbol_names
+        _note_bounds(kernel, self.program)
         weights = [n for n, value in enumerate(arguments) if isinstance(value.owner, WeightOp)]
         if weights:
             kernel.attributes[WEIGHTS] = ArrayAttr([IntAttr(position) for position in weights])
@@ -271,6 +274,16 @@ class _Lowering(ControlLowering):
         if location is not None:
             call.location = location
         self.block.add_op(call)
+
+
+def _note_bounds(kernel: KernelOp, program: ProgramOp) -> None:
+    """Gives a kernel the bounds of its sizes, which are named as in the program."""
+    bounds = program.attributes.get(BOUNDS)
+    if not isinstance(bounds, DictionaryAttr):
+        return
+    found = {name: bounds.data[name] for name in kernel.symbol_names if name in bounds.data}
+    if found:
+        kernel.attributes[BOUNDS] = DictionaryAttr(found)
 
 
 def _viewed(buffers: Mapping[SSAValue, SSAValue], op: ReshapeOp) -> SSAValue | None:
@@ -375,6 +388,9 @@ def rename_symbols(kernel: KernelOp, names: Mapping[str, str]) -> None:
     kernel.properties["symbols"] = ArrayAttr(
         [StringAttr(names[name]) for name in kernel.symbol_names]
     )
+    bounds = kernel.attributes.get(BOUNDS)
+    if isinstance(bounds, DictionaryAttr):
+        kernel.attributes[BOUNDS] = DictionaryAttr({names[n]: b for n, b in bounds.data.items()})
     for argument in kernel.body.block.args:
         _substitute_type(argument, values)
     for op in kernel.walk():

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass, fields, replace
 
 from compiler.target.target import Target
+from dialects.errors import OptionError
 
 
 @dataclass(frozen=True)
@@ -16,6 +18,28 @@ class KernelSchedule:
 
     kernel: str
     steps: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Bound:
+    """The least and greatest value that a named size of the model's inputs has in any call."""
+
+    name: str
+    least: int
+    most: int
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.least <= self.most:
+            rule = f"bound requires sizes in order, of at least 0, for {self.name}"
+            raise OptionError(f"{rule}, got {self.least}..{self.most}")
+
+
+def parse_bound(text: str) -> Bound:
+    """The bound that a text such as `batch=1..32` says. Raises OptionError for another text."""
+    found = re.fullmatch(r"(\w+)=(\d+)\.\.(\d+)", text, re.ASCII)
+    if found is None:
+        raise OptionError(f"bound requires a text such as batch=1..32, got {text!r}")
+    return Bound(found[1], int(found[2]), int(found[3]))
 
 
 @dataclass(frozen=True)
@@ -31,6 +55,7 @@ class Options:
     `timed` adds an output: the ticks of each call of a kernel.
     `isa` are the CPU levels that one artifact holds, from the least, which is also the `target`;
     none stands for the target alone.
+    `bounds` are of sizes of the inputs.
     """
 
     target: Target
@@ -42,6 +67,7 @@ class Options:
     gradients: tuple[str, ...] = ()
     timed: bool = False
     tuned: tuple[KernelSchedule, ...] = ()
+    bounds: tuple[Bound, ...] = ()
     isa: tuple[Target, ...] = ()
 
     def levels(self) -> tuple[Options, ...]:

@@ -23,7 +23,8 @@ from compiler.compile_kernels import (
     parse_kernel,
     rare_collections,
 )
-from compiler.frontend.from_onnx import Source, import_model
+from compiler.frontend.from_onnx import ImportedModel, Source, import_model
+from compiler.graph.bound_sizes import bound_sizes
 from compiler.graph.differentiate import DifferentiatePass
 from compiler.graph.eliminate import EliminatePass
 from compiler.graph.fold_batch_norm import FoldBatchNormPass
@@ -118,8 +119,15 @@ def compile_model(source: Source, options: Options, road: Road | None = None) ->
     road = road or Road(options)
     road.on_stage("import", 0, 1)
     with road.report.stage("import"):
-        imported = import_model(source, outputs=options.outputs)
+        imported = read_model(source, options)
     return compile_module(imported.module, imported.weights, options, road)
+
+
+def read_model(source: Source, options: Options) -> ImportedModel:
+    """Imports a model as the options say, which is checked to have the sizes that they bound."""
+    imported = import_model(source, outputs=options.outputs)
+    bound_sizes(imported.module, options.bounds)
+    return imported
 
 
 def compile_module(
@@ -167,7 +175,7 @@ def plan_model(source: Source, road: Road) -> Report:
     Raises as compile_model does.
     """
     with road.report.stage("import"):
-        imported = import_model(source, outputs=road.options.outputs)
+        imported = read_model(source, road.options)
     optimize_graph(imported.module, WeftContext(imported.weights), road)
     to_loops(imported.module, road)
     return road.report
@@ -175,7 +183,7 @@ def plan_model(source: Source, road: Road) -> Report:
 
 def naive_kernels(source: Source, options: Options) -> dict[str, str]:
     """The text of each kernel before it is scheduled, by name. Raises as compile_model does."""
-    imported = import_model(source)
+    imported = read_model(source, options)
     road = Road(options)
     optimize_graph(imported.module, WeftContext(imported.weights), road)
     lower_graph(imported.module, road)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +21,7 @@ from compiler.machine.cache import Cache, CacheWarning, default_cache
 from compiler.machine.executable import Executable
 from compiler.machine.host import host_target
 from compiler.machine.signature import TensorSpec
+from compiler.options import Bound
 from dialects.errors import (
     ArtifactError,
     IllegalSchedule,
@@ -85,6 +86,7 @@ def compile(
     gradients: Sequence[str] = (),
     tuned: str | os.PathLike[str] | None = None,
     isa: Sequence[str] = (),
+    bounds: Mapping[str, tuple[int, int]] | None = None,
 ) -> Executable:
     """Compiles a model (a path, bytes or an onnx.ModelProto) into this process.
 
@@ -97,7 +99,8 @@ def compile(
     graph by their names, in place of its own outputs; what they do not need is left out.
     `gradients` are inputs: the derivative of the first output, which has to be one number, in each
     of them follows the other outputs as `grad_<input>`. `tuned` is a file that `weft tune` wrote,
-    of schedules for those kernels of the model that it has.
+    of schedules for those kernels of the model that it has. `bounds`
+    are the least and greatest values of named sizes of the inputs; a call with others is refused.
 
     Raises ModelError for a damaged model, UnsupportedError that lists everything in it that weft
     lacks, OptionError for options that do not exist, IllegalSchedule for a schedule that would
@@ -114,6 +117,7 @@ def compile(
         gradients=gradients,
         tuned=tuned,
         isa=isa,
+        bounds=[Bound(name, *pair) for name, pair in (bounds or {}).items()],
     )
     if cache is True:
         cache = default_cache(os.environ)

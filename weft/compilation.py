@@ -21,7 +21,7 @@ from compiler.machine.artifact import VERSION, Compiled
 from compiler.machine.cache import Cache, cache_key
 from compiler.machine.header import c_identifier
 from compiler.machine.host import host_target
-from compiler.options import KernelSchedule, Options
+from compiler.options import Bound, KernelSchedule, Options
 from compiler.target import TARGETS
 from compiler.target.target import Target
 from compiler.target.x86 import X86_TARGETS
@@ -89,12 +89,14 @@ def options_of(
     gradients: Sequence[str] = (),
     tuned: str | os.PathLike[str] | None = None,
     isa: Sequence[str] = (),
+    bounds: Sequence[Bound] = (),
 ) -> Options:
     """The options of a compilation; symbols start with the model's name unless `prefix` is given,
     and kernels are scheduled as the file `schedule` says, where it does. `outputs` are the values
     that it gives, by their names in the model, `gradients` the inputs in which the first of them is
     differentiated. `tuned` is a file that `weft tune` wrote.
     `isa` are x86-64 levels, `v1` to `v4`, for one artifact that holds code for each.
+    `bounds` are of named sizes of the inputs.
 
     Raises OptionError for an unknown target, a prefix that cannot start a name in C, or a file that
     cannot be read, and IllegalSchedule for one with lines that are no calls of primitives.
@@ -120,6 +122,7 @@ def options_of(
         tuple(gradients),
         tuned=() if tuned is None else _read_tuned(Path(tuned), found),
         isa=levels[1:] and levels,
+        bounds=tuple(bounds),
     )
 
 

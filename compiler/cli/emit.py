@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from xdsl.dialects.builtin import ModuleOp
 
-from compiler.frontend.from_onnx import Source, import_model
+from compiler.frontend.from_onnx import Source
 from compiler.loop_to_llvm.kernel import emit_kernel
 from compiler.loop_to_llvm.program import emit_program
 from compiler.machine.object import compile_assembly
-from compiler.pipeline import Road, optimize_graph, to_loops
+from compiler.pipeline import Road, optimize_graph, read_model, to_loops
 from dialects.context import WeftContext
 from dialects.loop.program import KernelOp, ProgramOp
 
@@ -19,7 +19,7 @@ def emit_text(source: Source, level: str, road: Road) -> str:
     """The optimised graph, the scheduled loops, or the LLVM IR or assembly of the program and its
     kernels, each of which is a module under a comment with its name.
     """
-    imported = import_model(source, outputs=road.options.outputs)
+    imported = read_model(source, road.options)
     optimize_graph(imported.module, WeftContext(imported.weights), road)
     if level == "graph":
         return f"{imported.module!s}\n"

@@ -15,7 +15,7 @@ from compiler.machine.artifact import Compiled, check_runs_on, load
 from compiler.machine.cache import default_cache
 from compiler.machine.executable import Executable
 from compiler.machine.host import host_target
-from compiler.options import Options
+from compiler.options import Options, parse_bound
 from compiler.target import TARGETS
 from weft.compilation import compile_cached, options_of
 
@@ -69,6 +69,13 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
         metavar="NAME,NAME",
         help="the values that the model gives, any of its graph, in place of its own outputs",
     )
+    group.add_argument(
+        "--bound",
+        metavar="SIZE=LEAST..MOST",
+        action="append",
+        default=[],
+        help="the bounds of a named size of the inputs, such as batch=1..32; for several, again",
+    )
     group.add_argument("--no-cache", action="store_true", help="compile even what is in the cache")
     group.add_argument(
         "--dump-dir",
@@ -91,6 +98,7 @@ def options_from(arguments: argparse.Namespace) -> Options:
         gradients=[name for name in (arguments.gradients or "").split(",") if name],
         outputs=_names(arguments.outputs),
         isa=_names(arguments.isa),
+        bounds=[parse_bound(text) for text in arguments.bound],
     )
 
 

@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
-from compiler.loop.nest import bounds_of, ranges_of, subscripts, update_of, weight_arguments
+from compiler.loop.nest import ranges_around, subscripts, update_of, weight_arguments
 from compiler.target.target import Target
 from dialects.expr import (
     Atom,
@@ -231,7 +231,7 @@ def lane_stride(access: AccessOp, loop: ForOp, lanes: int) -> Expr | None:
     """How far apart, in elements, the lanes of a vector access memory that runs along the loop and
     starts at a multiple of its length; None where that varies.
     """
-    ranges: dict[Atom, Range] = {**ranges_of(bounds_of(enclosing_loops(access)))}
+    ranges: dict[Atom, Range] = ranges_around(access)
     ranges[_LANE] = (0, lanes - 1)
     block = Expr.of(_BLOCK) * lanes + Expr.of(_LANE)
     moved = [expr.substitute({loop.index: block}) for expr in subscripts(access)]

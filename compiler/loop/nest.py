@@ -29,7 +29,7 @@ from dialects.loop.ops import (
     WhileOp,
     enclosing_loops,
 )
-from dialects.loop.program import WEIGHTS, KernelOp, ViewOp
+from dialects.loop.program import WEIGHTS, KernelOp, ViewOp, size_ranges
 from dialects.loop.types import ExprsAttr
 
 Carrier = AccessOp | IndexOp | ForOp
@@ -194,9 +194,11 @@ def extreme(expr: Expr, bounds: Sequence[Bound], *, greatest: bool) -> Expr | No
     return expr
 
 
-def ranges_of(bounds: Sequence[Bound]) -> dict[Atom, Range]:
-    """The bounds as numbers, as far as they are."""
-    ranges: dict[Atom, Range] = {}
+def ranges_of(
+    bounds: Sequence[Bound], sizes: Mapping[Atom, Range] | None = None
+) -> dict[Atom, Range]:
+    """The bounds as numbers, as far as they are; `sizes` are those of named sizes."""
+    ranges: dict[Atom, Range] = dict(sizes or {})
     for bound in bounds:
         low = None if bound.least is None else bound.least.range(ranges)[0]
         high = None if bound.greatest is None else bound.greatest.range(ranges)[1]
@@ -204,9 +206,14 @@ def ranges_of(bounds: Sequence[Bound]) -> dict[Atom, Range]:
     return ranges
 
 
+def ranges_around(op: Operation) -> dict[Atom, Range]:
+    """The bounds of the loops around an operation, and of its kernel's sizes, as numbers."""
+    return ranges_of(bounds_of(enclosing_loops(op)), size_ranges(op))
+
+
 def most_iterations(loop: ForOp) -> int | None:
     """A number that a loop's iterations never exceed, where there is one."""
-    return loop.extent.range(ranges_of(bounds_of(enclosing_loops(loop))))[1]
+    return loop.extent.range(ranges_around(loop))[1]
 
 
 def update_of(access: AccessOp) -> Update | None:
@@ -304,7 +311,7 @@ def replace_index(index: SSAValue, expr: Expr) -> None:
     for user in sorted(users, key=lambda user: not isinstance(user, ForOp)):
         if isinstance(user, AccessOp | IndexOp | ForOp):
             if isinstance(user, ForOp) or user.parent not in ranges:
-                ranges[user.parent] = ranges_of(bounds_of(enclosing_loops(user)))
+                ranges[user.parent] = ranges_around(user)
             here = ranges[user.parent]
             exprs = [old.substitute({index: expr}).simplify(here) for old in exprs_of(user)]
             set_exprs(user, exprs)

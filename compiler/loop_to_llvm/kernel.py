@@ -17,7 +17,7 @@ from compiler.loop_to_llvm.memory import Storage
 from compiler.target.target import Target
 from dialects.expr import Expr
 from dialects.loop.ops import ForOp
-from dialects.loop.program import KernelOp
+from dialects.loop.program import KernelOp, size_ranges
 from dialects.loop.types import buffer_type
 
 
@@ -58,7 +58,9 @@ def emit_kernel(
     }
     contracts = target.has_fma and not strict_fp
     unit = Unit(target, sizes, context, prefix, contracts, _widest(kernel))
-    emitter = BodyEmitter(Frame(function), unit, values)
+    frame = Frame(function)
+    frame.ranges |= size_ranges(kernel)
+    emitter = BodyEmitter(frame, unit, values)
     emitter.block(kernel.body.block)
     emitter.frame.builder.ret_void()
     emitter.frame.finish()

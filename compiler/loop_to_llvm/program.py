@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from llvmlite import ir
-from xdsl.dialects.builtin import ArrayAttr
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from xdsl.ir import Operation, SSAValue
 
 from compiler.loop_to_llvm.body import BodyEmitter, Unit
@@ -24,7 +24,7 @@ from compiler.loop_to_llvm.kernel import kernel_symbol, kernel_type
 from compiler.loop_to_llvm.memory import Storage
 from compiler.loop_to_llvm.runtime import PROGRAM, WORKSPACE, Runtime, Status
 from compiler.target.target import Target
-from dialects.expr import Expr, Extremum, maximum
+from dialects.expr import Expr, Extremum, Symbol, maximum
 from dialects.loop.dynamic import (
     BindOp,
     CopyOp,
@@ -37,7 +37,15 @@ from dialects.loop.dynamic import (
     root,
 )
 from dialects.loop.ops import AllocOp
-from dialects.loop.program import EQUAL_SIZES, WORKSPACE_BYTES, CallOp, ProgramOp, ViewOp, WeightOp
+from dialects.loop.program import (
+    EQUAL_SIZES,
+    WORKSPACE_BYTES,
+    CallOp,
+    ProgramOp,
+    ViewOp,
+    WeightOp,
+    size_ranges,
+)
 from dialects.loop.types import BufferType, ExprsAttr, buffer_type
 
 WeightKey = tuple[str, BufferType]
@@ -66,8 +74,10 @@ def emit_program(
     function = _hidden(module, PROGRAM, f"{prefix}.program")
     context, inputs, outputs, dims, workspace = function.args
     frame = Frame(function)
+    frame.ranges |= size_ranges(program)
     unit = Unit(target, _sizes(frame, program, dims), context, prefix, contracts=False)
     emitter = ProgramEmitter(frame, unit, workspace, _blocks(program))
+    emitter.check_bounds(program)
     emitter.check_sizes(program)
     arguments = program.body.block.args
     read = program.inputs.data
@@ -157,6 +167,19 @@ def _rule(first: Expr, second: Expr) -> tuple[str, list[Expr]]:
     return f"run requires sizes {first} = {second}, got {{}} and {{}}", [first, second]
 
 
+def _place(program: ProgramOp, size: Symbol) -> str:
+    """A named size, and the first input and dim that has it, in words."""
+    names = program.attributes.get("input_names")
+    arguments = program.body.block.args[: program.inputs.data]
+    for number, argument in enumerate(arguments):
+        for axis, dim in enumerate(buffer_type(argument).shape):
+            if dim == Expr.of(size):
+                given = names.data[number] if isinstance(names, ArrayAttr) else None
+                name = given.data if isinstance(given, StringAttr) else argument.name_hint
+                return f"{size.name} (dim {axis} of input '{name}')"
+    return size.name
+
+
 class ProgramEmitter(BodyEmitter):
     """Emits a program: besides the operations of a body, calls, weights, views, the arena, growing
     memory and the sizes that are found on the way.
@@ -214,6 +237,18 @@ class ProgramEmitter(BodyEmitter):
             self.entries[argument] = entry
             pointer = builder.load(entry, typ=POINTER)
             self.values[argument] = Storage(pointer, buffer_type(argument))
+
+    def check_bounds(self, program: ProgramOp) -> None:
+        """Returns with an error text where a size is not within the bounds that were given."""
+        builder, sizes = self.frame.builder, self.index.sizes
+        for atom, (low, high) in size_ranges(program).items():
+            assert isinstance(atom, Symbol), "bounds are of named sizes"
+            value = sizes[atom.name]
+            below = builder.icmp_signed("<", value, ir.Constant(I64, low))
+            above = builder.icmp_signed(">", value, ir.Constant(I64, high))
+            with builder.if_then(builder.or_(below, above), likely=False):
+                text = f"run requires {_place(program, atom)} to be {low} to {high}, got {{}}"
+                self.fail(Status.BAD_DIMS, text, [value])
 
     def check_sizes(self, program: ProgramOp) -> None:
         """Returns with an error text where two sizes differ that the program takes to be equal."""

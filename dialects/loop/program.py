@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import (
     SymbolNameConstraint,
     SymbolRefAttr,
 )
-from xdsl.ir import Attribute, Block, Region, SSAValue
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
@@ -30,8 +30,9 @@ from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, NoTerminator, Pure, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
-from dialects.expr import Expr
+from dialects.expr import Atom, Expr, Symbol
 from dialects.expr_text import parse_expr
+from dialects.interval import Range
 from dialects.loop.types import BufferType, ExprsAttr, buffer_type, format_exprs
 
 EQUAL_SIZES = "equal_sizes"
@@ -46,6 +47,11 @@ TEMPORARIES = "temporaries"
 IN_PLACE = "in_place"
 """The attribute of a kernel that lists pairs of its arguments: an operand, and the result that may
 take its place.
+"""
+
+BOUNDS = "bounds"
+"""The attribute of a program or kernel that gives sizes their least and greatest values, by name:
+`{batch = #loop.exprs<[1, 32]>}`.
 """
 
 WEIGHTS = "weights"
@@ -102,6 +108,19 @@ class FunctionOp(IRDLOperation):
             printer.print_attr_dict(self.attributes)
             printer.print_string(" ")
         printer.print_region(self.body, print_entry_block_args=False, print_empty_block=False)
+
+
+def size_ranges(op: Operation) -> dict[Atom, Range]:
+    """The bounds of the named sizes of the function that an operation is, or lies in."""
+    function: Operation | None = op
+    while function is not None and not isinstance(function, FunctionOp):
+        function = function.parent_op()
+    bounds = None if function is None else function.attributes.get(BOUNDS)
+    ranges: dict[Atom, Range] = {}
+    for name, pair in bounds.data.items() if isinstance(bounds, DictionaryAttr) else ():
+        assert isinstance(pair, ExprsAttr), "a size has two bounds"
+        ranges[Symbol(name)] = (pair.data[0].constant, pair.data[1].constant)
+    return ranges
 
 
 def _create(cls: type[FunctionOp], properties: dict[str, Attribute], body: Region) -> FunctionOp:

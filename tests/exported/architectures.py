@@ -69,7 +69,6 @@ def _transformers(model: str, config: str, **options: Any) -> nn.Module:
 
     torch.manual_seed(0)
     configuration = getattr(transformers, config)(**options)
-    configuration.return_dict = False
     made = getattr(transformers, model)(configuration)
     return made.eval()
 

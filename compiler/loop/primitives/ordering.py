@@ -10,14 +10,13 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from compiler.loop.dependence import crossing_pairs
 from compiler.loop.legality import refuse, require_distributable, require_order
 from compiler.loop.nest import (
-    bounds_of,
     describe,
     is_defined_inside,
     is_pure,
     move_ops,
     new_loop,
     only_loop,
-    ranges_of,
+    ranges_around,
     rename_values,
     replace_index,
 )
@@ -158,7 +157,7 @@ def hoist(op: Operation) -> Operation:
 
 
 def _require_constant_load(load: LoadOp, loop: ForOp) -> None:
-    if (loop.extent.range(ranges_of(bounds_of(enclosing_loops(loop))))[0] or 0) < 1:
+    if (loop.extent.range(ranges_around(loop))[0] or 0) < 1:
         got = f"{describe(loop)} with {loop.extent}"
         raise IllegalSchedule(f"hoist requires a loop that runs at least once, got {got}")
     for pair in crossing_pairs([load], [loop]):

@@ -28,7 +28,7 @@ from compiler.loop.primitives.recording import primitive
 from dialects.errors import IllegalSchedule
 from dialects.expr import Expr, atom_expr
 from dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
-from dialects.loop.program import KernelOp
+from dialects.loop.program import KernelOp, size_ranges
 from dialects.loop.types import LayoutAttr, buffer, buffer_type
 
 
@@ -128,7 +128,7 @@ def _region_of(source: SSAValue, accesses: Sequence[AccessOp], at: ForOp | Kerne
 def _sizes(source: SSAValue, region: _Region, at: ForOp | KernelOp, scope: str) -> tuple[Expr, ...]:
     """The most elements that the region has along each dimension."""
     loops = [] if isinstance(at, KernelOp) else [*enclosing_loops(at), at]
-    ranges = ranges_of(bounds_of(loops))
+    ranges = ranges_of(bounds_of(loops), size_ranges(at))
     most = [extent.range(ranges)[1] for extent in region.extents]
     if None in most:
         got = f"{value_name(source)} with {[str(extent) for extent in region.extents]}"

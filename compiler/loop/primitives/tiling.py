@@ -22,6 +22,7 @@ from compiler.loop.primitives.recording import primitive
 from dialects.errors import IllegalSchedule
 from dialects.expr import Expr, atom_expr, minimum
 from dialects.loop.ops import ForOp, enclosing_loops
+from dialects.loop.program import size_ranges
 
 
 class Tiles(NamedTuple):
@@ -81,7 +82,7 @@ def tile_ragged(loop: ForOp, size: int, *, names: Sequence[str] | None = None) -
     outer_name, inner_name = names or (f"{base}o", f"{base}i")
     outer = new_loop(loop.extent.ceildiv(size), outer_name, loop)
     left = loop.extent - atom_expr(outer.index) * size if size > 1 else Expr.of(1)
-    ranges = ranges_of(bounds_of([*enclosing_loops(loop), outer]))
+    ranges = ranges_of(bounds_of([*enclosing_loops(loop), outer]), size_ranges(loop))
     inner = new_loop(minimum([Expr.of(size), left]).simplify(ranges), inner_name, loop)
     outer.body.block.add_op(inner)
     _take_over(loop, outer, inner, atom_expr(outer.index) * size + atom_expr(inner.index))

@@ -10,13 +10,12 @@ from xdsl.ir import Operation
 
 from compiler.loop.nest import (
     accesses_in,
-    bounds_of,
     is_branch,
     loops_in,
     most_iterations,
     only_loop,
     perfect_nest,
-    ranges_of,
+    ranges_around,
     subscripts,
     update_of,
 )
@@ -31,7 +30,7 @@ from compiler.loop.primitives import (
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
 from dialects.expr import Expr
-from dialects.loop.ops import AccessOp, ForOp, StoreOp, enclosing_loops
+from dialects.loop.ops import AccessOp, ForOp, StoreOp
 from dialects.loop.program import KernelOp
 from dialects.loop.scalar import compute_type, width
 
@@ -59,7 +58,7 @@ def lanes_of(loops: Iterable[ForOp], target: Target) -> int:
 
 def stride(access: AccessOp, loop: ForOp) -> Expr | None:
     """How far apart, in elements, neighbouring iterations access memory; None where that varies."""
-    ranges = ranges_of(bounds_of(enclosing_loops(access)))
+    ranges = ranges_around(access)
     address = access.buffer_type.address(subscripts(access)).simplify(ranges)
     return address.coefficient(loop.index) if address.is_affine_in(loop.index) else None
 

@@ -1,0 +1,36 @@
+"""graph -> graph: notes the bounds that the user gives for sizes of the inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import DictionaryAttr, ModuleOp
+from xdsl.dialects.func import FuncOp
+
+from compiler.options import Bound
+from dialects.errors import OptionError
+from dialects.expr import Expr
+from dialects.graph.types import type_of
+from dialects.loop.program import BOUNDS
+from dialects.loop.types import ExprsAttr
+
+
+def bound_sizes(module: ModuleOp, bounds: Sequence[Bound]) -> None:
+    """Notes the bounds on the graph function of the module.
+
+    Raises OptionError for a bound of what is no named size of an input, or a second one of a size.
+    """
+    if not bounds:
+        return
+    function = next(op for op in module.ops if isinstance(op, FuncOp))
+    inputs = [type_of(argument) for argument in function.body.block.args]
+    names = dict.fromkeys(name for kind in inputs for dim in kind.shape for name in dim.symbols())
+    given = [bound.name for bound in bounds]
+    wrong = [n for at, n in enumerate(given) if n not in names or n in given[:at]]
+    if wrong:
+        rule = f"bounds require sizes of the inputs ({', '.join(names)}), each once"
+        raise OptionError(f"{rule}, got {', '.join(wrong)}")
+    pairs = {each.name: (Expr.of(each.least), Expr.of(each.most)) for each in bounds}
+    function.attributes[BOUNDS] = DictionaryAttr(
+        {name: ExprsAttr(pair) for name, pair in pairs.items()}
+    )

@@ -1,7 +1,8 @@
 """ONNX's `Backend` interface: `onnx_backend.prepare(model).run([x])` compiles a model and runs it.
 
 A model whose shapes depend on the values of inputs is compiled when these are known, once for each:
-inputs that may be sizes are taken as constants, and `Prepared.is_specialised` is true.
+inputs that may be sizes are taken as constants, and `Prepared.is_specialised` is true. So
+is a model that takes sequences or optionals: lists of arrays, None for an optional without value.
 """
 
 from __future__ import annotations
@@ -14,6 +15,12 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 from onnx.backend.base import Backend, BackendRep, namedtupledict
 from onnx.defs import onnx_opset_version
 
+from compiler.adapters.onnx_compounds import (
+    compound_inputs,
+    elements_of,
+    gathered,
+    with_elements,
+)
 from compiler.machine.artifact import Compiled
 from compiler.machine.executable import Executable
 from compiler.machine.host import host_target
@@ -37,12 +44,12 @@ class Prepared(BackendRep):
         self.input_names = [v.name for v in model.graph.input if v.name not in constants]
         self.output_names = [value.name for value in model.graph.output]
         self._variants: dict[tuple[bytes, ...], tuple[Compiled, Executable]] = {}
+        self.compounds = compound_inputs(model)
         self.refusal: UnsupportedError | None = None
         try:
-            self._compile((), {})
+            self._compile((), {}, {})
         except UnsupportedError as error:
-            kinds = {value.type.WhichOneof("value") for value in model.graph.input}
-            if kinds != {"tensor_type"} or not self._bindable():
+            if not self.compounds and not self._bindable():
                 raise
             self.refusal = error
 
@@ -63,25 +70,33 @@ class Prepared(BackendRep):
         Raises InputError for inputs that do not fit the model.
         """
         given = self._arrange(inputs)
+        compounds = {name: given.pop(name) for name in list(given) if name in self.compounds}
         bound = {name: given.pop(name) for name in list(given) if self._is_bound(name, given[name])}
-        key = tuple(_content(array) for array in bound.values())
+        key = (*map(_content, bound.values()), *map(_form, compounds.values()))
         if key not in self._variants:
-            self._compile(key, bound)
+            self._compile(key, bound, compounds)
+        for name, value in compounds.items():
+            given |= elements_of(name, value)
         results = self._variants[key][1].run(given)
         names = self.output_names
-        return namedtupledict("Outputs", names)(*(results[name] for name in names))
+        return namedtupledict("Outputs", names)(*gathered(names, self.model, results))
 
     def _bindable(self) -> list[str]:
         return [name for name in self.input_names if _may_be_constant(self.model, name)]
 
-    def _arrange(self, inputs: Mapping[str, Any] | Sequence[Any]) -> dict[str, Array]:
+    def _arrange(self, inputs: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
+        """The inputs by name: arrays, and whatever is given for sequences and optionals."""
         if isinstance(inputs, Mapping):
-            return {str(name): np.asarray(value) for name, value in inputs.items()}
+            return {str(name): self._value(str(name), value) for name, value in inputs.items()}
         values = [inputs] if isinstance(inputs, np.ndarray) else list(inputs)
         if len(values) != len(self.input_names):
             facts = f"{len(self.input_names)} inputs, got {len(values)}"
             raise InputError(f"{self.model.graph.name} requires {facts}")
-        return {name: np.asarray(x) for name, x in zip(self.input_names, values, strict=True)}
+        names = self.input_names
+        return {name: self._value(name, x) for name, x in zip(names, values, strict=True)}
+
+    def _value(self, name: str, value: Any) -> Any:
+        return value if name in self.compounds else np.asarray(value)
 
     def _is_bound(self, name: str, array: Array) -> bool:
         return (
@@ -90,8 +105,11 @@ class Prepared(BackendRep):
             and _may_be_constant(self.model, name)
         )
 
-    def _compile(self, key: tuple[bytes, ...], bound: Mapping[str, Array]) -> None:
-        compiled = compile_model(with_constants(self.model, bound), self.options)
+    def _compile(
+        self, key: tuple[bytes, ...], bound: Mapping[str, Array], compounds: Mapping[str, Any]
+    ) -> None:
+        model = with_elements(with_constants(self.model, bound), compounds)
+        compiled = compile_model(model, self.options)
         self._variants[key] = compiled, compiled.executable(self.threads)
 
 
@@ -132,7 +150,7 @@ def with_constants(model: ModelProto, arrays: Mapping[str, Array]) -> ModelProto
     bound = ModelProto()
     bound.CopyFrom(model)
     for name, array in arrays.items():
-        bound.graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
+        bound.graph.initializer.append(numpy_helper.from_array(np.asarray(array, order="C"), name))
     return bound
 
 
@@ -157,6 +175,13 @@ def _content(array: Array) -> bytes:
     """What tells apart two arrays of one element type; those of strings hold references to them."""
     elements = repr(array.tolist()).encode() if array.dtype.kind == "O" else array.tobytes()
     return elements + str(array.shape).encode()
+
+
+def _form(value: Any) -> bytes:
+    """What tells apart sequences and optionals that need code of their own."""
+    elements = elements_of("", value)
+    kinds = [(name, array.dtype.str, array.shape) for name, array in elements.items()]
+    return repr((value is None, kinds)).encode()
 
 
 def _may_be_constant(model: ModelProto, name: str) -> bool:

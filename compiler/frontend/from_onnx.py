@@ -16,6 +16,7 @@ from compiler.frontend.onnx_importer import IMPORT_ERRORS, Failure, GraphImporte
 from compiler.frontend.onnx_load import LoadedModel, Source, load_model
 from compiler.frontend.onnx_node import ImporterTable
 from compiler.frontend.onnx_opset import newest_opset, normalise
+from compiler.frontend.onnx_sequences import SequenceValue, Value
 from compiler.frontend.onnx_signature import input_type, name_hint
 from dialects.errors import ModelError, OptionError, UnsupportedError
 from dialects.graph import OPS, GraphOp
@@ -60,11 +61,12 @@ def import_model(
     try:
         _declare_inputs(model, importer)
         importer.import_nodes(model.proto.graph.node, names)
-        results = [importer.value(name) for name in names]
+        results = [importer.lookup(name) for name in names]
     except IMPORT_ERRORS as error:
         raise type(error)(f"{model.name}: {error}") from error
     _report(importer.failures, model.name, opset)
-    return _finish(model, importer, names, [value for value in results if value is not None])
+    present = [value for value in results if value is not None]
+    return _finish(model, importer, *_outputs(model.name, names, present))
 
 
 def _declare_inputs(model: LoadedModel, importer: GraphImporter) -> None:
@@ -73,6 +75,26 @@ def _declare_inputs(model: LoadedModel, importer: GraphImporter) -> None:
         argument = importer.block.insert_arg(kind, len(importer.block.args))
         argument.name_hint = name_hint(value.name)
         importer.values[value.name] = argument
+
+
+def _outputs(
+    model: str, names: Sequence[str], values: Sequence[Value]
+) -> tuple[tuple[str, ...], list[SSAValue]]:
+    """Names and tensors of what the model gives: an element of the sequence `y` is `y/0`, ..."""
+    pairs: list[tuple[str, SSAValue]] = []
+    for name, value in zip(names, values, strict=True):
+        if isinstance(value, SequenceValue):
+            elements = [(f"{name}/{place}", item) for place, item in enumerate(value.items)]
+            taken = [each for each, _ in elements if each in names]
+            if taken:
+                rule = f"output '{name}' requires elements of names that are free"
+                raise UnsupportedError(f"{model}: {rule}, got '{taken[0]}'")
+            pairs += elements
+        elif isinstance(value, SSAValue):
+            pairs.append((name, value))
+        else:
+            raise UnsupportedError(f"{model}: output '{name}' requires a value, got {value}")
+    return tuple(name for name, _ in pairs), [value for _, value in pairs]
 
 
 def _require_values(model: LoadedModel, names: Sequence[str]) -> None:

@@ -15,7 +15,17 @@ from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Block, SSAValue
 
 from compiler.frontend.onnx_node import OnnxNode, dims_attr, normal_axis
-from dialects.errors import ModelError, TypeInferenceError, UnsupportedError
+from compiler.frontend.onnx_sequences import (
+    Results,
+    Value,
+    bind_inputs,
+    flattened,
+    forms,
+    rebuilt,
+    stacked,
+    tensor_of,
+)
+from dialects.errors import TypeInferenceError, UnsupportedError
 from dialects.expr import Expr, Symbol, maximum, minimum
 from dialects.graph import ConditionOp, DimsOp, ForOp, IfOp, WhileOp, YieldOp
 from dialects.graph.control import join
@@ -24,10 +34,10 @@ from dialects.graph.types import BOOL, I64, TensorType, tensor, type_of
 if TYPE_CHECKING:
     from compiler.frontend.onnx_importer import GraphImporter
 
-Results = Sequence[SSAValue | None]
-"""The values of a node's outputs; None for all where something inside could not be imported."""
-
 ControlImporter = Callable[["GraphImporter", OnnxNode], Results]
+
+MOST_ROUNDS = 1024
+"""Loops that carry sequences are imported round by round, up to this many."""
 
 
 def import_if(importer: GraphImporter, node: OnnxNode) -> Results:
@@ -39,18 +49,24 @@ def import_if(importer: GraphImporter, node: OnnxNode) -> Results:
             return importer.import_subgraph(graphs[0 if known.reshape(-1)[0] else 1])
     condition = node.reshape(node.operand(0), [])
     blocks: list[Block] = []
+    taken: list[list[Value]] = []
     for graph in graphs:
         with importer.nested() as block:
             results = importer.import_subgraph(graph)
         if None in results:
             return [None] * len(graph.output)
-        block.add_op(YieldOp.create(operands=[value for value in results if value is not None]))
+        taken.append([value for value in results if value is not None])
+        block.add_op(YieldOp.create(operands=flattened(taken[-1])))
         blocks.append(block)
+    first, second = map(forms, taken)
+    if first != second:
+        rule = "requires branches that give sequences of one length and the same optionals"
+        raise UnsupportedError(f"{rule}, got {', '.join(first)} and {', '.join(second)}")
     names = _Names(importer, f"{node.proto.name}_size")
     for values in zip(*(_yielded(block) for block in blocks), strict=True):
         _joined([type_of(value) for value in values], names)
     op = IfOp.of(condition, blocks[0], blocks[1], names.used, node.b.location)
-    return importer.b.builder.insert(op).results
+    return rebuilt(importer.b.builder.insert(op).results, taken[0])
 
 
 def _yielded(block: Block) -> Sequence[SSAValue]:
@@ -112,14 +128,11 @@ def _import_body(
     kinds = [type_of(value) for value in initial]
     while True:
         with importer.nested(kinds) as block:
-            inputs = enter(block)
-            if len(inputs) != len(graph.input):
-                raise ModelError(f"requires a body of {len(inputs)} inputs, got {len(graph.input)}")
-            importer.values.update(zip((each.name for each in graph.input), inputs, strict=True))
+            bind_inputs(importer, node, enter(block))
             results = importer.import_subgraph(graph)
         if None in results:
             return None
-        values = [value for value in results if value is not None]
+        values = [tensor_of(value) for value in results if value is not None]
         yielded = [type_of(value) for value in values[skipped : skipped + len(kinds)]]
         wider = [_widened(kind, other, names) for kind, other in zip(kinds, yielded, strict=True)]
         if wider == kinds:
@@ -140,6 +153,9 @@ def _widened(kind: TensorType, yielded: TensorType, names: _Names) -> TensorType
 
 def import_loop(importer: GraphImporter, node: OnnxNode) -> Results:
     """A count and a condition, both optional: `graph.for` where the body does not end the loop."""
+    carried = [importer.lookup(name) for name in node.proto.input[2:]]
+    if not all(isinstance(value, SSAValue) for value in carried):
+        return _unrolled(importer, node, [value for value in carried if value is not None])
     initial = [node.operand(position) for position in range(2, len(node.operands))]
     condition = node.optional(1)
     keep = None if condition is None else importer.known.known_array(condition)
@@ -170,6 +186,43 @@ def import_loop(importer: GraphImporter, node: OnnxNode) -> Results:
     if starts is not None:
         rounds = _count_where(importer, node, starts, rounds)
     return _for(importer, node, rounds, index, initial, body, body.results[1:])
+
+
+def _unrolled(importer: GraphImporter, node: OnnxNode, state: list[Value]) -> Results:
+    """A loop that carries sequences or optionals: a body for each round, whose number is known."""
+    graph = node.attribute("body").g
+    limit = None if node.optional(0) is None else node.numbers(0, "a number of rounds")[0]
+    goes_on = node.optional(1) is None or _is_true(importer, node.operand(1))
+    stacks: list[list[SSAValue]] = [[] for _ in graph.output[1 + len(state) :]]
+    number = 0
+    while goes_on and (limit is None or number < limit):
+        if number == MOST_ROUNDS:
+            rule = f"requires at most {MOST_ROUNDS} rounds of a loop that carries sequences"
+            raise UnsupportedError(f"{rule}, got {limit or 'more'}")
+        with importer.named():
+            count = scalar_dim(importer, Expr.of(number))
+            bind_inputs(importer, node, [count, importer.b.constant_of(True, BOOL), *state])
+            results = importer.import_subgraph(graph)
+        values = [value for value in results if value is not None]
+        if len(values) < len(results):
+            return [None] * len(node.proto.output)
+        goes_on = _is_true(importer, tensor_of(values[0]))
+        for stack, value in zip(stacks, values[1 + len(state) :], strict=True):
+            stack.append(tensor_of(value))
+        state = values[1 : 1 + len(state)]
+        number += 1
+    if stacks and not number:
+        raise UnsupportedError("requires a round that gives what is stacked, got none")
+    return [*state, *(stacked(node, stack, 0) for stack in stacks)]
+
+
+def _is_true(importer: GraphImporter, condition: SSAValue) -> bool:
+    """The condition of a loop that is imported round by round."""
+    known = importer.known.known_array(condition)
+    if known is None:
+        rule = "requires a condition that is known while compiling, beside sequences"
+        raise UnsupportedError(f"{rule}, got one that depends on data")
+    return bool(known.reshape(-1)[0])
 
 
 def _for(

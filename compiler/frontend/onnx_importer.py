@@ -14,12 +14,13 @@ from xdsl.dialects.builtin import NameLoc, NoneAttr, StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from compiler.frontend import onnx_control, onnx_found
+from compiler.frontend import onnx_control, onnx_found, onnx_sequences
 from compiler.frontend.onnx_graph import used_names
 from compiler.frontend.onnx_known import KnownValues
 from compiler.frontend.onnx_load import LoadedModel
 from compiler.frontend.onnx_node import Importer, ImporterTable, OnnxNode, import_one_to_one
 from compiler.frontend.onnx_opset import expand_function_op, fresh_names, newest_opset
+from compiler.frontend.onnx_sequences import Value, tensor_of
 from compiler.frontend.onnx_signature import SymbolNames, name_hint, type_proto
 from compiler.frontend.onnx_strings import Strings
 from compiler.frontend.onnx_tensor import tensor_array
@@ -30,10 +31,14 @@ from dialects.graph.builder import GraphBuilder
 from dialects.graph.types import TensorType, type_of
 from dialects.weights import Array, WeightStore
 
-Values = ChainMap[str, SSAValue | None]
+Values = ChainMap[str, Value | None]
 """Graph values by ONNX name; None for the outputs of a node that could not be imported."""
 
-CONTROL = {**onnx_control.IMPORTERS, **onnx_found.IMPORTERS}
+CONTROL = {
+    **onnx_control.IMPORTERS,
+    **onnx_found.IMPORTERS,
+    **onnx_sequences.IMPORTERS,
+}
 """Importers of operators that need more of the graph than their operands, by ONNX operator."""
 
 IMPORT_ERRORS = (UnsupportedError, TypeInferenceError, ModelError)
@@ -93,6 +98,11 @@ class GraphImporter:
             self._import_node(node)
 
     def value(self, name: str) -> SSAValue | None:
+        """The tensor of that name; raises UnsupportedError for sequences and empty optionals."""
+        value = self.lookup(name)
+        return None if value is None else tensor_of(value)
+
+    def lookup(self, name: str) -> Value | None:
         """The value of that name; an initialiser becomes a constant when it is first asked for."""
         if self.strings.get(name) is not None:
             raise UnsupportedError(f"requires numbers or bools, got the strings of '{name}'")
@@ -117,15 +127,16 @@ class GraphImporter:
         try:
             if self.strings.concern(node):
                 return self._import_strings(node)
-            operands = [self.value(name) if name else None for name in node.input]
+            operands = [self.lookup(name) if name else None for name in node.input]
             if any(
                 name and value is None for name, value in zip(node.input, operands, strict=True)
             ):
                 self._skip(node)
-            elif node.op_type in CONTROL and self._composite(node) is None and not node.domain:
+            elif self._is_control(node, operands):
                 self._import_control(node, operands)
             else:
-                self._import_operator(node, operands)
+                tensors = [None if value is None else tensor_of(value) for value in operands]
+                self._import_operator(node, tensors)
         except IMPORT_ERRORS as error:
             self._fail(node, error)
         return None
@@ -233,12 +244,21 @@ class GraphImporter:
 
     # Control flow -----------------------------------------------------------------------------
 
-    def _import_control(self, node: NodeProto, operands: Sequence[SSAValue | None]) -> None:
+    def _is_control(self, node: NodeProto, operands: Sequence[Value | None]) -> bool:
+        """Whether `CONTROL` has the node; its other importers come first, but take tensors only."""
+        if node.op_type not in CONTROL or node.domain:
+            return False
+        only_tensors = all(value is None or isinstance(value, SSAValue) for value in operands)
+        return self._composite(node) is None or not only_tensors
+
+    def _import_control(self, node: NodeProto, operands: Sequence[Value | None]) -> None:
+        """Importers of `CONTROL` look up operands that are no tensors."""
         last = self.block.last_op
         self.b.location = NameLoc(StringAttr(node.name), NoneAttr())
         failures = len(self.failures)
         try:
-            results = CONTROL[node.op_type](self, self._view(node, operands))
+            tensors = [value if isinstance(value, SSAValue) else None for value in operands]
+            results = CONTROL[node.op_type](self, self._view(node, tensors))
         except IMPORT_ERRORS:
             self._erase_after(last)
             raise
@@ -248,7 +268,7 @@ class GraphImporter:
             raise UnsupportedError("requires results that can be imported, got others")
         for name, value in zip(node.output, results, strict=False):
             self.values[name] = value
-            if value is not None:
+            if isinstance(value, SSAValue):
                 _name_value(value, name)
 
     @contextmanager
@@ -278,14 +298,14 @@ class GraphImporter:
         with self.named(), self.continued(block):
             yield block
 
-    def import_subgraph(self, graph: GraphProto) -> list[SSAValue | None]:
+    def import_subgraph(self, graph: GraphProto) -> list[Value | None]:
         """Imports a graph's nodes where the importer stands; gives its outputs."""
         for tensor in graph.initializer:
             array = tensor_array(tensor, self.model.base_dir)
             self.values[tensor.name] = self._insert_constant(self.b, tensor.name, array)
         names = [each.name for each in graph.output]
         self.import_nodes(graph.node, names)
-        return [self.value(name) for name in names]
+        return [self.lookup(name) for name in names]
 
     def fresh_size(self, stem: str) -> str:
         """A new name for a size that the program finds."""

@@ -34,7 +34,7 @@ from compiler.machine.host import host_target
 from compiler.machine.jit import load_objects
 from compiler.machine.object import compile_object
 from compiler.machine.signature import Signature, TensorSpec
-from compiler.machine.weights import Weights, WeightSource, WeightTransforms
+from compiler.machine.weights import Weights, WeightSource, WeightTransforms, share_equal
 from compiler.options import Options
 from compiler.program.describe import describe_kernels, describe_memory
 from compiler.program.time_calls import timed_calls
@@ -77,7 +77,8 @@ def assemble(
     keys = list(dict.fromkeys(chain(*(program_weights(level.program) for level in levels))))
     with report.stage("weights"):
         arrays = {key: weights[key] for key in weights}
-        prepared = Weights(_weight_sources(keys, weights), arrays, _transforms(keys))
+        sources = _weight_sources(keys, weights)
+        prepared = share_equal(Weights(sources, arrays, _transforms(keys)))
     signature = signature_of(levels[0].program)
     metadata = _metadata(levels, signature, prepared, options)
     objects = _common_objects(levels, signature, prepared, metadata, options, report)

@@ -4,6 +4,7 @@ and this is the one module that sees every stage.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Container
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -31,6 +32,10 @@ from compiler.graph.fold_batch_norm import FoldBatchNormPass
 from compiler.graph.fold_constants import FoldConstantsPass
 from compiler.graph.fuse import FusePass
 from compiler.graph.fuse_attention import FuseAttentionPass
+from compiler.graph.recognize_gelu import RecognizeGeluPass
+from compiler.graph.recognize_norms import RecognizeNormsPass
+from compiler.graph.share_constants import ShareConstantsPass
+from compiler.graph.sink_movement import SinkMovementPass
 from compiler.graph_to_loop import GraphToLoopPass, canonicalize_kernel, copy_kernel, lower_module
 from compiler.layout_choices import ChooseLayoutsPass, PlaceHalosPass, place_buffers
 from compiler.loop.primitive_passes import PRIMITIVE_PASSES
@@ -49,7 +54,7 @@ from compiler.program.time_calls import TimeCallsPass, time_calls
 from compiler.report import Report
 from dialects.context import WeftContext
 from dialects.errors import OptionError
-from dialects.graph import ConstantOp, GraphOp, ReshapeOp
+from dialects.graph import ConstantOp, ControlOp, FusedOp, GraphOp, ReshapeOp
 from dialects.loop.program import KernelOp, ProgramOp
 from dialects.loop.types import BufferType
 from dialects.weights import WeightStore
@@ -57,12 +62,20 @@ from dialects.weights import WeightStore
 GRAPH_PASSES: tuple[type[ModulePass], ...] = (
     FoldConstantsPass,  # sizes and constants first: everything later sees simpler operators
     FoldBatchNormPass,  # on constants, so after folding
+    ShareConstantsPass,  # before equal operators are looked for: constants are among them
     EliminatePass,  # folding leaves equal and unused operators behind
+    SinkMovementPass,  # a movement between the operators of a pattern hides it
+    RecognizeNormsPass,  # after equal means have become one
+    RecognizeGeluPass,
     FuseAttentionPass,  # before parts of an attention join other groups
     FusePass,  # last: it decides what becomes one kernel
 )
 
-NAIVE_GRAPH_PASSES: tuple[type[ModulePass], ...] = (FoldConstantsPass, EliminatePass)
+NAIVE_GRAPH_PASSES: tuple[type[ModulePass], ...] = (
+    FoldConstantsPass,
+    ShareConstantsPass,
+    EliminatePass,
+)
 
 ALL_PASSES: tuple[type[ModulePass], ...] = (
     *GRAPH_PASSES,
@@ -181,6 +194,17 @@ def plan_model(source: Source, road: Road) -> Report:
     return road.report
 
 
+def graph_passes(source: Source, road: Road) -> Report:
+    """Goes the road up to the optimised graph, and says what each pass did.
+
+    Raises as compile_model does.
+    """
+    with road.report.stage("import"):
+        imported = read_model(source, road.options)
+    optimize_graph(imported.module, WeftContext(imported.weights), road)
+    return road.report
+
+
 def naive_kernels(source: Source, options: Options) -> dict[str, str]:
     """The text of each kernel before it is scheduled, by name. Raises as compile_model does."""
     imported = read_model(source, options)
@@ -206,11 +230,16 @@ def optimize_graph(module: ModuleOp, context: WeftContext, road: Road) -> None:
     passes = NAIVE_GRAPH_PASSES if road.options.naive else GRAPH_PASSES
     for number, graph_pass in enumerate(passes, 1):
         road.on_stage("graph", number, len(passes))
-        with road.report.stage(graph_pass.name):
+        with road.report.graph_pass(graph_pass.name, lambda: operators_of(module)):
             graph_pass().apply(context, module)
-        road.report.operators[graph_pass.name] = sum(1 for _ in module.walk())
         road.dump(f"{number:02}-{graph_pass.name}.mlir", module)
     road.report.graph.update(op.name for op in module.walk() if isinstance(op, GraphOp))
+
+
+def operators_of(module: ModuleOp) -> Counter[str]:
+    """How many operators of each name a graph has, groups and control flow among them."""
+    kinds = GraphOp | FusedOp | ControlOp
+    return Counter(op.name for op in module.walk() if isinstance(op, kinds))
 
 
 def to_loops(module: ModuleOp, road: Road) -> None:

@@ -4,22 +4,35 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from dialects.expr import Expr
 
 
+@dataclass(frozen=True)
+class PassRecord:
+    """What a pass did to a graph: operators before and after it, seconds, and by how many the
+    operators of each name changed.
+    """
+
+    name: str
+    before: int
+    after: int
+    seconds: float
+    changes: dict[str, int]
+
+
 @dataclass
 class Report:
-    """What happened while compiling: seconds by stage, operators after each pass and, by name,
-    in the optimised graph; flops of each kernel over its symbols, its schedules and their steps;
-    and whether something runs as often as values say.
+    """What happened while compiling: seconds by stage, what each pass over the graph did, operators
+    by name in the optimised graph; flops of each kernel over its symbols, its schedules and their
+    steps; and whether something runs as often as values say.
     """
 
     seconds: dict[str, float] = field(default_factory=dict[str, float])
-    operators: dict[str, int] = field(default_factory=dict[str, int])
+    passes: list[PassRecord] = field(default_factory=list[PassRecord])
     graph: Counter[str] = field(default_factory=Counter[str])
     flops: dict[str, Expr] = field(default_factory=dict[str, Expr])
     schedules: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
@@ -33,6 +46,17 @@ class Report:
         yield
         self.add(name, time.perf_counter() - start)
 
+    @contextmanager
+    def graph_pass(self, name: str, count: Callable[[], Counter[str]]) -> Generator[None]:
+        """Records the pass that runs until the end of the block; `count` counts operators."""
+        before, start = count(), time.perf_counter()
+        yield
+        seconds, after = time.perf_counter() - start, count()
+        self.add(name, seconds)
+        differ = {each: after[each] - before[each] for each in sorted({*before, *after})}
+        changes = {each: by for each, by in differ.items() if by}
+        self.passes.append(PassRecord(name, before.total(), after.total(), seconds, changes))
+
     def note(self, kernel: str, used: Sequence[str], steps: Sequence[str] = ()) -> None:
         """Keeps what was done to a kernel."""
         self.schedules[kernel] = list(used)
@@ -44,4 +68,4 @@ class Report:
 
     def level(self) -> Report:
         """One for a CPU level: what is known of the graph, and the same times."""
-        return Report(self.seconds, self.operators, self.graph)
+        return Report(self.seconds, self.passes, self.graph)

@@ -45,12 +45,10 @@ class WeightStore:
         return len(self._arrays)
 
     def digest(self, key: str) -> str:
-        """SHA-256 of the dtype, shape and bytes of a tensor:
-        what derived weights and duplicates are keyed by.
-        """
+        """SHA-256 of the dtype and the bytes of a tensor, whatever its shape."""
         if key not in self._digests:
             array = self._arrays[key]
-            hasher = hashlib.sha256(f"{array.dtype.str}{array.dtype.name}{array.shape}".encode())
+            hasher = hashlib.sha256(f"{array.dtype.str}{array.dtype.name}".encode())
             hasher.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
             self._digests[key] = hasher.hexdigest()
         return self._digests[key]

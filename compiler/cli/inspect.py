@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Final
 
 from compiler.cli.arrays import random_inputs, read_dims
@@ -25,6 +26,7 @@ examples:
   weft inspect model.onnx --time       and how long a call takes
   weft inspect model.onnx --schedules > my.txt       edit it, then
   weft compile model.onnx --schedule my.txt
+  weft inspect model.onnx --passes     what each pass over the graph did
   weft inspect libmodel.so --json | python -m json.tool
 """
 
@@ -48,6 +50,11 @@ def parser() -> argparse.ArgumentParser:
         help="print the primitives that made each kernel, or those that start with KERNEL",
     )
     made.add_argument(
+        "--passes",
+        action="store_true",
+        help="what each pass over the graph did: operators before and after, time, what changed",
+    )
+    made.add_argument(
         "--dim",
         metavar="NAME=SIZE",
         action="append",
@@ -65,6 +72,9 @@ def run(arguments: argparse.Namespace) -> None:
     """Prints what is known of the model. Raises WeftError."""
     if arguments.schedules is not None:
         print(_schedules(arguments), end="")
+        return
+    if arguments.passes:
+        print(_passes(arguments))
         return
     facts, executable = _facts(arguments)
     if executable is not None:
@@ -89,6 +99,24 @@ def _schedules(arguments: argparse.Namespace) -> str:
             f"--schedules requires a kernel out of {known}, got {arguments.schedules}"
         )
     return format_schedules(KernelSchedule(name, steps[name]) for name in chosen)
+
+
+def _passes(arguments: argparse.Namespace) -> str:
+    """A row for each pass over the graph; with --json as JSON."""
+    from compiler.pipeline import graph_passes
+
+    if is_artifact(arguments.model):
+        raise OptionError(f"--passes requires a model, got the artifact {arguments.model}")
+    with progressing(options_from(arguments), arguments.dump_dir) as start:
+        report = graph_passes(arguments.model, start())
+    if arguments.json:
+        return json.dumps([asdict(record) for record in report.passes], indent=1)
+    rows: list[list[object]] = [["pass", "before", "after", "time", "changes"]]
+    for record in report.passes:
+        changes = [f"{name.removeprefix('graph.')} {by:+}" for name, by in record.changes.items()]
+        shown = f"{1e3 * record.seconds:.1f} ms", ", ".join(changes)
+        rows.append([record.name, record.before, record.after, *shown])
+    return table([[str(cell) for cell in row] for row in rows])
 
 
 def _facts(arguments: argparse.Namespace) -> tuple[dict[str, Any], Executable | None]:
@@ -172,7 +200,7 @@ def _total_rows(facts: Mapping[str, Any]) -> list[list[object]]:
         [sum(kernel["calls"] for kernel in kernels), "kernel calls"],
         [_total([kernel["flops"] for kernel in kernels], shown_flops), "computed"],
         [_total([kernel["bytes"] for kernel in kernels], shown_bytes), "read and written"],
-        [shown_bytes(sum(weight["bytes"] for weight in facts["weights"])), "weights"],
+        [shown_bytes(_weight_bytes(facts["weights"])), "weights"],
         [shown_bytes(facts["workspace_bytes"]), "workspace at its peak"],
     ]
     if "file_bytes" in facts:
@@ -182,6 +210,11 @@ def _total_rows(facts: Mapping[str, Any]) -> list[list[object]]:
     if "run_ms" in facts:
         rows.append([f"{facts['run_ms']:.3f} ms", "a call"])
     return [[str(cell) for cell in row] for row in rows]
+
+
+def _weight_bytes(weights: Sequence[Mapping[str, Any]]) -> int:
+    """The bytes of all weights; what lies at one place is there once."""
+    return sum({weight["offset"]: weight["bytes"] for weight in weights}.values())
 
 
 def _total(counts: Sequence[int | str], shown: Any) -> str:

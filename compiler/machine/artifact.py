@@ -85,7 +85,9 @@ class Compiled:
         empty = WeightBlob(self.weights_symbol, ALIGNMENT, ALIGNMENT, _write_nothing)
         blobs = (empty,) if self.weights.sources else ()
         library = load_objects(list(self.objects.values()), self.exports, weights=blobs)
-        arrays = [self.weights.prepare(source) for source in self.weights.sources]
+        distinct = dict.fromkeys(self.weights.sources)
+        prepared = {source: self.weights.prepare(source) for source in distinct}
+        arrays = [prepared[source] for source in self.weights.sources]
         return Executable(
             library,
             self.prefix,
@@ -108,7 +110,8 @@ class Compiled:
 
     def blobs(self) -> tuple[WeightBlob, ...]:
         """All weights as one blob, each on a cache line; nothing where there are none."""
-        size = sum(_aligned(self.weights.bytes(source)) for source in self.weights.sources)
+        distinct = dict.fromkeys(self.weights.sources)
+        size = sum(_aligned(self.weights.bytes(source)) for source in distinct)
         write = partial(_write_weights, self.weights)
         blob = WeightBlob(self.weights_symbol, size, ALIGNMENT, write)
         return (blob,) if self.weights.sources else ()
@@ -226,17 +229,17 @@ def _aligned(size: int) -> int:
 
 
 def weight_offsets(weights: PreparedWeights) -> list[int]:
-    """Where each weight starts in the blob, in bytes."""
-    offsets: list[int] = []
+    """Where each weight starts in the blob, in bytes; equal ones are there once."""
+    offsets: dict[WeightSource, int] = {}
     position = 0
-    for source in weights.sources:
-        offsets.append(position)
+    for source in dict.fromkeys(weights.sources):
+        offsets[source] = position
         position += _aligned(weights.bytes(source))
-    return offsets
+    return [offsets[source] for source in weights.sources]
 
 
 def _write_weights(weights: PreparedWeights, out: BinaryIO) -> None:
-    for source in weights.sources:
+    for source in dict.fromkeys(weights.sources):
         weights.write(source, out)
         size = weights.bytes(source)
         out.write(bytes(_aligned(size) - size))

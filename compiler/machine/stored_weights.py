@@ -13,13 +13,13 @@ from dialects.weights import Array
 
 
 class StoredWeights:
-    """Weights that lie in `data` one after the other, each on a cache line."""
+    """Weights that lie in `data` one after the other, each on a cache line, equal ones once."""
 
     def __init__(self, sources: Sequence[WeightSource], data: memoryview):
         self.sources = sources
         self._data: dict[WeightSource, memoryview] = {}
         position = 0
-        for source in sources:
+        for source in dict.fromkeys(sources):
             position += -position % ALIGNMENT
             self._data[source] = data[position : position + self.bytes(source)]
             position += self.bytes(source)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -70,11 +70,33 @@ class Weights:
 
     def write(self, source: WeightSource, out: BinaryIO) -> None:
         """Streams one weight."""
-        out.write(self.prepare(source).reshape(-1).view(np.uint8).data)
+        out.write(_bytes(self.prepare(source)).data)
 
     def bytes(self, source: WeightSource) -> int:
         """The size of one weight in bytes."""
         return source.elements * self.arrays[source.key].dtype.itemsize
+
+
+def share_equal(weights: Weights) -> Weights:
+    """The same weights; forms of one tensor that are equal byte for byte become one source."""
+    alike: dict[tuple[str, int], list[WeightSource]] = {}
+    for source in dict.fromkeys(weights.sources):
+        alike.setdefault((source.key, source.elements), []).append(source)
+    first: dict[WeightSource, WeightSource] = {}
+    for group in alike.values():
+        arrays = [weights.prepare(source) for source in group] if len(group) > 1 else []
+        for position, source in enumerate(group):
+            same = (n for n in range(position) if _equal_bytes(arrays[n], arrays[position]))
+            first[source] = group[next(same, position)]
+    return replace(weights, sources=[first[source] for source in weights.sources])
+
+
+def _equal_bytes(one: Array, other: Array) -> bool:
+    return np.array_equal(_bytes(one), _bytes(other))
+
+
+def _bytes(array: Array) -> Array:
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
 def _aligned_zeros(elements: int, dtype: np.dtype[Any]) -> Array:

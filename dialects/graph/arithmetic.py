@@ -56,10 +56,9 @@ class AddOp(BinaryOp):
         return operands[0] + operands[1]
 
     def fold(self) -> Sequence[SSAValue] | None:
-        """`x + 0` and `0 + x` are `x` for integers; for floats they turn -0 into 0."""
-        if self.result_type.element in FLOATS:
-            return None
-        return _without_neutral(self, 0) or _without_neutral(self, 0, swapped=True)
+        """`x + 0` and `0 + x` are `x` for integers; floats need -0, since 0 turns -0 into 0."""
+        neutral = -0.0 if self.result_type.element in FLOATS else 0
+        return _without_neutral(self, neutral) or _without_neutral(self, neutral, swapped=True)
 
     def fold_pair(self, left: Expr, right: Expr) -> Expr | None:
         return left + right
@@ -83,7 +82,7 @@ class SubOp(BinaryOp):
         return operands[0] - operands[1]
 
     def fold(self) -> Sequence[SSAValue] | None:
-        """`x - 0` is `x`."""
+        """`x - 0` is `x`; `x - (-0)` turns -0 into 0."""
         return _without_neutral(self, 0)
 
     def fold_pair(self, left: Expr, right: Expr) -> Expr | None:
@@ -437,7 +436,7 @@ class RoundOp(RoundingOp):
 
 
 def _without_neutral(
-    op: BinaryOp, neutral: int, *, swapped: bool = False
+    op: BinaryOp, neutral: float, *, swapped: bool = False
 ) -> Sequence[SSAValue] | None:
     """The operand that is left when the other is a constant of the neutral element everywhere."""
     kept, dropped = (op.rhs, op.lhs) if swapped else (op.lhs, op.rhs)

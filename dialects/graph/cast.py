@@ -66,9 +66,14 @@ class CastOp(UnaryOp):
     def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
         return operands[0].cast(self.to)
 
-    def fold(self) -> Sequence[SSAValue] | None:
-        """A cast to the same type is gone."""
-        return [self.operand] if type_of(self.operand).element == self.to else None
+    def fold(self) -> Sequence[SSAValue] | GraphOp | None:
+        """A cast to the same type is gone; one of a cast that kept every value skips it."""
+        if type_of(self.operand).element == self.to:
+            return [self.operand]
+        owner = self.operand.owner
+        if isinstance(owner, CastOp) and _keeps_values(owner):
+            return CastOp.of(owner.operand, to=self.to, location=self.location)
+        return None
 
     def fold_dims(self, *operands: Sequence[Expr] | None) -> Sequence[Expr] | None:
         """Dims stay themselves as 32 or 64 bits; a narrower type might cut them."""
@@ -81,6 +86,19 @@ class CastOp(UnaryOp):
         if source not in FLOATS or self.to not in FLOATS:
             return [None]
         return [b.cast(cotangents[0], to=source)]
+
+
+def _keeps_values(cast: CastOp) -> bool:
+    """Whether the result of a cast has every value of its operand, so that the operand tells as
+    much: a float of more bits in each part, an integer of a greater range.
+    """
+    source, target = type_of(cast.operand).element, cast.to
+    if source in FLOATS and target in FLOATS:
+        return width(source) < width(target)
+    if source not in INTEGERS or target not in INTEGERS:
+        return False
+    inner, outer = ml_dtypes.iinfo(numpy_dtype(source)), ml_dtypes.iinfo(numpy_dtype(target))
+    return outer.min <= inner.min and inner.max <= outer.max
 
 
 def truncated(x: Array, dtype: np.dtype[Any]) -> Array:

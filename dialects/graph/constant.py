@@ -122,7 +122,9 @@ class ConstantOp(GraphOp):
         )
 
     def array(self, store: WeightStore | None) -> Array:
-        """The value; one that is not inline is looked up in the store."""
+        """The value; one that is not inline is looked up in the store, which may have it under
+        another shape.
+        """
         shape = self.result_type.static_shape
         assert shape is not None, "a constant has a static shape"
         if self.literal is not None:
@@ -132,7 +134,7 @@ class ConstantOp(GraphOp):
         if store is None or self.key.data not in store:
             rule = f"weight {self.key.data} in the weight store"
             raise WeftError(f"{self.name} requires {rule}, got none of that key")
-        return store[self.key.data]
+        return store[self.key.data].reshape(shape)
 
     def infer(self) -> Sequence[TensorType]:
         return [TensorType(self.shape, self.element)]

@@ -5,6 +5,7 @@ Operands are broadcast as in NumPy. A subclass gives `compute` on scalars and `r
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import ClassVar
@@ -164,12 +165,15 @@ def stretched(vector: Sequence[Expr], size: int) -> list[Expr]:
     return list(vector) if len(vector) == size else list(vector) * size
 
 
-def is_splat(value: SSAValue, number: int) -> bool:
-    """Whether the value is an inline constant of that number everywhere."""
+def is_splat(value: SSAValue, number: float) -> bool:
+    """Whether the value is an inline constant of that number everywhere; -0.0 is not 0.0."""
     owner = value.owner
     if not isinstance(owner, ConstantOp) or owner.literal is None:
         return False
-    return all(element == number for element in owner.literal.data)
+    sign = math.copysign(1, number)
+    return all(
+        element == number and math.copysign(1, element) == sign for element in owner.literal.data
+    )
 
 
 def narrowed(array: Array, like: Array) -> Array:

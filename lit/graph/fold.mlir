@@ -131,3 +131,55 @@ func.func @negative(%x: !graph.tensor<[n], f32>) -> !graph.tensor<[], i64> {
   %y = graph.div %less, %two : (!graph.tensor<[], i64>, !graph.tensor<[], i64>) -> !graph.tensor<[], i64>
   func.return %y : !graph.tensor<[], i64>
 }
+
+// -----
+
+// -0 is neutral for a sum of floats, and -0 taken away is not.
+// CHECK-LABEL: func.func @negative_zero
+// CHECK-NEXT: graph.constant
+// CHECK-NEXT: %[[Y:[a-z]+]] = graph.sub %x
+// CHECK-NEXT: func.return %[[Y]]
+func.func @negative_zero(%x: !graph.tensor<[n], f32>) -> !graph.tensor<[n], f32> {
+  %zero = graph.constant {literal = #graph.literal<[-0.0]>, shape = #graph.shape<[]>, element = f32} : () -> !graph.tensor<[], f32>
+  %a = graph.add %x, %zero : (!graph.tensor<[n], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[n], f32>
+  %y = graph.sub %a, %zero : (!graph.tensor<[n], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[n], f32>
+  func.return %y : !graph.tensor<[n], f32>
+}
+
+// -----
+
+// A cast skips one that kept every value; one that rounds or cuts stays.
+// CHECK-LABEL: func.func @casts
+// CHECK-NEXT: %[[A:[a-z]+]] = graph.cast %x {to = i32}
+// CHECK-NEXT: %[[B:[a-z]+]] = graph.cast %x {to = f16}
+// CHECK-NEXT: %[[C:[a-z]+]] = graph.cast %[[B]] {to = f32}
+// CHECK-NEXT: %[[D:[a-z]+]] = graph.cast %k {to = ui32}
+// CHECK-NEXT: %[[E:[a-z]+]] = graph.cast %[[D]] {to = i64}
+// CHECK-NEXT: func.return %x, %[[A]], %[[C]], %[[E]]
+func.func @casts(%x: !graph.tensor<[n], f32>, %k: !graph.tensor<[n], i32>) -> (!graph.tensor<[n], f32>, !graph.tensor<[n], i32>, !graph.tensor<[n], f32>, !graph.tensor<[n], i64>) {
+  %w = graph.cast %x {to = f64} : (!graph.tensor<[n], f32>) -> !graph.tensor<[n], f64>
+  %back = graph.cast %w {to = f32} : (!graph.tensor<[n], f64>) -> !graph.tensor<[n], f32>
+  %a = graph.cast %w {to = i32} : (!graph.tensor<[n], f64>) -> !graph.tensor<[n], i32>
+  %b = graph.cast %x {to = f16} : (!graph.tensor<[n], f32>) -> !graph.tensor<[n], f16>
+  %c = graph.cast %b {to = f32} : (!graph.tensor<[n], f16>) -> !graph.tensor<[n], f32>
+  %d = graph.cast %k {to = ui32} : (!graph.tensor<[n], i32>) -> !graph.tensor<[n], ui32>
+  %e = graph.cast %d {to = i64} : (!graph.tensor<[n], ui32>) -> !graph.tensor<[n], i64>
+  func.return %back, %a, %c, %e : !graph.tensor<[n], f32>, !graph.tensor<[n], i32>, !graph.tensor<[n], f32>, !graph.tensor<[n], i64>
+}
+
+// -----
+
+// The chain by which exporters flatten the dims behind a batch that only a call knows: the reshape
+// has its result's type, and nothing of the arithmetic is left.
+// CHECK-LABEL: func.func @shape_chain
+// CHECK-NEXT: %[[Y:[a-z]+]] = graph.reshape %x {shape = #graph.shape<[batch, 12]>}
+// CHECK-NEXT: func.return %[[Y]]
+func.func @shape_chain(%x: !graph.tensor<[batch, 3, 4], f32>) -> !graph.tensor<[batch, 12], f32> {
+  %zero = graph.constant {literal = #graph.literal<[0]>, shape = #graph.shape<[1]>, element = i64} : () -> !graph.tensor<[1], i64>
+  %rest = graph.constant {literal = #graph.literal<[12]>, shape = #graph.shape<[1]>, element = i64} : () -> !graph.tensor<[1], i64>
+  %s = graph.shape %x {start = 0 : i64} : (!graph.tensor<[batch, 3, 4], f32>) -> !graph.tensor<[3], i64>
+  %b = graph.gather %s, %zero {axis = 0 : i64} : (!graph.tensor<[3], i64>, !graph.tensor<[1], i64>) -> !graph.tensor<[1], i64>
+  %c = graph.concat %b, %rest {axis = 0 : i64} : (!graph.tensor<[1], i64>, !graph.tensor<[1], i64>) -> !graph.tensor<[2], i64>
+  %y = graph.reshape %x {shape = #graph.shape<[batch, 12]>} : (!graph.tensor<[batch, 3, 4], f32>) -> !graph.tensor<[batch, 12], f32>
+  func.return %y : !graph.tensor<[batch, 12], f32>
+}

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from compiler.pipeline import GRAPH_PASSES
 from tests.cli.command import Command
 
 
@@ -87,3 +88,20 @@ def test_refuses_schedules_of_other_kernels(
     said = weft_command.fails("inspect", dense_folder / "dense.onnx", "--schedule", file)
     assert "schedules require kernels of the model (@" in said
     assert said.endswith("got @other")
+
+
+def test_passes_over_the_graph_are_listed(weft_command: Command, dense_folder: Path):
+    model = dense_folder / "dense.onnx"
+    shown = weft_command.succeeds("inspect", model, "--passes")
+    rows = [line.split() for line in shown.splitlines()]
+    assert rows[0] == ["pass", "before", "after", "time", "changes"]
+    assert [row[0] for row in rows[1:]] == [each.name for each in GRAPH_PASSES]
+    facts = json.loads(weft_command.succeeds("inspect", model, "--passes", "--json"))
+    assert [each["after"] for each in facts[:-1]] == [each["before"] for each in facts[1:]]
+    for each in facts:
+        assert each["after"] - each["before"] == sum(each["changes"].values())
+
+
+def test_passes_of_an_artifact_are_not_known(weft_command: Command, dense_folder: Path):
+    message = weft_command.fails("inspect", dense_folder / "libdense.so", "--passes")
+    assert "--passes requires a model" in message

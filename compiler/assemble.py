@@ -7,15 +7,13 @@ Each CPU level has a program and kernels of its own; the run time and the weight
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.utils.hints import isa
 
-from compiler.graph_to_loop import canonicalize_kernel, copy_kernel
-from compiler.loop_to_llvm.kernel import emit_kernel, kernel_symbol
 from compiler.loop_to_llvm.program import (
     WeightKey,
     emit_program,
@@ -24,18 +22,23 @@ from compiler.loop_to_llvm.program import (
 )
 from compiler.loop_to_llvm.run_time import emit_run_time
 from compiler.loop_to_llvm.runtime import LIBC_NAMES, Counts, Level, exported_symbols
+from compiler.loop_to_llvm.runtime.outside_weights import OutsideWeights, outside_exports
 from compiler.loop_to_llvm.runtime.standalone import (
     emit_standalone,
     is_standalone,
     standalone_exports,
 )
 from compiler.machine.artifact import ABI_VERSION, VERSION, Compiled, weight_offsets
-from compiler.machine.host import host_target
-from compiler.machine.jit import load_objects
 from compiler.machine.object import compile_object
 from compiler.machine.signature import Signature, TensorSpec
-from compiler.machine.weights import Weights, WeightSource, WeightTransforms, share_equal
+from compiler.machine.weights import Weights
 from compiler.options import Options
+from compiler.prepare_weights import (
+    describe_weights,
+    outside_weights,
+    prepare_weights,
+    transform_objects,
+)
 from compiler.program.describe import describe_kernels, describe_memory
 from compiler.program.time_calls import timed_calls
 from compiler.report import Report
@@ -44,7 +47,7 @@ from dialects.expr import Expr, maximum
 from dialects.graph.dtypes import numpy_dtype
 from dialects.loop.dynamic import output_sizes
 from dialects.loop.program import KernelOp, ProgramOp
-from dialects.loop.types import BufferType, buffer, buffer_type
+from dialects.loop.types import buffer_type
 from dialects.weights import WeightStore
 
 
@@ -76,19 +79,23 @@ def assemble(
     """The compiled model of all levels, which start with the least. Times go into the report."""
     keys = list(dict.fromkeys(chain(*(program_weights(level.program) for level in levels))))
     with report.stage("weights"):
-        arrays = {key: weights[key] for key in weights}
-        sources = _weight_sources(keys, weights)
-        prepared = share_equal(Weights(sources, arrays, _transforms(keys)))
+        prepared = prepare_weights(keys, weights, options)
     signature = signature_of(levels[0].program)
     metadata = _metadata(levels, signature, prepared, options)
-    objects = _common_objects(levels, signature, prepared, metadata, options, report)
+    outside = outside_weights(prepared, metadata, options)
+    objects = _common_objects(levels, signature, prepared, metadata, outside, options, report)
+    objects |= transform_objects(keys, options)
     with report.stage("program"):
         for level in levels:
             objects |= _level_objects(level, keys, options)
+    exports = (
+        *exported_symbols(options.prefix),
+        *outside_exports(options.prefix, outside),
+        *standalone_exports(options.target, options.prefix),
+    )
     return Compiled(
-        options.prefix, options.target, signature, objects,
-        (*exported_symbols(options.prefix), *standalone_exports(options.target, options.prefix)),
-        frozenset(LIBC_NAMES), prepared, metadata,
+        options.prefix, options.target, signature, objects, exports, frozenset(LIBC_NAMES),
+        prepared, metadata,
     )  # fmt: skip
 
 
@@ -97,6 +104,7 @@ def _common_objects(
     signature: Signature,
     weights: Weights,
     metadata: dict[str, object],
+    outside: OutsideWeights | None,
     options: Options,
     report: Report,
 ) -> dict[str, bytes]:
@@ -111,8 +119,9 @@ def _common_objects(
     with report.stage("run time"):
         text = json.dumps(metadata, sort_keys=True)
         run_time = emit_run_time(
-            target, prefix, counts, text, f"{prefix}.weights", weight_offsets(weights), choices
-        )
+            target, prefix, counts, text, f"{prefix}.weights", weight_offsets(weights), choices,
+            outside,
+        )  # fmt: skip
         objects["runtime"] = compile_object(run_time, baseline(target))
         if is_standalone(target):
             objects["standalone"] = compile_object(emit_standalone(prefix), target)
@@ -155,49 +164,6 @@ def _dim(dim: Expr) -> int | str:
     return str(dim) if dim.constant is None else dim.constant
 
 
-def _is_plain(kind: BufferType) -> bool:
-    """Whether a weight of this type is read as the store has it."""
-    return kind == buffer(kind.shape, kind.element)
-
-
-def _weight_sources(keys: Iterable[WeightKey], weights: WeightStore) -> list[WeightSource]:
-    """Where the entries of the artifact's table come from."""
-    sources: list[WeightSource] = []
-    for key, kind in keys:
-        transform = None if _is_plain(kind) else _transform_name(kind)
-        elements = kind.size.constant
-        assert elements is not None, "a weight has a static shape"
-        sources.append(WeightSource(key, transform, elements, weights[key].dtype.name))
-    return sources
-
-
-def _transform(kind: BufferType) -> KernelOp:
-    kernel = copy_kernel(buffer(kind.shape, kind.element), kind)
-    canonicalize_kernel(kernel)
-    return kernel
-
-
-def _transform_name(kind: BufferType) -> str:
-    return kernel_symbol("prepare", _transform(kind).sym_name.data)
-
-
-def _transforms(keys: Iterable[WeightKey]) -> WeightTransforms:
-    """The kernels that bring weights into the layouts that programs read, compiled for this
-    machine.
-    """
-    host = host_target()
-    derived = dict.fromkeys(kind for _, kind in keys if not _is_plain(kind))
-    if not derived:
-        return WeightTransforms(None)
-    kernels = {kernel.sym_name.data: kernel for kernel in map(_transform, derived)}
-    objects = [
-        compile_object(emit_kernel(kernel, host, prefix="prepare", exported=True), host)
-        for kernel in kernels.values()
-    ]
-    exports = [kernel_symbol("prepare", name) for name in kernels]
-    return WeightTransforms(load_objects(objects, exports))
-
-
 def _metadata(
     levels: Sequence[CompiledLevel], signature: Signature, weights: Weights, options: Options
 ) -> dict[str, object]:
@@ -217,15 +183,7 @@ def _metadata(
         **signature.to_json(),
         "bounds": {each.name: [each.least, each.most] for each in options.bounds},
         "workspace_bytes": _dim(maximum(sizes)),
-        "weights": [
-            {
-                "name": source.name,
-                "dtype": source.dtype,
-                "bytes": weights.bytes(source),
-                "offset": offset,
-            }
-            for source, offset in zip(weights.sources, weight_offsets(weights), strict=True)
-        ],
+        **describe_weights(weights, options),
         **{key: value for key, value in inside[-1].items() if key not in ("name", "features")},
     }
 

@@ -52,6 +52,7 @@ class Options:
     `outputs` are the values that the model gives, by their names in it; none stands for its own.
     The gradients of the first output, a scalar, in the inputs `gradients` are further outputs.
     `tuned` does the same where the model has those kernels.
+    `weights` says where an artifact has them: embedded, in a file, or with its caller.
     `timed` adds an output: the ticks of each call of a kernel.
     `isa` are the CPU levels that one artifact holds, from the least, which is also the `target`;
     none stands for the target alone.
@@ -66,6 +67,7 @@ class Options:
     outputs: tuple[str, ...] = ()
     gradients: tuple[str, ...] = ()
     timed: bool = False
+    weights: str = "embedded"
     tuned: tuple[KernelSchedule, ...] = ()
     bounds: tuple[Bound, ...] = ()
     isa: tuple[Target, ...] = ()

@@ -87,6 +87,7 @@ def compile(
     tuned: str | os.PathLike[str] | None = None,
     isa: Sequence[str] = (),
     bounds: Mapping[str, tuple[int, int]] | None = None,
+    weights: str = "embedded",
 ) -> Executable:
     """Compiles a model (a path, bytes or an onnx.ModelProto) into this process.
 
@@ -101,6 +102,8 @@ def compile(
     of them follows the other outputs as `grad_<input>`. `tuned` is a file that `weft tune` wrote,
     of schedules for those kernels of the model that it has. `bounds`
     are the least and greatest values of named sizes of the inputs; a call with others is refused.
+    `weights` says where exported artifacts have them: `embedded`, in a `file` beside the artifact,
+    or with the `caller`.
 
     Raises ModelError for a damaged model, UnsupportedError that lists everything in it that weft
     lacks, OptionError for options that do not exist, IllegalSchedule for a schedule that would
@@ -118,6 +121,7 @@ def compile(
         tuned=tuned,
         isa=isa,
         bounds=[Bound(name, *pair) for name, pair in (bounds or {}).items()],
+        weights=weights,
     )
     if cache is True:
         cache = default_cache(os.environ)
@@ -126,9 +130,17 @@ def compile(
     return compiled.executable(threads)
 
 
-def load(path: str | os.PathLike[str], *, threads: int | None = None) -> Executable:
-    """Opens an artifact that `Executable.export` or `weft compile` wrote.
+def load(
+    path: str | os.PathLike[str],
+    *,
+    threads: int | None = None,
+    weights: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+) -> Executable:
+    """Opens an artifact that `Executable.export` or `weft compile` wrote. `weights` are those that
+    it has outside: the path of their file, by default that beside it, or arrays by name.
 
-    Raises ArtifactError for a file that is damaged, no artifact, or made for another machine.
+    Raises ArtifactError for a file that is damaged, no artifact, or made for another machine,
+    OptionError for weights in a form that the artifact does not take, InputError for arrays that
+    do not fit.
     """
-    return load_artifact(Path(path), host_target(), threads=threads)
+    return load_artifact(Path(path), host_target(), threads=threads, weights=weights)

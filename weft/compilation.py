@@ -21,6 +21,7 @@ from compiler.machine.artifact import VERSION, Compiled
 from compiler.machine.cache import Cache, cache_key
 from compiler.machine.header import c_identifier
 from compiler.machine.host import host_target
+from compiler.machine.weights_file import EMBEDDED, PLACES
 from compiler.options import Bound, KernelSchedule, Options
 from compiler.target import TARGETS
 from compiler.target.target import Target
@@ -90,13 +91,15 @@ def options_of(
     tuned: str | os.PathLike[str] | None = None,
     isa: Sequence[str] = (),
     bounds: Sequence[Bound] = (),
+    weights: str = EMBEDDED,
 ) -> Options:
     """The options of a compilation; symbols start with the model's name unless `prefix` is given,
     and kernels are scheduled as the file `schedule` says, where it does. `outputs` are the values
     that it gives, by their names in the model, `gradients` the inputs in which the first of them is
     differentiated. `tuned` is a file that `weft tune` wrote.
     `isa` are x86-64 levels, `v1` to `v4`, for one artifact that holds code for each.
-    `bounds` are of named sizes of the inputs.
+    `bounds` are of named sizes of the inputs. `weights` is one of PLACES, where artifacts have
+    them.
 
     Raises OptionError for an unknown target, a prefix that cannot start a name in C, or a file that
     cannot be read, and IllegalSchedule for one with lines that are no calls of primitives.
@@ -106,6 +109,8 @@ def options_of(
     elif prefix != c_identifier(prefix):
         rule = "requires letters, digits and _ that can start a name in C"
         raise OptionError(f"prefix {rule}, got {prefix!r}")
+    if weights not in PLACES:
+        raise OptionError(f"weights requires one of {', '.join(PLACES)}, got {weights}")
     schedules = () if schedule is None else _read_schedules(Path(schedule))
     levels = _find_levels(isa)
     if levels and (target != "native" or tuned is not None):
@@ -120,6 +125,7 @@ def options_of(
         schedules,
         tuple(outputs),
         tuple(gradients),
+        weights=weights,
         tuned=() if tuned is None else _read_tuned(Path(tuned), found),
         isa=levels[1:] and levels,
         bounds=tuple(bounds),

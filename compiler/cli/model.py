@@ -15,6 +15,7 @@ from compiler.machine.artifact import Compiled, check_runs_on, load
 from compiler.machine.cache import default_cache
 from compiler.machine.executable import Executable
 from compiler.machine.host import host_target
+from compiler.machine.weights_file import EMBEDDED, PLACES
 from compiler.options import Options, parse_bound
 from compiler.target import TARGETS
 from weft.compilation import compile_cached, options_of
@@ -76,6 +77,12 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="the bounds of a named size of the inputs, such as batch=1..32; for several, again",
     )
+    group.add_argument(
+        "--weights",
+        choices=PLACES,
+        default=EMBEDDED,
+        help="where an artifact has its weights: embedded, in a file beside it, or with its caller",
+    )
     group.add_argument("--no-cache", action="store_true", help="compile even what is in the cache")
     group.add_argument(
         "--dump-dir",
@@ -95,6 +102,7 @@ def options_from(arguments: argparse.Namespace) -> Options:
         naive=arguments.naive,
         schedule=arguments.schedule,
         tuned=arguments.tuned,
+        weights=arguments.weights,
         gradients=[name for name in (arguments.gradients or "").split(",") if name],
         outputs=_names(arguments.outputs),
         isa=_names(arguments.isa),

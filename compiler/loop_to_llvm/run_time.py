@@ -8,7 +8,8 @@ from collections.abc import Sequence
 
 from llvmlite import ir
 
-from compiler.loop_to_llvm.runtime import Counts, Level, Runtime
+from compiler.loop_to_llvm.runtime import Counts, Level, Runtime, Weight
+from compiler.loop_to_llvm.runtime.outside_weights import OutsideWeights, define_outside_weights
 from compiler.target.target import Target
 
 
@@ -20,13 +21,16 @@ def emit_run_time(
     blob: str,
     offsets: Sequence[int],
     levels: Sequence[Level],
+    outside: OutsideWeights | None = None,
 ) -> str:
-    """The LLVM IR as text. Weights lie at `offsets` bytes into `blob`
-    unless a context is given others; programs are those of `levels`.
+    """The LLVM IR as text. Weights lie at `offsets` bytes into `blob` unless a context is given
+    others; those that are `outside` it always is. Programs are those of `levels`.
     """
     module = ir.Module(f"{prefix}.runtime")
     module.triple = target.triple
-    Runtime(module, target, prefix).define(
-        counts, metadata, [(blob, offset) for offset in offsets], levels
-    )
+    run_time = Runtime(module, target, prefix)
+    weights: list[Weight] = [(None if outside else blob, offset) for offset in offsets]
+    run_time.define(counts, metadata, weights, levels)
+    if outside is not None:
+        define_outside_weights(run_time.pool, outside)
     return str(module)

@@ -14,7 +14,7 @@ from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol, cast
 
 from compiler.machine.archive import archive
 from compiler.machine.executable import Executable
@@ -30,9 +30,12 @@ from compiler.machine.link import (
 )
 from compiler.machine.link_tool import link_with_tool, write_weights_object
 from compiler.machine.note import check_image, read_machine, read_note
+from compiler.machine.outside_weights import Given, weights_for
 from compiler.machine.signature import Signature
 from compiler.machine.wasm_link import link_wasm
+from compiler.machine.weight_blob import HashingFile
 from compiler.machine.weights import ALIGNMENT, WeightSource
+from compiler.machine.weights_file import EMBEDDED, FILE, SUFFIX, file_header
 from compiler.target.target import Target
 from dialects.errors import ArtifactError, OptionError
 from dialects.weights import Array
@@ -99,6 +102,11 @@ class Compiled:
         )
 
     @property
+    def weights_in(self) -> str:
+        """Where artifacts have their weights, one of PLACES."""
+        return self.metadata["weights_in"]
+
+    @property
     def weights_symbol(self) -> str:
         """The symbol of the blob of all weights."""
         return f"{self.prefix}.weights"
@@ -116,8 +124,12 @@ class Compiled:
         blob = WeightBlob(self.weights_symbol, size, ALIGNMENT, write)
         return (blob,) if self.weights.sources else ()
 
+    def _embedded(self) -> tuple[WeightBlob, ...]:
+        return self.blobs() if self.weights_in == EMBEDDED else ()
+
     def export(self, path: str | Path) -> None:
-        """Writes `path` as a shared object and the header beside it; a failure leaves no file.
+        """Writes `path` as a shared object and the header beside it, and the file of weights where
+        they are to lie there; a failure leaves no file.
 
         Raises OptionError for a path that the header would overwrite, ArtifactError for one in a
         folder that cannot be written.
@@ -136,7 +148,7 @@ class Compiled:
                 soname=path.name,
                 exports=self.exports,
                 note=self.note,
-                weights=self.blobs(),
+                weights=self._embedded(),
                 out=out,
             )
 
@@ -155,7 +167,7 @@ class Compiled:
                 list(self.objects.values()),
                 exports=self.exports,
                 note=self.note,
-                weights=self.blobs(),
+                weights=self._embedded(),
                 out=out,
             )
 
@@ -180,6 +192,9 @@ class Compiled:
         if self.weights.sources:
             with replacing(folder / "weights.o") as out:
                 self._write_weights_object(out)
+        if self.weights_in == FILE:
+            with replacing(folder / f"{self.prefix}{SUFFIX}") as out:
+                self._write_weights_file(out)
         self.export_header(folder / f"{self.prefix}.h")
 
     def export_form(self, form: str, library: str | Path) -> Path:
@@ -205,14 +220,21 @@ class Compiled:
         beside = path.with_suffix(".h")
         if beside == path:
             raise OptionError(f"export requires a name that does not end in .h, got {path}")
-        with replacing(beside) as text, replacing(path, mode) as out:
-            text.write(self._header().encode())
-            yield out
+        with contextlib.ExitStack() as files:
+            files.enter_context(replacing(beside)).write(self._header().encode())
+            if self.weights_in == FILE:
+                self._write_weights_file(files.enter_context(replacing(path.with_suffix(SUFFIX))))
+            yield files.enter_context(replacing(path, mode))
+
+    def _write_weights_file(self, out: BinaryIO) -> None:
+        out.write(file_header(self.metadata))
+        for blob in self.blobs():
+            blob.write(out)
 
     def _header(self) -> str:
         size = self.metadata.get("workspace_bytes")
         constant = size if isinstance(size, int) else None
-        return header(self.prefix, self.signature, workspace_size=constant)
+        return header(self.prefix, self.signature, workspace_size=constant, weights=self.metadata)
 
     def _weights_object(self) -> bytes:
         out = io.BytesIO()
@@ -221,7 +243,7 @@ class Compiled:
 
     def _write_weights_object(self, out: BinaryIO) -> None:
         (like, *_) = read_objects(list(self.objects.values()))
-        write_weights_object(like, self.blobs(), self.note, out)
+        write_weights_object(like, self._embedded(), self.note, out)
 
 
 def _aligned(size: int) -> int:
@@ -243,6 +265,14 @@ def _write_weights(weights: PreparedWeights, out: BinaryIO) -> None:
         weights.write(source, out)
         size = weights.bytes(source)
         out.write(bytes(_aligned(size) - size))
+
+
+def weights_digest(weights: PreparedWeights) -> str:
+    """The SHA-256 of all weights as they lie one after the other, each on a cache line."""
+    with open(os.devnull, "wb") as nowhere:
+        file = HashingFile(nowhere)
+        _write_weights(weights, cast("BinaryIO", file))
+    return file.digest().hex()
 
 
 def _write_nothing(out: BinaryIO) -> None:
@@ -303,19 +333,25 @@ def read_metadata(path: str | Path) -> dict[str, Any]:
     return content
 
 
-def load(path: str | Path, host: Target, *, threads: int | None = None) -> Executable:
-    """Opens an artifact after checking that it is whole and made for this machine."""
+def load(
+    path: str | Path, host: Target, *, threads: int | None = None, weights: Given = None
+) -> Executable:
+    """Opens an artifact after checking that it is whole and made for this machine. `weights` are
+    those that are not in it: the path of their file, or arrays by the names of logical tensors.
+    """
     path = Path(path)
     metadata = read_metadata(path)
     if metadata["triple"].startswith(WASM):
         raise ArtifactError(f"{path} requires a WebAssembly engine, got a {host.arch} process")
     check_image(path)
     check_runs_on(host, {**metadata, "triple": read_machine(path)}, str(path))
+    library = _open_shared(path)
     return Executable(
-        _open_shared(path),
+        library,
         metadata["prefix"],
         Signature.from_json(metadata),
         threads=threads,
+        weights=weights_for(path, metadata, library, weights),
         metadata=metadata,
     )
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final
 
 from compiler.machine.signature import Signature, TensorSpec
+from compiler.machine.weights_file import CALLER, EMBEDDED, data_bytes
 
 # Names that would give a model functions that libc has already, such as pthread_create.
 _TAKEN: Final = frozenset(("clnt", "cnd", "mtx", "pthread", "sem", "svc", "thrd", "timer", "tss"))
@@ -22,6 +25,7 @@ _SHARED = """\
 #define WEFT_BAD_WORKSPACE 4
 #define WEFT_OUT_OF_MEMORY 5
 #define WEFT_BAD_VALUE 6
+#define WEFT_BAD_WEIGHTS 7
 
 typedef struct weft_context weft_context;
 
@@ -65,6 +69,14 @@ void {prefix}_release(weft_context *context, void *output);
 int32_t {prefix}_level(const weft_context *context);
 """
 
+_BIND = """\
+int32_t {prefix}_bind_weights(const void *file, uint64_t size, const void **table);
+"""
+
+_PREPARE = """\
+int32_t {prefix}_prepare_weights(const void *const *logical, void *prepared);
+"""
+
 _HEADER = """\
 /* {prefix}: a model compiled by weft. */
 #ifndef WEFT_MODEL_{prefix}_H
@@ -95,9 +107,15 @@ def c_identifier(name: str) -> str:
     return identifier
 
 
-def header(prefix: str, signature: Signature, *, workspace_size: int | None = None) -> str:
+def header(
+    prefix: str,
+    signature: Signature,
+    *,
+    workspace_size: int | None = None,
+    weights: Mapping[str, Any] = MappingProxyType({}),
+) -> str:
     """The header of the model with that prefix, in C99 and C++; `workspace_size` where it is one
-    number.
+    number. `weights` is what metadata say of them.
     """
     assert prefix == c_identifier(prefix), f"a prefix is a C identifier, not {prefix}"
     macros = [
@@ -116,12 +134,32 @@ def header(prefix: str, signature: Signature, *, workspace_size: int | None = No
     ]
     if workspace_size is not None:
         macros.append(_define(f"{prefix}_WORKSPACE_SIZE", f"UINT64_C({workspace_size})"))
+    functions = _FUNCTIONS.format(prefix=prefix)
+    place = weights.get("weights_in", EMBEDDED)
+    if place != EMBEDDED:
+        functions += _BIND.format(prefix=prefix)
+        macros.append(_define(f"{prefix}_WEIGHT_COUNT", len(weights["weights"])))
+    if place == CALLER:
+        functions += _PREPARE.format(prefix=prefix)
+        macros += _logical_macros(prefix, weights)
     return _HEADER.format(
         prefix=prefix,
         shared=_SHARED,
         macros="\n".join(macros) + "\n",
-        functions=_FUNCTIONS.format(prefix=prefix),
+        functions=functions,
     )
+
+
+def _logical_macros(prefix: str, weights: Mapping[str, Any]) -> list[str]:
+    specs = tuple(
+        TensorSpec(each["name"], each["dtype"], tuple(each["dims"]))
+        for each in weights["logical_weights"]
+    )
+    size = data_bytes(weights["weights"])
+    return [
+        _define(f"{prefix}_PREPARED_BYTES", f"UINT64_C({size})"),
+        *_tensor_macros(f"{prefix}_LOGICAL", specs),
+    ]
 
 
 def _tensor_macros(stem: str, specs: tuple[TensorSpec, ...]) -> list[str]:

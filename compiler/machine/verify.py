@@ -12,6 +12,7 @@ from compiler.machine.artifact import WASM, check_runs_on, read_metadata
 from compiler.machine.note import check_image, open_artifact
 from compiler.machine.shared_object import SharedObject
 from compiler.machine.wasm_note import check_wasm
+from compiler.machine.weights_file import EMBEDDED, FILE, SUFFIX, check_weights_file
 from compiler.target.target import Target
 from dialects.errors import ArtifactError
 
@@ -67,7 +68,8 @@ class _Checks:
     def others(self) -> Sequence[tuple[str, Callable[[], str]]]:
         """What follows the metadata."""
         if str(self.facts.get("triple", "")).startswith(WASM):
-            return [("module", self._module)]
+            outside = self.facts["weights_in"] != EMBEDDED
+            return [("module", self._module), *([("weights", self._outside)] if outside else [])]
         return [
             ("machine", self._machine),
             ("image", self._image),
@@ -160,12 +162,21 @@ class _Checks:
             shared = SharedObject(file, str(self.path))
             digests = shared.weights_digests()
             if digests is None:
-                return "none inside"
+                return self._outside()
             if digests[0] != digests[1]:
                 raise shared.refuse(
                     "the weights that were linked", "others than their digest tells"
                 )
         return f"intact, SHA-256 {digests[0].hex()}"
+
+    def _outside(self) -> str:
+        """Of weights that are not in the artifact."""
+        place = self.facts.get("weights_in")
+        if place != FILE:
+            return "none inside" if place == EMBEDDED else "of the caller"
+        path = self.path.with_suffix(SUFFIX)
+        check_weights_file(path, self.facts)
+        return f"intact in {path.name}, SHA-256 {self.facts['weights_sha256']}"
 
     def _refuse(self, rule: str, facts: str) -> ArtifactError:
         return ArtifactError(f"{self.path} requires {rule}, got {facts}")

@@ -17,7 +17,7 @@ NO_CONTEXT_TEXT: Final = "weft requires a context, got NULL (m_create gives it f
 
 
 class Status(IntEnum):
-    """The results of `m_run`; the numbers are part of the ABI."""
+    """The results of `m_run` and its like; the numbers are part of the ABI."""
 
     OK = 0
     BAD_CALL = 1
@@ -26,6 +26,7 @@ class Status(IntEnum):
     BAD_WORKSPACE = 4
     OUT_OF_MEMORY = 5
     BAD_VALUE = 6
+    BAD_WEIGHTS = 7
 
 
 def _write(code: Code, platform: Platform, place: ir.Value, content: bytes) -> ir.Value:

@@ -1,0 +1,144 @@
+"""The weights of planned programs: what they read, in which layout, and the kernels that bring them
+there, compiled for this machine or into the artifact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from compiler.graph_to_loop import canonicalize_kernel, copy_kernel
+from compiler.loop_to_llvm.kernel import emit_kernel, kernel_symbol
+from compiler.loop_to_llvm.program import WeightKey
+from compiler.loop_to_llvm.runtime.outside_weights import OutsideWeight, OutsideWeights
+from compiler.machine.artifact import weight_offsets, weights_digest
+from compiler.machine.host import host_target
+from compiler.machine.jit import load_objects
+from compiler.machine.object import compile_object
+from compiler.machine.weights import Weights, WeightSource, WeightTransforms, share_equal
+from compiler.machine.weights_file import CALLER, EMBEDDED, FILE, data_bytes, file_header
+from compiler.options import Options
+from compiler.target.x86 import baseline
+from dialects.loop.program import KernelOp
+from dialects.loop.types import BufferType, buffer
+from dialects.weights import WeightStore
+
+_PREPARE = "prepare"
+
+
+def prepare_weights(keys: Sequence[WeightKey], weights: WeightStore, options: Options) -> Weights:
+    """All weights that programs read; each is made when it is asked for. Equal forms of a tensor
+    are one, unless other values may come.
+    """
+    arrays = {key: weights[key] for key in weights}
+    made = Weights(_weight_sources(keys, weights), arrays, _transforms(keys))
+    return made if options.weights == CALLER else share_equal(made)
+
+
+def _is_plain(kind: BufferType) -> bool:
+    """Whether a weight of this type is read as the store has it."""
+    return kind == buffer(kind.shape, kind.element)
+
+
+def _weight_sources(keys: Sequence[WeightKey], weights: WeightStore) -> list[WeightSource]:
+    """Where the entries of the artifact's table come from."""
+    sources: list[WeightSource] = []
+    for key, kind in keys:
+        transform = None if _is_plain(kind) else _transform_name(kind)
+        elements = kind.size.constant
+        assert elements is not None, "a weight has a static shape"
+        sources.append(WeightSource(key, transform, elements, weights[key].dtype.name))
+    return sources
+
+
+def _transform(kind: BufferType) -> KernelOp:
+    kernel = copy_kernel(buffer(kind.shape, kind.element), kind)
+    canonicalize_kernel(kernel)
+    return kernel
+
+
+def _transform_name(kind: BufferType) -> str:
+    return kernel_symbol(_PREPARE, _transform(kind).sym_name.data)
+
+
+def _transform_kernels(keys: Sequence[WeightKey]) -> dict[str, KernelOp]:
+    """The kernels that bring weights into the layouts that programs read, by name."""
+    derived = dict.fromkeys(kind for _, kind in keys if not _is_plain(kind))
+    return {kernel.sym_name.data: kernel for kernel in map(_transform, derived)}
+
+
+def _transforms(keys: Sequence[WeightKey]) -> WeightTransforms:
+    """The transforms compiled for this machine."""
+    host = host_target()
+    kernels = _transform_kernels(keys)
+    if not kernels:
+        return WeightTransforms(None)
+    objects = [
+        compile_object(emit_kernel(kernel, host, prefix=_PREPARE, exported=True), host)
+        for kernel in kernels.values()
+    ]
+    exports = [kernel_symbol(_PREPARE, name) for name in kernels]
+    return WeightTransforms(load_objects(objects, exports))
+
+
+def transform_objects(keys: Sequence[WeightKey], options: Options) -> dict[str, bytes]:
+    """The transforms by name, where the artifact has to have them, for any processor of its
+    architecture.
+    """
+    if options.weights != CALLER:
+        return {}
+    prefix, target = kernel_symbol(options.prefix, _PREPARE), baseline(options.target)
+    return {
+        f"{_PREPARE}_{name}": compile_object(emit_kernel(kernel, target, prefix=prefix), target)
+        for name, kernel in _transform_kernels(keys).items()
+    }
+
+
+def describe_weights(weights: Weights, options: Options) -> dict[str, object]:
+    """What an artifact says of its weights: of each that its kernels read, name, dtype, and place;
+    of logical tensors, where it prepares them, name, dtype and dims.
+    """
+    facts: dict[str, object] = {
+        "weights_in": options.weights,
+        "weights": [
+            {
+                "name": source.name,
+                "dtype": source.dtype,
+                "bytes": weights.bytes(source),
+                "offset": offset,
+            }
+            for source, offset in zip(weights.sources, weight_offsets(weights), strict=True)
+        ],
+    }
+    if options.weights == FILE:
+        facts["weights_sha256"] = weights_digest(weights)
+    if options.weights == CALLER:
+        facts["logical_weights"] = [
+            {
+                "name": key,
+                "dtype": weights.arrays[key].dtype.name,
+                "dims": list(weights.arrays[key].shape),
+            }
+            for key in _logical(weights)
+        ]
+    return facts
+
+
+def _logical(weights: Weights) -> list[str]:
+    return list(dict.fromkeys(source.key for source in weights.sources))
+
+
+def outside_weights(
+    weights: Weights, metadata: Mapping[str, object], options: Options
+) -> OutsideWeights | None:
+    """What the run time has to know of weights that are not in the artifact."""
+    if options.weights == EMBEDDED:
+        return None
+    logical = _logical(weights)
+    offsets = weight_offsets(weights)
+    each = [
+        OutsideWeight(offset, weights.bytes(one), logical.index(one.key), one.transform)
+        for one, offset in zip(weights.sources, offsets, strict=True)
+    ]
+    sizes = [{"offset": one.offset, "bytes": one.bytes} for one in each]
+    header = file_header(metadata) if options.weights == FILE else b""
+    return OutsideWeights(each, header, data_bytes(sizes), options.weights == CALLER)

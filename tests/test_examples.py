@@ -41,6 +41,8 @@ def test_example_in_c_names_the_class_that_onnxruntime_names(library: str, tmp_p
     compiled = compile_model(model, options_of(model, prefix="resnet50"))
     export = compiled.export if library.endswith(".so") else compiled.export_archive
     export(tmp_path / library)
+    beside = (tmp_path / library).stat().st_size - sum(blob.size for blob in compiled.blobs())
+    assert beside < 1_000_000, "code, metadata and tables are small beside the weights"
     (tmp_path / "image.raw").write_bytes(image.tobytes())
     source = ROOT / "examples" / "c" / "classify.c"
     assert len(source.read_text().split("int main")[1].splitlines()) <= 20

@@ -16,7 +16,7 @@ Form = Callable[[str, str, Signature], str]
 """`form(prefix, stem, signature)`."""
 
 _INTEGERS: Final = tuple(f"{u}int{bits}" for u in ("", "u") for bits in (8, 16, 32, 64))
-_C_TYPES: Final = {
+C_TYPES: Final = {
     "bool": "uint8_t", "float16": "uint16_t", "bfloat16": "uint16_t", "float32": "float",
     "float64": "double", **{name: f"{name}_t" for name in _INTEGERS},
 }  # fmt: skip
@@ -123,7 +123,7 @@ def example_c(prefix: str, stem: str, signature: Signature) -> str:
     lines: list[str] = []
     for kind, specs in (("input", signature.inputs), ("output", signature.outputs)):
         for number, spec in enumerate(specs):
-            element = _C_TYPES.get(spec.dtype, "uint8_t")
+            element = C_TYPES.get(spec.dtype, "uint8_t")
             size = f"(int64_t)sizeof(*{kind}{number}) * {_elements(spec, symbols)}"
             lines.append(f"  {element} *{kind}{number} = make({size}); /* {_comment(spec)} */\n")
         qualifier = "const void *" if kind == "input" else "void *"

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from compiler.machine.signature import Signature, TensorSpec
+from compiler.machine.typed_call import typed_call
 from compiler.machine.weights_file import CALLER, EMBEDDED, data_bytes
 
 # Names that would give a model functions that libc has already, such as pthread_create.
@@ -146,7 +147,7 @@ def header(
         prefix=prefix,
         shared=_SHARED,
         macros="\n".join(macros) + "\n",
-        functions=functions,
+        functions=functions + "\n" + typed_call(prefix, signature),
     )
 
 

@@ -5,7 +5,7 @@ and this is the one module that sees every stage.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -24,7 +24,9 @@ from compiler.compile_kernels import (
     parse_kernel,
     rare_collections,
 )
+from compiler.extension import Extension
 from compiler.frontend.from_onnx import ImportedModel, Source, import_model
+from compiler.frontend.onnx_composites import COMPOSITES
 from compiler.graph.bound_sizes import bound_sizes
 from compiler.graph.differentiate import DifferentiatePass
 from compiler.graph.eliminate import EliminatePass
@@ -39,9 +41,9 @@ from compiler.graph.sink_movement import SinkMovementPass
 from compiler.graph_to_loop import GraphToLoopPass, canonicalize_kernel, copy_kernel, lower_module
 from compiler.layout_choices import ChooseLayoutsPass, PlaceHalosPass, place_buffers
 from compiler.loop.primitive_passes import PRIMITIVE_PASSES
-from compiler.loop.schedules import SchedulePass
+from compiler.loop.schedules import SCHEDULES, SchedulePass, schedule_kernel
 from compiler.machine.artifact import Compiled
-from compiler.options import Options
+from compiler.options import KernelSchedule, Options
 from compiler.program.assign_layouts import (
     AssignLayouts,
     DropUnusedWeightsPass,
@@ -54,12 +56,12 @@ from compiler.program.time_calls import TimeCallsPass, time_calls
 from compiler.report import Report
 from dialects.context import WeftContext
 from dialects.errors import OptionError
-from dialects.graph import ConstantOp, ControlOp, FusedOp, GraphOp, ReshapeOp
+from dialects.graph import OPS, ConstantOp, ControlOp, FusedOp, GraphOp, ReshapeOp
 from dialects.loop.program import KernelOp, ProgramOp
 from dialects.loop.types import BufferType
 from dialects.weights import WeightStore
 
-GRAPH_PASSES: tuple[type[ModulePass], ...] = (
+SIMPLIFYING_PASSES: tuple[type[ModulePass], ...] = (
     FoldConstantsPass,  # sizes and constants first: everything later sees simpler operators
     FoldBatchNormPass,  # on constants, so after folding
     ShareConstantsPass,  # before equal operators are looked for: constants are among them
@@ -67,9 +69,14 @@ GRAPH_PASSES: tuple[type[ModulePass], ...] = (
     SinkMovementPass,  # a movement between the operators of a pattern hides it
     RecognizeNormsPass,  # after equal means have become one
     RecognizeGeluPass,
+)
+
+GROUPING_PASSES: tuple[type[ModulePass], ...] = (
     FuseAttentionPass,  # before parts of an attention join other groups
     FusePass,  # last: it decides what becomes one kernel
 )
+
+GRAPH_PASSES = (*SIMPLIFYING_PASSES, *GROUPING_PASSES)
 
 NAIVE_GRAPH_PASSES: tuple[type[ModulePass], ...] = (
     FoldConstantsPass,
@@ -98,14 +105,15 @@ OnStage = Callable[[str, int, int], None]
 
 @dataclass
 class Road:
-    """One compilation on its way: options, whom to tell, where to write what each stage gives, and
-    kernels that were compiled before.
+    """One compilation on its way: options, whom to tell, where to write what each stage gives,
+    kernels that were compiled before, and what the caller adds to the compiler.
     """
 
     options: Options
     on_stage: OnStage = lambda name, done, total: None
     dump_dir: Path | None = None
     store: KernelStore | None = None
+    extensions: tuple[Extension, ...] = ()
     report: Report = field(default_factory=Report)
 
     def level(self, options: Options) -> Road:
@@ -124,21 +132,37 @@ class Road:
             (self.dump_dir / name).write_text(f"{text!s}\n")
 
 
-def compile_model(source: Source, options: Options, road: Road | None = None) -> Compiled:
-    """Compiles a model (a path, bytes or ModelProto) to objects and weights.
+def compile_model(
+    source: Source | ImportedModel, options: Options, road: Road | None = None
+) -> Compiled:
+    """Compiles a model (a path, bytes, ModelProto, or an imported one) to objects and weights.
 
     Raises ModelError for a damaged model, and UnsupportedError listing everything that weft lacks.
     """
     road = road or Road(options)
     road.on_stage("import", 0, 1)
     with road.report.stage("import"):
-        imported = read_model(source, options)
+        imported = read_model(source, options, road.extensions)
     return compile_module(imported.module, imported.weights, options, road)
 
 
-def read_model(source: Source, options: Options) -> ImportedModel:
-    """Imports a model as the options say, which is checked to have the sizes that they bound."""
-    imported = import_model(source, outputs=options.outputs)
+def read_model(
+    source: Source | ImportedModel, options: Options, extensions: Sequence[Extension] = ()
+) -> ImportedModel:
+    """Imports a model as the options say, which is checked to have the sizes that they bound. One
+    that was imported already keeps its outputs: it raises OptionError for others.
+    """
+    if isinstance(source, ImportedModel):
+        if options.outputs:
+            got = ", ".join(options.outputs)
+            raise OptionError(f"outputs require a model in a file, got {got} of a graph")
+        imported = source
+    else:
+        ops = (*OPS, *(op for extension in extensions for op in extension.ops))
+        importers = dict(COMPOSITES)
+        for extension in reversed(extensions):
+            importers |= extension.onnx
+        imported = import_model(source, ops, importers, options.outputs)
     bound_sizes(imported.module, options.bounds)
     return imported
 
@@ -163,12 +187,26 @@ def compile_module(
 def _compile_level(module: ModuleOp, compiler: KernelCompiler, road: Road) -> CompiledLevel:
     """From the optimised graph to a planned program and the code of its kernels, for one target."""
     lower_graph(module, road)
-    code = compile_kernels(module, compiler, road)
+    code = compile_kernels(module, compiler, _with_schedules(module, road))
     plan_program(module, road)
     if road.options.timed:
         time_calls(module)
     code |= compile_kernels(module, compiler, road, but=code)  # copies between layouts
     return CompiledLevel(road.options, module, code, road.report)
+
+
+def _with_schedules(module: ModuleOp, road: Road) -> Road:
+    """The road on which kernels that schedules of extensions take are scheduled by their steps."""
+    options = road.options
+    own = tuple(each for extension in road.extensions for each in extension.schedules)
+    taken: list[KernelSchedule] = []
+    for name, kernel in kernels_of(module).items() if own and not options.naive else ():
+        used = schedule_kernel(kernel.clone(), options.target, own).used
+        if any(not each.startswith("no ") for each in used):
+            all_ = schedule_kernel(kernel.clone(), options.target, (*own, *SCHEDULES))
+            taken.append(KernelSchedule(name, all_.steps))
+    schedules = (*options.schedules, *taken)
+    return replace(road, options=replace(options, schedules=schedules)) if taken else road
 
 
 def compile_loops(text: str, options: Options) -> Compiled:
@@ -227,13 +265,21 @@ def optimize_graph(module: ModuleOp, context: WeftContext, road: Road) -> None:
     if road.options.gradients:
         with road.report.stage(DifferentiatePass.name):
             DifferentiatePass(inputs=road.options.gradients).apply(context, module)
-    passes = NAIVE_GRAPH_PASSES if road.options.naive else GRAPH_PASSES
+    passes = _with_passes(road)
     for number, graph_pass in enumerate(passes, 1):
         road.on_stage("graph", number, len(passes))
         with road.report.graph_pass(graph_pass.name, lambda: operators_of(module)):
             graph_pass().apply(context, module)
         road.dump(f"{number:02}-{graph_pass.name}.mlir", module)
     road.report.graph.update(op.name for op in module.walk() if isinstance(op, GraphOp))
+
+
+def _with_passes(road: Road) -> tuple[type[ModulePass], ...]:
+    """The passes over the graph, and those of extensions in front of what groups operators."""
+    own = tuple(each for extension in road.extensions for each in extension.passes)
+    if road.options.naive:
+        return (*NAIVE_GRAPH_PASSES, *own)
+    return (*SIMPLIFYING_PASSES, *own, *((EliminatePass,) if own else ()), *GROUPING_PASSES)
 
 
 def operators_of(module: ModuleOp) -> Counter[str]:

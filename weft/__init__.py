@@ -13,8 +13,9 @@ import importlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from compiler.extension import Extension
 from compiler.machine.artifact import VERSION, check_runs_on
 from compiler.machine.artifact import load as load_artifact
 from compiler.machine.cache import Cache, CacheWarning, default_cache
@@ -35,7 +36,8 @@ from dialects.errors import (
 from weft.compilation import compile_cached, options_of
 
 if TYPE_CHECKING:
-    from compiler.frontend.from_onnx import Source
+    from compiler.frontend.from_onnx import ImportedModel, Source
+    from weft.graph import Graph
     from weft.tracing import Spec, grad, trace, value_and_grad
 
 __version__ = VERSION
@@ -45,6 +47,8 @@ __all__ = [
     "Cache",
     "CacheWarning",
     "Executable",
+    "Extension",
+    "Graph",
     "IllegalSchedule",
     "InputError",
     "ModelError",
@@ -62,18 +66,30 @@ __all__ = [
     "value_and_grad",
 ]
 
+_GRAPH = "Graph"
 _TRACING = ("Spec", "grad", "trace", "value_and_grad")
 
 
 def __getattr__(name: str) -> Any:
     """What traces imports the compiler, which a model out of the cache does not need."""
+    if name == _GRAPH:
+        return importlib.import_module("weft.graph").Graph
     if name in _TRACING:
         return getattr(importlib.import_module("weft.tracing"), name)
     raise AttributeError(f"module 'weft' has no attribute {name!r}")
 
 
+@runtime_checkable
+class _Built(Protocol):
+    """A graph that a program built."""
+
+    def imported(self) -> ImportedModel:
+        """The graph as front ends give it."""
+        ...
+
+
 def compile(
-    model: Source,
+    model: Source | Graph,
     *,
     threads: int | None = None,
     target: str = "native",
@@ -85,11 +101,12 @@ def compile(
     outputs: Sequence[str] = (),
     gradients: Sequence[str] = (),
     tuned: str | os.PathLike[str] | None = None,
+    extensions: Sequence[Extension] = (),
     isa: Sequence[str] = (),
     bounds: Mapping[str, tuple[int, int]] | None = None,
     weights: str = "embedded",
 ) -> Executable:
-    """Compiles a model (a path, bytes or an onnx.ModelProto) into this process.
+    """Compiles a model (a path, bytes, an onnx.ModelProto or a weft.Graph) into this process.
 
     `threads` compute a call, one for each processor by default. `target` is `native` or the name of
     a CPU level that this machine has. `strict_fp` keeps sums in the order of the graph. `naive`
@@ -105,12 +122,16 @@ def compile(
     `weights` says where exported artifacts have them: `embedded`, in a `file` beside the artifact,
     or with the `caller`.
 
+    `extensions` are operators, graph passes, schedules and importers beside weft's own; with them,
+    or for a `weft.Graph`, only kernels come out of the cache.
+
     Raises ModelError for a damaged model, UnsupportedError that lists everything in it that weft
     lacks, OptionError for options that do not exist, IllegalSchedule for a schedule that would
     change what a kernel computes.
     """
+    source = model.imported() if isinstance(model, _Built) else model
     options = options_of(
-        model,
+        source,
         target,
         prefix,
         strict_fp=strict_fp,
@@ -125,7 +146,7 @@ def compile(
     )
     if cache is True:
         cache = default_cache(os.environ)
-    compiled = compile_cached(model, options, cache or None)
+    compiled = compile_cached(source, options, cache or None, extensions=extensions)
     check_runs_on(host_target(), compiled.metadata, compiled.prefix)
     return compiled.executable(threads)
 

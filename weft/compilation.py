@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from compiler.machine.artifact import VERSION, Compiled
 from compiler.machine.cache import Cache, cache_key
@@ -29,7 +29,8 @@ from compiler.target.x86 import X86_TARGETS
 from dialects.errors import OptionError
 
 if TYPE_CHECKING:
-    from compiler.frontend.from_onnx import Source
+    from compiler.extension import Extension
+    from compiler.frontend.from_onnx import ImportedModel, Source
     from compiler.pipeline import Road
 
 DEFAULT_PREFIX = "model"
@@ -43,23 +44,27 @@ _LONGEST_PATH = 4096 + 3
 
 
 def compile_cached(
-    source: Source,
+    source: Source | ImportedModel,
     options: Options,
     cache: Cache | None,
     start: Callable[[], Road] | None = None,
+    extensions: Sequence[Extension] = (),
 ) -> Compiled:
-    """The compiled model, which the cache keeps; without a cache it is always compiled.
+    """The compiled model, which the cache keeps; without a cache it is always compiled, and so is
+    what no key tells apart: a graph that a program built, or one compiled with extensions.
 
     `start` begins a compilation, if there has to be one. Raises ModelError for a damaged model,
     UnsupportedError for one that needs what weft lacks.
     """
-    key = None if cache is None else model_key(source, options)
+    unkeyed = cache is None or bool(extensions) or hasattr(source, "module")
+    key = None if unkeyed else model_key(cast("Source", source), options)
     found = cache.find(key, options.target) if cache and key else None
     if found is not None:
         return found
     from compiler.pipeline import Road, compile_model
 
     road = Road(options) if start is None else start()
+    road.extensions = tuple(extensions)
     road.store = None if cache is None else _Kernels(cache)
     compiled = compile_model(source, options, road)
     return cache.keep(key, compiled) if cache and key else compiled
@@ -79,7 +84,7 @@ class _Kernels:
 
 
 def options_of(
-    source: Source,
+    source: Source | ImportedModel,
     target: str = "native",
     prefix: str | None = None,
     *,
@@ -166,9 +171,11 @@ def _find_levels(names: Sequence[str]) -> tuple[Target, ...]:
     return tuple(level for name, level in known.items() if name in names)
 
 
-def _prefix_of(source: Source) -> str:
+def _prefix_of(source: Source | ImportedModel) -> str:
     if isinstance(source, (str, os.PathLike)):
         return c_identifier(Path(source).stem)
+    if hasattr(source, "module"):
+        return c_identifier(cast("ImportedModel", source).name)
     return DEFAULT_PREFIX
 
 

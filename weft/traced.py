@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import NameLoc, NoneAttr, StringAttr
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from dialects.errors import TypeInferenceError, WeftError
+from dialects.errors import TypeInferenceError, UnsupportedError, WeftError
 from dialects.expr import Expr
 from dialects.graph import OPS, GraphOp
 from dialects.graph.builder import GraphBuilder
@@ -36,11 +36,12 @@ class Recording:
 
     block: Block = field(default_factory=Block)
     weights: WeightStore = field(default_factory=WeightStore)
+    ops: Mapping[str, type[GraphOp]] = field(default_factory=lambda: _OPS)
 
     def builder(self) -> GraphBuilder:
         """Appends operators that know the line of the user's program."""
         line = NameLoc(StringAttr(users_line()), NoneAttr())
-        return GraphBuilder(InsertPoint.at_end(self.block), _OPS, line)
+        return GraphBuilder(InsertPoint.at_end(self.block), self.ops, line)
 
     def argument(self, kind: TensorType, name: str) -> Traced:
         """A further input."""
@@ -63,8 +64,8 @@ class Recording:
         values = [operand.value for operand in operands]
         try:
             op = self.builder().op(name, *values, **attributes)
-        except TypeInferenceError as error:
-            raise TypeInferenceError(f"{users_line()}: {error}") from error
+        except (TypeInferenceError, UnsupportedError) as error:
+            raise type(error)(f"{users_line()}: {error}") from error
         return [Traced(self, result) for result in op.results]
 
 

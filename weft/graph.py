@@ -1,0 +1,93 @@
+"""`Graph`: a graph built by hand, operator by operator."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Region
+
+from compiler.extension import Extension
+from compiler.frontend.from_onnx import ImportedModel
+from dialects.errors import WeftError
+from dialects.graph import OPS
+from dialects.graph.dtypes import element_type
+from dialects.graph.types import tensor
+from dialects.weights import Array
+from weft.traced import Dim, Recording, Traced, users_line
+
+
+class Graph:
+    """Inputs, operators and outputs, in the order of the program that builds them; shapes are
+    inferred at once.
+
+    g = weft.Graph("layer")
+    x = g.input("x", "float32", ("rows", 4))
+    g.output("y", g.op("relu", x @ g.constant(weight) + bias))
+    exe = weft.compile(g)
+    """
+
+    def __init__(self, name: str = "graph", extensions: Sequence[Extension] = ()) -> None:
+        ops = (*OPS, *(op for extension in extensions for op in extension.ops))
+        self.name = name
+        self._recording = Recording(ops={op.name.removeprefix("graph."): op for op in ops})
+        self._inputs: list[str] = []
+        self._outputs: dict[str, Traced] = {}
+
+    def input(self, name: str, dtype: str, shape: Sequence[Dim]) -> Traced:
+        """A further input; dims are numbers, or names of sizes that each call brings along."""
+        if name in self._inputs:
+            rule = "an input requires a name of its own"
+            raise WeftError(f"{users_line()}: {rule}, got {name!r} twice")
+        self._inputs.append(name)
+        return self._recording.argument(tensor(shape, element_type(np.dtype(dtype))), name)
+
+    def constant(self, array: Array) -> Traced:
+        """A tensor that is part of the graph."""
+        return self._recording.constant(np.asarray(array))
+
+    def op(self, name: str, *operands: Traced, **attributes: Any) -> Traced:
+        """The first result of the operator of that name, without `graph.` in front.
+
+        Raises TypeInferenceError or UnsupportedError, which name the line of the program.
+        """
+        return self._recording.apply(name, *operands, **attributes)
+
+    def ops(self, name: str, *operands: Traced, **attributes: Any) -> list[Traced]:
+        """All results of an operator."""
+        return self._recording.results(name, *operands, **attributes)
+
+    def output(self, name: str, value: Traced) -> None:
+        """Gives a value as a further output."""
+        if value.recording is not self._recording:
+            raise WeftError(f"{users_line()}: an output requires a value of this graph, got {name}")
+        if name in self._outputs:
+            rule = "an output requires a name of its own"
+            raise WeftError(f"{users_line()}: {rule}, got {name!r} twice")
+        self._outputs[name] = value
+
+    def imported(self) -> ImportedModel:
+        """The graph as front ends give it; it may be continued, and compiled again."""
+        if not self._outputs:
+            raise WeftError(f"graph {self.name!r} requires an output, got none")
+        source, values = self._recording.block, [each.value for each in self._outputs.values()]
+        holder = Region(source)
+        copy = Region()
+        mapped: dict[Any, Any] = {}
+        holder.clone_into(copy, value_mapper=mapped)
+        source = holder.detach_block(0)
+        copy.block.add_op(ReturnOp(*(mapped[value] for value in values)))
+        kinds = [each.type for each in copy.block.args], [value.type for value in values]
+        main = FuncOp("main", kinds, copy)
+        main.attributes["input_names"] = _strings(self._inputs)
+        main.attributes["output_names"] = _strings(self._outputs)
+        main.attributes["model_name"] = StringAttr(self.name)
+        names = tuple(self._inputs), tuple(self._outputs)
+        return ImportedModel(ModuleOp([main]), self._recording.weights, self.name, *names)
+
+
+def _strings(texts: Sequence[str] | dict[str, Traced]) -> ArrayAttr[StringAttr]:
+    return ArrayAttr([StringAttr(text) for text in texts])

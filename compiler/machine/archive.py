@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 from itertools import accumulate
-from typing import Final
+from typing import BinaryIO, Final
 
-from compiler.machine.elf_object import read_object
+from compiler.machine.elf_object import Data, read_symbols
 from dialects.errors import ArtifactError
 
 _MAGIC: Final = b"!<arch>\n"
@@ -12,8 +12,9 @@ _HEADER_SIZE: Final = 60
 _LONGEST_SHORT_NAME: Final = 15
 
 
-def archive(members: Sequence[tuple[str, bytes]]) -> bytes:
-    """The static library of ELF objects, each under its file name; it is the same in every run.
+def write_archive(members: Sequence[tuple[str, Data]], out: BinaryIO) -> None:
+    """Writes the static library of ELF objects, each under its file name; it is the same in every
+    run.
 
     Raises ArtifactError for a damaged object or a name that an archive cannot hold.
     """
@@ -22,17 +23,21 @@ def archive(members: Sequence[tuple[str, bytes]]) -> bytes:
             raise ArtifactError(f"archive requires plain file names, got {name!r}")
     symbols = [_defined_symbols(name, data) for name, data in members]
     long_names, fields = _name_fields([name for name, _ in members])
-    bodies = [_member(field, data, 0o644) for field, (_, data) in zip(fields, members, strict=True)]
-    before = len(_MAGIC) + len(_index(symbols, [0] * len(bodies))) + len(long_names)
-    offsets = list(accumulate(map(len, bodies), initial=before))[: len(bodies)]
+    sizes = [_HEADER_SIZE + len(data) + len(data) % 2 for _, data in members]
+    before = len(_MAGIC) + len(_index(symbols, [0] * len(members))) + len(long_names)
+    offsets = list(accumulate(sizes, initial=before))[: len(members)]
     if offsets and offsets[-1] >= 1 << 32:
         raise ArtifactError(f"archive requires members below 4 GiB, got one at {offsets[-1]}")
-    return b"".join([_MAGIC, _index(symbols, offsets), long_names, *bodies])
+    out.write(_MAGIC + _index(symbols, offsets) + long_names)
+    for field, (_, data) in zip(fields, members, strict=True):
+        out.write(_header(field, len(data), 0o644))
+        out.write(data)
+        out.write(_padding(len(data)))
 
 
-def _defined_symbols(name: str, data: bytes) -> list[str]:
+def _defined_symbols(name: str, data: Data) -> list[str]:
     """The names by which a linker may ask for this member."""
-    symbols = read_object(data, name).symbols
+    symbols = read_symbols(data, name)
     return [symbol.name for symbol in symbols if not symbol.is_local and symbol.is_defined]
 
 
@@ -59,7 +64,16 @@ def _index(symbols: Sequence[Sequence[str]], offsets: Sequence[int]) -> bytes:
 
 
 def _member(field: str, data: bytes, mode: int | None = None) -> bytes:
-    """Header, content and padding; time and owner are zero so that results repeat.
+    """Header, content and padding."""
+    return _header(field, len(data), mode) + data + _padding(len(data))
+
+
+def _padding(size: int) -> bytes:
+    return b"\n" * (size % 2)
+
+
+def _header(field: str, size: int, mode: int | None) -> bytes:
+    """The header of a member; time and owner are zero so that results repeat.
 
     Only the member of long names has no mode: its other fields are blank.
     """
@@ -67,6 +81,6 @@ def _member(field: str, data: bytes, mode: int | None = None) -> bytes:
     time, user, group, rights = owner
     encoded = field.encode()
     header = encoded + b" " * (16 - len(encoded))
-    header += f"{time:<12}{user:<6}{group:<6}{rights:<8}{len(data):<10}`\n".encode()
+    header += f"{time:<12}{user:<6}{group:<6}{rights:<8}{size:<10}`\n".encode()
     assert len(header) == _HEADER_SIZE, "an archive header has 60 bytes"
-    return header + data + b"\n" * (len(data) % 2)
+    return header

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import io
 import json
+import mmap
 import os
 import tempfile
 from collections.abc import Generator, Mapping, Sequence
@@ -16,7 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, cast
 
-from compiler.machine.archive import archive
+from compiler.machine.archive import write_archive
+from compiler.machine.elf_object import Data
 from compiler.machine.executable import Executable
 from compiler.machine.forms import FORMS
 from compiler.machine.header import header
@@ -173,14 +174,21 @@ class Compiled:
 
     def export_archive(self, path: str | Path) -> None:
         """Writes `path` as a static library that holds the weights too, and the header beside it;
-        a failure leaves no file.
+        a failure leaves no file. The weights take disk space twice meanwhile, and no memory.
         """
         path = Path(path)
-        members = [(f"{name}.o", content) for name, content in self.objects.items()]
-        if self.weights.sources:
-            members.append(("weights.o", self._weights_object()))
+        members: list[tuple[str, Data]] = [
+            (f"{name}.o", content) for name, content in self.objects.items()
+        ]
         with self._with_header(path) as out:
-            out.write(archive(members))
+            if not self.weights.sources:
+                write_archive(members, out)
+                return
+            with tempfile.TemporaryFile(dir=path.parent) as weights:
+                self._write_weights_object(weights)
+                weights.flush()
+                with mmap.mmap(weights.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+                    write_archive([*members, ("weights.o", mapped)], out)
 
     def export_objects(self, folder: str | Path) -> None:
         """Writes every object, the weights and the header into a folder."""
@@ -235,11 +243,6 @@ class Compiled:
         size = self.metadata.get("workspace_bytes")
         constant = size if isinstance(size, int) else None
         return header(self.prefix, self.signature, workspace_size=constant, weights=self.metadata)
-
-    def _weights_object(self) -> bytes:
-        out = io.BytesIO()
-        self._write_weights_object(out)
-        return out.getvalue()
 
     def _write_weights_object(self, out: BinaryIO) -> None:
         (like, *_) = read_objects(list(self.objects.values()))

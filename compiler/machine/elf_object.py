@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from mmap import mmap
 from struct import Struct
 
 from compiler.machine import elf
@@ -59,6 +60,10 @@ class Symbol:
         return self.section != elf.SHN_UNDEF
 
 
+Data = bytes | mmap
+"""An object in memory, or in a file of which only the parts that are read come there."""
+
+
 @dataclass(frozen=True)
 class RelocatableObject:
     """One object file; `name` says which in errors."""
@@ -70,7 +75,7 @@ class RelocatableObject:
     symbols: tuple[Symbol, ...]
 
 
-def read_object(data: bytes, name: str) -> RelocatableObject:
+def read_object(data: Data, name: str) -> RelocatableObject:
     """Parses a relocatable object. Raises ArtifactError where it is damaged or of another kind."""
     reader = _Reader(data, name)
     header = reader.header
@@ -79,10 +84,17 @@ def read_object(data: bytes, name: str) -> RelocatableObject:
     )
 
 
+def read_symbols(data: Data, name: str) -> tuple[Symbol, ...]:
+    """The symbol table of a relocatable object, of which nothing else is held in memory. Raises
+    ArtifactError where it is damaged or of another kind.
+    """
+    return _Reader(data, name).symbols()
+
+
 class _Reader:
     """Reads one object with every offset checked against the size of the file."""
 
-    def __init__(self, data: bytes, name: str) -> None:
+    def __init__(self, data: Data, name: str) -> None:
         self._data = data
         self._name = name
 

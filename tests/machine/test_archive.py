@@ -1,10 +1,12 @@
+import io
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 
 import pytest
 
-from compiler.machine.archive import archive
+from compiler.machine.archive import write_archive
 from dialects.errors import ArtifactError
 from tests.machine.objects import ADD, emit
 
@@ -16,6 +18,12 @@ define i32 @twice(i32 %x) {
 }
 """
 LONG_NAME = "a_member_with_a_rather_long_name.o"
+
+
+def archive(given: Sequence[tuple[str, bytes]]) -> bytes:
+    out = io.BytesIO()
+    write_archive(given, out)
+    return out.getvalue()
 
 
 def members() -> list[tuple[str, bytes]]:

@@ -273,3 +273,77 @@ loop.kernel @row(%x: !loop.buffer<[1, 64], f32>, %w: !loop.buffer<[64, 2048], f3
     }
   }
 }
+
+// -----
+
+// Where both operands and the result go on from row to row of an image, its rows are one loop: tiles of 16 neighbours out
+// of 49 fill the vectors that rows of 7 would not. The sums, at first in the result, get a buffer with one dim for both.
+// CHECK-LABEL: loop.kernel @one_pixel
+// CHECK-NOT: loop.alloc workspace
+// CHECK: loop.for %[[JO:[a-z_0-9]+]] = 0 to 3
+// CHECK: loop.alloc registers : !loop.buffer<[6, 16], f32
+// CHECK: loop.for %c = 0 to 24 reduction(add) {
+// CHECK: loop.for %[[JI:[a-z_0-9]+]] = 0 to 16 unroll vector(8) {
+// CHECK: loop.load %x[%c, ((16 * %[[JO]] + %[[JI]]) floordiv 7), ((16 * %[[JO]] + %[[JI]]) mod 7)]
+loop.kernel @one_pixel(%x: !loop.buffer<[24, 7, 7], f32>, %w: !loop.buffer<[6, 24], f32>, %y: !loop.buffer<[6, 7, 7], f32>) attributes {weights = [#builtin.int<1>]} {
+  loop.for %o = 0 to 6 {
+    loop.for %i = 0 to 7 {
+      loop.for %j = 0 to 7 {
+        %zero = arith.constant 0.0 : f32
+        loop.store %zero, %y[%o, %i, %j] : !loop.buffer<[6, 7, 7], f32>
+      }
+    }
+  }
+  loop.for %o = 0 to 6 {
+    loop.for %i = 0 to 7 {
+      loop.for %j = 0 to 7 {
+        loop.for %c = 0 to 24 reduction(add) {
+          %a = loop.load %x[%c, %i, %j] : !loop.buffer<[24, 7, 7], f32>
+          %b = loop.load %w[%o, %c] : !loop.buffer<[6, 24], f32>
+          %s = loop.load %y[%o, %i, %j] : !loop.buffer<[6, 7, 7], f32>
+          %p = arith.mulf %a, %b : f32
+          %t = arith.addf %s, %p : f32
+          loop.store %t, %y[%o, %i, %j] : !loop.buffer<[6, 7, 7], f32>
+        }
+      }
+    }
+  }
+}
+
+// -----
+
+// Every other column of an image is picked out of whole vectors where the results would else be stored apart: sums of 6
+// channels by 16 columns, loaded as they lie, stored side by side.
+// CHECK-LABEL: loop.kernel @stride_two
+// CHECK: loop.for %s = 0 to 3 reduction(add) {
+// CHECK: loop.for %{{.*}} = 0 to 6 unroll {
+// CHECK-NEXT: loop.for %[[JI:[a-z_0-9]+]] = 0 to 16 unroll vector(8) {
+// CHECK-NEXT: loop.load %x[%c, 2 * %i + %r, {{.*}}2 * %[[JI]]{{.*}}] : !loop.buffer<[3, 65, 65], f32>
+loop.kernel @stride_two(%x: !loop.buffer<[3, 65, 65], f32>, %w: !loop.buffer<[12, 3, 3, 3], f32>, %y: !loop.buffer<[12, 32, 32], f32>) attributes {weights = [#builtin.int<1>]} {
+  loop.for %o = 0 to 12 {
+    loop.for %i = 0 to 32 {
+      loop.for %j = 0 to 32 {
+        %zero = arith.constant 0.0 : f32
+        loop.store %zero, %y[%o, %i, %j] : !loop.buffer<[12, 32, 32], f32>
+      }
+    }
+  }
+  loop.for %o = 0 to 12 {
+    loop.for %i = 0 to 32 {
+      loop.for %j = 0 to 32 {
+        loop.for %c = 0 to 3 reduction(add) {
+          loop.for %r = 0 to 3 reduction(add) {
+            loop.for %s = 0 to 3 reduction(add) {
+              %a = loop.load %x[%c, 2 * %i + %r, 2 * %j + %s] : !loop.buffer<[3, 65, 65], f32>
+              %b = loop.load %w[%o, %c, %r, %s] : !loop.buffer<[12, 3, 3, 3], f32>
+              %v = loop.load %y[%o, %i, %j] : !loop.buffer<[12, 32, 32], f32>
+              %p = arith.mulf %a, %b : f32
+              %t = arith.addf %v, %p : f32
+              loop.store %t, %y[%o, %i, %j] : !loop.buffer<[12, 32, 32], f32>
+            }
+          }
+        }
+      }
+    }
+  }
+}

@@ -12,6 +12,7 @@ from compiler.loop.primitives import (
     block_reduction,
     collapse,
     distribute,
+    flatten,
     forward,
     fuse,
     hoist,
@@ -28,7 +29,7 @@ from compiler.loop.primitives import (
     vectorize,
 )
 from dialects.errors import IllegalSchedule
-from dialects.loop.ops import ForOp, LoadOp, StoreOp
+from dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp
 from dialects.loop.program import KernelOp
 from tests.loop.kernels import (
     convolution,
@@ -79,6 +80,9 @@ def step(op: KernelOp, action: str, choice: int, size: int) -> None:
         "split_reduction": lambda: split_reduction(loop, size),
         "block_reduction": lambda: block_reduction(loop, size),
         "pack": lambda: pack_in_panels(access.buffer, size),
+        "flatten": lambda: (
+            isinstance(access.buffer.owner, AllocOp) and flatten(access.buffer.owner, size - 1)
+        ),
         "vectorize": lambda: vectorize(loop, size),
         "parallelize": lambda: parallelize(loop),
     }
@@ -113,6 +117,7 @@ ACTIONS = [
     "split_reduction",
     "block_reduction",
     "pack",
+    "flatten",
     "vectorize",
     "parallelize",
 ]

@@ -7,7 +7,7 @@ or unrolled.
 from compiler.loop.primitives.fusing import drop_empty, drop_unread, forward, fuse, fuse_at, inline
 from compiler.loop.primitives.marking import parallelize, unroll, vectorize
 from compiler.loop.primitives.ordering import distribute, hoist, reorder
-from compiler.loop.primitives.packing import hoist_allocation, pack, panels
+from compiler.loop.primitives.packing import flatten, hoist_allocation, pack, panels
 from compiler.loop.primitives.reducing import (
     Blocks,
     PartialResults,
@@ -36,6 +36,7 @@ PRIMITIVES = (
     split_reduction,
     block_reduction,
     pack,
+    flatten,
     hoist_allocation,
     vectorize,
     unroll,
@@ -54,6 +55,7 @@ __all__ = [
     "distribute",
     "drop_empty",
     "drop_unread",
+    "flatten",
     "forward",
     "fuse",
     "fuse_at",

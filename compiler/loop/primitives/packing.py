@@ -1,4 +1,4 @@
-"""Primitives that say where a buffer and its elements lie: pack, hoist_allocation."""
+"""Primitives that say where a buffer and its elements lie: pack, flatten, hoist_allocation."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from compiler.loop.nest import describe, set_exprs, value_name
+from compiler.loop.nest import bounds_of, describe, ranges_of, set_exprs, value_name
 from compiler.loop.primitives.recording import primitive
 from dialects.errors import IllegalSchedule
 from dialects.expr import Atom, Expr, Operand, atom_expr
 from dialects.interval import Range
-from dialects.loop.ops import AccessOp, AllocOp, ForOp
+from dialects.loop.ops import AccessOp, AllocOp, ForOp, enclosing_loops
 from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer, buffer_type
 
 
@@ -69,6 +69,42 @@ def panels(type: BufferType, axis: int, width: int) -> LayoutAttr:
     subscripts = (along // width, *inner, along % width)
     storage = (type.shape[axis].ceildiv(width), *(dim for _, dim in others), Expr.of(width))
     return LayoutAttr(ExprsAttr(subscripts), ExprsAttr(storage))
+
+
+@primitive
+def flatten(allocation: AllocOp, axis: int) -> AllocOp:
+    """Makes one dim of two neighbouring ones, `axis` and the next, of a local row-major buffer.
+
+        t = alloc [12, h, w];  t[c, i, j] = ...   ->   t = alloc [12, h*w];  t[c, w*i + j] = ...
+
+    Of loops that are collapsed, w*(ij floordiv w) + ij mod w is ij again, so that tiles of it are
+    boxes. Raises IllegalSchedule for a buffer without those dims, with a layout, or seen under
+    another shape.
+    """
+    type, name = buffer_type(allocation.result), value_name(allocation.result)
+    if not 0 <= axis < type.rank - 1 or not isinstance(type.layout, NoneAttr):
+        rule = f"a row-major buffer with dims {axis} and {axis + 1}"
+        raise IllegalSchedule(f"flatten requires {rule}, got {name}: {type}")
+    accesses = list(dict.fromkeys(use.operation for use in allocation.result.uses))
+    for access in accesses:
+        if not isinstance(access, AccessOp):
+            rule = f"that {name} is only loaded and stored"
+            raise IllegalSchedule(f"flatten requires {rule}, got {describe(access)}")
+    inner = type.shape[axis + 1]
+    shape = [*type.shape[:axis], type.shape[axis] * inner, *type.shape[axis + 2 :]]
+    flat = AllocOp.of(buffer(shape, type.element))
+    flat.scope = allocation.scope
+    flat.result.name_hint = allocation.result.name_hint
+    Rewriter.insert_op(flat, InsertPoint.before(allocation))
+    allocation.result.replace_all_uses_with(flat.result)
+    for access in accesses:
+        assert isinstance(access, AccessOp), "checked before"
+        index = access.index
+        ranges = ranges_of(bounds_of(enclosing_loops(access)))
+        place = (index[axis] * inner + index[axis + 1]).simplify(ranges)
+        set_exprs(access, [*index[:axis], place, *index[axis + 2 :]])
+    Rewriter.erase_op(allocation)
+    return flat
 
 
 @primitive

@@ -21,8 +21,9 @@ from math import inf
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
-from compiler.loop.layouts import lane_stride
+from compiler.loop.layouts import LONGEST_STRIDE, lane_stride
 from compiler.loop.nest import loops_in, perfect_nest, subscripts, update_of, weight_arguments
+from compiler.loop.schedules.flat import flatten_outer
 from compiler.loop.schedules.register_tile import (
     Accumulation,
     accumulate,
@@ -46,6 +47,9 @@ PACKING_COST = 0.25
 
 SPREAD_COST = 8.0
 """The same for lanes that lie apart in an operand that other loops move too: no panel holds it."""
+
+SPACED_COST = 0.25
+"""The same for lanes a few elements apart, which are loaded as whole vectors and picked from."""
 
 LONG_SUM = 512
 """The length that a sum of unknown length is taken to have."""
@@ -101,6 +105,13 @@ def find(kernel: KernelOp, nest: list[ForOp], target: Target) -> Accumulation | 
     if product is None or not outer or any(loop.reduction is None for loop in reductions):
         return None
     x, y, store = product
+    before, after = neighbours(nest[0], store)
+    nests = [aligned(loop, outer) for loop in (*before, nest[0], *after)]
+    if any([a.extent for a in each] != [b.extent for b in outer] for each in nests):
+        return None
+    nests, result = flatten_outer(kernel, nests, store.buffer)
+    outer = nests[len(before)]
+    nest = [*outer, *reductions]
     moves_x, moves_y = _moved(x), _moved(y)
     only_x = [n for n, loop in enumerate(outer) if loop.index in moves_x - moves_y]
     only_y = [n for n, loop in enumerate(outer) if loop.index in moves_y - moves_x]
@@ -113,13 +124,10 @@ def find(kernel: KernelOp, nest: list[ForOp], target: Target) -> Accumulation | 
     position, panel = column
     others = only_x if panel is y else only_y
     rows = next((n for n in reversed(others) if outer[n].extent != 1), None)
-    before, after = neighbours(nest[0], store)
-    nests = [aligned(loop, outer) for loop in (*before, nest[0], *after)]
-    if any([a.extent for a in each] != [b.extent for b in outer] for each in nests):
-        return None
     narrow = position in both
     both = [n for n in both if n != position]
-    return Accumulation(nests, reductions, position, rows, both, panel, store.buffer, narrow)
+    packed = panel if _is_packed(kernel, panel, outer[position], nest, target) else None
+    return Accumulation(nests, reductions, position, rows, both, packed, result, narrow)
 
 
 def _moved(load: LoadOp) -> set[object]:
@@ -149,7 +157,7 @@ def _choose_column(
         is_whole = lane_stride(store, loop, lanes) == 1
         scattered = 0.0 if is_whole else SCATTER_COST / (depth or LONG_SUM)
         together = load.buffer in weights or lane_stride(load, loop, lanes) == 1
-        packed = 0.0 if together else _packing_cost(load, loop, nest)
+        packed = 0.0 if together else _packing_cost(load, loop, nest, lanes)
         return (1.0 + scattered + packed) / filled
 
     usable = [(n, load) for n, load in candidates if nest[n].extent != 1]
@@ -163,9 +171,29 @@ def _other_factor(load: LoadOp, nest: Sequence[ForOp]) -> LoadOp:
     return factors[1] if load is factors[0] else factors[0]
 
 
-def _packing_cost(load: LoadOp, column: ForOp, nest: Sequence[ForOp]) -> float:
+def _packing_cost(load: LoadOp, column: ForOp, nest: Sequence[ForOp], lanes: int) -> float:
     """What it costs to bring neighbouring columns of an operand together in every call."""
+    if _fits_panels(load, column, nest):
+        return PACKING_COST
+    return SPACED_COST if _is_spaced(load, column, lanes) else SPREAD_COST
+
+
+def _is_packed(
+    kernel: KernelOp, load: LoadOp, column: ForOp, nest: Sequence[ForOp], target: Target
+) -> bool:
+    """Whether the columns of an operand may be brought together, rather than loaded apart."""
+    is_weight = load.buffer in weight_arguments(kernel)
+    spaced = _is_spaced(load, column, lanes_of([nest[0]], target))
+    return is_weight or not spaced or _fits_panels(load, column, nest)
+
+
+def _fits_panels(load: LoadOp, column: ForOp, nest: Sequence[ForOp]) -> bool:
+    """Whether no other loop moves the operand that does not move the other factor too."""
     other = _moved(_other_factor(load, nest))
     outer = {loop.index for loop in nest if loop.reduction is None and loop.extent != 1}
-    alone = (_moved(load) & outer) - other == {column.index}
-    return PACKING_COST if alone else SPREAD_COST
+    return (_moved(load) & outer) - other == {column.index}
+
+
+def _is_spaced(load: LoadOp, column: ForOp, lanes: int) -> bool:
+    step = lane_stride(load, column, lanes)
+    return step is not None and step.constant in range(2, LONGEST_STRIDE + 1)

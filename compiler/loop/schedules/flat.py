@@ -1,0 +1,67 @@
+"""Outer loops that are one: where memory goes on through two neighbouring loops of a reduction in
+every buffer, as through the rows of an image in a convolution of one pixel or through the batch of
+a product with one matrix, they become one loop, whose tiles fill vectors and registers better.
+
+    for c:  for h:  for w:  t[c, h, w] += ...   ->   for c:  for hw:  t[c, hw] += ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import NoneAttr
+from xdsl.ir import SSAValue
+
+from compiler.loop.nest import accesses_in, perfect_nest
+from compiler.loop.primitives import collapse, flatten, stage
+from compiler.loop.schedules.leaves import continues
+from dialects.expr import atom_expr
+from dialects.loop.ops import AllocOp, ForOp
+from dialects.loop.program import KernelOp
+from dialects.loop.types import buffer_type
+
+
+def flatten_outer(
+    kernel: KernelOp, nests: Sequence[list[ForOp]], result: SSAValue
+) -> tuple[list[list[ForOp]], SSAValue]:
+    """Collapses such loops in nests that have the same outer loops, and the dims of their result;
+    returns the nests, one more where the sums have to be copied to an argument, and the result.
+    """
+    found = [list(nest) for nest in nests]
+    level = len(found[0]) - 2
+    while level >= 0:
+        axis = _axis(found, level, result)
+        if axis is not None:
+            if not isinstance(result.owner, AllocOp):
+                staged = stage(result, kernel, "workspace")
+                result = staged.buffer
+                found.append(perfect_nest(staged.write_back[0]))
+            for nest in found:
+                nest[level : level + 2] = [collapse(nest[level], nest[level + 1])]
+            assert isinstance(result.owner, AllocOp), "the sums are in a local buffer"
+            result = flatten(result.owner, axis).result
+        level -= 1
+    return found, result
+
+
+def _axis(nests: Sequence[Sequence[ForOp]], level: int, result: SSAValue) -> int | None:
+    """The dim of the result that the outer of two loops counts through, where the inner one counts
+    through the next and every other access goes on from one to the other.
+    """
+    kind = buffer_type(result)
+    if not isinstance(kind.layout, NoneAttr):
+        return None
+    found: int | None = None
+    for nest in nests:
+        outer, inner = nest[level], nest[level + 1]
+        if outer.extent == 1 or inner.extent == 1 or not continues(outer, inner):
+            return None
+        for access in [each for each in accesses_in(inner) if each.buffer is result]:
+            here, there = atom_expr(outer.index), atom_expr(inner.index)
+            axes = [n for n, expr in enumerate(access.index) if expr == here]
+            if len(axes) != 1 or access.index[axes[0] + 1 : axes[0] + 2] != (there,):
+                return None
+            if found not in (None, axes[0]):
+                return None
+            found = axes[0]
+    return found

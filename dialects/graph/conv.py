@@ -22,6 +22,7 @@ from dialects.graph.accumulate import fill, round_totals, start_totals, widen
 from dialects.graph.algebra import Term
 from dialects.graph.builder import GraphBuilder
 from dialects.graph.op import ints
+from dialects.graph.taps import Taps, backward_taps, forward_taps, phase_padding, phase_taps
 from dialects.graph.types import NUMBERS, Shape, ShapeAttr, TensorType, tensor, type_of
 from dialects.graph.window import Window, WindowOp, spatial_names, static, tap_names
 from dialects.loop.builder import LoopBuilder
@@ -70,40 +71,37 @@ class ConvolutionOp(WindowOp):
         self,
         b: LoopBuilder,
         total: SSAValue,
-        image: tuple[SSAValue, Window],
-        weights: tuple[SSAValue, bool],
+        image: SSAValue,
+        filters: tuple[SSAValue, bool],
+        taps: Taps,
     ) -> None:
-        """The nest `total[n, o, p] += image[n, c, p * stride + t * dilation] * filter`.
+        """The nest `total[n, o, p] += image[n, c, source(p, t)] * filter[o, c, place(p, t)]`.
 
-        The filter is indexed `[o, c, t]`, or transposed: `[c, o, last - t]`.
+        The filter is indexed `[o, c, ...]`, or transposed: `[c, o, ...]`.
         """
-        source, window = image
-        coefficients, is_transposed = weights
-        batch, channels, *positions = self.result_type.shape
+        coefficients, is_transposed = filters
+        batch, channels = self.result_type.shape[:2]
         per_group = channels // self.groups
         depth = type_of(self.image).shape[1] // self.groups
-        rank = len(positions)
         grouped = self.groups > 1 and per_group != 1
         single = self.groups > 1 and depth == 1
         outer = (batch, self.groups, per_group) if grouped else (batch, channels)
-        names = ("ngo" if grouped else "ng" if self.groups > 1 else "no") + spatial_names(rank)
-        inner = window.kernel if single else (depth, *window.kernel)
-        inner_names = ("" if single else "c") + tap_names(rank)
+        names = ("ngo" if grouped else "ng" if self.groups > 1 else "no") + taps.names
+        inner = taps.kernel if single else (depth, *taps.kernel)
+        inner_names = ("" if single else "c") + tap_names(len(taps.kernel))
         with (
-            b.loops((*outer, *positions), names) as index,
+            b.loops((*outer, *taps.positions), names) as index,
             b.reduce(inner, "add", inner_names) as reduced,
         ):
-            position, taps = index[len(outer) :], reduced[len(inner) - rank :]
+            position, tap = index[len(outer) :], reduced[len(inner) - len(taps.kernel) :]
             group = index[1] if self.groups > 1 else Expr.of(0)
             c = Expr.of(0) if single else reduced[0]
             o = index[2] if grouped else index[1] - group
             channel = group * per_group + o
-            x = b.load(source, (index[0], group * depth + c, *window.source(position, taps)))
-            if is_transposed:
-                last = [extent - 1 - t for extent, t in zip(window.kernel, taps, strict=True)]
-                w = b.load(coefficients, (group * depth + c, o, *last))
-            else:
-                w = b.load(coefficients, (channel, c, *taps))
+            x = b.load(image, (index[0], group * depth + c, *taps.source(position, tap)))
+            place = taps.place(position, tap)
+            row = (group * depth + c, o) if is_transposed else (channel, c)
+            w = b.load(coefficients, (*row, *place))
             target = (index[0], channel, *position)
             b.store(total, target, b.load(total, target) + x * w)
 
@@ -206,7 +204,8 @@ class ConvOp(ConvolutionOp):
         padded = window.pad(b, operands[0], kind.shape[:2], kind.element, 0)
         final = results[0] if self.bias is None else None
         total = start_totals(b, self.result_type.shape, kind.element, 0, final)
-        self.contract(b, total, (padded, window), (operands[1], False))
+        taps = forward_taps(window, self.result_type.shape[2:])
+        self.contract(b, total, padded, (operands[1], False), taps)
         self.finish(b, total, operands, results)
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
@@ -286,13 +285,19 @@ class ConvTransposeOp(ConvolutionOp):
     def lower(
         self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
     ) -> None:
-        """Spreads the image by the strides and convolves it with the flipped filter."""
+        """Each phase of the strides as a convolution of its own, where the strides divide the
+        filter; else spreads the image by the strides and convolves it with the flipped filter.
+        """
         element, window = self.result_type.element, self.window()
+        if self._has_phases(window):
+            self._lower_phases(b, operands, results)
+            return
         spread = self._spread(b, operands[0], element, window)
         final = results[0] if self.bias is None else None
         total = start_totals(b, self.result_type.shape, element, 0, final)
         dense = _dense(window, self.result_type.shape[2:])
-        self.contract(b, total, (spread, dense), (operands[1], True))
+        taps = backward_taps(dense, self.result_type.shape[2:])
+        self.contract(b, total, spread, (operands[1], True), taps)
         self.finish(b, total, operands, results)
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
@@ -314,6 +319,31 @@ class ConvTransposeOp(ConvolutionOp):
         dw = b.einsum(columns.value, x.value, equation="ngotp,ngcp->gcot")
         gradients = [dy.of(dx).reshape(image.shape), dy.of(dw).reshape(filters.shape)]
         return [*(gradient.value for gradient in gradients), *self.bias_slope(dy)]
+
+    def _has_phases(self, window: Window) -> bool:
+        """Whether every phase of the strides has equally many taps and positions."""
+        positions = self.result_type.shape[2:]
+        sizes = zip(window.kernel, positions, window.strides, strict=True)
+        divided = all(k % stride == 0 and dim % stride == 0 for k, dim, stride in sizes)
+        return divided and set(window.dilations) == {1} and set(window.strides) != {1}
+
+    def _lower_phases(
+        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
+    ) -> None:
+        """The result at `s*m + r` is
+        `sum_ct x[n, c, m + (r + pad) div s - t] * w[c, o, s*t + (r + pad) mod s]`.
+        """
+        kind, window, shape = type_of(self.image), self.window(), self.result_type.shape
+        taps, padding = phase_taps(window, shape[2:]), phase_padding(window, shape[2:])
+        image = padding.pad(b, operands[0], kind.shape[:2], kind.element, 0)
+        total = start_totals(b, (*shape[:2], *taps.positions), kind.element, 0)
+        self.contract(b, total, image, (operands[1], True), taps)
+        rank = len(window.axes)
+        with b.loops((*shape[:2], *taps.positions), "no" + taps.names) as index:
+            steps = zip(index[2 : 2 + rank], window.strides, index[2 + rank :], strict=True)
+            target = (*index[:2], *(m * stride + r for m, stride, r in steps))
+            bias = [] if self.bias is None else [b.load(operands[2], (index[1],))]
+            b.store(results[0], target, sum(bias, b.load(total, index)))
 
     def _spread(
         self, b: LoopBuilder, source: SSAValue, element: Attribute, window: Window

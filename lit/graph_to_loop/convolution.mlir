@@ -59,7 +59,7 @@ func.func @main(%x: !graph.tensor<[1, 4, 8], f32>, %f: !graph.tensor<[6, 2, 1], 
 
 // -----
 
-// A transposed convolution spreads the image by its strides and reads the filter backwards.
+// Where its strides do not divide the filter, a transposed convolution spreads the image by its strides and reads the filter backwards.
 // CHECK-LABEL: loop.kernel @conv_transpose_
 // CHECK: %spread = loop.alloc workspace : !loop.buffer<[1, 2, 11], f32>
 // CHECK: loop.load %a0[0, %[[C:[a-z_0-9]+]], %[[W:[a-z_0-9]+]]]
@@ -69,4 +69,19 @@ func.func @main(%x: !graph.tensor<[1, 4, 8], f32>, %f: !graph.tensor<[6, 2, 1], 
 func.func @main(%x: !graph.tensor<[1, 2, 4], f32>, %f: !graph.tensor<[2, 3, 3], f32>) -> !graph.tensor<[1, 3, 9], f32> {
   %y = graph.conv_transpose %x, %f {group = 1 : i64, strides = array<i64: 2>} : (!graph.tensor<[1, 2, 4], f32>, !graph.tensor<[2, 3, 3], f32>) -> !graph.tensor<[1, 3, 9], f32>
   func.return %y : !graph.tensor<[1, 3, 9], f32>
+}
+
+// -----
+
+// Where they do, each phase of the strides is a convolution with every other tap, and no zeros are multiplied.
+// CHECK-LABEL: loop.kernel @conv_transpose_
+// CHECK-NOT: spread
+// CHECK: %total = loop.alloc workspace : !loop.buffer<[1, 3, 4, 2], f32>
+// CHECK: loop.for %c = 0 to 2 reduction(add)
+// CHECK: loop.load %padded[0, %c, %w - %s + ((%u + 1) floordiv 2) + 1]
+// CHECK-NEXT: loop.load %a1[%c, %o, 2 * %s + ((%u + 1) mod 2)]
+// CHECK: loop.store %{{.*}}, %a2[0, %o_1, 2 * %w_1 + %u_1]
+func.func @main(%x: !graph.tensor<[1, 2, 4], f32>, %f: !graph.tensor<[2, 3, 4], f32>) -> !graph.tensor<[1, 3, 8], f32> {
+  %y = graph.conv_transpose %x, %f {group = 1 : i64, strides = array<i64: 2>, pads = #graph.shape<[1, 1]>} : (!graph.tensor<[1, 2, 4], f32>, !graph.tensor<[2, 3, 4], f32>) -> !graph.tensor<[1, 3, 8], f32>
+  func.return %y : !graph.tensor<[1, 3, 8], f32>
 }

@@ -52,7 +52,10 @@ SPACED_COST = 0.25
 """The same for lanes a few elements apart, which are loaded as whole vectors and picked from."""
 
 LONG_SUM = 512
-"""The length that a sum of unknown length is taken to have."""
+"""The length that a loop of unknown length is taken to have."""
+
+FEW_ROWS = 4
+"""Rows of a tile with which loads of columns hardly keep up."""
 
 
 def apply_all(kernel: KernelOp, target: Target, params: Params | None = None) -> Iterator[str]:
@@ -123,11 +126,20 @@ def find(kernel: KernelOp, nest: list[ForOp], target: Target) -> Accumulation | 
         return None
     position, panel = column
     others = only_x if panel is y else only_y
-    rows = next((n for n in reversed(others) if outer[n].extent != 1), None)
+    rows = _choose_rows(others, outer)
     narrow = position in both
     both = [n for n in both if n != position]
     packed = panel if _is_packed(kernel, panel, outer[position], nest, target) else None
     return Accumulation(nests, reductions, position, rows, both, packed, result, narrow)
+
+
+def _choose_rows(others: Sequence[int], outer: Sequence[ForOp]) -> int | None:
+    """The innermost loop with enough iterations for a tile, else the longest."""
+    lengths = {n: outer[n].extent.constant or LONG_SUM for n in reversed(others)}
+    longest = max(lengths, key=lambda n: lengths[n], default=None)
+    if longest is None or lengths[longest] == 1:
+        return None
+    return next((n for n, length in lengths.items() if length >= FEW_ROWS), longest)
 
 
 def _moved(load: LoadOp) -> set[object]:

@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import SSAValue
 
-from compiler.loop.nest import accesses_in, perfect_nest
+from compiler.loop.nest import accesses_in
 from compiler.loop.primitives import collapse, flatten, stage
 from compiler.loop.schedules.leaves import continues
+from compiler.loop.schedules.register_tile import aligned
 from dialects.expr import atom_expr
 from dialects.loop.ops import AllocOp, ForOp
 from dialects.loop.program import KernelOp
@@ -25,7 +26,7 @@ def flatten_outer(
     kernel: KernelOp, nests: Sequence[list[ForOp]], result: SSAValue
 ) -> tuple[list[list[ForOp]], SSAValue]:
     """Collapses such loops in nests that have the same outer loops, and the dims of their result;
-    returns the nests, one more where the sums have to be copied to an argument, and the result.
+    returns the nests, one more where sums are copied to an argument by such loops, and the result.
     """
     found = [list(nest) for nest in nests]
     level = len(found[0]) - 2
@@ -35,7 +36,9 @@ def flatten_outer(
             if not isinstance(result.owner, AllocOp):
                 staged = stage(result, kernel, "workspace")
                 result = staged.buffer
-                found.append(perfect_nest(staged.write_back[0]))
+                copy = aligned(staged.write_back[0], found[0])
+                if [loop.extent for loop in copy] == [loop.extent for loop in found[0]]:
+                    found.append(copy)
             for nest in found:
                 nest[level : level + 2] = [collapse(nest[level], nest[level + 1])]
             assert isinstance(result.owner, AllocOp), "the sums are in a local buffer"

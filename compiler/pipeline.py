@@ -34,6 +34,7 @@ from compiler.graph.fold_batch_norm import FoldBatchNormPass
 from compiler.graph.fold_constants import FoldConstantsPass
 from compiler.graph.fuse import FusePass
 from compiler.graph.fuse_attention import FuseAttentionPass
+from compiler.graph.hoist_invariants import HoistInvariantsPass
 from compiler.graph.recognize_gelu import RecognizeGeluPass
 from compiler.graph.recognize_norms import RecognizeNormsPass
 from compiler.graph.share_constants import ShareConstantsPass
@@ -64,6 +65,7 @@ from dialects.weights import WeightStore
 SIMPLIFYING_PASSES: tuple[type[ModulePass], ...] = (
     FoldConstantsPass,  # sizes and constants first: everything later sees simpler operators
     FoldBatchNormPass,  # on constants, so after folding
+    HoistInvariantsPass,  # before equal operators of loops and their surroundings are merged
     ShareConstantsPass,  # before equal operators are looked for: constants are among them
     EliminatePass,  # folding leaves equal and unused operators behind
     SinkMovementPass,  # a movement between the operators of a pattern hides it

@@ -69,7 +69,7 @@ def _drop_unused(block: Block, mentioned: set[str] | None) -> None:
             op.erase()
         else:
             if mentioned is not None:
-                mentioned.update(_own_sizes(op))
+                mentioned.update(own_sizes(op))
             for region in reversed(op.regions) if isinstance(op, ControlOp) else ():
                 _drop_unused(region.block, mentioned)
 
@@ -78,7 +78,7 @@ def _defines(op: Operation, mentioned: set[str] | None) -> bool:
     return mentioned is not None and not mentioned.isdisjoint(defined_sizes(op))
 
 
-def _own_sizes(op: Operation) -> set[str]:
+def own_sizes(op: Operation) -> set[str]:
     """The sizes that an operator's attributes and types mention, those inside it aside."""
     shapes = [value for value in op.properties.values() if isinstance(value, ShapeAttr)]
     values = [*op.results, *(arg for region in op.regions for arg in region.block.args)]

@@ -18,10 +18,10 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from compiler.graph.fold_control import fold_branch
+from compiler.graph.fold_control import fold_branch, fold_loop
 from dialects.context import weights_of
 from dialects.expr import Expr
-from dialects.graph import ConstantOp, DimsOp, GraphOp
+from dialects.graph import ConstantOp, DimsOp, ForOp, GraphOp
 from dialects.graph.branch import BranchOp
 from dialects.graph.dtypes import numpy_dtype
 from dialects.graph.known import KnownDims
@@ -49,6 +49,9 @@ class FoldConstantsPass(ModulePass):
 
 def fold_constants(function: FuncOp, weights: WeightStore) -> None:
     """Folds the operators of one function; what they replace is left for dead-code elimination."""
+    loops = [op for op in function.body.walk() if isinstance(op, ForOp)]
+    for loop in reversed(loops):  # inner ones first
+        fold_loop(loop)
     folder = _Folder(weights, KnownDims())
     for op in list(function.body.walk()):
         if isinstance(op, BranchOp) and op.parent is not None:

@@ -129,3 +129,53 @@ func.func @unknown(%c: !graph.tensor<[], i1>, %x: !graph.tensor<[n], f32>) -> !g
   }
   func.return %y : !graph.tensor<[n], f32>
 }
+
+// -----
+
+// A few rounds take the place of their loop: the round's number is known in each, and rows are put together.
+// CHECK-LABEL: func.func @unrolled
+// CHECK-NOT: graph.for
+// CHECK: graph.slice %x {starts = #graph.shape<[0]>
+// CHECK: graph.neg
+// CHECK: graph.slice %x {starts = #graph.shape<[1]>
+// CHECK: graph.neg
+// CHECK: %all = graph.concat
+// CHECK: func.return %{{.*}}, %all
+func.func @unrolled(%x: !graph.tensor<[2], f32>, %z: !graph.tensor<[1], f32>) -> (!graph.tensor<[1], f32>, !graph.tensor<[2, 1], f32>) {
+  %r, %all = graph.for %z {count = #graph.shape<[2]>, index = "i"} : (!graph.tensor<[1], f32>) -> (!graph.tensor<[1], f32>, !graph.tensor<[2, 1], f32>) {
+  ^body(%p: !graph.tensor<[1], f32>):
+    %s = graph.slice %x {starts = #graph.shape<[i]>, sizes = #graph.shape<[1]>, steps = array<i64: 1>} : (!graph.tensor<[2], f32>) -> !graph.tensor<[1], f32>
+    %a = graph.add %p, %s : (!graph.tensor<[1], f32>, !graph.tensor<[1], f32>) -> !graph.tensor<[1], f32>
+    %q = graph.neg %a : (!graph.tensor<[1], f32>) -> !graph.tensor<[1], f32>
+    graph.yield %q, %s : !graph.tensor<[1], f32>, !graph.tensor<[1], f32>
+  }
+  func.return %r, %all : !graph.tensor<[1], f32>, !graph.tensor<[2, 1], f32>
+}
+
+// -----
+
+// No round gives what the loop starts from.
+// CHECK-LABEL: func.func @none
+// CHECK-NEXT: func.return %x
+func.func @none(%x: !graph.tensor<[n], f32>) -> !graph.tensor<[n], f32> {
+  %r = graph.for %x {count = #graph.shape<[0]>, index = "i"} : (!graph.tensor<[n], f32>) -> !graph.tensor<[n], f32> {
+  ^body(%p: !graph.tensor<[n], f32>):
+    %q = graph.neg %p : (!graph.tensor<[n], f32>) -> !graph.tensor<[n], f32>
+    graph.yield %q : !graph.tensor<[n], f32>
+  }
+  func.return %r : !graph.tensor<[n], f32>
+}
+
+// -----
+
+// A long loop stays.
+// CHECK-LABEL: func.func @long
+// CHECK: graph.for
+func.func @long(%x: !graph.tensor<[n], f32>) -> !graph.tensor<[n], f32> {
+  %r = graph.for %x {count = #graph.shape<[33]>, index = "i"} : (!graph.tensor<[n], f32>) -> !graph.tensor<[n], f32> {
+  ^body(%p: !graph.tensor<[n], f32>):
+    %q = graph.neg %p : (!graph.tensor<[n], f32>) -> !graph.tensor<[n], f32>
+    graph.yield %q : !graph.tensor<[n], f32>
+  }
+  func.return %r : !graph.tensor<[n], f32>
+}

@@ -14,6 +14,7 @@ from itertools import chain
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.utils.hints import isa
 
+from compiler.loop_to_llvm.choose import bucket_prefix, emit_choice
 from compiler.loop_to_llvm.program import (
     WeightKey,
     emit_program,
@@ -67,6 +68,12 @@ class CompiledLevel:
         return next(op for op in self.module.ops if isinstance(op, ProgramOp))
 
     @property
+    def bodies(self) -> list[ProgramOp]:
+        """The programs that compute: the only one, or those among which it chooses."""
+        programs = [op for op in self.module.ops if isinstance(op, ProgramOp)]
+        return programs[1:] or programs
+
+    @property
     def kernels(self) -> dict[str, KernelOp]:
         """The declarations by name."""
         kernels = (op for op in self.module.ops if isinstance(op, KernelOp))
@@ -77,7 +84,8 @@ def assemble(
     levels: Sequence[CompiledLevel], weights: WeightStore, options: Options, report: Report
 ) -> Compiled:
     """The compiled model of all levels, which start with the least. Times go into the report."""
-    keys = list(dict.fromkeys(chain(*(program_weights(level.program) for level in levels))))
+    bodies = [program for level in levels for program in level.bodies]
+    keys = list(dict.fromkeys(chain(*map(program_weights, bodies))))
     with report.stage("weights"):
         prepared = prepare_weights(keys, weights, options)
     signature = signature_of(levels[0].program)
@@ -135,8 +143,20 @@ def _level_objects(
     than one.
     """
     own = level.options
-    text = emit_program(level.program, own.target, prefix=own.prefix, weights=weights)
-    code = {"program": compile_object(text, own.target), **level.code}
+    programs = {p.sym_name.data: p for p in level.bodies if p is not level.program}
+    texts = {
+        name: emit_program(
+            p, own.target, prefix=own.prefix, weights=weights, name=bucket_prefix(own.prefix, p)
+        )
+        for name, p in programs.items()
+    }
+    texts["program"] = (
+        emit_choice(level.program, level.bodies, own.target, prefix=own.prefix)
+        if programs
+        else emit_program(level.program, own.target, prefix=own.prefix, weights=weights)
+    )
+    code = {name: compile_object(text, own.target) for name, text in texts.items()}
+    code |= level.code
     start = f"{own.target.name}." if options.isa else ""
     return {f"{start}{name}": data for name, data in code.items()}
 
@@ -170,22 +190,27 @@ def _metadata(
     """What an artifact says of itself: nothing that differs between two compilations. What its
     inside is like is that of the last level, and of each where there are more than one.
     """
-    sizes = [workspace_bytes(level.program) for level in levels]
+    sizes = [workspace_bytes(program) for level in levels for program in level.bodies]
+    several_sizes = {"buckets": options.bucket_sizes()} if options.buckets else {}
     inside = [_description(level) for level in levels]
     several = {"levels": inside} if options.isa else {}
-    return several | {
-        "abi": ABI_VERSION,
-        "weft": VERSION,
-        "prefix": options.prefix,
-        "triple": options.target.triple,
-        "cpu": options.target.cpu,
-        "features": _features(options),
-        **signature.to_json(),
-        "bounds": {each.name: [each.least, each.most] for each in options.bounds},
-        "workspace_bytes": _dim(maximum(sizes)),
-        **describe_weights(weights, options),
-        **{key: value for key, value in inside[-1].items() if key not in ("name", "features")},
-    }
+    return (
+        several
+        | several_sizes
+        | {
+            "abi": ABI_VERSION,
+            "weft": VERSION,
+            "prefix": options.prefix,
+            "triple": options.target.triple,
+            "cpu": options.target.cpu,
+            "features": _features(options),
+            **signature.to_json(),
+            "bounds": {each.name: [each.least, each.most] for each in options.bounds},
+            "workspace_bytes": _dim(maximum(sizes)),
+            **describe_weights(weights, options),
+            **{key: value for key, value in inside[-1].items() if key not in ("name", "features")},
+        }
+    )
 
 
 def _features(options: Options) -> list[str]:
@@ -194,7 +219,7 @@ def _features(options: Options) -> list[str]:
 
 def _description(level: CompiledLevel) -> dict[str, object]:
     """The inside of one level."""
-    program, report, options = level.program, level.report, level.options
+    program, report, options = level.bodies[-1], level.report, level.options
     timed: dict[str, object] = {"timed_calls": timed_calls(program)} if options.timed else {}
     return timed | {
         "name": options.target.name,

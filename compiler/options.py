@@ -5,9 +5,13 @@ from __future__ import annotations
 import hashlib
 import re
 from dataclasses import dataclass, fields, replace
+from itertools import product
 
 from compiler.target.target import Target
 from dialects.errors import OptionError
+
+BUCKET_ELSE = ("refuse", "dynamic")
+"""What may happen to sizes that have no bucket."""
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,32 @@ def parse_bound(text: str) -> Bound:
 
 
 @dataclass(frozen=True)
+class Bucket:
+    """Sizes that named sizes of the inputs have together: in each of `sizes` one for each name."""
+
+    names: tuple[str, ...]
+    sizes: tuple[tuple[int, ...], ...]
+
+    def pairs(self) -> list[tuple[tuple[str, int], ...]]:
+        """Names with their sizes, of each of `sizes`."""
+        return [tuple(zip(self.names, each, strict=True)) for each in self.sizes]
+
+
+def parse_bucket(text: str) -> Bucket:
+    """The sizes that a text such as `batch=1,4` or `h,w=224x224,448x448` says. Raises OptionError
+    for another text.
+    """
+    names, _, values = text.partition("=")
+    found = re.fullmatch(r"\w+(,\w+)*=\d+(x\d+)*(,\d+(x\d+)*)*", text, re.ASCII)
+    sizes = tuple(tuple(map(int, each.split("x"))) for each in values.split(",")) if found else ()
+    split = tuple(names.split(","))
+    if not sizes or any(len(each) != len(split) for each in sizes):
+        rule = "bucket requires a text such as batch=1,4 or h,w=224x224,448x448"
+        raise OptionError(f"{rule}, got {text!r}")
+    return Bucket(split, sizes)
+
+
+@dataclass(frozen=True)
 class Options:
     """Choices that change the compiled code.
 
@@ -56,7 +86,8 @@ class Options:
     `timed` adds an output: the ticks of each call of a kernel.
     `isa` are the CPU levels that one artifact holds, from the least, which is also the `target`;
     none stands for the target alone.
-    `bounds` are of sizes of the inputs.
+    `bounds` are of sizes of the inputs. For each combination of `buckets` there is a copy of the
+    program for these very sizes; for others `bucket_else` is `refuse`, or `dynamic` for one more.
     """
 
     target: Target
@@ -70,7 +101,26 @@ class Options:
     weights: str = "embedded"
     tuned: tuple[KernelSchedule, ...] = ()
     bounds: tuple[Bound, ...] = ()
+    buckets: tuple[Bucket, ...] = ()
+    bucket_else: str = "refuse"
     isa: tuple[Target, ...] = ()
+
+    def __post_init__(self) -> None:
+        names = [name for bucket in self.buckets for name in bucket.names]
+        if len(set(names)) < len(names):
+            raise OptionError(f"buckets require each size once, got {', '.join(names)}")
+        if self.bucket_else not in BUCKET_ELSE:
+            rule = f"bucket_else requires one of {', '.join(BUCKET_ELSE)}"
+            raise OptionError(f"{rule}, got {self.bucket_else}")
+        if self.buckets and (self.timed or self.schedules):
+            raise OptionError("buckets require neither clocks nor forced schedules, got some")
+
+    def bucket_sizes(self) -> list[dict[str, int]]:
+        """The named sizes of each copy, the last bucket's changing fastest."""
+        return [
+            {name: size for pairs in combination for name, size in pairs}
+            for combination in product(*(bucket.pairs() for bucket in self.buckets))
+        ]
 
     def levels(self) -> tuple[Options, ...]:
         """The options of each CPU level, whose symbols start with the prefix and its name."""

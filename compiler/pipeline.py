@@ -5,7 +5,7 @@ and this is the one module that sees every stage.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from compiler.compile_kernels import (
 from compiler.extension import Extension
 from compiler.frontend.from_onnx import ImportedModel, Source, import_model
 from compiler.frontend.onnx_composites import COMPOSITES
-from compiler.graph.bound_sizes import bound_sizes
+from compiler.graph.bound_sizes import bound_sizes, input_sizes
 from compiler.graph.differentiate import DifferentiatePass
 from compiler.graph.eliminate import EliminatePass
 from compiler.graph.fold_batch_norm import FoldBatchNormPass
@@ -38,6 +38,7 @@ from compiler.graph.hoist_invariants import HoistInvariantsPass
 from compiler.graph.recognize_gelu import RecognizeGeluPass
 from compiler.graph.recognize_norms import RecognizeNormsPass
 from compiler.graph.share_constants import ShareConstantsPass
+from compiler.graph.share_weights import share_weights
 from compiler.graph.sink_movement import SinkMovementPass
 from compiler.graph_to_loop import GraphToLoopPass, canonicalize_kernel, copy_kernel, lower_module
 from compiler.layout_choices import ChooseLayoutsPass, PlaceHalosPass, place_buffers
@@ -50,6 +51,7 @@ from compiler.program.assign_layouts import (
     DropUnusedWeightsPass,
     drop_unused_weights,
 )
+from compiler.program.buckets import choosing_program, merge_programs
 from compiler.program.describe import kernel_flops, repeats
 from compiler.program.hoist_workspace import HoistWorkspacePass, hoist_workspace
 from compiler.program.plan_memory import PlanMemoryPass, kernels_of, plan_memory
@@ -145,28 +147,85 @@ def compile_model(
     road.on_stage("import", 0, 1)
     with road.report.stage("import"):
         imported = read_model(source, options, road.extensions)
+    if options.buckets:
+        return _compile_buckets(source, imported, options, road)
     return compile_module(imported.module, imported.weights, options, road)
 
 
 def read_model(
-    source: Source | ImportedModel, options: Options, extensions: Sequence[Extension] = ()
+    source: Source | ImportedModel,
+    options: Options,
+    extensions: Sequence[Extension] = (),
+    sizes: Mapping[str, int] | None = None,
 ) -> ImportedModel:
-    """Imports a model as the options say, which is checked to have the sizes that they bound. One
-    that was imported already keeps its outputs: it raises OptionError for others.
+    """Imports a model as the options say, which is checked to have the sizes that they bound;
+    `sizes` are values of some. One that was imported already keeps its outputs and sizes: it raises
+    OptionError for others.
     """
     if isinstance(source, ImportedModel):
         if options.outputs:
             got = ", ".join(options.outputs)
             raise OptionError(f"outputs require a model in a file, got {got} of a graph")
+        if options.buckets:
+            raise OptionError("buckets require a model in a file, got a graph")
         imported = source
     else:
         ops = (*OPS, *(op for extension in extensions for op in extension.ops))
         importers = dict(COMPOSITES)
         for extension in reversed(extensions):
             importers |= extension.onnx
-        imported = import_model(source, ops, importers, options.outputs)
-    bound_sizes(imported.module, options.bounds)
+        imported = import_model(source, ops, importers, options.outputs, sizes)
+    bounds = [each for each in options.bounds if each.name not in (sizes or {})]
+    bound_sizes(imported.module, bounds)
     return imported
+
+
+def _require_bucket_sizes(module: ModuleOp, options: Options) -> None:
+    """Refuses buckets of what is no named size of an input."""
+    names = input_sizes(module)
+    unknown = [name for each in options.buckets for name in each.names if name not in names]
+    if unknown:
+        rule = f"buckets require sizes of the inputs ({', '.join(names)})"
+        raise OptionError(f"{rule}, got {', '.join(unknown)}")
+
+
+def _compile_buckets(
+    source: Source | ImportedModel, imported: ImportedModel, options: Options, road: Road
+) -> Compiled:
+    """One artifact of a program for each bucket, each from the model with these sizes, and of one
+    for all others if asked for; they share weights and the kernels that are the same.
+    """
+    _require_bucket_sizes(imported.module, options)
+    table, store = options.bucket_sizes(), imported.weights
+    chooser = _chooser(imported.module, options)
+    graphs: list[ModuleOp] = []
+    for sizes in table:
+        own = read_model(source, options, road.extensions, sizes)
+        optimize_graph(own.module, WeftContext(own.weights), road)
+        share_weights(own.module, own.weights, store)
+        graphs.append(own.module)
+    if options.bucket_else == "dynamic":
+        optimize_graph(imported.module, WeftContext(store), road)
+        graphs.append(imported.module)
+    expected = sum(map(_expected_kernels, graphs)) * len(options.levels())
+    levels: list[CompiledLevel] = []
+    with rare_collections(), kernel_compiler(expected, store=road.store) as compiler:
+        for level in options.levels():
+            own = road.level(level)
+            parts = [_compile_level(graph.clone(), compiler, own) for graph in graphs]
+            module = merge_programs(chooser.clone(), [part.module for part in parts])
+            code = {name: data for part in parts for name, data in part.code.items()}
+            levels.append(CompiledLevel(level, module, code, own.report))
+    return assemble(levels, store, options, road.report)
+
+
+def _chooser(module: ModuleOp, options: Options) -> ProgramOp:
+    """The program that chooses, for the model of this graph."""
+    lowered = module.clone()
+    lower_module(lowered)
+    program = next(op for op in lowered.ops if isinstance(op, ProgramOp))
+    otherwise = options.bucket_else == "dynamic"
+    return choosing_program(program, options.bucket_sizes(), otherwise=otherwise)
 
 
 def compile_module(

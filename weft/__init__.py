@@ -22,7 +22,7 @@ from compiler.machine.cache import Cache, CacheWarning, default_cache
 from compiler.machine.executable import Executable
 from compiler.machine.host import host_target
 from compiler.machine.signature import TensorSpec
-from compiler.options import Bound
+from compiler.options import Bound, parse_bucket
 from dialects.errors import (
     ArtifactError,
     IllegalSchedule,
@@ -105,6 +105,8 @@ def compile(
     isa: Sequence[str] = (),
     bounds: Mapping[str, tuple[int, int]] | None = None,
     weights: str = "embedded",
+    buckets: Sequence[str] = (),
+    bucket_else: str = "refuse",
 ) -> Executable:
     """Compiles a model (a path, bytes, an onnx.ModelProto or a weft.Graph) into this process.
 
@@ -117,8 +119,10 @@ def compile(
     graph by their names, in place of its own outputs; what they do not need is left out.
     `gradients` are inputs: the derivative of the first output, which has to be one number, in each
     of them follows the other outputs as `grad_<input>`. `tuned` is a file that `weft tune` wrote,
-    of schedules for those kernels of the model that it has. `bounds`
-    are the least and greatest values of named sizes of the inputs; a call with others is refused.
+    of schedules for those kernels of the model that it has. `bounds` are the least and greatest
+    values of named sizes of the inputs; a call with others is refused. `buckets`, texts such as
+    `batch=1,4` or `h,w=224x224,448x448`, make copies of the program for these sizes, which share
+    weights; a call with others is refused, or runs a copy for any where `bucket_else` is `dynamic`.
     `weights` says where exported artifacts have them: `embedded`, in a `file` beside the artifact,
     or with the `caller`.
 
@@ -143,6 +147,8 @@ def compile(
         isa=isa,
         bounds=[Bound(name, *pair) for name, pair in (bounds or {}).items()],
         weights=weights,
+        buckets=[parse_bucket(text) for text in buckets],
+        bucket_else=bucket_else,
     )
     if cache is True:
         cache = default_cache(os.environ)

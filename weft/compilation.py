@@ -22,7 +22,7 @@ from compiler.machine.cache import Cache, cache_key
 from compiler.machine.header import c_identifier
 from compiler.machine.host import host_target
 from compiler.machine.weights_file import EMBEDDED, PLACES
-from compiler.options import Bound, KernelSchedule, Options
+from compiler.options import Bound, Bucket, KernelSchedule, Options
 from compiler.target import TARGETS
 from compiler.target.target import Target
 from compiler.target.x86 import X86_TARGETS
@@ -97,14 +97,17 @@ def options_of(
     isa: Sequence[str] = (),
     bounds: Sequence[Bound] = (),
     weights: str = EMBEDDED,
+    buckets: Sequence[Bucket] = (),
+    bucket_else: str = "refuse",
 ) -> Options:
     """The options of a compilation; symbols start with the model's name unless `prefix` is given,
     and kernels are scheduled as the file `schedule` says, where it does. `outputs` are the values
     that it gives, by their names in the model, `gradients` the inputs in which the first of them is
     differentiated. `tuned` is a file that `weft tune` wrote.
     `isa` are x86-64 levels, `v1` to `v4`, for one artifact that holds code for each.
-    `bounds` are of named sizes of the inputs. `weights` is one of PLACES, where artifacts have
-    them.
+    `bounds` are of named sizes of the inputs, `buckets` sizes for which there are copies of the
+    program, and `bucket_else` says what happens to others.
+    `weights` is one of PLACES, where artifacts have them.
 
     Raises OptionError for an unknown target, a prefix that cannot start a name in C, or a file that
     cannot be read, and IllegalSchedule for one with lines that are no calls of primitives.
@@ -134,6 +137,8 @@ def options_of(
         tuned=() if tuned is None else _read_tuned(Path(tuned), found),
         isa=levels[1:] and levels,
         bounds=tuple(bounds),
+        buckets=tuple(buckets),
+        bucket_else=bucket_else,
     )
 
 

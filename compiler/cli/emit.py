@@ -12,6 +12,7 @@ from compiler.loop_to_llvm.program import emit_program
 from compiler.machine.object import compile_assembly
 from compiler.pipeline import Road, optimize_graph, read_model, to_loops
 from dialects.context import WeftContext
+from dialects.errors import OptionError
 from dialects.loop.program import KernelOp, ProgramOp
 
 
@@ -19,6 +20,8 @@ def emit_text(source: Source, level: str, road: Road) -> str:
     """The optimised graph, the scheduled loops, or the LLVM IR or assembly of the program and its
     kernels, each of which is a module under a comment with its name.
     """
+    if road.options.buckets:
+        raise OptionError("texts of a level require one program, got buckets")
     imported = read_model(source, road.options)
     optimize_graph(imported.module, WeftContext(imported.weights), road)
     if level == "graph":

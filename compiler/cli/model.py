@@ -16,7 +16,7 @@ from compiler.machine.cache import default_cache
 from compiler.machine.executable import Executable
 from compiler.machine.host import host_target
 from compiler.machine.weights_file import EMBEDDED, PLACES
-from compiler.options import Options, parse_bound
+from compiler.options import BUCKET_ELSE, Options, parse_bound, parse_bucket
 from compiler.target import TARGETS
 from weft.compilation import compile_cached, options_of
 
@@ -83,6 +83,20 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
         default=EMBEDDED,
         help="where an artifact has its weights: embedded, in a file beside it, or with its caller",
     )
+    group.add_argument(
+        "--bucket",
+        metavar="SIZES=VALUES",
+        action="append",
+        default=[],
+        help="copies of the program for these sizes, such as batch=1,4 or h,w=224x224,448x448, "
+        "which share weights; for several sizes, again",
+    )
+    group.add_argument(
+        "--bucket-else",
+        choices=BUCKET_ELSE,
+        default=BUCKET_ELSE[0],
+        help="what happens to a call with sizes of no bucket: an error, or a copy for any sizes",
+    )
     group.add_argument("--no-cache", action="store_true", help="compile even what is in the cache")
     group.add_argument(
         "--dump-dir",
@@ -107,6 +121,8 @@ def options_from(arguments: argparse.Namespace) -> Options:
         outputs=_names(arguments.outputs),
         isa=_names(arguments.isa),
         bounds=[parse_bound(text) for text in arguments.bound],
+        buckets=[parse_bucket(text) for text in arguments.bucket],
+        bucket_else=arguments.bucket_else,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -43,19 +43,21 @@ def import_model(
     ops: Sequence[type[GraphOp]] = OPS,
     composites: ImporterTable = COMPOSITES,
     outputs: Sequence[str] = (),
+    sizes: Mapping[str, int] | None = None,
 ) -> ImportedModel:
     """Reads a model (a path, bytes or ModelProto) into the graph level.
 
     Operators of `ops` are found by their ONNX names, the others through `composites` and the
     function bodies that ONNX defines. `outputs` are the values that the model is to give, any of
-    the graph's, by default its own outputs. Raises ModelError for a damaged model, OptionError for
-    outputs that it does not have, and UnsupportedError that lists every node that weft cannot
-    compile.
+    the graph's, by default its own outputs; `sizes` are values of named sizes of its inputs.
+
+    Raises ModelError for a damaged model, OptionError for outputs that it does not have, and
+    UnsupportedError that lists every node that weft cannot compile.
     """
     loaded = load_model(source)
     opset = default_opset(loaded.proto) or newest_opset()
     model = normalise(loaded)
-    importer = GraphImporter(model, ops, composites)
+    importer = GraphImporter(model, ops, composites, sizes)
     names = tuple(outputs) or tuple(value.name for value in model.proto.graph.output)
     _require_values(model, names)
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -66,7 +66,11 @@ class GraphImporter:
     """
 
     def __init__(
-        self, model: LoadedModel, ops: Sequence[type[GraphOp]], composites: ImporterTable
+        self,
+        model: LoadedModel,
+        ops: Sequence[type[GraphOp]],
+        composites: ImporterTable,
+        sizes: Mapping[str, int] | None = None,
     ) -> None:
         self.model = model
         self.composites = composites
@@ -79,7 +83,7 @@ class GraphImporter:
         self.b: GraphBuilder = GraphBuilder(InsertPoint.at_end(self.block), by_name)
         self.root = self.b
         self.values: Values = ChainMap({})
-        self.symbols = SymbolNames(model.proto)
+        self.symbols = SymbolNames(model.proto, sizes)
         self.strings = Strings(model)
         self.used: set[str] = set()
         self.failures: list[Failure] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from onnx import ModelProto, TensorProto, TensorShapeProto, TypeProto, ValueInfoProto
 
@@ -24,9 +25,12 @@ def name_hint(name: str) -> str | None:
 
 
 class SymbolNames:
-    """Gives each `dim_param` of a model an identifier, and unnamed dims one of their own."""
+    """Gives each `dim_param` of a model an identifier, and unnamed dims one of their own; those of
+    `sizes` are these numbers.
+    """
 
-    def __init__(self, model: ModelProto) -> None:
+    def __init__(self, model: ModelProto, sizes: Mapping[str, int] | None = None) -> None:
+        self._sizes = dict(sizes or {})
         self._names: dict[str, str] = {}
         self._taken = set(RESERVED)
         for value in model.graph.input:  # names that need no change come first
@@ -41,10 +45,12 @@ class SymbolNames:
             return Expr.of(dim.dim_value)
         parameter = dim.dim_param
         if not parameter.strip("? "):
-            return Expr.of(self.fresh(f"{owner}_dim{axis}"))
+            name = self.fresh(f"{owner}_dim{axis}")
+            return Expr.of(self._sizes.get(name, name))
         if parameter not in self._names:
             self._names[parameter] = self.fresh(parameter)
-        return Expr.of(self._names[parameter])
+        name = self._names[parameter]
+        return Expr.of(self._sizes.get(name, name))
 
     def fresh(self, text: str) -> str:
         """An identifier that no other size has, made of the text."""

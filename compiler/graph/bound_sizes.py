@@ -15,6 +15,17 @@ from dialects.loop.program import BOUNDS
 from dialects.loop.types import ExprsAttr
 
 
+def _function(module: ModuleOp) -> FuncOp:
+    return next(op for op in module.ops if isinstance(op, FuncOp))
+
+
+def input_sizes(module: ModuleOp) -> list[str]:
+    """The named sizes of the inputs of the module's graph function, each once."""
+    inputs = [type_of(argument) for argument in _function(module).body.block.args]
+    names = (name for kind in inputs for dim in kind.shape for name in dim.symbols())
+    return list(dict.fromkeys(names))
+
+
 def bound_sizes(module: ModuleOp, bounds: Sequence[Bound]) -> None:
     """Notes the bounds on the graph function of the module.
 
@@ -22,9 +33,8 @@ def bound_sizes(module: ModuleOp, bounds: Sequence[Bound]) -> None:
     """
     if not bounds:
         return
-    function = next(op for op in module.ops if isinstance(op, FuncOp))
-    inputs = [type_of(argument) for argument in function.body.block.args]
-    names = dict.fromkeys(name for kind in inputs for dim in kind.shape for name in dim.symbols())
+    function = _function(module)
+    names = input_sizes(module)
     given = [bound.name for bound in bounds]
     wrong = [n for at, n in enumerate(given) if n not in names or n in given[:at]]
     if wrong:

@@ -64,14 +64,16 @@ def emit_program(
     *,
     prefix: str = "weft",
     weights: Sequence[WeightKey] | None = None,
+    name: str | None = None,
 ) -> str:
     """The LLVM IR of a program as text; weights are numbered as `weights` lists them, which may be
-    more than this program's, or else as `program_weights` does.
+    more than this program's, or else as `program_weights` does. `name` starts the names of the two
+    functions, by default the prefix.
     """
     module = ir.Module(program.sym_name.data)
     module.triple = target.triple
-    _emit_workspace(module, program, prefix)
-    function = _hidden(module, PROGRAM, f"{prefix}.program")
+    _emit_workspace(module, program, name or prefix)
+    function = _hidden(module, PROGRAM, f"{name or prefix}.program")
     context, inputs, outputs, dims, workspace = function.args
     frame = Frame(function)
     frame.ranges |= size_ranges(program)

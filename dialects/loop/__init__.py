@@ -3,6 +3,7 @@
 from xdsl.ir import Dialect
 
 from dialects.loop import dynamic
+from dialects.loop.choose import ChooseOp
 from dialects.loop.ops import (
     AllocOp,
     ClockOp,
@@ -34,6 +35,7 @@ LOOP = Dialect(
         CallOp,
         WeightOp,
         ViewOp,
+        ChooseOp,
         *dynamic.OPS,
     ],
     [BufferType, ExprsAttr, LayoutAttr],

@@ -1,0 +1,75 @@
+"""Buckets: copies of a program for some sizes in one artifact."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from onnx import ModelProto, TensorProto, helper, numpy_helper
+
+import weft
+from compiler.options import Bucket, parse_bucket
+
+
+def dense() -> ModelProto:
+    """Softmax of a product of `x[batch, length, 8]` with a weight."""
+    dims = ["batch", "length", 8]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, dims)
+    y = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    weight = np.random.default_rng(0).standard_normal((8, 24), np.float32)
+    product = helper.make_node("MatMul", ["x", "w"], ["p"])
+    nodes = [product, helper.make_node("Softmax", ["p"], ["y"])]
+    graph = helper.make_graph(nodes, "dense", [x], [y], [numpy_helper.from_array(weight, "w")])
+    return helper.make_model(graph)
+
+
+def noise(batch: int, length: int) -> np.ndarray:
+    return np.random.default_rng(length).standard_normal((batch, length, 8), np.float32)
+
+
+def test_each_bucket_computes_what_the_model_does(tmp_path: Path) -> None:
+    alone = weft.compile(dense(), cache=False)
+    run = weft.compile(dense(), buckets=["batch=1,2", "length=3,16"], cache=False)
+    run.export(tmp_path / "dense.so")
+    loaded = weft.load(tmp_path / "dense.so")
+    for sizes in ((1, 3), (1, 16), (2, 3), (2, 16)):
+        (expected,) = alone(noise(*sizes))
+        for each in (run, loaded):
+            np.testing.assert_allclose(each(noise(*sizes))[0], expected, rtol=1e-6)
+
+
+def test_sizes_of_no_bucket_are_refused() -> None:
+    run = weft.compile(dense(), buckets=["batch,length=1x3,2x16"], cache=False)
+    with pytest.raises(weft.InputError, match="batch, length to be the sizes of a bucket, got 1 a"):
+        run(noise(1, 16))
+
+
+def test_sizes_of_no_bucket_run_the_dynamic_copy() -> None:
+    alone = weft.compile(dense(), cache=False)
+    run = weft.compile(dense(), buckets=["length=3,16"], bucket_else="dynamic", cache=False)
+    for sizes in ((1, 3), (5, 16), (1, 4), (0, 9)):
+        np.testing.assert_allclose(run(noise(*sizes))[0], alone(noise(*sizes))[0], rtol=1e-6)
+
+
+def test_buckets_share_weights() -> None:
+    run = weft.compile(dense(), buckets=["length=16,32,64"], cache=False)
+    assert [weight["bytes"] for weight in run.metadata["weights"]] == [8 * 32 * 4]
+
+
+def test_the_artifact_lists_its_buckets() -> None:
+    run = weft.compile(dense(), buckets=["length=16,32"], cache=False)
+    assert run.metadata["buckets"] == [{"length": 16}, {"length": 32}]
+
+
+def test_a_bucket_of_several_sizes_is_read() -> None:
+    assert parse_bucket("h,w=2x3,4x5") == Bucket(("h", "w"), ((2, 3), (4, 5)))
+
+
+@pytest.mark.parametrize("text", ["h", "h=", "h=a", "h,w=3", "h=3x4", "=3", "h=1,,2"])
+def test_other_texts_are_refused(text: str) -> None:
+    with pytest.raises(weft.OptionError, match="requires a text such as"):
+        parse_bucket(text)
+
+
+def test_buckets_are_of_sizes_of_the_inputs() -> None:
+    with pytest.raises(weft.OptionError, match=r"sizes of the inputs \(batch, length\), got width"):
+        weft.compile(dense(), buckets=["width=3"], cache=False)

@@ -40,6 +40,7 @@ from compiler.graph.recognize_norms import RecognizeNormsPass
 from compiler.graph.share_constants import ShareConstantsPass
 from compiler.graph.share_weights import share_weights
 from compiler.graph.sink_movement import SinkMovementPass
+from compiler.graph.winograd import WinogradPass
 from compiler.graph_to_loop import GraphToLoopPass, canonicalize_kernel, copy_kernel, lower_module
 from compiler.layout_choices import ChooseLayoutsPass, PlaceHalosPass, place_buffers
 from compiler.loop.primitive_passes import PRIMITIVE_PASSES
@@ -76,6 +77,7 @@ SIMPLIFYING_PASSES: tuple[type[ModulePass], ...] = (
 )
 
 GROUPING_PASSES: tuple[type[ModulePass], ...] = (
+    WinogradPass,  # on filters that normalisations are folded into; not with strict_fp
     FuseAttentionPass,  # before parts of an attention join other groups
     FusePass,  # last: it decides what becomes one kernel
 )
@@ -340,7 +342,9 @@ def _with_passes(road: Road) -> tuple[type[ModulePass], ...]:
     own = tuple(each for extension in road.extensions for each in extension.passes)
     if road.options.naive:
         return (*NAIVE_GRAPH_PASSES, *own)
-    return (*SIMPLIFYING_PASSES, *own, *((EliminatePass,) if own else ()), *GROUPING_PASSES)
+    strict = road.options.strict_fp
+    grouping = [each for each in GROUPING_PASSES if not (strict and each is WinogradPass)]
+    return (*SIMPLIFYING_PASSES, *own, *((EliminatePass,) if own else ()), *grouping)
 
 
 def operators_of(module: ModuleOp) -> Counter[str]:

@@ -18,6 +18,7 @@ from dialects.graph.resample import ResampleOp
 from dialects.graph.sort import ArgsortOp
 from dialects.graph.types import BF16, F16, F32, F64, I32, ShapeAttr
 from dialects.graph.unfold import FoldOp, UnfoldOp
+from dialects.graph.winograd import WinogradResultOp, WinogradTilesOp
 from dialects.loop.scalar import compute_type
 from tests.sample import Sample, bools, floats, integers, shapes
 from tests.samples_elementwise import numbers
@@ -73,6 +74,27 @@ def unfolds(draw, *, is_transposed: bool = False) -> Sample:
 
 
 @st.composite
+def winograd_tiles(draw) -> Sample:
+    """Tiles of both sizes, the last of which may stick out, with and without pads."""
+    pads = [draw(st.integers(0, 1)) for _ in range(4)]
+    shape = draw(st.integers(1, 2)), draw(st.integers(1, 2)), *(draw(st.integers(3, 8)), 5)
+    x = draw(numbers(shape, draw(st.sampled_from([F32, F64]))))
+    return Sample([x], {"size": draw(st.sampled_from([2, 4])), "pads": pads})
+
+
+@st.composite
+def winograd_results(draw) -> Sample:
+    """Results that whole tiles cover, or that cut them; with and without a bias."""
+    element, size = draw(st.sampled_from([F32, F64])), draw(st.sampled_from([2, 4]))
+    height, width = draw(st.integers(1, 8)), draw(st.integers(3, 5))
+    tiles = -(-height // size) * -(-width // size)
+    x = draw(numbers((draw(st.integers(1, 2)), 2, (size + 2) ** 2, tiles), element))
+    bias = draw(numbers((2,), element)) if draw(st.booleans()) else None
+    spatial = ShapeAttr((Expr.of(height), Expr.of(width)))
+    return Sample([x, bias], {"size": size, "spatial": spatial})
+
+
+@st.composite
 def random_bits(draw) -> Sample:
     """Any seed and stream."""
     shape = ShapeAttr(tuple(Expr.of(dim) for dim in draw(shapes())))
@@ -118,4 +140,6 @@ SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {
     ResampleOp: resamples(),
     UnfoldOp: unfolds(),
     FoldOp: unfolds(is_transposed=True),
+    WinogradTilesOp: winograd_tiles(),
+    WinogradResultOp: winograd_results(),
 }

@@ -34,6 +34,7 @@ from dialects.graph import (
     sort,
     trigonometry,
     unfold,
+    winograd,
 )
 from dialects.graph.branch import CaseOp, IfOp
 from dialects.graph.constant import ConstantOp, DimsOp, LiteralAttr
@@ -91,6 +92,7 @@ OPS: tuple[type[GraphOp], ...] = (
     *reduce.OPS,
     *conv.OPS,
     *unfold.OPS,
+    *winograd.OPS,
     *softmax.OPS,
     *search.OPS,
     *sort.OPS,

@@ -1,0 +1,43 @@
+// RUN: weft-opt %s --split-input-file -p weft-winograd | filecheck %s
+
+// Of a large image tiles of 4 x 4 pay: 36 products of each channel for 16 results, of any batch.
+// CHECK-LABEL: func.func @large
+// CHECK: %[[T:[a-z_0-9]+]] = graph.winograd_tiles %x {size = 4 : i64, pads = #graph.shape<[1, 1, 1, 1]>} : (!graph.tensor<[n, 32, 30, 29], f32>) -> !graph.tensor<[n, 32, 36, 64], f32>
+// CHECK: %[[F:[a-z_0-9]+]] = graph.constant {{.*}} -> !graph.tensor<[36, 64, 32], f32>
+// CHECK: %[[P:[a-z_0-9]+]] = graph.einsum %[[T]], %[[F]] {equation = "ncpt,poc->nopt"}
+// CHECK: graph.winograd_result %[[P]], %b {size = 4 : i64, spatial = #graph.shape<[30, 29]>
+// CHECK-NOT: graph.conv
+func.func @large(%x: !graph.tensor<[n, 32, 30, 29], f32>, %b: !graph.tensor<[64], f32>) -> !graph.tensor<[n, 64, 30, 29], f32> {
+  %w = graph.constant {literal = #graph.literal<[0.5]>, shape = #graph.shape<[64, 32, 3, 3]>, element = f32} : () -> !graph.tensor<[64, 32, 3, 3], f32>
+  %y = graph.conv %x, %w, %b {group = 1 : i64, pads = array<i64: 1, 1, 1, 1>} : (!graph.tensor<[n, 32, 30, 29], f32>, !graph.tensor<[64, 32, 3, 3], f32>, !graph.tensor<[64], f32>) -> !graph.tensor<[n, 64, 30, 29], f32>
+  func.return %y : !graph.tensor<[n, 64, 30, 29], f32>
+}
+
+// -----
+
+// Of a small image the filters are what is read, and tiles of 2 x 2 need fewer bytes of them.
+// CHECK-LABEL: func.func @small
+// CHECK: graph.winograd_tiles %x {size = 2 : i64
+// CHECK: graph.winograd_result
+// CHECK-NOT: graph.conv
+func.func @small(%x: !graph.tensor<[1, 256, 7, 7], f32>) -> !graph.tensor<[1, 256, 7, 7], f32> {
+  %w = graph.constant {literal = #graph.literal<[0.5]>, shape = #graph.shape<[256, 256, 3, 3]>, element = f32} : () -> !graph.tensor<[256, 256, 3, 3], f32>
+  %y = graph.conv %x, %w {group = 1 : i64, pads = array<i64: 1, 1, 1, 1>} : (!graph.tensor<[1, 256, 7, 7], f32>, !graph.tensor<[256, 256, 3, 3], f32>) -> !graph.tensor<[1, 256, 7, 7], f32>
+  func.return %y : !graph.tensor<[1, 256, 7, 7], f32>
+}
+
+// -----
+
+// Strides, filters that only a call knows, few channels and a size that is not known stay direct.
+// CHECK-LABEL: func.func @others
+// CHECK-COUNT-4: graph.conv
+// CHECK-NOT: graph.winograd_tiles
+func.func @others(%x: !graph.tensor<[1, 32, 30, 30], f32>, %v: !graph.tensor<[32, 32, 3, 3], f32>, %few: !graph.tensor<[1, 3, 30, 30], f32>, %any: !graph.tensor<[1, 32, h, 30], f32>) -> (!graph.tensor<[1, 32, 14, 14], f32>, !graph.tensor<[1, 32, 28, 28], f32>, !graph.tensor<[1, 32, 28, 28], f32>, !graph.tensor<[1, 32, h, 30], f32>) {
+  %w = graph.constant {literal = #graph.literal<[0.5]>, shape = #graph.shape<[32, 32, 3, 3]>, element = f32} : () -> !graph.tensor<[32, 32, 3, 3], f32>
+  %u = graph.constant {literal = #graph.literal<[0.5]>, shape = #graph.shape<[32, 3, 3, 3]>, element = f32} : () -> !graph.tensor<[32, 3, 3, 3], f32>
+  %a = graph.conv %x, %w {group = 1 : i64, strides = array<i64: 2, 2>} : (!graph.tensor<[1, 32, 30, 30], f32>, !graph.tensor<[32, 32, 3, 3], f32>) -> !graph.tensor<[1, 32, 14, 14], f32>
+  %b = graph.conv %x, %v {group = 1 : i64} : (!graph.tensor<[1, 32, 30, 30], f32>, !graph.tensor<[32, 32, 3, 3], f32>) -> !graph.tensor<[1, 32, 28, 28], f32>
+  %c = graph.conv %few, %u {group = 1 : i64} : (!graph.tensor<[1, 3, 30, 30], f32>, !graph.tensor<[32, 3, 3, 3], f32>) -> !graph.tensor<[1, 32, 28, 28], f32>
+  %d = graph.conv %any, %w {group = 1 : i64, pads = array<i64: 1, 1, 1, 1>} : (!graph.tensor<[1, 32, h, 30], f32>, !graph.tensor<[32, 32, 3, 3], f32>) -> !graph.tensor<[1, 32, h, 30], f32>
+  func.return %a, %b, %c, %d : !graph.tensor<[1, 32, 14, 14], f32>, !graph.tensor<[1, 32, 28, 28], f32>, !graph.tensor<[1, 32, 28, 28], f32>, !graph.tensor<[1, 32, h, 30], f32>
+}

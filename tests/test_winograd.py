@@ -1,0 +1,66 @@
+"""Convolutions by Winograd's minimal filtering, through the whole compiler."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from onnx import ModelProto, helper, numpy_helper
+
+import weft
+from compiler.machine.host import host_target
+from compiler.options import Options
+from compiler.pipeline import Road, plan_model
+from dialects.graph.winograd import POINTS, matrices
+
+
+def convolution(height: int, width: int) -> ModelProto:
+    """relu(conv(x) + skip) of 32 to 48 channels, for any batch."""
+    draw = np.random.default_rng(0).standard_normal
+    weights = {"w": draw((48, 32, 3, 3)) / 12, "b": draw(48)}
+    nodes = [
+        helper.make_node("Conv", ["x", "w", "b"], ["c"], pads=[1, 0, 1, 1]),
+        helper.make_node("Add", ["c", "skip"], ["sum"]),
+        helper.make_node("Relu", ["sum"], ["y"]),
+    ]
+    result = ["n", 48, height, width - 1]
+    inputs = [
+        helper.make_tensor_value_info("x", 1, ["n", 32, height, width]),
+        helper.make_tensor_value_info("skip", 1, result),
+    ]
+    outputs = [helper.make_tensor_value_info("y", 1, result)]
+    stored = [numpy_helper.from_array(a.astype(np.float32), n) for n, a in weights.items()]
+    graph = helper.make_graph(nodes, "g", inputs, outputs, stored)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.mark.parametrize("size", POINTS)
+def test_the_matrices_filter(size: int):
+    at, g, bt = matrices(size)
+    draw = np.random.default_rng(size).standard_normal
+    x, w = draw(size + 2), draw(3)
+    assert np.allclose(at @ ((g @ w) * (bt @ x)), np.correlate(x, w))
+
+
+def test_any_batch_and_ragged_tiles_are_the_direct_result_on_any_threads():
+    model = convolution(17, 20)
+    direct = weft.compile(model, strict_fp=True)
+    fast = [weft.compile(model, threads=threads) for threads in (1, 3)]
+    for batch in (1, 2):
+        draw = np.random.default_rng(batch).standard_normal
+        x = draw((batch, 32, 17, 20)).astype(np.float32)
+        skip = draw((batch, 48, 17, 19)).astype(np.float32)
+        one, many = (np.asarray(each(x, skip)) for each in fast)
+        assert np.array_equal(one, many)
+        np.testing.assert_allclose(one, np.asarray(direct(x, skip)), rtol=1e-4, atol=2e-5)
+
+
+def test_strict_arithmetic_keeps_the_direct_convolution():
+    options = Options(host_target())
+    source = convolution(17, 20).SerializeToString()
+    fast = plan_model(source, Road(options)).graph
+    strict = plan_model(source, Road(replace(options, strict_fp=True))).graph
+    assert fast["graph.winograd_tiles"] == 1
+    assert fast["graph.conv"] == 0
+    assert strict["graph.conv"] == 1

@@ -25,6 +25,7 @@ from compiler.compile_kernels import (
     rare_collections,
 )
 from compiler.extension import Extension
+from compiler.frontend.from_graph_file import STAMP, is_graph_file, read_graph
 from compiler.frontend.from_onnx import ImportedModel, Source, import_model
 from compiler.frontend.onnx_composites import COMPOSITES
 from compiler.graph.bound_sizes import bound_sizes, input_sizes
@@ -164,6 +165,8 @@ def read_model(
     `sizes` are values of some. One that was imported already keeps its outputs and sizes: it raises
     OptionError for others.
     """
+    if is_graph_file(source):
+        source = read_graph(Path(str(source)))
     if isinstance(source, ImportedModel):
         if options.outputs:
             got = ", ".join(options.outputs)
@@ -323,8 +326,15 @@ def _expected_kernels(module: ModuleOp) -> int:
 
 
 def optimize_graph(module: ModuleOp, context: WeftContext, road: Road) -> None:
-    """Runs the graph passes."""
+    """Runs the graph passes; a graph that was saved behind them is done."""
     road.dump("00-imported.mlir", module)
+    if STAMP in module.attributes:
+        if road.options.gradients:
+            rule = "gradients require a graph that is not optimised yet"
+            raise OptionError(f"{rule}, got one of a graph file")
+        del module.attributes[STAMP]
+        road.report.graph.update(op.name for op in module.walk() if isinstance(op, GraphOp))
+        return
     if road.options.gradients:
         with road.report.stage(DifferentiatePass.name):
             DifferentiatePass(inputs=road.options.gradients).apply(context, module)

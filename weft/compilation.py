@@ -203,6 +203,10 @@ def _content_digests(source: Source) -> Iterator[str]:
             hasher = beside.submit(hashlib.sha256, data)
             locations = external_locations(data)
             yield hasher.result().hexdigest()
+        weights = path.with_suffix(".weights")
+        if path.suffix == ".mlir" and weights.exists():
+            with _mapped(weights) as data:
+                yield hashlib.sha256(data).hexdigest()
         for location in locations:
             with _mapped(_inside(path.parent, location)) as data:
                 yield f"{location} {hashlib.sha256(data).hexdigest()}"

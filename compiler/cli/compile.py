@@ -26,6 +26,8 @@ examples:
   weft compile model.onnx --isa v2,v3,v4                  code for three levels of x86-64
   weft compile model.onnx --target-cpu wasm32             model.wasm, for any engine
   weft compile model.onnx --emit so,pc,example-c,python   and what helps others to use it
+  weft compile model.onnx --emit graph -o net.mlir        the optimised graph, and net.weights;
+  weft compile net.mlir                                   goes on from there
   weft compile model.onnx --emit loop | less              the scheduled loops
   weft compile model.onnx --dump-dir stages               the text of every stage
 """
@@ -119,10 +121,16 @@ def _write(compiled: Compiled, kind: str, output: Path) -> None:
 
 
 def _write_text(arguments: argparse.Namespace, level: str) -> None:
-    from compiler.cli.emit import emit_text
+    from compiler.cli.emit import emit_text, save_graph
 
     if arguments.isa is not None:
         raise OptionError(f"--emit {level} requires one CPU, got --isa {arguments.isa}")
+    if level == "graph" and arguments.output is not None:
+        if arguments.output.suffix != ".mlir":
+            raise OptionError(f"-o requires a name in .mlir for a graph, got {arguments.output}")
+        with progressing(options_from(arguments), arguments.dump_dir) as start:
+            save_graph(arguments.model, arguments.output, start())
+        return
     with progressing(options_from(arguments), arguments.dump_dir) as start:
         text = emit_text(arguments.model, level, start())
     if arguments.output is None:

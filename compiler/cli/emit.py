@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
 
+from compiler.frontend.from_graph_file import graph_text, has_weights, weights_beside, write_weights
 from compiler.frontend.from_onnx import Source
 from compiler.loop_to_llvm.kernel import emit_kernel
 from compiler.loop_to_llvm.program import emit_program
+from compiler.machine.artifact import replacing
 from compiler.machine.object import compile_assembly
 from compiler.pipeline import Road, optimize_graph, read_model, to_loops
 from dialects.context import WeftContext
@@ -36,6 +39,17 @@ def emit_text(source: Source, level: str, road: Road) -> str:
         shown = compile_assembly(text, target) if level == "asm" else text
         texts.append(f"{comment} {name}\n{shown}\n")
     return "\n".join(texts)
+
+
+def save_graph(source: Source, output: Path, road: Road) -> None:
+    """Writes the optimised graph as a graph file, and its weights beside it."""
+    imported = read_model(source, road.options)
+    optimize_graph(imported.module, WeftContext(imported.weights), road)
+    if has_weights(imported.module):
+        with replacing(weights_beside(output)) as out:
+            write_weights(imported.module, imported.weights, out)
+    with replacing(output) as out:
+        out.write(graph_text(imported.module).encode())
 
 
 def _llvm_modules(module: ModuleOp, road: Road) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,150 @@
+"""A graph file -> graph: the text of an optimised graph, and its weights in a file beside it.
+
+`net.mlir` is what `weft-opt` reads too, with a version; `net.weights` holds a magic, the size of
+its head, the head (JSON: dtype, shape and place by key) and the tensors, each on a cache line.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, Final
+
+import numpy as np
+from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, StringAttr, i64
+from xdsl.dialects.func import FuncOp
+from xdsl.parser import Parser
+from xdsl.utils.exceptions import ParseError, VerifyException
+from xdsl.utils.hints import isa
+
+from compiler.frontend.from_onnx import ImportedModel
+from compiler.frontend.onnx_tensor import DTYPES
+from dialects.context import WeftContext
+from dialects.errors import ModelError
+from dialects.graph import ConstantOp
+from dialects.graph.dtypes import numpy_dtype
+from dialects.weights import Array, WeightStore
+
+SUFFIX: Final = ".mlir"
+VERSION: Final = 1
+STAMP: Final = "weft.graph_version"
+ALIGNMENT: Final = 64
+_MAGIC: Final = b"WEFTWGT1"
+_FRONT: Final = struct.Struct("<8sQ")
+
+
+def weights_beside(path: Path) -> Path:
+    """The file of a graph file's weights; there is none where it has no weights."""
+    return path.with_suffix(".weights")
+
+
+def is_graph_file(source: object) -> bool:
+    """Whether a model is given as the path of a graph file."""
+    return isinstance(source, str | Path) and Path(source).suffix == SUFFIX
+
+
+def graph_text(module: ModuleOp) -> str:
+    """The text of an optimised graph, stamped with the version of the format."""
+    copy = module.clone()
+    copy.attributes[STAMP] = IntegerAttr(VERSION, i64)
+    return f"{copy!s}\n"
+
+
+def write_weights(module: ModuleOp, weights: WeightStore, out: BinaryIO) -> None:
+    """Streams the tensors that the graph names."""
+    arrays = {key: np.asarray(weights[key]) for key in _keys(module)}
+    head: dict[str, tuple[str, list[int], int]] = {}
+    position = 0
+    for key, array in arrays.items():
+        head[key] = (array.dtype.name, list(array.shape), position)
+        position += -(-array.nbytes // ALIGNMENT) * ALIGNMENT
+    text = json.dumps(head).encode()
+    out.write(_FRONT.pack(_MAGIC, len(text)) + text)
+    out.write(bytes(-(_FRONT.size + len(text)) % ALIGNMENT))
+    for array in arrays.values():
+        out.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+        out.write(bytes(-array.nbytes % ALIGNMENT))
+
+
+def has_weights(module: ModuleOp) -> bool:
+    """Whether the graph names tensors of the store."""
+    return bool(_keys(module))
+
+
+def _keys(module: ModuleOp) -> list[str]:
+    constants = (op for op in module.walk() if isinstance(op, ConstantOp))
+    return list(dict.fromkeys(op.key.data for op in constants if op.key is not None))
+
+
+def read_graph(path: Path) -> ImportedModel:
+    """Reads a graph file; its weights stay in their file until they are needed.
+
+    Raises ModelError for a file that is damaged, no graph, or of a later version.
+    """
+    try:
+        module = Parser(WeftContext(), path.read_text(encoding="utf-8"), str(path)).parse_module()
+        module.verify()
+    except (OSError, UnicodeDecodeError, ParseError, VerifyException) as problem:
+        raise ModelError(f"{path} requires a graph that can be read, got {problem}") from problem
+    stamp = module.attributes.get(STAMP)
+    if not isa(stamp, IntegerAttr) or not 1 <= stamp.value.data <= VERSION:
+        rule = f"requires a graph file of version {VERSION} at most, written by weft"
+        raise ModelError(f"{path} {rule}, got {'none' if stamp is None else stamp}")
+    functions = [op for op in module.ops if isinstance(op, FuncOp)]
+    if len(functions) != 1:
+        raise ModelError(f"{path} requires one function, got {len(functions)}")
+    weights = WeightStore()
+    for key, array in _read_weights(path, _keys(module)).items():
+        weights.add(key, array)
+    for op in module.walk():
+        if isinstance(op, ConstantOp) and op.key is not None:
+            _check(op, weights[op.key.data], path)
+    names = [_strings(functions[0], key) for key in ("input_names", "output_names")]
+    return ImportedModel(module, weights, path.stem, names[0], names[1])
+
+
+def _check(op: ConstantOp, array: Array, path: Path) -> None:
+    size = op.result_type.size.constant
+    if array.size != size or array.dtype != numpy_dtype(op.element):
+        got = f"{array.dtype.name} {list(array.shape)} for {op.result_type}"
+        raise ModelError(f"{path} requires weights of its constants' types, got {got}")
+
+
+def _strings(function: FuncOp, key: str) -> tuple[str, ...]:
+    names = function.attributes.get(key)
+    return tuple(name.data for name in names) if isa(names, ArrayAttr[StringAttr]) else ()
+
+
+def _read_weights(path: Path, keys: list[str]) -> Mapping[str, Array]:
+    if not keys:
+        return {}
+    beside = weights_beside(path)
+    try:
+        data: np.ndarray[Any, np.dtype[np.uint8]] = np.memmap(beside, np.uint8, "r")
+        magic, size = _FRONT.unpack_from(data[: _FRONT.size].tobytes())
+        if magic != _MAGIC:
+            raise ValueError("other first bytes")
+        head = json.loads(data[_FRONT.size : _FRONT.size + size].tobytes())
+        start = _FRONT.size + size
+        start += -start % ALIGNMENT
+        return {key: _tensor(data[start:], *head[key]) for key in keys}
+    except (OSError, ValueError, KeyError, TypeError, struct.error) as problem:
+        rule = "requires the weights that were written with it"
+        raise ModelError(f"{path} {rule}, got {beside}: {problem}") from problem
+
+
+def _tensor(data: Array, dtype: str, shape: list[int], place: int) -> Array:
+    kind = next((each for each in _dtypes() if each.name == dtype), None)
+    if kind is None:
+        raise ValueError(f"unknown dtype {dtype}")
+    size = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
+    part = data[place : place + size]
+    if len(part) != size:
+        raise ValueError("too few bytes")
+    return part.view(kind).reshape(shape)
+
+
+def _dtypes() -> list[np.dtype[Any]]:
+    return [np.dtype(each) for each in DTYPES.values()]

@@ -384,7 +384,9 @@ WITHOUT_VJP = {
     "logical_xor",
     "max_pool_indices",
     "max_region_pool",
+    "nonzero",
     "random_bits",
+    "reshape_found",
     "shape",
     "size",
 }

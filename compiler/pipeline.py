@@ -41,6 +41,7 @@ from compiler.graph.recognize_norms import RecognizeNormsPass
 from compiler.graph.share_constants import ShareConstantsPass
 from compiler.graph.share_weights import share_weights
 from compiler.graph.sink_movement import SinkMovementPass
+from compiler.graph.split_transposed import SplitTransposedPass
 from compiler.graph.winograd import WinogradPass
 from compiler.graph_to_loop import GraphToLoopPass, canonicalize_kernel, copy_kernel, lower_module
 from compiler.layout_choices import ChooseLayoutsPass, PlaceHalosPass, place_buffers
@@ -69,6 +70,7 @@ from dialects.weights import WeightStore
 SIMPLIFYING_PASSES: tuple[type[ModulePass], ...] = (
     FoldConstantsPass,  # sizes and constants first: everything later sees simpler operators
     FoldBatchNormPass,  # on constants, so after folding
+    SplitTransposedPass,  # filters are constants by now
     HoistInvariantsPass,  # before equal operators of loops and their surroundings are merged
     ShareConstantsPass,  # before equal operators are looked for: constants are among them
     EliminatePass,  # folding leaves equal and unused operators behind

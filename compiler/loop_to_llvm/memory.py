@@ -186,11 +186,11 @@ class MemoryEmitter:
         if _is_run(offsets):
             return self._load_run(storage, base, lanes)
         stride = offsets[1]
-        if lanes.mask is None and _is_run(offsets, stride):
-            if stride == -1:
+        if _is_run(offsets, stride) and (lanes.mask is None or lanes.known):
+            if stride == -1 and lanes.mask is None:
                 return self._load_descending(storage, base, lanes)
             if 1 < stride <= WIDEST_STRIDE:
-                return self._load_strided(storage, base, stride, lanes.count)
+                return self._load_first_strided(storage, base, stride, lanes)
         if not lanes.known:
             return self._gather_at(storage, self._pointers(storage, base, offsets), lanes)
         return self._load_each(storage, [base + offset for offset in offsets], lanes)
@@ -209,6 +209,26 @@ class MemoryEmitter:
         run = self._load_run(storage, base - (lanes.count - 1), lanes)
         order = ir.Constant(ir.VectorType(I32, lanes.count), list(range(lanes.count))[::-1])
         return self.frame.builder.shuffle_vector(run, run, order)
+
+    def _load_first_strided(
+        self, storage: Storage, base: Expr, stride: int, lanes: Lanes
+    ) -> ir.Value:
+        """Every second, third or fourth element for the lanes that run, by vectors of so many that
+        nothing behind the last element is read.
+        """
+        builder, count, active = self.frame.builder, lanes.count, len(lanes.first)
+        value: ir.Value = ir.Constant(ir.VectorType(storage.kind, count), None)
+        taken = 0
+        while taken < active:
+            size = 1 << ((active - taken).bit_length() - 1)
+            part = self._load_strided(storage, base + taken * stride, stride, size)
+            if size == count:
+                return part
+            order = ir.Constant(ir.VectorType(I32, count), [n % size for n in range(count)])
+            wide = builder.shuffle_vector(part, part, order)
+            value = self._merge(value, wide, taken, range(size))
+            taken += size
+        return value
 
     def _load_strided(self, storage: Storage, base: Expr, stride: int, count: int) -> ir.Value:
         """Every second, third or fourth element, out of whole vectors of which the last ends at the

@@ -104,10 +104,13 @@ class LogSoftmaxOp(ExponentialOp):
     ) -> None:
         greatest = self.greatest(b, operands[0])
         total = self.add_up(b, self.exponentials(b, operands[0], greatest))
+        logarithm = b.temporary(self.lines, compute_type(self.result_type.element), "logarithm")
+        with b.loops(self.lines) as line:
+            b.store(logarithm, line, b.load(total, line).math("log"))
         with b.loops(self.result_type.shape) as index:
             line = self.line_of(index)
             shifted = b.load(operands[0], index) - b.load(greatest, line)
-            b.store(results[0], index, shifted - b.load(total, line).math("log"))
+            b.store(results[0], index, shifted - b.load(logarithm, line))
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         """`dy - exp(y) * sum(dy)`."""

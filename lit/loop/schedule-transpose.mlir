@@ -53,3 +53,19 @@ loop.kernel @pairs(%x: !loop.buffer<[128, 2], f32>, %y: !loop.buffer<[2, 128], f
     }
   }
 }
+
+// -----
+
+// Loops that could be one stay two: a tile of them is a box.
+// CHECK-LABEL: loop.kernel @to_channels_last
+// CHECK: loop.alloc scratch : !loop.buffer<[64, 1, 56], f32>
+loop.kernel @to_channels_last(%x: !loop.buffer<[64, 112, 112], f32>, %y: !loop.buffer<[112, 112, 64], f32>) {
+  loop.for %h = 0 to 112 {
+    loop.for %w = 0 to 112 {
+      loop.for %c = 0 to 64 {
+        %v = loop.load %x[%c, %h, %w] : !loop.buffer<[64, 112, 112], f32>
+        loop.store %v, %y[%h, %w, %c] : !loop.buffer<[112, 112, 64], f32>
+      }
+    }
+  }
+}

@@ -32,6 +32,23 @@ loop.kernel @copy(%x: !loop.buffer<[20], f32>, %y: !loop.buffer<[20], f32>) {
 
 // -----
 
+// The first lanes of a stride are loaded as shorter vectors, which read nothing behind the last.
+// CHECK-LABEL: define hidden void @"weft.halve"
+// CHECK:       load <4 x float>
+// CHECK:       load <4 x float>
+// CHECK:       load <2 x float>
+// CHECK:       load <2 x float>
+// CHECK-NOT:   insertelement <8 x float>
+// CHECK:       call void @"llvm.masked.store.v8f32.p0"
+loop.kernel @halve(%x: !loop.buffer<[11], f32>, %y: !loop.buffer<[6], f32>) {
+  loop.for %i = 0 to 6 vector(8) {
+    %v = loop.load %x[2 * %i] : !loop.buffer<[11], f32>
+    loop.store %v, %y[%i] : !loop.buffer<[6], f32>
+  }
+}
+
+// -----
+
 // A vector loop of one iteration at most is a branch: what it stores to need not vary with it.
 // CHECK-LABEL: define hidden void @"weft.last"
 // CHECK-NOT:   <8 x

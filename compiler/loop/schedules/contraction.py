@@ -28,6 +28,7 @@ from compiler.loop.schedules.register_tile import (
     Accumulation,
     accumulate,
     aligned,
+    is_short,
     lanes_of,
     neighbours,
 )
@@ -127,7 +128,11 @@ def find(kernel: KernelOp, nest: list[ForOp], target: Target) -> Accumulation | 
     position, panel = column
     others = only_x if panel is y else only_y
     rows = _choose_rows(others, outer)
-    narrow = position in both
+    alone = rows is None and is_short(outer[position], lanes_of([nest[0]], target), target)
+    if alone:
+        beside = [n for n in (only_x if panel is x else only_y) if n != position]
+        rows = _choose_rows(beside, outer)
+    narrow = position in both or alone
     both = [n for n in both if n != position]
     packed = panel if _is_packed(kernel, panel, outer[position], nest, target) else None
     return Accumulation(nests, reductions, position, rows, both, packed, result, narrow)

@@ -11,6 +11,7 @@ from xdsl.ir import Operation
 from compiler.loop.nest import (
     accesses_in,
     is_branch,
+    is_inside,
     loops_in,
     most_iterations,
     only_loop,
@@ -24,20 +25,25 @@ from compiler.loop.primitives import (
     parallelize,
     split_at,
     split_reduction,
+    stage,
     unroll,
     vectorize,
 )
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
 from dialects.expr import Expr
-from dialects.loop.ops import AccessOp, ForOp, StoreOp
+from dialects.loop.ops import AccessOp, AllocOp, ForOp, StoreOp, enclosing_loops
 from dialects.loop.program import KernelOp
 from dialects.loop.scalar import compute_type, width
+from dialects.loop.types import buffer_type
 
 ACCUMULATORS = 4
 """Vectors of partial results of a reduction: the next operation on one has not to wait for the last
 on another.
 """
+
+LARGEST_SCRATCH = 32 * 1024
+"""Bytes of a temporary that moves onto the stack of the thread that computes the row."""
 
 
 def lanes_for(loop: ForOp, target: Target) -> int:
@@ -182,6 +188,46 @@ def parallelize_outermost(loop: ForOp) -> None:
         except IllegalSchedule:
             continue
         return
+
+
+def privatize(loop: ForOp, most: int = LARGEST_SCRATCH) -> None:
+    """Gives each iteration its own copy, of `most` bytes, of temporaries that only it uses."""
+    for buffer in dict.fromkeys(access.buffer for access in accesses_in(loop)):
+        owner = buffer.owner
+        if not isinstance(owner, AllocOp) or is_inside(owner, loop):
+            continue
+        if all(is_inside(use.operation, loop) for use in buffer.uses):
+            try:
+                _stage_small(loop, owner, most)
+            except IllegalSchedule:
+                continue
+
+
+def _stage_small(loop: ForOp, allocation: AllocOp, most: int) -> None:
+    """Stages the temporary where its tile is a number or a short row."""
+    kind = buffer_type(allocation.result)
+    inside = {level.index for level in _levels(loop)}
+    free = [
+        dim
+        for axis, dim in enumerate(kind.shape)
+        if not all(
+            set(access.index[axis].atoms()) <= inside
+            for access in accesses_in(loop)
+            if access.buffer is allocation.result
+        )
+    ]
+    sizes = [dim.constant for dim in free]
+    count = 1
+    for size in sizes:
+        if size is None:
+            return
+        count *= size
+    if count * width(kind.element) // 8 <= most:
+        stage(allocation.result, loop, "registers" if count == 1 else "scratch")
+
+
+def _levels(loop: ForOp) -> list[ForOp]:
+    return [*enclosing_loops(loop), loop]
 
 
 def unscheduled(kernel: KernelOp) -> list[ForOp]:

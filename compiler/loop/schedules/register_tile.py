@@ -41,6 +41,7 @@ from compiler.loop.schedules.panels import (
     pays_to_copy,
     stage_panel,
 )
+from compiler.loop.schedules.producers import join_producers
 from compiler.loop.schedules.simplify import drop_stored_only
 from compiler.loop.schedules.stream import (
     block_columns,
@@ -118,6 +119,12 @@ def aligned(loop: ForOp, outer: Sequence[ForOp]) -> list[ForOp]:
     return found
 
 
+def is_short(columns: ForOp, lanes: int, target: Target) -> bool:
+    """Whether vectors of one row of sums are too few to keep the units busy."""
+    known = columns.extent.constant
+    return known is not None and known // lanes < target.fma_latency
+
+
 def neighbours(loop: ForOp, store: StoreOp) -> tuple[list[ForOp], list[ForOp]]:
     """The nest before that initialises the sum, and the one behind that reads it."""
     before = loop.prev_op
@@ -156,11 +163,16 @@ def accumulate(
     shared = list(reorder(shared.pop(shape.both), *shared))
     panel = None if found.panel is None else _bring_together(kernel, found.panel, shared, shape)
     streams = _streams(kernel, found, shared[0], shape)
+    tops: list[ForOp] = []
     for part in _split(shared, shape.width):
         if streams and _is_whole(part[0], shape.width):
-            _stream_part(part, shape, found.result)
+            tops.append(_stream_part(part, shape, found.result))
         else:
-            _tile_part(part, shape, panel, found.result)
+            tops += _tile_part(part, shape, panel, found.result)
+    if found.narrow:
+        tops = join_producers(tops, target)
+    for top in tops:
+        parallelize_outermost(top)
     drop_stored_only(found.result)
     return True
 
@@ -186,8 +198,8 @@ def _streams(kernel: KernelOp, found: Accumulation, column: ForOp, shape: Shape)
     return is_stream(load, column, found.reductions)
 
 
-def _stream_part(chain: Sequence[ForOp], shape: Shape, result: SSAValue) -> None:
-    """Computes whole tiles of columns from a matrix that is read by rows."""
+def _stream_part(chain: Sequence[ForOp], shape: Shape, result: SSAValue) -> ForOp:
+    """Computes whole tiles of columns from a matrix read by rows; returns the outer loop."""
     around, *tiles = block_columns(chain, shape.both, shape.width)
     for jp, ji in _separate(tiles, shape):
         outside = jp.parent_op()
@@ -195,7 +207,7 @@ def _stream_part(chain: Sequence[ForOp], shape: Shape, result: SSAValue) -> None
             stream_rows(jp, ji, result, shape.lanes)
         else:
             vectorize_columns(ji, shape.lanes)
-    parallelize_outermost(around[0])
+    return around[0]
 
 
 def _order(found: Accumulation) -> list[int]:
@@ -254,8 +266,9 @@ def _is_whole(loop: ForOp, size: int) -> bool:
 
 def _tile_part(
     chain: Sequence[ForOp], shape: Shape, panel: SSAValue | None, result: SSAValue
-) -> None:
-    """Tiles, stages and marks one nest whose columns hold whole tiles, or are fewer than one has.
+) -> list[ForOp]:
+    """Tiles, stages and marks one nest whose columns hold whole tiles, or are fewer than one has;
+    returns the outer loops of what it became.
 
     All tiles of rows share a panel that is packed for them.
     """
@@ -266,11 +279,12 @@ def _tile_part(
     if panel is not None and stage_panel(panel, jo, ji, shape.lanes, shape.params):
         for part in _split_rows(inside, shape):
             _tile_rows(part, shape, result)
-        parallelize_outermost(around[0])
-        return
+        return [around[0]]
+    tops: list[ForOp] = []
     for part in _split_rows([*around, *inside], shape):
         outer = _tile_rows(part, shape, result)
-        parallelize_outermost(outer[0] if shape.both else _spread(outer))
+        tops.append(outer[0] if shape.both else _spread(outer))
+    return tops
 
 
 def _tile_rows(chain: Sequence[ForOp], shape: Shape, result: SSAValue) -> list[ForOp]:

@@ -10,25 +10,21 @@ from collections.abc import Iterator
 
 from xdsl.ir import Block
 
-from compiler.loop.nest import accesses_in, is_inside, perfect_nest
+from compiler.loop.nest import perfect_nest
 from compiler.loop.primitives import block_reduction, fuse, stage
 from compiler.loop.schedules.leaves import (
     collapse_contiguous,
     parallelize_outermost,
+    privatize,
     unscheduled,
     vectorize_leaves,
 )
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
-from dialects.loop.ops import AllocOp, ForOp, StoreOp, enclosing_loops
+from dialects.loop.ops import ForOp, StoreOp
 from dialects.loop.program import KernelOp
-from dialects.loop.scalar import width
-from dialects.loop.types import buffer_type
 
 NAME = "rows"
-
-LARGEST_SCRATCH = 32 * 1024
-"""Bytes of a temporary that moves onto the stack of the thread that computes the row."""
 
 BLOCK = 32 * 1024
 """Elements that one thread combines at a time where a reduction has a single result."""
@@ -74,46 +70,6 @@ def _try_fuse(first: ForOp, second: ForOp) -> ForOp | None:
         return fuse(first, second)
     except IllegalSchedule:
         return None
-
-
-def privatize(loop: ForOp) -> None:
-    """Gives each iteration its own small copy of the temporaries that only this loop uses."""
-    for buffer in dict.fromkeys(access.buffer for access in accesses_in(loop)):
-        owner = buffer.owner
-        if not isinstance(owner, AllocOp) or is_inside(owner, loop):
-            continue
-        if all(is_inside(use.operation, loop) for use in buffer.uses):
-            try:
-                _stage_small(loop, owner)
-            except IllegalSchedule:
-                continue
-
-
-def _stage_small(loop: ForOp, allocation: AllocOp) -> None:
-    """Stages the temporary where its tile is a number or a short row."""
-    kind = buffer_type(allocation.result)
-    inside = {level.index for level in _levels(loop)}
-    free = [
-        dim
-        for axis, dim in enumerate(kind.shape)
-        if not all(
-            set(access.index[axis].atoms()) <= inside
-            for access in accesses_in(loop)
-            if access.buffer is allocation.result
-        )
-    ]
-    sizes = [dim.constant for dim in free]
-    count = 1
-    for size in sizes:
-        if size is None:
-            return
-        count *= size
-    if count * width(kind.element) // 8 <= LARGEST_SCRATCH:
-        stage(allocation.result, loop, "registers" if count == 1 else "scratch")
-
-
-def _levels(loop: ForOp) -> list[ForOp]:
-    return [*enclosing_loops(loop), loop]
 
 
 def apply(loop: ForOp, target: Target) -> None:

@@ -17,7 +17,6 @@ from compiler.loop.nest import accesses_in, perfect_nest
 from compiler.loop.primitives import reorder, split_at, stage, tile, vectorize
 from compiler.loop.schedules import pointwise
 from compiler.loop.schedules.leaves import (
-    collapse_contiguous,
     lanes_for,
     parallelize_outermost,
     stride,
@@ -41,10 +40,8 @@ FAR = 8
 def apply_all(kernel: KernelOp, target: Target) -> Iterator[str]:
     """Schedules every nest without marks that moves elements from rows to columns."""
     for loop in unscheduled(kernel):
-        if pointwise.matches(loop) and _across(perfect_nest(loop)) is not None:
-            nest = perfect_nest(collapse_contiguous(loop))
-            if apply(nest, target):
-                yield NAME
+        if pointwise.matches(loop) and apply(perfect_nest(loop), target):
+            yield NAME
 
 
 def _across(nest: list[ForOp]) -> tuple[ForOp, ForOp, list[LoadOp]] | None:

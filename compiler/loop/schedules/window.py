@@ -9,7 +9,13 @@ from collections.abc import Iterator
 from compiler.loop.layouts import lane_stride
 from compiler.loop.nest import accesses_in, loops_in, perfect_nest, update_of
 from compiler.loop.schedules.leaves import lanes_of, stride
-from compiler.loop.schedules.register_tile import Accumulation, accumulate, aligned, neighbours
+from compiler.loop.schedules.register_tile import (
+    Accumulation,
+    accumulate,
+    aligned,
+    is_short,
+    neighbours,
+)
 from compiler.target.target import Target
 from dialects.loop.ops import ForOp, StoreOp
 from dialects.loop.program import KernelOp
@@ -41,7 +47,10 @@ def find(nest: list[ForOp], target: Target) -> Accumulation | None:
     columns = next((n for n in long if _is_narrow(nest[-1], outer[n], store, lanes)), None)
     if columns is None or (columns != long[0] and stride(store, outer[columns]) == 1):
         return None
-    rows = long[0] if columns != long[0] else None
+    rows = long[0]
+    if columns == long[0]:
+        alone = is_short(outer[columns], lanes, target)
+        rows = next(iter(long[1:]), None) if alone else None
     before, after = neighbours(nest[0], store)
     nests = [aligned(loop, outer) for loop in (*before, nest[0], *after)]
     if any([a.extent for a in each] != [b.extent for b in outer] for each in nests):

@@ -1,0 +1,73 @@
+// RUN: weft-opt %s --split-input-file -p weft-schedule | filecheck %s
+
+// A row of few vectors shares the tile with its neighbours, and the borders around a channel are
+// written on the thread's stack right before the windows over it.
+// CHECK-LABEL: loop.kernel @pool
+// CHECK-NEXT: loop.for %[[C:[a-z_0-9]+]] = 0 to 64 parallel {
+// CHECK-NEXT: %[[P:[a-z_0-9]+]] = loop.alloc scratch : !loop.buffer<[1, 30, 30], f32>
+// CHECK:      loop.for %{{.*}} = 0 to 30 vector(8)
+// CHECK:      loop.for %[[W:[a-z_0-9]+]] = 0 to 28 vector(8) {
+// CHECK-NEXT: loop.load %x[%[[C]], %[[H:[a-z_0-9]+]], %[[W]]]
+// CHECK-NEXT: loop.store %{{.*}}, %[[P]][0, %[[H]] + 1, %[[W]] + 1]
+// CHECK:      loop.for %{{.*}} = 0 to 3 {
+// CHECK:      loop.alloc registers : !loop.buffer<[1, 7, 8], f32
+// CHECK-NOT:  parallel
+loop.kernel @pool(%x: !loop.buffer<[64, 28, 28], f32>, %y: !loop.buffer<[64, 28, 28], f32>) {
+  %p = loop.alloc workspace : !loop.buffer<[64, 30, 30], f32>
+  loop.for %c0 = 0 to 64 {
+    loop.for %h0 = 0 to 30 {
+      loop.for %w0 = 0 to 30 {
+        %z = arith.constant 0xff800000 : f32
+        loop.store %z, %p[%c0, %h0, %w0] : !loop.buffer<[64, 30, 30], f32>
+      }
+    }
+  }
+  loop.for %c1 = 0 to 64 {
+    loop.for %h1 = 0 to 28 {
+      loop.for %w1 = 0 to 28 {
+        %v = loop.load %x[%c1, %h1, %w1] : !loop.buffer<[64, 28, 28], f32>
+        loop.store %v, %p[%c1, %h1 + 1, %w1 + 1] : !loop.buffer<[64, 30, 30], f32>
+      }
+    }
+  }
+  loop.for %c2 = 0 to 64 {
+    loop.for %h2 = 0 to 28 {
+      loop.for %w2 = 0 to 28 {
+        %z = arith.constant 0xff800000 : f32
+        loop.store %z, %y[%c2, %h2, %w2] : !loop.buffer<[64, 28, 28], f32>
+      }
+    }
+  }
+  loop.for %c = 0 to 64 {
+    loop.for %h = 0 to 28 {
+      loop.for %w = 0 to 28 {
+        loop.for %r = 0 to 3 reduction(max) {
+          loop.for %s = 0 to 3 reduction(max) {
+            %v = loop.load %p[%c, %h + %r, %w + %s] : !loop.buffer<[64, 30, 30], f32>
+            %t = loop.load %y[%c, %h, %w] : !loop.buffer<[64, 28, 28], f32>
+            %u = arith.maximumf %t, %v : f32
+            loop.store %u, %y[%c, %h, %w] : !loop.buffer<[64, 28, 28], f32>
+          }
+        }
+      }
+    }
+  }
+}
+
+// -----
+
+// Rows of many vectors keep the units busy alone.
+// CHECK-LABEL: loop.kernel @wide
+// CHECK: loop.alloc registers : !loop.buffer<[1, 64], f32
+loop.kernel @wide(%x: !loop.buffer<[30, 66], f32>, %y: !loop.buffer<[30, 64], f32>) {
+  loop.for %h = 0 to 30 {
+    loop.for %w = 0 to 64 {
+      loop.for %s = 0 to 3 reduction(max) {
+        %v = loop.load %x[%h, %w + %s] : !loop.buffer<[30, 66], f32>
+        %t = loop.load %y[%h, %w] : !loop.buffer<[30, 64], f32>
+        %u = arith.maximumf %t, %v : f32
+        loop.store %u, %y[%h, %w] : !loop.buffer<[30, 64], f32>
+      }
+    }
+  }
+}

@@ -76,6 +76,10 @@ def import_resize(node: OnnxNode) -> Sequence[SSAValue]:
     for axis in axes:
         if axis.is_same:
             continue
+        times = _repetitions(node, axis) if mode == "nearest" else None
+        if times is not None:
+            result = _repeated(result, axis.position, times)
+            continue
         coordinates = _coordinates(node, axis)
         if axis.roi is not None:
             last = size_term(node.b, axis.source - 1, F64)
@@ -202,6 +206,32 @@ def _bounded(node: OnnxNode, axis: _Axis, places: Term) -> Term:
     """Places moved into the old axis, as indices."""
     last = size_term(node.b, axis.source - 1, F64)
     return places.minimum(last).maximum(0).cast(I64)
+
+
+REPEATING = {
+    "asymmetric": ("floor",),
+    "half_pixel": ("round_prefer_floor", "round_prefer_ceil"),
+}
+"""How places are rounded where a whole factor just repeats each element."""
+
+
+def _repetitions(node: OnnxNode, axis: _Axis) -> int | None:
+    """How often each element of the axis comes in the nearest result, if equally often."""
+    places = choice(node, "coordinate_transformation_mode", "half_pixel", COORDINATES)
+    rounding = choice(node, "nearest_mode", "round_prefer_floor", ROUNDINGS)
+    old, new = axis.source.constant, axis.size.constant
+    scale = axis.scale or (Fraction(new, old) if old and new is not None else None)
+    if scale is None or scale.denominator != 1 or axis.size != axis.source * int(scale):
+        return None
+    known = axis.roi is None and rounding in REPEATING.get(places, ())
+    return int(scale) if known else None
+
+
+def _repeated(value: Term, axis: int, times: int) -> Term:
+    """Each element along the axis as many times."""
+    before, size, after = value.shape[:axis], value.shape[axis], value.shape[axis + 1 :]
+    split = value.reshape((*before, size, 1, *after)).expand((*before, size, times, *after))
+    return split.reshape((*before, size * times, *after))
 
 
 def _nearest(node: OnnxNode, axis: _Axis, coordinates: Term) -> Term:

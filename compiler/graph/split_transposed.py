@@ -100,10 +100,10 @@ def _filters_of_blocks(filters: Array, groups: int, strides: tuple[int, ...]) ->
     channels, per_group, *kernel = filters.shape
     taps = [-(-k // s) for k, s in zip(kernel, strides, strict=True)]
     missing = [(0, t * s - k) for t, s, k in zip(taps, strides, kernel, strict=True)]
-    padded = np.pad(filters, [(0, 0), (0, 0), *missing])
+    padded: Array = np.pad(filters, [(0, 0), (0, 0), *missing])
     split = [size for pair in zip(taps, strides, strict=True) for size in pair]
-    parts = padded.reshape(groups, channels // groups, per_group, *split)
-    parts = np.flip(parts, [3 + 2 * axis for axis in range(rank)])
+    split_up: Array = padded.reshape(groups, channels // groups, per_group, *split)
+    parts: Array = np.flip(split_up, tuple(3 + 2 * axis for axis in range(rank)))
     phases = [4 + 2 * axis for axis in range(rank)]
     order = [0, 2, *phases, 1, *(phase - 1 for phase in phases)]
     shape = (groups * per_group * prod(strides), channels // groups, *taps)

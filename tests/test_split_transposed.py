@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from benchmarks.operators import operator
-from compiler.options import Options
 from compiler.machine.host import host_target
+from compiler.options import Options
 from compiler.pipeline import compile_model
 from tests.models.peer import run_onnxruntime
 
@@ -36,5 +36,6 @@ def test_transposed_convolution_agrees_with_onnxruntime(name: str):
     case = operator("case", "ConvTranspose", [image], out, constants=[filters, (bias,)], **kwargs)
     model, inputs = case.build(), case.inputs()
     (expected,) = run_onnxruntime(model, inputs)
-    (answer,) = compile_model(model, Options(host_target())).executable(threads=1).run(inputs).values()
+    executable = compile_model(model, Options(host_target())).executable(threads=1)
+    (answer,) = executable.run(inputs).values()
     np.testing.assert_allclose(answer, expected, rtol=1e-5, atol=1e-6)

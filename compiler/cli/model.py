@@ -27,7 +27,54 @@ _MAGICS: Final = (b"\x7fELF", b"\0asm")
 
 
 def add_compile_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options that say how a model is compiled."""
+    """Adds the options that say what is compiled, and how."""
+    _add_artifact_options(parser)
+    _add_code_options(parser)
+
+
+def _add_artifact_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("what the result takes and gives")
+    group.add_argument("--prefix", help="what the C names start with; the model's name by default")
+    group.add_argument(
+        "--outputs",
+        metavar="NAME,NAME",
+        help="the values that the model gives, any of its graph, in place of its own outputs",
+    )
+    group.add_argument(
+        "--gradients",
+        metavar="NAME,NAME",
+        help="inputs in which the first output, one number, is differentiated: further outputs",
+    )
+    group.add_argument(
+        "--bound",
+        metavar="SIZE=LEAST..MOST",
+        action="append",
+        default=[],
+        help="the bounds of a named size of the inputs, such as batch=1..32; for several, again",
+    )
+    group.add_argument(
+        "--bucket",
+        metavar="SIZES=VALUES",
+        action="append",
+        default=[],
+        help="copies of the program for these sizes, such as batch=1,4 or h,w=224x224,448x448, "
+        "which share weights; for several sizes, again",
+    )
+    group.add_argument(
+        "--bucket-else",
+        choices=BUCKET_ELSE,
+        default=BUCKET_ELSE[0],
+        help="what happens to a call with sizes of no bucket: an error, or a copy for any sizes",
+    )
+    group.add_argument(
+        "--weights",
+        choices=PLACES,
+        default=EMBEDDED,
+        help="where an artifact has its weights: embedded, in a file beside it, or with its caller",
+    )
+
+
+def _add_code_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("how to compile")
     group.add_argument(
         "--target-cpu",
@@ -41,7 +88,6 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
         help="x86-64 levels out of v1 to v4: code for each in one artifact; the last "
         "that the processor can run is what runs",
     )
-    group.add_argument("--prefix", help="what the C names start with; the model's name by default")
     group.add_argument(
         "--strict-fp",
         action="store_true",
@@ -59,43 +105,6 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         type=Path,
         help="schedules that `weft tune` found, for those kernels of the model that it has",
-    )
-    group.add_argument(
-        "--gradients",
-        metavar="NAME,NAME",
-        help="inputs in which the first output, one number, is differentiated: further outputs",
-    )
-    group.add_argument(
-        "--outputs",
-        metavar="NAME,NAME",
-        help="the values that the model gives, any of its graph, in place of its own outputs",
-    )
-    group.add_argument(
-        "--bound",
-        metavar="SIZE=LEAST..MOST",
-        action="append",
-        default=[],
-        help="the bounds of a named size of the inputs, such as batch=1..32; for several, again",
-    )
-    group.add_argument(
-        "--weights",
-        choices=PLACES,
-        default=EMBEDDED,
-        help="where an artifact has its weights: embedded, in a file beside it, or with its caller",
-    )
-    group.add_argument(
-        "--bucket",
-        metavar="SIZES=VALUES",
-        action="append",
-        default=[],
-        help="copies of the program for these sizes, such as batch=1,4 or h,w=224x224,448x448, "
-        "which share weights; for several sizes, again",
-    )
-    group.add_argument(
-        "--bucket-else",
-        choices=BUCKET_ELSE,
-        default=BUCKET_ELSE[0],
-        help="what happens to a call with sizes of no bucket: an error, or a copy for any sizes",
     )
     group.add_argument("--no-cache", action="store_true", help="compile even what is in the cache")
     group.add_argument(
@@ -117,7 +126,7 @@ def options_from(arguments: argparse.Namespace) -> Options:
         schedule=arguments.schedule,
         tuned=arguments.tuned,
         weights=arguments.weights,
-        gradients=[name for name in (arguments.gradients or "").split(",") if name],
+        gradients=_names(arguments.gradients),
         outputs=_names(arguments.outputs),
         isa=_names(arguments.isa),
         bounds=[parse_bound(text) for text in arguments.bound],

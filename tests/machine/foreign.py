@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -17,6 +18,77 @@ from compiler.machine.link import link_shared
 from compiler.machine.object import compile_object
 
 THREADS = 2
+
+
+_HOST = """
+{input_path}
+{output_path}
+{read}
+{write}
+declare ptr @fopen(ptr, ptr)
+declare i64 @fread(ptr, i64, i64, ptr)
+declare i64 @fwrite(ptr, i64, i64, ptr)
+declare i32 @fclose(ptr)
+declare ptr @aligned_alloc(i64, i64)
+declare void @exit(i32)
+declare ptr @{prefix}_create(ptr)
+declare i32 @{prefix}_run(ptr, ptr)
+declare void @{prefix}_destroy(ptr)
+define void @start() {{
+  %x = call ptr @aligned_alloc(i64 64, i64 {input_memory})
+  %y = call ptr @aligned_alloc(i64 64, i64 {output_memory})
+  %w = call ptr @aligned_alloc(i64 64, i64 {workspace_memory})
+  %in = call ptr @fopen(ptr @input, ptr @read)
+  %got = call i64 @fread(ptr %x, i64 1, i64 {input_bytes}, ptr %in)
+  %closed = call i32 @fclose(ptr %in)
+  %whole = icmp eq i64 %got, {input_bytes}
+  br i1 %whole, label %create, label %no_input
+no_input:
+  call void @exit(i32 1)
+  unreachable
+create:
+  %options = alloca [12 x i64], align 8
+  store [12 x i64] zeroinitializer, ptr %options
+  store i64 96, ptr %options
+  %threads = getelementptr i8, ptr %options, i64 8
+  store i32 {threads}, ptr %threads
+  %context = call ptr @{prefix}_create(ptr %options)
+  %null = icmp eq ptr %context, null
+  br i1 %null, label %no_context, label %run
+no_context:
+  call void @exit(i32 2)
+  unreachable
+run:
+  %inputs = alloca ptr, align 8
+  store ptr %x, ptr %inputs
+  %outputs = alloca ptr, align 8
+  store ptr %y, ptr %outputs
+  %call = alloca [8 x i64], align 8
+  store [8 x i64] zeroinitializer, ptr %call
+  store i64 64, ptr %call
+  %c8 = getelementptr i8, ptr %call, i64 8
+  store ptr %inputs, ptr %c8
+  %c16 = getelementptr i8, ptr %call, i64 16
+  store ptr %outputs, ptr %c16
+  %c32 = getelementptr i8, ptr %call, i64 32
+  store ptr %w, ptr %c32
+  %c40 = getelementptr i8, ptr %call, i64 40
+  store i64 {workspace}, ptr %c40
+  %status = call i32 @{prefix}_run(ptr %context, ptr %call)
+  %fine = icmp eq i32 %status, 0
+  br i1 %fine, label %write_it, label %failed
+failed:
+  call void @exit(i32 3)
+  unreachable
+write_it:
+  call void @{prefix}_destroy(ptr %context)
+  %out = call ptr @fopen(ptr @output, ptr @write)
+  %put = call i64 @fwrite(ptr %y, i64 1, i64 {output_bytes}, ptr %out)
+  %done = call i32 @fclose(ptr %out)
+  call void @exit(i32 0)
+  unreachable
+}}"""
+"""Reads `input`, calls the model, writes `output`; exits with 1 to 3 at fault."""
 
 
 @dataclass(frozen=True)
@@ -95,82 +167,29 @@ def run_artifact(
 
 
 def _host(compiled: Compiled, input_bytes: int, output_bytes: int, folder: Path) -> str:
-    """Reads `folder/input`, calls the model, writes `folder/output`; exits with 1 to 3 at fault."""
-    prefix, workspace = compiled.prefix, int(compiled.metadata["workspace_bytes"])  # type: ignore[call-overload]
+    """The host of one model, its files and its sizes filled in."""
+    workspace: Any = compiled.metadata["workspace_bytes"]
+    return _HOST.format(
+        prefix=compiled.prefix,
+        input_path=_text("input", str(folder / "input")),
+        output_path=_text("output", str(folder / "output")),
+        read=_text("read", "rb"),
+        write=_text("write", "wb"),
+        input_bytes=input_bytes,
+        output_bytes=output_bytes,
+        workspace=workspace,
+        input_memory=_memory(input_bytes),
+        output_memory=_memory(output_bytes),
+        workspace_memory=_memory(workspace),
+        threads=THREADS,
+    )
 
-    def text(name: str, content: str) -> str:
-        data = content.encode() + b"\0"
-        escaped = "".join(f"\\{byte:02x}" for byte in data)
-        return f'@{name} = private constant [{len(data)} x i8] c"{escaped}"'
 
-    def memory(size: int) -> int:
-        return (size + 64) // 64 * 64
+def _text(name: str, content: str) -> str:
+    data = content.encode() + b"\0"
+    escaped = "".join(f"\\{byte:02x}" for byte in data)
+    return f'@{name} = private constant [{len(data)} x i8] c"{escaped}"'
 
-    return f"""
-{text("input", str(folder / "input"))}
-{text("output", str(folder / "output"))}
-{text("read", "rb")}
-{text("write", "wb")}
-declare ptr @fopen(ptr, ptr)
-declare i64 @fread(ptr, i64, i64, ptr)
-declare i64 @fwrite(ptr, i64, i64, ptr)
-declare i32 @fclose(ptr)
-declare ptr @aligned_alloc(i64, i64)
-declare void @exit(i32)
-declare ptr @{prefix}_create(ptr)
-declare i32 @{prefix}_run(ptr, ptr)
-declare void @{prefix}_destroy(ptr)
-define void @start() {{
-  %x = call ptr @aligned_alloc(i64 64, i64 {memory(input_bytes)})
-  %y = call ptr @aligned_alloc(i64 64, i64 {memory(output_bytes)})
-  %w = call ptr @aligned_alloc(i64 64, i64 {memory(workspace)})
-  %in = call ptr @fopen(ptr @input, ptr @read)
-  %got = call i64 @fread(ptr %x, i64 1, i64 {input_bytes}, ptr %in)
-  %closed = call i32 @fclose(ptr %in)
-  %whole = icmp eq i64 %got, {input_bytes}
-  br i1 %whole, label %create, label %no_input
-no_input:
-  call void @exit(i32 1)
-  unreachable
-create:
-  %options = alloca [12 x i64], align 8
-  store [12 x i64] zeroinitializer, ptr %options
-  store i64 96, ptr %options
-  %threads = getelementptr i8, ptr %options, i64 8
-  store i32 {THREADS}, ptr %threads
-  %context = call ptr @{prefix}_create(ptr %options)
-  %null = icmp eq ptr %context, null
-  br i1 %null, label %no_context, label %run
-no_context:
-  call void @exit(i32 2)
-  unreachable
-run:
-  %inputs = alloca ptr, align 8
-  store ptr %x, ptr %inputs
-  %outputs = alloca ptr, align 8
-  store ptr %y, ptr %outputs
-  %call = alloca [8 x i64], align 8
-  store [8 x i64] zeroinitializer, ptr %call
-  store i64 64, ptr %call
-  %c8 = getelementptr i8, ptr %call, i64 8
-  store ptr %inputs, ptr %c8
-  %c16 = getelementptr i8, ptr %call, i64 16
-  store ptr %outputs, ptr %c16
-  %c32 = getelementptr i8, ptr %call, i64 32
-  store ptr %w, ptr %c32
-  %c40 = getelementptr i8, ptr %call, i64 40
-  store i64 {workspace}, ptr %c40
-  %status = call i32 @{prefix}_run(ptr %context, ptr %call)
-  %fine = icmp eq i32 %status, 0
-  br i1 %fine, label %write_it, label %failed
-failed:
-  call void @exit(i32 3)
-  unreachable
-write_it:
-  call void @{prefix}_destroy(ptr %context)
-  %out = call ptr @fopen(ptr @output, ptr @write)
-  %put = call i64 @fwrite(ptr %y, i64 1, i64 {output_bytes}, ptr %out)
-  %done = call i32 @fclose(ptr %out)
-  call void @exit(i32 0)
-  unreachable
-}}"""
+
+def _memory(size: int) -> int:
+    return (size + 64) // 64 * 64

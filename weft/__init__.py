@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from compiler.extension import Extension
-from compiler.machine.artifact import VERSION, check_runs_on
+from compiler.machine.artifact import VERSION, Compiled, check_runs_on
 from compiler.machine.artifact import load as load_artifact
 from compiler.machine.cache import Cache, CacheWarning, default_cache
 from compiler.machine.executable import Executable
@@ -124,14 +124,11 @@ def compile(
     `batch=1,4` or `h,w=224x224,448x448`, make copies of the program for these sizes, which share
     weights; a call with others is refused, or runs a copy for any where `bucket_else` is `dynamic`.
     `weights` says where exported artifacts have them: `embedded`, in a `file` beside the artifact,
-    or with the `caller`.
-
-    `extensions` are operators, graph passes, schedules and importers beside weft's own; with them,
-    or for a `weft.Graph`, only kernels come out of the cache.
-
-    Raises ModelError for a damaged model, UnsupportedError that lists everything in it that weft
-    lacks, OptionError for options that do not exist, IllegalSchedule for a schedule that would
-    change what a kernel computes.
+    or with the `caller`. `extensions` are operators, graph passes, schedules and importers beside
+    weft's own; with them, or for a `weft.Graph`, only kernels come out of the cache. Raises
+    ModelError for a damaged model, UnsupportedError that lists everything in it that weft lacks,
+    OptionError for options that do not exist, IllegalSchedule for a schedule that would change what
+    a kernel computes.
     """
     source = model.imported() if isinstance(model, _Built) else model
     options = options_of(
@@ -150,9 +147,11 @@ def compile(
         buckets=[parse_bucket(text) for text in buckets],
         bucket_else=bucket_else,
     )
-    if cache is True:
-        cache = default_cache(os.environ)
-    compiled = compile_cached(source, options, cache or None, extensions=extensions)
+    store = default_cache(os.environ) if cache is True else cache or None
+    return _in_process(compile_cached(source, options, store, extensions=extensions), threads)
+
+
+def _in_process(compiled: Compiled, threads: int | None) -> Executable:
     check_runs_on(host_target(), compiled.metadata, compiled.prefix)
     return compiled.executable(threads)
 

@@ -15,7 +15,6 @@ from dialects.expr import (
     Atom,
     Expr,
     Operand,
-    Range,
     Symbol,
     atom_expr,
     maximum,
@@ -24,6 +23,7 @@ from dialects.expr import (
     row_major_strides,
 )
 from dialects.expr_text import parse_formal_expr
+from dialects.interval import Range
 
 SYMBOLS = (Symbol("a"), Symbol("n"))
 OPERANDS = (Operand(0), Operand(1))

@@ -1,65 +1,28 @@
-"""Integer expressions: the dims of tensors, the sizes of buffers,
-the bounds of loops and the subscripts of accesses.
-
-An `Expr` is a polynomial with integer coefficients over atoms. Atoms are named sizes (`Symbol`),
-the n-th index operand of the operation that carries the expression (`Operand`), floor quotients,
-remainders, maxima and minima of expressions, and, while a pass works on them, SSA values of index
-type. Sums and products are kept in one canonical form, so that `batch*seq + seq*batch` is
-`2*batch*seq` and equality is structural.
-
-Symbols stand for sizes: they are never negative.
-"""
+"""Polynomials over atoms in one canonical form: arithmetic, ranges, substitution."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import reduce
 
 from dialects import interval
 from dialects.errors import WeftError
+from dialects.expr.atoms import (
+    OPERATORS,
+    Atom,
+    Extremum,
+    Monomial,
+    Operand,
+    Quotient,
+    Remainder,
+    Symbol,
+    atom_key,
+    atom_range,
+    children_of,
+    evaluate_atom,
+    format_monomial,
+)
 from dialects.interval import Range
-
-Atom = Hashable
-Monomial = tuple[Atom, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Symbol:
-    """A size known by name, like `batch`."""
-
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Operand:
-    """The index operand of that position; in a layout, the logical index of that dimension."""
-
-    index: int
-
-
-@dataclass(frozen=True, slots=True)
-class Quotient:
-    """The dividend over the divisor, rounded towards minus infinity."""
-
-    dividend: Expr
-    divisor: Expr
-
-
-@dataclass(frozen=True, slots=True)
-class Remainder:
-    """What `Quotient` leaves; it has the divisor's sign."""
-
-    dividend: Expr
-    divisor: Expr
-
-
-@dataclass(frozen=True, slots=True)
-class Extremum:
-    """The greatest (`max`) or least (`min`) of the operands."""
-
-    kind: str
-    operands: tuple[Expr, ...]
 
 
 class Expr:
@@ -138,7 +101,7 @@ class Expr:
         for left, left_factor in self.terms.items():
             for right, right_factor in other.terms.items():
                 monomial = (
-                    tuple(sorted((*left, *right), key=_atom_key))
+                    tuple(sorted((*left, *right), key=atom_key))
                     if left and right
                     else left or right
                 )
@@ -181,8 +144,8 @@ class Expr:
     def _collect(self, found: list[Atom]) -> None:
         for monomial in self.terms:
             for atom in monomial:
-                if type(atom) in _OPERATORS:
-                    for child in _children(atom):
+                if type(atom) in OPERATORS:
+                    for child in children_of(atom):
                         child._collect(found)
                 else:
                     found.append(atom)
@@ -227,7 +190,7 @@ class Expr:
     def _mentions(self, values: Mapping[Atom, Expr]) -> bool:
         for monomial in self.terms:
             for atom in monomial:
-                if atom in values or any(child._mentions(values) for child in _children(atom)):
+                if atom in values or any(child._mentions(values) for child in children_of(atom)):
                     return True
         return False
 
@@ -235,7 +198,7 @@ class Expr:
         """The expression with quotients, remainders and extrema resolved as
         far as the atoms' ranges allow.
         """
-        if not any(_children(atom) for monomial in self.terms for atom in monomial):
+        if not any(children_of(atom) for monomial in self.terms for atom in monomial):
             return self
         total = Expr({})
         for monomial, factor in self.terms.items():
@@ -251,7 +214,7 @@ class Expr:
             return constant, constant
         total: Range = (0, 0)
         for monomial, factor in self.terms.items():
-            atoms = (_atom_range(atom, ranges) for atom in monomial)
+            atoms = (atom_range(atom, ranges) for atom in monomial)
             term = reduce(interval.multiply, atoms, (1, 1))
             total = interval.add(total, interval.multiply(term, (factor, factor)))
         return total
@@ -261,7 +224,7 @@ class Expr:
         total = 0
         for monomial, factor in self.terms.items():
             for atom in monomial:
-                factor *= _evaluate(atom, values)
+                factor *= evaluate_atom(atom, values)
             total += factor
         return total
 
@@ -270,7 +233,7 @@ class Expr:
         if not self.terms:
             return "0"
         texts = sorted(
-            ((_format_monomial(monomial, name), factor) for monomial, factor in self.terms.items()),
+            ((format_monomial(monomial, name), factor) for monomial, factor in self.terms.items()),
             key=lambda term: (term[0] == "", term[0]),
         )
         text = ""
@@ -289,9 +252,6 @@ class Expr:
 
 
 ExprLike = Expr | int | str | Symbol | Operand | Quotient | Remainder | Extremum
-
-
-_OPERATORS = frozenset((Quotient, Remainder, Extremum))
 
 _NUMBERS = {number: Expr({(): number}) for number in range(-64, 1025) if number}
 """Expressions that are made over and over."""
@@ -329,34 +289,15 @@ def row_major_strides(dims: Iterable[Expr]) -> list[Expr]:
     return strides[::-1]
 
 
-def _atom_key(atom: Atom) -> tuple[int, str | int]:
-    if isinstance(atom, Symbol):
-        return 0, atom.name
-    if isinstance(atom, Operand):
-        return 1, atom.index
-    if isinstance(atom, (Quotient, Remainder, Extremum)):
-        return 2, str(atom)
-    # An atom that has a number is ordered by it, so that equal programs give equal text.
-    return 3, getattr(atom, "number", id(atom))
-
-
-def _children(atom: Atom) -> tuple[Expr, ...]:
-    if type(atom) not in _OPERATORS:
-        return ()
-    if isinstance(atom, (Quotient, Remainder)):
-        return atom.dividend, atom.divisor
-    return atom.operands if isinstance(atom, Extremum) else ()
-
-
 def _replace(atom: Atom, values: Mapping[Atom, Expr]) -> Expr:
     if atom in values:
         return values[atom]
-    children = [child.substitute(values) for child in _children(atom)]
+    children = [child.substitute(values) for child in children_of(atom)]
     return _rebuild(atom, children, {})
 
 
 def _resolve(atom: Atom, ranges: Mapping[Atom, Range]) -> Expr:
-    children = [child.simplify(ranges) for child in _children(atom)]
+    children = [child.simplify(ranges) for child in children_of(atom)]
     return _rebuild(atom, children, ranges)
 
 
@@ -446,7 +387,7 @@ def _rejoin(terms: dict[Monomial, int]) -> Expr:
     """The sum, with `c * (x floordiv c) + x mod c` put together to `x`,
     and `x - c * (x floordiv c)` to `x mod c`.
     """
-    if not any(len(monomial) == 1 and type(monomial[0]) in _OPERATORS for monomial in terms):
+    if not any(len(monomial) == 1 and type(monomial[0]) in OPERATORS for monomial in terms):
         return Expr(terms)
     for monomial, factor in terms.items():
         if len(monomial) == 1 and isinstance(monomial[0], Remainder):
@@ -477,54 +418,3 @@ def _rejoin(terms: dict[Monomial, int]) -> Expr:
                 }
                 return Expr(rest) + Expr.of(Remainder(quotient.dividend, quotient.divisor)) * count
     return Expr(terms)
-
-
-def _atom_range(atom: Atom, ranges: Mapping[Atom, Range]) -> Range:
-    if atom in ranges:
-        return ranges[atom]
-    if isinstance(atom, Symbol):
-        return 0, None
-    if isinstance(atom, Quotient):
-        return interval.floordiv(atom.dividend.range(ranges), atom.divisor.range(ranges))
-    if isinstance(atom, Remainder):
-        return interval.modulo(atom.divisor.range(ranges))
-    if isinstance(atom, Extremum):
-        bounds = interval.maximum if atom.kind == "max" else interval.minimum
-        return bounds(operand.range(ranges) for operand in atom.operands)
-    return interval.UNBOUNDED
-
-
-def _evaluate(atom: Atom, values: Mapping[Atom, int]) -> int:
-    if atom in values:
-        return values[atom]
-    if isinstance(atom, Quotient):
-        return atom.dividend.evaluate(values) // atom.divisor.evaluate(values)
-    if isinstance(atom, Remainder):
-        return atom.dividend.evaluate(values) % atom.divisor.evaluate(values)
-    if isinstance(atom, Extremum):
-        choose = max if atom.kind == "max" else min
-        return choose(operand.evaluate(values) for operand in atom.operands)
-    raise WeftError(f"evaluation requires a value for every atom, got none for {atom}")
-
-
-def _format_monomial(monomial: Monomial, name: Callable[[Atom], str]) -> str:
-    return " * ".join(_format_atom(atom, name) for atom in monomial)
-
-
-def _format_atom(atom: Atom, name: Callable[[Atom], str]) -> str:
-    if isinstance(atom, Symbol):
-        return atom.name
-    if isinstance(atom, (Quotient, Remainder)):
-        operator = "floordiv" if isinstance(atom, Quotient) else "mod"
-        dividend, divisor = (_format_factor(x, name) for x in (atom.dividend, atom.divisor))
-        return f"({dividend} {operator} {divisor})"
-    if isinstance(atom, Extremum):
-        return f"{atom.kind}({', '.join(operand.format(name) for operand in atom.operands)})"
-    if isinstance(atom, Operand):
-        return f"d{atom.index}" if name is str else name(atom)
-    return name(atom)
-
-
-def _format_factor(expr: Expr, name: Callable[[Atom], str]) -> str:
-    text = expr.format(name)
-    return f"({text})" if len(expr.terms) > 1 or (" * " in text and text[0] != "(") else text

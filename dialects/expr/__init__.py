@@ -1,0 +1,39 @@
+"""Integer expressions: the dims of tensors, the sizes of buffers,
+the bounds of loops and the subscripts of accesses.
+
+An `Expr` is a polynomial with integer coefficients over atoms. Atoms are named sizes (`Symbol`),
+the n-th index operand of the operation that carries the expression (`Operand`), floor quotients,
+remainders, maxima and minima of expressions, and, while a pass works on them, SSA values of index
+type. Sums and products are kept in one canonical form, so that `batch*seq + seq*batch` is
+`2*batch*seq` and equality is structural.
+
+Symbols stand for sizes: they are never negative.
+"""
+
+from dialects.expr.atoms import Atom, Extremum, Monomial, Operand, Quotient, Remainder, Symbol
+from dialects.expr.polynomial import (
+    Expr,
+    ExprLike,
+    atom_expr,
+    maximum,
+    minimum,
+    product,
+    row_major_strides,
+)
+
+__all__ = [
+    "Atom",
+    "Expr",
+    "ExprLike",
+    "Extremum",
+    "Monomial",
+    "Operand",
+    "Quotient",
+    "Remainder",
+    "Symbol",
+    "atom_expr",
+    "maximum",
+    "minimum",
+    "product",
+    "row_major_strides",
+]

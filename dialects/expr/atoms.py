@@ -1,0 +1,128 @@
+"""What polynomials are made of, and what each kind of atom is worth, ranges over and looks like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dialects import interval
+from dialects.errors import WeftError
+from dialects.interval import Range
+
+if TYPE_CHECKING:
+    from dialects.expr.polynomial import Expr
+
+Atom = Hashable
+Monomial = tuple[Atom, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """A size known by name, like `batch`."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """The index operand of that position; in a layout, the logical index of that dimension."""
+
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Quotient:
+    """The dividend over the divisor, rounded towards minus infinity."""
+
+    dividend: Expr
+    divisor: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Remainder:
+    """What `Quotient` leaves; it has the divisor's sign."""
+
+    dividend: Expr
+    divisor: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Extremum:
+    """The greatest (`max`) or least (`min`) of the operands."""
+
+    kind: str
+    operands: tuple[Expr, ...]
+
+
+OPERATORS = frozenset((Quotient, Remainder, Extremum))
+
+
+def atom_key(atom: Atom) -> tuple[int, str | int]:
+    if isinstance(atom, Symbol):
+        return 0, atom.name
+    if isinstance(atom, Operand):
+        return 1, atom.index
+    if isinstance(atom, (Quotient, Remainder, Extremum)):
+        return 2, str(atom)
+    # An atom that has a number is ordered by it, so that equal programs give equal text.
+    return 3, getattr(atom, "number", id(atom))
+
+
+def children_of(atom: Atom) -> tuple[Expr, ...]:
+    if type(atom) not in OPERATORS:
+        return ()
+    if isinstance(atom, (Quotient, Remainder)):
+        return atom.dividend, atom.divisor
+    return atom.operands if isinstance(atom, Extremum) else ()
+
+
+def atom_range(atom: Atom, ranges: Mapping[Atom, Range]) -> Range:
+    if atom in ranges:
+        return ranges[atom]
+    if isinstance(atom, Symbol):
+        return 0, None
+    if isinstance(atom, Quotient):
+        return interval.floordiv(atom.dividend.range(ranges), atom.divisor.range(ranges))
+    if isinstance(atom, Remainder):
+        return interval.modulo(atom.divisor.range(ranges))
+    if isinstance(atom, Extremum):
+        bounds = interval.maximum if atom.kind == "max" else interval.minimum
+        return bounds(operand.range(ranges) for operand in atom.operands)
+    return interval.UNBOUNDED
+
+
+def evaluate_atom(atom: Atom, values: Mapping[Atom, int]) -> int:
+    if atom in values:
+        return values[atom]
+    if isinstance(atom, Quotient):
+        return atom.dividend.evaluate(values) // atom.divisor.evaluate(values)
+    if isinstance(atom, Remainder):
+        return atom.dividend.evaluate(values) % atom.divisor.evaluate(values)
+    if isinstance(atom, Extremum):
+        choose = max if atom.kind == "max" else min
+        return choose(operand.evaluate(values) for operand in atom.operands)
+    raise WeftError(f"evaluation requires a value for every atom, got none for {atom}")
+
+
+def format_monomial(monomial: Monomial, name: Callable[[Atom], str]) -> str:
+    return " * ".join(_format_atom(atom, name) for atom in monomial)
+
+
+def _format_atom(atom: Atom, name: Callable[[Atom], str]) -> str:
+    if isinstance(atom, Symbol):
+        return atom.name
+    if isinstance(atom, (Quotient, Remainder)):
+        operator = "floordiv" if isinstance(atom, Quotient) else "mod"
+        dividend, divisor = (_format_factor(x, name) for x in (atom.dividend, atom.divisor))
+        return f"({dividend} {operator} {divisor})"
+    if isinstance(atom, Extremum):
+        return f"{atom.kind}({', '.join(operand.format(name) for operand in atom.operands)})"
+    if isinstance(atom, Operand):
+        return f"d{atom.index}" if name is str else name(atom)
+    return name(atom)
+
+
+def _format_factor(expr: Expr, name: Callable[[Atom], str]) -> str:
+    text = expr.format(name)
+    return f"({text})" if len(expr.terms) > 1 or (" * " in text and text[0] != "(") else text

@@ -36,6 +36,7 @@ from compiler.graph.fold_constants import FoldConstantsPass
 from compiler.graph.fuse import FusePass
 from compiler.graph.fuse_attention import FuseAttentionPass
 from compiler.graph.hoist_invariants import HoistInvariantsPass
+from compiler.graph.join_products import JoinProductsPass
 from compiler.graph.recognize_gelu import RecognizeGeluPass
 from compiler.graph.recognize_norms import RecognizeNormsPass
 from compiler.graph.share_constants import ShareConstantsPass
@@ -80,6 +81,7 @@ SIMPLIFYING_PASSES: tuple[type[ModulePass], ...] = (
 )
 
 GROUPING_PASSES: tuple[type[ModulePass], ...] = (
+    JoinProductsPass,  # biases stand right behind their products now
     WinogradPass,  # on filters that normalisations are folded into; not with strict_fp
     FuseAttentionPass,  # before parts of an attention join other groups
     FusePass,  # last: it decides what becomes one kernel

@@ -9,6 +9,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from compiler.graph.join_products import JoinProductsPass
 from compiler.graph.recognize_gelu import RecognizeGeluPass
 from compiler.graph.recognize_norms import RecognizeNormsPass
 from compiler.pipeline import GRAPH_PASSES
@@ -20,7 +21,7 @@ from dialects.graph.types import F32, tensor, type_of
 from dialects.weights import WeightStore
 
 SHAPE = (2, 3, 24)
-REWRITES_SUMS = (RecognizeGeluPass, RecognizeNormsPass)
+REWRITES_SUMS = (JoinProductsPass, RecognizeGeluPass, RecognizeNormsPass)
 """Passes whose results may differ by a rounding."""
 
 
@@ -74,6 +75,10 @@ class _Graph:
                 return b.add(x, self.weight(number % 2, ((24,), (1, 24))[number % 2]))
             case "product":
                 return b.matmul(x, self.weight(number % 2, (24, 24)))
+            case "products":
+                parts = [b.matmul(x, self.weight(n % 2, (24, 24))) for n in range(3)]
+                biased = [b.add(part, self.weight(number % 2, (24,))) for part in parts]
+                return b.add(*(biased if number else parts)[:2])
             case "nothing":
                 return b.neg(b.neg(b.mul(x, b.constant_of(1.0, F32))))
             case "twice":
@@ -87,7 +92,7 @@ class _Graph:
         return ModuleOp([FuncOp("main", kinds, Region(self.block))])
 
 
-KINDS = ("gelu", "norm", "turned", "flat", "bias", "product", "nothing", "twice")
+KINDS = ("gelu", "norm", "turned", "flat", "bias", "product", "products", "nothing", "twice")
 
 
 @settings(max_examples=60, deadline=None)

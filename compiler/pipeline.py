@@ -36,6 +36,7 @@ from compiler.graph.fold_constants import FoldConstantsPass
 from compiler.graph.fuse import FusePass
 from compiler.graph.fuse_attention import FuseAttentionPass
 from compiler.graph.hoist_invariants import HoistInvariantsPass
+from compiler.graph.inline_calls import InlineCallsPass, inline_calls
 from compiler.graph.join_products import JoinProductsPass
 from compiler.graph.recognize_gelu import RecognizeGeluPass
 from compiler.graph.recognize_norms import RecognizeNormsPass
@@ -63,13 +64,14 @@ from compiler.program.time_calls import TimeCallsPass, time_calls
 from compiler.report import Report
 from dialects.context import WeftContext
 from dialects.errors import OptionError
-from dialects.graph import OPS, ConstantOp, ControlOp, FusedOp, GraphOp, ReshapeOp
+from dialects.graph import OPS, CallOp, ConstantOp, ControlOp, FusedOp, GraphOp, ReshapeOp
 from dialects.loop.program import KernelOp, ProgramOp
 from dialects.loop.types import BufferType
 from dialects.weights import WeightStore
 
 SIMPLIFYING_PASSES: tuple[type[ModulePass], ...] = (
-    FoldConstantsPass,  # sizes and constants first: everything later sees simpler operators
+    InlineCallsPass,  # constants that calls hand over are constants of the function's operators
+    FoldConstantsPass,  # sizes and constants: everything later sees simpler operators
     FoldBatchNormPass,  # on constants, so after folding
     SplitTransposedPass,  # filters are constants by now
     HoistInvariantsPass,  # before equal operators of loops and their surroundings are merged
@@ -90,6 +92,7 @@ GROUPING_PASSES: tuple[type[ModulePass], ...] = (
 GRAPH_PASSES = (*SIMPLIFYING_PASSES, *GROUPING_PASSES)
 
 NAIVE_GRAPH_PASSES: tuple[type[ModulePass], ...] = (
+    InlineCallsPass,
     FoldConstantsPass,
     ShareConstantsPass,
     EliminatePass,
@@ -337,10 +340,12 @@ def optimize_graph(module: ModuleOp, context: WeftContext, road: Road) -> None:
             rule = "gradients require a graph that is not optimised yet"
             raise OptionError(f"{rule}, got one of a graph file")
         del module.attributes[STAMP]
+        inline_calls(module)
         road.report.graph.update(op.name for op in module.walk() if isinstance(op, GraphOp))
         return
     if road.options.gradients:
         with road.report.stage(DifferentiatePass.name):
+            inline_calls(module)
             DifferentiatePass(inputs=road.options.gradients).apply(context, module)
     passes = _with_passes(road)
     for number, graph_pass in enumerate(passes, 1):
@@ -363,7 +368,7 @@ def _with_passes(road: Road) -> tuple[type[ModulePass], ...]:
 
 def operators_of(module: ModuleOp) -> Counter[str]:
     """How many operators of each name a graph has, groups and control flow among them."""
-    kinds = GraphOp | FusedOp | ControlOp
+    kinds = GraphOp | CallOp | FusedOp | ControlOp
     return Counter(op.name for op in module.walk() if isinstance(op, kinds))
 
 

@@ -44,6 +44,30 @@ def test_graph_by_hand_is_compiled_and_goes_on():
     np.testing.assert_allclose(weft.compile(graph)(x, x[0])[1], x[0].mean(keepdims=True), rtol=1e-5)
 
 
+def test_graph_calls_another_as_often_as_it_likes():
+    graph = weft.Graph("model")
+    x = graph.input("x", "float32", ("n", 4))
+    inner = weft.Graph("block")
+    inner.output("z", inner.call(_layer(), inner.input("x", "float32", (2, 4)))[0] * 2)
+    (first,) = graph.call(_layer(), x)
+    layer = _layer()
+    (second,) = graph.call(layer, x * x)
+    (third,) = graph.call(layer, graph.op("concat", x, x, axis=0))
+    assert str(third.shape[0]) == "2*n" or str(third.shape[0]) == "2 * n"
+    graph.output("first", first)
+    graph.output("second", second)
+    graph.output("third", third)
+    graph.output("fourth", graph.call(inner, graph.input("y", "float32", (2, 4)))[0])
+    x = RNG.standard_normal((5, 4)).astype(np.float32)
+    results = weft.compile(graph)(x, x[:2])
+    inputs = (x, x * x, np.concatenate([x, x]), x[:2])
+    for result, each, factor in zip(results, inputs, (1, 1, 1, 2), strict=True):
+        expected = factor * np.maximum(each @ WEIGHT + 1, 0)
+        np.testing.assert_allclose(result, expected, rtol=1e-5)
+    with pytest.raises(weft.TypeInferenceError, match=r"test_extension\.py:\d+: graph\.call req"):
+        graph.call(layer, first)
+
+
 def test_errors_name_the_line_of_the_program():
     graph = weft.Graph()
     x = graph.input("x", "float32", (2, 4))

@@ -6,14 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Region
 
 from compiler.extension import Extension
 from compiler.frontend.from_onnx import ImportedModel
-from dialects.errors import WeftError
-from dialects.graph import OPS
+from compiler.graph.share_weights import share_weights
+from dialects.errors import TypeInferenceError, WeftError
+from dialects.graph import OPS, CallOp
 from dialects.graph.dtypes import element_type
 from dialects.graph.types import tensor
 from dialects.weights import Array
@@ -36,6 +37,8 @@ class Graph:
         self._recording = Recording(ops={op.name.removeprefix("graph."): op for op in ops})
         self._inputs: list[str] = []
         self._outputs: dict[str, Traced] = {}
+        self._called: dict[Graph, FuncOp] = {}
+        self._functions: list[FuncOp] = []
 
     def input(self, name: str, dtype: str, shape: Sequence[Dim]) -> Traced:
         """A further input; dims are numbers, or names of sizes that each call brings along."""
@@ -59,6 +62,38 @@ class Graph:
     def ops(self, name: str, *operands: Traced, **attributes: Any) -> list[Traced]:
         """All results of an operator."""
         return self._recording.results(name, *operands, **attributes)
+
+    def call(self, other: Graph, *operands: Traced) -> list[Traced]:
+        """The outputs of another graph, as it is when first called, for these operands as its
+        inputs; it may be called any number of times.
+
+        Raises TypeInferenceError, which names the line of the program, for other operands.
+        """
+        if other not in self._called:
+            self._called[other] = self._adopt(other.imported(), f"{other.name}_{len(self._called)}")
+        b = self._recording.builder()
+        try:
+            op = CallOp.of(self._called[other], [each.value for each in operands], b.location)
+        except TypeInferenceError as error:
+            raise TypeInferenceError(f"{users_line()}: {error}") from error
+        b.builder.insert(op)
+        return [Traced(self._recording, result) for result in op.results_]
+
+    def _adopt(self, other: ImportedModel, name: str) -> FuncOp:
+        """Brings the functions of another graph here: its own gets the name, those that it calls
+        names that start with it; weights come into this one's store.
+        """
+        share_weights(other.module, other.weights, self._recording.weights)
+        functions = [op for op in other.module.ops if isinstance(op, FuncOp)]
+        names = {each.sym_name.data: f"{name}_{each.sym_name.data}" for each in functions}
+        names["main"] = name
+        for function in functions:
+            function.properties["sym_name"] = StringAttr(names[function.sym_name.data])
+            for op in function.walk():
+                if isinstance(op, CallOp):
+                    op.properties["callee"] = SymbolRefAttr(names[op.function_name])
+        self._functions += functions
+        return functions[0]
 
     def output(self, name: str, value: Traced) -> None:
         """Gives a value as a further output."""
@@ -86,7 +121,10 @@ class Graph:
         main.attributes["output_names"] = _strings(self._outputs)
         main.attributes["model_name"] = StringAttr(self.name)
         names = tuple(self._inputs), tuple(self._outputs)
-        return ImportedModel(ModuleOp([main]), self._recording.weights, self.name, *names)
+        functions = [function.clone() for function in self._functions]
+        return ImportedModel(
+            ModuleOp([main, *functions]), self._recording.weights, self.name, *names
+        )
 
 
 def _strings(texts: Sequence[str] | dict[str, Traced]) -> ArrayAttr[StringAttr]:

@@ -19,7 +19,7 @@ from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.hints import isa
 
-from compiler.frontend.from_onnx import ImportedModel
+from compiler.frontend.from_onnx import MAIN, ImportedModel
 from compiler.frontend.onnx_tensor import DTYPES
 from dialects.context import WeftContext
 from dialects.errors import ModelError
@@ -93,15 +93,16 @@ def read_graph(path: Path) -> ImportedModel:
         rule = f"requires a graph file of version {VERSION} at most, written by weft"
         raise ModelError(f"{path} {rule}, got {'none' if stamp is None else stamp}")
     functions = [op for op in module.ops if isinstance(op, FuncOp)]
-    if len(functions) != 1:
-        raise ModelError(f"{path} requires one function, got {len(functions)}")
+    mains = [each for each in functions if len(functions) == 1 or each.sym_name.data == MAIN]
+    if len(mains) != 1:
+        raise ModelError(f"{path} requires one function, or one @{MAIN}, got {len(functions)}")
     weights = WeightStore()
     for key, array in _read_weights(path, _keys(module)).items():
         weights.add(key, array)
     for op in module.walk():
         if isinstance(op, ConstantOp) and op.key is not None:
             _check(op, weights[op.key.data], path)
-    names = [_strings(functions[0], key) for key in ("input_names", "output_names")]
+    names = [_strings(mains[0], key) for key in ("input_names", "output_names")]
     return ImportedModel(module, weights, path.stem, names[0], names[1])
 
 

@@ -16,7 +16,8 @@ from dialects.loop.types import ExprsAttr
 
 
 def _function(module: ModuleOp) -> FuncOp:
-    return next(op for op in module.ops if isinstance(op, FuncOp))
+    functions = [op for op in module.ops if isinstance(op, FuncOp)]
+    return next((each for each in functions if each.sym_name.data == "main"), functions[0])
 
 
 def input_sizes(module: ModuleOp) -> list[str]:

@@ -13,7 +13,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
-from dialects.graph import BindSizesOp, ControlOp, FusedOp, GraphOp
+from dialects.graph import BindSizesOp, CallOp, ControlOp, FusedOp, GraphOp
 from dialects.graph.control import defined_sizes
 from dialects.graph.types import ShapeAttr, TensorType
 
@@ -64,7 +64,7 @@ def _drop_unused(block: Block, mentioned: set[str] | None) -> None:
     """`mentioned` collects the sizes that what is kept needs, where any are named."""
     for op in reversed(list(block.ops)):
         used = any(result.uses for result in op.results) or _defines(op, mentioned)
-        if isinstance(op, (GraphOp, FusedOp, ControlOp, BindSizesOp)) and not used:
+        if isinstance(op, (GraphOp, CallOp, FusedOp, ControlOp, BindSizesOp)) and not used:
             op.detach()
             op.erase()
         else:

@@ -37,6 +37,7 @@ from dialects.graph import (
     winograd,
 )
 from dialects.graph.branch import CaseOp, IfOp
+from dialects.graph.call import CallOp
 from dialects.graph.constant import ConstantOp, DimsOp, LiteralAttr
 from dialects.graph.control import BindSizesOp, ConditionOp, ControlOp
 from dialects.graph.fused import FusedOp, YieldOp, group_of
@@ -50,6 +51,7 @@ __all__ = [
     "OPS",
     "OPS_BY_NAME",
     "BindSizesOp",
+    "CallOp",
     "CaseOp",
     "ConditionOp",
     "ConstantOp",
@@ -108,5 +110,5 @@ CONTROL_OPS = (*control.OPS, *branch.OPS, *repeat.OPS)
 """Control flow: what holds other operators, or names sizes, so no function of tensors alone."""
 
 GRAPH = Dialect(
-    "graph", [*OPS, *CONTROL_OPS, FusedOp, YieldOp], [TensorType, ShapeAttr, LiteralAttr]
+    "graph", [*OPS, *CONTROL_OPS, CallOp, FusedOp, YieldOp], [TensorType, ShapeAttr, LiteralAttr]
 )

@@ -11,6 +11,7 @@ from xdsl.traits import IsTerminator
 
 from dialects.errors import WeftError
 from dialects.expr import Expr, Symbol
+from dialects.graph.call import CallOp
 from dialects.graph.constant import ConstantOp
 from dialects.graph.control import BindSizesOp, ControlOp
 from dialects.graph.fused import FusedOp
@@ -79,6 +80,10 @@ class _Evaluator:
             case ControlOp():
                 results, sizes = op.reference(self, operands)
                 self.sizes |= sizes
+            case CallOp():
+                assert op.function is not None, "a call has its function"
+                block = op.function.body.block
+                results = evaluate_block(block, operands, weights=self.weights)
             case FusedOp():
                 results = self.run(op.body, operands, {})
             case GraphOp():

@@ -7,14 +7,17 @@ from hypothesis import strategies as st
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region, SSAValue
+from xdsl.parser import Parser
 from xdsl.rewriter import InsertPoint
 
+from compiler.graph.inline_calls import inline_calls
 from compiler.graph.join_products import JoinProductsPass
 from compiler.graph.recognize_gelu import RecognizeGeluPass
 from compiler.graph.recognize_norms import RecognizeNormsPass
 from compiler.pipeline import GRAPH_PASSES
 from dialects.context import WeftContext
-from dialects.graph import OPS_BY_NAME, ConstantOp
+from dialects.errors import UnsupportedError
+from dialects.graph import OPS_BY_NAME, CallOp, ConstantOp
 from dialects.graph.builder import GraphBuilder
 from dialects.graph.evaluate import evaluate_block
 from dialects.graph.types import F32, tensor, type_of
@@ -47,12 +50,22 @@ def _flat(b: GraphBuilder, x: SSAValue, name: str) -> SSAValue:
     return b.reshape(b.op(name, flat).results[0], shape=type_of(x).dims)
 
 
+def _squares() -> FuncOp:
+    """A function of matrices of any size."""
+    kind = tensor(["a", "b", "c"], F32)
+    block = Block(arg_types=[kind])
+    b = GraphBuilder(InsertPoint.at_end(block), OPS_BY_NAME)
+    block.add_op(ReturnOp(b.neg(b.mul(block.args[0], block.args[0]))))
+    return FuncOp("squares", ([kind], [kind]), Region(block))
+
+
 class _Graph:
     """A graph of random operators, and the weights that it names."""
 
     def __init__(self) -> None:
         self.block, self.weights = Block(arg_types=[tensor(SHAPE, F32)]), WeightStore()
         self.b = GraphBuilder(InsertPoint.at_end(self.block), OPS_BY_NAME)
+        self.function = _squares()
 
     def weight(self, number: int, shape: tuple[int, ...]) -> SSAValue:
         """One of two weights, anew each time."""
@@ -79,6 +92,8 @@ class _Graph:
                 parts = [b.matmul(x, self.weight(n % 2, (24, 24))) for n in range(3)]
                 biased = [b.add(part, self.weight(number % 2, (24,))) for part in parts]
                 return b.add(*(biased if number else parts)[:2])
+            case "called":
+                return self.b.builder.insert(CallOp.of(self.function, [x])).results[0]
             case "nothing":
                 return b.neg(b.neg(b.mul(x, b.constant_of(1.0, F32))))
             case "twice":
@@ -89,10 +104,21 @@ class _Graph:
     def module(self, result: SSAValue) -> ModuleOp:
         self.block.add_op(ReturnOp(result))
         kinds = [value.type for value in self.block.args], [result.type]
-        return ModuleOp([FuncOp("main", kinds, Region(self.block))])
+        return ModuleOp([FuncOp("main", kinds, Region(self.block)), self.function])
 
 
-KINDS = ("gelu", "norm", "turned", "flat", "bias", "product", "products", "nothing", "twice")
+KINDS = (
+    "gelu",
+    "norm",
+    "turned",
+    "flat",
+    "bias",
+    "product",
+    "products",
+    "called",
+    "nothing",
+    "twice",
+)
 
 
 @settings(max_examples=60, deadline=None)
@@ -150,3 +176,19 @@ def test_constants_of_equal_bytes_share_a_key():
     constants = [op for op in module.walk() if isinstance(op, ConstantOp)]
     keys = {op.key.data for op in constants if op.key is not None}
     assert (len(constants), len(keys)) == (3, 2)
+
+
+def test_functions_that_call_themselves_are_refused():
+    text = """
+    func.func @main(%x: !graph.tensor<[n], f32>) -> !graph.tensor<[n], f32> {
+      %y = graph.call @other(%x) : (!graph.tensor<[n], f32>) -> !graph.tensor<[n], f32>
+      func.return %y : !graph.tensor<[n], f32>
+    }
+    func.func @other(%x: !graph.tensor<[m], f32>) -> !graph.tensor<[m], f32> {
+      %y = graph.call @other(%x) : (!graph.tensor<[m], f32>) -> !graph.tensor<[m], f32>
+      func.return %y : !graph.tensor<[m], f32>
+    }"""
+    module = Parser(WeftContext(), text).parse_module()
+    module.verify()
+    with pytest.raises(UnsupportedError, match="not to call itself, got @other"):
+        inline_calls(module)

@@ -1,0 +1,161 @@
+"""graph -> graph: calls of graph functions become the functions' operators.
+
+func.func @f(%a) { %b = graph.relu %a, func.return %b }
+%y = graph.call @f(%x)      ->      %y = graph.relu %x
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+from xdsl.utils.hints import isa
+
+from dialects.errors import UnsupportedError
+from dialects.expr import Atom, Expr, Symbol
+from dialects.graph import BindSizesOp, CallOp, ControlOp
+from dialects.graph.call import call_sizes
+from dialects.graph.control import substitute_sizes
+from dialects.graph.types import TensorType, tensor, type_of
+
+MAIN = "main"
+
+
+@dataclass(frozen=True)
+class InlineCallsPass(ModulePass):
+    """Inlines calls, and removes functions but `main` that nobody calls any more.
+
+    `most_operators` lets larger functions stay that are called more than once; without it none
+    does. Raises UnsupportedError for a function that calls itself.
+    """
+
+    name = "weft-inline-calls"
+    most_operators: int | None = None
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        inline_calls(op, self.most_operators)
+
+
+def inline_calls(module: ModuleOp, most_operators: int | None = None) -> None:
+    """Inlines in place, callees before those who call them."""
+    functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
+    calls = {name: _calls_in(function) for name, function in functions.items()}
+    if not any(calls.values()):
+        return
+    counts = Counter(call.function_name for found in calls.values() for call in found)
+    for name in _callees_first(functions, calls):
+        for number, call in enumerate(calls[name]):
+            callee = functions.get(call.function_name)
+            if callee is None:
+                raise UnsupportedError(f"a call requires its function, got @{call.function_name}")
+            if counts[call.function_name] == 1 or _is_small(callee, most_operators):
+                _inline(call, callee, f"{name}_{call.function_name}_{number}")
+    remaining = {call.function_name for f in functions.values() for call in _calls_in(f)}
+    for name, function in functions.items():
+        if name in counts and name not in remaining and name != MAIN:
+            function.detach()
+            function.erase()
+
+
+def _calls_in(function: FuncOp) -> list[CallOp]:
+    return [op for op in function.walk() if isinstance(op, CallOp)]
+
+
+def _callees_first(functions: Mapping[str, FuncOp], calls: Mapping[str, list[CallOp]]) -> list[str]:
+    """The names of the functions in an order in which none comes before one that it calls."""
+    order: dict[str, None] = {}
+    open_: dict[str, None] = {}
+
+    def visit(name: str) -> None:
+        if name in open_:
+            raise UnsupportedError(f"a function requires not to call itself, got @{name}")
+        if name not in order and name in functions:
+            open_[name] = None
+            for call in calls[name]:
+                visit(call.function_name)
+            del open_[name]
+            order[name] = None
+
+    for name in functions:
+        visit(name)
+    return list(order)
+
+
+def _is_small(function: FuncOp, most_operators: int | None) -> bool:
+    if most_operators is None:
+        return True
+    return sum(1 for _ in function.body.walk()) - 1 <= most_operators
+
+
+def _inline(call: CallOp, function: FuncOp, stem: str) -> None:
+    """Puts a copy of the function's operators in place of a call; sizes that they find get names
+    that start with the stem.
+    """
+    block = call.parent
+    assert block is not None, "a call stands in a block"
+    sizes = call_sizes(function, [type_of(operand) for operand in call.operands_])
+    names = {name: f"{stem}_{name}" for name in _found_sizes(function)}
+    sizes |= {Symbol(old): Expr.of(new) for old, new in names.items()}
+    source = function.body.block
+    values: dict[SSAValue, SSAValue] = dict(zip(source.args, call.operands_, strict=True))
+    for op in source.ops:
+        if isinstance(op, ReturnOp):
+            for result, value in zip(call.results_, op.operands, strict=True):
+                new = values[value]
+                new.name_hint = result.name_hint or new.name_hint
+                result.replace_all_uses_with(new)
+            continue
+        copy = op.clone(values)
+        block.insert_op_before(copy, call)
+        substitute_sizes(copy, sizes)
+        for inner in copy.walk():
+            _rename(inner, names)
+            _retype(inner, sizes)
+        values |= zip(op.results, copy.results, strict=True)
+    call.detach()
+    call.erase()
+
+
+def _found_sizes(function: FuncOp) -> list[str]:
+    """The names that operators of a function give to sizes, numbers of rounds among them."""
+    found: dict[str, None] = {}
+    for op in function.body.walk():
+        for attribute in _naming(op).values():
+            found |= dict.fromkeys(_names(attribute))
+    return list(found)
+
+
+def _naming(op: Operation) -> dict[str, Attribute]:
+    """The attributes that name sizes."""
+    if not isinstance(op, (ControlOp, BindSizesOp)):
+        return {}
+    return {key: value for key, value in op.properties.items() if _names(value)}
+
+
+def _names(attribute: Attribute) -> list[str]:
+    if isinstance(attribute, StringAttr):
+        return [attribute.data]
+    return [each.data for each in attribute] if isa(attribute, ArrayAttr[StringAttr]) else []
+
+
+def _rename(op: Operation, names: Mapping[str, str]) -> None:
+    for key, attribute in _naming(op).items():
+        new = [StringAttr(names[name]) for name in _names(attribute)]
+        op.properties[key] = new[0] if isinstance(attribute, StringAttr) else ArrayAttr(new)
+
+
+def _retype(op: Operation, sizes: Mapping[Atom, Expr]) -> None:
+    arguments = [arg for region in op.regions for block in region.blocks for arg in block.args]
+    for value in (*op.results, *arguments):
+        kind = value.type
+        if isinstance(kind, TensorType) and kind.has_rank:
+            new = tensor([dim.substitute(sizes) for dim in kind.shape], kind.element)
+            if new != kind:
+                Rewriter.replace_value_with_new_type(value, new)

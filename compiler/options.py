@@ -13,6 +13,9 @@ from dialects.errors import OptionError
 BUCKET_ELSE = ("refuse", "dynamic")
 """What may happen to sizes that have no bucket."""
 
+BUCKET_FIT = ("exact", "pad")
+"""Which sizes a bucket is for: its own, or, rows being padded, lesser ones as well."""
+
 
 @dataclass(frozen=True)
 class KernelSchedule:
@@ -73,6 +76,25 @@ def parse_bucket(text: str) -> Bucket:
 
 
 @dataclass(frozen=True)
+class BucketMask:
+    """That rows of a named size where an input is 0 change nothing else, on the caller's word."""
+
+    size: str
+    input: str
+
+
+def parse_bucket_mask(text: str) -> BucketMask:
+    """The mask that a text such as `sequence=attention_mask` names. Raises OptionError for another
+    text.
+    """
+    size, _, name = text.partition("=")
+    if not size or not name:
+        rule = "bucket mask requires a text such as sequence=attention_mask"
+        raise OptionError(f"{rule}, got {text!r}")
+    return BucketMask(size, name)
+
+
+@dataclass(frozen=True)
 class Options:
     """Choices that change the compiled code.
 
@@ -88,6 +110,8 @@ class Options:
     none stands for the target alone.
     `bounds` are of sizes of the inputs. For each combination of `buckets` there is a copy of the
     program for these very sizes; for others `bucket_else` is `refuse`, or `dynamic` for one more.
+    `bucket_fit` is `exact`, or `pad` for lesser sizes to be padded to those of a bucket, which has
+    to be proved not to change results, but for sizes that have one of `bucket_masks`.
     """
 
     target: Target
@@ -103,6 +127,8 @@ class Options:
     bounds: tuple[Bound, ...] = ()
     buckets: tuple[Bucket, ...] = ()
     bucket_else: str = "refuse"
+    bucket_fit: str = "exact"
+    bucket_masks: tuple[BucketMask, ...] = ()
     isa: tuple[Target, ...] = ()
 
     def __post_init__(self) -> None:
@@ -112,6 +138,13 @@ class Options:
         if self.bucket_else not in BUCKET_ELSE:
             rule = f"bucket_else requires one of {', '.join(BUCKET_ELSE)}"
             raise OptionError(f"{rule}, got {self.bucket_else}")
+        if self.bucket_fit not in BUCKET_FIT:
+            rule = f"bucket_fit requires one of {', '.join(BUCKET_FIT)}"
+            raise OptionError(f"{rule}, got {self.bucket_fit}")
+        unused = [each.size for each in self.bucket_masks if each.size not in names]
+        if unused or (self.bucket_masks and self.bucket_fit != "pad"):
+            rule = "bucket masks require buckets that are padded to, of the sizes that have one"
+            raise OptionError(f"{rule}, got {', '.join(unused) or self.bucket_fit}")
         if self.buckets and (self.timed or self.schedules):
             raise OptionError("buckets require neither clocks nor forced schedules, got some")
 

@@ -51,6 +51,7 @@ from compiler.loop.primitive_passes import PRIMITIVE_PASSES
 from compiler.loop.schedules import SCHEDULES, SchedulePass, schedule_kernel
 from compiler.machine.artifact import Compiled
 from compiler.options import KernelSchedule, Options
+from compiler.pad_buckets import padding_modules, require_independent_rows
 from compiler.program.assign_layouts import (
     AssignLayouts,
     DropUnusedWeightsPass,
@@ -208,6 +209,8 @@ def _compile_buckets(
     for all others if asked for; they share weights and the kernels that are the same.
     """
     _require_bucket_sizes(imported.module, options)
+    if options.bucket_fit == "pad":
+        require_independent_rows(_simplified(imported), options)
     table, store = options.bucket_sizes(), imported.weights
     chooser = _chooser(imported.module, options)
     graphs: list[ModuleOp] = []
@@ -225,6 +228,7 @@ def _compile_buckets(
         for level in options.levels():
             own = road.level(level)
             parts = [_compile_level(graph.clone(), compiler, own) for graph in graphs]
+            parts[len(table) : len(table)] = _padding_levels(chooser, parts, compiler, own)
             module = merge_programs(chooser.clone(), [part.module for part in parts])
             code = {name: data for part in parts for name, data in part.code.items()}
             levels.append(CompiledLevel(level, module, code, own.report))
@@ -236,8 +240,30 @@ def _chooser(module: ModuleOp, options: Options) -> ProgramOp:
     lowered = module.clone()
     lower_module(lowered)
     program = next(op for op in lowered.ops if isinstance(op, ProgramOp))
-    otherwise = options.bucket_else == "dynamic"
-    return choosing_program(program, options.bucket_sizes(), otherwise=otherwise)
+    otherwise, padded = options.bucket_else == "dynamic", options.bucket_fit == "pad"
+    return choosing_program(program, options.bucket_sizes(), padded=padded, otherwise=otherwise)
+
+
+def _simplified(imported: ImportedModel) -> ModuleOp:
+    """A copy of the model's graph in which no operators are grouped yet."""
+    module = imported.module.clone()
+    for simplify in SIMPLIFYING_PASSES:
+        simplify().apply(WeftContext(imported.weights), module)
+    return module
+
+
+def _padding_levels(
+    chooser: ProgramOp, parts: Sequence[CompiledLevel], compiler: KernelCompiler, road: Road
+) -> list[CompiledLevel]:
+    """The programs that pad to buckets, if that was asked for; `parts` starts with the buckets'."""
+    if road.options.bucket_fit != "pad":
+        return []
+    levels: list[CompiledLevel] = []
+    for module in padding_modules(chooser, [part.program for part in parts], road.options):
+        code = compile_kernels(module, compiler, road)
+        plan_program(module, road)
+        levels.append(CompiledLevel(road.options, module, code, road.report))
+    return levels
 
 
 def compile_module(

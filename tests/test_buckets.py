@@ -8,6 +8,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 import weft
 from compiler.options import Bucket, parse_bucket
+from tests.models.networks import bert_inputs, build_bert
 
 
 def dense() -> ModelProto:
@@ -73,3 +74,56 @@ def test_other_texts_are_refused(text: str) -> None:
 def test_buckets_are_of_sizes_of_the_inputs() -> None:
     with pytest.raises(weft.OptionError, match=r"sizes of the inputs \(batch, length\), got width"):
         weft.compile(dense(), buckets=["width=3"], cache=False)
+
+
+def test_lesser_sizes_are_padded_to_the_least_bucket(tmp_path: Path) -> None:
+    alone = weft.compile(dense(), cache=False)
+    buckets = ["batch=4,2", "length=4,16"]
+    run = weft.compile(dense(), buckets=buckets, bucket_fit="pad", cache=False)
+    run.export(tmp_path / "dense.so")
+    loaded = weft.load(tmp_path / "dense.so")
+    for sizes in ((1, 3), (2, 4), (3, 5), (4, 16), (3, 16), (1, 9)):
+        (expected,) = alone(noise(*sizes))
+        for each in (run, loaded):
+            np.testing.assert_allclose(each(noise(*sizes))[0], expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("sizes", [(5, 3), (0, 3), (2, 17)])
+def test_sizes_within_no_bucket_are_refused(sizes: tuple[int, int]) -> None:
+    run = weft.compile(dense(), buckets=["batch,length=2x4,4x16"], bucket_fit="pad")
+    with pytest.raises(weft.InputError, match="batch, length to be within a bucket, got"):
+        run(noise(*sizes))
+
+
+def test_sizes_within_no_bucket_run_the_dynamic_copy() -> None:
+    alone = weft.compile(dense())
+    run = weft.compile(dense(), buckets=["batch=4"], bucket_fit="pad", bucket_else="dynamic")
+    for batch in (0, 3, 4, 5):
+        np.testing.assert_allclose(run(noise(batch, 3))[0], alone(noise(batch, 3))[0], rtol=1e-6)
+
+
+def test_a_masked_size_is_padded_on_the_callers_word() -> None:
+    bert = build_bert(layers=1, hidden=32, heads=2, vocabulary=50, positions=16)
+    options = {"buckets": ["batch=2", "sequence=8,16"], "bucket_fit": "pad"}
+    with pytest.raises(weft.UnsupportedError, match="got sequence: node '.*Softmax', which comb"):
+        weft.compile(bert, **options)
+    run = weft.compile(bert, **options, bucket_masks=["sequence=attention_mask"])
+    alone = weft.compile(bert)
+    for batch, length in ((1, 5), (2, 8), (1, 12)):
+        inputs = bert_inputs(1, batch, length, 50)
+        for given, wanted in zip(run(**inputs), alone(**inputs), strict=True):
+            np.testing.assert_allclose(given, wanted, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("masks", "message"),
+    [(["length=y"], "an input with the dim length, got y"), (["width=x"], "got width")],
+)
+def test_masks_are_inputs_with_sizes_that_are_padded(masks: list[str], message: str) -> None:
+    with pytest.raises(weft.OptionError, match=message):
+        weft.compile(dense(), buckets=["length=3"], bucket_fit="pad", bucket_masks=masks)
+
+
+def test_masks_without_padding_are_refused() -> None:
+    with pytest.raises(weft.OptionError, match="require buckets that are padded to"):
+        weft.compile(dense(), buckets=["length=3"], bucket_masks=["length=x"])

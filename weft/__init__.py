@@ -22,7 +22,7 @@ from compiler.machine.cache import Cache, CacheWarning, default_cache
 from compiler.machine.executable import Executable
 from compiler.machine.host import host_target
 from compiler.machine.signature import TensorSpec
-from compiler.options import Bound, parse_bucket
+from compiler.options import Bound, parse_bucket, parse_bucket_mask
 from dialects.errors import (
     ArtifactError,
     IllegalSchedule,
@@ -107,6 +107,8 @@ def compile(
     weights: str = "embedded",
     buckets: Sequence[str] = (),
     bucket_else: str = "refuse",
+    bucket_fit: str = "exact",
+    bucket_masks: Sequence[str] = (),
 ) -> Executable:
     """Compiles a model (a path, bytes, an onnx.ModelProto or a weft.Graph) into this process.
 
@@ -123,6 +125,9 @@ def compile(
     values of named sizes of the inputs; a call with others is refused. `buckets`, texts such as
     `batch=1,4` or `h,w=224x224,448x448`, make copies of the program for these sizes, which share
     weights; a call with others is refused, or runs a copy for any where `bucket_else` is `dynamic`.
+    With `bucket_fit="pad"` lesser sizes are padded to those of a bucket; what cannot be proved to
+    stay right is refused while compiling, unless a text of `bucket_masks`, such as
+    `sequence=attention_mask`, names an input whose zeros make the model ignore what is padded.
     `weights` says where exported artifacts have them: `embedded`, in a `file` beside the artifact,
     or with the `caller`. `extensions` are operators, graph passes, schedules and importers beside
     weft's own; with them, or for a `weft.Graph`, only kernels come out of the cache. Raises
@@ -146,6 +151,8 @@ def compile(
         weights=weights,
         buckets=[parse_bucket(text) for text in buckets],
         bucket_else=bucket_else,
+        bucket_fit=bucket_fit,
+        bucket_masks=[parse_bucket_mask(text) for text in bucket_masks],
     )
     store = default_cache(os.environ) if cache is True else cache or None
     return _in_process(compile_cached(source, options, store, extensions=extensions), threads)

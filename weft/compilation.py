@@ -22,7 +22,7 @@ from compiler.machine.cache import Cache, cache_key
 from compiler.machine.header import c_identifier
 from compiler.machine.host import host_target
 from compiler.machine.weights_file import EMBEDDED, PLACES
-from compiler.options import Bound, Bucket, KernelSchedule, Options
+from compiler.options import Bound, Bucket, BucketMask, KernelSchedule, Options
 from compiler.target import TARGETS
 from compiler.target.target import Target
 from compiler.target.x86 import X86_TARGETS
@@ -99,6 +99,8 @@ def options_of(
     weights: str = EMBEDDED,
     buckets: Sequence[Bucket] = (),
     bucket_else: str = "refuse",
+    bucket_fit: str = "exact",
+    bucket_masks: Sequence[BucketMask] = (),
 ) -> Options:
     """The options of a compilation; symbols start with the model's name unless `prefix` is given,
     and kernels are scheduled as the file `schedule` says, where it does. `outputs` are the values
@@ -106,7 +108,8 @@ def options_of(
     differentiated. `tuned` is a file that `weft tune` wrote.
     `isa` are x86-64 levels, `v1` to `v4`, for one artifact that holds code for each.
     `bounds` are of named sizes of the inputs, `buckets` sizes for which there are copies of the
-    program, and `bucket_else` says what happens to others.
+    program, `bucket_else` says what happens to others, and `bucket_fit` and `bucket_masks` whether
+    lesser ones are padded.
     `weights` is one of PLACES, where artifacts have them.
 
     Raises OptionError for an unknown target, a prefix that cannot start a name in C, or a file that
@@ -139,6 +142,8 @@ def options_of(
         bounds=tuple(bounds),
         buckets=tuple(buckets),
         bucket_else=bucket_else,
+        bucket_fit=bucket_fit,
+        bucket_masks=tuple(bucket_masks),
     )
 
 

@@ -16,7 +16,14 @@ from compiler.machine.cache import default_cache
 from compiler.machine.executable import Executable
 from compiler.machine.host import host_target
 from compiler.machine.weights_file import EMBEDDED, PLACES
-from compiler.options import BUCKET_ELSE, Options, parse_bound, parse_bucket
+from compiler.options import (
+    BUCKET_ELSE,
+    BUCKET_FIT,
+    Options,
+    parse_bound,
+    parse_bucket,
+    parse_bucket_mask,
+)
 from compiler.target import TARGETS
 from weft.compilation import compile_cached, options_of
 
@@ -65,6 +72,21 @@ def _add_artifact_options(parser: argparse.ArgumentParser) -> None:
         choices=BUCKET_ELSE,
         default=BUCKET_ELSE[0],
         help="what happens to a call with sizes of no bucket: an error, or a copy for any sizes",
+    )
+    group.add_argument(
+        "--bucket-fit",
+        choices=BUCKET_FIT,
+        default=BUCKET_FIT[0],
+        help="the sizes that a bucket is for: its own, or lesser ones that are padded as well; "
+        "models whose rows depend on each other are refused",
+    )
+    group.add_argument(
+        "--bucket-mask",
+        metavar="SIZE=INPUT",
+        action="append",
+        default=[],
+        help="an input whose zeros make the model ignore what is padded along a size, such as "
+        "sequence=attention_mask; for several, again",
     )
     group.add_argument(
         "--weights",
@@ -132,6 +154,8 @@ def options_from(arguments: argparse.Namespace) -> Options:
         bounds=[parse_bound(text) for text in arguments.bound],
         buckets=[parse_bucket(text) for text in arguments.bucket],
         bucket_else=arguments.bucket_else,
+        bucket_fit=arguments.bucket_fit,
+        bucket_masks=[parse_bucket_mask(text) for text in arguments.bucket_mask],
     )
 
 

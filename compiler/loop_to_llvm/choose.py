@@ -63,7 +63,8 @@ class _Emitter:
         context, _, _, dims, _ = program.args
         sizes = self._sizes(builder, dims)
         self._chain(builder, program, 3, sizes)
-        text = f"run requires {', '.join(self.choice.names)} to be the sizes of a bucket, got "
+        which = "the sizes of a bucket" if self.choice.padded is None else "within a bucket"
+        text = f"run requires {', '.join(self.choice.names)} to be {which}, got "
         text += " and ".join("{}" for _ in self.choice.names)
         given = [sizes[name] for name in self.choice.names]
         if self.choice.otherwise is None:
@@ -93,16 +94,29 @@ class _Emitter:
     ) -> None:
         """Returns what the program for the sizes does; goes on behind where there is none."""
         kind = caller.name.removeprefix(f"{self.prefix}.")
-        for row, program in zip(self.choice.rows, self.programs, strict=False):
-            wanted = dict(zip(self.choice.names, row.data, strict=True))
-            met: ir.Value = ir.Constant(ir.IntType(1), 1)
-            for name, size in wanted.items():
-                number = ir.Constant(I64, size.constant)
-                met = builder.and_(met, builder.icmp_signed("==", sizes[name], number))
-            with builder.if_then(met):
+        count = len(self.choice.rows.data)
+        for number, program in enumerate(self.programs[:count]):
+            with builder.if_then(self._meets(builder, number, "==", sizes)):
                 self._call(builder, caller, dims, kind, program, sizes)
+        for number in self.choice.by_volume() if self.choice.padded is not None else ():
+            with builder.if_then(self._meets(builder, number, "<=", sizes)):
+                padded = self.programs[count + number]
+                self._call(builder, caller, dims, kind, padded, sizes)
         if self.choice.otherwise is not None:
             self._call(builder, caller, dims, kind, self.programs[-1], sizes)
+
+    def _meets(
+        self, builder: ir.IRBuilder, row: int, predicate: str, sizes: Mapping[str, ir.Value]
+    ) -> ir.Value:
+        """Whether the sizes are those of a row, or at least 1 and at most those."""
+        met: ir.Value = ir.Constant(ir.IntType(1), 1)
+        for name, size in zip(self.choice.names, self.choice.rows.data[row].data, strict=True):
+            number = ir.Constant(I64, size.constant)
+            met = builder.and_(met, builder.icmp_signed(predicate, sizes[name], number))
+            if predicate != "==":
+                one = ir.Constant(I64, 1)
+                met = builder.and_(met, builder.icmp_signed(">=", sizes[name], one))
+        return met
 
     def _call(
         self, builder: ir.IRBuilder, caller: ir.Function, dims: int, kind: str,

@@ -25,6 +25,7 @@ from compiler.loop_to_llvm.memory import Storage
 from compiler.loop_to_llvm.runtime import PROGRAM, WORKSPACE, Runtime, Status
 from compiler.target.target import Target
 from dialects.expr import Expr, Extremum, Symbol, maximum
+from dialects.loop.choose import RunOp
 from dialects.loop.dynamic import (
     BindOp,
     CopyOp,
@@ -309,6 +310,8 @@ class ProgramEmitter(BodyEmitter):
             case ReloadOp():
                 pointer = self.memory_blocks.pointer(_block_of(_allocation(op)))
                 self.values[op.result] = Storage(pointer, buffer_type(op.result))
+            case RunOp():
+                self._run(op)
             case GiveOp():
                 memory = self.memory_blocks.give(_block_of(_allocation(op)))
                 self.frame.builder.store(memory, self.entries[op.output])
@@ -370,6 +373,23 @@ class ProgramEmitter(BodyEmitter):
         sizes = [self.index.uniform(size) for size in op.sizes.data]
         buffers = [self.frame.local(self.storage(each).pointer) for each in op.arguments]
         self.frame.builder.call(callee, [self.frame.local(self.unit.context), *sizes, *buffers])
+
+    def _run(self, op: RunOp) -> None:
+        """Calls another program of the artifact; its failure is this one's."""
+        name = f"{self.unit.prefix}.{op.program}.program"
+        callee = _hidden(self.frame.builder.module, PROGRAM, name)
+        buffers = [self.storage(each).pointer for each in op.arguments]
+        sizes = [self.index.uniform(size) for size in op.sizes.data]
+        inputs = self.frame.closure(buffers[: op.inputs.data])
+        outputs = self.frame.closure(buffers[op.inputs.data :])
+        dims = self.frame.closure(sizes)
+        arena = self.storage(op.workspace).pointer
+        context = self.frame.local(self.unit.context)
+        builder = self.frame.builder
+        status = builder.call(callee, [context, inputs, outputs, dims, arena])
+        failed = builder.icmp_signed("!=", status, ir.Constant(I32, Status.OK))
+        with builder.if_then(failed, likely=False):
+            self.leave(status)
 
     def _place(self, op: AllocOp) -> Storage:
         offset = self.index.uniform(_offset(op))

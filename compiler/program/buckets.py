@@ -13,10 +13,11 @@ from dialects.loop.program import KernelOp, ProgramOp
 
 
 def choosing_program(
-    program: ProgramOp, table: Sequence[Mapping[str, int]], *, otherwise: bool
+    program: ProgramOp, table: Sequence[Mapping[str, int]], *, padded: bool, otherwise: bool
 ) -> ProgramOp:
     """The program for any size with a choice in place of its body: `@main_0` is for the first row
-    of the table, `@main_dynamic` for what has no row, if `otherwise`.
+    of the table, `@main_0_padded` for lesser sizes if `padded`, `@main_dynamic` for what has no
+    row, if `otherwise`.
 
     Raises UnsupportedError where outputs have sizes that depend on values.
     """
@@ -30,7 +31,8 @@ def choosing_program(
     name = program.sym_name.data
     names = [f"{name}_{number}" for number in range(len(table))]
     other = f"{name}_dynamic" if otherwise else None
-    chooser.body.block.add_op(ChooseOp.of(table, names, other))
+    padding = [f"{each}_padded" for each in names] if padded else []
+    chooser.body.block.add_op(ChooseOp.of(table, names, other, padding))
     return chooser
 
 

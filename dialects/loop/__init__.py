@@ -3,7 +3,7 @@
 from xdsl.ir import Dialect
 
 from dialects.loop import dynamic
-from dialects.loop.choose import ChooseOp
+from dialects.loop.choose import ChooseOp, RunOp
 from dialects.loop.ops import (
     AllocOp,
     ClockOp,
@@ -36,6 +36,7 @@ LOOP = Dialect(
         WeightOp,
         ViewOp,
         ChooseOp,
+        RunOp,
         *dynamic.OPS,
     ],
     [BufferType, ExprsAttr, LayoutAttr],

@@ -1,15 +1,22 @@
-"""The choice of a program by the sizes of a call."""
+"""The choice of a program by the sizes of a call, and the call of one program by another."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from xdsl.dialects.builtin import ArrayAttr, StringAttr, SymbolRefAttr
-from xdsl.ir import Attribute
-from xdsl.irdl import IRDLOperation, irdl_op_definition, opt_prop_def, prop_def
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr, SymbolRefAttr
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    opt_prop_def,
+    prop_def,
+    var_operand_def,
+)
 
-from dialects.expr import Expr
-from dialects.loop.types import ExprsAttr
+from dialects.expr import Expr, product
+from dialects.loop.types import BufferType, ExprsAttr
 
 
 @irdl_op_definition
@@ -20,19 +27,27 @@ class ChooseOp(IRDLOperation):
         loop.choose ["batch"] of [#loop.exprs<[1]>, #loop.exprs<[4]>] to [@main_0, @main_1]
           else @main_dynamic
 
-    Without an `else` a call with other sizes fails.
+    Where there are `padded` programs, in the order of the callees, sizes of at least 1 and at most
+    those of a row run the padded one of the least such row. Without an `else` a call with other
+    sizes fails.
     """
 
     name = "loop.choose"
     sizes = prop_def(ArrayAttr[StringAttr])
     rows = prop_def(ArrayAttr[ExprsAttr])
     callees = prop_def(ArrayAttr[SymbolRefAttr])
+    padded = opt_prop_def(ArrayAttr[SymbolRefAttr])
     otherwise = opt_prop_def(SymbolRefAttr)
-    assembly_format = "$sizes `of` $rows `to` $callees (`else` $otherwise^)? attr-dict"
+    assembly_format = (
+        "$sizes `of` $rows `to` $callees (`padded` $padded^)? (`else` $otherwise^)? attr-dict"
+    )
 
     @staticmethod
     def of(
-        table: Sequence[Mapping[str, int]], callees: Sequence[str], otherwise: str | None
+        table: Sequence[Mapping[str, int]],
+        callees: Sequence[str],
+        otherwise: str | None,
+        padded: Sequence[str] = (),
     ) -> ChooseOp:
         """The choice by a table: the sizes for which each callee is, all with the same names."""
         rows = [ExprsAttr(tuple(map(Expr.of, row.values()))) for row in table]
@@ -41,17 +56,69 @@ class ChooseOp(IRDLOperation):
             "rows": ArrayAttr(rows),
             "callees": ArrayAttr([SymbolRefAttr(name) for name in callees]),
         }
+        if padded:
+            properties["padded"] = ArrayAttr([SymbolRefAttr(name) for name in padded])
         if otherwise is not None:
             properties["otherwise"] = SymbolRefAttr(otherwise)
         return ChooseOp.create(properties=properties)
 
     @property
     def programs(self) -> list[str]:
-        """The names of the callees, then of the one for other sizes."""
-        other = [] if self.otherwise is None else [self.otherwise]
-        return [each.root_reference.data for each in (*self.callees.data, *other)]
+        """The names of the callees, of the padded ones, then of the one for other sizes."""
+        padded = () if self.padded is None else self.padded.data
+        other = () if self.otherwise is None else (self.otherwise,)
+        return [each.root_reference.data for each in (*self.callees.data, *padded, *other)]
+
+    def by_volume(self) -> list[int]:
+        """The numbers of the rows, those of least volume first."""
+        volumes = [product(row.data).constant or 0 for row in self.rows.data]
+        return sorted(range(len(volumes)), key=volumes.__getitem__)
 
     @property
     def names(self) -> list[str]:
         """The named sizes."""
         return [name.data for name in self.sizes.data]
+
+
+@irdl_op_definition
+class RunOp(IRDLOperation):
+    """Runs another program with buffers of this one for its arguments, and one for its workspace:
+
+        loop.run @main_0 <[width]>(%x, %y) inputs #builtin.int<1> in %w : ... in ...
+
+    The expressions are the values of its sizes. Where it fails, so does this program.
+    """
+
+    name = "loop.run"
+    callee = prop_def(SymbolRefAttr)
+    sizes = prop_def(ExprsAttr)
+    inputs = prop_def(IntAttr)
+    arguments = var_operand_def(BufferType)
+    workspace = operand_def(BufferType)
+    assembly_format = (
+        "$callee $sizes `(` $arguments `)` `inputs` $inputs `in` $workspace attr-dict "
+        "`:` type($arguments) `in` type($workspace)"
+    )
+
+    @staticmethod
+    def of(
+        callee: str,
+        sizes: Sequence[Expr],
+        arguments: Sequence[SSAValue],
+        inputs: int,
+        workspace: SSAValue,
+    ) -> RunOp:
+        """The run of the program of that name; the first arguments are its inputs."""
+        return RunOp.create(
+            operands=[*arguments, workspace],
+            properties={
+                "callee": SymbolRefAttr(callee),
+                "sizes": ExprsAttr(tuple(sizes)),
+                "inputs": IntAttr(inputs),
+            },
+        )
+
+    @property
+    def program(self) -> str:
+        """The name of the program."""
+        return self.callee.root_reference.data

@@ -1,0 +1,66 @@
+"""Buckets that lesser sizes are padded to: the proof that it changes nothing, and the programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.utils.hints import isa
+
+from compiler.graph_to_loop import canonicalize_kernel, lower_module
+from compiler.loop_to_llvm.program import workspace_bytes
+from compiler.options import Options
+from compiler.program.pad_rows import padding_program
+from compiler.program.plan_memory import kernels_of
+from compiler.program.prove_rows import RowProof
+from dialects.errors import OptionError, UnsupportedError
+from dialects.loop.program import ProgramOp
+from dialects.loop.types import buffer_type
+
+
+def require_independent_rows(graph: ModuleOp, options: Options) -> None:
+    """Checks that buckets may be padded to; `graph` has an operator a kernel, and is used up.
+
+    Raises UnsupportedError that names, for each size, the node where rows start to depend on each
+    other, and OptionError for a mask that is no input of its size.
+    """
+    lower_module(graph, strict=options.strict_fp)
+    program = next(op for op in graph.ops if isinstance(op, ProgramOp))
+    _check_masks(program, options)
+    masked = {each.size for each in options.bucket_masks}
+    names = [name for bucket in options.buckets for name in bucket.names if name not in masked]
+    proofs = {name: RowProof(program, kernels_of(graph), name).dependence() for name in names}
+    got = [f"{name}: {found}" for name, found in proofs.items() if found is not None]
+    if got:
+        rule = "padding to buckets requires rows that do not depend on each other, or a mask"
+        raise UnsupportedError(f"{rule}, got {'; '.join(got)}")
+
+
+def _check_masks(program: ProgramOp, options: Options) -> None:
+    names = program.attributes.get("input_names")
+    known = [name.data for name in names] if isa(names, ArrayAttr[StringAttr]) else []
+    shapes = [buffer_type(each).shape for each in program.body.block.args]
+    for mask in options.bucket_masks:
+        shape = shapes[known.index(mask.input)] if mask.input in known else ()
+        if not any(str(dim) == mask.size for dim in shape):
+            rule = f"bucket mask requires an input with the dim {mask.size}"
+            raise OptionError(f"{rule}, got {mask.input}")
+
+
+def padding_modules(
+    chooser: ProgramOp, bodies: Sequence[ProgramOp], options: Options
+) -> list[ModuleOp]:
+    """A module for each bucket of a program that pads to it, naive kernels beside it; `bodies` are
+    the planned programs of the buckets.
+    """
+    masks = {each.input for each in options.bucket_masks}
+    name = chooser.sym_name.data
+    modules: list[ModuleOp] = []
+    for number, (sizes, body) in enumerate(zip(options.bucket_sizes(), bodies, strict=False)):
+        callee = body.clone()
+        callee.properties["sym_name"] = StringAttr(f"{name}_{number}")
+        own, size = f"{name}_{number}_padded", workspace_bytes(body)
+        modules.append(
+            padding_program(chooser, own, sizes, callee, size, masks, canonicalize_kernel)
+        )
+    return modules

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
@@ -376,7 +377,8 @@ def optimize_graph(module: ModuleOp, context: WeftContext, road: Road) -> None:
     passes = _with_passes(road)
     for number, graph_pass in enumerate(passes, 1):
         road.on_stage("graph", number, len(passes))
-        with road.report.graph_pass(graph_pass.name, lambda: operators_of(module)):
+        count, notes = partial(operators_of, module), context.notes
+        with road.report.graph_pass(graph_pass.name, count, notes):
             graph_pass().apply(context, module)
         road.dump(f"{number:02}-{graph_pass.name}.mlir", module)
     road.report.graph.update(op.name for op in module.walk() if isinstance(op, GraphOp))

@@ -13,8 +13,8 @@ from dialects.expr import Expr
 
 @dataclass(frozen=True)
 class PassRecord:
-    """What a pass did to a graph: operators before and after it, seconds, and by how many the
-    operators of each name changed.
+    """What a pass did to a graph: operators before and after it, seconds, by how many the operators
+    of each name changed, and what the pass says that it had to leave.
     """
 
     name: str
@@ -22,6 +22,7 @@ class PassRecord:
     after: int
     seconds: float
     changes: dict[str, int]
+    notes: tuple[str, ...] = ()
 
 
 @dataclass
@@ -47,15 +48,21 @@ class Report:
         self.add(name, time.perf_counter() - start)
 
     @contextmanager
-    def graph_pass(self, name: str, count: Callable[[], Counter[str]]) -> Generator[None]:
-        """Records the pass that runs until the end of the block; `count` counts operators."""
+    def graph_pass(
+        self, name: str, count: Callable[[], Counter[str]], notes: list[str]
+    ) -> Generator[None]:
+        """Records the pass that runs until the end of the block; `count` counts operators, and
+        `notes` are what passes add to.
+        """
+        told = len(notes)
         before, start = count(), time.perf_counter()
         yield
         seconds, after = time.perf_counter() - start, count()
         self.add(name, seconds)
         differ = {each: after[each] - before[each] for each in sorted({*before, *after})}
         changes = {each: by for each, by in differ.items() if by}
-        self.passes.append(PassRecord(name, before.total(), after.total(), seconds, changes))
+        said = tuple(notes[told:])
+        self.passes.append(PassRecord(name, before.total(), after.total(), seconds, changes, said))
 
     def note(self, kernel: str, used: Sequence[str], steps: Sequence[str] = ()) -> None:
         """Keeps what was done to a kernel."""

@@ -17,11 +17,14 @@ DIALECTS = (Builtin, Func, Arith, Math, GRAPH, LOOP)
 
 
 class WeftContext(Context):
-    """What passes see beside the module: the dialects, and the bytes of the weights."""
+    """What passes see beside the module: the dialects, the bytes of the weights, and notes of what
+    they had to leave.
+    """
 
     def __init__(self, weights: WeightStore | None = None):
         super().__init__()
         self.weights = WeightStore() if weights is None else weights
+        self.notes: list[str] = []
         for dialect in DIALECTS:
             self.load_dialect(dialect)
 
@@ -31,3 +34,9 @@ def weights_of(ctx: Context) -> WeightStore:
     xDSL's own, as under `weft-opt`.
     """
     return ctx.weights if isinstance(ctx, WeftContext) else WeightStore()
+
+
+def note(ctx: Context, text: str) -> None:
+    """Tells whoever runs a pass what it had to leave, in words; xDSL's own context keeps none."""
+    if isinstance(ctx, WeftContext):
+        ctx.notes.append(text)

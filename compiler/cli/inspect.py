@@ -114,7 +114,10 @@ def _passes(arguments: argparse.Namespace) -> str:
     rows: list[list[object]] = [["pass", "before", "after", "time", "changes"]]
     for record in report.passes:
         changes = [f"{name.removeprefix('graph.')} {by:+}" for name, by in record.changes.items()]
-        shown = f"{1e3 * record.seconds:.1f} ms", ", ".join(changes)
+        shown = (
+            f"{1e3 * record.seconds:.1f} ms",
+            "; ".join(filter(None, [", ".join(changes), *record.notes])),
+        )
         rows.append([record.name, record.before, record.after, *shown])
     return table([[str(cell) for cell in row] for row in rows])
 

@@ -9,7 +9,7 @@ its result, and any other is asked for its own `fold`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from xdsl.context import Context
@@ -18,8 +18,8 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from compiler.graph.fold_control import fold_branch, fold_loop
-from dialects.context import weights_of
+from compiler.graph.fold_control import UnrollingBudget, fold_branch, fold_loop
+from dialects.context import note, weights_of
 from dialects.expr import Expr
 from dialects.graph import ConstantOp, DimsOp, ForOp, GraphOp
 from dialects.graph.branch import BranchOp
@@ -28,31 +28,74 @@ from dialects.graph.known import KnownDims
 from dialects.graph.types import I64, TensorType, type_of
 from dialects.weights import WeightStore
 
-MINIMUM_BUDGET = 1 << 20
-"""Bytes that a folded result may always have."""
-
-GROWTH = 2
-"""How many times the bytes of its operands a larger folded result may have."""
-
 
 @dataclass(frozen=True)
 class FoldConstantsPass(ModulePass):
-    """Folds every graph function of the module."""
+    """Folds every graph function of the module, within a budget that keeps it from exploding.
+
+    A result of more than `result_bytes` may have `growth` times the bytes of its operands; all
+    together have at most `total_bytes` more than their operands, or as many as the constants of the
+    graph. A loop is unrolled to at most `loop_operators`, all loops to `total_operators`, constants
+    aside. What the budget forbids stays in the graph, and is noted in the context.
+    """
 
     name = "weft-fold-constants"
+    result_bytes: int = 1 << 20
+    growth: int = 2
+    total_bytes: int = 1 << 26
+    loop_operators: int = 32
+    total_operators: int = 4096
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        weights = weights_of(ctx)
+        total = max(self.total_bytes, sum(weights[key].nbytes for key in weights))
+        rounds = UnrollingBudget(self.loop_operators, self.total_operators)
+        budget = FoldingBudget(self.result_bytes, self.growth, total, rounds)
         for function in op.ops:
             if isinstance(function, FuncOp):
-                fold_constants(function, weights_of(ctx))
+                fold_constants(function, weights, budget)
+        for text in budget.refusals():
+            note(ctx, text)
 
 
-def fold_constants(function: FuncOp, weights: WeightStore) -> None:
+@dataclass
+class FoldingBudget:
+    """What folding may still make larger, and what it would have."""
+
+    result_bytes: int
+    growth: int
+    bytes_left: int
+    rounds: UnrollingBudget
+    kept: list[int] = field(default_factory=list[int])
+
+    def allows(self, result: int, operands: int) -> bool:
+        """Whether a result of so many bytes takes the place of operands; if so, it counts."""
+        added = max(0, result - operands)
+        allowed = result <= max(self.result_bytes, self.growth * operands)
+        if not allowed or added > self.bytes_left:
+            self.kept.append(result)
+            return False
+        self.bytes_left -= added
+        return True
+
+    def refusals(self) -> list[str]:
+        """What stays in the graph because of the budget, in words."""
+        texts: list[str] = []
+        if self.kept:
+            count, most = len(self.kept), max(self.kept)
+            texts.append(f"{count} known results not folded, the largest of {most:,} bytes")
+        if self.rounds.kept:
+            count, most = len(self.rounds.kept), max(self.rounds.kept)
+            texts.append(f"{count} loops not unrolled, the longest to {most:,} operators")
+        return texts
+
+
+def fold_constants(function: FuncOp, weights: WeightStore, budget: FoldingBudget) -> None:
     """Folds the operators of one function; what they replace is left for dead-code elimination."""
     loops = [op for op in function.body.walk() if isinstance(op, ForOp)]
     for loop in reversed(loops):  # inner ones first
-        fold_loop(loop)
-    folder = _Folder(weights, KnownDims())
+        fold_loop(loop, budget.rounds)
+    folder = _Folder(weights, KnownDims(), budget)
     for op in list(function.body.walk()):
         if isinstance(op, BranchOp) and op.parent is not None:
             fold_branch(op, function, weights)
@@ -64,6 +107,7 @@ def fold_constants(function: FuncOp, weights: WeightStore) -> None:
 class _Folder:
     weights: WeightStore
     known: KnownDims
+    budget: FoldingBudget
 
     def fold(self, op: GraphOp) -> None:
         """Replaces the operator as long as there is something simpler."""
@@ -102,17 +146,23 @@ class _Folder:
 
     def _as_constants(self, op: GraphOp) -> Sequence[GraphOp] | None:
         owners = [operand.owner for operand in op.operands]
-        if not owners or not all(isinstance(owner, ConstantOp) for owner in owners):
+        constants = [owner for owner in owners if isinstance(owner, ConstantOp)]
+        if not owners or len(constants) < len(owners):
             return None
         unknown = any(type_of(result).static_shape is None for result in op.results)
         if unknown or op.mentions_sizes:
             return None
-        operands = [owner.array(self.weights) for owner in owners if isinstance(owner, ConstantOp)]
-        budget = max(MINIMUM_BUDGET, GROWTH * sum(array.nbytes for array in operands))
-        results = op.reference(*operands) if _result_bytes(op) <= budget else None
-        if results is None:
+        held = sum(map(self._constant_bytes, dict.fromkeys(constants)))
+        if not self.budget.allows(_result_bytes(op), held):
             return None
+        results = op.reference(*(owner.array(self.weights) for owner in constants))
         return [ConstantOp.stored(_name(op), array, self.weights, op.location) for array in results]
+
+    def _constant_bytes(self, op: ConstantOp) -> int:
+        """The memory that a constant takes; equal elements of an inline one are one."""
+        if op.literal is not None:
+            return len(op.literal.data) * numpy_dtype(op.element).itemsize
+        return op.array(self.weights).nbytes
 
 
 def dims_op(values: Sequence[Expr], kind: TensorType, op: Operation) -> GraphOp:

@@ -8,6 +8,7 @@ its operator, of which nothing is left, and so do the rounds of a short loop.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import FunctionType
 from xdsl.dialects.func import FuncOp
@@ -28,8 +29,24 @@ from dialects.graph.control import (
 from dialects.graph.types import ShapeAttr, TensorType, type_of
 from dialects.weights import WeightStore
 
-UNROLLED = 32
-"""Loops are unrolled to at most this many operators, constants aside."""
+
+@dataclass
+class UnrollingBudget:
+    """How many operators a loop may become, and how many all that follow may, constants aside;
+    what longer ones would have become.
+    """
+
+    loop: int
+    left: int
+    kept: list[int] = field(default_factory=list[int])
+
+    def allows(self, operators: int) -> bool:
+        """Whether a loop becomes so many operators; if so, they count."""
+        if operators > min(self.loop, self.left):
+            self.kept.append(operators)
+            return False
+        self.left -= operators
+        return True
 
 
 def fold_branch(op: BranchOp, function: FuncOp, weights: WeightStore) -> None:
@@ -65,7 +82,7 @@ def _taken(op: BranchOp, weights: WeightStore) -> Region | None:
     return op.regions[number if 0 <= number < len(op.regions) else -1]
 
 
-def fold_loop(op: ForOp) -> None:
+def fold_loop(op: ForOp, budget: UnrollingBudget) -> None:
     """Replaces a loop of a few rounds, all of which are known to run, by these; of none, by what it
     starts from.
     """
@@ -77,7 +94,7 @@ def fold_loop(op: ForOp) -> None:
     if any(inner.regions or defined_sizes(inner) for inner in op.body.block.ops):
         return
     size = sum(not isinstance(inner, (ConstantOp, DimsOp)) for inner in op.body.block.ops) - 1
-    if count * size > UNROLLED or (not count and stacked):
+    if (not count and stacked) or not budget.allows(count * size):
         return
     state = list(op.operands_)
     stacks: list[list[SSAValue]] = [[] for _ in stacked]

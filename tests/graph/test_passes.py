@@ -10,6 +10,7 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.parser import Parser
 from xdsl.rewriter import InsertPoint
 
+from compiler.graph.fold_constants import FoldConstantsPass
 from compiler.graph.inline_calls import inline_calls
 from compiler.graph.join_products import JoinProductsPass
 from compiler.graph.recognize_gelu import RecognizeGeluPass
@@ -192,3 +193,30 @@ def test_functions_that_call_themselves_are_refused():
     module.verify()
     with pytest.raises(UnsupportedError, match="not to call itself, got @other"):
         inline_calls(module)
+
+
+def _doublings(count: int) -> tuple[ModuleOp, WeightStore]:
+    """A weight that is put beside itself again and again."""
+    graph = _Graph()
+    value = graph.weight(0, (24,))
+    for _ in range(count):
+        value = graph.b.concat(value, value, axis=0)
+    total = graph.b.reduce_sum(value, axes=[0], keepdims=False)
+    return graph.module(graph.b.add(graph.block.args[0], total)), graph.weights
+
+
+def test_folding_of_many_results_has_a_budget():
+    module, weights = _doublings(40)
+    context = WeftContext(weights)
+    FoldConstantsPass(total_bytes=96 << 8).apply(context, module)
+    assert sum(weights[key].nbytes for key in weights) <= 96 << 9
+    assert _names(module).count("graph.concat") == 32
+    assert context.notes == ["1 known results not folded, the largest of 49,152 bytes"]
+
+
+def test_folding_of_a_small_graph_leaves_nothing():
+    module, weights = _doublings(8)
+    context = WeftContext(weights)
+    FoldConstantsPass().apply(context, module)
+    assert "graph.concat" not in _names(module)
+    assert context.notes == []

@@ -4,7 +4,8 @@ exe = weft.compile("model.onnx")  # a path, bytes or an onnx.ModelProto
 (y,) = exe(x)                     # arrays by position or name -> a tuple of arrays
 exe.export("libmodel.so")         # and libmodel.h, for C and for weft.load
 
-step = weft.trace(f, *examples)   # a Python function of arrays, with weft.numpy and weft.grad
+x = weft.Tensor([[1.0, 2.0]])     # a tensor; operators and weft.numpy compute at once
+step = weft.trace(f, *examples)   # a Python function of tensors, with weft.numpy and weft.grad
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ from weft.compilation import compile_cached, options_of
 if TYPE_CHECKING:
     from compiler.frontend.from_onnx import ImportedModel, Source
     from weft.graph import Graph
+    from weft.tensor import Tensor
     from weft.tracing import Spec, grad, trace, value_and_grad
 
 __version__ = VERSION
@@ -54,6 +56,7 @@ __all__ = [
     "ModelError",
     "OptionError",
     "Spec",
+    "Tensor",
     "TensorSpec",
     "TypeInferenceError",
     "UnsupportedError",
@@ -66,16 +69,17 @@ __all__ = [
     "value_and_grad",
 ]
 
-_GRAPH = "Graph"
-_TRACING = ("Spec", "grad", "trace", "value_and_grad")
+_HOMES = {
+    "Graph": "weft.graph",
+    "Tensor": "weft.tensor",
+    **dict.fromkeys(("Spec", "grad", "trace", "value_and_grad"), "weft.tracing"),
+}
 
 
 def __getattr__(name: str) -> Any:
     """What traces imports the compiler, which a model out of the cache does not need."""
-    if name == _GRAPH:
-        return importlib.import_module("weft.graph").Graph
-    if name in _TRACING:
-        return getattr(importlib.import_module("weft.tracing"), name)
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'weft' has no attribute {name!r}")
 
 

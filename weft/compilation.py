@@ -77,10 +77,10 @@ class _Kernels:
     cache: Cache
 
     def find_kernel(self, key: str) -> bytes | None:
-        return self.cache.find_kernel(cache_key([key, _compiler_digest()]))
+        return self.cache.find_kernel(cache_key([key, compiler_digest()]))
 
     def keep_kernel(self, key: str, data: bytes) -> None:
-        self.cache.keep_kernel(cache_key([key, _compiler_digest()]), data)
+        self.cache.keep_kernel(cache_key([key, compiler_digest()]), data)
 
 
 def options_of(
@@ -197,7 +197,7 @@ def model_key(source: Source, options: Options) -> str | None:
         contents = list(_content_digests(source))
     except OSError:
         return None
-    return cache_key([*contents, options.digest, _compiler_digest()])
+    return cache_key([*contents, options.digest, compiler_digest()])
 
 
 def _content_digests(source: Source) -> Iterator[str]:
@@ -268,7 +268,7 @@ def _location(data: bytes) -> str:
 
 
 @cache
-def _compiler_digest() -> str:
+def compiler_digest() -> str:
     """A hash of weft's own sources and the versions of what it is built on."""
     hasher = hashlib.sha256(VERSION.encode())
     for name in _REQUIREMENTS:

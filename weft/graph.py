@@ -18,7 +18,8 @@ from dialects.graph import OPS, CallOp
 from dialects.graph.dtypes import element_type
 from dialects.graph.types import tensor
 from dialects.weights import Array
-from weft.traced import Dim, Recording, Traced, users_line
+from weft.operators import users_line
+from weft.traced import Dim, Recording, Traced
 
 
 class Graph:

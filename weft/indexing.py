@@ -10,7 +10,8 @@ import numpy as np
 from dialects.errors import WeftError
 from dialects.expr import Expr
 from dialects.graph.types import ShapeAttr
-from weft.traced import Traced, users_line
+from weft.operators import users_line
+from weft.traced import Traced
 
 
 def indexed(x: Traced, index: Sequence[Any]) -> Traced:

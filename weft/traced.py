@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 from xdsl.dialects.builtin import NameLoc, NoneAttr, StringAttr
@@ -21,11 +19,10 @@ from dialects.graph.constant import ConstantOp
 from dialects.graph.dtypes import element_type, numpy_dtype
 from dialects.graph.types import ShapeAttr, TensorType, type_of
 from dialects.weights import Array, WeightStore
+from weft.operators import ArrayOperators, listed, users_line
 
 _OPS: Final[Mapping[str, type[GraphOp]]] = {op.name.removeprefix("graph."): op for op in OPS}
-_HERE: Final = str(Path(__file__).parent)
 
-Operand: TypeAlias = "Traced | Array | float | bool"
 Dim = int | str
 Index = int | slice | None | Any
 
@@ -62,6 +59,8 @@ class Recording:
     def results(self, name: str, *operands: Traced, **attributes: Any) -> list[Traced]:
         """All results of an operator. Raises TypeInferenceError that names the line."""
         values = [operand.value for operand in operands]
+        if isinstance(attributes.get("to"), np.dtype | str):
+            attributes["to"] = element_type(np.dtype(attributes["to"]))
         try:
             op = self.builder().op(name, *values, **attributes)
         except (TypeInferenceError, UnsupportedError) as error:
@@ -69,32 +68,16 @@ class Recording:
         return [Traced(self, result) for result in op.results]
 
 
-def listed(argument: Any) -> list[Any]:
-    """What stands in a tuple or a list; anything else alone."""
-    return [*argument] if isinstance(argument, tuple | list) else [argument]
-
-
-def users_line() -> str:
-    """The line outside of this package that is running, as `file.py:12`."""
-    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(_HERE):
-        frame = frame.f_back
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
-
-
 @dataclass(frozen=True, eq=False)
-class Traced:
-    """A tensor of a graph in the making, with the operators and methods of NumPy's arrays.
+class Traced(ArrayOperators):
+    """A tensor of a graph in the making, with the operators and methods of NumPy's arrays; arrays
+    and tensors with values become constants.
 
-    Python numbers beside it take its dtype; arrays become constants; two dtypes are brought to the
-    one that NumPy promotes them to. It has no value yet: `if`, `while`, `bool` and `float` of it
-    raise.
+    It has no value yet: `if`, `while`, `bool` and `float` of it raise.
     """
 
     recording: Recording
     value: SSAValue
-
-    __array_priority__ = 1000  # so that NumPy leaves operators to this class
 
     @property
     def type(self) -> TensorType:
@@ -116,37 +99,21 @@ class Traced:
         """The number of axes."""
         return self.type.rank
 
-    @property
-    def T(self) -> Traced:  # noqa: N802  NumPy's name
-        """All axes reversed."""
-        return self.transpose()
+    def results(self, name: str, *operands: Any, **attributes: Any) -> list[Any]:
+        """All results of a graph operator."""
+        return self.recording.results(name, *map(self.lifted, operands), **attributes)
 
-    def apply(self, name: str, *others: Operand, **attributes: Any) -> Traced:
-        """An operator on this tensor and others, brought to one dtype."""
-        return self.recording.apply(name, *self._promoted(*others), **attributes)
+    def constant(self, value: Any) -> Traced:
+        """An array that the program brought along."""
+        return self.recording.constant(np.asarray(value))
 
-    def _promoted(self, *others: Operand) -> list[Traced]:
-        arrays = [self, *(self._of(other) for other in others)]
-        common = np.result_type(*(array.dtype for array in arrays))
-        return [array.astype(common) for array in arrays]
-
-    def _of(self, other: Operand) -> Traced:
+    def lifted(self, other: Any) -> Traced:
+        """A number, an array or a tensor as a part of this graph."""
         if isinstance(other, Traced):
             if other.recording is not self.recording:
                 raise WeftError(f"{users_line()}: a graph requires tensors of one trace, got two")
             return other
-        if isinstance(other, bool | int | float):
-            kept = not isinstance(other, float) or self.dtype.kind not in "biu"
-            dtype = self.dtype if kept else np.dtype(np.float32)
-            return self.recording.constant(np.asarray(other, dtype))
-        return self.recording.constant(np.asarray(other))
-
-    def astype(self, dtype: Any) -> Traced:
-        """The elements converted; the tensor itself where there is nothing to convert."""
-        wanted = np.dtype(dtype)
-        if wanted == self.dtype:
-            return self
-        return self.recording.apply("cast", self, to=element_type(wanted))
+        return super().lifted(other)
 
     def reshape(self, *shape: Any) -> Traced:
         """Other dims for the same elements in the same order; one may be -1."""
@@ -160,90 +127,10 @@ class Traced:
         sizes = ShapeAttr(tuple(Expr.of(each) for each in known))
         return self.recording.apply("reshape", self, shape=sizes)
 
-    def transpose(self, *axes: int) -> Traced:
-        """The axes in another order; without one reversed."""
-        order = [axis % self.ndim for axis in axes] or list(reversed(range(self.ndim)))
-        return self.recording.apply("transpose", self, permutation=order)
-
-    def reduced(
-        self, name: str, axis: int | Sequence[int] | None, keepdims: bool, **attributes: Any
-    ) -> Traced:
-        """A reduction over one axis, several, or all."""
-        axes = range(self.ndim) if axis is None else [axis] if isinstance(axis, int) else axis
-        chosen = [each % max(1, self.ndim) for each in axes]
-        if not chosen:
-            return self
-        return self.recording.apply(name, self, axes=chosen, keepdims=keepdims, **attributes)
-
-    def sum(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Traced:
-        """The sum over axes."""
-        return self.reduced("reduce_sum", axis, keepdims)
-
-    def mean(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Traced:
-        """The mean over axes."""
-        return self.reduced("reduce_mean", axis, keepdims)
-
-    def max(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Traced:
-        """The greatest element over axes."""
-        return self.reduced("reduce_max", axis, keepdims)
-
-    def min(self, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Traced:
-        """The least element over axes."""
-        return self.reduced("reduce_min", axis, keepdims)
-
-    def __add__(self, other: Operand) -> Traced:
-        return self.apply("add", other)
-
-    def __radd__(self, other: Operand) -> Traced:
-        return self._of(other) + self
-
-    def __sub__(self, other: Operand) -> Traced:
-        return self.apply("sub", other)
-
-    def __rsub__(self, other: Operand) -> Traced:
-        return self._of(other) - self
-
-    def __mul__(self, other: Operand) -> Traced:
-        return self.apply("mul", other)
-
-    def __rmul__(self, other: Operand) -> Traced:
-        return self._of(other) * self
-
-    def __truediv__(self, other: Operand) -> Traced:
-        return self._float().apply("div", other)
-
-    def __rtruediv__(self, other: Operand) -> Traced:
-        return self._of(other) / self
-
-    def __pow__(self, other: Operand) -> Traced:
-        return self.apply("pow", other)
-
-    def __rpow__(self, other: Operand) -> Traced:
-        return self._of(other) ** self
-
-    def __matmul__(self, other: Operand) -> Traced:
-        return self.apply("matmul", other)
-
-    def __rmatmul__(self, other: Operand) -> Traced:
-        return self._of(other) @ self
-
-    def __neg__(self) -> Traced:
-        return self.apply("neg")
-
-    def __abs__(self) -> Traced:
-        return self.apply("abs")
-
-    def __lt__(self, other: Operand) -> Traced:
-        return self.apply("less", other)
-
-    def __le__(self, other: Operand) -> Traced:
-        return self.apply("less_equal", other)
-
-    def __gt__(self, other: Operand) -> Traced:
-        return self.apply("greater", other)
-
-    def __ge__(self, other: Operand) -> Traced:
-        return self.apply("greater_equal", other)
+    def broadcast_to(self, shape: Sequence[Any]) -> Traced:
+        """The elements repeated along new axes in front and along those of size 1."""
+        sizes = ShapeAttr(tuple(Expr.of(each) for each in shape))
+        return self.recording.apply("expand", self, shape=sizes)
 
     def __getitem__(self, index: Any) -> Traced:
         from weft.indexing import indexed
@@ -263,6 +150,3 @@ class Traced:
         )
 
     __float__ = __int__ = __bool__  # pyright: ignore[reportAssignmentType]
-
-    def _float(self) -> Traced:
-        return self if self.dtype.kind not in "biu" else self.astype(np.float32)

@@ -16,7 +16,9 @@ from compiler.machine.executable import Executable
 from dialects.errors import WeftError
 from dialects.graph.dtypes import element_type
 from dialects.graph.types import TensorType, tensor
-from weft.traced import Dim, Recording, Traced, listed, users_line
+from weft.operators import users_line
+from weft.traced import Dim, Recording, Traced
+from weft.trees import Structure, flatten, unflatten
 
 
 @dataclass(frozen=True)
@@ -34,10 +36,14 @@ class Spec:
 
 @dataclass(frozen=True)
 class Trace:
-    """A recorded function: a module with the function `main`, and its constants."""
+    """A recorded function: a module with the function `main`, its constants, and the trees of what
+    it takes (by the names of parameters) and gives.
+    """
 
     recording: Recording
     module: ModuleOp
+    inputs: Structure
+    outputs: Structure
 
 
 def record(function: Callable[..., Any], *examples: Any) -> Trace:
@@ -46,24 +52,30 @@ def record(function: Callable[..., Any], *examples: Any) -> Trace:
     Raises WeftError, which names the line, for what a trace cannot hold.
     """
     recording = Recording()
-    names = _names(function, len(examples))
-    arguments = [
-        recording.argument(_spec(example).type, name)
-        for name, example in zip(names, examples, strict=True)
-    ]
-    returned = function(*arguments)
+    leaves, structure = flatten(dict(zip(_names(function, len(examples)), examples, strict=True)))
+    names = [name for name, _ in leaves]
+    arguments = [recording.argument(_spec(example).type, name) for name, example in leaves]
+    returned = function(*unflatten(structure, iter(arguments)).values())
+    found, shape = flatten(returned)
     values = [
         each if isinstance(each, Traced) else recording.constant(np.asarray(each))
-        for each in listed(returned)
+        for _, each in found
     ]
     recording.block.add_op(ReturnOp(*(each.value for each in values)))
     kinds = [each.type for each in recording.block.args], [each.type for each in values]
     main = FuncOp("main", kinds, Region(recording.block))
-    outputs = ["y"] if len(values) == 1 else [f"y{position}" for position in range(len(values))]
+    outputs = _output_names([name for name, _ in found])
     main.attributes["input_names"] = ArrayAttr([StringAttr(name) for name in names])
     main.attributes["output_names"] = ArrayAttr([StringAttr(name) for name in outputs])
     main.attributes["model_name"] = StringAttr(getattr(function, "__name__", "traced"))
-    return Trace(recording, ModuleOp([main]))
+    return Trace(recording, ModuleOp([main]), structure, shape)
+
+
+def _output_names(paths: Sequence[str]) -> list[str]:
+    """Names of results by their paths in what was returned: those in a tuple are `y0`, `y1`, ..."""
+    if len(paths) == 1 and (not paths[0] or paths[0].isdecimal()):
+        return ["y"]
+    return [f"y{path}" if path[:1].isdecimal() else path for path in paths]
 
 
 def trace(
@@ -95,31 +107,54 @@ def value_and_grad(
     function: Callable[..., Any], argnums: int | Sequence[int] = 0
 ) -> Callable[..., tuple[Any, Any]]:
     """A function that gives the value of `function`, one float, and its gradient in an argument, or
-    a tuple of gradients for several.
+    a tuple of gradients for several. An argument may be a tree of tensors; so is its gradient.
 
-    It is for functions that are traced, and may be differentiated again. Raises UnsupportedError
-    that lists operators without a derivative.
+    On tensors with values, or arrays, it computes at once; while a function is traced it becomes a
+    part of the graph. Either may be differentiated again. Raises UnsupportedError that lists
+    operators without a derivative.
     """
     several = not isinstance(argnums, int)
     positions = tuple(argnums) if not isinstance(argnums, int) else (argnums,)
 
     def differentiated(*arguments: Any) -> tuple[Any, Any]:
-        from compiler.graph.differentiate import cotangents
+        leaves, structure = flatten(tuple(arguments[position] for position in positions))
 
-        chosen = [arguments[position] for position in positions]
-        if not all(isinstance(each, Traced) for each in chosen):
-            raise WeftError(f"{users_line()}: a gradient requires arguments that are being traced")
-        value = function(*arguments)
-        if not isinstance(value, Traced) or value.type.size != 1:
-            raise WeftError(f"{users_line()}: a gradient requires one float, got {value}")
-        b = value.recording.builder()
-        found = cotangents(
-            b, [value.value], [b.filled(1.0, value.value)], [each.value for each in chosen]
-        )
-        gradients = tuple(Traced(value.recording, each) for each in found)
+        def of_leaves(*leaves: Any) -> Any:
+            given = list(arguments)
+            for position, tree in zip(positions, unflatten(structure, iter(leaves)), strict=True):
+                given[position] = tree
+            return function(*given)
+
+        chosen = [leaf for _, leaf in leaves]
+        differentiate = _traced if any(isinstance(each, Traced) for each in chosen) else _eager
+        value, found = differentiate(of_leaves, chosen)
+        gradients = unflatten(structure, iter(found))
         return value, gradients if several else gradients[0]
 
     return differentiated
+
+
+def _eager(function: Callable[..., Any], chosen: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
+    """The value and the gradients in all arguments, computed at once."""
+    from weft.eager.derivatives import value_and_gradients
+
+    return value_and_gradients(function, chosen)
+
+
+def _traced(function: Callable[..., Any], chosen: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
+    """The value and the gradients in all arguments, as parts of a graph."""
+    from compiler.graph.differentiate import cotangents
+
+    first = next(each for each in chosen if isinstance(each, Traced))
+    inputs = [first.lifted(each) for each in chosen]
+    value = function(*inputs)
+    if not isinstance(value, Traced) or value.type.size != 1:
+        raise WeftError(f"{users_line()}: a gradient requires one float, got {value}")
+    b = value.recording.builder()
+    found = cotangents(
+        b, [value.value], [b.filled(1.0, value.value)], [each.value for each in inputs]
+    )
+    return value, [Traced(value.recording, each) for each in found]
 
 
 def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:

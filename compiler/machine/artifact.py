@@ -84,8 +84,13 @@ class Compiled:
     weights: PreparedWeights
     metadata: Mapping[str, Any]
 
-    def executable(self, threads: int | None = None) -> Executable:
-        """The model in this process, with so many threads, or one for each processor."""
+    def executable(
+        self, threads: int | None = None, beside: Executable | None = None
+    ) -> Executable:
+        """The model in this process, with so many threads, or one for each processor; without
+        weights it may share those of a model that it runs `beside`.
+        """
+        assert beside is None or not self.weights.sources, "contexts with weights are not shared"
         empty = WeightBlob(self.weights_symbol, ALIGNMENT, ALIGNMENT, _write_nothing)
         blobs = (empty,) if self.weights.sources else ()
         library = load_objects(list(self.objects.values()), self.exports, weights=blobs)
@@ -100,6 +105,7 @@ class Compiled:
             weights=arrays,
             exporter=self,
             metadata=self.metadata,
+            beside=beside,
         )
 
     @property

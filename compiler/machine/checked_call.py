@@ -58,7 +58,9 @@ class _Call(ctypes.Structure):
 
 
 class CheckedCall:
-    """A model with its context, which ends with this object; several threads may call it."""
+    """A model with its context, which ends with this object; several threads may call it. A model
+    without weights may compute in the context of another, `beside` it, whose threads they share.
+    """
 
     def __init__(
         self,
@@ -67,6 +69,7 @@ class CheckedCall:
         signature: Signature,
         threads: int | None,
         weights: Sequence[Array] | None,
+        beside: CheckedCall | None = None,
     ):
         self._library = library
         self._prefix = prefix
@@ -85,7 +88,8 @@ class CheckedCall:
         self._made = signature.made
         if self._made:
             self._release = self._function("release", None, ctypes.c_void_p, ctypes.c_void_p)
-        self.context = self._create(threads)
+        self._beside = beside
+        self.context = self._create(threads) if beside is None else beside.context
 
     def __call__(self, /, *arrays: Any, **named: Any) -> tuple[Array, ...]:
         """Runs the model once. Raises InputError for what it cannot take."""

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from compiler.machine.checked_call import CheckedCall, Library
 from compiler.machine.python_call import Call, quick_call
 from compiler.machine.signature import Signature, TensorSpec
-from dialects.errors import OptionError
+from dialects.errors import InputError, OptionError
 from dialects.weights import Array
 
 
@@ -47,17 +47,15 @@ class Executable(_Callable):
         weights: Sequence[Array] | None = None,
         exporter: Exporter | None = None,
         metadata: Mapping[str, Any] | None = None,
+        beside: Executable | None = None,
     ):
         self._prefix = prefix
         self._signature = signature
         self._exporter = exporter
         self.metadata = dict(metadata or {})
-        self._checked = checked = CheckedCall(library, prefix, signature, threads, weights)
-        functions = {name: checked.address(name) for name in ("run", "workspace_size")}
-        quick = quick_call(
-            signature, self.metadata, checked.context, functions, checked, checked.fail
-        )
-        self.__call__ = quick or checked
+        shared = None if beside is None else beside._checked
+        self._checked = CheckedCall(library, prefix, signature, threads, weights, shared)
+        self.__call__ = self.call_or(self._checked) or self._checked
 
     def __repr__(self) -> str:
         inputs = ", ".join(map(_described, self.inputs))
@@ -73,6 +71,27 @@ class Executable(_Callable):
     def outputs(self) -> tuple[TensorSpec, ...]:
         """Names, dtypes and shapes of the outputs."""
         return self._signature.outputs
+
+    def call_or(
+        self, otherwise: Call, failed: Callable[[InputError], None] | None = None
+    ) -> Call | None:
+        """A call that leaves to `otherwise` what it cannot take, and to `failed` to raise what a
+        call failed with; None where this interpreter has none.
+        """
+        checked = self._checked
+        functions = {name: checked.address(name) for name in ("run", "workspace_size")}
+
+        def fail() -> None:
+            try:
+                checked.fail()
+            except InputError as error:
+                if failed is not None:
+                    failed(error)
+                raise
+
+        return quick_call(
+            self._signature, self.metadata, checked.context, functions, otherwise, fail
+        )
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
         """Runs the model on arrays by input name; gives them by output name. Raises as a call."""

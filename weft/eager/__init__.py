@@ -1,0 +1,1 @@
+"""Eager mode: every operator runs at once, as a kernel that is compiled once for all sizes."""

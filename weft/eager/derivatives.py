@@ -1,0 +1,66 @@
+"""Derivatives of programs that run at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from dialects.errors import WeftError
+from weft.eager.tape import DEPTH, Node, cotangents
+from weft.operators import ArrayOperators, users_line
+from weft.tensor import Tensor
+
+
+def pull_back(
+    function: Callable[..., Any], arguments: Sequence[Any]
+) -> tuple[Any, Callable[[Sequence[Tensor], Sequence[Tensor]], list[Tensor]]]:
+    """What the function gives, and what gives the cotangents of the arguments from those of tensors
+    that it gave. Operators of the function and of what it calls are noted while it runs.
+    """
+    inputs = [_beginning(argument) for argument in arguments]
+    DEPTH.count += 1
+    try:
+        returned = function(*inputs)
+    finally:
+        DEPTH.count -= 1
+
+    def pull(results: Sequence[Tensor], seeds: Sequence[Tensor]) -> list[Tensor]:
+        found = cotangents(results, seeds, inputs)
+        return [
+            Tensor.of(np.zeros(given.shape, given.dtype)) if each is None else each
+            for given, each in zip(inputs, found, strict=True)
+        ]
+
+    return returned, pull
+
+
+def _beginning(argument: Any) -> Tensor:
+    """The argument as a tensor with which a record begins, inside of one that is already kept."""
+    given = argument if isinstance(argument, ArrayOperators) else Tensor(argument)
+    if not isinstance(given, Tensor) or given.dtype.kind in "biu":
+        got = given.dtype if isinstance(given, Tensor) else "one that is being traced"
+        raise WeftError(f"{users_line()}: a gradient requires arguments of floats, got {got}")
+    begun = Tensor.of(given.array)
+    outer = DEPTH.count and given.node is not None
+    begun.node = Node(_through, [given], [given.array]) if outer else Node(None, (), [given.array])
+    return begun
+
+
+def _through(node: Node, arriving: list[Tensor | None], wanted: tuple[int, ...]) -> list[Tensor]:
+    """The cotangent of a tensor is that of what began with it."""
+    return [each for each in arriving if each is not None]
+
+
+def value_and_gradients(
+    function: Callable[..., Any], arguments: Sequence[Any]
+) -> tuple[Any, list[Tensor]]:
+    """The value of a function, one float, and its gradients in all arguments."""
+    value, pull = pull_back(function, arguments)
+    if not isinstance(value, Tensor) or value.array.size != 1 or value.dtype.kind in "biu":
+        raise WeftError(f"{users_line()}: a gradient requires one float, got {value!r}")
+    gradients = pull([value], [Tensor.of(np.ones(value.shape, value.dtype))])
+    if not DEPTH.count:
+        value.node = None
+    return value, gradients

@@ -1,0 +1,205 @@
+"""Kernels of eager mode: a template of a graph, compiled for each pattern of sizes that comes
+along, and kept on disk as every compilation is.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from compiler.machine.artifact import Compiled
+from compiler.machine.cache import Cache, cache_key, default_cache
+from compiler.machine.executable import Executable
+from compiler.machine.host import host_target
+from compiler.machine.python_call import Call
+from compiler.options import Options
+from compiler.target.target import Target
+from dialects.errors import InputError, TypeInferenceError, UnsupportedError
+from dialects.weights import Array
+from weft.eager import quick
+from weft.eager.patterns import Dims, rule_of
+from weft.eager.templates import Derivative, Operator, Template
+from weft.operators import users_line
+
+if TYPE_CHECKING:
+    from weft.eager.graphs import Built
+
+Kind = tuple[str, int]
+"""A dtype's name and a rank."""
+
+PREFIX: Final = "eager"
+_SIZE: Final = 2
+"""A size that stands for any."""
+
+_MOST_SHAPES: Final = 1024
+"""Of which a kernel knows the pattern without looking."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is called with which operands, and which of its results, or (as a complement) of the
+    operands, the template's results are; and their kinds.
+    """
+
+    operands: int
+    used: tuple[int, ...]
+    outputs: tuple[int, ...]
+    kinds: tuple[Kind, ...]
+    executable: Executable | None
+
+    @property
+    def call(self) -> Call:
+        """What gives the template's results: the executable itself, where these are its own."""
+        own = self.outputs == tuple(range(len(self.outputs)))
+        if self.executable is None or not own or list(self.used) != [*range(len(self.used))]:
+            return self
+        return self if len(self.used) < self.operands else self.executable
+
+    def __call__(self, *arrays: Array) -> tuple[Array, ...]:
+        """The template's results."""
+        made: Sequence[Array] = ()
+        if self.executable is not None:
+            made = self.executable(*(arrays[place] for place in self.used))
+        return tuple(arrays[~place] if place < 0 else made[place] for place in self.outputs)
+
+
+@dataclass
+class Count:
+    """How many kernels this process has made ready so far."""
+
+    made: int = 0
+
+
+COUNT: Final = Count()
+_FIRST: Final[list[Executable]] = []
+
+
+class Kernel:
+    """A template for operands of these kinds.
+
+    `call` takes arrays and gives the results' as a tuple; `kinds` are what these are. Raises
+    TypeInferenceError or InputError, which names the line, for sizes that do not fit.
+    """
+
+    def __init__(self, template: Template, kinds: Sequence[quick.Kind]):
+        self._template = template
+        self._kinds = tuple(each.key for each in kinds)
+        self._base, self._taken = _base_of(template)
+        self._plans: dict[tuple[Dims, ...], Plan] = {}
+        self._recent: dict[tuple[Any, ...], Call] = {}
+        self.call: Call = self._by_shape
+        self.results: list[quick.Kind] = []
+        if isinstance(template, Operator):
+            likely = self._likely()
+            executable = likely.executable
+            assert executable is not None, "an operator is computed"
+            self.call = executable.call_or(self._by_shape, _fail) or self._by_shape
+
+    def _likely(self) -> Plan:
+        """The plan for sizes of which none is 1."""
+        try:
+            return self._plan([(_SIZE,) * rank for _, rank in self._kinds])
+        except (TypeInferenceError, UnsupportedError) as error:
+            _fail(error)
+            raise
+
+    def _by_shape(self, *arrays: Array) -> tuple[Array, ...]:
+        shapes = tuple(array.shape for array in arrays)
+        try:
+            found = self._recent.get(shapes)
+            if found is None:
+                if len(self._recent) >= _MOST_SHAPES:
+                    self._recent.clear()
+                found = self._recent[shapes] = self._plan(shapes).call
+            return found(*arrays)
+        except (TypeInferenceError, UnsupportedError, InputError) as error:
+            _fail(error)
+            raise
+
+    def _plan(self, shapes: Sequence[tuple[int, ...]]) -> Plan:
+        rule = rule_of(self._base.name)
+        dims = rule(f"graph.{self._base.name}", shapes[: self._taken], self._base.named)
+        if dims not in self._plans:
+            plan = self._plans[dims] = _made(self._template, dims, self._kinds)
+            self.results[:] = [quick.kind(np.dtype(name), rank) for name, rank in plan.kinds]
+        return self._plans[dims]
+
+
+def _fail(error: Exception) -> None:
+    """Raises the error with the line of the user's program, unless it has it."""
+    line, text = users_line(), str(error).removeprefix(f"{PREFIX} ")
+    if not text.startswith(line):
+        raise type(error)(f"{line}: {text}") from error
+
+
+def _base_of(template: Template) -> tuple[Operator, int]:
+    """The operator at the bottom of derivatives, and how many operands it takes."""
+    base = template
+    while isinstance(base, Derivative):
+        base = base.of
+    return base, base.operands
+
+
+def _made(template: Template, dims: tuple[Dims, ...], kinds: Sequence[Kind]) -> Plan:
+    """The plan for a pattern, out of the cache where it was made before."""
+    from weft.compilation import compiler_digest
+
+    COUNT.made += 1
+    store, options = default_cache(os.environ), Options(host_target(), PREFIX)
+    parts = [PREFIX, template.text, str(dims), str(kinds), options.digest, compiler_digest()]
+    key = cache_key(parts)
+    return _found(store, key, options.target, template.operands) or _compiled(
+        store, key, template, dims, kinds
+    )
+
+
+def _found(store: Cache, key: str, target: Target, operands: int) -> Plan | None:
+    text = store.find_kernel(key)
+    if text is None:
+        return None
+    content: dict[str, Any] = json.loads(text)
+    kinds = tuple((str(name), int(rank)) for name, rank in content["kinds"])
+    compiled = store.find(key, target) if content["compiled"] else None
+    if content["compiled"] and compiled is None:
+        return None
+    executable = None if compiled is None else _loaded(compiled)
+    return Plan(operands, tuple(content["used"]), tuple(content["outputs"]), kinds, executable)
+
+
+def _compiled(
+    store: Cache, key: str, template: Template, dims: tuple[Dims, ...], kinds: Sequence[Kind]
+) -> Plan:
+    from compiler.pipeline import compile_module
+    from weft.eager.graphs import build
+
+    built: Built = build(template, dims, kinds)
+    executable = None
+    if built.module is not None:
+        options = Options(host_target(), PREFIX)
+        compiled = compile_module(built.module, built.weights, options)
+        executable = _loaded(store.keep(key, compiled))
+    content = {
+        "used": built.used,
+        "outputs": built.outputs,
+        "kinds": built.kinds,
+        "compiled": executable is not None,
+    }
+    store.keep_kernel(key, json.dumps(content).encode())
+    return Plan(
+        template.operands, tuple(built.used), tuple(built.outputs), tuple(built.kinds), executable
+    )
+
+
+def _loaded(compiled: Compiled) -> Executable:
+    """The kernel in this process; those without weights share the threads of the first."""
+    if compiled.weights.sources:
+        return compiled.executable()
+    executable = compiled.executable(None, _FIRST[0] if _FIRST else None)
+    if not _FIRST:
+        _FIRST.append(executable)
+    return executable

@@ -1,0 +1,158 @@
+"""The short way of operators on tensors with values: from the kinds of the operands to the kernel
+by one look into a dictionary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from dialects.weights import Array
+from weft.eager.tape import DEPTH, Node, by_graph
+from weft.eager.templates import Operator, frozen, operator_of
+from weft.operators import ArrayOperators, Axes
+
+if TYPE_CHECKING:
+    from weft.tensor import Tensor
+
+BINARY: Final[Mapping[str, str]] = {
+    "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "matmul": "matmul", "pow": "pow",
+    "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal", "eq": "equal",
+}  # fmt: skip
+"""Methods of Python, without underscores, and the graph operators that they are."""
+
+
+class Kind:
+    """A dtype and a rank, of which there is one object in a process; kernels are found by them."""
+
+    __slots__ = ("dtype", "is_float", "key", "rank")
+
+    def __init__(self, dtype: np.dtype[Any], rank: int):
+        self.dtype, self.rank, self.key = dtype, rank, (dtype.name, rank)
+        self.is_float = dtype.kind not in "biu"
+
+
+_KINDS: Final[dict[tuple[np.dtype[Any], int], Kind]] = {}
+
+
+def kind_of(array: Array) -> Kind:
+    """The kind of an array."""
+    return kind(array.dtype, array.ndim)
+
+
+def kind(dtype: np.dtype[Any], rank: int) -> Kind:
+    """The kind of a dtype and a rank."""
+    found = _KINDS.get((dtype, rank))
+    return _KINDS.setdefault((dtype, rank), Kind(dtype, rank)) if found is None else found
+
+
+Entry = tuple[Callable[..., Any], Kind, Operator]
+"""What is called with the arrays, the kind of its one result, and the operator."""
+
+
+def _entry(operator: Operator, *operands: Tensor) -> Entry:
+    kernel = type(operands[0]).kernel(operator, operands)
+    return kernel.call, kernel.results[0], operator
+
+
+def _noted(operator: Operator, operands: tuple[Tensor, ...], arrays: Any) -> Node | None:
+    """The node of an operator, where a derivative is being taken in an operand."""
+    if DEPTH.count and any(each.node is not None for each in operands):
+        return Node(by_graph, operands, arrays, operator)
+    return None
+
+
+def _binary(tensor: type[Tensor], name: str, slow: Callable[[Any, Any], Any]) -> Any:
+    """An operator on two tensors of one dtype, or on one and a number of Python's."""
+    entries: dict[tuple[Kind, Kind], Entry] = {}
+    new = object.__new__
+
+    def operator(self: Tensor, other: Any) -> Any:
+        if type(other) is not tensor:
+            number = type(other) is float or type(other) is int
+            if not number or not self.kind.is_float:
+                return slow(self, other)
+            other = tensor.of(np.array(other, self.kind.dtype))
+        entry = entries.get((self.kind, other.kind))
+        if entry is None:
+            if self.kind.dtype != other.kind.dtype or (name == "div" and not self.kind.is_float):
+                return slow(self, other)
+            entry = _entry(operator_of(name, (), 2), self, other)
+            entries[self.kind, other.kind] = entry
+        call, result_kind, template = entry
+        result = new(tensor)
+        arrays = call(self.array, other.array)
+        result.array = arrays[0]
+        result.kind = result_kind
+        result.place = 0
+        if self.node is None and other.node is None:
+            result.node = None
+        else:
+            result.node = _noted(template, (self, other), arrays)
+        return result
+
+    return operator
+
+
+def _of_one(tensor: type[Tensor], entry: Entry, operand: Tensor) -> Tensor:
+    """The result of an operator on one tensor."""
+    call, result_kind, template = entry
+    result = object.__new__(tensor)
+    arrays = call(operand.array)
+    result.array = arrays[0]
+    result.kind = result_kind
+    result.place = 0
+    result.node = None if operand.node is None else _noted(template, (operand,), arrays)
+    return result
+
+
+def _unary(tensor: type[Tensor]) -> Any:
+    """`apply` of an operator on one tensor alone."""
+    entries: dict[Any, Entry] = {}
+
+    def apply(self: Tensor, name: str, *others: Any, **attributes: Any) -> Any:
+        if others:
+            return ArrayOperators.apply(self, name, *others, **attributes)
+        key = (name, self.kind, *attributes.items()) if attributes else (name, self.kind)
+        entry = entries.get(key)
+        if entry is None:
+            entry = _entry(operator_of(name, frozen(attributes), 1), self)
+            entries[key] = entry
+        return _of_one(tensor, entry, self)
+
+    return apply
+
+
+def _reduction(tensor: type[Tensor]) -> Any:
+    """`reduced`: a reduction over axes."""
+    entries: dict[Any, Entry] = {}
+
+    def reduced(self: Tensor, name: str, axis: Axes, keepdims: bool, **attributes: Any) -> Any:
+        if attributes or isinstance(axis, list):
+            return ArrayOperators.reduced(self, name, axis, keepdims, **attributes)
+        key = name, self.kind, axis, keepdims
+        entry = entries.get(key)
+        if entry is None:
+            axes = range(self.ndim) if axis is None else [axis] if isinstance(axis, int) else axis
+            chosen = tuple(each % max(1, self.ndim) for each in axes)
+            if not chosen:
+                return self
+            named = (("axes", chosen), ("keepdims", keepdims))
+            entry = entries[key] = _entry(operator_of(name, named, 1), self)
+        return _of_one(tensor, entry, self)
+
+    return reduced
+
+
+def install(tensor: type[Tensor]) -> None:
+    """Puts the short way in front of the one that every kind of tensor has."""
+    methods: dict[str, Any] = {
+        f"__{method}__": _binary(tensor, name, getattr(ArrayOperators, f"__{method}__"))
+        for method, name in BINARY.items()
+    }
+    methods |= {"apply": _unary(tensor), "reduced": _reduction(tensor)}
+    for name, method in methods.items():
+        setattr(tensor, name, method)
+    tensor.__hash__ = object.__hash__

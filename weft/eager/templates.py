@@ -1,0 +1,112 @@
+"""Graphs of eager kernels: an operator on its operands, and the derivative of such a graph, which
+is a graph of the same kind and so may be differentiated again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, cast
+
+if TYPE_CHECKING:
+    from xdsl.ir import SSAValue
+
+    from weft.traced import Recording
+
+Attributes = tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Operator:
+    """One graph operator: `operands` tensors to its results. There is one object for each, which
+    `operator_of` gives, so that kernels are found by its identity.
+    """
+
+    name: str
+    attributes: Attributes
+    operands: int
+
+    @property
+    def text(self) -> str:
+        """What a cache knows it by."""
+        return f"{self.name} {self.attributes} {self.operands}"
+
+    @property
+    def named(self) -> Mapping[str, Any]:
+        """The attributes by name."""
+        return dict(self.attributes)
+
+    def build(self, recording: Recording, operands: Sequence[SSAValue]) -> list[SSAValue]:
+        """Appends the operator; the values of its results."""
+        from weft.traced import Traced
+
+        given: dict[str, Any] = {
+            key: list(cast("tuple[Any, ...]", value)) if isinstance(value, tuple) else value
+            for key, value in self.attributes
+        }
+        traced = [Traced(recording, operand) for operand in operands]
+        return [each.value for each in recording.results(self.name, *traced, **given)]
+
+
+@dataclass(frozen=True)
+class Derivative:
+    """The cotangents of the `wanted` operands of a graph from all its operands, its results, and
+    the cotangents of those results that `arriving` names.
+    """
+
+    of: Operator | Derivative
+    results: int
+    arriving: tuple[int, ...]
+    wanted: tuple[int, ...]
+
+    @property
+    def operands(self) -> int:
+        """How many tensors it takes."""
+        return self.of.operands + self.results + len(self.arriving)
+
+    @property
+    def text(self) -> str:
+        """What a cache knows it by."""
+        return f"derivative of ({self.of.text}) {self.results} {self.arriving} {self.wanted}"
+
+    def build(self, recording: Recording, operands: Sequence[SSAValue]) -> list[SSAValue]:
+        """Appends the graph and its derivative; what the graph gives is taken from the operands, so
+        that it is not computed twice.
+        """
+        from compiler.graph.differentiate import cotangents
+
+        count = self.of.operands
+        inputs, known = operands[:count], operands[count : count + self.results]
+        values = self.of.build(recording, inputs)
+        found = cotangents(
+            recording.builder(),
+            [values[place] for place in self.arriving],
+            operands[count + self.results :],
+            [inputs[place] for place in self.wanted],
+        )
+        given = dict(zip(values, known, strict=True))
+        for value, array in given.items():
+            if value not in operands:
+                value.replace_all_uses_with(array)
+        return [given.get(each, each) for each in found]
+
+
+Template = Operator | Derivative
+
+
+def frozen(attributes: Mapping[str, Any]) -> Attributes:
+    """Attributes as a key of a dictionary."""
+    return tuple(
+        (key, tuple(cast("list[Any]", value)) if isinstance(value, list) else value)
+        for key, value in attributes.items()
+    )
+
+
+_OPERATORS: Final[dict[tuple[Any, ...], Operator]] = {}
+
+
+def operator_of(name: str, attributes: Attributes, operands: int) -> Operator:
+    """The operator of that name with these attributes on so many tensors."""
+    key = name, attributes, operands
+    found = _OPERATORS.get(key)
+    return _OPERATORS.setdefault(key, Operator(*key)) if found is None else found

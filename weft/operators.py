@@ -1,0 +1,254 @@
+"""`ArrayOperators`: the operators and methods of NumPy's arrays, for every kind of weft's tensors.
+
+A kind says how one graph operator is applied: tensors of values compute it at once, traced ones
+append it to a graph. All that is built of operators stands here, once.
+"""
+
+from __future__ import annotations
+
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final, Self
+
+import numpy as np
+
+HERE: Final = str(Path(__file__).parent)
+Axes = int | Sequence[int] | None
+
+
+def users_line() -> str:
+    """The line outside of this package that is running, as `file.py:12`."""
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(HERE):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def listed(argument: Any) -> list[Any]:
+    """What stands in a tuple or a list; anything else alone."""
+    return [*argument] if isinstance(argument, tuple | list) else [argument]
+
+
+class ArrayOperators(ABC):
+    """A tensor. Python numbers beside it take its dtype, but a float beside integers is a float32;
+    two dtypes are brought to the one that NumPy promotes them to.
+    """
+
+    __slots__ = ()
+    __array_priority__ = 1000  # so that NumPy leaves operators to this class
+
+    @property
+    @abstractmethod
+    def dtype(self) -> np.dtype[Any]:
+        """The element type as NumPy knows it."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[Any, ...]:
+        """Sizes."""
+
+    @property
+    @abstractmethod
+    def ndim(self) -> int:
+        """The number of axes."""
+
+    @abstractmethod
+    def results(self, name: str, *operands: Any, **attributes: Any) -> list[Any]:
+        """All results of the graph operator of that name on tensors, which need not be this one."""
+
+    @abstractmethod
+    def constant(self, value: Any) -> Self:
+        """A tensor of this kind with the elements of an array."""
+
+    @abstractmethod
+    def reshape(self, *shape: Any) -> Self:
+        """Other dims for the same elements in the same order; one may be -1."""
+
+    @abstractmethod
+    def broadcast_to(self, shape: Sequence[Any]) -> Self:
+        """The elements repeated along new axes in front and along those of size 1."""
+
+    @abstractmethod
+    def __getitem__(self, index: Any) -> Self: ...
+
+    def op(self, name: str, *operands: Any, **attributes: Any) -> Any:
+        """The first result of an operator on tensors that have the dtypes that it needs."""
+        return self.results(name, *operands, **attributes)[0]
+
+    def apply(self, name: str, *others: Any, **attributes: Any) -> Self:
+        """An operator on this tensor and others, brought to one dtype."""
+        return self.op(name, *self.promoted(*others), **attributes)
+
+    def promoted(self, *others: Any) -> list[Self]:
+        """This tensor and others as tensors of one dtype."""
+        arrays = [self, *(self.lifted(other) for other in others)]
+        common = np.result_type(*(array.dtype for array in arrays))
+        return [array.astype(common) for array in arrays]
+
+    def lifted(self, other: Any) -> Self:
+        """A number, an array or a tensor of another kind as a tensor of this kind."""
+        if isinstance(other, bool | int | float):
+            kept = not isinstance(other, float) or self.dtype.kind not in "biu"
+            return self.constant(np.asarray(other, self.dtype if kept else np.float32))
+        return self.constant(np.asarray(other))
+
+    @property
+    def size(self) -> Any:
+        """The number of elements."""
+        count: Any = 1
+        for extent in self.shape:
+            count = extent * count
+        return count
+
+    @property
+    def T(self) -> Self:  # noqa: N802  NumPy's name
+        """All axes reversed."""
+        return self.transpose()
+
+    @property
+    def mT(self) -> Self:  # noqa: N802  the array API's name
+        """The last two axes exchanged."""
+        return self.transpose(*range(self.ndim - 2), self.ndim - 1, self.ndim - 2)
+
+    def astype(self, dtype: Any) -> Self:
+        """The elements converted; the tensor itself where there is nothing to convert."""
+        wanted = np.dtype(dtype)
+        return self if wanted == self.dtype else self.op("cast", self, to=wanted)
+
+    def transpose(self, *axes: Any) -> Self:
+        """The axes in another order; without one reversed."""
+        given = listed(axes[0]) if len(axes) == 1 else axes
+        order = [axis % self.ndim for axis in given] or list(reversed(range(self.ndim)))
+        return self.op("transpose", self, permutation=order)
+
+    def reduced(self, name: str, axis: Axes, keepdims: bool, **attributes: Any) -> Self:
+        """A reduction over one axis, several, or all."""
+        axes = range(self.ndim) if axis is None else [axis] if isinstance(axis, int) else axis
+        chosen = [each % max(1, self.ndim) for each in axes]
+        return self.op(name, self, axes=chosen, keepdims=keepdims, **attributes) if chosen else self
+
+    def sum(self, axis: Axes = None, keepdims: bool = False) -> Self:
+        """The sum over axes."""
+        return self.reduced("reduce_sum", axis, keepdims)
+
+    def mean(self, axis: Axes = None, keepdims: bool = False) -> Self:
+        """The mean over axes."""
+        return self.as_float().reduced("reduce_mean", axis, keepdims)
+
+    def prod(self, axis: Axes = None, keepdims: bool = False) -> Self:
+        """The product over axes."""
+        return self.reduced("reduce_prod", axis, keepdims)
+
+    def max(self, axis: Axes = None, keepdims: bool = False) -> Self:
+        """The greatest element over axes."""
+        return self.reduced("reduce_max", axis, keepdims)
+
+    def min(self, axis: Axes = None, keepdims: bool = False) -> Self:
+        """The least element over axes."""
+        return self.reduced("reduce_min", axis, keepdims)
+
+    def as_float(self) -> Self:
+        """Itself, or float32 where the elements are no floats."""
+        return self if self.dtype.kind not in "biu" else self.astype(np.float32)
+
+    def __add__(self, other: Any) -> Self:
+        return self.apply("add", other)
+
+    def __radd__(self, other: Any) -> Self:
+        return self.lifted(other) + self
+
+    def __sub__(self, other: Any) -> Self:
+        return self.apply("sub", other)
+
+    def __rsub__(self, other: Any) -> Self:
+        return self.lifted(other) - self
+
+    def __mul__(self, other: Any) -> Self:
+        return self.apply("mul", other)
+
+    def __rmul__(self, other: Any) -> Self:
+        return self.lifted(other) * self
+
+    def __truediv__(self, other: Any) -> Self:
+        return self.as_float().apply("div", other)
+
+    def __rtruediv__(self, other: Any) -> Self:
+        return self.lifted(other) / self
+
+    def __floordiv__(self, other: Any) -> Self:
+        dividend, divisor = self.promoted(other)
+        if dividend.dtype.kind not in "biu":
+            return dividend.op("floor", dividend.op("div", dividend, divisor))
+        rest = dividend.op("mod", dividend, divisor, fmod=False)
+        return dividend.op("div", dividend.op("sub", dividend, rest), divisor)
+
+    def __rfloordiv__(self, other: Any) -> Self:
+        return self.lifted(other) // self
+
+    def __mod__(self, other: Any) -> Self:
+        return self.apply("mod", other, fmod=False)
+
+    def __rmod__(self, other: Any) -> Self:
+        return self.lifted(other) % self
+
+    def __pow__(self, other: Any) -> Self:
+        return self.apply("pow", other)
+
+    def __rpow__(self, other: Any) -> Self:
+        return self.lifted(other) ** self
+
+    def __matmul__(self, other: Any) -> Self:
+        return self.apply("matmul", other)
+
+    def __rmatmul__(self, other: Any) -> Self:
+        return self.lifted(other) @ self
+
+    def __neg__(self) -> Self:
+        return self.apply("neg")
+
+    def __pos__(self) -> Self:
+        return self
+
+    def __abs__(self) -> Self:
+        return self.apply("abs")
+
+    def __invert__(self) -> Self:
+        return self.apply("logical_not" if self.dtype == np.bool_ else "bitwise_not")
+
+    def __and__(self, other: Any) -> Self:
+        return self._joined("and", other)
+
+    def __or__(self, other: Any) -> Self:
+        return self._joined("or", other)
+
+    def __xor__(self, other: Any) -> Self:
+        return self._joined("xor", other)
+
+    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
+
+    def _joined(self, name: str, other: Any) -> Self:
+        both = self.promoted(other)
+        kind = "logical" if both[0].dtype == np.bool_ else "bitwise"
+        return self.op(f"{kind}_{name}", *both)
+
+    def __lt__(self, other: Any) -> Self:
+        return self.apply("less", other)
+
+    def __le__(self, other: Any) -> Self:
+        return self.apply("less_equal", other)
+
+    def __gt__(self, other: Any) -> Self:
+        return self.apply("greater", other)
+
+    def __ge__(self, other: Any) -> Self:
+        return self.apply("greater_equal", other)
+
+    def __eq__(self, other: Any) -> Self:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return self.apply("equal", other)
+
+    def __ne__(self, other: Any) -> Self:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return ~(self == other)
+
+    __hash__ = object.__hash__

@@ -1,0 +1,82 @@
+"""Trees: dicts, lists and tuples, inside each other, whose leaves are tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+from dialects.errors import WeftError
+from weft.operators import users_line
+
+
+@dataclass(frozen=True)
+class Structure:
+    """A tree without its leaves: a node's type and what is below it, by key; None for a leaf."""
+
+    kind: type | None
+    below: tuple[tuple[str, Structure], ...] = ()
+
+    @property
+    def leaves(self) -> int:
+        """How many leaves there are."""
+        return 1 if self.kind is None else sum(each.leaves for _, each in self.below)
+
+
+def flatten(tree: Any, name: str = "") -> tuple[list[tuple[str, Any]], Structure]:
+    """The leaves with their paths, such as `params.hidden.weight`, and the tree without them.
+
+    None is a tree without leaves.
+    """
+    kind = cast("type[Any]", type(tree))
+    if tree is None:
+        return [], Structure(kind)
+    if isinstance(tree, Mapping):
+        children = [(str(key), value) for key, value in cast("Mapping[Any, Any]", tree).items()]
+        kind = dict
+    elif isinstance(tree, tuple | list):
+        values = cast("Sequence[Any]", tree)
+        children = [(str(place), value) for place, value in enumerate(values)]
+    else:
+        return [(name, tree)], Structure(None)
+    leaves: list[tuple[str, Any]] = []
+    below: list[tuple[str, Structure]] = []
+    for key, value in children:
+        found, structure = flatten(value, f"{name}.{key}" if name else key)
+        leaves += found
+        below.append((key, structure))
+    return leaves, Structure(kind, tuple(below))
+
+
+def unflatten(structure: Structure, leaves: Iterator[Any]) -> Any:
+    """The tree of that structure with these leaves."""
+    if structure.kind is None:
+        return next(leaves)
+    if structure.kind is type(None):
+        return None
+    if structure.kind is dict:
+        return {key: unflatten(each, leaves) for key, each in structure.below}
+    values = [unflatten(each, leaves) for _, each in structure.below]
+    if hasattr(structure.kind, "_fields"):  # a named tuple
+        return structure.kind(*values)
+    return structure.kind(values)
+
+
+def leaves_of(tree: Any) -> list[Any]:
+    """The leaves alone."""
+    return [leaf for _, leaf in flatten(tree)[0]]
+
+
+def tree_map(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
+    """A tree of what the function makes of each leaf, and of those at its place in other trees.
+
+    Raises WeftError, which names the line, for trees of another structure.
+    """
+    leaves, structure = flatten(tree)
+    columns = [[leaf for _, leaf in leaves]]
+    for other in others:
+        found, shape = flatten(other)
+        if shape != structure:
+            raise WeftError(f"{users_line()}: trees require one structure, got two")
+        columns.append([leaf for _, leaf in found])
+    return unflatten(structure, iter([function(*row) for row in zip(*columns, strict=True)]))

@@ -63,6 +63,7 @@ from compiler.program.describe import kernel_flops, repeats
 from compiler.program.hoist_workspace import HoistWorkspacePass, hoist_workspace
 from compiler.program.plan_memory import PlanMemoryPass, kernels_of, plan_memory
 from compiler.program.time_calls import TimeCallsPass, time_calls
+from compiler.program.update_in_place import UpdateInPlacePass, drop_copies, write_states
 from compiler.report import Report
 from dialects.context import WeftContext
 from dialects.errors import OptionError
@@ -109,6 +110,7 @@ ALL_PASSES: tuple[type[ModulePass], ...] = (
     SchedulePass,
     HoistWorkspacePass,
     DropUnusedWeightsPass,
+    UpdateInPlacePass,
     PlanMemoryPass,
     TimeCallsPass,
     *PRIMITIVE_PASSES,
@@ -428,6 +430,7 @@ def lower_graph(module: ModuleOp, road: Road) -> None:
         lower_module(module, strict=options.strict_fp)
     road.dump("20-loop-naive.mlir", module)
     if not options.naive:
+        drop_copies(module, canonicalize_kernel)
         with report.stage("layouts"):
             place_buffers(module, options.target)
         road.dump("21-loop-layouts.mlir", module)
@@ -443,6 +446,7 @@ def plan_program(module: ModuleOp, road: Road) -> None:
         hoist_workspace(module)
         AssignLayouts(_conversion).run(module)
         drop_unused_weights(module)
+        write_states(module)
         for op in module.ops:
             if isinstance(op, ProgramOp):
                 plan_memory(op, kernels_of(module))

@@ -1,0 +1,317 @@
+"""program -> program: a call that changes a little of a buffer writes to that buffer.
+
+    loop.for %i = 0 to n {                          loop.for %i = 0 to n {
+      %y = loop.alloc workspace : ...                 loop.call @scatter_1(%k, %u, %x)
+      loop.call @scatter(%x, %k, %u, %y)      =>    }
+      loop.copy %y, %x
+    }
+
+Here `@scatter` starts by copying its first argument to its last, and `@scatter_1` does not. What a
+round of a loop leaves behind is also written at once where it need not be copied first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, ModuleOp, StringAttr
+from xdsl.ir import Block, BlockArgument, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+from xdsl.utils.hints import isa
+
+from compiler.program.in_place import in_place_arguments
+from dialects.expr import Expr, atom_expr
+from dialects.loop.dynamic import CopyOp, aliased, root
+from dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp
+from dialects.loop.program import WEIGHTS, CallOp, KernelOp, ProgramOp
+
+NameKernel = Callable[[KernelOp], object]
+"""Names a kernel after what it does; handed in by the pipeline."""
+
+CASTS = (arith.ExtFOp, arith.TruncFOp)
+
+
+@dataclass(frozen=True)
+class UpdateInPlacePass(ModulePass):
+    """Lets calls write to buffers that their results would be copied to. A kernel without the copy
+    that it starts with gets its name less what stands behind the last underscore.
+    """
+
+    name = "weft-update-in-place"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        drop_copies(op, lambda kernel: None)
+        write_states(op)
+
+
+@dataclass(frozen=True)
+class _Update:
+    """A buffer that a call fills, and the older one that can take its place: nothing reads that
+    after the call until `copy` makes it equal to the new buffer; or, without a copy, until it ends
+    or is overwritten, the new one having ended.
+    """
+
+    fresh: SSAValue
+    state: SSAValue
+    copy: CopyOp | None
+
+    def apply(self) -> None:
+        """Puts the older buffer in place of the new one."""
+        if self.copy is not None:
+            Rewriter.erase_op(self.copy)
+        alloc = self.fresh.owner
+        assert isinstance(alloc, AllocOp), "what is replaced is an allocation"
+        self.fresh.replace_all_uses_with(self.state)
+        Rewriter.erase_op(alloc)
+
+
+def write_states(module: ModuleOp) -> None:
+    """Lets what a round of a loop leaves behind be written to where it is kept, for scheduled
+    kernels that permit it.
+    """
+    kernels = {op.sym_name.data: op for op in module.ops if isinstance(op, KernelOp)}
+    copies = [
+        op for program in _programs(module) for op in program.walk() if isinstance(op, CopyOp)
+    ]
+    for copy in copies:
+        call = _filler(copy.source)
+        if call is None:
+            continue
+        update = _update(call, copy.target, copy.source)
+        if update is not None and update.copy is copy and _permits(call, update, kernels):
+            update.apply()
+
+
+def _filler(fresh: SSAValue) -> CallOp | None:
+    """The call that fills an allocation first."""
+    alloc = fresh.owner
+    if not isinstance(alloc, AllocOp) or alloc.parent is None:
+        return None
+    users = _uses_in(fresh, alloc.parent)
+    first = min(users, key=_Order(alloc.parent), default=None)
+    return first if isinstance(first, CallOp) else None
+
+
+def _permits(call: CallOp, update: _Update, kernels: dict[str, KernelOp]) -> bool:
+    """Whether a kernel may write to an operand of its own, if it has the older buffer for one."""
+    arguments = list(call.arguments)
+    operands = [n for n, each in enumerate(arguments) if root(each) is update.state]
+    if not operands:
+        return True
+    permitted = in_place_arguments(kernels[call.kernel])
+    results = [n for n, each in enumerate(arguments) if each is update.fresh]
+    return len(operands) == len(results) == 1 and any(
+        (pair.operand, pair.result) == (operands[0], results[0]) for pair in permitted
+    )
+
+
+def drop_copies(module: ModuleOp, name_kernel: NameKernel) -> None:
+    """Gives naive kernels that start by copying an operand to a result one buffer for both, where
+    nothing needs the operand afterwards.
+    """
+    kernels = {op.sym_name.data: op for op in module.ops if isinstance(op, KernelOp)}
+    for program in _programs(module):
+        for call in [op for op in program.walk() if isinstance(op, CallOp)]:
+            _drop_copy(call, kernels, name_kernel)
+    called = {op.kernel for program in _programs(module) for op in program.walk()
+              if isinstance(op, CallOp)}  # fmt: skip
+    first = module.body.block.first_op
+    assert first is not None, "a module has a program"
+    made = [each for name, each in kernels.items() if name in called and each.parent is None]
+    module.body.block.insert_ops_before(made, first)
+    for name, kernel in kernels.items():
+        if name not in called and kernel.parent is not None:
+            Rewriter.erase_op(kernel)
+
+
+def _drop_copy(call: CallOp, kernels: dict[str, KernelOp], name_kernel: NameKernel) -> None:
+    kernel = kernels[call.kernel]
+    for operand, result in _copied(kernel):
+        state, fresh = call.arguments[operand], call.arguments[result]
+        roots = [root(each) for each in call.arguments]
+        if roots.count(root(state)) > 1 or roots.count(fresh) > 1:
+            continue
+        update = _update(call, state, fresh)
+        if update is None:
+            continue
+        updating = _without_copy(kernel, operand)
+        name_kernel(updating)
+        name = updating.sym_name.data
+        kernels.setdefault(name, updating)
+        arguments = [each for n, each in enumerate(call.arguments) if n != operand]
+        changed = CallOp.of(name, call.sizes.data, arguments)
+        changed.location = call.location
+        Rewriter.replace_op(call, changed, [])
+        update.apply()
+        return
+
+
+# Liveness -----------------------------------------------------------------------------------------
+
+
+def _update(call: CallOp, state: SSAValue, fresh: SSAValue) -> _Update | None:
+    """The update that lets a call write to the older buffer, where that is right."""
+    block, alloc = call.parent, fresh.owner
+    if block is None or not isinstance(alloc, AllocOp) or alloc.parent is not block:
+        return None
+    if alloc.scope.data != "workspace" or state.type != fresh.type or not _may_hold(state):
+        return None
+    order = _Order(block)
+    at = order(call)
+    users = _uses_in(fresh, block)
+    if any(order(user) < at for user in users):
+        return None
+    later = sorted((user for user in _uses_in(state, block) if order(user) > at), key=order)
+    if not later:
+        return _Update(fresh, state, None) if _ends_here(state, block) else None
+    copy = later[0]
+    if not isinstance(copy, CopyOp) or copy.target is not state:
+        return None
+    if any(order(user) > order(copy) for user in users):
+        return None
+    if copy.source is fresh:
+        return _Update(fresh, state, copy)
+    return None if copy in users else _Update(fresh, state, None)
+
+
+def _may_hold(state: SSAValue) -> bool:
+    """Whether a program may write to a buffer: one of its own, or an output."""
+    owner = state.owner
+    if isinstance(owner, AllocOp):
+        return owner.scope.data == "workspace"
+    program = owner.parent_op() if isinstance(owner, Block) else None
+    if not isinstance(program, ProgramOp) or not isinstance(state, BlockArgument):
+        return False
+    return state.index >= program.inputs.data
+
+
+def _ends_here(state: SSAValue, block: Block) -> bool:
+    """Whether a buffer is one of the block's own, so that no later round reads it."""
+    return isinstance(state.owner, AllocOp) and state.owner.parent is block
+
+
+class _Order:
+    """Where the operations of a block stand."""
+
+    def __init__(self, block: Block):
+        self.places = {op: number for number, op in enumerate(block.ops)}
+
+    def __call__(self, op: Operation) -> int:
+        return self.places[op]
+
+
+def _uses_in(value: SSAValue, block: Block) -> list[Operation]:
+    """The operations of a block in which a buffer, or what lies in it, is used."""
+    found: dict[Operation, None] = {}
+    for user in _users(value):
+        around: Operation | None = user
+        while around is not None and around.parent is not block:
+            around = around.parent_op()
+        if around is not None:
+            found[around] = None
+    return list(found)
+
+
+def _users(value: SSAValue) -> Iterator[Operation]:
+    for use in value.uses:
+        if aliased(use.operation) is not None:
+            yield from _users(use.operation.results[0])
+        yield use.operation
+
+
+def _programs(module: ModuleOp) -> list[ProgramOp]:
+    return [op for op in module.ops if isinstance(op, ProgramOp)]
+
+
+# Kernels ------------------------------------------------------------------------------------------
+
+
+def _copied(kernel: KernelOp) -> Iterator[tuple[int, int]]:
+    """The operands that a kernel reads only to copy them to a result first, with the results."""
+    if len(kernel.body.block.ops) == 1:
+        return  # it does nothing else
+    for operand in kernel.body.block.args:
+        store = _copying_store(operand)
+        target = None if store is None else store.buffer
+        if isinstance(target, BlockArgument) and target.owner is kernel.body.block:
+            assert store is not None, "a target has a store"
+            if operand.type == target.type and _is_first(store, kernel):
+                yield operand.index, target.index
+
+
+def _copying_store(operand: BlockArgument) -> StoreOp | None:
+    """The store of the nest that copies the whole of an operand, if nothing else reads that."""
+    users = [use.operation for use in operand.uses]
+    load = users[0] if len(users) == 1 else None
+    if not isinstance(load, LoadOp):
+        return None
+    value: SSAValue = load.result
+    while (user := _only_user(value)) is not None and isinstance(user, CASTS):
+        value = user.results[0]
+    if not isinstance(user, StoreOp) or user.value is not value or user.index != load.index:
+        return None
+    if value.type != load.result.type or user.parent is not load.parent:
+        return None
+    return user if _covers(load) else None
+
+
+def _only_user(value: SSAValue) -> Operation | None:
+    users = [use.operation for use in value.uses]
+    return users[0] if len(users) == 1 else None
+
+
+def _covers(load: LoadOp) -> bool:
+    """Whether a perfect nest around a load goes through every element."""
+    inner: Operation = load
+    for subscript, dim in reversed(list(zip(load.index, load.buffer_type.shape, strict=True))):
+        if subscript == Expr.of(0) and dim == 1:
+            continue
+        loop = inner.parent_op()
+        if not isinstance(loop, ForOp) or subscript != atom_expr(loop.index):
+            return False
+        if loop.lower != 0 or loop.upper != dim or loop.step.data != 1:
+            return False
+        if inner is not load and len(loop.body.block.ops) > 1:
+            return False
+        inner = loop
+    return isinstance(inner.parent_op(), KernelOp)
+
+
+def _is_first(store: StoreOp, kernel: KernelOp) -> bool:
+    """Whether nothing touches the target of a copy before its nest, and the nest does only that."""
+    nest = _top(store)
+    inside = [op for op in nest.walk() if not isinstance(op, (ForOp, LoadOp, StoreOp, *CASTS))]
+    accesses = [op for op in nest.walk() if isinstance(op, (LoadOp, StoreOp))]
+    others = [_top(use.operation) for use in store.buffer.uses if use.operation is not store]
+    order = _Order(kernel.body.block)
+    return not inside and len(accesses) == 2 and all(order(each) > order(nest) for each in others)
+
+
+def _top(op: Operation) -> Operation:
+    """The operation of a kernel's own block around another one."""
+    while not isinstance(outer := op.parent_op(), KernelOp):
+        assert outer is not None, "the operation lies in a kernel"
+        op = outer
+    return op
+
+
+def _without_copy(kernel: KernelOp, operand: int) -> KernelOp:
+    """The kernel without its operand, for a result that holds it already."""
+    made = kernel.clone()
+    made.properties["sym_name"] = StringAttr(kernel.sym_name.data.rpartition("_")[0])
+    block = made.body.block
+    store = _copying_store(block.args[operand])
+    assert store is not None, "the kernel starts by copying"
+    nest = _top(store)
+    nest.detach()
+    nest.erase()
+    block.erase_arg(block.args[operand])
+    weights = made.attributes.get(WEIGHTS)
+    if isa(weights, ArrayAttr[IntAttr]):
+        kept = [n.data - (n.data > operand) for n in weights if n.data != operand]
+        made.attributes[WEIGHTS] = ArrayAttr(map(IntAttr, kept))
+    return made

@@ -1,0 +1,119 @@
+// RUN: weft-opt -p weft-update-in-place --split-input-file %s | filecheck %s
+
+// A round writes a row of what it carries: the copies in front of it and behind it are gone.
+// CHECK-LABEL: loop.kernel @scatter(%k: !loop.buffer<[], i64>, %u: !loop.buffer<[8], f32>, %y: !loop.buffer<[4, 8], f32>)
+// CHECK-NEXT: %place = loop.load %k[]
+// CHECK-LABEL: loop.program @main
+// CHECK: loop.for
+// CHECK-NEXT: loop.call @scatter(%k, %u, %s)
+// CHECK-NEXT: }
+loop.kernel @scatter_0(%x: !loop.buffer<[4, 8], f32>, %k: !loop.buffer<[], i64>, %u: !loop.buffer<[8], f32>, %y: !loop.buffer<[4, 8], f32>) {
+  loop.for %i = 0 to 4 {
+    loop.for %j = 0 to 8 {
+      %v = loop.load %x[%i, %j] : !loop.buffer<[4, 8], f32>
+      loop.store %v, %y[%i, %j] : !loop.buffer<[4, 8], f32>
+    }
+  }
+  %place = loop.load %k[] : !loop.buffer<[], i64>
+  %row = arith.index_cast %place : i64 to index
+  loop.for %j = 0 to 8 {
+    %w = loop.load %u[%j] : !loop.buffer<[8], f32>
+    loop.store %w, %y[%row, %j] : !loop.buffer<[4, 8], f32>
+  }
+}
+loop.program @main[n](%k: !loop.buffer<[], i64>, %u: !loop.buffer<[8], f32>, %s: !loop.buffer<[4, 8], f32>) inputs 2 {
+  loop.for %i = 0 to n {
+    %t = loop.alloc workspace : !loop.buffer<[4, 8], f32>
+    loop.call @scatter_0(%s, %k, %u, %t) : !loop.buffer<[4, 8], f32>, !loop.buffer<[], i64>, !loop.buffer<[8], f32>, !loop.buffer<[4, 8], f32>
+    loop.copy %t, %s : !loop.buffer<[4, 8], f32>
+  }
+}
+
+// -----
+
+// What a round carries is read again after the call that computes the next one: nothing changes.
+// CHECK-LABEL: loop.program @main
+// CHECK: loop.call @double(%s, %t)
+// CHECK-NEXT: loop.call @double(%s, %y)
+// CHECK-NEXT: loop.copy %t, %s
+loop.kernel @double(%x: !loop.buffer<[4], f32>, %y: !loop.buffer<[4], f32>) {
+  loop.for %i = 0 to 4 {
+    %v = loop.load %x[%i] : !loop.buffer<[4], f32>
+    %w = arith.addf %v, %v : f32
+    loop.store %w, %y[%i] : !loop.buffer<[4], f32>
+  }
+}
+loop.program @main[n](%s: !loop.buffer<[4], f32>, %y: !loop.buffer<[4], f32>) inputs 0 {
+  loop.for %i = 0 to n {
+    %t = loop.alloc workspace : !loop.buffer<[4], f32>
+    loop.call @double(%s, %t) : !loop.buffer<[4], f32>, !loop.buffer<[4], f32>
+    loop.call @double(%s, %y) : !loop.buffer<[4], f32>, !loop.buffer<[4], f32>
+    loop.copy %t, %s : !loop.buffer<[4], f32>
+  }
+}
+
+// -----
+
+// A kernel that reads an element before it writes it may have one buffer for both; one that reads
+// the elements in another order may not.
+// CHECK-LABEL: loop.program @main
+// CHECK: loop.call @double(%s, %s)
+// CHECK-NEXT: %u = loop.alloc
+// CHECK-NEXT: loop.call @reverse(%s, %u)
+// CHECK-NEXT: loop.copy %u, %s
+loop.kernel @double(%x: !loop.buffer<[4], f32>, %y: !loop.buffer<[4], f32>) {
+  loop.for %i = 0 to 4 {
+    %v = loop.load %x[%i] : !loop.buffer<[4], f32>
+    %w = arith.addf %v, %v : f32
+    loop.store %w, %y[%i] : !loop.buffer<[4], f32>
+  }
+}
+loop.kernel @reverse(%x: !loop.buffer<[4], f32>, %y: !loop.buffer<[4], f32>) {
+  loop.for %i = 0 to 4 {
+    %v = loop.load %x[3 - %i] : !loop.buffer<[4], f32>
+    loop.store %v, %y[%i] : !loop.buffer<[4], f32>
+  }
+}
+loop.program @main[n](%s: !loop.buffer<[4], f32>) inputs 0 {
+  loop.for %i = 0 to n {
+    %t = loop.alloc workspace : !loop.buffer<[4], f32>
+    loop.call @double(%s, %t) : !loop.buffer<[4], f32>, !loop.buffer<[4], f32>
+    loop.copy %t, %s : !loop.buffer<[4], f32>
+    %u = loop.alloc workspace : !loop.buffer<[4], f32>
+    loop.call @reverse(%s, %u) : !loop.buffer<[4], f32>, !loop.buffer<[4], f32>
+    loop.copy %u, %s : !loop.buffer<[4], f32>
+  }
+}
+
+// -----
+
+// An operand that ends with the call is written to as well; an input of the caller's is not.
+// CHECK-LABEL: loop.program @main
+// CHECK: loop.call @keep(%a)
+// CHECK: %b = loop.alloc
+// CHECK-NEXT: loop.call @keep_0(%x, %b)
+loop.kernel @keep_0(%x: !loop.buffer<[4], f32>, %y: !loop.buffer<[4], f32>) {
+  loop.for %i = 0 to 4 {
+    %v = loop.load %x[%i] : !loop.buffer<[4], f32>
+    loop.store %v, %y[%i] : !loop.buffer<[4], f32>
+  }
+  %zero = arith.constant 0.0 : f32
+  loop.store %zero, %y[0] : !loop.buffer<[4], f32>
+}
+loop.kernel @add(%x: !loop.buffer<[4], f32>, %y: !loop.buffer<[4], f32>) {
+  loop.for %i = 0 to 4 {
+    %v = loop.load %x[%i] : !loop.buffer<[4], f32>
+    %w = arith.addf %v, %v : f32
+    loop.store %w, %y[%i] : !loop.buffer<[4], f32>
+  }
+}
+loop.program @main(%x: !loop.buffer<[4], f32>, %y: !loop.buffer<[4], f32>, %z: !loop.buffer<[4], f32>) inputs 1 {
+  %a = loop.alloc workspace : !loop.buffer<[4], f32>
+  loop.call @add(%x, %a) : !loop.buffer<[4], f32>, !loop.buffer<[4], f32>
+  %t = loop.alloc workspace : !loop.buffer<[4], f32>
+  loop.call @keep_0(%a, %t) : !loop.buffer<[4], f32>, !loop.buffer<[4], f32>
+  loop.call @add(%t, %y) : !loop.buffer<[4], f32>, !loop.buffer<[4], f32>
+  %b = loop.alloc workspace : !loop.buffer<[4], f32>
+  loop.call @keep_0(%x, %b) : !loop.buffer<[4], f32>, !loop.buffer<[4], f32>
+  loop.call @add(%b, %z) : !loop.buffer<[4], f32>, !loop.buffer<[4], f32>
+}

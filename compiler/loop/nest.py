@@ -15,7 +15,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
-from dialects.expr import Atom, Expr
+from dialects.expr import Atom, Expr, Extremum
 from dialects.expr_text import unbind
 from dialects.interval import Range
 from dialects.loop.ops import (
@@ -214,6 +214,24 @@ def ranges_around(op: Operation) -> dict[Atom, Range]:
 def most_iterations(loop: ForOp) -> int | None:
     """A number that a loop's iterations never exceed, where there is one."""
     return loop.extent.range(ranges_around(loop))[1]
+
+
+def least_iterations(loop: ForOp) -> int:
+    """A number of iterations that a loop always has at least."""
+    bounds = bounds_of(enclosing_loops(loop))
+    ranges = ranges_of(bounds, size_ranges(loop))
+    ends = [extreme(part, bounds, greatest=False) for part in minimum_of(loop.extent)]
+    lows = [None if end is None else end.range(ranges)[0] for end in ends]
+    return max(0, min(low or 0 for low in lows))
+
+
+def minimum_of(expr: Expr) -> tuple[Expr, ...]:
+    """The operands of an expression that is a `min`, such as the length of a ragged tile."""
+    match list(expr.terms.items()):
+        case [((Extremum("min", operands),), 1)]:
+            return operands
+        case _:
+            return (expr,)
 
 
 def update_of(access: AccessOp) -> Update | None:

@@ -146,6 +146,7 @@ loop.kernel @any[m, n](%x: !loop.buffer<[m, 64], f32>, %w: !loop.buffer<[64, n],
 // -----
 
 // An operand of a call that is larger than the second cache, and that many rows read, is copied into panels first.
+// A long sum is one of the sums of 256 products.
 // CHECK-LABEL: loop.kernel @large
 // CHECK: %w_w = loop.alloc workspace : !loop.buffer<[1024, 256], f32, [(d1 floordiv 16), d0, (d1 mod 16)] in [16, 1024, 16]>
 // CHECK-NEXT: loop.for %[[P:[a-z_0-9]+]] = 0 to 16 parallel {
@@ -154,7 +155,16 @@ loop.kernel @any[m, n](%x: !loop.buffer<[m, 64], f32>, %w: !loop.buffer<[64, n],
 // CHECK-NEXT: %[[W:[a-z_0-9]+]] = loop.load %w[%[[K]], 16 * %[[P]] + %[[C]]]
 // CHECK-NEXT: loop.store %[[W]], %w_w[%[[K]], 16 * %[[P]] + %[[C]]]
 // CHECK: loop.for %jo = 0 to 16 parallel {
-// CHECK: loop.load %w_w[%k, 16 * %jo + %{{.*}}]
+// CHECK: %y_r = loop.alloc registers
+// CHECK: loop.for %ko = 0 to 4 reduction(add) {
+// CHECK-NEXT: %[[PART:[a-z_0-9]+]] = loop.alloc registers
+// CHECK: loop.for %ki = 0 to 256 reduction(add) {
+// CHECK: loop.load %w_w[256 * %ko + %ki, 16 * %jo + %{{.*}}]
+// CHECK: loop.store %{{.*}}, %[[PART]]
+// CHECK: loop.load %y_r
+// CHECK-NEXT: loop.load %[[PART]]
+// CHECK-NEXT: arith.addf
+// CHECK-NEXT: loop.store %{{.*}}, %y_r
 loop.kernel @large(%x: !loop.buffer<[768, 1024], f32>, %w: !loop.buffer<[1024, 256], f32>, %y: !loop.buffer<[768, 256], f32>) {
   loop.for %i = 0 to 768 {
     loop.for %j = 0 to 256 {
@@ -247,15 +257,15 @@ loop.kernel @shared[m](%x: !loop.buffer<[m, 20], f32>, %w: !loop.buffer<[32, 20]
 
 // -----
 
-// One row and a matrix of long rows: eight of them are read at once and added to sums that come from memory and go back.
+// One row and a matrix of long rows: eight of them are read at once and added up before they join the sums in memory.
 // CHECK-LABEL: loop.kernel @row
 // CHECK: loop.for %jc = 0 to 2 parallel {
 // CHECK: loop.for %ko = 0 to 8 reduction(add) {
 // CHECK-NEXT: loop.for %[[JP:[a-z_0-9]+]] = 0 to 16 {
 // CHECK-NEXT: %[[SUMS:[a-z_0-9]+]] = loop.alloc registers : !loop.buffer<[1, 64], f32>
-// CHECK: loop.load %y[0, 1024 * %jc + 64 * %[[JP]]
 // CHECK: loop.for %{{.*}} = 0 to 8 unroll reduction(add) {
 // CHECK-NEXT: loop.for %{{.*}} = 0 to 64 unroll vector(8) {
+// CHECK: loop.load %y[0, 1024 * %jc + 64 * %[[JP]]
 // CHECK: loop.store %{{.*}}, %y[0, 1024 * %jc + 64 * %[[JP]]
 loop.kernel @row(%x: !loop.buffer<[1, 64], f32>, %w: !loop.buffer<[64, 2048], f32>, %y: !loop.buffer<[1, 2048], f32>) {
   loop.for %j = 0 to 2048 {
@@ -342,6 +352,37 @@ loop.kernel @stride_two(%x: !loop.buffer<[3, 65, 65], f32>, %w: !loop.buffer<[12
               loop.store %t, %y[%o, %i, %j] : !loop.buffer<[12, 32, 32], f32>
             }
           }
+        }
+      }
+    }
+  }
+}
+
+// -----
+
+// Sums of a length that only a call knows have a last block that may be shorter; of several loops the one is cut
+// inside of which there are few terms.
+// CHECK-LABEL: loop.kernel @unknown
+// CHECK: loop.for %co = 0 to -(-c floordiv 28) reduction(add) {
+// CHECK: loop.for %ci = 0 to min(28, -28 * %co + c) reduction(add) {
+// CHECK: loop.for %r = 0 to 9 reduction(add) {
+loop.kernel @unknown[c](%x: !loop.buffer<[c, 9, 12], f32>, %w: !loop.buffer<[c, 9, 32], f32>, %y: !loop.buffer<[12, 32], f32>) {
+  loop.for %i = 0 to 12 {
+    loop.for %j = 0 to 32 {
+      %zero = arith.constant 0.0 : f32
+      loop.store %zero, %y[%i, %j] : !loop.buffer<[12, 32], f32>
+    }
+  }
+  loop.for %i = 0 to 12 {
+    loop.for %j = 0 to 32 {
+      loop.for %c = 0 to c reduction(add) {
+        loop.for %r = 0 to 9 reduction(add) {
+          %a = loop.load %x[%c, %r, %i] : !loop.buffer<[c, 9, 12], f32>
+          %b = loop.load %w[%c, %r, %j] : !loop.buffer<[c, 9, 32], f32>
+          %s = loop.load %y[%i, %j] : !loop.buffer<[12, 32], f32>
+          %p = arith.mulf %a, %b : f32
+          %t = arith.addf %s, %p : f32
+          loop.store %t, %y[%i, %j] : !loop.buffer<[12, 32], f32>
         }
       }
     }

@@ -1,4 +1,6 @@
-"""block_reduction and the halves of split_reduction: any length, the same answer after."""
+"""block_reduction, stage_partial and the halves of split_reduction: any length, the same answer
+after.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +11,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 from xdsl.ir import SSAValue
 
-from compiler.loop.primitives import block_reduction, parallelize, split_reduction, vectorize
+from compiler.loop.nest import loops_in
+from compiler.loop.primitives import (
+    block_reduction,
+    parallelize,
+    reorder,
+    split_reduction,
+    stage_partial,
+    tile,
+    tile_ragged,
+    vectorize,
+)
+from compiler.loop.references import find_buffer
 from dialects.errors import IllegalSchedule
 from dialects.loop.builder import LoopBuilder
 from dialects.loop.program import KernelOp
-from tests.loop.kernels import kernel, loops, row_sum, same
+from tests.loop.kernels import kernel, loops, product, row_sum, same
 
 
 def whole_sum(size: int | str, symbols: Sequence[str] = ()) -> KernelOp:
@@ -53,3 +66,33 @@ def test_what_is_left_joins_the_partial_results(size: int, parts: int) -> None:
         if loop is not None:
             vectorize(loop, 4)
     same(row_sum(2, size), op)
+
+
+@given(depth=st.integers(2, 20), block=st.integers(1, 8), rows=st.integers(2, 4))
+def test_partial_sums_of_blocks_of_a_product(depth: int, block: int, rows: int) -> None:
+    op = product(rows, 5, depth)
+    i, j, k = loops_in(op)[-3:]
+    blocks = tile(k, block) if depth % block == 0 else tile_ragged(k, block)
+    reorder(blocks.outer, blocks.inner, i, j)
+    staged = stage_partial(find_buffer(op, "out"), blocks.outer)
+    assert len(staged.load_in) == len(staged.write_back) == 2
+    same(product(rows, 5, depth), op)
+
+
+@given(n=st.integers(0, 20))
+def test_partial_sums_of_a_symbolic_length(n: int) -> None:
+    op = whole_sum("n", ["n"])
+    blocks = tile_ragged(loops(op, "k")[0], 4)
+    stage_partial(find_buffer(op, "y"), blocks.outer)
+    same(whole_sum("n", ["n"]), op, n=n)
+
+
+def test_partial_sums_of_partial_sums() -> None:
+    op = product(3, 4, 16)
+    i, j, k = loops_in(op)[-3:]
+    outer, rest, _ = tile(k, 8)
+    middle, inner, _ = tile(rest, 2)
+    reorder(outer, middle, inner, i, j)
+    sums = stage_partial(find_buffer(op, "out"), outer).buffer
+    stage_partial(sums, middle)
+    same(product(3, 4, 16), op)

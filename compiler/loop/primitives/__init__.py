@@ -14,7 +14,7 @@ from compiler.loop.primitives.reducing import (
     block_reduction,
     split_reduction,
 )
-from compiler.loop.primitives.staging import Staged, stage
+from compiler.loop.primitives.staging import Staged, stage, stage_partial
 from compiler.loop.primitives.tiling import Tiles, collapse, normalize, split_at, tile, tile_ragged
 
 PRIMITIVES = (
@@ -33,6 +33,7 @@ PRIMITIVES = (
     drop_unread,
     drop_empty,
     stage,
+    stage_partial,
     split_reduction,
     block_reduction,
     pack,
@@ -70,6 +71,7 @@ __all__ = [
     "split_at",
     "split_reduction",
     "stage",
+    "stage_partial",
     "tile",
     "tile_ragged",
     "unroll",

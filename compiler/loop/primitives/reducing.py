@@ -6,19 +6,19 @@ from collections.abc import Sequence
 from typing import NamedTuple, NoReturn
 
 from xdsl.builder import Builder
-from xdsl.dialects import arith
-from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from compiler.loop.legality import require_known
 from compiler.loop.nest import Update, accesses_in, describe, new_loop, set_exprs, update_of
+from compiler.loop.primitives.partials import combine, neutral_of
 from compiler.loop.primitives.recording import primitive
 from compiler.loop.primitives.tiling import tile
 from dialects.errors import IllegalSchedule
 from dialects.expr import Expr, atom_expr
-from dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp
+from dialects.loop.ops import AllocOp, ForOp, StoreOp
 from dialects.loop.program import KernelOp
-from dialects.loop.scalar import Number, constant, is_float, is_unsigned, width
+from dialects.loop.scalar import constant
 from dialects.loop.types import buffer, buffer_type
 
 
@@ -75,7 +75,7 @@ def split_reduction(loop: ForOp, parts: int, *, scope: str = "registers") -> Par
     halvings = _halve(updates, partials, parts, behind)
     end = InsertPoint.after(halvings[-1]) if halvings else behind
     for update, partial in zip(updates, partials, strict=True):
-        _combine(update, (update.store.buffer, update.store.index), partial, Expr.of(0), end)
+        combine(update, (update.store.buffer, update.store.index), partial, [Expr.of(0)], end)
     if remainder is not None:
         remainder.properties.pop("reduction", None)
         # A clone of the loop: its updates are those of the first part in the same order.
@@ -109,16 +109,16 @@ def block_reduction(loop: ForOp, size: int, *, scope: str = "workspace") -> Bloc
     updates = _updates_of("block_reduction", loop)
     outer, inner, remainder = tile(loop, size)
     outer.properties.pop("reduction", None)
-    combine = new_loop(outer.extent, "l", inner)
-    Rewriter.insert_op(combine, InsertPoint.after(remainder or outer))
+    combining = new_loop(outer.extent, "l", inner)
+    Rewriter.insert_op(combining, InsertPoint.after(remainder or outer))
     for update in updates:
         partial = _allocate(update, outer.extent, scope, InsertPoint.before(outer))
-        end = InsertPoint.at_end(combine.body.block)
+        end = InsertPoint.at_end(combining.body.block)
         target = update.store.buffer, update.store.index
-        _combine(update, target, partial, atom_expr(combine.index), end)
+        combine(update, target, partial, [atom_expr(combining.index)], end)
         _redirect(update, partial, atom_expr(outer.index))
         _store_neutral(update, partial, outer.index, outer.body.block, first=True)
-    return Blocks(outer, inner, remainder, combine)
+    return Blocks(outer, inner, remainder, combining)
 
 
 def _updates_of(who: str, loop: ForOp) -> list[Update]:
@@ -166,24 +166,8 @@ def _store_neutral(
 ) -> None:
     builder = Builder(InsertPoint.at_start(block) if first else InsertPoint.at_end(block))
     element = buffer_type(partial).element
-    neutral = constant(builder, _neutral(update.kind, element), element)
+    neutral = constant(builder, neutral_of(update.kind, element), element)
     builder.insert(StoreOp.of(neutral.value, partial, [atom_expr(index)]))
-
-
-def _neutral(kind: str, element: Attribute) -> Number:
-    """The number that leaves any other unchanged."""
-    if kind in ("add", "or", "xor"):
-        return 0
-    if kind == "mul":
-        return 1
-    if is_float(element):
-        return float("-inf") if kind == "max" else float("inf")
-    ones = (1 << width(element)) - 1
-    if is_unsigned(element):
-        return 0 if kind == "max" else ones
-    if kind == "and":
-        return -1
-    return -(ones // 2) - 1 if kind == "max" else ones // 2
 
 
 def _halve(
@@ -198,42 +182,10 @@ def _halve(
         here = atom_expr(loop.index)
         end = InsertPoint.at_end(loop.body.block)
         for update, partial in zip(updates, partials, strict=True):
-            _combine(update, (partial, (here,)), partial, here + kept, end)
+            combine(update, (partial, (here,)), partial, [here + kept], end)
         halvings.append(loop)
         point, parts = InsertPoint.after(loop), kept
     return tuple(halvings)
-
-
-def _combine(
-    update: Update,
-    target: tuple[SSAValue, Sequence[Expr]],
-    partial: SSAValue,
-    position: Expr,
-    point: InsertPoint,
-) -> None:
-    """Combines a partial result into an element as the reduction does."""
-    builder = Builder(point)
-    total = builder.insert(LoadOp.of(target[0], list(target[1]))).result
-    part = builder.insert(LoadOp.of(partial, [position])).result
-    total, part = (_as_computed(update, value, builder) for value in (total, part))
-    first = update.combine.operands[0]
-    ordered = (part, total) if first is update.contribution else (total, part)
-    copies = dict(zip(update.combine.operands, ordered, strict=True))
-    combined = builder.insert(update.combine.clone(copies)).results[0]
-    rounding = update.store.value.owner
-    if isinstance(rounding, arith.TruncFOp):
-        combined = builder.insert(rounding.clone({rounding.input: combined})).result
-    builder.insert(StoreOp.of(combined, target[0], list(target[1])))
-
-
-def _as_computed(update: Update, value: SSAValue, builder: Builder) -> SSAValue:
-    """The value in the type that the update computes in, which is wider than f16 and bf16."""
-    computed = update.combine.results[0].type
-    return (
-        value
-        if value.type == computed
-        else builder.insert(arith.ExtFOp(value, computed)).results[0]
-    )
 
 
 def _redirect(update: Update, partial: SSAValue, index: Expr) -> None:

@@ -1,4 +1,4 @@
-"""The primitive that brings a tile of a buffer nearer."""
+"""The primitives that bring a tile of a buffer nearer: a copy, or partial results of it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from compiler.loop.nest import (
+    Update,
     accesses_in,
     bounds_of,
     child_in,
@@ -17,18 +18,22 @@ from compiler.loop.nest import (
     extreme,
     is_defined_inside,
     is_inside,
+    least_iterations,
     new_loop,
     ranges_of,
     set_exprs,
     subscripts,
+    update_of,
     value_block,
     value_name,
 )
+from compiler.loop.primitives.partials import combine, neutral_of
 from compiler.loop.primitives.recording import primitive
 from dialects.errors import IllegalSchedule
 from dialects.expr import Expr, atom_expr
 from dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
 from dialects.loop.program import KernelOp, size_ranges
+from dialects.loop.scalar import constant
 from dialects.loop.types import LayoutAttr, buffer, buffer_type
 
 
@@ -96,6 +101,76 @@ def stage(
         assert isinstance(source.owner, AllocOp), "a temporary is allocated"
         Rewriter.erase_op(source.owner)
     return Staged(copy, load_in, write_back)
+
+
+@primitive
+def stage_partial(
+    source: SSAValue,
+    at: ForOp,
+    scope: str = "registers",
+    *,
+    layout: LayoutAttr | None = None,
+    named: str | None = None,
+) -> Staged:
+    """Gives each iteration of `at` partial results of its own of the tile that it updates, which
+    join the tile at its end.
+
+        for ko:                           for ko:  p = alloc [6, 16]
+          for ki reduction(add):            for ii, ji:  p[ii, ji] = 0
+            for ii, ji:  C[...] += ...  ->  for ki reduction(add):  for ii, ji:  p[ii, ji] += ...
+                                            for ii, ji:  C[...] += p[ii, ji]
+
+    Sums of the sums of blocks keep more digits than one long sum. Raises IllegalSchedule where a
+    loop inside comes back to an element and is no reduction of the kind of all updates, where
+    anything else accesses the buffer there, and for tiles that `stage` refuses.
+    """
+    accesses = [access for access in accesses_in(at) if access.buffer is source]
+    update = _require_updates(source, accesses, at)
+    _require_whole_view(source, at)
+    region = _region_of(source, accesses, at)
+    sizes = _sizes(source, region, at, scope)
+    _require_whole_store(source, accesses, region, at)
+    children = [child for child in (child_in(at.body.block, a) for a in accesses) if child]
+    partial = _allocate(source, sizes, scope, layout, named, children[0])
+    fill, offsets, inside = _nest_over(region, InsertPoint.before(children[0]), "in")
+    neutral = neutral_of(update.kind, buffer_type(source).element)
+    value = constant(inside, neutral, buffer_type(source).element).value
+    inside.insert(StoreOp.of(value, partial, offsets))
+    join, offsets, inside = _nest_over(region, InsertPoint.after(children[-1]), "st")
+    place = [base + offset for base, offset in zip(region.base, offsets, strict=True)]
+    combine(update, (source, place), partial, offsets, inside.insertion_point)
+    for access in accesses:
+        _redirect(access, partial, region)
+    return Staged(partial, fill, join)
+
+
+def _require_updates(source: SSAValue, accesses: Sequence[AccessOp], at: ForOp) -> Update:
+    """The update of a buffer in a loop; refuses one whose terms may not be added up apart."""
+    updates = [update_of(access) for access in accesses]
+    first = updates[0] if updates else None
+    if first is None:
+        got = describe(accesses[0]) if accesses else f"{value_name(source)} in {describe(at)}"
+        raise IllegalSchedule(f"stage_partial requires a buffer that is updated there, got {got}")
+    # One update alone is one term in each iteration; of several, the loop has to allow it.
+    alone = {update.store for update in updates if update is not None} == {first.store}
+    for access, update in zip(accesses, updates, strict=True):
+        kinds = {_kind_of(loop) for loop in _coming_back(access, at)}
+        kinds |= set() if alone else {_kind_of(at)}
+        if update is None or kinds - {first.kind} or update.kind != first.kind:
+            rule = f"reductions of the updates' kind ({first.kind})"
+            raise IllegalSchedule(f"stage_partial requires {rule}, got {describe(access)}")
+    return first
+
+
+def _coming_back(access: AccessOp, at: ForOp) -> list[ForOp]:
+    """The loops inside `at` that access one element in all of their iterations."""
+    used = {atom for expr in subscripts(access) for atom in expr.atoms()}
+    loops = [loop for loop in enclosing_loops(access) if _is_within(loop, at)]
+    return [loop for loop in loops if loop.index not in used]
+
+
+def _kind_of(loop: ForOp) -> str | None:
+    return None if loop.reduction is None else loop.reduction.data
 
 
 def _require_whole_view(source: SSAValue, at: ForOp | KernelOp) -> None:
@@ -205,7 +280,7 @@ def _stores_whole(store: StoreOp, region: _Region, at: ForOp | KernelOp) -> bool
         for expr, base, extent in zip(subscripts(store), *region, strict=True)
     )
     used = [a for expr in subscripts(store) for a in set(expr.atoms()) if _is_index(a, inside)]
-    runs = all((loop.extent.range({})[0] or 0) > 0 or loop.index in used for loop in inside)
+    runs = all(loop.index in used or least_iterations(loop) > 0 for loop in inside)
     return all(spans) and len(used) == len(set(used)) and runs
 
 
@@ -264,6 +339,19 @@ def _copy(
     source: SSAValue, copy: SSAValue, region: _Region, point: InsertPoint, inward: bool
 ) -> tuple[ForOp, ...]:
     """The nest that copies the region into the local buffer, or back."""
+    loops, offsets, builder = _nest_over(region, point, "ld" if inward else "st")
+    place = [base + offset for base, offset in zip(region.base, offsets, strict=True)]
+    ends = ((source, place), (copy, offsets)) if inward else ((copy, offsets), (source, place))
+    (origin, origin_index), (target, target_index) = ends
+    loaded = builder.insert(LoadOp.of(origin, origin_index))
+    builder.insert(StoreOp.of(loaded.result, target, target_index))
+    return loops
+
+
+def _nest_over(
+    region: _Region, point: InsertPoint, name: str
+) -> tuple[tuple[ForOp, ...], list[Expr], Builder]:
+    """A nest over the elements of a region, where each lies in it, and a builder inside."""
     builder = Builder(point)
     loops: list[ForOp] = []
     offsets: list[Expr] = []
@@ -271,12 +359,7 @@ def _copy(
         if extent == 1:
             offsets.append(Expr.of(0))
             continue
-        loops.append(builder.insert(new_loop(extent, f"{'ld' if inward else 'st'}{dim}")))
+        loops.append(builder.insert(new_loop(extent, f"{name}{dim}")))
         offsets.append(atom_expr(loops[-1].index))
         builder.insertion_point = InsertPoint.at_end(loops[-1].body.block)
-    place = [base + offset for base, offset in zip(region.base, offsets, strict=True)]
-    ends = ((source, place), (copy, offsets)) if inward else ((copy, offsets), (source, place))
-    (origin, origin_index), (target, target_index) = ends
-    loaded = builder.insert(LoadOp.of(origin, origin_index))
-    builder.insert(StoreOp.of(loaded.result, target, target_index))
-    return tuple(loops)
+    return tuple(loops), offsets, builder

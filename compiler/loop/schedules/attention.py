@@ -42,7 +42,9 @@ from compiler.loop.schedules.leaves import (
     stride,
     vectorize_leaves,
 )
+from compiler.loop.schedules.long_sums import cut_long_sum
 from compiler.loop.schedules.simplify import drop_stored_only
+from compiler.loop.schedules.tile_params import LONGEST_SUM
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
 from dialects.expr import Expr, Operand
@@ -347,8 +349,9 @@ def _accumulate(tile: ForOp, inner: list[ForOp], target: Target) -> None:
         for axis, expr in enumerate(subscripts(access))
         if second.index in set(expr.atoms())
     )
-    pack(staged.buffer, _last(buffer_type(staged.buffer), columns))
-    for nest in (start, product, list(staged.write_back)):
+    sums = pack(staged.buffer, _last(buffer_type(staged.buffer), columns))
+    partial = map(list, cut_long_sum([reduction], sums, LONGEST_SUM))
+    for nest in (start, product, list(staged.write_back), *partial):
         _mark(nest, target)
 
 

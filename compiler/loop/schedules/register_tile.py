@@ -33,6 +33,7 @@ from compiler.loop.schedules.leaves import (
     parallelize_outermost,
     stride,
 )
+from compiler.loop.schedules.long_sums import cut_long_sum
 from compiler.loop.schedules.panels import (
     column_axis,
     columns_last,
@@ -201,7 +202,7 @@ def _streams(kernel: KernelOp, found: Accumulation, column: ForOp, shape: Shape)
 def _stream_part(chain: Sequence[ForOp], shape: Shape, result: SSAValue) -> ForOp:
     """Computes whole tiles of columns from a matrix read by rows; returns the outer loop."""
     around, *tiles = block_columns(chain, shape.both, shape.width)
-    for jp, ji in _separate(tiles, shape):
+    for jp, ji in _separate(tiles, shape)[0]:
         outside = jp.parent_op()
         if isinstance(outside, ForOp) and outside.reduction is not None:
             stream_rows(jp, ji, result, shape.lanes)
@@ -298,8 +299,10 @@ def _tile_rows(chain: Sequence[ForOp], shape: Shape, result: SSAValue) -> list[F
         outer, inner = [*outer, io], [ii, ji]
     around = inner[0].parent_op()
     assert isinstance(around, ForOp), "tiles of columns lie in the loop over them"
-    write_back = _stage_sums(result, around, ji)
-    for nest in (*_separate(inner, shape), write_back):
+    sums, write_back = _stage_sums(result, around, ji)
+    nests, reductions = _separate(inner, shape)
+    partial = cut_long_sum(reductions, sums, shape.params.sum_block)
+    for nest in (*nests, write_back, *partial):
         _mark(nest, shape.lanes)
     return outer
 
@@ -329,21 +332,21 @@ def _spread(loops: Sequence[ForOp]) -> ForOp:
     return reorder(shared, *(loop for loop in loops if loop is not shared))[0]
 
 
-def _stage_sums(result: SSAValue, at: ForOp, ji: ForOp) -> list[ForOp]:
-    """Keeps the tile of sums in registers, its columns next to each other;
-    returns the loops that write it back.
+def _stage_sums(result: SSAValue, at: ForOp, ji: ForOp) -> tuple[SSAValue, list[ForOp]]:
+    """Keeps the tile of sums in registers, its columns next to each other; returns it and the
+    loops that write it back.
     """
     access = next(access for access in accesses_in(at) if access.buffer is result)
     axis = column_axis(access, ji)
     assert axis is not None, "the columns move the result"
     staged = stage(result, at, "registers")
-    pack(staged.buffer, columns_last(buffer_type(staged.buffer), axis))
-    return list(staged.write_back)
+    sums = pack(staged.buffer, columns_last(buffer_type(staged.buffer), axis))
+    return sums, list(staged.write_back)
 
 
-def _separate(inner: Sequence[ForOp], shape: Shape) -> list[list[ForOp]]:
+def _separate(inner: Sequence[ForOp], shape: Shape) -> tuple[list[list[ForOp]], list[ForOp]]:
     """Distributes the loops inside a tile over what comes before, in and after the
-    reduction, which moves outside.
+    reduction, which moves outside; returns the nests and the loops of the reduction.
     """
     body = list(inner[-1].body.block.ops)
     start = next(n for n, op in enumerate(body) if isinstance(op, ForOp))
@@ -357,13 +360,15 @@ def _separate(inner: Sequence[ForOp], shape: Shape) -> list[list[ForOp]]:
             before = distribute(loop, before)
             nest.insert(0, before)
         nests.append(nest)
+    reductions: list[ForOp] = []
     for nest in nests:
-        reductions = [loop for loop in perfect_nest(nest[0]) if loop not in nest]
-        if reductions:
-            reorder(*reductions, *nest)
+        found = [loop for loop in perfect_nest(nest[0]) if loop not in nest]
+        if found:
+            reorder(*found, *nest)
             if _leaves_room(inner, shape):
-                _unroll_short(reductions[-1])
-    return nests
+                _unroll_short(found[-1])
+        reductions = reductions or found
+    return nests, reductions
 
 
 def _leaves_room(inner: Sequence[ForOp], shape: Shape) -> bool:

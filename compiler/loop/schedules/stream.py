@@ -3,7 +3,7 @@ to the other, as memory likes it, and added to sums that stay in the first cache
 
     for jc parallel:
         for ko:  for jp:
-            acc[128] from y;  for ki < 8 unroll:  acc += x[8 ko + ki] * W[8 ko + ki, j];  acc to y
+            acc[128] = 0;  for ki < 8 unroll:  acc += x[8 ko + ki] * W[8 ko + ki, j];  y += acc
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from xdsl.ir import SSAValue
 
 from compiler.loop.nest import perfect_nest
-from compiler.loop.primitives import reorder, stage, tile, tile_ragged, unroll, vectorize
+from compiler.loop.primitives import reorder, stage_partial, tile, tile_ragged, unroll, vectorize
 from compiler.loop.schedules.leaves import stride
 from dialects.loop.ops import ForOp, LoadOp
 from dialects.loop.scalar import width
@@ -61,7 +61,7 @@ def stream_rows(jp: ForOp, ji: ForOp, result: SSAValue, lanes: int) -> None:
     if rest is not None:
         vectorize_columns(perfect_nest(rest)[-1], lanes)
     reorder(ko, jp, ki, ji)
-    staged = stage(result, jp, "registers")
+    staged = stage_partial(result, jp)
     for loops in ((ji,), staged.load_in, staged.write_back):
         vectorize_columns(loops[-1], lanes)
     unroll(ki)

@@ -9,17 +9,24 @@ from compiler.target.target import Target
 MOST_LOADS = 0.75
 """Loads for each multiply-add that do not hold it up."""
 
+LONGEST_SUM = 256
+"""Terms that are added up one after the other: partial sums come at less than a percent of the
+time then, and what such a sum loses is within what one of all terms in pairs would.
+"""
+
 
 @dataclass(frozen=True)
 class Params:
     """The register tile: rows, and vectors a row. `stack_bytes` is the largest panel that is packed
-    on the stack; so many rows as `copy_rows` pay for a copy of all of an operand into panels.
+    on the stack; so many rows as `copy_rows` pay for a copy of all of an operand into panels. A sum
+    of more terms than `sum_block` is one of sums of so many.
     """
 
     rows: int
     vectors: int
     stack_bytes: int = 128 * 1024
     copy_rows: int = 512
+    sum_block: int = LONGEST_SUM
 
 
 def default_params(target: Target, rows: int | None, columns: int | None, lanes: int) -> Params:

@@ -1,0 +1,57 @@
+"""Long sums in registers as sums of the sums of blocks: an addition loses the more digits the
+larger the sum already is that it adds to.
+
+    for k:  acc += x[k] * y[k]   ->   for ko:  p = 0;  for ki:  p += x * y;  acc += p
+
+The tile's own sums wait in the first cache while those of a block have the registers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import NoneAttr
+from xdsl.ir import SSAValue
+
+from compiler.loop.nest import most_iterations
+from compiler.loop.primitives import stage_partial, tile, tile_ragged
+from dialects.loop.ops import ForOp
+from dialects.loop.scalar import is_float
+from dialects.loop.types import buffer_type
+
+
+def cut_long_sum(reductions: Sequence[ForOp], sums: SSAValue, most: int) -> list[tuple[ForOp, ...]]:
+    """Makes partial sums of about `most` terms each, where the nest of reductions, the outermost
+    first, adds up more than that and is marked as a sum; returns the nests over a tile of sums
+    which start the partial ones and add them, none for a short sum.
+    """
+    kind = reductions[0].reduction
+    if kind is None or kind.data != "add" or not is_float(buffer_type(sums).element):
+        return []
+    terms = 1
+    for loop in reversed(reductions):
+        extent = most_iterations(loop)
+        if extent is None or extent * terms > most:
+            block = _block_of(loop, max(1, most // terms))
+            layout = buffer_type(sums).layout
+            staged = stage_partial(
+                sums, block, layout=None if isinstance(layout, NoneAttr) else layout
+            )
+            return [staged.load_in, staged.write_back]
+        terms *= extent
+    return []
+
+
+def _block_of(loop: ForOp, size: int) -> ForOp:
+    """The loop over blocks of about that size: equal ones if some size from half of it on divides
+    the extent, else of which the last may be shorter.
+    """
+    extent = loop.extent.constant
+    if size == 1:
+        return loop
+    if extent is None:
+        return tile_ragged(loop, size).outer
+    whole = [each for each in range(size, size // 2, -1) if extent % each == 0]
+    if whole:
+        return tile(loop, whole[0]).outer
+    return tile_ragged(loop, -(-extent // -(-extent // size))).outer

@@ -14,12 +14,20 @@ from compiler.machine.artifact import weight_offsets, weights_digest
 from compiler.machine.host import host_target
 from compiler.machine.jit import load_objects
 from compiler.machine.object import compile_object
-from compiler.machine.weights import Weights, WeightSource, WeightTransforms, share_equal
+from compiler.machine.weights import (
+    Slicing,
+    Weights,
+    WeightSource,
+    WeightTransform,
+    WeightTransforms,
+    share_equal,
+)
 from compiler.machine.weights_file import CALLER, EMBEDDED, FILE, data_bytes, file_header
 from compiler.options import Options
-from compiler.target.x86 import baseline
+from compiler.target.features import baseline
+from dialects.expr import Atom, Expr, Operand, Quotient, atom_expr, product
 from dialects.loop.program import KernelOp
-from dialects.loop.types import BufferType, buffer
+from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer
 from dialects.weights import WeightStore
 
 _PREPARE = "prepare"
@@ -67,17 +75,63 @@ def _transform_kernels(keys: Sequence[WeightKey]) -> dict[str, KernelOp]:
 
 
 def _transforms(keys: Sequence[WeightKey]) -> WeightTransforms:
-    """The transforms compiled for this machine."""
+    """The transforms compiled for this machine, to be applied to a part of a tensor at a time where
+    the layout permits it.
+    """
     host = host_target()
-    kernels = _transform_kernels(keys)
+    kernels: dict[str, KernelOp] = {}
+    each: dict[str, WeightTransform] = {}
+    for kind in dict.fromkeys(kind for _, kind in keys if not _is_plain(kind)):
+        slicing, part = _sliced(kind)
+        kernel = _transform(part)
+        kernels[kernel.sym_name.data] = kernel
+        symbol = kernel_symbol(_PREPARE, kernel.sym_name.data)
+        each[_transform_name(kind)] = WeightTransform(symbol, slicing)
     if not kernels:
-        return WeightTransforms(None)
+        return WeightTransforms(None, each)
     objects = [
         compile_object(emit_kernel(kernel, host, prefix=_PREPARE, exported=True), host)
         for kernel in kernels.values()
     ]
     exports = [kernel_symbol(_PREPARE, name) for name in kernels]
-    return WeightTransforms(load_objects(objects, exports))
+    return WeightTransforms(load_objects(objects, exports), each)
+
+
+def _sliced(kind: BufferType) -> tuple[Slicing | None, BufferType]:
+    """How a tensor is brought into a layout some rows of storage at a time, and the type of such a
+    part, `n` indices long; None and the type itself where rows depend on more than one dimension.
+
+        [768, 768], [(d1 floordiv 16), d0, (d1 mod 16)] in [48, 768, 16]
+        -> [768, n], ... in [((n + 15) floordiv 16), 768, 16], 16 indices of d1 a row
+    """
+    assert isinstance(kind.layout, LayoutAttr), "a weight that is transformed has a layout"
+    first, *rest = kind.storage
+    for axis, extent in enumerate(kind.shape):
+        step = _indices_in_row(kind.layout, axis)
+        if step is None or first != extent.ceildiv(step):
+            continue
+        elements = product(rest).constant
+        assert elements is not None, "a weight has a static shape"
+        shape = (*kind.shape[:axis], Expr.of("n"), *kind.shape[axis + 1 :])
+        storage = ExprsAttr((Expr.of("n").ceildiv(step), *rest))
+        layout = LayoutAttr(kind.layout.subscripts, storage)
+        return Slicing(axis, step, elements), buffer(shape, kind.element, layout)
+    return None, kind
+
+
+def _indices_in_row(layout: LayoutAttr, axis: int) -> int | None:
+    """How many indices of a dimension are in a row of storage, None unless it alone says which row
+    this is, and rows are alike.
+    """
+    lead, *others = layout.subscripts.data
+    index = atom_expr(Operand(axis))
+    atoms = [atom for monomial in lead.terms for atom in monomial]
+    for step in (1, *(each.divisor.constant for each in atoms if isinstance(each, Quotient))):
+        if step is None or lead != index // step:
+            continue
+        moved: dict[Atom, Expr] = {Operand(axis): index + step}
+        return step if all(each.substitute(moved) == each for each in others) else None
+    return None
 
 
 def transform_objects(keys: Sequence[WeightKey], options: Options) -> dict[str, bytes]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
+
+BLOCK_BYTES: Final = 1 << 22
+"""How much of a tensor is handled at a time: it stays in a cache from one step to the next."""
 
 
 class WeightStore:
@@ -49,6 +52,22 @@ class WeightStore:
         if key not in self._digests:
             array = self._arrays[key]
             hasher = hashlib.sha256(f"{array.dtype.str}{array.dtype.name}".encode())
-            hasher.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+            for block in byte_blocks(array):
+                hasher.update(block.data)
             self._digests[key] = hasher.hexdigest()
         return self._digests[key]
+
+
+def byte_blocks(array: Array) -> Iterator[Array]:
+    """The bytes of an array in row-major order, at most BLOCK_BYTES at a time: views of it where it
+    lies in that order, so that a large transpose is never copied whole.
+    """
+    if array.flags.c_contiguous:
+        flat = array.reshape(-1).view(np.uint8)
+        for start in range(0, flat.size, BLOCK_BYTES):
+            yield flat[start : start + BLOCK_BYTES]
+        return
+    rows = BLOCK_BYTES // array[0].nbytes
+    for start in range(0, len(array), max(rows, 1)):
+        part = array[start : start + rows] if rows else array[start]
+        yield from byte_blocks(np.ascontiguousarray(part) if rows else part)

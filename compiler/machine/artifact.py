@@ -10,11 +10,14 @@ import json
 import mmap
 import os
 import tempfile
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, cast
+
+import numpy as np
 
 from compiler.machine.archive import write_archive
 from compiler.machine.elf_object import Data
@@ -58,8 +61,8 @@ class PreparedWeights(Protocol):
         """One weight, dense and in the order that its kernels read."""
         ...
 
-    def write(self, source: WeightSource, out: BinaryIO) -> None:
-        """Streams one weight."""
+    def pieces(self, source: WeightSource) -> Iterator[Array]:
+        """The bytes of one weight, some at a time."""
         ...
 
     def bytes(self, source: WeightSource) -> int:
@@ -270,10 +273,24 @@ def weight_offsets(weights: PreparedWeights) -> list[int]:
 
 
 def _write_weights(weights: PreparedWeights, out: BinaryIO) -> None:
+    for piece in _made_ahead(_all_pieces(weights)):
+        out.write(piece.data)
+
+
+def _all_pieces(weights: PreparedWeights) -> Iterator[Array]:
     for source in dict.fromkeys(weights.sources):
-        weights.write(source, out)
+        yield from weights.pieces(source)
         size = weights.bytes(source)
-        out.write(bytes(_aligned(size) - size))
+        yield np.zeros(_aligned(size) - size, np.uint8)
+
+
+def _made_ahead(pieces: Iterator[Array]) -> Iterator[Array]:
+    """The same pieces; another thread makes the next one meanwhile."""
+    with ThreadPoolExecutor(1) as maker:
+        coming = maker.submit(next, pieces, None)
+        while (piece := coming.result()) is not None:
+            coming = maker.submit(next, pieces, None)
+            yield piece
 
 
 def weights_digest(weights: PreparedWeights) -> str:

@@ -23,11 +23,12 @@ import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Final
+from typing import Any, BinaryIO, Final, cast
 
 from compiler.machine.artifact import Compiled, replacing
 from compiler.machine.signature import Signature
 from compiler.machine.stored_weights import StoredWeights
+from compiler.machine.weight_blob import HashingFile
 from compiler.machine.weights import ALIGNMENT, WeightSource
 from compiler.target.target import Target
 from dialects.errors import ArtifactError, OptionError
@@ -164,15 +165,28 @@ def _write(compiled: Compiled, out: BinaryIO) -> None:
     }
     head = json.dumps(content).encode()
     out.write(_FRONT.pack(_MAGIC, len(head), 0))
-    out.write(head)
+    summed = HashingFile(out, checksum := _Checksum())
+    summed.write(head)
     for data in compiled.objects.values():
-        out.write(data)
+        summed.write(data)
     for blob in compiled.blobs():
-        out.write(bytes(-out.tell() % ALIGNMENT))
-        blob.write(out)
-    checksum = _checksum(out)
+        summed.write(bytes(-out.tell() % ALIGNMENT))
+        blob.write(cast("BinaryIO", summed))
     out.seek(0)
-    out.write(_FRONT.pack(_MAGIC, len(head), checksum))
+    out.write(_FRONT.pack(_MAGIC, len(head), checksum.value))
+
+
+@dataclass
+class _Checksum:
+    """A CRC-32 in the manner of hashlib."""
+
+    value: int = 0
+
+    def update(self, data: memoryview, /) -> None:
+        self.value = zlib.crc32(data, self.value)
+
+    def digest(self) -> bytes:
+        return self.value.to_bytes(4, "little")
 
 
 def _checksum(file: BinaryIO) -> int:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, BinaryIO
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from compiler.machine.signature import DTYPES
 from compiler.machine.weights import ALIGNMENT, WeightSource
-from dialects.weights import Array
+from dialects.weights import Array, byte_blocks
 
 
 class StoredWeights:
@@ -28,9 +28,9 @@ class StoredWeights:
         """One weight where it lies: read-only, and no page of it is touched."""
         return np.frombuffer(self._data[source], np.uint8).view(_dtype(source))
 
-    def write(self, source: WeightSource, out: BinaryIO) -> None:
-        """Streams one weight."""
-        out.write(self._data[source])
+    def pieces(self, source: WeightSource) -> Iterator[Array]:
+        """The bytes of one weight, some at a time."""
+        return byte_blocks(np.frombuffer(self._data[source], np.uint8))
 
     def bytes(self, source: WeightSource) -> int:
         """The size of one weight in bytes."""

@@ -3,9 +3,10 @@
 import hashlib
 import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from typing import BinaryIO, Final, cast
+from typing import BinaryIO, Final, Protocol, cast
 
 from compiler.machine import elf
 from compiler.machine.elf_image import OutputSection
@@ -15,7 +16,8 @@ from dialects.errors import ArtifactError
 # What loaders align an image to, whatever its headers ask for.
 SMALLEST_PAGE: Final = 4096
 
-_HOLE: Final = bytes(1 << 20)
+_LARGE: Final = 1 << 18
+_HOLE: Final = memoryview(bytes(1 << 20))
 
 
 @dataclass(frozen=True)
@@ -57,12 +59,27 @@ def weights_section(
     return section, digest, offsets
 
 
-class HashingFile:
-    """A file that hashes what is written to it and hands it on."""
+class Hash(Protocol):
+    """What sums up bytes that it is given one after the other."""
 
-    def __init__(self, out: BinaryIO) -> None:
+    def update(self, data: memoryview, /) -> None:
+        """Takes the next bytes."""
+        ...
+
+    def digest(self) -> bytes:
+        """The sum of all of them."""
+        ...
+
+
+class HashingFile:
+    """A file that hashes what is written to it and hands it on; large pieces are hashed by another
+    thread while they are written.
+    """
+
+    def __init__(self, out: BinaryIO, hasher: Hash | None = None) -> None:
         self._out = out
-        self._digest = hashlib.sha256()
+        self._hash = hashlib.sha256() if hasher is None else hasher
+        self._beside = ThreadPoolExecutor(1)
 
     def tell(self) -> int:
         """The position in the file behind it."""
@@ -70,19 +87,26 @@ class HashingFile:
 
     def write(self, content: bytes | bytearray | memoryview) -> int:
         """Writes all of the content."""
-        self._digest.update(content)
-        return self._out.write(content)
+        data = memoryview(content)
+        if data.nbytes < _LARGE:
+            self._hash.update(data)
+            return self._out.write(data)
+        hashed = self._beside.submit(self._hash.update, data)
+        try:
+            return self._out.write(data)
+        finally:
+            hashed.result()
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         """Leaves a hole, which reads as zeros; goes forward from where it is alone."""
         assert whence == os.SEEK_CUR, "what is hashed is written in order"
         for start in range(0, offset, len(_HOLE)):
-            self._digest.update(_HOLE[: offset - start])
+            self._hash.update(_HOLE[: offset - start])
         return self._out.seek(offset, whence)
 
     def digest(self) -> bytes:
-        """The SHA-256 of all that was written."""
-        return self._digest.digest()
+        """The sum of all that was written, SHA-256 unless another was asked for."""
+        return self._hash.digest()
 
 
 def _stream(weights: Sequence[WeightBlob], digest: OutputSection, file: BinaryIO) -> None:

@@ -5,14 +5,15 @@ prepared by running the transforms' own kernels on this machine.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
 from compiler.machine.jit import LoadedCode
-from dialects.weights import Array
+from dialects.weights import BLOCK_BYTES, Array, byte_blocks
 
 ALIGNMENT = 64
 
@@ -38,19 +39,46 @@ class WeightSource:
 
 
 @dataclass(frozen=True)
+class Slicing:
+    """How a tensor is brought into its layout some rows of storage at a time: `step` indices of the
+    dimension `axis` make a row of so many `elements`.
+    """
+
+    axis: int
+    step: int
+    elements: int
+
+
+@dataclass(frozen=True)
+class WeightTransform:
+    """The symbol of `void transform(context, const source, target)`, which writes to zeroed
+    storage; with a slicing, how many indices the source has comes behind the context.
+    """
+
+    symbol: str
+    slicing: Slicing | None
+
+
+@dataclass(frozen=True)
 class WeightTransforms:
-    """Compiled transforms by symbol, in this process."""
+    """Transforms in this process, by the names that weights have for them."""
 
     code: LoadedCode | None
+    each: Mapping[str, WeightTransform]
 
-    def apply(self, symbol: str, source: Array, elements: int) -> Array:
-        """Runs the transform: `void transform(context, const source, target)` on zeroed storage."""
+    def apply(self, name: str, source: Array, target: Array) -> None:
+        """Brings a tensor, or with a slicing some of it, into zeroed storage."""
         assert self.code is not None, "a derived weight has a compiled transform"
-        function = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
-        target = _aligned_zeros(elements, source.dtype)
+        transform = self.each[name]
         dense = np.ascontiguousarray(source)
-        function(self.code.address(symbol))(None, dense.ctypes.data, target.ctypes.data)
-        return target
+        pointer, size = ctypes.c_void_p, ctypes.c_int64
+        places = dense.ctypes.data, target.ctypes.data
+        address = self.code.address(transform.symbol)
+        if transform.slicing is None:
+            ctypes.CFUNCTYPE(None, pointer, pointer, pointer)(address)(None, *places)
+            return
+        function = ctypes.CFUNCTYPE(None, pointer, size, pointer, pointer)(address)
+        function(None, source.shape[transform.slicing.axis], *places)
 
 
 @dataclass(frozen=True)
@@ -64,13 +92,28 @@ class Weights:
     def prepare(self, source: WeightSource) -> Array:
         """The bytes of one weight, dense and in the order that its kernels read."""
         array = self.arrays[source.key]
-        if source.transform is not None:
-            return self.transforms.apply(source.transform, array, source.elements)
-        return np.ascontiguousarray(array)
+        if source.transform is None:
+            return np.ascontiguousarray(array)
+        target = _aligned_zeros(source.elements, array.dtype)
+        self.transforms.apply(source.transform, array, target)
+        return target
 
-    def write(self, source: WeightSource, out: BinaryIO) -> None:
-        """Streams one weight."""
-        out.write(_bytes(self.prepare(source)).data)
+    def pieces(self, source: WeightSource) -> Iterator[Array]:
+        """The bytes of one weight, some at a time."""
+        array, name = self.arrays[source.key], source.transform
+        slicing = None if name is None else self.transforms.each[name].slicing
+        if name is None or slicing is None:
+            yield from byte_blocks(array if name is None else self.prepare(source))
+            return
+        rows = max(1, BLOCK_BYTES // (slicing.elements * array.dtype.itemsize))
+        indices = rows * slicing.step
+        for start in range(0, array.shape[slicing.axis], indices):
+            place = (slice(None),) * slicing.axis
+            part = array[(*place, slice(start, start + indices))]
+            filled = -(-part.shape[slicing.axis] // slicing.step)
+            target = np.zeros(filled * slicing.elements, array.dtype)
+            self.transforms.apply(name, part, target)
+            yield target.view(np.uint8)
 
     def bytes(self, source: WeightSource) -> int:
         """The size of one weight in bytes."""
@@ -84,19 +127,18 @@ def share_equal(weights: Weights) -> Weights:
         alike.setdefault((source.key, source.elements), []).append(source)
     first: dict[WeightSource, WeightSource] = {}
     for group in alike.values():
-        arrays = [weights.prepare(source) for source in group] if len(group) > 1 else []
-        for position, source in enumerate(group):
-            same = (n for n in range(position) if _equal_bytes(arrays[n], arrays[position]))
-            first[source] = group[next(same, position)]
+        same: dict[bytes, WeightSource] = {}
+        for source in group:
+            digest = _digest(weights, source) if len(group) > 1 else b""
+            first[source] = same.setdefault(digest, source)
     return replace(weights, sources=[first[source] for source in weights.sources])
 
 
-def _equal_bytes(one: Array, other: Array) -> bool:
-    return np.array_equal(_bytes(one), _bytes(other))
-
-
-def _bytes(array: Array) -> Array:
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+def _digest(weights: Weights, source: WeightSource) -> bytes:
+    digest = hashlib.sha256()
+    for piece in weights.pieces(source):
+        digest.update(piece.data)
+    return digest.digest()
 
 
 def _aligned_zeros(elements: int, dtype: np.dtype[Any]) -> Array:

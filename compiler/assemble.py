@@ -43,7 +43,7 @@ from compiler.prepare_weights import (
 from compiler.program.describe import describe_kernels, describe_memory
 from compiler.program.time_calls import timed_calls
 from compiler.report import Report
-from compiler.target.x86 import baseline, feature_groups
+from compiler.target.features import baseline, feature_groups
 from dialects.expr import Expr, maximum
 from dialects.graph.dtypes import numpy_dtype
 from dialects.loop.dynamic import output_sizes

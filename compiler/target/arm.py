@@ -6,6 +6,12 @@ from compiler.target.target import Target
 
 _TRIPLE = "aarch64-unknown-linux-gnu"
 
+_V84 = (
+    "+neon", "+bf16", "+complxnum", "+crc", "+dotprod", "+fp16fml", "+fullfp16", "+i8mm", "+jsconv",
+    "+lse", "+rcpc", "+rcpc-immo", "+rdm", "+sve",
+)  # fmt: skip
+"""What LLVM takes a Neoverse V1 to have and may use in code like ours."""
+
 AARCH64 = Target(
     name="aarch64",
     triple=_TRIPLE,
@@ -20,7 +26,7 @@ NEOVERSE_V1 = Target(
     name="neoverse-v1",
     triple=_TRIPLE,
     cpu="neoverse-v1",
-    features=(),
+    features=_V84,
     vector_bytes=16,
     vector_registers=32,
     has_fma=True,

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-from compiler.target.cpuid import FEATURES
 from compiler.target.target import Target
 
 _TRIPLE = "x86_64-unknown-linux-gnu"
@@ -56,22 +53,5 @@ X86_64_V4 = Target(
 
 X86_TARGETS = (X86_64, X86_64_V2, X86_64_V3, X86_64_V4)
 
-_LEVELS = (_V2, _V3, _V4)
-
-
-def feature_groups(target: Target) -> tuple[tuple[str, ...], ...]:
-    """The features of a target that its processor can be asked for: those of each level, then the
-    others; nothing for another architecture.
-    """
-    if target.arch != X86_64.arch:
-        return ()
-    have = [name[1:] for name in target.features if name[0] == "+" and name[1:] in FEATURES]
-    levels = [tuple(name[1:] for name in level if name[1:] in have) for level in _LEVELS]
-    leveled = {name for level in levels for name in level}
-    others = tuple(name for name in have if name not in leveled)
-    return tuple(group for group in (*levels, others) if group)
-
-
-def baseline(target: Target) -> Target:
-    """What runs on every processor of the target's architecture, to ask which one it is."""
-    return replace(X86_64, triple=target.triple) if target.arch == X86_64.arch else target
+FEATURE_LEVELS = (_V2, _V3, _V4)
+"""What each level adds to the one before."""

@@ -16,6 +16,7 @@ from compiler.machine import elf
 from compiler.machine.artifact import Compiled
 from compiler.machine.link import link_shared
 from compiler.machine.object import compile_object
+from compiler.target.features import baseline
 
 THREADS = 2
 
@@ -34,6 +35,8 @@ declare void @exit(i32)
 declare ptr @{prefix}_create(ptr)
 declare i32 @{prefix}_run(ptr, ptr)
 declare void @{prefix}_destroy(ptr)
+declare ptr @{prefix}_last_error(ptr)
+declare i32 @puts(ptr)
 define void @start() {{
   %x = call ptr @aligned_alloc(i64 64, i64 {input_memory})
   %y = call ptr @aligned_alloc(i64 64, i64 {output_memory})
@@ -56,6 +59,8 @@ create:
   %null = icmp eq ptr %context, null
   br i1 %null, label %no_context, label %run
 no_context:
+  %why = call ptr @{prefix}_last_error(ptr null)
+  %said = call i32 @puts(ptr %why)
   call void @exit(i32 2)
   unreachable
 run:
@@ -88,7 +93,9 @@ write_it:
   call void @exit(i32 0)
   unreachable
 }}"""
-"""Reads `input`, calls the model, writes `output`; exits with 1 to 3 at fault."""
+"""Reads `input`, calls the model, writes `output`; exits with 1 to 3 at fault, and where it gets no
+context, with 2, it says why.
+"""
 
 
 @dataclass(frozen=True)
@@ -117,13 +124,13 @@ class Emulator:
             return f"no C library in {self.prefix} (Debian: libc6-{self.arch}-cross)"
         return None
 
-    def run(self, program: Path) -> None:
-        """Runs a program that lies beside its libraries; it has to exit with 0, in silence."""
+    def run(self, program: Path, cpu: str | None = None) -> subprocess.CompletedProcess[str]:
+        """Runs a program that lies beside its libraries, on a processor of that name."""
         folders = f"{program.parent}:{self.prefix / 'lib'}"
         loader = self.prefix / "lib" / self.loader
-        command = [self.command, *self.options, loader, "--library-path", folders, program]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert (done.returncode, done.stderr) == (0, "")
+        options = self.options if cpu is None else ("-cpu", cpu)
+        command = [self.command, *options, loader, "--library-path", folders, program]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 AARCH64 = Emulator("aarch64", "ld-linux-aarch64.so.1")
@@ -150,20 +157,28 @@ def run_artifact(
     compiled: Compiled, emulator: Emulator, array: np.ndarray, folder: Path
 ) -> np.ndarray:
     """What a model of one input and one output, both of constant size, gives for that input."""
+    done = emulator.run(build_host(compiled, array, folder))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     (output,) = compiled.signature.outputs
     shape = tuple(int(dim) for dim in output.dims)
-    result = np.empty(shape, output.dtype)
+    return np.frombuffer((folder / "output").read_bytes(), output.dtype).reshape(shape)
+
+
+def build_host(compiled: Compiled, array: np.ndarray, folder: Path) -> Path:
+    """A program that calls a model of one input and one output, both of constant size."""
+    (output,) = compiled.signature.outputs
+    elements = np.prod([int(dim) for dim in output.dims], dtype=int)
     compiled.export(folder / "libmodel.so")
     (folder / "input").write_bytes(array.tobytes())
-    source = _host(compiled, array.nbytes, result.nbytes, folder)
-    needed = ["libmodel.so", "libc.so.6"]
+    output_bytes = int(elements) * np.dtype(output.dtype).itemsize
+    source = _host(compiled, array.nbytes, output_bytes, folder)
     program = folder / "program.so"
-    objects = [compile_object(source, compiled.target)]
+    objects = [compile_object(source, baseline(compiled.target))]
     with open(program, "wb") as out:
+        needed = ["libmodel.so", "libc.so.6"]
         link_shared(objects, soname="program.so", exports=["start"], needed=needed, out=out)
     make_executable(program)
-    emulator.run(program)
-    return np.frombuffer((folder / "output").read_bytes(), output.dtype).reshape(shape)
+    return program
 
 
 def _host(compiled: Compiled, input_bytes: int, output_bytes: int, folder: Path) -> str:

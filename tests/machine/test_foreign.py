@@ -11,20 +11,59 @@ import weft
 from compiler.cli.demo_model import load_light, with_random_weights
 from compiler.machine.artifact import read_metadata
 from compiler.pipeline import compile_model
-from tests.machine.foreign import AARCH64, RISCV64, Emulator, run_artifact
+from compiler.target.arm import NEOVERSE_V1
+from compiler.target.features import feature_groups
+from tests.machine.foreign import AARCH64, RISCV64, Emulator, build_host, run_artifact
 from tests.models.light import SEED, seeded_input
 from tests.models.networks import NETWORKS
+from tests.small_models import dense_model
 from weft.compilation import options_of
 
 HOST = Path(__file__).with_name("wasm_host.js")
 EMULATORS = {"aarch64": AARCH64, "riscv64": RISCV64, "riscv64-v": RISCV64}
 
 
-@pytest.mark.parametrize("target", EMULATORS)
+@pytest.mark.parametrize("target", [*EMULATORS, "neoverse-v1"])
 def test_a_network_runs_in_the_emulator(target: str, tmp_path: Path):
     lenet = next(each for each in NETWORKS if each.name == "lenet")
     (array,) = lenet.make_inputs(SEED).values()
-    check(lenet.build(), array, target, EMULATORS[target], tmp_path)
+    check(lenet.build(), array, target, EMULATORS.get(target, AARCH64), tmp_path)
+
+
+V1 = (
+    "bf16, complxnum, crc, dotprod, fp16fml, fullfp16, i8mm, jsconv, lse, rcpc, rcpc-immo, rdm, sve"
+)
+REFUSALS = [
+    (
+        "riscv64-v",
+        RISCV64,
+        "rv64,v=false",
+        "m, a, f, d, c, v, got one with m, a, f, d, c that lacks some of v",
+    ),
+    (
+        "neoverse-v1",
+        AARCH64,
+        "cortex-a57",
+        f"neon, {V1}, got one with neon that lacks some of {V1}",
+    ),
+]
+
+
+@pytest.mark.parametrize(("target", "emulator", "cpu", "facts"), REFUSALS)
+def test_a_lesser_processor_is_told_what_it_lacks(
+    target: str, emulator: Emulator, cpu: str, facts: str, tmp_path: Path
+):
+    if (missing := emulator.missing()) is not None:
+        pytest.skip(missing)
+    model = dense_model(5)
+    compiled = compile_model(model, options_of(model, target))
+    done = emulator.run(build_host(compiled, np.ones((5, 96), np.float32), tmp_path), cpu)
+    assert (done.returncode, done.stderr) == (2, "")
+    assert done.stdout == f"create requires a CPU with {facts}\n"
+
+
+def test_all_that_a_processor_can_be_asked_for_is_asked():
+    assert feature_groups(NEOVERSE_V1) == (("neon",), tuple(V1.split(", ")))
 
 
 @pytest.mark.parametrize("target", EMULATORS)

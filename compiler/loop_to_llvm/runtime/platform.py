@@ -32,6 +32,7 @@ SIG_SETMASK: Final = 2
 _LIBC: Final = {
     "aligned_alloc": ir.FunctionType(POINTER, [I64, I64]),
     "free": ir.FunctionType(VOID, [POINTER]),
+    "getauxval": ir.FunctionType(I64, [I64]),
     "getpid": ir.FunctionType(I32, []),
     "memcpy": ir.FunctionType(POINTER, [POINTER, POINTER, I64]),
     "memset": ir.FunctionType(POINTER, [POINTER, I32, I64]),

@@ -1,5 +1,6 @@
-"""Which of an artifact's levels a processor can run: asked of the processor itself, by code that
-all of its kind run. Nothing is remembered beside the context: asking again gives the same.
+"""Which of an artifact's levels a processor can run: asked of the processor itself on x86-64 and of
+the system elsewhere, by code that all of its kind run. Nothing is remembered beside the context:
+asking again gives the same.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ from compiler.loop_to_llvm.runtime.code import (
 )
 from compiler.loop_to_llvm.runtime.layout import CONTEXT, PROGRAM, WORKSPACE
 from compiler.loop_to_llvm.runtime.pool import PARALLEL_FOR, Pool
-from compiler.target.cpuid import STATE, XSAVE, Register, needed_bits
+from compiler.target.cpuid import STATE, XSAVE, Register
+from compiler.target.features import Word, needed_bits
+from compiler.target.hwcap import AuxiliaryEntry
 
 # void cpuid(i32 leaf, i32 subleaf, ptr registers)
 _CPUID: Final = bytes.fromhex(
@@ -50,7 +53,7 @@ _XGETBV: Final = bytes.fromhex(
 )
 _EXTENDED: Final = 0x80000000
 _NONE: Final = -1
-_Bits = Mapping[Register, ir.Value]
+_Bits = Mapping[Word, ir.Value]
 
 
 @dataclass(frozen=True)
@@ -68,8 +71,9 @@ class Processor:
         self.pool = pool
         self.module: ir.Module = pool.module
         self.levels = levels
+        self._arch = pool.platform.arch
         features = chain(*(chain(*level.groups) for level in levels))
-        self._registers = sorted({*needed_bits(dict.fromkeys(features)), XSAVE[0]})
+        self._words = list(needed_bits(self._arch, dict.fromkeys(features)))
         self._is_asked = any(level.groups for level in levels)
 
     @property
@@ -110,13 +114,24 @@ class Processor:
         return self.pool.declare("ask_processor", ir.FunctionType(VOID, [POINTER]))
 
     def _define_ask(self) -> None:
-        """Writes what each register says, 0 where the processor does not have it."""
+        """Writes what each word says, 0 where there is no such word."""
         code = Code(self._ask.append_basic_block("entry"))
         (words,) = code.arguments
+        registers = [word for word in self._words if isinstance(word, Register)]
+        if registers:
+            self._ask_processor(code, words, sorted({*registers, XSAVE[0]}))
+        for position, word in enumerate(self._words):
+            if isinstance(word, AuxiliaryEntry):
+                said = self.pool.platform.call(code, "getauxval", [i64(word.kind)])
+                code.store(code.trunc(said, I32), code.at(words, 4 * position))
+        code.ret_void()
+
+    def _ask_processor(self, code: Code, words: ir.Value, registers: Sequence[Register]) -> None:
+        """Writes what the registers say, among which is that of XSAVE."""
         answer, state = code.variable(ir.ArrayType(I32, 4)), code.variable(I32, i32(0))
         saves: ir.Value = I1(0)
         first = {leaf: self._cpuid(code, leaf, 0, answer)[0] for leaf in (0, _EXTENDED)}
-        for position, register in enumerate(self._registers):
+        for register in registers:
             if register == STATE:
                 continue
             most = first[_EXTENDED if register.leaf & _EXTENDED else 0]
@@ -127,15 +142,15 @@ class Processor:
                 there = code.and_(there, enough)
             said = self._cpuid(code, register.leaf, register.subleaf, answer)[register.number]
             said = code.select(there, said, i32(0))
-            code.store(said, code.at(words, 4 * position))
+            if register in self._words:
+                code.store(said, code.at(words, 4 * self._words.index(register)))
             if register == XSAVE[0]:
                 saves = code.icmp_unsigned("!=", code.and_(said, i32(XSAVE[1])), i32(0))
         with code.if_then(saves):  # raises an invalid opcode elsewhere
             code.call(machine_code(self.module, self._name("xgetbv"), [POINTER], _XGETBV), [state])
-        if STATE in self._registers:
-            place = code.at(words, 4 * self._registers.index(STATE))
+        if STATE in self._words:
+            place = code.at(words, 4 * self._words.index(STATE))
             code.store(code.load(state, typ=I32), place)
-        code.ret_void()
 
     def _name(self, name: str) -> str:
         return f"{self.pool.prefix}.{name}"
@@ -149,18 +164,17 @@ class Processor:
     def _answers(self, code: Code) -> _Bits:
         if not self._is_asked:
             return {}
-        words = code.variable(ir.ArrayType(I32, len(self._registers)))
+        words = code.variable(ir.ArrayType(I32, len(self._words)))
         code.call(self._ask, [words])
         return {
-            register: code.load(code.at(words, 4 * position), typ=I32)
-            for position, register in enumerate(self._registers)
+            word: code.load(code.at(words, 4 * position), typ=I32)
+            for position, word in enumerate(self._words)
         }
 
-    @staticmethod
-    def _has(code: Code, said: _Bits, features: Sequence[str]) -> ir.Value:
+    def _has(self, code: Code, said: _Bits, features: Sequence[str]) -> ir.Value:
         has: ir.Value = I1(1)
-        for register, bits in needed_bits(features).items():
-            there = code.and_(said[register], i32(bits))
+        for word, bits in needed_bits(self._arch, features).items():
+            there = code.and_(said[word], i32(bits))
             has = code.and_(has, code.icmp_unsigned("==", there, i32(bits)))
         return has
 

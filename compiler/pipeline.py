@@ -38,6 +38,7 @@ from compiler.graph.fuse import FusePass
 from compiler.graph.fuse_attention import FuseAttentionPass
 from compiler.graph.hoist_invariants import HoistInvariantsPass
 from compiler.graph.inline_calls import InlineCallsPass, inline_calls
+from compiler.graph.inline_regions import InlineRegionsPass
 from compiler.graph.join_products import JoinProductsPass
 from compiler.graph.recognize_gelu import RecognizeGeluPass
 from compiler.graph.recognize_norms import RecognizeNormsPass
@@ -86,6 +87,7 @@ SIMPLIFYING_PASSES: tuple[type[ModulePass], ...] = (
 )
 
 GROUPING_PASSES: tuple[type[ModulePass], ...] = (
+    InlineRegionsPass,  # after the last pass that merges equal operators
     JoinProductsPass,  # biases stand right behind their products now
     WinogradPass,  # on filters that normalisations are folded into; not with strict_fp
     FuseAttentionPass,  # before parts of an attention join other groups
@@ -99,6 +101,7 @@ NAIVE_GRAPH_PASSES: tuple[type[ModulePass], ...] = (
     FoldConstantsPass,
     ShareConstantsPass,
     EliminatePass,
+    InlineRegionsPass,
 )
 
 ALL_PASSES: tuple[type[ModulePass], ...] = (

@@ -9,7 +9,17 @@ from hypothesis.strategies import SearchStrategy
 from xdsl.dialects.builtin import UnitAttr
 
 from dialects.expr import Expr
-from dialects.graph import GraphOp, constant, gather, generate, movement, rearrange, scan, slicing
+from dialects.graph import (
+    GraphOp,
+    constant,
+    derivative,
+    gather,
+    generate,
+    movement,
+    rearrange,
+    scan,
+    slicing,
+)
 from dialects.graph.constant import LiteralAttr
 from dialects.graph.dtypes import numpy_dtype
 from dialects.graph.types import BOOL, F16, F32, F64, I32, I64, NUMBERS, UI8, ShapeAttr
@@ -290,6 +300,7 @@ SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {
     constant.ConstantOp: literals(),
     constant.DimsOp: dims(),
     movement.IdentityOp: tensors().map(lambda array: Sample([array])),
+    derivative.StopGradientOp: tensors().map(lambda array: Sample([array])),
     movement.ReshapeFoundOp: reshapes(),
     movement.ReshapeOp: reshapes(),
     movement.TransposeOp: transposes(),

@@ -389,6 +389,7 @@ WITHOUT_VJP = {
     "reshape_found",
     "shape",
     "size",
+    "stop_gradient",
 }
 """Operators that differentiation refuses or passes by; one leaves the set when it gets a `vjp`."""
 

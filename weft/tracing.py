@@ -143,7 +143,7 @@ def _eager(function: Callable[..., Any], chosen: Sequence[Any]) -> tuple[Any, Se
 
 def _traced(function: Callable[..., Any], chosen: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
     """The value and the gradients in all arguments, as parts of a graph."""
-    from compiler.graph.differentiate import cotangents
+    from compiler.graph.cotangents import cotangents
 
     first = next(each for each in chosen if isinstance(each, Traced))
     inputs = [first.lifted(each) for each in chosen]

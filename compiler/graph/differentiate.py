@@ -1,29 +1,26 @@
 """graph -> graph: a function gets the gradients of its results, as results of its own.
 
-Reverse mode: the operators are walked from the last to the first; each hands the cotangents of its
-results on to its operands, and what reaches a value on several ways is added up. What comes out is
-an ordinary graph, which may be differentiated again.
+What comes out is an ordinary graph, which may be differentiated again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Block, Operation, SSAValue
+from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.hints import isa
 
-from dialects.errors import ModelError, OptionError, UnsupportedError
-from dialects.graph import OPS, GraphOp
+from compiler.graph.cotangents import cotangents
+from dialects.errors import ModelError, OptionError
+from dialects.graph import OPS_BY_NAME, GraphOp
 from dialects.graph.builder import GraphBuilder
 from dialects.graph.types import FLOATS, type_of
-
-OPS_BY_NAME: Mapping[str, type[GraphOp]] = {each.name.removeprefix("graph."): each for each in OPS}
 
 
 @dataclass(frozen=True)
@@ -73,82 +70,8 @@ def append_gradients(
     terminator.erase()
     function.body.block.add_op(ReturnOp(*values))
     function.update_function_type()
-    function.attributes["output_names"] = ArrayAttr([StringAttr(name) for name in outputs])
-
-
-def cotangents(
-    b: GraphBuilder,
-    results: Sequence[SSAValue],
-    seeds: Sequence[SSAValue],
-    inputs: Sequence[SSAValue],
-) -> list[SSAValue]:
-    """The cotangents of inputs, values of the builder's block, from those of results; zeros for one
-    that no result depends on.
-
-    Raises UnsupportedError that lists all operators on the way without a derivative.
-    """
-    ops = _between(b.builder.insertion_point.block, results, inputs)
-    _require_derivatives(ops)
-    sums = _Sums(b)
-    for result, seed in zip(results, seeds, strict=True):
-        sums.add(result, seed)
-    for op in reversed(ops):
-        arriving = [sums.of.get(result) for result in op.results]
-        if any(each is not None for each in arriving):
-            whole = [
-                b.filled(0.0, result) if each is None else each
-                for result, each in zip(op.results, arriving, strict=True)
-            ]
-            for operand, value in zip(op.operands, op.vjp(whole, b), strict=True):
-                if value is not None:
-                    sums.add(operand, value)
-    return [sums.of[each] if each in sums.of else b.filled(0.0, each) for each in inputs]
-
-
-@dataclass
-class _Sums:
-    """What has reached each value so far."""
-
-    b: GraphBuilder
-    of: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
-
-    def add(self, value: SSAValue, cotangent: SSAValue) -> None:
-        before = self.of.get(value)
-        self.of[value] = cotangent if before is None else self.b.add(before, cotangent)
-
-
-def _between(
-    block: Block, results: Iterable[SSAValue], inputs: Iterable[SSAValue]
-) -> list[GraphOp]:
-    """The operators, in their order, that depend on an input and that a result depends on."""
-    needed: set[Operation] = set()
-    stack = [result.owner for result in results]
-    while stack:
-        owner = stack.pop()
-        if isinstance(owner, Operation) and owner not in needed:
-            needed.add(owner)
-            stack += [operand.owner for operand in owner.operands]
-    reached = set(inputs)
-    found: list[GraphOp] = []
-    for op in list(block.ops):
-        if op in needed and any(operand in reached for operand in op.operands):
-            floats = [result for result in op.results if _is_float(result)]
-            if not floats:
-                continue  # comparisons, shapes and the like: nothing passes through
-            if not isinstance(op, GraphOp):
-                raise UnsupportedError(f"gradients require operators alone, got {op.name}")
-            reached.update(op.results)
-            found.append(op)
-    return found
-
-
-def _require_derivatives(ops: Iterable[GraphOp]) -> None:
-    lacking = [op for op in ops if not op.HAS_VJP]
-    if lacking:
-        listed = ", ".join(
-            f"{op.name} of node '{op.onnx_name}'" if op.onnx_name else op.name for op in lacking
-        )
-        raise UnsupportedError(f"gradients require operators with derivatives, got {listed}")
+    for key, listed in (("input_names", names), ("output_names", outputs)):
+        function.attributes[key] = ArrayAttr([StringAttr(name) for name in listed])
 
 
 def _chosen(

@@ -13,7 +13,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
-from dialects.graph import BindSizesOp, CallOp, ControlOp, FusedOp, GraphOp
+from dialects.graph import BindSizesOp, CallOp, CheckpointOp, ControlOp, FusedOp, GraphOp
 from dialects.graph.control import defined_sizes
 from dialects.graph.types import ShapeAttr, TensorType
 
@@ -49,7 +49,7 @@ def merge_equal(block: Block, outer: Mapping[Hashable, GraphOp] | None = None) -
                     old.replace_all_uses_with(new)
         elif isinstance(op, ControlOp):
             for region in op.regions:
-                merge_equal(region.block, seen)
+                merge_equal(region.block, None if isinstance(op, CheckpointOp) else seen)
 
 
 def drop_unused(block: Block) -> None:

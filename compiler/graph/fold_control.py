@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import FunctionType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Region, SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import InsertPoint
 
 from dialects.expr import Atom, Expr
 from dialects.graph import OPS_BY_NAME, CaseOp, ConstantOp, DimsOp, ForOp, IfOp
@@ -22,11 +22,12 @@ from dialects.graph.builder import GraphBuilder
 from dialects.graph.control import (
     defined_sizes,
     match_dims,
+    retype,
     size_atoms,
     substitute_sizes,
     yielded,
 )
-from dialects.graph.types import ShapeAttr, TensorType, type_of
+from dialects.graph.types import ShapeAttr, type_of
 from dialects.weights import WeightStore
 
 
@@ -122,7 +123,7 @@ def _copied_round(op: ForOp, state: Sequence[SSAValue], number: int) -> list[SSA
         block.insert_op_before(copy, op)
         substitute_sizes(copy, sizes)
         for result in copy.results:
-            _retype(result, sizes)
+            retype(result, sizes)
     return [values.get(value, value) for value in yielded(op.body)]
 
 
@@ -141,16 +142,8 @@ def _substitute(function: FuncOp, sizes: Mapping[Atom, Expr]) -> None:
     for op in function.walk():
         arguments = [arg for region in op.regions for block in region.blocks for arg in block.args]
         for value in (*op.results, *arguments):
-            _retype(value, sizes)
+            retype(value, sizes)
     returned = function.get_return_op()
     inputs = [argument.type for argument in function.body.block.args]
     outputs = [] if returned is None else [value.type for value in returned.operands]
     function.properties["function_type"] = FunctionType.from_lists(inputs, outputs)
-
-
-def _retype(value: SSAValue, sizes: Mapping[Atom, Expr]) -> None:
-    if isinstance(value.type, TensorType) and value.type.has_rank:
-        dims = tuple(dim.substitute(sizes) for dim in value.type.shape)
-        kind = TensorType(ShapeAttr(dims), value.type.element)
-        if kind != value.type:
-            Rewriter.replace_value_with_new_type(value, kind)

@@ -11,6 +11,7 @@ from dialects.graph import (
     constant,
     control,
     conv,
+    derivative,
     determinant,
     einsum,
     exponential,
@@ -40,6 +41,7 @@ from dialects.graph.branch import CaseOp, IfOp
 from dialects.graph.call import CallOp
 from dialects.graph.constant import ConstantOp, DimsOp, LiteralAttr
 from dialects.graph.control import BindSizesOp, ConditionOp, ControlOp
+from dialects.graph.derivative import CheckpointOp, CustomVjpOp, InlinedOp, StopGradientOp
 from dialects.graph.fused import FusedOp, YieldOp, group_of
 from dialects.graph.movement import ExpandOp, IdentityOp, ReshapeOp, TransposeOp
 from dialects.graph.op import GraphOp
@@ -53,9 +55,11 @@ __all__ = [
     "BindSizesOp",
     "CallOp",
     "CaseOp",
+    "CheckpointOp",
     "ConditionOp",
     "ConstantOp",
     "ControlOp",
+    "CustomVjpOp",
     "DimsOp",
     "ExpandOp",
     "ForOp",
@@ -63,7 +67,9 @@ __all__ = [
     "GraphOp",
     "IdentityOp",
     "IfOp",
+    "InlinedOp",
     "ReshapeOp",
+    "StopGradientOp",
     "TensorType",
     "TransposeOp",
     "WhileOp",
@@ -79,6 +85,7 @@ OPS: tuple[type[GraphOp], ...] = (
     *activation.OPS,
     *comparison.OPS,
     *cast.OPS,
+    *derivative.OPS,
     *matmul.OPS,
     *einsum.OPS,
     *determinant.OPS,
@@ -106,7 +113,7 @@ OPS: tuple[type[GraphOp], ...] = (
 
 OPS_BY_NAME = {op.name.removeprefix("graph."): op for op in OPS}
 
-CONTROL_OPS = (*control.OPS, *branch.OPS, *repeat.OPS)
+CONTROL_OPS = (*control.OPS, *branch.OPS, *repeat.OPS, *derivative.CONTROL_OPS)
 """Control flow: what holds other operators, or names sizes, so no function of tensors alone."""
 
 GRAPH = Dialect(

@@ -25,8 +25,10 @@ from xdsl.irdl import (
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
+from xdsl.rewriter import Rewriter
 from xdsl.traits import IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
 
 from dialects.errors import TypeInferenceError
 from dialects.expr import Atom, Expr, Symbol
@@ -293,6 +295,37 @@ def substitute_sizes(op: Operation, values: Mapping[Atom, Expr]) -> None:
             if isinstance(attribute, ShapeAttr) and attribute.data is not None:
                 dims = tuple(dim.substitute(values) for dim in attribute.data)
                 inner.properties[name] = ShapeAttr(dims)
+
+
+def retype(value: SSAValue, values: Mapping[Atom, Expr]) -> None:
+    """Replaces sizes in the type of a value."""
+    if isinstance(value.type, TensorType) and value.type.has_rank:
+        dims = tuple(dim.substitute(values) for dim in value.type.shape)
+        kind = TensorType(ShapeAttr(dims), value.type.element)
+        if kind != value.type:
+            Rewriter.replace_value_with_new_type(value, kind)
+
+
+def replace_sizes(op: Operation, values: Mapping[Atom, Expr]) -> None:
+    """Replaces sizes in everything of an operation: attributes, results and regions' arguments."""
+    substitute_sizes(op, values)
+    for inner in op.walk():
+        arguments = [each for region in inner.regions for each in region.block.args]
+        for value in (*inner.results, *arguments):
+            retype(value, values)
+
+
+def rename_sizes(op: Operation, names: Mapping[str, str]) -> None:
+    """Gives sizes other names, also where operators inside the operation define them."""
+    for inner in op.walk():
+        for key, attribute in inner.properties.items():
+            if isinstance(inner, ControlOp) and isinstance(attribute, StringAttr):
+                inner.properties[key] = StringAttr(names.get(attribute.data, attribute.data))
+            elif isinstance(inner, (BindSizesOp, ControlOp)) and isa(
+                attribute, ArrayAttr[StringAttr]
+            ):
+                inner.properties[key] = names_attr(names.get(n.data, n.data) for n in attribute)
+    replace_sizes(op, size_atoms({old: Expr.of(new) for old, new in names.items()}))
 
 
 def size_atoms(values: Mapping[str, int | Expr]) -> dict[Atom, Expr]:

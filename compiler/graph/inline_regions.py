@@ -27,7 +27,7 @@ class InlineRegionsPass(ModulePass):
     name = "weft-inline-regions"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for inner in list(op.walk(reverse=True)):
+        for inner in reversed(list(op.walk())):  # inner ones first
             if isinstance(inner, InlinedOp):
                 inline_region(inner)
 

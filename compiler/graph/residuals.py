@@ -18,7 +18,7 @@ from xdsl.ir import Block, Operation, OpResult, SSAValue, SSAValues
 
 from compiler.graph.eliminate import own_sizes
 from compiler.graph.reverse_path import Reversal, reads
-from dialects.expr import Symbol
+from dialects.expr import Atom, Symbol
 from dialects.graph import ConstantOp, ControlOp, DimsOp
 from dialects.graph.control import defined_sizes, rename_sizes
 from dialects.graph.elementwise import ElementwiseOp
@@ -41,7 +41,7 @@ def is_cheap(value: SSAValue) -> bool:
 def nominal_bytes(value: SSAValue) -> int:
     """The memory of a value; sizes that are not known count as `NOMINAL`."""
     kind = type_of(value)
-    names = {Symbol(name): NOMINAL for name in kind.size.symbols()}
+    names: dict[Atom, int] = {Symbol(name): NOMINAL for name in kind.size.symbols()}
     return kind.size.evaluate(names) * math.ceil(width(kind.element) / 8)
 
 
@@ -67,7 +67,7 @@ class _Planner:
         self.definers = {name: op for op in forward.ops for name in defined_sizes(op)}
         self.sized = sized
         self.seen: set[SSAValue] = set()
-        self.heap: list[tuple[int, int, SSAValue | None]] = []
+        self.heap: list[tuple[int, int, SSAValue]] = []
 
     def plan(self, wanted: Sequence[SSAValue]) -> Plan:
         copied: set[Operation] = set()
@@ -174,6 +174,6 @@ class Residuals(ABC):
 def extend_results(op: ControlOp) -> list[SSAValue]:
     """Gives an operator results for what its regions yield beyond those that it has."""
     kinds, count = op.infer(), len(op.results)
-    new = [OpResult(kind, op, position) for position, kind in enumerate(kinds)][count:]
+    new = [OpResult(kind, op, n) for n, kind in enumerate(kinds) if n >= count]
     op.results = SSAValues([*op.results, *new])
-    return new
+    return list[SSAValue](new)

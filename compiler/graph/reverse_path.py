@@ -72,8 +72,9 @@ def path_between(
     stack = list(results)
     while stack:
         owner = stack.pop().owner
-        inside = isinstance(owner, Operation) and owner.parent is block
-        if inside and owner not in needed and not isinstance(owner, StopGradientOp):
+        if not isinstance(owner, Operation) or isinstance(owner, StopGradientOp):
+            continue
+        if owner.parent is block and owner not in needed:
             needed.add(owner)
             stack += reads(owner)
     path = Path([], set(inputs))
@@ -94,7 +95,7 @@ def reads(op: Operation) -> list[SSAValue]:
 def captured(op: Operation) -> list[SSAValue]:
     """The values from outside that the regions of an operator read, each once."""
     inner = [each for each in op.walk() if each is not op]
-    inside = {result for each in inner for result in each.results}
+    inside: set[SSAValue] = {result for each in inner for result in each.results}
     for each in op.walk():
         inside.update(argument for region in each.regions for argument in region.block.args)
     found = dict.fromkeys(value for each in inner for value in each.operands)

@@ -53,3 +53,29 @@ func.func @main(%x: !graph.tensor<[2], i64>) {
   graph.bind_sizes %x {sizes = ["n"]} : !graph.tensor<[2], i64>
   func.return
 }
+
+// -----
+
+// CHECK: graph.checkpoint requires results of sizes that are known around it
+func.func @main(%k: !graph.tensor<[], i64>, %x: !graph.tensor<[], f32>) {
+  %y = graph.checkpoint : () -> !graph.tensor<[m], f32> {
+    graph.bind_sizes %k {sizes = ["m"]} : !graph.tensor<[], i64>
+    %e = graph.expand %x {shape = #graph.shape<[m]>} : (!graph.tensor<[], f32>) -> !graph.tensor<[m], f32>
+    graph.yield %e : !graph.tensor<[m], f32>
+  }
+  func.return
+}
+
+// -----
+
+// CHECK: graph.custom_vjp requires a derivative of ([n] f32), got ([] f32)
+func.func @main(%x: !graph.tensor<[n], f32>) {
+  %y = graph.custom_vjp %x : (!graph.tensor<[n], f32>) -> !graph.tensor<[n], f32> {
+  ^body(%a: !graph.tensor<[n], f32>):
+    graph.yield %a : !graph.tensor<[n], f32>
+  } vjp {
+  ^derivative(%d: !graph.tensor<[], f32>):
+    graph.yield %x : !graph.tensor<[n], f32>
+  }
+  func.return
+}

@@ -61,3 +61,26 @@ func.func @loops(%k: !graph.tensor<[], i64>, %x: !graph.tensor<[n], f32>) {
   }
   func.return
 }
+
+// -----
+
+// Regions that are there for derivatives: one that is computed again, and one with a rule of its own.
+// CHECK-LABEL: func.func @derivatives
+// CHECK: %c = graph.checkpoint : () -> !graph.tensor<[n], f32> {
+// CHECK: %y, %kept = graph.custom_vjp %c {residuals = #builtin.int<1>} : (!graph.tensor<[n], f32>) -> (!graph.tensor<[n], f32>, !graph.tensor<[n], f32>) {
+// CHECK-NEXT: ^{{.*}}(%a: !graph.tensor<[n], f32>):
+// CHECK: } vjp {
+// CHECK-NEXT: ^{{.*}}(%saved: !graph.tensor<[n], f32>, %dy: !graph.tensor<[n], f32>):
+func.func @derivatives(%x: !graph.tensor<[n], f32>) {
+  %c = graph.checkpoint : () -> !graph.tensor<[n], f32> {
+    graph.yield %x : !graph.tensor<[n], f32>
+  }
+  %y, %kept = graph.custom_vjp %c {residuals = #builtin.int<1>} : (!graph.tensor<[n], f32>) -> (!graph.tensor<[n], f32>, !graph.tensor<[n], f32>) {
+  ^body(%a: !graph.tensor<[n], f32>):
+    graph.yield %a, %a : !graph.tensor<[n], f32>, !graph.tensor<[n], f32>
+  } vjp {
+  ^derivative(%saved: !graph.tensor<[n], f32>, %dy: !graph.tensor<[n], f32>):
+    graph.yield %dy : !graph.tensor<[n], f32>
+  }
+  func.return
+}

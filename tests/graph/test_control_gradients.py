@@ -1,4 +1,4 @@
-"""Derivatives of control flow: slopes of finite differences, once and twice, evaluated and compiled."""
+"""Derivatives of control flow are slopes of differences, once and twice; evaluated and compiled."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,6 @@ from compiler.machine.host import host_target
 from compiler.options import Options
 from compiler.pipeline import compile_module
 from dialects.context import WeftContext
-from dialects.errors import UnsupportedError
 from dialects.graph import OPS_BY_NAME
 from dialects.graph.builder import GraphBuilder
 from dialects.graph.evaluate import evaluate_block

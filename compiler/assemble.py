@@ -30,6 +30,7 @@ from compiler.loop_to_llvm.runtime.standalone import (
     standalone_exports,
 )
 from compiler.machine.artifact import ABI_VERSION, VERSION, Compiled, weight_offsets
+from compiler.machine.model_table import model_table
 from compiler.machine.object import compile_object
 from compiler.machine.signature import Signature, TensorSpec
 from compiler.machine.weights import Weights
@@ -121,14 +122,15 @@ def _common_objects(
     counts = Counts(
         len(signature.inputs), len(signature.outputs), len(signature.symbols),
         len(signature.found), signature.made,
+        max((len(spec.dims) for spec in (*signature.inputs, *signature.outputs)), default=0),
     )  # fmt: skip
     choices = [Level(each.options.prefix, feature_groups(each.options.target)) for each in levels]
     objects: dict[str, bytes] = {}
     with report.stage("run time"):
         text = json.dumps(metadata, sort_keys=True)
         run_time = emit_run_time(
-            target, prefix, counts, text, f"{prefix}.weights", weight_offsets(weights), choices,
-            outside,
+            target, prefix, counts, text, model_table(metadata), f"{prefix}.weights",
+            weight_offsets(weights), choices, outside,
         )  # fmt: skip
         objects["runtime"] = compile_object(run_time, baseline(target))
         if is_standalone(target):

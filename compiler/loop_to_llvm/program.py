@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from llvmlite import ir
-from xdsl.dialects.builtin import ArrayAttr, StringAttr
+from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import Operation, SSAValue
 
 from compiler.loop_to_llvm.body import BodyEmitter, Unit
@@ -23,8 +23,9 @@ from compiler.loop_to_llvm.index import IndexEmitter
 from compiler.loop_to_llvm.kernel import kernel_symbol, kernel_type
 from compiler.loop_to_llvm.memory import Storage
 from compiler.loop_to_llvm.runtime import PROGRAM, WORKSPACE, Runtime, Status
+from compiler.loop_to_llvm.size_rules import bound_rule, equal_rule
 from compiler.target.target import Target
-from dialects.expr import Expr, Extremum, Symbol, maximum
+from dialects.expr import Expr, Symbol, maximum
 from dialects.loop.choose import RunOp
 from dialects.loop.dynamic import (
     BindOp,
@@ -79,9 +80,9 @@ def emit_program(
     frame = Frame(function)
     frame.ranges |= size_ranges(program)
     unit = Unit(target, _sizes(frame, program, dims), context, prefix, contracts=False)
-    emitter = ProgramEmitter(frame, unit, workspace, _blocks(program))
-    emitter.check_bounds(program)
-    emitter.check_sizes(program)
+    emitter = ProgramEmitter(frame, unit, workspace, program)
+    emitter.check_bounds()
+    emitter.check_sizes()
     arguments = program.body.block.args
     read = program.inputs.data
     emitter.take(inputs, arguments[:read])
@@ -157,42 +158,18 @@ def _emit_workspace(module: ir.Module, program: ProgramOp, prefix: str) -> None:
     frame.finish()
 
 
-def _rule(first: Expr, second: Expr) -> tuple[str, list[Expr]]:
-    """That two sizes are equal, in words, and the sizes to show where they are not;
-    `min(512, n) = n` is a bound of `n`.
-    """
-    for bound, size in ((first, second), (second, first)):
-        atom = next((atom for term in bound.terms for atom in term), None)
-        if isinstance(atom, Extremum) and bound == Expr.of(atom) and size in atom.operands:
-            others = " and ".join(str(expr) for expr in atom.operands if expr != size)
-            kind = "most" if atom.kind == "min" else "least"
-            return f"run requires {size} to be at {kind} {others}, got {{}}", [size]
-    return f"run requires sizes {first} = {second}, got {{}} and {{}}", [first, second]
-
-
-def _place(program: ProgramOp, size: Symbol) -> str:
-    """A named size, and the first input and dim that has it, in words."""
-    names = program.attributes.get("input_names")
-    arguments = program.body.block.args[: program.inputs.data]
-    for number, argument in enumerate(arguments):
-        for axis, dim in enumerate(buffer_type(argument).shape):
-            if dim == Expr.of(size):
-                given = names.data[number] if isinstance(names, ArrayAttr) else None
-                name = given.data if isinstance(given, StringAttr) else argument.name_hint
-                return f"{size.name} (dim {axis} of input '{name}')"
-    return size.name
-
-
 class ProgramEmitter(BodyEmitter):
     """Emits a program: besides the operations of a body, calls, weights, views, the arena, growing
     memory and the sizes that are found on the way.
     """
 
-    def __init__(self, frame: Frame, unit: Unit, workspace: ir.Value, blocks: int):
+    def __init__(self, frame: Frame, unit: Unit, workspace: ir.Value, program: ProgramOp):
         super().__init__(frame, unit, {})
+        self.program = program
         self.workspace = workspace
         self.weights: dict[WeightKey, Storage] = {}
         self.runtime = Runtime(frame.builder.module, unit.target, unit.prefix)
+        blocks = _blocks(program)
         self.memory_blocks = GrowingMemory(frame, self.runtime, unit.context, self.fail, blocks)
         self.entries: dict[SSAValue, ir.Value] = {}
         self._exit: ir.Block | None = None
@@ -241,27 +218,28 @@ class ProgramEmitter(BodyEmitter):
             pointer = builder.load(entry, typ=POINTER)
             self.values[argument] = Storage(pointer, buffer_type(argument))
 
-    def check_bounds(self, program: ProgramOp) -> None:
+    def check_bounds(self) -> None:
         """Returns with an error text where a size is not within the bounds that were given."""
         builder, sizes = self.frame.builder, self.index.sizes
-        for atom, (low, high) in size_ranges(program).items():
+        for atom, (low, high) in size_ranges(self.program).items():
             assert isinstance(atom, Symbol), "bounds are of named sizes"
             value = sizes[atom.name]
             below = builder.icmp_signed("<", value, ir.Constant(I64, low))
             above = builder.icmp_signed(">", value, ir.Constant(I64, high))
             with builder.if_then(builder.or_(below, above), likely=False):
-                text = f"run requires {_place(program, atom)} to be {low} to {high}, got {{}}"
-                self.fail(Status.BAD_DIMS, text, [value])
+                text, shown = bound_rule(self.program, atom, low, high)
+                values = [self.index.uniform(size) for size in shown]
+                self.fail(Status.BAD_DIMS, text, values)
 
-    def check_sizes(self, program: ProgramOp) -> None:
+    def check_sizes(self) -> None:
         """Returns with an error text where two sizes differ that the program takes to be equal."""
-        pairs = program.attributes.get(EQUAL_SIZES)
+        pairs = self.program.attributes.get(EQUAL_SIZES)
         for pair in pairs if isinstance(pairs, ArrayAttr) else ():
             assert isinstance(pair, ExprsAttr), "sizes come in pairs of expressions"
             self._require_equal(pair.data, Status.BAD_DIMS)
 
     def _require_equal(self, pair: Sequence[Expr], status: Status) -> None:
-        text, shown = _rule(*pair)
+        text, shown = equal_rule(self.program, *pair)
         first, second = (self.index.uniform(size) for size in pair)
         values = [self.index.uniform(size) for size in shown]
         builder = self.frame.builder

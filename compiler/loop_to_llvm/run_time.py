@@ -18,6 +18,7 @@ def emit_run_time(
     prefix: str,
     counts: Counts,
     metadata: str,
+    table: bytes,
     blob: str,
     offsets: Sequence[int],
     levels: Sequence[Level],
@@ -30,7 +31,7 @@ def emit_run_time(
     module.triple = target.triple
     run_time = Runtime(module, target, prefix)
     weights: list[Weight] = [(None if outside else blob, offset) for offset in offsets]
-    run_time.define(counts, metadata, weights, levels)
+    run_time.define(counts, metadata, table, weights, levels)
     if outside is not None:
         define_outside_weights(run_time.pool, outside)
     return str(module)

@@ -7,56 +7,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from compiler.machine.abi_header import SHARED
 from compiler.machine.signature import Signature, TensorSpec
 from compiler.machine.typed_call import typed_call
 from compiler.machine.weights_file import CALLER, EMBEDDED, data_bytes
 
 # Names that would give a model functions that libc has already, such as pthread_create.
 _TAKEN: Final = frozenset(("clnt", "cnd", "mtx", "pthread", "sem", "svc", "thrd", "timer", "tss"))
-
-_SHARED = """\
-#ifndef WEFT_ABI_VERSION
-#define WEFT_ABI_VERSION 1
-#define WEFT_WORKSPACE_ALIGNMENT 64
-
-#define WEFT_OK 0
-#define WEFT_BAD_CALL 1
-#define WEFT_NULL_POINTER 2
-#define WEFT_BAD_DIMS 3
-#define WEFT_BAD_WORKSPACE 4
-#define WEFT_OUT_OF_MEMORY 5
-#define WEFT_BAD_VALUE 6
-#define WEFT_BAD_WEIGHTS 7
-
-typedef struct weft_context weft_context;
-
-typedef struct {
-  uint64_t size;    /* sizeof(weft_options) */
-  uint32_t threads; /* that compute, the caller's among them; 0: as many as there are processors */
-  uint32_t flags;   /* 0; or 1 + the number of the level to run, for tests */
-  void (*parallel_for)(void *user, int64_t count,
-                       void (*body)(void *argument, int64_t begin, int64_t end), void *argument);
-  void *parallel_for_user;
-  void *(*allocate)(void *user, uint64_t bytes, uint64_t alignment);
-  void (*release)(void *user, void *memory);
-  void *allocator_user;
-  const void *const *weights; /* NULL: those inside the artifact */
-  uint64_t reserved[4];       /* 0 */
-} weft_options;
-
-typedef struct {
-  uint64_t size; /* sizeof(weft_call) */
-  const void *const *inputs;
-  void **outputs; /* NULL, or where the model made them, for those of sizes that it finds */
-  int64_t *dims;  /* the free sizes; behind them a run writes those that it finds */
-  void *workspace; /* aligned to WEFT_WORKSPACE_ALIGNMENT */
-  uint64_t workspace_size;
-  uint64_t reserved[2]; /* 0 */
-} weft_call;
-#elif WEFT_ABI_VERSION != 1
-#error "headers of different versions of weft's ABI are included"
-#endif
-"""
 
 _FUNCTIONS = """\
 uint32_t {prefix}_abi_version(void);
@@ -68,6 +25,8 @@ int32_t {prefix}_run(weft_context *context, const weft_call *call);
 const char *{prefix}_last_error(const weft_context *context);
 void {prefix}_release(weft_context *context, void *output);
 int32_t {prefix}_level(const weft_context *context);
+const weft_table *{prefix}_query(void);
+int32_t {prefix}_run_dlpack(weft_context *context, const weft_call *call);
 """
 
 _BIND = """\
@@ -145,7 +104,7 @@ def header(
         macros += _logical_macros(prefix, weights)
     return _HEADER.format(
         prefix=prefix,
-        shared=_SHARED,
+        shared=SHARED,
         macros="\n".join(macros) + "\n",
         functions=functions + "\n" + typed_call(prefix, signature),
     )

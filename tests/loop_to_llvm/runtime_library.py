@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 from llvmlite import ir
 
-from compiler.loop_to_llvm.runtime import Counts, Runtime, Status, Weight
+from compiler.loop_to_llvm.runtime import ABI_VERSION, Counts, Runtime, Status, Weight
 from compiler.loop_to_llvm.runtime.code import Code
 from compiler.machine.host import host_target
 from compiler.machine.jit import LoadedCode
+from compiler.machine.model_table import model_table
 from compiler.machine.object import compile_object
+from compiler.machine.signature import Signature, TensorSpec
 
 METADATA = json.dumps({"name": "sums", "unit": "µs"})
 HOST_SOURCE = Path(__file__).with_name("runtime_host.c")
@@ -53,10 +55,21 @@ class Call(ctypes.Structure):
     ]
 
 
+def table_of(counts: Counts) -> bytes:
+    """The table of a model of vectors `x0`, `x1`, `y0` of size `n0`."""
+    dims = ("n0",) if counts.dims else ()
+    inputs = tuple(TensorSpec(f"x{n}", "float32", dims) for n in range(counts.inputs))
+    outputs = tuple(TensorSpec(f"y{n}", "float32", dims) for n in range(counts.outputs))
+    signature = Signature(inputs, outputs, tuple(f"n{n}" for n in range(counts.dims)))
+    facts = {"prefix": "m", "weft": "", "triple": "", "cpu": "", "features": [], "abi": ABI_VERSION}
+    facts |= {"weights_in": "embedded", "weights": [], "workspace_bytes": "n0", "bounds": {}}
+    return model_table(facts | signature.to_json())
+
+
 def runtime_object(counts: Counts, weights: list[Weight] | None = None, prefix: str = "m") -> bytes:
     target = host_target()
     module = ir.Module("runtime")
-    Runtime(module, target, prefix).define(counts, METADATA, weights or [])
+    Runtime(module, target, prefix).define(counts, METADATA, table_of(counts), weights or [])
     return compile_object(str(module), target)
 
 

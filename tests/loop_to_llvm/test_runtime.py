@@ -42,6 +42,7 @@ from tests.loop_to_llvm.runtime_library import (
     loaded_library,
     pointer,
     runtime_object,
+    table_of,
     thread_count,
     threads_1_2_8,
     triple,
@@ -227,7 +228,7 @@ def test_runtime_compiles_for_other_machines(cpu: str, arch: str):
     if arch == "riscv64":
         target = replace(target, features=("+m", "+a", "+f", "+d", "+c"))
     module = ir.Module("runtime")
-    Runtime(module, target, "m").define(Counts(1, 1, 0), METADATA)
+    Runtime(module, target, "m").define(Counts(1, 1, 0), METADATA, table_of(Counts(1, 1, 0)))
     assert compile_object(str(module), target)
 
 

@@ -94,11 +94,15 @@ def test_run_refuses_null_buffers(hosted: Library):
         addition = Addition()
         addition.inputs[1] = None
         assert addition.run(hosted, context) == Status.NULL_POINTER
-        assert hosted.last_error(context) == b"run requires a buffer in inputs[1], got NULL"
+        assert hosted.last_error(context) == (
+            b"run requires a buffer of float32 (n0,) for input 'x1', got NULL"
+        )
         addition = Addition()
         addition.outputs[0] = None
         assert addition.run(hosted, context) == Status.NULL_POINTER
-        assert hosted.last_error(context) == b"run requires a buffer in outputs[0], got NULL"
+        assert hosted.last_error(context) == (
+            b"run requires a buffer of float32 (n0,) for output 'y0', got NULL"
+        )
 
 
 def test_run_refuses_negative_dims(hosted: Library):
@@ -106,7 +110,9 @@ def test_run_refuses_negative_dims(hosted: Library):
     addition.dims[0] = -4
     with hosted.context(threads=1) as context:
         assert addition.run(hosted, context) == Status.BAD_DIMS
-        assert hosted.last_error(context) == b"run requires dims[0] to be at least 0, got -4"
+        assert hosted.last_error(context) == (
+            b"run requires size n0 (dim 0 of shape (n0,) of input 'x0') to be at least 0, got -4"
+        )
 
 
 def test_run_refuses_a_workspace_off_its_alignment(hosted: Library):

@@ -110,7 +110,7 @@ def test_exports_only_the_interface(folder: Path):
         f"dense_{name}"
         for name in (
             "abi_version", "metadata", "create", "destroy", "workspace_size", "run", "last_error",
-            "release", "level",
+            "release", "level", "query", "run_dlpack",
         )
     }  # fmt: skip
 

@@ -7,9 +7,22 @@ from pathlib import Path
 import pytest
 
 from compiler.loop_to_llvm.runtime import ABI_VERSION, WORKSPACE_ALIGNMENT, Status, exported_symbols
-from compiler.loop_to_llvm.runtime.layout import CALL, OPTIONS, Struct
+from compiler.loop_to_llvm.runtime import table as table_reader
+from compiler.loop_to_llvm.runtime.layout import (
+    CALL,
+    DIM,
+    LEVEL,
+    OPTIONS,
+    STEP,
+    SYMBOL,
+    TABLE,
+    TENSOR,
+    Struct,
+)
+from compiler.machine import dims, model_table
 from compiler.machine.header import c_identifier, header
 from compiler.machine.signature import Signature, TensorSpec
+from compiler.machine.weights_file import PLACES
 
 LANGUAGES = {
     "c99": ("cc", ["-std=c99", "-x", "c"]),
@@ -39,6 +52,8 @@ FUNCTION_TYPES = {
     "last_error": "const char *@(const weft_context *)",
     "release": "void @(weft_context *, void *)",
     "level": "int32_t @(const weft_context *)",
+    "query": "const weft_table *@(void)",
+    "run_dlpack": "int32_t @(weft_context *, const weft_call *)",
 }
 
 
@@ -78,9 +93,14 @@ def layout_conditions(name: str, struct: Struct) -> list[str]:
 
 
 def test_structs_have_the_layout_that_the_run_time_reads(tmp_path: Path, language: str):
+    structs = {
+        "options": OPTIONS, "call": CALL, "table": TABLE, "level": LEVEL, "symbol": SYMBOL,
+        "tensor": TENSOR, "dim": DIM, "step": STEP,
+    }  # fmt: skip
     conditions = [
-        *layout_conditions("weft_options", OPTIONS),
-        *layout_conditions("weft_call", CALL),
+        condition
+        for name, struct in structs.items()
+        for condition in layout_conditions(f"weft_{name}", struct)
     ]
     compiles(tmp_path, language, {"m": header("m", STATIC)}, require(*conditions))
 
@@ -90,8 +110,21 @@ def test_numbers_are_those_of_the_run_time(tmp_path: Path, language: str):
         f"WEFT_ABI_VERSION == {ABI_VERSION}",
         f"WEFT_WORKSPACE_ALIGNMENT == {WORKSPACE_ALIGNMENT}",
         *(f"WEFT_{status.name} == {status.value}" for status in Status),
+        *(f"WEFT_STEP_{step.name} == {step.value}" for step in table_reader.Step),
+        f"WEFT_HAS_SELF_TEST == {model_table.HAS_SELF_TEST}",
+        f"WEFT_IS_MADE == {model_table.IS_MADE}",
+        *(f"WEFT_{place.upper()} == {n}" for n, place in enumerate(PLACES)),
     ]
     compiles(tmp_path, language, {"m": header("m", STATIC)}, require(*conditions))
+
+
+def test_the_writer_of_the_table_and_its_reader_agree():
+    structs = {
+        model_table.HEAD: TABLE, model_table.LEVEL: LEVEL, model_table.SYMBOL: SYMBOL,
+        model_table.TENSOR: TENSOR, model_table.DIM: DIM, model_table.STEP: STEP,
+    }  # fmt: skip
+    assert [each.size for each in structs] == [each.size for each in structs.values()]
+    assert [*dims.Step] == [*table_reader.Step]
 
 
 def test_functions_have_the_types_of_the_abi(tmp_path: Path, language: str):

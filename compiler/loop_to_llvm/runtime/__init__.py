@@ -14,6 +14,7 @@ from llvmlite import ir
 
 from compiler.loop_to_llvm.runtime.code import POINTER, Code, i64
 from compiler.loop_to_llvm.runtime.context import ALLOCATE, RELEASE, ContextFunctions, Weight
+from compiler.loop_to_llvm.runtime.dlpack import DlpackCall
 from compiler.loop_to_llvm.runtime.entry import Counts, EntryPoints
 from compiler.loop_to_llvm.runtime.layout import (
     ABI_VERSION,
@@ -25,7 +26,8 @@ from compiler.loop_to_llvm.runtime.layout import (
 from compiler.loop_to_llvm.runtime.platform import LIBC_NAMES, Platform
 from compiler.loop_to_llvm.runtime.pool import Pool
 from compiler.loop_to_llvm.runtime.processor import Level, Processor
-from compiler.loop_to_llvm.runtime.status import Status, fail
+from compiler.loop_to_llvm.runtime.status import Shown, Sizes, Status, clipped, fail
+from compiler.loop_to_llvm.runtime.table import Table
 from compiler.target.target import Target
 
 __all__ = [
@@ -38,8 +40,10 @@ __all__ = [
     "Counts",
     "Level",
     "Runtime",
+    "Sizes",
     "Status",
     "Weight",
+    "clipped",
     "exported_symbols",
 ]
 
@@ -53,6 +57,8 @@ EXPORTS = (
     "last_error",
     "release",
     "level",
+    "query",
+    "run_dlpack",
 )
 
 
@@ -77,20 +83,25 @@ class Runtime:
         self,
         counts: Counts,
         metadata: str,
+        table: bytes,
         weights: Sequence[Weight] = (),
         levels: Sequence[Level] = (),
     ) -> None:
         """Defines all of the run time here; a linker adds the program, the workspace and the blobs.
 
-        `metadata` is JSON. A weight is the symbol of a blob and an offset into it, or (None, 0)
-        where whoever creates a context has to hand it in. Of several `levels`, from the least on,
-        each has a program and a workspace under its own prefix; none is one that any CPU runs.
+        `metadata` is JSON, `table` what `m_query` gives. A weight is the symbol of a blob and an
+        offset into it, or (None, 0) where whoever creates a context has to hand it in. Of several
+        `levels`, from the least on, each has a program and a workspace under its own prefix; none
+        is one that any CPU runs.
         """
         processor = Processor(self.pool, levels or [Level(self.pool.prefix)])
         self.pool.define()
         processor.define()
         ContextFunctions(self.pool, weights, processor).define()
-        EntryPoints(self.pool, counts, metadata, processor.refusal).define()
+        own = Table(self.pool, table)
+        own.define()
+        EntryPoints(self.pool, counts, metadata, own, processor.refusal).define()
+        DlpackCall(self.pool, counts, own).define()
         self._hide_internals({self.pool.parallel_for.name, *processor.shared})
 
     def _hide_internals(self, shared: Container[str]) -> None:
@@ -153,11 +164,11 @@ class Runtime:
         context: ir.Value,
         status: Status,
         text: str,
-        integers: Sequence[ir.Value] = (),
+        shown: Sequence[Shown] = (),
     ) -> ir.Value:
-        """Writes the text into the context, each `{}` in it as the next i64.
+        """Writes the text into the context, each `{}` in it as the next of what is shown.
 
-        Gives the i32 to return, and leaves the builder in a new block.
+        Gives the i32 to return.
         """
         with Code.continuing(builder) as code:
-            return fail(code, self.platform, context, status, text, integers)
+            return fail(code, context, status, text, shown)

@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from llvmlite import ir
 from llvmlite.ir.instructions import CastInstr, StoreAtomicInstr
 
-I1, I8, I32, I64 = ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(64)
+I1, I8, I16 = ir.IntType(1), ir.IntType(8), ir.IntType(16)
+I32, I64, DOUBLE = ir.IntType(32), ir.IntType(64), ir.DoubleType()
 POINTER = ir.PointerType()
 VOID = ir.VoidType()
 NULL = ir.Constant(POINTER, None)
@@ -78,6 +79,11 @@ class Code(ir.IRBuilder):
         if initial is not None:
             self.store(initial, place)
         return place
+
+    def variable_at_entry(self, kind: ir.Type) -> ir.Value:
+        """A variable that is made where the function starts, however far it has got."""
+        with self.goto_entry_block():
+            return self.variable(kind)
 
     def at(self, base: ir.Value, offset: int | ir.Value) -> ir.Value:
         """The address that many bytes after `base`."""
@@ -168,6 +174,14 @@ def declare_function(
         if not visible:
             function.linkage = "hidden"
     return function
+
+
+def keep_small(function: ir.Function) -> None:
+    """Has a function that is called rarely compiled for size, and not into its callers: the time
+    that it takes does not matter, that to compile it does.
+    """
+    for attribute in ("noinline", "minsize", "optsize"):
+        function.attributes.add(attribute)
 
 
 class _MachineCode(_Function):

@@ -27,20 +27,26 @@ from compiler.loop_to_llvm.runtime.layout import (
     CALL,
     CONTEXT,
     PROGRAM,
+    SYMBOL,
+    TENSOR,
     WORKSPACE,
     WORKSPACE_ALIGNMENT,
 )
 from compiler.loop_to_llvm.runtime.pool import Pool
-from compiler.loop_to_llvm.runtime.status import NO_CONTEXT_TEXT, Status, fail
+from compiler.loop_to_llvm.runtime.status import NO_CONTEXT_TEXT, Shown, Status, fail
+from compiler.loop_to_llvm.runtime.table import Table
 
-_CHECK: Final = ir.FunctionType(I32, [POINTER, POINTER])
+CHECK: Final = ir.FunctionType(I32, [POINTER, POINTER])
+"""A status of a context and a weft_call."""
+
 _NO_WORKSPACE: Final = -1
 
 
 @dataclass(frozen=True)
 class Counts:
     """How many inputs, outputs and free symbolic dims a model has, how many sizes it finds while it
-    runs, and which outputs it makes itself since their sizes are among these.
+    runs, and which outputs it makes itself since their sizes are among these. `rank` is the
+    greatest of an input or output.
     """
 
     inputs: int
@@ -48,12 +54,15 @@ class Counts:
     dims: int
     found: int = 0
     made: frozenset[int] = frozenset()
+    rank: int = 0
 
 
 class EntryPoints:
     """Emits the exported functions; the program and its workspace are defined in another module."""
 
-    def __init__(self, pool: Pool, counts: Counts, metadata: str, refusal: ir.Function):
+    def __init__(
+        self, pool: Pool, counts: Counts, metadata: str, table: Table, refusal: ir.Function
+    ):
         assert "\0" not in metadata, "metadata is text without zeros"
         self.module: ir.Module = pool.module
         self.platform = pool.platform
@@ -61,6 +70,7 @@ class EntryPoints:
         self.pool = pool
         self.counts = counts
         self.metadata = metadata
+        self.table = table
         self.refusal = refusal
 
     def define(self) -> None:
@@ -70,7 +80,8 @@ class EntryPoints:
         self._define_level()
         self._define_release_output()
         self._define_workspace_size()
-        self._define_check_structure()
+        self._define_check_head()
+        self._define_check_tables()
         self._define_check_dims()
         self._define_check_workspace()
         self._define_run()
@@ -79,11 +90,9 @@ class EntryPoints:
         kind = ir.FunctionType(result, operands)
         return new_function(self.module, f"{self.prefix}_{name}", kind, visible=True)
 
-    def _fail(
-        self, code: Code, status: Status, text: str, integers: Sequence[ir.Value] = ()
-    ) -> None:
+    def _fail(self, code: Code, status: Status, text: str, shown: Sequence[Shown] = ()) -> None:
         """Ends the function with the status, and the text in the context of its first argument."""
-        code.ret(fail(code, self.platform, code.arguments[0], status, text, integers))
+        code.ret(fail(code, code.arguments[0], status, text, shown))
 
     def _define_abi_version(self) -> None:
         self._export("abi_version", I32, []).ret(i32(ABI_VERSION))
@@ -133,11 +142,11 @@ class EntryPoints:
         code.ret(code.call(self.pool.declare("workspace", WORKSPACE), [dims]))
 
     def _check(self, name: str) -> ir.Function:
-        return self.pool.declare(name, _CHECK)
+        return self.pool.declare(name, CHECK)
 
-    def _define_check_structure(self) -> None:
-        """Whether the call is a weft_call of this version, with the tables that it needs."""
-        code = Code(self._check("check_structure").append_basic_block("entry"))
+    def _define_check_head(self) -> None:
+        """Whether the call is a weft_call of this version."""
+        code = Code(self._check("check_head").append_basic_block("entry"))
         _, call = code.arguments
         with code.unlikely(code.is_null(call)):
             self._fail(code, Status.NULL_POINTER, "run requires a weft_call, got NULL")
@@ -151,6 +160,12 @@ class EntryPoints:
             with code.unlikely(code.icmp_unsigned("!=", word, i64(0))):
                 text = f"run requires reserved[{position}] to be 0, got {{}}"
                 self._fail(code, Status.BAD_CALL, text, [word])
+        code.ret(i32(Status.OK))
+
+    def _define_check_tables(self) -> None:
+        """Whether the call has the buffers that it needs."""
+        code = Code(self._check("check_tables").append_basic_block("entry"))
+        _, call = code.arguments
         self._check_pointers(code, call, "inputs", self.counts.inputs, frozenset())
         self._check_pointers(code, call, "outputs", self.counts.outputs, self.counts.made)
         code.ret(i32(Status.OK))
@@ -179,8 +194,12 @@ class EntryPoints:
     def _check_pointer(self, code: Code, table: ir.Value, name: str, position: ir.Value) -> None:
         pointer = code.load(code.element(table, position, POINTER), typ=POINTER)
         with code.unlikely(code.is_null(pointer)):
-            text = f"run requires a buffer in {name}[{{}}], got NULL"
-            self._fail(code, Status.NULL_POINTER, text, [position])
+            entry = self.table.entry(code, name, position, TENSOR)
+            shown = [
+                self.table.place(code, entry, TENSOR, each) for each in ("dtype", "shape", "name")
+            ]
+            text = f"run requires a buffer of {{}} {{}} for {name[:-1]} '{{}}', got NULL"
+            self._fail(code, Status.NULL_POINTER, text, shown)
 
     def _define_check_dims(self) -> None:
         """Whether the free dims are there and not negative."""
@@ -195,9 +214,22 @@ class EntryPoints:
         for position in range(self.counts.dims):
             dim = code.load(code.at(dims, 8 * position), typ=I64)
             with code.unlikely(code.icmp_signed("<", dim, i64(0))):
-                text = f"run requires dims[{position}] to be at least 0, got {{}}"
-                self._fail(code, Status.BAD_DIMS, text, [dim])
+                self._refuse_dim(code, position, dim)
         code.ret(i32(Status.OK))
+
+    def _refuse_dim(self, code: Code, position: int, dim: ir.Value) -> None:
+        """Fails for a negative size, with the first input that has it."""
+        symbol = self.table.entry(code, "symbols", i64(position), SYMBOL)
+        name = self.table.place(code, symbol, SYMBOL, "name")
+        given = SYMBOL.load(code, symbol, "input")
+        text = "run requires size {} to be at least 0, got {}"
+        with code.if_then(code.icmp_signed("==", given, i32(-1))):
+            self._fail(code, Status.BAD_DIMS, text, [name, dim])
+        entry = self.table.entry(code, "inputs", code.zext(given, I64), TENSOR)
+        axis = code.zext(SYMBOL.load(code, symbol, "axis"), I64)
+        shape, tensor = (self.table.place(code, entry, TENSOR, n) for n in ("shape", "name"))
+        text = "run requires size {} (dim {} of shape {} of input '{}') to be at least 0, got {}"
+        self._fail(code, Status.BAD_DIMS, text, [name, axis, shape, tensor, dim])
 
     def _define_check_workspace(self) -> None:
         """Whether the workspace is there, aligned, and large enough for the dims."""
@@ -223,10 +255,12 @@ class EntryPoints:
         code.ret(i32(Status.OK))
 
     def _define_run(self) -> None:
-        code = self._export("run", I32, [POINTER, POINTER])
+        visible = self._export("run", I32, [POINTER, POINTER])
+        code = Code(self._check("run").append_basic_block("entry"))
+        visible.ret(visible.call(code.function, visible.arguments))
         context, call = code.arguments
         code.return_if(code.is_null(context), i32(Status.NULL_POINTER))
-        for name in ("check_structure", "check_dims", "check_workspace"):
+        for name in ("check_head", "check_tables", "check_dims", "check_workspace"):
             status = code.call(self._check(name), [context, call])
             with code.unlikely(code.icmp_unsigned("!=", status, i32(Status.OK))):
                 code.ret(status)

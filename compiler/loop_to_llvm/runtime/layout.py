@@ -9,12 +9,12 @@ from typing import Final
 
 from llvmlite import ir
 
-from compiler.loop_to_llvm.runtime.code import I8, I32, I64, POINTER, Code
+from compiler.loop_to_llvm.runtime.code import I8, I16, I32, I64, POINTER, Code
 
 ABI_VERSION: Final = 1
 WORKSPACE_ALIGNMENT: Final = 64
 MOST_THREADS: Final = 1024
-ERROR_BYTES: Final = 512
+ERROR_BYTES: Final = 1024
 
 PROGRAM: Final = ir.FunctionType(I32, [POINTER] * 5)
 """`program(context, inputs, outputs, dims, workspace)`: a Status. It writes the sizes that it finds
@@ -25,7 +25,7 @@ WORKSPACE: Final = ir.FunctionType(I64, [POINTER])
 """`workspace(dims)`: bytes, for dims of at least 0."""
 
 _LINE = 64
-_BYTES = {I8: 1, I32: 4, I64: 8, POINTER: 8}
+_BYTES = {I8: 1, I16: 2, I32: 4, I64: 8, POINTER: 8}
 
 
 @dataclass(frozen=True)
@@ -118,10 +118,108 @@ CALL: Final = Struct(
     reserved=Field(I64, 48, 2),
 )
 
+TABLE: Final = Struct(
+    256,
+    size=Field(I64, 0),
+    bytes=Field(I64, 8),
+    abi_version=Field(I32, 16),
+    flags=Field(I32, 20),
+    tensor_size=Field(I32, 24),
+    dim_size=Field(I32, 28),
+    symbol_size=Field(I32, 32),
+    level_size=Field(I32, 36),
+    prefix=Field(I32, 40),
+    version=Field(I32, 44),
+    triple=Field(I32, 48),
+    cpu=Field(I32, 52),
+    features=Field(I32, 56),
+    levels=Field(I32, 60),
+    level_count=Field(I32, 64),
+    symbols=Field(I32, 68),
+    symbol_count=Field(I32, 72),
+    found_count=Field(I32, 76),
+    inputs=Field(I32, 80),
+    input_count=Field(I32, 84),
+    outputs=Field(I32, 88),
+    output_count=Field(I32, 92),
+    logical=Field(I32, 96),
+    logical_count=Field(I32, 100),
+    weights_in=Field(I32, 104),
+    weight_count=Field(I32, 108),
+    weight_bytes=Field(I64, 112),
+    prepared_bytes=Field(I64, 120),
+    workspace_bytes=Field(I64, 128),
+    workspace_alignment=Field(I32, 136),
+    options_size=Field(I32, 140),
+    call_size=Field(I32, 144),
+    stack_depth=Field(I32, 148),
+    metadata_sha256=Field(I8, 152, 32),
+    weights_sha256=Field(I8, 184, 32),
+    reserved=Field(I64, 216, 5),
+)
+"""What `m_query` gives; places are offsets from its start."""
+
+LEVEL: Final = Struct(8, name=Field(I32, 0), features=Field(I32, 4))
+
+SYMBOL: Final = Struct(
+    32,
+    name=Field(I32, 0),
+    is_found=Field(I32, 4),
+    input=Field(I32, 8),
+    axis=Field(I32, 12),
+    least=Field(I64, 16),
+    most=Field(I64, 24),
+)
+
+TENSOR: Final = Struct(
+    64,
+    name=Field(I32, 0),
+    dtype=Field(I32, 4),
+    code=Field(I8, 8),
+    bits=Field(I8, 9),
+    lanes=Field(I16, 10),
+    element_bytes=Field(I32, 12),
+    rank=Field(I32, 16),
+    dims=Field(I32, 20),
+    shape=Field(I32, 24),
+    flags=Field(I32, 28),
+    bytes=Field(I64, 32),
+    alignment=Field(I32, 40),
+    reserved0=Field(I32, 44),
+    reserved=Field(I64, 48, 2),
+)
+
+DIM: Final = Struct(
+    32,
+    size=Field(I64, 0),
+    text=Field(I32, 8),
+    symbol=Field(I32, 12),
+    steps=Field(I32, 16),
+    step_count=Field(I32, 20),
+    reserved=Field(I64, 24),
+)
+
+STEP: Final = Struct(16, operation=Field(I64, 0), operand=Field(I64, 8))
+
+DLTENSOR: Final = Struct(
+    48,
+    data=Field(POINTER, 0),
+    device_type=Field(I32, 8),
+    device_id=Field(I32, 12),
+    ndim=Field(I32, 16),
+    code=Field(I8, 20),
+    bits=Field(I8, 21),
+    lanes=Field(I16, 22),
+    shape=Field(POINTER, 24),
+    strides=Field(POINTER, 32),
+    byte_offset=Field(I64, 40),
+)
+"""DLPack's tensor, of any minor version of its version 1."""
+
 # What the caller of a parallel loop writes, what all claim from, and what all report to are on
 # lines of their own.
 CONTEXT: Final = Struct(
-    16 * _LINE,
+    24 * _LINE,
     threads=Field(I64, 0),
     workers=Field(I64, 8),
     handles=Field(POINTER, 16),

@@ -3,15 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
 from llvmlite import ir
 
-from compiler.loop_to_llvm.runtime.code import I8, Code, constant_bytes, i32, i64
-from compiler.loop_to_llvm.runtime.decimal import INTEGER_BYTES, decimal_writer
+from compiler.loop_to_llvm.runtime.code import (
+    I8,
+    I64,
+    POINTER,
+    VOID,
+    Code,
+    constant_bytes,
+    declare_function,
+    i32,
+    keep_small,
+)
+from compiler.loop_to_llvm.runtime.decimal import INTEGER_BYTES
 from compiler.loop_to_llvm.runtime.layout import CONTEXT, ERROR_BYTES
-from compiler.loop_to_llvm.runtime.platform import Platform
+from compiler.loop_to_llvm.runtime.message import (
+    FLOAT_BYTES,
+    SHAPE_BYTES,
+    TEXT_BYTES,
+    Part,
+    message_writer,
+)
 
 NO_CONTEXT_TEXT: Final = "weft requires a context, got NULL (m_create gives it for bad options)"
 
@@ -27,37 +44,102 @@ class Status(IntEnum):
     OUT_OF_MEMORY = 5
     BAD_VALUE = 6
     BAD_WEIGHTS = 7
+    BAD_TENSOR = 8
+    BAD_RESULT = 9
 
 
-def _write(code: Code, platform: Platform, place: ir.Value, content: bytes) -> ir.Value:
-    """Copies the bytes to a place, and gives the one behind them."""
-    if content:
-        source = constant_bytes(code.module, "error", content)
-        platform.call(code, "memcpy", [place, source, i64(len(content))])
-    return code.at(place, len(content))
+@dataclass(frozen=True)
+class Sizes:
+    """A shape in memory, to be shown: `rank` i64 at an address."""
+
+    address: ir.Value
+    rank: ir.Value
+
+
+Shown = ir.Value | Sizes
+"""What a message shows: an i64, a double, the address of a text that a zero ends, or a shape."""
+
+_CLIPPED: Final = 80
+
+
+def clipped(text: object) -> str:
+    """A name or an expression as part of a message: not too long, and nothing that `fail` fills."""
+    plain = str(text).replace("{}", "{ }")
+    return plain if len(plain) <= _CLIPPED else f"{plain[: _CLIPPED - 3]}..."
+
+
+_PARTS: Final = {ir.PointerType: Part.TEXT, ir.DoubleType: Part.FLOAT, ir.IntType: Part.INTEGER}
+_BYTES: Final = {
+    Part.TEXT: TEXT_BYTES,
+    Part.FLOAT: FLOAT_BYTES,
+    Part.INTEGER: INTEGER_BYTES,
+    Part.SHAPE: SHAPE_BYTES,
+}
 
 
 def fail(
-    code: Code,
-    platform: Platform,
-    context: ir.Value,
-    status: Status,
-    text: str,
-    integers: Sequence[ir.Value] = (),
+    code: Code, context: ir.Value, status: Status, text: str, shown: Sequence[Shown] = ()
 ) -> ir.Value:
-    """Writes the text into the context, each `{}` in it as the next i64, and gives the status.
+    """Writes the text into the context, each `{}` in it as the next of what is shown, and gives the
+    status.
 
     Of two threads that fail at once on one context only one is heard.
     """
-    assert text.count("{}") == len(integers), f"a text needs an integer for each {{}}: {text}"
-    assert len(text) + INTEGER_BYTES * len(integers) < ERROR_BYTES, f"too long a text: {text}"
+    assert text.count("{}") == len(shown), f"a text needs a value for each {{}}: {text}"
+    parts = list(map(_part, shown))
+    length = len(text.encode()) + sum(_BYTES[part] for part in parts)
+    assert length < ERROR_BYTES, f"too long a text: {text}"
+    content = _plain(text.split("{}")[0])
+    for part, between in zip(parts, text.split("{}")[1:], strict=True):
+        content += bytes([part]) + _plain(between)
+    words = [_as_word(code, word) for each in shown for word in _words(each)]
+    form = constant_bytes(code.module, "error", content + b"\0")
+    code.call(_failer(code.module, len(words)), [context, form, *words])
+    return i32(status)
+
+
+def _part(shown: Shown) -> Part:
+    return Part.SHAPE if isinstance(shown, Sizes) else _PARTS[type(shown.type)]
+
+
+def _words(shown: Shown) -> tuple[ir.Value, ...]:
+    return (shown.address, shown.rank) if isinstance(shown, Sizes) else (shown,)
+
+
+def _plain(text: str) -> bytes:
+    """A text without bytes that stand for values."""
+    return bytes(byte if byte > max(Part) else ord("?") for byte in text.encode())
+
+
+def _as_word(code: Code, value: ir.Value) -> ir.Value:
+    """The 8 bytes that messages have of a value."""
+    if isinstance(value.type, ir.PointerType):
+        return code.ptrtoint(value, I64)
+    return code.bitcast(value, I64) if isinstance(value.type, ir.DoubleType) else value
+
+
+def _failer(module: ir.Module, count: int) -> ir.Function:
+    """`void (context, format, i64 value, ...)`: writes a message into the context; each module has
+    a copy of its own, made at its first use.
+    """
+    name = f"weft.fail_{count}"
+    function = module.globals.get(name)
+    if function is not None:
+        return function
+    writer = message_writer(module)
+    kind = ir.FunctionType(VOID, [POINTER, POINTER, *[I64] * count])
+    function = declare_function(module, name, kind)
+    function.linkage = "internal"
+    keep_small(function)
+    code = Code(function.append_basic_block("entry"))
+    context, form, *words = code.arguments
+    values = code.variable(ir.ArrayType(I64, max(1, count)))
+    for position, word in enumerate(words):
+        code.store(word, code.at(values, 8 * position))
     free = CONTEXT.exchange(code, context, "error_busy", i32(0), i32(1), "acquire")
     with code.if_then(free):
-        end = CONTEXT.address(code, context, "error")
-        for position, part in enumerate(text.split("{}")):
-            if position:
-                end = code.call(decimal_writer(code.module), [end, integers[position - 1]])
-            end = _write(code, platform, end, part.encode())
-        code.store(I8(0), end)
+        place = CONTEXT.address(code, context, "error")
+        code.store(I8(0), code.call(writer, [place, form, values]))
         CONTEXT.store_atomic(code, context, "error_busy", i32(0), "release")
-    return i32(status)
+    code.ret_void()
+    return function

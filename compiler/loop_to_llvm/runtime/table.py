@@ -1,0 +1,152 @@
+"""The table that `m_query` gives, and what the run time itself reads of it: names and shapes for
+messages, and the sizes of dims.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+from llvmlite import ir
+
+from compiler.loop_to_llvm.runtime.code import (
+    I64,
+    POINTER,
+    Code,
+    constant_bytes,
+    i64,
+    keep_small,
+    new_function,
+)
+from compiler.loop_to_llvm.runtime.layout import DIM, STEP, TABLE, TENSOR, Struct
+from compiler.loop_to_llvm.runtime.pool import Pool
+
+_SIZE_OF: Final = ir.FunctionType(I64, [POINTER, POINTER])
+
+
+class Step(IntEnum):
+    """What one step of the program of a dim does, as the table has it."""
+
+    END = 0
+    NUMBER = 1
+    SYMBOL = 2
+    ADD = 3
+    SUB = 4
+    MUL = 5
+    MIN = 6
+    MAX = 7
+    FLOORDIV = 8
+    MOD = 9
+
+
+class Table:
+    """The table as a constant of the run time's module, and functions that read it."""
+
+    def __init__(self, pool: Pool, content: bytes):
+        self.pool = pool
+        self.module: ir.Module = pool.module
+        self.content = content
+        self.address = constant_bytes(pool.module, f"{pool.prefix}.table", content)
+        self.address.align = 8
+
+    def define(self) -> None:
+        """Emits `ptr m_query()` and `i64 (dim, sizes)`."""
+        kind = ir.FunctionType(POINTER, [])
+        code = new_function(self.module, f"{self.pool.prefix}_query", kind, visible=True)
+        code.ret(self.address)
+        self._define_size_of()
+
+    def _number(self, name: str) -> int:
+        field = TABLE.fields[name]
+        return int.from_bytes(self.content[field.offset : field.end], "little")
+
+    @property
+    def stack_depth(self) -> int:
+        """How many values the evaluation of a dim needs at most."""
+        return self._number("stack_depth")
+
+    def entry(self, code: Code, array: str, number: ir.Value, struct: Struct) -> ir.Value:
+        """The address of an entry of an array of the table: `inputs`, `symbols` and so on."""
+        start = code.at(self.address, self._number(array))
+        return code.at(start, code.mul(number, i64(struct.size)))
+
+    def place(self, code: Code, entry: ir.Value, struct: Struct, name: str) -> ir.Value:
+        """The address of what a member of an entry says the place of, such as a text."""
+        return code.at(self.address, code.zext(struct.load(code, entry, name), I64))
+
+    def dim(self, code: Code, tensor: ir.Value, axis: ir.Value) -> ir.Value:
+        """The entry of one dim of a tensor."""
+        dims = self.place(code, tensor, TENSOR, "dims")
+        return code.at(dims, code.mul(axis, i64(DIM.size)))
+
+    @property
+    def size_of(self) -> ir.Function:
+        """`i64 (dim, sizes)`: the size of a dim for these values of the symbols; -1 where it
+        divides by 0.
+        """
+        return self.pool.declare("size_of", _SIZE_OF)
+
+    def _define_size_of(self) -> None:
+        code = Code(self.size_of.append_basic_block("entry"))
+        dim, sizes = code.arguments
+        stack = code.variable(ir.ArrayType(I64, self.stack_depth + 1))
+        top, step = code.variable(I64, i64(-1)), code.variable(POINTER)
+        constant = DIM.load(code, dim, "size")
+        code.return_if(code.icmp_signed(">=", constant, i64(0)), constant)
+        code.store(self.place(code, dim, DIM, "steps"), step)
+        with code.forever():
+            here = code.load(step, typ=POINTER)
+            operation = STEP.load(code, here, "operation")
+            operand = STEP.load(code, here, "operand")
+            code.store(code.at(here, STEP.size), step)
+            result = code.load(stack, typ=I64)
+            code.return_if(code.icmp_signed("==", operation, i64(Step.END)), result)
+            _push(code, operation, operand, sizes, stack, top)
+            with code.if_then(code.icmp_signed(">", operation, i64(Step.SYMBOL))):
+                _combine(code, operation, stack, top)
+        code.unreachable()
+        keep_small(self.size_of)
+
+
+def _push(
+    code: Code, operation: ir.Value, operand: ir.Value, sizes: ir.Value, stack: ir.Value,
+    top: ir.Value,
+) -> None:  # fmt: skip
+    """Puts a number or the value of a symbol on the stack, for such a step."""
+    for kind in (Step.NUMBER, Step.SYMBOL):
+        with code.if_then(code.icmp_signed("==", operation, i64(kind))):
+            value = operand
+            if kind is Step.SYMBOL:
+                value = code.load(code.element(sizes, operand, I64), typ=I64)
+            code.store(code.add(code.load(top, typ=I64), i64(1)), top)
+            code.store(value, code.element(stack, code.load(top, typ=I64), I64))
+
+
+def _combine(code: Code, operation: ir.Value, stack: ir.Value, top: ir.Value) -> None:
+    """Replaces the two values on top of the stack by what the step makes of them; returns -1 from
+    the function for a division by what is not above 0.
+    """
+    last = code.load(top, typ=I64)
+    code.store(code.sub(last, i64(1)), top)
+    rhs = code.load(code.element(stack, last, I64), typ=I64)
+    place = code.element(stack, code.sub(last, i64(1)), I64)
+    lhs = code.load(place, typ=I64)
+    divides = code.icmp_signed(">=", operation, i64(Step.FLOORDIV))
+    code.return_if(code.and_(divides, code.icmp_signed("<=", rhs, i64(0))), i64(-1))
+    divisor = code.select(divides, rhs, i64(1))
+    remainder = code.srem(lhs, divisor)
+    below = code.icmp_signed("<", remainder, i64(0))
+    quotient = code.sub(code.sdiv(lhs, divisor), code.zext(below, I64))
+    results = {
+        Step.ADD: code.add(lhs, rhs),
+        Step.SUB: code.sub(lhs, rhs),
+        Step.MUL: code.mul(lhs, rhs),
+        Step.MIN: code.select(code.icmp_signed("<", lhs, rhs), lhs, rhs),
+        Step.MAX: code.select(code.icmp_signed("<", lhs, rhs), rhs, lhs),
+        Step.FLOORDIV: quotient,
+        Step.MOD: code.select(below, code.add(remainder, divisor), remainder),
+    }
+    chosen: ir.Value = lhs
+    for kind, result in results.items():
+        chosen = code.select(code.icmp_signed("==", operation, i64(kind)), result, chosen)
+    code.store(chosen, place)

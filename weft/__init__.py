@@ -38,9 +38,12 @@ from weft.compilation import compile_cached, options_of
 
 if TYPE_CHECKING:
     from compiler.frontend.from_onnx import ImportedModel, Source
+    from weft.custom import checkpoint, custom_vjp, stop_gradient
+    from weft.derivatives import grad, hessian, jacobian, jvp, value_and_grad, vjp
+    from weft.gradient_check import check_grad
     from weft.graph import Graph
     from weft.tensor import Tensor
-    from weft.tracing import Spec, grad, trace, value_and_grad
+    from weft.tracing import Spec, trace
 
 __version__ = VERSION
 
@@ -62,17 +65,30 @@ __all__ = [
     "UnsupportedError",
     "WeftError",
     "__version__",
+    "check_grad",
+    "checkpoint",
     "compile",
+    "custom_vjp",
     "grad",
+    "hessian",
+    "jacobian",
+    "jvp",
     "load",
+    "stop_gradient",
     "trace",
     "value_and_grad",
+    "vjp",
 ]
 
 _HOMES = {
     "Graph": "weft.graph",
     "Tensor": "weft.tensor",
-    **dict.fromkeys(("Spec", "grad", "trace", "value_and_grad"), "weft.tracing"),
+    "check_grad": "weft.gradient_check",
+    **dict.fromkeys(("Spec", "trace"), "weft.tracing"),
+    **dict.fromkeys(("checkpoint", "custom_vjp", "stop_gradient"), "weft.custom"),
+    **dict.fromkeys(
+        ("grad", "hessian", "jacobian", "jvp", "value_and_grad", "vjp"), "weft.derivatives"
+    ),
 }
 
 

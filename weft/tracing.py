@@ -13,10 +13,8 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Region
 
 from compiler.machine.executable import Executable
-from dialects.errors import WeftError
 from dialects.graph.dtypes import element_type
 from dialects.graph.types import TensorType, tensor
-from weft.operators import users_line
 from weft.traced import Dim, Recording, Traced
 from weft.trees import Structure, flatten, unflatten
 
@@ -101,66 +99,6 @@ def trace(
     options = options_of(b"", target, name, strict_fp=strict_fp, naive=naive)
     recorded = record(function, *examples)
     return compile_module(recorded.module, recorded.recording.weights, options).executable(threads)
-
-
-def value_and_grad(
-    function: Callable[..., Any], argnums: int | Sequence[int] = 0
-) -> Callable[..., tuple[Any, Any]]:
-    """A function that gives the value of `function`, one float, and its gradient in an argument, or
-    a tuple of gradients for several. An argument may be a tree of tensors; so is its gradient.
-
-    On tensors with values, or arrays, it computes at once; while a function is traced it becomes a
-    part of the graph. Either may be differentiated again. Raises UnsupportedError that lists
-    operators without a derivative.
-    """
-    several = not isinstance(argnums, int)
-    positions = tuple(argnums) if not isinstance(argnums, int) else (argnums,)
-
-    def differentiated(*arguments: Any) -> tuple[Any, Any]:
-        leaves, structure = flatten(tuple(arguments[position] for position in positions))
-
-        def of_leaves(*leaves: Any) -> Any:
-            given = list(arguments)
-            for position, tree in zip(positions, unflatten(structure, iter(leaves)), strict=True):
-                given[position] = tree
-            return function(*given)
-
-        chosen = [leaf for _, leaf in leaves]
-        differentiate = _traced if any(isinstance(each, Traced) for each in chosen) else _eager
-        value, found = differentiate(of_leaves, chosen)
-        gradients = unflatten(structure, iter(found))
-        return value, gradients if several else gradients[0]
-
-    return differentiated
-
-
-def _eager(function: Callable[..., Any], chosen: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
-    """The value and the gradients in all arguments, computed at once."""
-    from weft.eager.derivatives import value_and_gradients
-
-    return value_and_gradients(function, chosen)
-
-
-def _traced(function: Callable[..., Any], chosen: Sequence[Any]) -> tuple[Any, Sequence[Any]]:
-    """The value and the gradients in all arguments, as parts of a graph."""
-    from compiler.graph.cotangents import cotangents
-
-    first = next(each for each in chosen if isinstance(each, Traced))
-    inputs = [first.lifted(each) for each in chosen]
-    value = function(*inputs)
-    if not isinstance(value, Traced) or value.type.size != 1:
-        raise WeftError(f"{users_line()}: a gradient requires one float, got {value}")
-    b = value.recording.builder()
-    found = cotangents(
-        b, [value.value], [b.filled(1.0, value.value)], [each.value for each in inputs]
-    )
-    return value, [Traced(value.recording, each) for each in found]
-
-
-def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Callable[..., Any]:
-    """A function that gives the gradient alone; see value_and_grad."""
-    both = value_and_grad(function, argnums)
-    return lambda *arguments: both(*arguments)[1]
 
 
 def _spec(example: Any) -> Spec:

@@ -37,14 +37,15 @@ def cotangents(
     results: Sequence[SSAValue],
     seeds: Sequence[SSAValue],
     inputs: Sequence[SSAValue],
+    block: Block | None = None,
 ) -> list[SSAValue]:
-    """The cotangents of inputs, values of the builder's block, from those of results; zeros for one
-    that no result depends on.
+    """The cotangents of inputs from those of results; zeros for one that no result depends on. Both
+    are values of `block`, by default the builder's own, or inputs of regions around it.
 
     What control flow computes and the derivative needs becomes further results of its operators.
     Raises UnsupportedError that lists all operators on the way without a derivative.
     """
-    block = b.builder.insertion_point.block
+    block = b.builder.insertion_point.block if block is None else block
     lacking = list(_lacking(block, results, inputs))
     if lacking:
         listed = ", ".join(dict.fromkeys(map(_named, lacking)))
@@ -146,6 +147,11 @@ def _named(op: Operation) -> str:
         if isinstance(op, GraphOp) and op.onnx_name
         else op.name
     )
+
+
+def fresh_size(block: Block, stem: str) -> str:
+    """A name that no size of the graph around a block has."""
+    return _Reversal(_used_names(block)).fresh(stem)
 
 
 def _used_names(block: Block) -> set[str]:

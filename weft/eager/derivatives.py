@@ -51,16 +51,3 @@ def _beginning(argument: Any) -> Tensor:
 def _through(node: Node, arriving: list[Tensor | None], wanted: tuple[int, ...]) -> list[Tensor]:
     """The cotangent of a tensor is that of what began with it."""
     return [each for each in arriving if each is not None]
-
-
-def value_and_gradients(
-    function: Callable[..., Any], arguments: Sequence[Any]
-) -> tuple[Any, list[Tensor]]:
-    """The value of a function, one float, and its gradients in all arguments."""
-    value, pull = pull_back(function, arguments)
-    if not isinstance(value, Tensor) or value.array.size != 1 or value.dtype.kind in "biu":
-        raise WeftError(f"{users_line()}: a gradient requires one float, got {value!r}")
-    gradients = pull([value], [Tensor.of(np.ones(value.shape, value.dtype))])
-    if not DEPTH.count:
-        value.node = None
-    return value, gradients

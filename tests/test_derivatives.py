@@ -1,0 +1,171 @@
+"""Functions made of functions: gradients and their kin, on tensors with values and traced."""
+
+import numpy as np
+import pytest
+
+import weft
+import weft.numpy as wnp
+from dialects.graph.evaluate import evaluate_block
+from weft import Tensor
+from weft.tracing import record
+from weft.trees import leaves_of
+
+RNG = np.random.default_rng(0)
+X, W = RNG.normal(size=4), RNG.normal(size=(3, 4))
+
+
+def traced(function, *arguments):
+    """What a function gives as a graph that is evaluated."""
+    recorded = record(function, *arguments)
+    recorded.module.verify()
+    return evaluate_block(
+        recorded.recording.block, leaves_of(arguments), {}, recorded.recording.weights
+    )
+
+
+def at_once(function, *arguments):
+    """What a function gives for tensors with values."""
+    return [np.asarray(leaf) for leaf in leaves_of(function(*map(Tensor, arguments)))]
+
+
+BOTH = pytest.mark.parametrize("run", [traced, at_once])
+
+
+def layer(x, w):
+    return wnp.tanh(w @ x)
+
+
+def energy(x, w):
+    y = layer(x, w)
+    return (y * y).sum() + wnp.exp(x).sum()
+
+
+SLOPES = 1 - np.tanh(W @ X) ** 2
+
+
+@BOTH
+def test_vjp_takes_cotangents_of_all_results(run):
+    def pulled(x, w, seed):
+        y, back = weft.vjp(layer, x, w)
+        return y, *back(seed)
+
+    seed = RNG.normal(size=3)
+    y, dx, dw = run(pulled, X, W, seed)
+    np.testing.assert_allclose(y, np.tanh(W @ X))
+    np.testing.assert_allclose(dx, W.T @ (SLOPES * seed))
+    np.testing.assert_allclose(dw, np.outer(SLOPES * seed, X))
+
+
+@BOTH
+def test_jvp_is_the_change_along_a_direction(run):
+    direction, other = RNG.normal(size=4), RNG.normal(size=(3, 4))
+    y, change = run(lambda x, w, d, e: weft.jvp(layer, (x, w), (d, e)), X, W, direction, other)
+    np.testing.assert_allclose(y, np.tanh(W @ X))
+    np.testing.assert_allclose(change, SLOPES * (W @ direction + other @ X))
+
+
+@BOTH
+def test_jacobian_and_hessian(run):
+    dx, dw = run(weft.jacobian(layer, (0, 1)), X, W)
+    np.testing.assert_allclose(dx, SLOPES[:, None] * W)
+    assert dw.shape == (3, 3, 4)
+    np.testing.assert_allclose(dw, np.einsum("i,ij,k->ijk", SLOPES, np.eye(3), X))
+    (second,) = run(weft.hessian(energy), X, W)
+    slopes = run(weft.jacobian(weft.grad(energy)), X, W)[0]
+    np.testing.assert_allclose(second, slopes)
+    np.testing.assert_allclose(second, second.T, atol=1e-12)
+    y = np.tanh(W @ X)
+    curvature = 2 * SLOPES**2 - 4 * y**2 * SLOPES
+    np.testing.assert_allclose(second, (W.T * curvature) @ W + np.diag(np.exp(X)))
+
+
+def test_a_jacobian_for_any_size_is_a_loop():
+    exe = weft.trace(weft.jacobian(lambda x: wnp.sin(x) * x), weft.Spec("float64", ("n",)))
+    for size in (1, 5):
+        x = RNG.normal(size=size)
+        np.testing.assert_allclose(exe(x)[0], np.diag(np.cos(x) * x + np.sin(x)), atol=1e-14)
+
+
+@BOTH
+def test_gradients_hand_on_what_else_a_function_gives(run):
+    def with_parts(x, w):
+        y = layer(x, w)
+        return y.sum(), (y, {"w": w})
+
+    gradient, y, w = run(weft.grad(with_parts, has_aux=True), X, W)
+    np.testing.assert_allclose(gradient, W.T @ SLOPES)
+    np.testing.assert_allclose(y, np.tanh(W @ X))
+    np.testing.assert_array_equal(w, W)
+    value, *_ = run(weft.value_and_grad(with_parts, 1, has_aux=True), X, W)
+    np.testing.assert_allclose(value, np.tanh(W @ X).sum())
+
+
+@BOTH
+def test_only_the_arguments_are_differentiated(run):
+    """What the function reads besides is a constant, also where it is an argument's value."""
+    (slope,) = run(lambda x: weft.grad(lambda y: (x * y).sum())(x), X)
+    np.testing.assert_allclose(slope, X)
+    (slope,) = run(weft.grad(lambda x: (weft.stop_gradient(x) * x).sum()), X)
+    np.testing.assert_allclose(slope, X)
+
+
+@BOTH
+def test_a_checkpoint_has_the_same_derivatives(run):
+    block = weft.checkpoint(layer)
+    again = run(weft.grad(lambda x, w: (block(x, w) * x[:3]).sum(), (0, 1)), X, W)
+    plain = run(weft.grad(lambda x, w: (layer(x, w) * x[:3]).sum(), (0, 1)), X, W)
+    for got, want in zip(again, plain, strict=True):
+        np.testing.assert_allclose(got, want)
+
+
+@BOTH
+def test_a_rule_takes_the_place_of_a_derivative(run):
+    clipped = weft.custom_vjp(
+        lambda x, w: layer(x, w),
+        lambda x, w: (layer(x, w), (x, w)),
+        lambda saved, seed: (saved[0] * 7.0, saved[1] * seed.sum()),
+    )
+    value, (dx, dw) = (lambda found: (found[0], found[1:]))(
+        run(weft.value_and_grad(lambda x, w: (clipped(x, w) * 2.0).sum(), (0, 1)), X, W)
+    )
+    np.testing.assert_allclose(value, 2 * np.tanh(W @ X).sum())
+    np.testing.assert_allclose(dx, 7 * X)
+    np.testing.assert_allclose(dw, 6 * W)
+    (plain,) = run(lambda x, w: clipped(x, w), X, W)
+    np.testing.assert_allclose(plain, np.tanh(W @ X))
+
+
+@BOTH
+def test_a_rule_is_differentiated_again(run):
+    cube = weft.custom_vjp(
+        lambda x: x * x * x,
+        lambda x: (x * x * x, x * x),
+        lambda square, seed: (seed * square * 3.0,),
+    )
+    (second,) = run(weft.grad(weft.grad(cube)), np.float64(1.5))
+    np.testing.assert_allclose(second, 9.0)
+
+
+def test_check_grad_finds_a_wrong_rule():
+    assert weft.check_grad(energy, X, W, argnums=(0, 1)) < 1e-7
+    wrong = weft.custom_vjp(wnp.sin, lambda x: (wnp.sin(x), x), lambda x, seed: (seed * x,))
+    with pytest.raises(weft.WeftError, match="within 1e-06 of differences"):
+        weft.check_grad(lambda x: wrong(x).sum(), X)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda x: weft.grad(lambda y: y)(x), "requires one float"),
+        (lambda x: weft.grad(lambda y: y.sum())(wnp.argmax(x)), "arguments of floats, got int64"),
+        (lambda x: weft.grad(lambda y: y.sum(), 1)(x), "positions of 1 arguments, got 1"),
+        (lambda x: weft.vjp(lambda y: y, x)[1](x[:2]), "a cotangent requires the shape"),
+        (lambda x: weft.vjp(lambda y: y, x)[1]((x, x)), "the structure of what the function gave"),
+        (lambda x: weft.jvp(lambda y: y, (x,), ()), "a direction for each of 1 tensors, got 0"),
+        (lambda x: weft.jacobian(lambda y: (y, y))(x), "a jacobian requires one tensor"),
+    ],
+)
+def test_errors_name_the_line(run, function, message: str):
+    with pytest.raises(weft.WeftError, match=rf"test_derivatives\.py:\d+: .*{message}"):
+        run(function, X)

@@ -34,7 +34,7 @@ def main() -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("files", nargs="*", type=Path, help="the newest by default")
-    files: list[Path] = parser.parse_args().files or sorted(RESULTS.glob("*.jsonl"))[-1:]
+    files: list[Path] = parser.parse_args().files or sorted(RESULTS.glob("2*.jsonl"))[-1:]
     rows: dict[tuple[str, int], Row] = {}
     for file in files:
         rows |= {key: row for key, row in recorded(file).items() if "engines" in row}

@@ -9,9 +9,9 @@ from compiler.target.target import Target
 MOST_LOADS = 0.75
 """Loads for each multiply-add that do not hold it up."""
 
-LONGEST_SUM = 256
-"""Terms that are added up one after the other: partial sums come at less than a percent of the
-time then, and what such a sum loses is within what one of all terms in pairs would.
+LONGEST_SUM = 128
+"""Terms that are added up one after the other. Joining a block's sums to the others takes about
+two operations each, a percent of the time; what such a sum loses is within what the best peers do.
 """
 
 

@@ -1,0 +1,200 @@
+"""The error of float32 results against float64: `python -m benchmarks.errors [CASE ...]`.
+
+The judge is the same model with all its floats widened to 64 bits, compiled by weft; engines that
+agree with it to seven digits say that it is right. Each line of the result is a model: relative
+errors (root mean square over the reference's, and greatest over the reference's greatest) of
+onnxruntime, of weft, and of weft without Winograd's convolutions where it chose some. Models that
+are in the file already are not measured again; a table of all is printed at the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from math import sqrt
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import onnxruntime
+from numpy.typing import NDArray
+from onnx import AttributeProto, GraphProto, ModelProto, TensorProto, numpy_helper
+from xdsl.dialects.builtin import IntegerAttr, i64
+
+import weft
+from benchmarks.case import Case, Inputs
+from benchmarks.models import MODELS, MORE_MODELS, find_cases
+from benchmarks.run import RESULTS
+from compiler.frontend.from_graph_file import STAMP, VERSION
+from compiler.frontend.from_onnx import import_model
+from compiler.graph.winograd import WinogradPass
+from compiler.pipeline import GRAPH_PASSES
+from dialects.context import WeftContext
+from dialects.graph.winograd import WinogradResultOp
+from weft.compilation import compile_cached, options_of
+
+ALLOWED: Final = 2.0
+"""Times onnxruntime's error that weft's may be."""
+
+Arrays = Sequence[NDArray[Any]]
+Row = dict[str, Any]
+
+
+def main() -> None:
+    """Measures the models that are not in the file yet; fails where one is worse than allowed."""
+    arguments = _arguments()
+    path: Path = arguments.output
+    rows = recorded(path)
+    for case in find_cases(arguments.cases or [case.name for case in (*MODELS, *MORE_MODELS)]):
+        if case.name not in rows:
+            rows[case.name] = measure_case(case)
+            with path.open("a") as out:
+                out.write(json.dumps(rows[case.name]) + "\n")
+            print(shown(rows[case.name]), flush=True)
+    print(table(list(rows.values())))
+    sys.exit(any(worst_ratio(row) > ALLOWED for row in rows.values()))
+
+
+def recorded(path: Path) -> dict[str, Row]:
+    """The rows of a file by model, the last of each."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    return {row["case"]: row for row in map(json.loads, lines)}
+
+
+def measure_case(case: Case) -> Row:
+    """One row: the errors of each engine."""
+    model, inputs = case.build(), case.inputs()
+    wide = {name: _widened(array) for name, array in inputs.items()}
+    exact = list(weft.compile(widened(model), cache=False).run(wide).values())
+    row: Row = {"case": case.name}
+    row |= {"when": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")}
+    engines: dict[str, Callable[[], Arrays | None]] = {
+        "onnxruntime": lambda: _by_onnxruntime(model, inputs),
+        "weft": lambda: list(weft.compile(model, cache=False).run(inputs).values()),
+        "direct": lambda: _by_direct_convolutions(model, inputs),
+    }
+    for name, call in engines.items():
+        answer = call()
+        if answer is not None:
+            row[name] = error(answer, exact)
+    return row
+
+
+def widened(model: ModelProto) -> ModelProto:
+    """The model with float64 in the place of every float32."""
+    wide = ModelProto()
+    wide.CopyFrom(model)
+    _widen_graph(wide.graph)
+    return wide
+
+
+def _widen_graph(graph: GraphProto) -> None:
+    for tensor in graph.initializer:
+        _widen_tensor(tensor)
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        if value.type.tensor_type.elem_type == TensorProto.FLOAT:
+            value.type.tensor_type.elem_type = TensorProto.DOUBLE
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.type == AttributeProto.TENSOR:
+                _widen_tensor(attribute.t)
+            elif attribute.type == AttributeProto.GRAPH:
+                _widen_graph(attribute.g)
+            elif (attribute.name, attribute.i) == ("to", TensorProto.FLOAT):
+                attribute.i = TensorProto.DOUBLE
+
+
+def _widen_tensor(tensor: TensorProto) -> None:
+    if tensor.data_type == TensorProto.FLOAT:
+        array = numpy_helper.to_array(tensor).astype(np.float64)
+        tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
+
+
+def _widened(array: NDArray[Any]) -> NDArray[Any]:
+    return array.astype(np.float64) if array.dtype == np.float32 else array
+
+
+def _by_onnxruntime(model: ModelProto, inputs: Inputs) -> Arrays:
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    return session.run(None, inputs)
+
+
+def _by_direct_convolutions(model: ModelProto, inputs: Inputs) -> Arrays | None:
+    """What weft gives without Winograd's convolutions; None for a model that has none."""
+    imported = import_model(model)
+    context = WeftContext(imported.weights)
+    for graph_pass in GRAPH_PASSES:
+        before = imported.module.clone()
+        graph_pass().apply(context, imported.module)
+        if graph_pass is WinogradPass:
+            if not any(isinstance(op, WinogradResultOp) for op in imported.module.walk()):
+                return None
+            imported = replace(imported, module=before)
+    imported.module.attributes[STAMP] = IntegerAttr(VERSION, i64)
+    executable = compile_cached(imported, options_of(imported), None).executable(None)
+    return list(executable.run(inputs).values())
+
+
+def error(answer: Arrays, exact: Arrays) -> dict[str, float]:
+    """The relative errors over all outputs of floats, each output by its own scale."""
+    squares, greatest = list[float](), 0.0
+    for got, wanted in zip(answer, exact, strict=True):
+        if wanted.dtype.kind == "f" and wanted.size:
+            difference = np.asarray(got, np.float64) - wanted
+            scale = float(np.mean(wanted**2)) or 1.0
+            squares.append(float(np.mean(difference**2)) / scale)
+            most = float(np.abs(wanted).max()) or 1.0
+            greatest = max(greatest, float(np.abs(difference).max()) / most)
+    return {"rms": _digits(sqrt(float(np.mean(squares)))), "max": _digits(greatest)}
+
+
+def worst_ratio(row: Row) -> float:
+    """The rms error of what weft does by default over onnxruntime's."""
+    return _ratio(row, "weft", "rms")
+
+
+def _ratio(row: Row, engine: str, kind: str) -> float:
+    return row[engine][kind] / row["onnxruntime"][kind]
+
+
+def shown(row: Row) -> str:
+    """A line of the table."""
+    theirs = row["onnxruntime"]
+    cells = [row["case"], f"{theirs['rms']:.2e}", f"{theirs['max']:.2e}"]
+    for engine in ("weft", "direct"):
+        has = engine in row
+        cells += [f"{_ratio(row, engine, kind):.2f}" if has else "" for kind in ("rms", "max")]
+    return f"| {' | '.join(cells)} |"
+
+
+def table(rows: Sequence[Mapping[str, Any]]) -> str:
+    """All rows in Markdown: onnxruntime's errors, and weft's over them."""
+    engines = "weft, rms | max | direct convolutions, rms | max"
+    head = f"| model | onnxruntime, rms | max | {engines} |"
+    return "\n".join([head, "|---" * 7 + "|", *(shown(dict(row)) for row in rows)])
+
+
+def _digits(number: float) -> float:
+    return float(f"{number:.4g}")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        "python -m benchmarks.errors",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    today = RESULTS / f"errors-{datetime.date.today():%Y-%m-%d}.jsonl"
+    parser.add_argument("cases", nargs="*", help="names of cases, all models by default")
+    parser.add_argument("--output", type=Path, default=today)
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -18,11 +18,14 @@ from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr, String
 from xdsl.ir import Attribute
 from xdsl.parser import Parser
 from xdsl.printer import Printer
+from xdsl.rewriter import InsertPoint
 
+from compiler.graph.reverse_path import path_between
 from dialects.context import WeftContext
 from dialects.errors import TypeInferenceError, WeftError
 from dialects.expr import Atom, Expr, Symbol
-from dialects.graph import OPS, GraphOp
+from dialects.graph import OPS, OPS_BY_NAME, GraphOp
+from dialects.graph.builder import GraphBuilder
 from dialects.graph.cast import BitcastOp, CastOp
 from dialects.graph.dtypes import element_type, numpy_dtype
 from dialects.graph.elementwise import BinaryOp, UnaryOp
@@ -396,3 +399,22 @@ WITHOUT_VJP = {
 
 def test_operators_without_a_derivative_are_known():
     assert {name_of(op) for op in OPS if not op.HAS_VJP} == WITHOUT_VJP
+
+
+@each(WITH_VJP)
+@EXAMPLES
+@given(data=st.data())
+def test_derivatives_are_made_of_operators_with_derivatives(
+    cls: type[GraphOp], data: st.DataObject
+):
+    op = oracle.operator(cls, differentiable(data.draw(SAMPLES[cls])))
+    block = op.parent
+    assert block is not None
+    seeds = [block.insert_arg(type_of(each), len(block.args)) for each in op.results]
+    try:
+        op.vjp(seeds, GraphBuilder(InsertPoint.at_end(block), OPS_BY_NAME))
+    except WeftError:  # an attribute that has no derivative rule
+        reject()
+    emitted = list(block.ops)
+    path = path_between(block, [r for each in emitted for r in each.results], block.args)
+    assert [each.name for each in path.ops if not each.HAS_VJP] == []

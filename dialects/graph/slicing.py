@@ -360,9 +360,7 @@ class PadOp(IndexMapOp):
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         if self.mode.data != "constant":
-            raise WeftError(
-                f"{self.name} requires mode constant to be differentiated, got {self.mode.data}"
-            )
+            return [self._with_borders(cotangents[0], b)]
         cropped = ShapeAttr(tuple(-pad for pad in exprs(self.pads)))
         kept = b.pad(cotangents[0], pads=cropped, mode="constant")
         if self.value is None:
@@ -372,6 +370,43 @@ class PadOp(IndexMapOp):
             b.reduce_sum(part, axes=axes, keepdims=False) for part in (cotangents[0], kept)
         )
         return [kept, b.sub(total, inside)]
+
+    def _with_borders(self, cotangent: SSAValue, b: GraphBuilder) -> SSAValue:
+        """The cotangents of elements, those of their copies on the borders added."""
+        for axis, (before, behind) in enumerate(zip(self.before, self.behind, strict=True)):
+            dim = type_of(self.operand).shape[axis]
+            self._require_single(before, behind, dim)
+            total = _part(b, cotangent, axis, before, dim)
+            for start, size, front in ((Expr.of(0), before, True), (before + dim, behind, False)):
+                if size == 0:
+                    continue
+                border = _part(b, cotangent, axis, start, size)
+                if self.mode.data == "edge":
+                    border = b.reduce_sum(border, axes=[axis], keepdims=True)
+                place, step = self._origin(before if front else None, dim)
+                total = b.add(total, _placed(b, border, axis, dim, place, step))
+            cotangent = total
+        return cotangent
+
+    def _origin(self, before: Expr | None, dim: Expr) -> tuple[Expr, int]:
+        """The index that a border's first element is a copy of, and the step to the next one's; the
+        border in front has `before` elements.
+        """
+        match self.mode.data:
+            case "edge":
+                return (Expr.of(0) if before is not None else dim - 1), 1
+            case "wrap":
+                return (dim - before if before is not None else Expr.of(0)), 1
+            case _:
+                return (before if before is not None else dim - 2), -1
+
+    def _require_single(self, before: Expr, behind: Expr, dim: Expr) -> None:
+        """Refuses borders that copy an element twice, or crop."""
+        most = {"wrap": dim, "reflect": dim - 1}.get(self.mode.data)
+        rests = [before, behind] + ([] if most is None else [most - before, most - behind])
+        if any((each.range({})[0] or 0) < 0 or each.range({})[0] is None for each in rests):
+            rule = f"borders within 0 and {most or 'any size'}, in mode {self.mode.data}"
+            raise WeftError(f"{self.name} requires {rule}, to be differentiated, got {self.pads}")
 
     def source_index(self, index: Sequence[Expr]) -> Sequence[Expr]:
         dims = type_of(self.operand).shape
@@ -411,6 +446,23 @@ class PadOp(IndexMapOp):
                 i + maximum([before, 0]) for i, before in zip(index, self.before, strict=True)
             ]
             b.store(result, target, b.load(operand, source))
+
+
+def _part(b: GraphBuilder, x: SSAValue, axis: int, start: Expr, size: Expr) -> SSAValue:
+    """The elements along one axis from `start` on."""
+    dims = list(type_of(x).shape)
+    starts = [Expr.of(0)] * len(dims)
+    dims[axis], starts[axis] = size, start
+    sizes = ShapeAttr(tuple(dims))
+    return b.slice(x, starts=ShapeAttr(tuple(starts)), sizes=sizes, steps=[1] * len(dims))
+
+
+def _placed(b: GraphBuilder, x: SSAValue, axis: int, dim: Expr, start: Expr, step: int) -> SSAValue:
+    """Zeros, `dim` along one axis, but the elements there from `start` on."""
+    dims = list(type_of(x).shape)
+    starts, steps = [Expr.of(0)] * len(dims), [1] * len(dims)
+    dims[axis], starts[axis], steps[axis] = dim, start, step
+    return b.place(x, shape=ShapeAttr(tuple(dims)), starts=ShapeAttr(tuple(starts)), steps=steps)
 
 
 OPS: tuple[type[GraphOp], ...] = (SliceOp, PlaceOp, ConcatOp, SplitOp, PadOp)

@@ -25,6 +25,12 @@ class TypeInferenceError(WeftError):
     """Operand types or attributes that an operator's rule does not allow."""
 
 
+class SourceError(WeftError):
+    """A Python program that source mode cannot compile; the message shows its file, line and place,
+    the rule, and a way out.
+    """
+
+
 class InputError(WeftError):
     """A call of a compiled function with missing, superfluous or wrongly typed arguments."""
 

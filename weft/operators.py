@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -18,8 +19,15 @@ HERE: Final = str(Path(__file__).parent)
 Axes = int | Sequence[int] | None
 
 
+RUNNING: ContextVar[Callable[[], str] | None] = ContextVar("RUNNING", default=None)
+"""Says which line runs, while source mode reads a program."""
+
+
 def users_line() -> str:
     """The line outside of this package that is running, as `file.py:12`."""
+    running = RUNNING.get()
+    if running is not None:
+        return running()
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
     while frame.f_back is not None and frame.f_code.co_filename.startswith(HERE):
         frame = frame.f_back
@@ -43,6 +51,11 @@ class ArrayOperators(ABC):
     @abstractmethod
     def dtype(self) -> np.dtype[Any]:
         """The element type as NumPy knows it."""
+
+    @property
+    def promoting(self) -> Any:
+        """What stands for it where NumPy looks for a common dtype."""
+        return self.dtype
 
     @property
     @abstractmethod
@@ -84,7 +97,7 @@ class ArrayOperators(ABC):
     def promoted(self, *others: Any) -> list[Self]:
         """This tensor and others as tensors of one dtype."""
         arrays = [self, *(self.lifted(other) for other in others)]
-        common = np.result_type(*(array.dtype for array in arrays))
+        common = np.result_type(*(array.promoting for array in arrays))
         return [array.astype(common) for array in arrays]
 
     def lifted(self, other: Any) -> Self:

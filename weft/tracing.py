@@ -50,7 +50,7 @@ def record(function: Callable[..., Any], *examples: Any) -> Trace:
     Raises WeftError, which names the line, for what a trace cannot hold.
     """
     recording = Recording()
-    leaves, structure = flatten(dict(zip(_names(function, len(examples)), examples, strict=True)))
+    leaves, structure = flatten(dict(zip(names_of(function, len(examples)), examples, strict=True)))
     names = [name for name, _ in leaves]
     arguments = [recording.argument(_spec(example).type, name) for name, example in leaves]
     returned = function(*unflatten(structure, iter(arguments)).values())
@@ -108,7 +108,7 @@ def _spec(example: Any) -> Spec:
     return Spec(array.dtype.name, array.shape)
 
 
-def _names(function: Callable[..., Any], count: int) -> list[str]:
+def names_of(function: Callable[..., Any], count: int) -> list[str]:
     """The parameters' names, where the function has so many by position."""
     try:
         parameters = list(inspect.signature(function).parameters.values())

@@ -1,0 +1,1 @@
+"""Python source -> graph: a function's statements, run on tensors without values."""

@@ -1,0 +1,238 @@
+"""A condition that only a call knows: both ways become regions of `graph.if`, and whatever one of
+them changes is a result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from xdsl.ir import Block, SSAValue
+
+from dialects.errors import SourceError
+from dialects.graph import IfOp, YieldOp
+from dialects.graph.control import join
+from dialects.graph.types import type_of
+from weft.source.journal import MISSING, Change, ListSlot, NameSlot, Slot
+from weft.source.leaves import Kind, common, is_leaf, kind_of, same, shown, value_as, wrapped
+from weft.source.recording import SourceRecording
+from weft.source.run import VALUE, Run
+from weft.source.syntax import Place
+from weft.source.trees import described, flatten, unflatten
+from weft.source.values import Array, Number, Undefined
+from weft.traced import Traced
+
+Key = tuple[object, ...]
+Thunk = Callable[[], None]
+
+
+@dataclass
+class Region:
+    """One way: its operators, and what it changed."""
+
+    block: Block
+    changes: dict[Key, Change]
+
+    def after(self, slot: Slot) -> Any:
+        """What a slot holds behind it."""
+        change = self.changes.get(slot.key)
+        return slot.get() if change is None else change.after
+
+
+def region(run: Run, block: Block, body: Thunk) -> Region:
+    """Reads a piece of the program into a block; afterwards everything is as it was before."""
+    run.journal.begin()
+    run.regions += 1
+    try:
+        with run.recording.inside(block):
+            body()
+    finally:
+        run.regions -= 1
+        changes = run.journal.undo()
+    return Region(block, {change.slot.key: change for change in changes})
+
+
+def attempt(run: Run, body: Thunk) -> SourceError | None:
+    """Reads a piece of the program; after a refusal, which it gives back, all is as it was."""
+    block = run.recording.block
+    last, notes = block.last_op, dict(run.notes)
+    run.journal.begin()
+    try:
+        body()
+    except SourceError as error:
+        run.journal.undo()
+        run.notes = notes
+        while block.last_op is not last and block.last_op is not None:
+            block.erase_op(block.last_op, safe_erase=False)
+        return error
+    run.journal.keep()
+    return None
+
+
+@dataclass
+class _Pair:
+    """The two values of a leaf, and the kind that both become."""
+
+    values: tuple[Any, Any]
+    kind: Kind
+    owner: str = ""
+
+
+@dataclass
+class _Place:
+    """Stands for a result of the branch."""
+
+    number: int
+
+
+@dataclass
+class _Joiner:
+    """Finds out what the values behind a branch are."""
+
+    run: Run
+    place: Place
+    regions: Sequence[Region]
+    pairs: list[_Pair] = field(default_factory=list[_Pair])
+
+    def slot(self, slot: Slot) -> Any:
+        """What a slot holds behind the branch, with places for results."""
+        first, second = (each.after(slot) for each in self.regions)
+        if first is MISSING or second is MISSING:
+            if not (isinstance(slot, NameSlot) and slot.name == VALUE):
+                return self._undefined(slot)
+            present = second if first is MISSING else first
+            leaves, tree = flatten(present)
+            if not all(map(is_leaf, leaves)):
+                return present  # a call that returns nothing else on other ways is checked there
+            nothing = unflatten(tree, [MISSING] * len(leaves))
+            first, second = (nothing if each is MISSING else each for each in (first, second))
+        what = "what is returned" if str(slot) == VALUE else str(slot)
+        if isinstance(slot, ListSlot) and len(first) != len(second):
+            rule = "a list requires one length on every way through a condition on a tensor"
+            advice = "keep an array of the greatest length and a count beside it"
+            raise self.place.refuse(rule, f"{len(first)} and {len(second)}", advice)
+        return self.value(what, first, second)
+
+    def _undefined(self, slot: Slot) -> Any:
+        got = f"{slot}, which one way through line {self.place.line} leaves without one"
+        return Undefined(got)
+
+    def value(self, what: str, first: Any, second: Any) -> Any:
+        """A value behind the branch."""
+        if same(first, second):
+            return first
+        if isinstance(first, Undefined) or isinstance(second, Undefined):
+            return first if isinstance(first, Undefined) else second
+        (leaves, tree), (others, other_tree) = flatten(first), flatten(second)
+        if tree != other_tree:
+            self._refuse(what, described(tree), described(other_tree))
+        joined = [self._leaf(what, *pair) for pair in zip(leaves, others, strict=True)]
+        value = unflatten(tree, joined)
+        journal = self.run.journal
+        if isinstance(value, list | dict) and all(map(journal.is_made_here, (first, second))):
+            journal.make(value)
+        return value
+
+    def _leaf(self, what: str, first: Any, second: Any) -> Any:
+        if same(first, second):
+            return first
+        if not (is_leaf(first) and is_leaf(second)):
+            self._refuse(what, shown(first), shown(second))
+        present = [each for each in (first, second) if each is not MISSING]
+        kind = common([kind_of(each) for each in present], self.place, what)
+        owner = next(filter(None, map(self._owner, (first, second), self.regions)), "")
+        self.pairs.append(_Pair((first, second), kind, owner))
+        return _Place(len(self.pairs) - 1)
+
+    def _owner(self, value: Any, region: Region) -> str:
+        if not isinstance(value, Array) or not value.ndim:
+            return ""
+        inside = _is_within(value.value, region.block)
+        return value.owner or ("" if inside else "that of another variable on one way")
+
+    def _refuse(self, what: str, first: str, second: str) -> None:
+        rule = f"{what} requires a tensor or number, or one value on every way"
+        advice = "choose with a condition that is known while compiling, or give both one form"
+        raise self.place.refuse(rule, f"{first} and {second}", advice)
+
+
+def _is_within(value: SSAValue, block: Block) -> bool:
+    """Whether the value was computed in a block or in one that ended up inside of it."""
+    owner = value.owner
+    home = owner if isinstance(owner, Block) else owner.parent
+    while home is not None:
+        if home is block:
+            return True
+        parent = home.parent_op()
+        home = None if parent is None else parent.parent
+    return False
+
+
+def branch(run: Run, condition: Number, then: Thunk, otherwise: Thunk, place: Place) -> None:
+    """Reads both ways and joins what they change. Raises SourceError for what has no join."""
+    test = condition.value
+    regions = [region(run, Block(), way) for way in (then, otherwise)]
+    slots = {key: each.slot for way in regions for key, each in way.changes.items()}
+    joiner = _Joiner(run, place, regions)
+    after = {key: joiner.slot(slot) for key, slot in slots.items()}
+    results = _insert(run.recording, test, regions, joiner.pairs)
+    named = [str(slot) for slot in slots.values() if not str(slot).startswith("<")]
+    run.note(place, f"graph.if, joining {', '.join(named) or 'what is returned'}")
+    for key, slot in slots.items():
+        run.journal.assign(slot, _filled(after[key], results))
+
+
+def _filled(value: Any, results: Sequence[Traced]) -> Any:
+    """A joined value with the results in their places."""
+    leaves, tree = flatten(value)
+    if not any(isinstance(leaf, _Place) for leaf in leaves):
+        return value
+    return unflatten(
+        tree, [results[leaf.number] if isinstance(leaf, _Place) else leaf for leaf in leaves]
+    )
+
+
+def _insert(
+    r: SourceRecording, test: SSAValue, regions: Sequence[Region], pairs: Sequence[_Pair]
+) -> list[Traced]:
+    """The operator; each of its results as what the program sees."""
+    if not pairs:
+        return []
+    for position, way in enumerate(regions):
+        with r.inside(way.block):
+            yielded = [value_as(r, pair.values[position], pair.kind) for pair in pairs]
+            way.block.add_op(YieldOp.create(operands=yielded))
+    blocks = [way.block for way in regions]
+    names: list[str] = []
+
+    def fresh() -> Iterator[str]:
+        while True:
+            names.append(r.fresh("size"))
+            yield names[-1]
+
+    new = fresh()
+    lasts = [block.last_op for block in blocks]
+    for column in zip(*(last.operands for last in lasts if last is not None), strict=True):
+        join([type_of(value) for value in column], new, "a branch")
+    b = r.builder()
+    op = b.builder.insert(IfOp.of(test, *blocks, names, b.location))
+    return [
+        wrapped(r, result, pair.kind, pair.owner)
+        for result, pair in zip(op.results, pairs, strict=True)
+    ]
+
+
+def choose(
+    run: Run, condition: Number, ways: Sequence[Callable[[], Any]], place: Place
+) -> Any:
+    """The value of an expression that has two ways."""
+    box: dict[str, Any] = {}
+    slot = NameSlot(box, "a value")
+
+    def taking(way: Callable[[], Any]) -> Thunk:
+        return lambda: run.journal.assign(slot, way())
+
+    branch(run, condition, taking(ways[0]), taking(ways[1]), place)
+    return box["a value"]
+

@@ -1,0 +1,244 @@
+"""Python's own functions on values that only a call knows."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from weft.source import numpy_functions as functions
+from weft.source.array_methods import item
+from weft.source.branches import choose
+from weft.source.conditions import truth
+from weft.source.expressions import operate
+from weft.source.iteration import (
+    Rounds,
+    elements,
+    enumerated,
+    range_of,
+    reversed_,
+    rounds_of,
+    zipped,
+)
+from weft.source.leaves import shown
+from weft.source.operators import both, either
+from weft.source.run import Run
+from weft.source.syntax import Place
+from weft.source.values import Array, Number, Spread, is_number
+from weft.traced import Traced
+
+
+def _len(run: Run, place: Place, value: Any) -> Any:
+    rounds = rounds_of(run, value, place)
+    return run.recording.number(rounds.count)
+
+
+def _range(run: Run, place: Place, *ends: Any) -> Any:
+    numbers = [item(run, place, each) if isinstance(each, Traced) else each for each in ends]
+    return range_of(run, numbers, place)
+
+
+def _abs(run: Run, place: Place, value: Any) -> Any:
+    found = value.apply("abs")
+    return Number(run.recording, value.kind, found.value) if isinstance(value, Number) else found
+
+
+def _converted(kind: type) -> Callable[..., Any]:
+    def function(run: Run, place: Place, value: Any) -> Any:
+        if kind is bool:
+            return truth(run, value, place)
+        number = item(run, place, value)
+        if number.kind is kind or (number.expr is not None and kind is int):
+            return number
+        return Number(run.recording, kind, run.recording.number_as(number, kind).value)
+
+    return function
+
+
+def _round(run: Run, place: Place, value: Any, digits: int | None = None) -> Any:
+    if digits is not None:
+        raise place.refuse("round requires one argument beside tensors", f"{digits} digits")
+    found = value.apply("round") if value.dtype.kind == "f" else value
+    if isinstance(value, Number):
+        return Number(run.recording, int, found.astype(np.int64).value)
+    return found
+
+
+def _extremum(name: str) -> Callable[..., Any]:
+    kind = ast.Lt if name == "min" else ast.Gt
+
+    def function(run: Run, place: Place, *values: Any, key: Any = None, **named: Any) -> Any:
+        if key is not None or named:
+            raise place.refuse(f"{name} requires plain arguments beside tensors", "key or default")
+        listed = elements(run, values[0], place) if len(values) == 1 else list(values)
+        best = listed[0]
+        for each in listed[1:]:
+            best = _better(run, kind, best, each, name, place)
+        return best
+
+    return function
+
+
+def _better(
+    run: Run, kind: type[ast.AST], best: Any, other: Any, name: str, place: Place
+) -> Any:
+    if not (isinstance(best, Traced) or isinstance(other, Traced)):
+        return other if operate(run, kind, other, best, place) else best
+    kinds = [each.kind if isinstance(each, Number) else type(each) for each in (best, other)]
+    if is_number(best) and is_number(other) and kinds[0] is kinds[1]:
+        x, y = (run.recording.number_as(each, kinds[0]) for each in (best, other))
+        return Number(run.recording, kinds[0], x.apply(name, y).value)
+    test = truth(run, operate(run, kind, other, best, place), place)
+    if isinstance(test, bool):
+        return other if test else best
+    return choose(run, test, (lambda: other, lambda: best), place)
+
+
+def _sum(run: Run, place: Place, values: Any, start: Any = 0) -> Any:
+    total = start
+    if isinstance(values, Array) and values.type.shape[0].constant is None:
+        return operate(run, ast.Add, start, functions.reduced(values, "reduce_sum", 0, False), place)
+    for each in elements(run, values, place):
+        total = operate(run, ast.Add, total, each, place)
+    return total
+
+
+def _quantified(name: str) -> Callable[..., Any]:
+    def function(run: Run, place: Place, values: Any) -> Any:
+        if isinstance(values, Array):
+            return truth(run, functions.FUNCTIONS[name](run, place, values), place)
+        total: Any = name == "all"
+        for each in elements(run, values, place):
+            test = truth(run, each, place)
+            total = (both if name == "all" else either)(run.recording, total, test)
+        return total
+
+    return function
+
+
+def _enumerate(run: Run, place: Place, value: Any, start: int = 0) -> Any:
+    return enumerated(run, value, start, place)
+
+
+def _zip(run: Run, place: Place, *values: Any, strict: bool = False) -> Any:
+    return zipped(run, values, place)
+
+
+def _reversed(run: Run, place: Place, value: Any) -> Any:
+    return reversed_(run, value, place)
+
+
+def _map(run: Run, place: Place, function: Any, *values: Any) -> Any:
+    rounds = zipped(run, values, place)
+    call = lambda i: run.call(run, function, rounds.element(i), {}, place)  # noqa: E731
+    return Rounds(rounds.count, call, rounds.even)
+
+
+def _filter(run: Run, place: Place, function: Any, values: Any) -> Any:
+    kept: list[Any] = []
+    for each in elements(run, values, place):
+        value = each if function is None else run.call(run, function, [each], {}, place)
+        test = truth(run, value, place)
+        if not isinstance(test, bool):
+            rule = "filter requires conditions that are known while compiling"
+            raise place.refuse(rule, "a tensor", "use x[mask] or np.where")
+        kept += [each] * test
+    return run.journal.make(kept)
+
+
+def _list(run: Run, place: Place, values: Any = ()) -> Any:
+    if isinstance(values, list) and any(isinstance(each, Spread) for each in values):
+        return run.journal.make(list(values))
+    return run.journal.make(elements(run, values, place))
+
+
+def _tuple(run: Run, place: Place, values: Any = ()) -> Any:
+    return tuple(elements(run, values, place))
+
+
+def _dict(run: Run, place: Place, values: Any = (), **named: Any) -> Any:
+    pairs = values.items() if isinstance(values, dict) else elements(run, values, place)
+    return run.journal.make(dict(pairs, **named))
+
+
+def _set(run: Run, place: Place, values: Any = ()) -> Any:
+    found = elements(run, values, place)
+    if any(isinstance(each, Traced) for each in found):
+        raise place.refuse("a set requires elements that are known while compiling", "tensors")
+    return run.journal.make(set(found))
+
+
+def _sorted(run: Run, place: Place, values: Any, key: Any = None, reverse: bool = False) -> Any:
+    found = elements(run, values, place)
+    keys = found if key is None else [run.call(run, key, [each], {}, place) for each in found]
+    if any(isinstance(each, Traced) for each in keys):
+        rule = "sorted requires what it compares to be known while compiling"
+        raise place.refuse(rule, "tensors", "np.sort of an array")
+    order = sorted(range(len(found)), key=lambda position: keys[position], reverse=reverse)
+    return run.journal.make([found[position] for position in order])
+
+
+def _isinstance(run: Run, place: Place, value: Any, kinds: Any) -> bool:
+    wanted = kinds if isinstance(kinds, tuple) else (kinds,)
+    if isinstance(value, Number):
+        return any(kind is value.kind or (kind is int and value.kind is bool) for kind in wanted)
+    if isinstance(value, Traced):
+        scalar = not value.ndim
+        names = {"f": np.floating, "i": np.signedinteger, "u": np.unsignedinteger}
+        own = [np.generic, np.number, names.get(value.dtype.kind), value.dtype.type]
+        return any(kind in own for kind in wanted) if scalar else np.ndarray in wanted
+    return isinstance(value, kinds)
+
+
+def _divmod(run: Run, place: Place, x: Any, y: Any) -> Any:
+    return tuple(operate(run, kind, x, y, place) for kind in (ast.FloorDiv, ast.Mod))
+
+
+def _pow(run: Run, place: Place, x: Any, y: Any) -> Any:
+    return operate(run, ast.Pow, x, y, place)
+
+
+def _print(run: Run, place: Place, *values: Any, **named: Any) -> None:
+    rule = "print requires values that are known while compiling"
+    raise place.refuse(rule, shown(values[0]), "return the tensor, or run the function uncompiled")
+
+
+def _of_math(name: str, kind: type = float) -> Callable[..., Any]:
+    """A function of `math`: a float of Python, whatever it is called with."""
+
+    def function(run: Run, place: Place, x: Any) -> Any:
+        wide = item(run, place, x).astype(np.float64)
+        found = wide.apply(name)
+        wanted = np.float64 if kind is float else np.bool_ if kind is bool else np.int64
+        return Number(run.recording, kind, found.astype(wanted).value)
+
+    return function
+
+
+BUILTINS: Final[Mapping[Any, Callable[..., Any]]] = {
+    len: _len, range: _range, abs: _abs, float: _converted(float), int: _converted(int),
+    bool: _converted(bool), round: _round, min: _extremum("min"), max: _extremum("max"),
+    sum: _sum, any: _quantified("any"), all: _quantified("all"), enumerate: _enumerate,
+    zip: _zip, reversed: _reversed, map: _map, filter: _filter, list: _list, tuple: _tuple,
+    dict: _dict, set: _set, sorted: _sorted, isinstance: _isinstance, divmod: _divmod, pow: _pow,
+    print: _print,
+    **{
+        getattr(math, name): _of_math(name) for name in (
+            "exp", "log", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos",
+            "atan",
+        )
+    },
+    math.fabs: _of_math("abs"), math.floor: _of_math("floor", int), math.ceil: _of_math("ceil", int),
+    math.isnan: _of_math("is_nan", bool), math.isinf: _of_math("is_inf", bool),
+}  # fmt: skip
+"""What Python's functions become, where an argument is a tensor or holds some."""
+
+ALWAYS: Final = (
+    sum, any, all, map, filter, list, tuple, dict, set, sorted, isinstance, min, max, enumerate, zip,
+    reversed,
+)  # fmt: skip
+"""Functions that are never Python's own, since what they go through may hold tensors."""
+

@@ -1,0 +1,301 @@
+"""Calls: functions of the user's are read, Python's and NumPy's own are computed or become
+operators.
+"""
+
+from __future__ import annotations
+
+import ast
+import random
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial, reduce
+from types import BuiltinMethodType, CellType, FunctionType, MethodType
+from typing import Any, Final, cast
+
+import numpy as np
+
+from weft.source.builtin_functions import ALWAYS, BUILTINS
+from weft.source.expressions import made, native
+from weft.source.functions import Function, bind
+from weft.source.iteration import Rounds, elements
+from weft.source.leaves import shown
+from weft.source.numpy_functions import FUNCTIONS
+from weft.source.run import MOST_CALLS, RETURNED, VALUE, Frame, Run
+from weft.source.syntax import Place, code_of
+from weft.source.trees import flatten, unflatten
+from weft.source.values import Array, Number, Spread
+from weft.traced import Traced
+
+_NATIVE: Final = {"weft", "compiler", "dialects", "xdsl", "numpy", *sys.stdlib_module_names}
+_READ: Final = ("weft.nn",)
+"""Modules of weft's own that are read like a user's."""
+_IMPURE: Final = ("random", "time", "secrets", "numpy.random")
+_SIDE_EFFECTS: Final = (input, open, exec, eval, compile, globals, locals, vars)
+
+
+@dataclass(frozen=True)
+class Interpreted:
+    """A function of the user's, for functions of Python's own that call it."""
+
+    run: Run
+    function: Any
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return self.run.call(self.run, self.function, arguments, named, self.run.place)
+
+
+def call(
+    run: Run, function: Any, arguments: Sequence[Any], named: Mapping[str, Any], place: Place
+) -> Any:
+    """Calls a value of the program."""
+    match function:
+        case Function():
+            defaults = function.defaults, function.named_defaults
+            names = bind(function.code, *defaults, arguments, named, place)
+            around = function.around
+            frame = Frame(function.code, names, around, around.cells, around.globals)
+            return enter(run, frame, place)
+        case Interpreted():
+            return call(run, function.function, arguments, named, place)
+        case partial():
+            bound = cast("partial[Any]", function)
+            inner = bound.func
+            if getattr(inner, "__module__", "").startswith("weft.source."):
+                return made(run, inner(*bound.args, *arguments, **named))
+            joined = {**bound.keywords, **named}
+            return call(run, inner, [*bound.args, *arguments], joined, place)
+        case MethodType():
+            return call(run, function.__func__, [function.__self__, *arguments], named, place)
+        case type():
+            return _instantiate(run, cast("type", function), arguments, named, place)
+        case FunctionType() if is_read(function):
+            return _read(run, function, arguments, named, place)
+        case _:
+            return _other(run, function, arguments, named, place)
+
+
+def is_read(function: FunctionType) -> bool:
+    """Whether the source of a function is read, instead of calling it."""
+    module = function.__module__ or ""
+    own = module.split(".")[0] in _NATIVE or "site-packages" in function.__code__.co_filename
+    return module.startswith(_READ) or not own
+
+
+def _read(
+    run: Run,
+    function: FunctionType,
+    arguments: Sequence[Any],
+    named: Mapping[str, Any],
+    place: Place,
+) -> Any:
+    code = code_of(function)
+    defaults = function.__defaults__ or (), function.__kwdefaults__ or {}
+    names = bind(code, *defaults, arguments, named, place)
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    frame = Frame(code, names, None, cells, function.__globals__)
+    return enter(run, frame, place)
+
+
+def enter(run: Run, frame: Frame, place: Place) -> Any:
+    """Runs a call of a function that is read."""
+    if run.depth >= MOST_CALLS:
+        rule = f"calls within each other require a depth of at most {MOST_CALLS}"
+        advice = "end the recursion with a condition that is known while compiling"
+        raise place.refuse(rule, "more", advice)
+    run.depth += 1
+    frame.names[RETURNED] = False
+    run.journal.make(frame.names)
+    try:
+        node = frame.code.node
+        if isinstance(node, ast.Lambda):
+            return run.evaluate(run, frame, node.body)
+        run.execute(run, frame, node.body)
+        return _returned(run, frame)
+    finally:
+        run.depth -= 1
+
+
+def _returned(run: Run, frame: Frame) -> Any:
+    returned = run.flag(frame, RETURNED)
+    value = frame.names.get(VALUE)
+    if isinstance(returned, Number) and value is not None:
+        leaves, _ = flatten(value)
+        if any(leaf is not None for leaf in leaves):
+            place = Place(frame.code.file, frame.code.node)
+            rule = f"{frame.code.name} requires to return a value on every way, or on none"
+            raise place.refuse(rule, "one way without", "end with a return")
+    return value
+
+
+def _instantiate(
+    run: Run, kind: type, arguments: Sequence[Any], named: Mapping[str, Any], place: Place
+) -> Any:
+    """Calls a class."""
+    if kind in BUILTINS or kind.__module__.split(".")[0] == "numpy":
+        return _other(run, kind, arguments, named, place)
+    start = getattr(kind, "__init__", None)
+    fresh = getattr(kind, "__new__", None)
+    if isinstance(start, FunctionType) and is_read(start) and fresh is object.__new__ and (
+        start.__code__.co_filename != "<string>"
+    ):
+        instance = run.journal.make(object.__new__(kind))
+        call(run, start, [instance, *arguments], named, place)
+        return instance
+    found = native(place, kind, *arguments, **named)
+    return found if issubclass(kind, BaseException) else run.journal.make(found)
+
+
+def _other(
+    run: Run, function: Any, arguments: Sequence[Any], named: Mapping[str, Any], place: Place
+) -> Any:
+    """Calls what is not read."""
+    _require_pure(function, place)
+    values = [*arguments, *named.values()]
+    for value in values:
+        _require_fresh(value, place)
+    dynamic = any(map(holds_dynamic, values))
+    if function is reduce:
+        return _reduce(run, arguments, place)
+    if _is_hashable(function) and function in BUILTINS and (dynamic or function in ALWAYS):
+        return BUILTINS[function](run, place, *arguments, **named)
+    if _is_numpy(function):
+        return _numpy(run, function, arguments, named, dynamic, place)
+    method = getattr(type(function), "__call__", None)
+    original = getattr(function, "source_function", None)
+    if original is not None:
+        return call(run, original, arguments, named, place)
+    if isinstance(method, FunctionType) and is_read(method):
+        return call(run, method, [function, *arguments], named, place)
+    return _native(run, function, arguments, named, dynamic, place)
+
+
+def _native(
+    run: Run,
+    function: Any,
+    arguments: Sequence[Any],
+    named: Mapping[str, Any],
+    dynamic: bool,
+    place: Place,
+) -> Any:
+    """Calls a function of Python's own or of weft's, whose calls of the user's functions are read."""
+    if not callable(function):
+        raise place.refuse("a call requires a function", shown(function))
+    module = getattr(function, "__module__", None) or ""
+    if isinstance(function, BuiltinMethodType) and dynamic and module in ("builtins", "math"):
+        rule = f"{function.__name__} requires values that are known while compiling"
+        raise place.refuse(rule, "a tensor", "NumPy's functions take tensors")
+    passed = [_passed(run, each) for each in arguments]
+    passed_by_name = {name: _passed(run, each) for name, each in named.items()}
+    found = native(place, _reading(run, function), *passed, **passed_by_name)
+    return made(run, _received(run, found))
+
+
+def _reading(run: Run, function: Any) -> Any:
+    """A function of weft's own with the user's functions in its closure read."""
+    if not isinstance(function, FunctionType) or not function.__closure__:
+        return function
+    cells = tuple(CellType(_passed(run, cell.cell_contents)) for cell in function.__closure__)
+    copy = FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, cells
+    )
+    copy.__kwdefaults__ = function.__kwdefaults__
+    return copy
+
+
+def _passed(run: Run, value: Any) -> Any:
+    if isinstance(value, FunctionType) and is_read(value):
+        return Interpreted(run, value)
+    if isinstance(value, FunctionType) and value.__closure__:
+        return _reading(run, value)
+    original = getattr(value, "source_function", None)
+    return value if original is None else Interpreted(run, original)
+
+
+def _received(run: Run, value: Any) -> Any:
+    """What a function of weft's own gave, with tensors that the program may change."""
+    leaves, tree = flatten(value)
+    if not any(isinstance(leaf, Traced) for leaf in leaves):
+        return value
+    return unflatten(
+        tree,
+        [
+            run.recording.array(leaf.value)
+            if isinstance(leaf, Traced) and not isinstance(leaf, Array | Number)
+            else leaf
+            for leaf in leaves
+        ],
+    )
+
+
+def _reduce(run: Run, arguments: Sequence[Any], place: Place) -> Any:
+    function, values, *start = arguments
+    rest = elements(run, values, place)
+    total = start[0] if start else rest.pop(0)
+    for each in rest:
+        total = call(run, function, [total, each], {}, place)
+    return total
+
+
+def _numpy(
+    run: Run,
+    function: Any,
+    arguments: Sequence[Any],
+    named: Mapping[str, Any],
+    dynamic: bool,
+    place: Place,
+) -> Any:
+    if not dynamic:
+        return made(run, native(place, function, *arguments, **named))
+    known = FUNCTIONS.get(function.__name__.rstrip("_"))
+    if known is None:
+        rule = "source mode requires functions of NumPy that it knows"
+        raise place.refuse(rule, f"{function.__name__} of a tensor", "write it with others")
+    try:
+        return known(run, place, *arguments, **named)
+    except TypeError as error:
+        rule = f"np.{function.__name__} requires arguments that source mode knows"
+        raise place.refuse(rule, str(error).partition(") ")[2] or str(error)) from error
+
+
+def holds_dynamic(value: Any) -> bool:
+    """Whether a value is one that only a call knows, or holds one."""
+    if isinstance(value, Traced | Rounds | Spread):
+        return True
+    if isinstance(value, list | tuple):
+        return any(map(holds_dynamic, cast("Sequence[Any]", value)))
+    if type(value) is dict:
+        return any(map(holds_dynamic, cast("dict[Any, Any]", value).values()))
+    return False
+
+
+def _require_fresh(value: Any, place: Place) -> None:
+    """Refuses parts of arrays that were changed since, within lists too."""
+    if isinstance(value, Array) and value.stale:
+        rule = "a part of an array requires that the array stays as it is"
+        raise place.refuse(rule, "one that was changed since", "take a copy: x[i].copy()")
+    if isinstance(value, list | tuple):
+        for each in cast("Sequence[Any]", value):
+            _require_fresh(each, place)
+
+
+def _is_hashable(value: Any) -> bool:
+    return type(value).__hash__ is not None
+
+
+def _is_numpy(function: Any) -> bool:
+    module = getattr(function, "__module__", None) or ""
+    return isinstance(function, np.ufunc) or module.split(".")[0] == "numpy"
+
+
+def _require_pure(function: Any, place: Place) -> None:
+    """Refuses what gives another answer with each call, or acts on the world."""
+    holder = getattr(function, "__self__", None)
+    module = getattr(function, "__module__", None) or ""
+    stateful = isinstance(holder, np.random.RandomState | np.random.Generator | random.Random)
+    if stateful or module.startswith(_IMPURE) or any(function is each for each in _SIDE_EFFECTS):
+        rule = "a compiled function requires calls that give the same answer every time"
+        advice = "call it before, and hand in what it gives as an argument"
+        raise place.refuse(rule, getattr(function, "__name__", function), advice)
+
+

@@ -1,0 +1,267 @@
+"""What a loop of the graph carries from round to round, found by reading its body until it repeats."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from xdsl.ir import Block, SSAValue
+
+from dialects.expr import Expr
+from dialects.graph.types import TensorType, tensor
+from weft.source.branches import Key, Region, Thunk, region
+from weft.source.journal import MISSING, ListSlot, NameSlot, Slot
+from weft.source.leaves import Kind, common, is_leaf, kind_of, same, shown, value_as, wrapped
+from weft.source.recording import SourceRecording
+from weft.source.run import VALUE, Run
+from weft.source.syntax import Place
+from weft.source.trees import Tree, described, flatten, unflatten
+from weft.source.values import Array, Spread, Undefined
+from weft.traced import Traced
+
+
+@dataclass
+class Leaf:
+    """A leaf of a slot: its value in front of the loop; its kind where rounds change it."""
+
+    initial: Any
+    kind: Kind | None = None
+    result: Traced | None = None
+
+
+@dataclass
+class Carried:
+    """A slot that the loop changes."""
+
+    slot: Slot
+    tree: Tree
+    leaves: list[Leaf]
+
+    @property
+    def what(self) -> str:
+        """What errors call it."""
+        return "what is returned" if str(self.slot) == VALUE else str(self.slot)
+
+
+@dataclass
+class Rows:
+    """A list that each round appends to: how many elements there are before the loop, and what a
+    round adds.
+    """
+
+    slot: ListSlot
+    before: list[Any]
+    added: list[Any] = field(default_factory=list[Any])
+
+
+@dataclass
+class State:
+    """The slots that a loop carries, as far as they are known."""
+
+    run: Run
+    place: Place
+    carried: dict[Key, Carried] = field(default_factory=dict[Key, Carried])
+    rows: dict[Key, Rows] = field(default_factory=dict[Key, Rows])
+    lost: dict[Key, Slot] = field(default_factory=dict[Key, Slot])
+    """Names that only rounds define."""
+    sizes: list[str] = field(default_factory=list[str])
+
+    @property
+    def recording(self) -> SourceRecording:
+        return self.run.recording
+
+    def varying(self) -> list[tuple[Carried, Leaf, Kind]]:
+        """The leaves that are values of the graph."""
+        return [
+            (each, leaf, leaf.kind)
+            for each in self.carried.values()
+            for leaf in each.leaves
+            if leaf.kind is not None
+        ]
+
+    def block(self) -> Block:
+        """A block with an argument for each of them."""
+        return Block(arg_types=[kind.type for _, _, kind in self.varying()])
+
+    def enter(self, block: Block) -> None:
+        """Slots hold what a round starts with."""
+        arguments = iter(block.args)
+        for each in self.carried.values():
+            values = [
+                leaf.initial
+                if leaf.kind is None
+                else wrapped(self.recording, next(arguments), leaf.kind, "one carried by a loop")
+                for leaf in each.leaves
+            ]
+            self.run.journal.assign(each.slot, unflatten(each.tree, values))
+        for rows in self.rows.values():
+            self.run.journal.assign(rows.slot, [*rows.before, Spread(None)])
+
+    def read(self, body: Thunk) -> Region:
+        """Reads the body until what it carries repeats."""
+        for _ in range(64):
+            block = self.block()
+
+            def round_(block: Block = block) -> None:
+                self.enter(block)
+                body()
+
+            found = region(self.run, block, round_)
+            if not self.widen(found):
+                return found
+        raise self.place.refuse("a loop requires types that repeat", "ever other ones")
+
+    def widen(self, found: Region) -> bool:
+        """Takes in what a round changed; whether that was more than what was known."""
+        news = False
+        for key, change in found.changes.items():
+            slot = change.slot
+            if key in self.carried:
+                news |= self._widened(self.carried[key], change.after)
+            elif key in self.rows:
+                self._appended(self.rows[key], change.after)
+            elif isinstance(slot, ListSlot) and len(change.after) > len(change.before):
+                self._require_appending(slot, change.before, change.after)
+                self.rows[key] = Rows(slot, list(change.before))
+                news = True
+            elif change.before is MISSING and str(slot) != VALUE:
+                self.lost[key] = slot
+            elif isinstance(change.before, Undefined):
+                self.lost[key] = slot
+            else:
+                news |= self._add(key, slot, change.before, change.after)
+        return news
+
+    def _add(self, key: Key, slot: Slot, before: Any, after: Any) -> bool:
+        if before is MISSING:
+            leaves, tree = flatten(after)
+            entries = [
+                Leaf(MISSING, kind_of(leaf)) if is_leaf(leaf) else Leaf(leaf) for leaf in leaves
+            ]
+            self.carried[key] = Carried(slot, tree, [self._grounded(entry) for entry in entries])
+            return True
+        leaves, tree = flatten(before)
+        entry = Carried(slot, tree, [Leaf(leaf) for leaf in leaves])
+        if self._widened(entry, after):
+            self.carried[key] = entry
+            return True
+        return False
+
+    def _grounded(self, leaf: Leaf) -> Leaf:
+        """A leaf without a value in front of the loop starts with no elements where only the loop
+        knows how many there are.
+        """
+        if leaf.kind is not None:
+            leaf.kind = Kind(self._named(leaf.kind.type), leaf.kind.number)
+        return leaf
+
+    def _named(self, kind: TensorType) -> TensorType:
+        """The type with a name for each dim that is no number."""
+        dims = [dim if dim.constant is not None else self._size() for dim in kind.shape]
+        return tensor(dims, kind.element)
+
+    def _size(self) -> Expr:
+        self.sizes.append(self.recording.fresh("size"))
+        return Expr.of(self.sizes[-1])
+
+    def _widened(self, entry: Carried, after: Any) -> bool:
+        if isinstance(after, Undefined):
+            raise self.place.refuse(
+                f"{entry.what} requires a value on every way", after.reason, "assign it before"
+            )
+        leaves, tree = flatten(after)
+        if tree != entry.tree:
+            rule = f"{entry.what} requires one form in every round"
+            got = f"{described(entry.tree)} and {described(tree)}"
+            raise self.place.refuse(rule, got, self._advice(entry))
+        news = False
+        for leaf, value in zip(entry.leaves, leaves, strict=True):
+            news |= self._leaf(entry, leaf, value)
+        return news
+
+    def _leaf(self, entry: Carried, leaf: Leaf, value: Any) -> bool:
+        if leaf.kind is None and same(leaf.initial, value):
+            return False
+        if not (is_leaf(leaf.initial) and is_leaf(value)):
+            rule = f"{entry.what} requires a tensor or number, or one value in every round"
+            got = f"{shown(leaf.initial)} and {shown(value)}"
+            raise self.place.refuse(rule, got, self._advice(entry))
+        old = kind_of(leaf.initial) if leaf.kind is None else leaf.kind
+        new = common([old, kind_of(value)], self.place, entry.what)
+        if new.number is None:
+            pairs = zip(new.type.shape, kind_of(value).type.shape, strict=True)
+            dims = [
+                dim if dim == other or str(dim) in self.sizes else self._size()
+                for dim, other in pairs
+            ]
+            new = Kind(tensor(dims, new.type.element))
+        changed = new != leaf.kind
+        leaf.kind = new
+        return changed
+
+    def _advice(self, entry: Carried) -> str:
+        return f"give {entry.what} its form before the loop, or loop over something known"
+
+    def _require_appending(self, slot: ListSlot, before: list[Any], after: list[Any]) -> None:
+        kept = all(map(same, before, after))
+        if not kept or not all(map(is_leaf, after[len(before) :])):
+            rule = "a list in a loop of the graph requires tensors that are appended"
+            got = "other changes of its length"
+            raise self.place.refuse(rule, got, "keep an array and a count, or loop over a range")
+
+    def _appended(self, rows: Rows, after: list[Any]) -> None:
+        start = len(rows.before) + 1
+        self._require_appending(rows.slot, rows.before, after[: start - 1] + after[start:])
+        rows.added = after[start:]
+        if len(after) < start or not isinstance(after[start - 1], Spread) or not rows.added:
+            rule = "a list in a loop of the graph requires as many new elements in every round"
+            raise self.place.refuse(rule, len(rows.added), "keep an array and a count")
+
+    def initial_values(self) -> list[SSAValue]:
+        """What the loop starts from."""
+        r = self.recording
+        return [value_as(r, leaf.initial, kind) for _, leaf, kind in self.varying()]
+
+    def results_of(self, found: Region) -> list[SSAValue]:
+        """What the body hands on: carried values, then new elements of lists."""
+        r = self.recording
+        values: list[SSAValue] = []
+        for entry in self.carried.values():
+            leaves, _ = flatten(found.after(entry.slot))
+            values += [
+                value_as(r, value, leaf.kind)
+                for leaf, value in zip(entry.leaves, leaves, strict=True)
+                if leaf.kind is not None
+            ]
+        return values + [
+            value_as(r, value, kind_of(value)) for rows in self.rows.values() for value in rows.added
+        ]
+
+    def leave(self, results: Sequence[SSAValue]) -> None:
+        """Slots hold what the loop leaves in them."""
+        remaining = iter(results)
+        journal = self.run.journal
+        for entry in self.carried.values():
+            values = [
+                leaf.initial
+                if leaf.kind is None
+                else wrapped(self.recording, next(remaining), leaf.kind, _owner(leaf.initial))
+                for leaf in entry.leaves
+            ]
+            journal.assign(entry.slot, unflatten(entry.tree, values))
+        for rows in self.rows.values():
+            stacks = [Array(self.recording, next(remaining)) for _ in rows.added]
+            if len(stacks) > 1:
+                rule = "a list in a loop of the graph requires one new element in every round"
+                raise self.place.refuse(rule, len(stacks), "append to a list each")
+            journal.assign(rows.slot, [*rows.before, Spread(stacks[0])])
+        for slot in self.lost.values():
+            if isinstance(slot, NameSlot):
+                got = f"{slot}, which the loop of line {self.place.line} may leave without one"
+                journal.assign(slot, Undefined(got))
+
+
+def _owner(initial: Any) -> str:
+    """What else a carried array may be a part of, where no round runs."""
+    return initial.owner if isinstance(initial, Array) else ""

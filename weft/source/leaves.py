@@ -1,0 +1,112 @@
+"""What tensors and numbers of several ways through a program have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from dialects.graph.dtypes import element_type
+from dialects.graph.types import TensorType, tensor
+from weft.source.journal import Missing
+from weft.source.recording import SourceRecording
+from weft.source.syntax import Place
+from weft.source.values import ELEMENTS, Array, Number, is_array_like
+from weft.traced import Traced
+
+
+@dataclass(frozen=True)
+class Kind:
+    """The type of a leaf: a tensor's, or a number of Python's (`number` is its class)."""
+
+    type: TensorType
+    number: type | None = None
+
+    def __str__(self) -> str:
+        return str(self.type) if self.number is None else f"a Python {self.number.__name__}"
+
+
+def kind_of(value: Any) -> Kind:
+    """The kind of a leaf."""
+    if isinstance(value, Number):
+        return Kind(value.type, value.kind)
+    if isinstance(value, Traced):
+        return Kind(value.type)
+    if type(value) in ELEMENTS:
+        return Kind(tensor([], ELEMENTS[type(value)]), type(value))
+    array = np.asarray(value)
+    return Kind(tensor(array.shape, element_type(array.dtype)))
+
+
+def same(first: Any, second: Any) -> bool:
+    """Whether two values are one, known while compiling."""
+    if first is second:
+        return True
+    if isinstance(first, Number) and isinstance(second, Number):
+        return first.expr is not None and first.expr == second.expr
+    if isinstance(first, Array) and isinstance(second, Array):
+        return first.value is second.value
+    if isinstance(first, Traced | np.ndarray) or type(first) is not type(second):
+        return False
+    try:
+        return bool(first == second)
+    except Exception:  # what a class of the user's raises: then they are not known to be one
+        return False
+
+
+def common(kinds: Sequence[Kind], place: Place, what: str) -> Kind:
+    """The kind that all are brought to; dims stay those of the first tensor. Raises SourceError."""
+    numbers = [kind.number for kind in kinds if kind.number is not None]
+    tensors = [kind for kind in kinds if kind.number is None]
+    if not tensors:
+        wide = float if float in numbers else int if int in numbers else bool
+        return Kind(tensor([], ELEMENTS[wide]), wide)
+    rule = f"{what} requires one dtype and rank on every way"
+    got = " and ".join(map(str, kinds))
+    first = tensors[0]
+    for kind in tensors[1:]:
+        if kind.type.element != first.type.element:
+            raise place.refuse(rule, got, "bring them to one dtype: x.astype(...)")
+        if kind.type.rank != first.type.rank:
+            raise place.refuse(rule, got, "give them the same axes")
+    if numbers and first.type.rank:
+        raise place.refuse(rule, got, "make the number an array of that shape: np.full(...)")
+    if float in numbers and first.type.element in (ELEMENTS[int], ELEMENTS[bool]):
+        raise place.refuse(rule, got, "bring them to one dtype: x.astype(...)")
+    return first
+
+
+def value_as(r: SourceRecording, value: Any, kind: Kind) -> SSAValue:
+    """A leaf as a value of the graph of that kind's element type, where operators now go; zeros
+    for one that is missing.
+    """
+    if isinstance(value, Missing):
+        return r.zeros(kind.type)
+    if isinstance(value, Traced):
+        return r.cast(value.value, kind.type)
+    if type(value) in ELEMENTS:
+        return r.builder().constant_of(np.asarray(value), kind.type.element)
+    return r.cast(r.constant(np.asarray(value)).value, kind.type)
+
+
+def wrapped(r: SourceRecording, value: SSAValue, kind: Kind, owner: str = "") -> Traced:
+    """A value of the graph as what the program sees."""
+    if kind.number is not None:
+        return Number(r, kind.number, value)
+    return Array(r, value, owner)
+
+
+def is_leaf(value: Any) -> bool:
+    """Whether it may be a value of the graph."""
+    return is_array_like(value) or isinstance(value, Missing)
+
+
+def shown(value: Any) -> str:
+    """A value in an error."""
+    if isinstance(value, Traced):
+        return str(kind_of(value))
+    text = repr(cast("object", value))
+    return text if len(text) < 40 else f"a {type(value).__name__}"

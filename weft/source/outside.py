@@ -1,0 +1,164 @@
+"""What a program reads of its surroundings: globals, closures and attributes of objects.
+
+Arrays become inputs, which every call reads again; of everything else a guard remembers the value,
+and a call that finds another one compiles again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import BuiltinFunctionType, CellType, FunctionType, ModuleType
+from typing import Any, Final, cast
+
+import numpy as np
+from xdsl.ir import Block
+
+from dialects.graph.dtypes import element_type
+from dialects.graph.types import tensor
+from dialects.weights import Array as NumpyArray
+from weft.source.recording import SourceRecording
+from weft.source.values import Array
+
+Read = Callable[[], Any]
+
+_PLAIN: Final = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype)
+
+
+@dataclass(frozen=True)
+class Guard:
+    """Something read while compiling, and how to read it again."""
+
+    name: str
+    read: Read
+    value: Any
+
+    def broken(self) -> str | None:
+        """What is different now; None where nothing is."""
+        try:
+            now = self.read()
+        except (AttributeError, KeyError, ValueError):
+            return f"{self.name} is gone"
+        if now is self.value or _same(now, self.value):
+            return None
+        return f"{self.name} is {now!r}, was {self.value!r}"
+
+
+def _same(now: Any, before: Any) -> bool:
+    if type(now) is not type(before):
+        return False
+    if isinstance(before, tuple):
+        pairs = cast("tuple[Any, ...]", now), cast("tuple[Any, ...]", before)
+        return len(pairs[0]) == len(pairs[1]) and all(map(_alike, *pairs))
+    return isinstance(before, _PLAIN) and bool(now == before)
+
+
+def _alike(now: Any, before: Any) -> bool:
+    return now is before or _same(now, before)
+
+
+@dataclass(frozen=True)
+class Captured:
+    """An array of the surroundings, which is an input of the graph."""
+
+    name: str
+    read: Read
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+
+    def fetch(self) -> NumpyArray | None:
+        """The array now; None where it has another dtype or shape."""
+        array = np.asarray(self.read())
+        return array if array.dtype == self.dtype and array.shape == self.shape else None
+
+
+@dataclass
+class Outside:
+    """Reads the surroundings of a program. With `frozen` arrays become constants of the graph."""
+
+    recording: SourceRecording
+    entry: Block
+    """The function's own block, whose arguments the inputs are."""
+    frozen: bool = False
+    guards: dict[tuple[object, ...], Guard] = field(
+        default_factory=dict[tuple[object, ...], Guard]
+    )
+    captured: list[Captured] = field(default_factory=list[Captured])
+    _arrays: dict[tuple[object, ...], Array] = field(
+        default_factory=dict[tuple[object, ...], Array]
+    )
+    _kept: list[object] = field(default_factory=list[object])
+
+    def cell(self, cell: CellType, name: str) -> Any:
+        """A variable of a function around the compiled one."""
+        return self._read((id(cell),), name, lambda: cell.cell_contents, cell)
+
+    def item(self, names: dict[str, Any], key: str, name: str) -> Any:
+        """A global variable."""
+        return self._read((id(names), key), name, lambda: names[key], names)
+
+    def attribute(self, holder: Any, attribute: str, name: str) -> Any:
+        """An attribute of an object of the surroundings."""
+        read = lambda: getattr(holder, attribute)  # noqa: E731
+        if isinstance(holder, ModuleType | type):
+            return self.adopt(read(), name)
+        return self._read((id(holder), attribute), name, read, holder)
+
+    def adopt(self, value: Any, name: str) -> Any:
+        """A value that an object of the surroundings holds: an array becomes an input."""
+        if isinstance(value, np.ndarray):
+            array = cast("NumpyArray", value)
+            return self._capture((id(array),), name, lambda: array, array, array)
+        if type(value) in (list, dict):
+            self._hold(value, name)
+        return value
+
+    def _read(self, key: tuple[object, ...], name: str, read: Read, keep: object) -> Any:
+        value = read()
+        if isinstance(value, np.ndarray):
+            return self._capture(key, name, read, cast("NumpyArray", value), keep)
+        if key not in self.guards:
+            self._kept.append(keep)
+            self.guards[key] = Guard(name, read, value)
+        if type(value) in (list, dict):
+            self._hold(value, name)
+        return value
+
+    def _hold(self, value: Any, name: str) -> None:
+        """Lists and dicts are watched item by item."""
+        key = (id(value), "items")
+        if key not in self.guards:
+            self._kept.append(value)
+            read = lambda: _items(value)  # noqa: E731
+            self.guards[key] = Guard(f"an item of {name}", read, read())
+
+    def _capture(
+        self, key: tuple[object, ...], name: str, read: Read, array: NumpyArray, keep: object
+    ) -> Any:
+        if array.dtype.kind not in "biuf" and array.dtype.name != "bfloat16":
+            return array
+        if key not in self._arrays:
+            self._kept.append(keep)
+            self._arrays[key] = self._input(name, read, array)
+        return self._arrays[key]
+
+    def _input(self, name: str, read: Read, array: NumpyArray) -> Array:
+        r = self.recording
+        if self.frozen:
+            found = r.constant(array)
+            return Array(r, found.value, f"{name}, which is outside of this function")
+        self.captured.append(Captured(name, read, array.dtype, array.shape))
+        kind = tensor(array.shape, element_type(array.dtype))
+        value = self.entry.insert_arg(kind, len(self.entry.args))
+        value.name_hint = name.replace(".", "_")
+        return Array(r, value, f"{name}, which is outside of this function")
+
+
+def _items(value: Any) -> tuple[Any, ...]:
+    return tuple(cast("dict[Any, Any]", value).items() if type(value) is dict else value)
+
+
+def is_plain(value: Any) -> bool:
+    """Whether a value can be compared, so that equal ones select one compilation."""
+    kinds = (*_PLAIN, FunctionType, BuiltinFunctionType, type, ModuleType)
+    return isinstance(value, kinds)

@@ -1,0 +1,207 @@
+"""A function and the types of its arguments -> a module with the function `main`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Region, SSAValue
+
+from dialects.graph.types import type_of
+from weft.source.calls import call
+from weft.source.expressions import evaluate
+from weft.source.leaves import is_leaf, kind_of, value_as
+from weft.source.outside import Captured, Guard, Outside
+from weft.source.recording import SourceRecording
+from weft.source.run import Run
+from weft.source.statements import execute, store
+from weft.source.syntax import Place, code_of
+from weft.source.trees import Tree, flatten, unflatten
+from weft.source.values import Array, Number, Spread
+from weft.operators import RUNNING
+from weft.traced import Traced
+from weft.tracing import Spec
+
+STACK = 20_000
+"""Python's own calls within each other: a few dozen for each of the program."""
+
+
+@dataclass(frozen=True)
+class Static:
+    """A leaf of what a function returns that is known while compiling."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
+class Result:
+    """A leaf that is an output: its number, and the class of a number of Python."""
+
+    number: int
+    kind: type | None
+
+
+@dataclass(frozen=True)
+class Program:
+    """A function as a graph, and what is to be known to call it."""
+
+    module: ModuleOp
+    recording: SourceRecording
+    captured: tuple[Captured, ...]
+    guards: tuple[Guard, ...]
+    form: Tree
+    leaves: tuple[Static | Result, ...]
+    notes: tuple[str, ...]
+
+    def rebuilt(self, outputs: Sequence[Any]) -> Any:
+        """What the function returns, from the outputs of the graph."""
+        values = [
+            leaf.value
+            if isinstance(leaf, Static)
+            else _as_python(outputs[leaf.number], leaf.kind)
+            for leaf in self.leaves
+        ]
+        return unflatten(self.form, values)
+
+
+def _as_python(output: Any, kind: type | None) -> Any:
+    if kind is not None:
+        return kind(output)
+    return output if output.ndim else output[()]
+
+
+def read_function(
+    function: Callable[..., Any],
+    arguments: Sequence[Any],
+    named: Mapping[str, Any],
+    *,
+    frozen: bool = False,
+) -> Program:
+    """The graph of a function whose arguments are Python values, with a `Spec` for each tensor
+    among them. With `frozen`, arrays of its surroundings are constants.
+
+    Raises SourceError, which shows the line, for what source mode lacks.
+    """
+    recording = SourceRecording()
+    outside = Outside(recording, recording.block, frozen)
+    run = Run(recording, outside, evaluate, execute, call, store)
+    recording.line = lambda: str(run.place)
+    place = _start(function)
+    given, forms = flatten((list(arguments), dict(named)))
+    names = _argument_names(function, arguments, named)
+    values = [
+        recording.argument(leaf.type, name) if isinstance(leaf, Spec) else leaf
+        for leaf, name in zip(given, names, strict=True)
+    ]
+    entered, entered_by_name = unflatten(forms, values)
+    with _reading(run), run.at(place):
+        returned = call(run, function, entered, entered_by_name, place)
+        return _finished(run, function, returned, place)
+
+
+def _start(function: Any) -> Place:
+    """The place that errors show which belong to no statement."""
+    import ast
+    from types import FunctionType, MethodType
+
+    inner = function.__func__ if isinstance(function, MethodType) else function
+    if isinstance(inner, FunctionType) and not inner.__module__.startswith("weft."):
+        code = code_of(inner)
+        return Place(code.file, code.node)
+    return Place("<call>", ast.Pass())
+
+
+@contextmanager
+def _reading(run: Run) -> Iterator[None]:
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, STACK))
+    token = RUNNING.set(lambda: str(run.place))
+    try:
+        yield
+    finally:
+        RUNNING.reset(token)
+        sys.setrecursionlimit(limit)
+
+
+def _argument_names(
+    function: Any, arguments: Sequence[Any], named: Mapping[str, Any]
+) -> list[str]:
+    """A name for each leaf of the arguments."""
+    from weft.tracing import names_of
+
+    names: list[str] = []
+    parameters = names_of(function, len(arguments))
+    for parameter, value in [*zip(parameters, arguments, strict=True), *named.items()]:
+        leaves, _ = flatten(value)
+        several = len(leaves) > 1
+        names += [f"{parameter}_{n}" if several else parameter for n in range(len(leaves))]
+    return names
+
+
+def _finished(run: Run, function: Any, returned: Any, place: Place) -> Program:
+    recording = run.recording
+    leaves, form = flatten(_unspread(run, returned, place))
+    outputs: list[SSAValue] = []
+    results: list[Static | Result] = []
+    for leaf in leaves:
+        if isinstance(leaf, Traced):
+            results.append(Result(len(outputs), leaf.kind if isinstance(leaf, Number) else None))
+            outputs.append(value_as(recording, leaf, kind_of(leaf)))
+        elif isinstance(leaf, np.ndarray) and is_leaf(leaf):
+            results.append(Result(len(outputs), None))
+            outputs.append(recording.constant(leaf).value)  # pyright: ignore
+        else:
+            results.append(Static(leaf))
+    module = _module(run, function, outputs)
+    return Program(
+        module,
+        recording,
+        tuple(run.outside.captured),
+        tuple(run.outside.guards.values()),
+        form,
+        tuple(results),
+        tuple(f"{file}:{line}: {what}" for file, line, what in sorted(run.notes)),
+    )
+
+
+def _unspread(run: Run, value: Any, place: Place) -> Any:
+    """Lists that loops of the graph filled cannot be handed out."""
+    leaves, _ = flatten(value)
+    if any(isinstance(leaf, Spread) for leaf in leaves):
+        rule = "a result requires a form that is known while compiling"
+        got = "a list that a loop of the graph filled"
+        raise place.refuse(rule, got, "return np.stack(...) of it")
+    for leaf in leaves:
+        if isinstance(leaf, Array) and leaf.stale:
+            rule = "a part of an array requires that the array stays as it is"
+            raise place.refuse(rule, "a result that was changed since", "return a copy of it")
+    return value
+
+
+def _module(run: Run, function: Any, outputs: Sequence[SSAValue]) -> ModuleOp:
+    recording = run.recording
+    block = recording.block
+    block.add_op(ReturnOp(*outputs))
+    kinds = [type_of(each) for each in block.args], [type_of(each) for each in outputs]
+    main = FuncOp("main", kinds, Region(block))
+    names = ["y"] if len(outputs) == 1 else [f"y{position}" for position in range(len(outputs))]
+    inputs = _distinct([each.name_hint or "x" for each in block.args])
+    main.attributes["input_names"] = ArrayAttr([StringAttr(name) for name in inputs])
+    main.attributes["output_names"] = ArrayAttr([StringAttr(name) for name in names])
+    title = getattr(function, "__name__", "source").strip("<>")
+    main.attributes["model_name"] = StringAttr(title)
+    return ModuleOp([main])
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    found: list[str] = []
+    for name in names:
+        again = sum(each == name or each.startswith(f"{name}__") for each in found)
+        found.append(f"{name}__{again}" if again else name)
+    return found

@@ -1,0 +1,135 @@
+"""The graph that a program becomes: it knows the statement that runs, and the ranges of sizes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import NameLoc, NoneAttr, StringAttr, UnitAttr
+from xdsl.ir import Block, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from dialects.expr import Expr, Symbol
+from dialects.graph import BindSizesOp, DimsOp
+from dialects.graph.builder import GraphBuilder
+from dialects.graph.types import I64, TensorType, tensor, type_of
+from dialects.weights import Array as NumpyArray
+from weft.source.values import ELEMENTS, Array, Number
+from weft.traced import Recording, Traced
+
+
+@dataclass
+class SourceRecording(Recording):
+    """A recording whose tensors are `Array`s, and whose lines those of the program that is read."""
+
+    line: Callable[[], str] = lambda: "?"
+    run: Callable[..., Any] = lambda function, *arguments: function(*arguments)
+    counts: dict[str, Expr] = field(default_factory=dict[str, Expr])
+    """How many rounds the loop has whose round is that size."""
+    taken: set[str] = field(default_factory=set[str])
+    """Names of sizes."""
+
+    def builder(self) -> GraphBuilder:
+        line = NameLoc(StringAttr(self.line()), NoneAttr())
+        return GraphBuilder(InsertPoint.at_end(self.block), self.ops, line)
+
+    def argument(self, kind: TensorType, name: str) -> Array:
+        for dim in kind.shape:
+            self.taken.update(dim.symbols())
+        value = self.block.insert_arg(kind, len(self.block.args))
+        value.name_hint = name
+        return Array(self, value, "the caller's")
+
+    def constant(self, array: NumpyArray) -> Array:
+        return Array(self, super().constant(array).value)
+
+    def results(self, name: str, *operands: Traced, **attributes: Any) -> list[Traced]:
+        values = [operand.value for operand in operands]
+        op = self.builder().op(name, *values, **attributes)
+        return [Array(self, result) for result in op.results]
+
+    def array(self, value: SSAValue) -> Array:
+        """A value of the graph as an array of its own."""
+        return Array(self, value)
+
+    def scalar(self, kind: type, number: float | bool) -> SSAValue:
+        """A number of Python as a scalar of the graph."""
+        return self.builder().constant_of(np.asarray(number), ELEMENTS[kind])
+
+    def number_as(self, value: Number | float, kind: type) -> Array:
+        """A number of Python, converted to another kind, as a tensor."""
+        if isinstance(value, Number):
+            return self.array(self.cast(value.value, tensor([], ELEMENTS[kind])))
+        return self.array(self.scalar(kind, kind(value)))
+
+    def number(self, expr: Expr) -> int | Number:
+        """An expression over sizes as an int."""
+        constant = expr.constant
+        return Number(self, int, expr=expr) if constant is None else constant
+
+    def fresh(self, stem: str) -> str:
+        """A name that no size has."""
+        stem = re.sub(r"\W", "_", stem) or "size"
+        names = [stem, *(f"{stem}_{n}" for n in range(1, len(self.taken) + 1))]
+        name = next(each for each in names if each not in self.taken)
+        self.taken.add(name)
+        return name
+
+    def dims(self, expr: Expr) -> Array:
+        """An expression over sizes as a scalar."""
+        b = self.builder()
+        op = DimsOp.of(values=[expr], scalar=UnitAttr(), location=b.location)
+        return Array(self, b.builder.insert(op).results[0])
+
+    def bound(self, value: Number | Traced, stem: str) -> Expr:
+        """An integer as a size of at least 0, which the program finds."""
+        if isinstance(value, Number) and value.expr is not None:
+            return value.expr
+        name = self.fresh(stem)
+        b = self.builder()
+        scalar = value.astype(np.int64).value
+        least = b.max(scalar, b.constant_of(0, I64))
+        b.builder.insert(BindSizesOp.of(least, [name], b.location))
+        return Expr.of(name)
+
+    @contextmanager
+    def inside(self, block: Block) -> Iterator[Block]:
+        """Operators go into that block."""
+        around, self.block = self.block, block
+        try:
+            yield block
+        finally:
+            self.block = around
+
+    def at_least(self, expr: Expr, bound: int) -> bool:
+        """Whether the value is that much at least, whatever rounds and sizes are."""
+        expr = expr - bound
+        for name, count in reversed(self.counts.items()):
+            atom = Symbol(name)
+            if name not in expr.symbols():
+                continue
+            if not expr.is_affine_in(atom):
+                return False
+            slope = expr.coefficient(atom).constant
+            if slope is None:
+                return False
+            expr = expr.substitute({atom: Expr.of(0) if slope > 0 else count - 1})
+        low, _ = expr.range({})
+        return low is not None and low >= 0
+
+    def cast(self, value: SSAValue, wanted: TensorType) -> SSAValue:
+        """The value with the element type of another type."""
+        if type_of(value).element == wanted.element:
+            return value
+        return self.builder().cast(value, to=wanted.element)
+
+    def zeros(self, kind: TensorType) -> SSAValue:
+        """Zeros of a type: what stands for a value that is never looked at."""
+        b = self.builder()
+        dims = [dim if dim.constant is not None else Expr.of(0) for dim in kind.shape]
+        return b.filled(0, Block(arg_types=[tensor(dims, kind.element)]).args[0])
+

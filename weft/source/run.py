@@ -1,0 +1,139 @@
+"""One reading of a program: what its modules share."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import CellType
+from typing import Any
+
+from dialects.errors import SourceError, WeftError
+from weft.source.journal import MISSING, Journal, Names, NameSlot
+from weft.source.outside import Outside
+from weft.source.recording import SourceRecording
+from weft.source.syntax import Code, Place
+from weft.source.values import Array, Number, Undefined
+
+MOST_STATEMENTS = 100_000
+"""A program may run so many while it is compiled; one with more has to leave loops to the graph."""
+MOST_CALLS = 100
+"""Calls within each other."""
+
+RETURNED, VALUE = "<returned>", "<value>"
+"""Variables of each call: whether it has returned, and what."""
+
+
+@dataclass(eq=False)
+class Frame:
+    """A call of a function: its variables, and what else its names may mean."""
+
+    code: Code
+    names: Names
+    around: Frame | None = None
+    """The call of the function that this one stands in."""
+    cells: Mapping[str, CellType] = field(default_factory=dict[str, CellType])
+    globals: dict[str, Any] = field(default_factory=dict[str, Any])
+    loops: list[str] = field(default_factory=list[str])
+    """The loops around the statement that runs, by what their flags start with."""
+
+    def owner(self, name: str) -> Frame | None:
+        """The call whose variable the name is; None for a global or a builtin one."""
+        frame: Frame | None = self
+        while frame is not None and name not in frame.code.locals:
+            frame = frame.around
+        return frame
+
+
+@dataclass(eq=False)
+class Run:
+    """The state of a reading, and the functions that read the parts of a program."""
+
+    recording: SourceRecording
+    outside: Outside
+    evaluate: Callable[[Run, Frame, ast.expr], Any]
+    execute: Callable[[Run, Frame, Sequence[ast.stmt]], None]
+    call: Callable[[Run, Any, Sequence[Any], Mapping[str, Any], Place], Any]
+    store: Callable[[Run, Frame, ast.expr, Any], None]
+    journal: Journal = field(default_factory=Journal)
+    place: Place = field(default_factory=lambda: Place("", ast.Pass()))
+    statements: int = 0
+    depth: int = 0
+    copies: int = 1
+    """How often the statement that runs is read."""
+    regions: int = 0
+    """How many regions of the graph are around the statement that runs."""
+    notes: dict[tuple[str, int, str], None] = field(
+        default_factory=dict[tuple[str, int, str], None]
+    )
+
+    def note(self, place: Place, what: str) -> None:
+        """Remembers what a statement became."""
+        self.notes[place.file, place.line, what] = None
+
+    @contextmanager
+    def at(self, place: Place) -> Iterator[None]:
+        """Errors of weft's own that come from inside get the place."""
+        before, self.place = self.place, place
+        try:
+            yield
+        except SourceError:
+            raise
+        except WeftError as error:
+            text = str(error).removeprefix(f"{place}: ")
+            rule, _, got = text.partition(", got ")
+            raise place.refuse(rule, got or "what stands here") from error
+        finally:
+            self.place = before
+
+    def assign(self, frame: Frame, name: str, value: Any, place: Place) -> None:
+        """Gives a variable a value."""
+        owner = frame.owner(name)
+        if owner is None:
+            rule = "an assignment requires a variable of this function"
+            raise place.refuse(rule, f"{name} of its surroundings", "return the value instead")
+        self.journal.assign(NameSlot(owner.names, name), value)
+
+    def lookup(self, frame: Frame, name: str, place: Place) -> Any:
+        """What a name means here."""
+        owner = frame.owner(name)
+        if owner is not None:
+            value = owner.names.get(name, MISSING)
+            if value is MISSING:
+                raise place.refuse("a name requires a value", f"{name} before its assignment")
+            return self.usable(value, name, place)
+        bottom = frame
+        while bottom.around is not None:
+            bottom = bottom.around
+        if name in bottom.cells:
+            return self.outside.cell(bottom.cells[name], name)
+        if name in bottom.globals:
+            return self.outside.item(bottom.globals, name, name)
+        if hasattr(builtins, name):
+            return getattr(builtins, name)
+        raise place.refuse("a name requires a value", f"{name}, which nothing defines")
+
+    def usable(self, value: Any, name: str, place: Place) -> Any:
+        """The value of a name, unless some ways do not define it or it shows what was changed."""
+        if isinstance(value, Undefined):
+            advice = f"give {name} a value before"
+            raise place.refuse("a name requires a value on every way", value.reason, advice)
+        if isinstance(value, Array) and value.stale:
+            rule = "a part of an array requires that the array stays as it is"
+            got = f"{name}, whose array was changed since"
+            raise place.refuse(rule, got, "take a copy: x[i].copy()")
+        return value
+
+    def flag(self, frame: Frame, name: str) -> bool | Number:
+        """A flag of a call."""
+        return frame.names.get(name, False)
+
+    def count_statement(self, place: Place) -> None:
+        """Refuses programs that run on and on while they are compiled."""
+        self.statements += 1
+        if self.statements > MOST_STATEMENTS:
+            rule = f"compiling requires at most {MOST_STATEMENTS} statements"
+            advice = "loops whose condition is a tensor, and ranges, become loops of the graph"
+            raise place.refuse(rule, "more", advice)

@@ -1,0 +1,142 @@
+"""What variables of a program hold while it becomes a graph: numbers of Python that only a call
+knows, and arrays that the program may change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from dialects.expr import Expr
+from dialects.graph.types import BOOL, F64, I64, TensorType, tensor, type_of
+from weft.traced import Traced
+
+if TYPE_CHECKING:
+    from weft.source.recording import SourceRecording
+
+ELEMENTS: Final = {bool: BOOL, int: I64, float: F64}
+"""The element types of Python's numbers."""
+
+
+class Number(Traced):
+    """A bool, int or float of Python that only a call knows. Like a literal, it takes the dtype of
+    a tensor beside it. An int may be known as an expression over sizes.
+    """
+
+    recording: SourceRecording
+    kind: type
+    expr: Expr | None
+
+    def __init__(
+        self,
+        recording: SourceRecording,
+        kind: type,
+        value: SSAValue | None = None,
+        expr: Expr | None = None,
+    ):
+        assert kind in ELEMENTS and (value is None) != (expr is None), "a number has one source"
+        for name, given in (("recording", recording), ("kind", kind), ("expr", expr)):
+            object.__setattr__(self, name, given)
+        object.__setattr__(self, "_value", value)
+
+    @property
+    def value(self) -> SSAValue:  # pyright: ignore[reportIncompatibleVariableOverride]
+        """The scalar of the graph; an expression becomes one wherever it is asked for, so that each
+        region has its own.
+        """
+        if self.expr is None:
+            return self._value  # pyright: ignore
+        return self.recording.dims(self.expr).value
+
+    @property
+    def type(self) -> TensorType:
+        return tensor([], ELEMENTS[self.kind])
+
+    @property
+    def promoting(self) -> bool | int | float:
+        return self.kind()
+
+    def __repr__(self) -> str:
+        known = "" if self.expr is None else f" {self.expr}"
+        return f"<{self.kind.__name__}{known} that only a call knows>"
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Which part of which array an array is, and what that array held then."""
+
+    base: Array
+    index: tuple[Any, ...] | None
+    seen: SSAValue
+
+
+class Array(Traced):
+    """An array: its elements are another value of the graph whenever the program changes some."""
+
+    recording: SourceRecording
+    view: View | None
+    owner: str
+
+    def __init__(self, recording: SourceRecording, value: SSAValue, owner: str = ""):
+        """`owner` says what else the array may be a part of, where it must not be changed."""
+        object.__setattr__(self, "recording", recording)
+        object.__setattr__(self, "value", value)
+        object.__setattr__(self, "view", None)
+        object.__setattr__(self, "owner", owner)
+
+    def replace(self, value: SSAValue) -> None:
+        """Gives it other elements."""
+        object.__setattr__(self, "value", value)
+
+    def viewing(self, base: Array, index: tuple[Any, ...] | None) -> Array:
+        """The array as a part of another one; without an index nobody can say which."""
+        object.__setattr__(self, "view", View(base, index, base.value))
+        return self
+
+    @property
+    def stale(self) -> bool:
+        """Whether the array that it is a part of has been changed since."""
+        view = self.view
+        return view is not None and (view.base.value is not view.seen or view.base.stale)
+
+    def __repr__(self) -> str:
+        return f"<array {type_of(self.value)} that only a call knows>"
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """An element of a list that stands for as many as `rows` has along its first axis; without rows
+    for those that the rounds before this one appended.
+    """
+
+    rows: Array | None
+
+
+@dataclass(frozen=True)
+class Undefined:
+    """What a name holds that some ways through the program do not define."""
+
+    reason: str
+
+
+def is_dynamic(value: Any) -> bool:
+    """Whether only a call knows the value."""
+    return isinstance(value, Traced)
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a number of Python, known or not."""
+    return isinstance(value, Number) or type(value) in ELEMENTS
+
+
+def is_array_like(value: Any) -> bool:
+    """Whether it may be an element of a graph: a tensor, an array or a number."""
+    return isinstance(value, Traced | np.ndarray | np.generic) or type(value) in ELEMENTS
+
+
+def is_scalar(value: Any) -> bool:
+    """Whether NumPy would have it as a scalar, which cannot be changed."""
+    return not isinstance(value, Traced) or value.ndim == 0

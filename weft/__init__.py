@@ -5,6 +5,7 @@ exe = weft.compile("model.onnx")  # a path, bytes or an onnx.ModelProto
 exe.export("libmodel.so")         # and libmodel.h, for C and for weft.load
 
 x = weft.Tensor([[1.0, 2.0]])     # a tensor; operators and weft.numpy compute at once
+fast = weft.jit(f)                # a Python function from its source, control flow included
 step = weft.trace(f, *examples)   # a Python function of tensors, with weft.numpy and weft.grad
 """
 
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -30,6 +31,7 @@ from dialects.errors import (
     InputError,
     ModelError,
     OptionError,
+    SourceError,
     TypeInferenceError,
     UnsupportedError,
     WeftError,
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from weft.derivatives import grad, hessian, jacobian, jvp, value_and_grad, vjp
     from weft.gradient_check import check_grad
     from weft.graph import Graph
+    from weft.jitted import jit
     from weft.tensor import Tensor
     from weft.tracing import Spec, trace
 
@@ -58,6 +61,7 @@ __all__ = [
     "InputError",
     "ModelError",
     "OptionError",
+    "SourceError",
     "Spec",
     "Tensor",
     "TensorSpec",
@@ -72,6 +76,7 @@ __all__ = [
     "grad",
     "hessian",
     "jacobian",
+    "jit",
     "jvp",
     "load",
     "stop_gradient",
@@ -89,6 +94,7 @@ _HOMES = {
     **dict.fromkeys(
         ("grad", "hessian", "jacobian", "jvp", "value_and_grad", "vjp"), "weft.derivatives"
     ),
+    "jit": "weft.jitted",
 }
 
 
@@ -109,7 +115,8 @@ class _Built(Protocol):
 
 
 def compile(
-    model: Source | Graph,
+    model: Source | Graph | Callable[..., Any],
+    specs: Sequence[Any] = (),
     *,
     threads: int | None = None,
     target: str = "native",
@@ -130,8 +137,11 @@ def compile(
     bucket_fit: str = "exact",
     bucket_masks: Sequence[str] = (),
 ) -> Executable:
-    """Compiles a model (a path, bytes, an onnx.ModelProto or a weft.Graph) into this process.
+    """Compiles a model (a path, bytes, an onnx.ModelProto, a weft.Graph or a Python function) into
+    this process.
 
+    A function is compiled from its source, for arguments like `specs`: a `weft.Spec` or an example
+    each; what it reads of arrays outside becomes constants.
     `threads` compute a call, one for each processor by default. `target` is `native` or the name of
     a CPU level that this machine has. `strict_fp` keeps sums in the order of the graph. `naive`
     applies no schedule. `prefix` starts the symbols of exported artifacts: the model's name by
@@ -155,7 +165,7 @@ def compile(
     OptionError for options that do not exist, IllegalSchedule for a schedule that would change what
     a kernel computes.
     """
-    source = model.imported() if isinstance(model, _Built) else model
+    source = _source_of(model, specs)
     options = options_of(
         source,
         target,
@@ -176,6 +186,16 @@ def compile(
     )
     store = default_cache(os.environ) if cache is True else cache or None
     return _in_process(compile_cached(source, options, store, extensions=extensions), threads)
+
+
+def _source_of(model: Any, specs: Sequence[Any]) -> Source | ImportedModel:
+    if isinstance(model, _Built):
+        return model.imported()
+    if not callable(model):
+        return model
+    from weft.jitted import read_model
+
+    return read_model(getattr(model, "source_function", model), specs)
 
 
 def _in_process(compiled: Compiled, threads: int | None) -> Executable:

@@ -113,4 +113,3 @@ def _described(holder: Any) -> str:
     if isinstance(holder, ModuleType):
         return f"the module {holder.__name__}"
     return f"a {type(holder).__name__} from outside" if not isinstance(holder, type) else "a class"
-

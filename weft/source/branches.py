@@ -216,16 +216,14 @@ def _insert(
     for column in zip(*(last.operands for last in lasts if last is not None), strict=True):
         join([type_of(value) for value in column], new, "a branch")
     b = r.builder()
-    op = b.builder.insert(IfOp.of(test, *blocks, names, b.location))
+    op = b.builder.insert(IfOp.of(test, blocks[0], blocks[1], names, b.location))
     return [
         wrapped(r, result, pair.kind, pair.owner)
         for result, pair in zip(op.results, pairs, strict=True)
     ]
 
 
-def choose(
-    run: Run, condition: Number, ways: Sequence[Callable[[], Any]], place: Place
-) -> Any:
+def choose(run: Run, condition: Number, ways: Sequence[Callable[[], Any]], place: Place) -> Any:
     """The value of an expression that has two ways."""
     box: dict[str, Any] = {}
     slot = NameSlot(box, "a value")
@@ -235,4 +233,3 @@ def choose(
 
     branch(run, condition, taking(ways[0]), taking(ways[1]), place)
     return box["a value"]
-

@@ -82,14 +82,13 @@ def _extremum(name: str) -> Callable[..., Any]:
     return function
 
 
-def _better(
-    run: Run, kind: type[ast.AST], best: Any, other: Any, name: str, place: Place
-) -> Any:
+def _better(run: Run, kind: type[ast.AST], best: Any, other: Any, name: str, place: Place) -> Any:
     if not (isinstance(best, Traced) or isinstance(other, Traced)):
         return other if operate(run, kind, other, best, place) else best
     kinds = [each.kind if isinstance(each, Number) else type(each) for each in (best, other)]
     if is_number(best) and is_number(other) and kinds[0] is kinds[1]:
-        x, y = (run.recording.number_as(each, kinds[0]) for each in (best, other))
+        numbers: list[Any] = [best, other]
+        x, y = (run.recording.number_as(each, kinds[0]) for each in numbers)
         return Number(run.recording, kinds[0], x.apply(name, y).value)
     test = truth(run, operate(run, kind, other, best, place), place)
     if isinstance(test, bool):
@@ -100,7 +99,9 @@ def _better(
 def _sum(run: Run, place: Place, values: Any, start: Any = 0) -> Any:
     total = start
     if isinstance(values, Array) and values.type.shape[0].constant is None:
-        return operate(run, ast.Add, start, functions.reduced(values, "reduce_sum", 0, False), place)
+        return operate(
+            run, ast.Add, start, functions.reduced(values, "reduce_sum", 0, False), place
+        )
     for each in elements(run, values, place):
         total = operate(run, ast.Add, total, each, place)
     return total
@@ -231,14 +232,14 @@ BUILTINS: Final[Mapping[Any, Callable[..., Any]]] = {
             "atan",
         )
     },
-    math.fabs: _of_math("abs"), math.floor: _of_math("floor", int), math.ceil: _of_math("ceil", int),
+    math.fabs: _of_math("abs"), math.floor: _of_math("floor", int),
+    math.ceil: _of_math("ceil", int),
     math.isnan: _of_math("is_nan", bool), math.isinf: _of_math("is_inf", bool),
 }  # fmt: skip
 """What Python's functions become, where an argument is a tensor or holds some."""
 
 ALWAYS: Final = (
-    sum, any, all, map, filter, list, tuple, dict, set, sorted, isinstance, min, max, enumerate, zip,
-    reversed,
+    sum, any, all, map, filter, list, tuple, dict, set, sorted, isinstance, min, max, enumerate,
+    zip, reversed,
 )  # fmt: skip
 """Functions that are never Python's own, since what they go through may hold tensors."""
-

@@ -25,6 +25,7 @@ from weft.source.run import MOST_CALLS, RETURNED, VALUE, Frame, Run
 from weft.source.syntax import Place, code_of
 from weft.source.trees import flatten, unflatten
 from weft.source.values import Array, Number, Spread
+from weft.tensor import Tensor
 from weft.traced import Traced
 
 _NATIVE: Final = {"weft", "compiler", "dialects", "xdsl", "numpy", *sys.stdlib_module_names}
@@ -68,7 +69,7 @@ def call(
         case MethodType():
             return call(run, function.__func__, [function.__self__, *arguments], named, place)
         case type():
-            return _instantiate(run, cast("type", function), arguments, named, place)
+            return _instantiate(run, function, arguments, named, place)
         case FunctionType() if is_read(function):
             return _read(run, function, arguments, named, place)
         case _:
@@ -136,8 +137,11 @@ def _instantiate(
         return _other(run, kind, arguments, named, place)
     start = getattr(kind, "__init__", None)
     fresh = getattr(kind, "__new__", None)
-    if isinstance(start, FunctionType) and is_read(start) and fresh is object.__new__ and (
-        start.__code__.co_filename != "<string>"
+    if (
+        isinstance(start, FunctionType)
+        and is_read(start)
+        and fresh is object.__new__
+        and (start.__code__.co_filename != "<string>")
     ):
         instance = run.journal.make(object.__new__(kind))
         call(run, start, [instance, *arguments], named, place)
@@ -161,7 +165,7 @@ def _other(
         return BUILTINS[function](run, place, *arguments, **named)
     if _is_numpy(function):
         return _numpy(run, function, arguments, named, dynamic, place)
-    method = getattr(type(function), "__call__", None)
+    method = getattr(type(function), "__call__", None)  # noqa: B004  the method is wanted
     original = getattr(function, "source_function", None)
     if original is not None:
         return call(run, original, arguments, named, place)
@@ -178,10 +182,12 @@ def _native(
     dynamic: bool,
     place: Place,
 ) -> Any:
-    """Calls a function of Python's own or of weft's, whose calls of the user's functions are read."""
+    """Calls a function that is not read; functions of the user's that it calls are."""
     if not callable(function):
         raise place.refuse("a call requires a function", shown(function))
     module = getattr(function, "__module__", None) or ""
+    if module == "weft.creation" and dynamic:
+        return _created(run, function, arguments, named, place)
     if isinstance(function, BuiltinMethodType) and dynamic and module in ("builtins", "math"):
         rule = f"{function.__name__} requires values that are known while compiling"
         raise place.refuse(rule, "a tensor", "NumPy's functions take tensors")
@@ -189,6 +195,18 @@ def _native(
     passed_by_name = {name: _passed(run, each) for name, each in named.items()}
     found = native(place, _reading(run, function), *passed, **passed_by_name)
     return made(run, _received(run, found))
+
+
+def _created(
+    run: Run, function: Any, arguments: Sequence[Any], named: Mapping[str, Any], place: Place
+) -> Any:
+    """A function of weft's that makes tensors, of sizes that only a call knows."""
+    known = FUNCTIONS.get(function.__name__)
+    if known is None:
+        return made(run, _received(run, native(place, function, *arguments, **named)))
+    with_dtype = function.__name__ in ("zeros", "ones", "empty", "eye")
+    default = {"dtype": np.float32} if with_dtype else {}
+    return known(run, place, *arguments, **{**default, **named})
 
 
 def _reading(run: Run, function: Any) -> Any:
@@ -215,14 +233,14 @@ def _passed(run: Run, value: Any) -> Any:
 def _received(run: Run, value: Any) -> Any:
     """What a function of weft's own gave, with tensors that the program may change."""
     leaves, tree = flatten(value)
-    if not any(isinstance(leaf, Traced) for leaf in leaves):
+    if not any(isinstance(leaf, Traced | Tensor) for leaf in leaves):
         return value
     return unflatten(
         tree,
         [
             run.recording.array(leaf.value)
             if isinstance(leaf, Traced) and not isinstance(leaf, Array | Number)
-            else leaf
+            else made(run, leaf)
             for leaf in leaves
         ],
     )
@@ -297,5 +315,3 @@ def _require_pure(function: Any, place: Place) -> None:
         rule = "a compiled function requires calls that give the same answer every time"
         advice = "call it before, and hand in what it gives as an argument"
         raise place.refuse(rule, getattr(function, "__name__", function), advice)
-
-

@@ -1,4 +1,4 @@
-"""What a loop of the graph carries from round to round, found by reading its body until it repeats."""
+"""What a loop of the graph carries from round to round: its body is read until that repeats."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from xdsl.ir import Block, SSAValue
 from dialects.expr import Expr
 from dialects.graph.types import TensorType, tensor
 from weft.source.branches import Key, Region, Thunk, region
-from weft.source.journal import MISSING, ListSlot, NameSlot, Slot
+from weft.source.journal import MISSING, Change, ListSlot, NameSlot, Slot
 from weft.source.leaves import Kind, common, is_leaf, kind_of, same, shown, value_as, wrapped
 from weft.source.recording import SourceRecording
 from weft.source.run import VALUE, Run
@@ -61,6 +61,8 @@ class State:
 
     run: Run
     place: Place
+    kept: set[str]
+    """Names that have a value behind the loop, since a round surely runs, though none before it."""
     carried: dict[Key, Carried] = field(default_factory=dict[Key, Carried])
     rows: dict[Key, Rows] = field(default_factory=dict[Key, Rows])
     lost: dict[Key, Slot] = field(default_factory=dict[Key, Slot])
@@ -125,13 +127,22 @@ class State:
                 self._require_appending(slot, change.before, change.after)
                 self.rows[key] = Rows(slot, list(change.before))
                 news = True
-            elif change.before is MISSING and str(slot) != VALUE:
-                self.lost[key] = slot
-            elif isinstance(change.before, Undefined):
+            elif self._is_lost(slot, change):
                 self.lost[key] = slot
             else:
                 news |= self._add(key, slot, change.before, change.after)
         return news
+
+    def _is_lost(self, slot: Slot, change: Change) -> bool:
+        """Whether only rounds define the slot; what is returned has a flag beside it."""
+        if change.before is not MISSING:
+            return isinstance(change.before, Undefined)
+        if isinstance(change.after, Undefined) or not isinstance(slot, NameSlot):
+            return True
+        if str(slot) == VALUE:
+            return False
+        leaves, _ = flatten(change.after)
+        return str(slot) not in self.kept or not all(map(is_leaf, leaves))
 
     def _add(self, key: Key, slot: Slot, before: Any, after: Any) -> bool:
         if before is MISSING:
@@ -235,7 +246,9 @@ class State:
                 if leaf.kind is not None
             ]
         return values + [
-            value_as(r, value, kind_of(value)) for rows in self.rows.values() for value in rows.added
+            value_as(r, value, kind_of(value))
+            for rows in self.rows.values()
+            for value in rows.added
         ]
 
     def leave(self, results: Sequence[SSAValue]) -> None:

@@ -18,7 +18,6 @@ from weft.traced import Traced
 def truth(run: Run, value: Any, place: Place) -> bool | Number:
     """Whether a value counts as true. Raises SourceError for a tensor of several elements."""
     if isinstance(value, Number) and value.kind is not bool:
-
         found = binary(run.recording, ast.NotEq, value, 0)
         return found if isinstance(found, bool | Number) else bool(found)
     if isinstance(value, Traced):

@@ -13,9 +13,7 @@ from weft.source.values import Spread
 from weft.traced import Traced
 
 CHANGING: Final[Mapping[type, frozenset[str]]] = {
-    list: frozenset(
-        ("append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse")
-    ),
+    list: frozenset(("append", "extend", "insert", "pop", "remove", "clear", "sort", "reverse")),
     dict: frozenset(("clear", "pop", "popitem", "setdefault", "update")),
     set: frozenset(("add", "clear", "discard", "pop", "remove", "update")),
 }
@@ -26,9 +24,7 @@ _KEEPING: Final = ("append", "extend")
 """Methods that leave what a list holds already."""
 
 
-def change(
-    run: Run, holder: Any, name: str, place: Place, *arguments: Any, **named: Any
-) -> Any:
+def change(run: Run, holder: Any, name: str, place: Place, *arguments: Any, **named: Any) -> Any:
     """Calls a method that changes a list, dict or set. Raises SourceError where the call did not
     make it, or what it holds depends on tensors.
     """

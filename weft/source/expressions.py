@@ -21,9 +21,10 @@ from weft.source.operators import PLAIN, binary, both, either, unary
 from weft.source.run import Frame, Run
 from weft.source.syntax import Place, code_at
 from weft.source.values import Array, Number, Spread, is_number
+from weft.tensor import Tensor
 from weft.traced import Traced
 
-_DUNDERS: Final = {
+_DUNDERS: Final[dict[type[ast.AST], str]] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.Mod: "mod",
     ast.FloorDiv: "floordiv", ast.Pow: "pow", ast.MatMult: "matmul", ast.Eq: "eq", ast.NotEq: "ne",
     ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.USub: "neg",
@@ -132,9 +133,9 @@ def _require_array(value: Any, place: Place) -> None:
 
 
 def made(run: Run, value: Any) -> Any:
-    """What an operator of Python's own gave: a new list may be changed, an array is of the graph."""
-    if isinstance(value, np.ndarray):
-        return run.recording.constant(cast("np.ndarray[Any, Any]", value))
+    """What Python's own operators gave: new lists may be changed, arrays are of the graph."""
+    if isinstance(value, np.ndarray | Tensor):
+        return run.recording.constant(np.asarray(value))
     return run.journal.make(value) if type(value) in (list, dict, set) else value
 
 
@@ -231,7 +232,9 @@ def _compared(run: Run, op: ast.cmpop, left: Any, right: Any, place: Place) -> A
     match op:
         case ast.Is() | ast.IsNot():
             if isinstance(left, Number) and isinstance(right, bool):
-                found: Any = operate(run, ast.Eq, left, right, place) if left.kind is bool else False
+                found: Any = (
+                    operate(run, ast.Eq, left, right, place) if left.kind is bool else False
+                )
             else:
                 found = left is right
             return negation(run, found) if isinstance(op, ast.IsNot) else found
@@ -312,7 +315,9 @@ def _chosen(run: Run, holder: Any, index: Any, place: Place) -> Any:
     if isinstance(holder, np.ndarray):
         return element(run, run.outside.adopt(holder, "an array"), index, place)
     values = list(cast("Sequence[Any]", holder)) if isinstance(holder, list | tuple) else []
-    if not values or not all(isinstance(each, Traced | np.generic | int | float) for each in values):
+    if not values or not all(
+        isinstance(each, Traced | np.generic | int | float) for each in values
+    ):
         rule = "an index that only a call knows requires a tensor, or a list of them"
         raise place.refuse(rule, shown(holder), "loop with a condition, or stack the elements")
     found = element(run, stacked(run, values, place), index, place)
@@ -409,25 +414,19 @@ def _lets_through(run: Run, frame: Frame, node: ast.expr) -> bool:
 
 def _list_comprehension(run: Run, frame: Frame, node: ast.ListComp, place: Place) -> Any:
     found: list[Any] = []
-    _comprehension(
-        run, frame, node, lambda inner: found.append(evaluate(run, inner, node.elt))
-    )
+    _comprehension(run, frame, node, lambda inner: found.append(evaluate(run, inner, node.elt)))
     return run.journal.make(found)
 
 
 def _generator(run: Run, frame: Frame, node: ast.GeneratorExp, place: Place) -> Any:
     found: list[Any] = []
-    _comprehension(
-        run, frame, node, lambda inner: found.append(evaluate(run, inner, node.elt))
-    )
+    _comprehension(run, frame, node, lambda inner: found.append(evaluate(run, inner, node.elt)))
     return run.journal.make(found)
 
 
 def _set_comprehension(run: Run, frame: Frame, node: ast.SetComp, place: Place) -> Any:
     found: list[Any] = []
-    _comprehension(
-        run, frame, node, lambda inner: found.append(evaluate(run, inner, node.elt))
-    )
+    _comprehension(run, frame, node, lambda inner: found.append(evaluate(run, inner, node.elt)))
     return run.journal.make({static(each, place, "an element of a set") for each in found})
 
 

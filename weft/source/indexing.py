@@ -131,9 +131,7 @@ def _place(r: SourceRecording, part: Any, extent: Expr) -> Expr | None:
     return found if inside else None
 
 
-def _range(
-    r: SourceRecording, part: slice[Any, Any, Any], extent: Expr
-) -> tuple[Expr, Expr, int]:
+def _range(r: SourceRecording, part: slice[Any, Any, Any], extent: Expr) -> tuple[Expr, Expr, int]:
     """Start, size and step."""
     step = 1 if part.step is None else part.step
     if not isinstance(step, int | np.integer) or not step:

@@ -127,7 +127,7 @@ def range_of(run: Run, ends: Sequence[Any], place: Place) -> Any:
         known = size is not None and r.at_least(size, 0)
         positive = size if known else r.bound(difference, "count") if size is None else size
         assert positive is not None, "a size is known or found"
-        count = (positive if abs(step) == 1 else positive.ceildiv(abs(step)))
+        count = positive if abs(step) == 1 else positive.ceildiv(abs(step))
         count = count if known or size is None else maximum([count, 0])
 
     def element(number: Expr) -> Any:

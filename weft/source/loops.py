@@ -1,9 +1,9 @@
-"""`for` and `while`: rounds that are known are read one by one, others become loops of the graph."""
+"""`for` and `while`: known rounds are read one by one, others become loops of the graph."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -24,8 +24,11 @@ from weft.source.run import RETURNED, Frame, Run
 from weft.source.syntax import Place
 from weft.source.values import Number
 
-MOST_UNROLLED = 64
-"""Loops whose bodies would be read more often than this become loops of the graph where they can."""
+MOST_UNROLLED = 16
+"""A loop whose body would be read more often becomes a loop of the graph, where it can."""
+
+MOST_WITH_EXITS = 8
+"""The same for loops that may end early: each round is a branch within that of the one before."""
 
 Loop: TypeAlias = ast.For | ast.While
 Test = Callable[[], "bool | Number"]
@@ -51,6 +54,12 @@ class Flags:
         """Sets a flag."""
         self.run.journal.assign(NameSlot(self.frame.names, name), value)
 
+    def begin_round(self) -> None:
+        """In a round, no flag is set yet."""
+        for name in (self.continued, self.broken, RETURNED):
+            if self.frame.names.get(name) is not False:
+                self.set(name, False)
+
     def stopped(self) -> bool | Number:
         """Whether no further round runs."""
         flags = (self.run.flag(self.frame, each) for each in (self.broken, RETURNED))
@@ -58,7 +67,7 @@ class Flags:
 
 
 @contextmanager
-def _loop(run: Run, frame: Frame, node: Loop) -> Iterator[Flags]:
+def _loop(run: Run, frame: Frame, node: Loop) -> Generator[Flags]:
     flags = Flags(run, frame, f"{node.lineno}:{len(frame.loops)}")
     frame.loops.append(flags.name)
     flags.set(flags.broken, False)
@@ -89,11 +98,16 @@ def unless_stopped(
     """
     flags = [each for each in _flags_here(frame) if run.flag(frame, each) is not False]
 
+    def going_on() -> None:
+        for flag in flags:
+            run.journal.assign(NameSlot(frame.names, flag), False)
+        rest()
+
     def nothing() -> None:
         if len(flags) == 1:
             run.journal.assign(NameSlot(frame.names, flags[0]), True)
 
-    branch(run, negated(run.recording, stopped), rest, nothing, place)
+    branch(run, negated(run.recording, stopped), going_on, nothing, place)
 
 
 def for_(run: Run, frame: Frame, node: ast.For) -> None:
@@ -111,7 +125,8 @@ def _for_rounds(
     run: Run, frame: Frame, node: ast.For, rounds: Rounds, flags: Flags, place: Place
 ) -> None:
     count = rounds.count.constant
-    if count is not None and (not rounds.even or count * run.copies <= MOST_UNROLLED):
+    most = MOST_WITH_EXITS if _has_exits(node) else MOST_UNROLLED
+    if count is not None and (not rounds.even or count * run.copies <= most):
         unroll(run, frame, node, rounds, flags, place)
         return
     roll = partial(roll_for, run, frame, node, rounds, flags, place)
@@ -122,6 +137,11 @@ def _for_rounds(
     if refusal is not None:
         run.note(place, f"no loop of the graph: {str(refusal).splitlines()[0]}")
         unroll(run, frame, node, rounds, flags, place)
+
+
+def _has_exits(node: Loop) -> bool:
+    """Whether a statement inside may leave the loop."""
+    return any(isinstance(each, ast.Break | ast.Return) for each in ast.walk(node))
 
 
 def unroll(
@@ -135,7 +155,7 @@ def unroll(
 
 
 @contextmanager
-def _copied(run: Run, count: int) -> Iterator[None]:
+def _copied(run: Run, count: int) -> Generator[None]:
     """The statements inside are read that many times."""
     before = run.copies
     run.copies *= max(1, count)
@@ -157,8 +177,8 @@ def _unroll(
 ) -> None:
     for number in range(start, count):
         run.count_statement(place)
+        flags.begin_round()
         run.store(run, frame, node.target, rounds.element(Expr.of(number)))
-        flags.set(flags.continued, False)
         run.execute(run, frame, node.body)
         stopped = flags.stopped()
         if stopped is True:
@@ -180,11 +200,11 @@ def roll_for(
     r.counts[index] = rounds.count
 
     def body() -> None:
+        flags.begin_round()
         run.store(run, frame, node.target, rounds.element(Expr.of(index)))
-        flags.set(flags.continued, False)
         run.execute(run, frame, node.body)
 
-    state = State(run, place)
+    state = State(run, place, _kept_names(frame, node) if _runs_once(run, rounds) else set())
     found = state.read(body)
     names = (flags.broken, RETURNED)
     if all(found.after(NameSlot(frame.names, each)) is False for each in names):
@@ -197,6 +217,21 @@ def roll_for(
         return both(r, Number(r, bool, more.value), _unless(run, flags.stopped()))
 
     _while(run, state, found, index, test, place)
+
+
+def _runs_once(run: Run, rounds: Rounds) -> bool:
+    """Whether a round surely runs."""
+    return run.recording.at_least(rounds.count, 1)
+
+
+def _kept_names(frame: Frame, node: Loop) -> set[str]:
+    """The names that something outside of a loop looks at."""
+    inside = set(ast.walk(node))
+    return {
+        each.id
+        for each in ast.walk(frame.code.node)
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load) and each not in inside
+    }
 
 
 def _stem(target: ast.expr) -> str:
@@ -220,7 +255,7 @@ def _while_rounds(
     run: Run, frame: Frame, node: ast.While, holds: Test, flags: Flags, place: Place
 ) -> None:
     def body() -> None:
-        flags.set(flags.continued, False)
+        flags.begin_round()
         run.execute(run, frame, node.body)
 
     rounds = 0
@@ -270,7 +305,7 @@ def _roll_while(
     place: Place,
 ) -> None:
     index = run.recording.fresh("round")
-    state = State(run, place)
+    state = State(run, place, _kept_names(frame, node) if holds() is True else set())
     endless: list[bool] = []
 
     def test() -> bool | Number:
@@ -318,9 +353,7 @@ def _while(run: Run, state: State, found: Any, index: str, test: Test, place: Pl
         block.add_op(ConditionOp.create(operands=[value]))
 
     region(run, block, read)
-    _finish(
-        state, found, lambda b, i, v: WhileOp.of(index, count, v, block, b, state.sizes, i)
-    )
+    _finish(state, found, lambda b, i, v: WhileOp.of(index, count, v, block, b, state.sizes, i))
     run.note(place, f"graph.while, carrying {_listed(state)}")
 
 
@@ -346,9 +379,7 @@ def _listed(state: State) -> str:
     return ", ".join(names) or "nothing"
 
 
-def _otherwise(
-    run: Run, frame: Frame, node: Loop, broken: bool | Number, place: Place
-) -> None:
+def _otherwise(run: Run, frame: Frame, node: Loop, broken: bool | Number, place: Place) -> None:
     """The `else` of a loop."""
     if not node.orelse or broken is True:
         return

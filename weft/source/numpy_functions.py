@@ -16,7 +16,7 @@ from weft.source.iteration import stacked
 from weft.source.operators import as_tensor, promoted, tensors
 from weft.source.run import Run
 from weft.source.syntax import Place
-from weft.source.values import Array
+from weft.source.values import Array, Spread
 from weft.traced import Traced
 
 Axis = int | Sequence[int] | None
@@ -25,7 +25,10 @@ Axis = int | Sequence[int] | None
 def tensor_of(run: Run, value: Any, place: Place) -> Traced:
     """A value as a tensor: lists are put together."""
     if isinstance(value, list | tuple):
-        return stacked(run, [tensor_of(run, each, place) for each in value], place)  # pyright: ignore
+        parts = [
+            each if isinstance(each, Spread) else tensor_of(run, each, place) for each in value
+        ]
+        return stacked(run, parts, place)
     return as_tensor(run.recording, value)
 
 
@@ -257,8 +260,7 @@ def _concatenate(run: Run, place: Place, arrays: Any, axis: int = 0) -> Any:
 
 
 def _stack(run: Run, place: Place, arrays: Any, axis: int = 0) -> Any:
-    values = arrays if isinstance(arrays, list) else list(arrays)
-    result = stacked(run, [each if _is_spread(each) else tensor_of(run, each, place) for each in values], place)  # pyright: ignore
+    result = tensor_of(run, arrays if isinstance(arrays, list) else list(arrays), place)
     if axis % result.ndim == 0:
         return result
     order = list(range(1, result.ndim))
@@ -266,28 +268,22 @@ def _stack(run: Run, place: Place, arrays: Any, axis: int = 0) -> Any:
     return result.transpose(*order)
 
 
-def _is_spread(value: Any) -> bool:
-    from weft.source.values import Spread
-
-    return isinstance(value, Spread)
-
-
 def _repeat(run: Run, place: Place, x: Any, repeats: Any, axis: int | None = None) -> Any:
     x = tensor_of(run, x, place)
     if axis is None:
-        x, axis = x.reshape((x.type.size,)), 0
-    axis %= x.ndim
+        x = x.reshape((x.type.size,))
+    at = 0 if axis is None else axis % x.ndim
     (count,) = sizes(run, repeats)
-    dims = list(x.type.shape)
-    wide = x.reshape((*dims[: axis + 1], 1, *dims[axis + 1 :]))
-    shape = (*dims[: axis + 1], count, *dims[axis + 1 :])
-    expanded = run.recording.apply("expand", wide, shape=ShapeAttr(shape))
-    return expanded.reshape((*dims[:axis], dims[axis] * count, *dims[axis + 1 :]))
+    before, extent, after = x.type.shape[:at], x.type.shape[at], x.type.shape[at + 1 :]
+    wide = x.reshape((*before, extent, 1, *after))
+    shape = ShapeAttr((*before, extent, count, *after))
+    expanded = run.recording.apply("expand", wide, shape=shape)
+    return expanded.reshape((*before, extent * count, *after))
 
 
 def _flip(run: Run, place: Place, x: Any, axis: int = 0) -> Any:
     x = tensor_of(run, x, place)
-    index = (slice(None),) * (axis % x.ndim) + (slice(None, None, -1),)
+    index = (*[slice(None)] * (axis % x.ndim), slice(None, None, -1))
     return run.recording.array(part(run, x, index).value)
 
 
@@ -478,4 +474,3 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "bool": _cast(np.bool_),
 }  # fmt: skip
 """By NumPy's names."""
-

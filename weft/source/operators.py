@@ -43,7 +43,7 @@ PLAIN: Final[dict[type[ast.AST], Callable[..., Any]]] = {
 }
 """What Python does where both sides are known."""
 
-_NAMES: Final = {
+_NAMES: Final[dict[type[ast.AST], str]] = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Pow: "pow", ast.MatMult: "matmul",
     ast.Lt: "less", ast.LtE: "less_equal", ast.Gt: "greater", ast.GtE: "greater_equal",
     ast.Eq: "equal",

@@ -19,6 +19,7 @@ from dialects.graph.types import tensor
 from dialects.weights import Array as NumpyArray
 from weft.source.recording import SourceRecording
 from weft.source.values import Array
+from weft.tensor import Tensor
 
 Read = Callable[[], Any]
 
@@ -80,9 +81,7 @@ class Outside:
     entry: Block
     """The function's own block, whose arguments the inputs are."""
     frozen: bool = False
-    guards: dict[tuple[object, ...], Guard] = field(
-        default_factory=dict[tuple[object, ...], Guard]
-    )
+    guards: dict[tuple[object, ...], Guard] = field(default_factory=dict[tuple[object, ...], Guard])
     captured: list[Captured] = field(default_factory=list[Captured])
     _arrays: dict[tuple[object, ...], Array] = field(
         default_factory=dict[tuple[object, ...], Array]
@@ -106,17 +105,17 @@ class Outside:
 
     def adopt(self, value: Any, name: str) -> Any:
         """A value that an object of the surroundings holds: an array becomes an input."""
-        if isinstance(value, np.ndarray):
-            array = cast("NumpyArray", value)
-            return self._capture((id(array),), name, lambda: array, array, array)
+        if isinstance(value, np.ndarray | Tensor):
+            read = lambda: value  # noqa: E731
+            return self._capture((id(value),), name, read, np.asarray(value), value)
         if type(value) in (list, dict):
             self._hold(value, name)
         return value
 
     def _read(self, key: tuple[object, ...], name: str, read: Read, keep: object) -> Any:
         value = read()
-        if isinstance(value, np.ndarray):
-            return self._capture(key, name, read, cast("NumpyArray", value), keep)
+        if isinstance(value, np.ndarray | Tensor):
+            return self._capture(key, name, read, np.asarray(value), keep)
         if key not in self.guards:
             self._kept.append(keep)
             self.guards[key] = Guard(name, read, value)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +14,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Region, SSAValue
 
 from dialects.graph.types import type_of
+from weft.operators import RUNNING
 from weft.source.calls import call
 from weft.source.expressions import evaluate
 from weft.source.leaves import is_leaf, kind_of, value_as
@@ -24,7 +25,6 @@ from weft.source.statements import execute, store
 from weft.source.syntax import Place, code_of
 from weft.source.trees import Tree, flatten, unflatten
 from weft.source.values import Array, Number, Spread
-from weft.operators import RUNNING
 from weft.traced import Traced
 from weft.tracing import Spec
 
@@ -62,9 +62,7 @@ class Program:
     def rebuilt(self, outputs: Sequence[Any]) -> Any:
         """What the function returns, from the outputs of the graph."""
         values = [
-            leaf.value
-            if isinstance(leaf, Static)
-            else _as_python(outputs[leaf.number], leaf.kind)
+            leaf.value if isinstance(leaf, Static) else _as_python(outputs[leaf.number], leaf.kind)
             for leaf in self.leaves
         ]
         return unflatten(self.form, values)
@@ -118,7 +116,7 @@ def _start(function: Any) -> Place:
 
 
 @contextmanager
-def _reading(run: Run) -> Iterator[None]:
+def _reading(run: Run) -> Generator[None]:
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, STACK))
     token = RUNNING.set(lambda: str(run.place))
@@ -129,9 +127,7 @@ def _reading(run: Run) -> Iterator[None]:
         sys.setrecursionlimit(limit)
 
 
-def _argument_names(
-    function: Any, arguments: Sequence[Any], named: Mapping[str, Any]
-) -> list[str]:
+def _argument_names(function: Any, arguments: Sequence[Any], named: Mapping[str, Any]) -> list[str]:
     """A name for each leaf of the arguments."""
     from weft.tracing import names_of
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -48,9 +48,7 @@ class SourceRecording(Recording):
         return Array(self, super().constant(array).value)
 
     def results(self, name: str, *operands: Traced, **attributes: Any) -> list[Traced]:
-        values = [operand.value for operand in operands]
-        op = self.builder().op(name, *values, **attributes)
-        return [Array(self, result) for result in op.results]
+        return [Array(self, each.value) for each in super().results(name, *operands, **attributes)]
 
     def array(self, value: SSAValue) -> Array:
         """A value of the graph as an array of its own."""
@@ -97,7 +95,7 @@ class SourceRecording(Recording):
         return Expr.of(name)
 
     @contextmanager
-    def inside(self, block: Block) -> Iterator[Block]:
+    def inside(self, block: Block) -> Generator[Block]:
         """Operators go into that block."""
         around, self.block = self.block, block
         try:
@@ -132,4 +130,3 @@ class SourceRecording(Recording):
         b = self.builder()
         dims = [dim if dim.constant is not None else Expr.of(0) for dim in kind.shape]
         return b.filled(0, Block(arg_types=[tensor(dims, kind.element)]).args[0])
-

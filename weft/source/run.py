@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import builtins
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import CellType
@@ -74,7 +74,7 @@ class Run:
         self.notes[place.file, place.line, what] = None
 
     @contextmanager
-    def at(self, place: Place) -> Iterator[None]:
+    def at(self, place: Place) -> Generator[None]:
         """Errors of weft's own that come from inside get the place."""
         before, self.place = self.place, place
         try:

@@ -37,7 +37,7 @@ class Number(Traced):
         value: SSAValue | None = None,
         expr: Expr | None = None,
     ):
-        assert kind in ELEMENTS and (value is None) != (expr is None), "a number has one source"
+        assert (value is None) != (expr is None), "a number has one source"
         for name, given in (("recording", recording), ("kind", kind), ("expr", expr)):
             object.__setattr__(self, name, given)
         object.__setattr__(self, "_value", value)

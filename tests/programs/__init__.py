@@ -1,0 +1,1 @@
+"""Python programs with real control flow, which give the same results plain and compiled."""

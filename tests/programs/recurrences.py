@@ -1,0 +1,157 @@
+"""Recurrences, iterations and series."""
+
+import math
+
+import numpy as np
+
+
+def fibonacci(n):
+    a, b = 0, 1
+    for _ in range(n):
+        a, b = b, a + b
+    return a
+
+
+def collatz(n):
+    steps = 0
+    while n != 1:
+        n = n // 2 if n % 2 == 0 else 3 * n + 1
+        steps += 1
+    return steps
+
+
+def newton_root(a):
+    x = a
+    rounds = 0
+    while abs(x * x - a) > 1e-12 * a:
+        x = 0.5 * (x + a / x)
+        rounds += 1
+    return x, rounds
+
+
+def greatest_common_divisor(a, b):
+    while b:
+        a, b = b, a % b
+    return a
+
+
+def power_iteration(a, tolerance):
+    v = np.ones(a.shape[0]) / math.sqrt(a.shape[0])
+    value = 0.0
+    while True:
+        w = a @ v
+        new = np.sqrt((w * w).sum())
+        v = w / new
+        if abs(new - value) < tolerance:
+            break
+        value = new
+    return new, v
+
+
+def bisection(low, high):
+    def f(x):
+        return x * x * x - x - 2
+
+    while high - low > 1e-10:
+        middle = (low + high) / 2
+        if f(low) * f(middle) <= 0:
+            high = middle
+        else:
+            low = middle
+    return (low + high) / 2
+
+
+def exponential_series(x):
+    term, total, n = 1.0, 1.0, 0
+    while abs(term) > 1e-15:
+        n += 1
+        term = term * x / n
+        total += term
+    return total
+
+
+def mandelbrot(re, im):
+    x, y, count = 0.0, 0.0, 0
+    for _ in range(200):
+        if x * x + y * y > 4:
+            break
+        x, y = x * x - y * y + re, 2 * x * y + im
+        count += 1
+    return count
+
+
+def logistic_map(x, rate):
+    history = []
+    for _ in range(100):
+        x = rate * x * (1 - x)
+        history.append(x)
+    return np.array(history)
+
+
+def horner(coefficients, x):
+    total = 0.0
+    for c in coefficients:
+        total = total * x + c
+    return total
+
+
+def runge_kutta(y, step, count):
+    def slope(y):
+        return np.stack([y[1], -y[0]])
+
+    for _ in range(count):
+        k1 = slope(y)
+        k2 = slope(y + step / 2 * k1)
+        k3 = slope(y + step / 2 * k2)
+        k4 = slope(y + step * k3)
+        y = y + step / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
+    return y
+
+
+def gradient_descent(a, b):
+    x = np.zeros(b.shape[0])
+    for round_ in range(500):
+        residual = a @ x - b
+        if (residual * residual).sum() < 1e-16:
+            return x, round_
+        x = x - 0.1 * (a.T @ residual)
+    return x, 500
+
+
+def conjugate_gradients(a, b):
+    x = np.zeros_like(b)
+    r = b - a @ x
+    p = r
+    rs = r @ r
+    for _ in range(len(b)):
+        q = a @ p
+        alpha = rs / (p @ q)
+        x = x + alpha * p
+        r = r - alpha * q
+        new = r @ r
+        if np.sqrt(new) < 1e-12:
+            break
+        p = r + new / rs * p
+        rs = new
+    return x
+
+
+_rng = np.random.default_rng(0)
+_m = _rng.normal(size=(5, 5))
+_spd = _m @ _m.T + 5 * np.eye(5)
+
+PROGRAMS = [
+    (fibonacci, (np.int64(10),), (np.int64(0),), (np.int64(50),)),
+    (collatz, (np.int64(27),), (np.int64(1),)),
+    (newton_root, (np.float64(2),), (np.float64(1e6),)),
+    (greatest_common_divisor, (np.int64(84), np.int64(36)), (np.int64(7), np.int64(0))),
+    (power_iteration, (_spd, 1e-10)),
+    (bisection, (np.float64(1), np.float64(2))),
+    (exponential_series, (np.float64(1.5),), (np.float64(-3),)),
+    (mandelbrot, (np.float64(0.1), np.float64(0.2)), (np.float64(1), np.float64(1))),
+    (logistic_map, (np.float64(0.3), np.float64(3.2))),
+    (horner, (_rng.normal(size=40), np.float64(0.9))),
+    (runge_kutta, (np.array([1.0, 0.0]), np.float64(0.01), np.int64(100))),
+    (gradient_descent, (_spd / 20, _rng.normal(size=5))),
+    (conjugate_gradients, (_spd, _rng.normal(size=5))),
+]

@@ -1,0 +1,263 @@
+"""`jit`: a Python function is compiled from its source, once for each signature."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
+
+from compiler.machine.cache import default_cache
+from compiler.machine.executable import Executable
+from dialects.errors import InputError, WeftError
+from dialects.weights import Array
+from weft.compilation import compile_cached, options_of
+from weft.source.trees import Tree, flatten, unflatten
+from weft.tensor import Tensor
+from weft.traced import Traced
+from weft.tracing import Spec, names_of
+
+if TYPE_CHECKING:
+    from compiler.frontend.from_onnx import ImportedModel
+    from weft.source.reading import Program
+
+Specs = Sequence["Spec | None"] | Mapping[str, Spec]
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """A function compiled for one signature."""
+
+    signature: str
+    reason: str
+    program: Program
+    executable: Executable
+
+    def broken(self) -> str | None:
+        """What of the surroundings is not as it was when it was compiled; None where all is."""
+        for guard in self.program.guards:
+            difference = guard.broken()
+            if difference is not None:
+                return difference
+        for captured in self.program.captured:
+            if captured.fetch() is None:
+                return f"{captured.name} has another dtype or shape"
+        return None
+
+    def call(self, arrays: Sequence[Any]) -> Any:
+        """Runs it on the arrays among the arguments."""
+        captured = (each.read() for each in self.program.captured)
+        return self.program.rebuilt(self.executable(*arrays, *captured))
+
+
+class Jitted:
+    """What `jit` gives: a function that is compiled when it is called with a new signature."""
+
+    def __init__(self, function: Callable[..., Any], specs: Specs, options: Mapping[str, Any]):
+        functools.update_wrapper(self, function, updated=())
+        self.source_function = function
+        self._specs = specs
+        self._options = dict(options)
+        self._found: dict[object, list[Compilation]] = {}
+        self._last: tuple[str, ...] = ()
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        leaves, form = flatten((list(arguments), named))
+        if any(isinstance(leaf, Traced) for leaf in leaves):
+            return self.source_function(*arguments, **named)
+        specs = self._specs_of(arguments, named)
+        kept = [_kept(leaf, spec) for leaf, spec in zip(leaves, specs, strict=True)]
+        key = (form, *(_key(each) for each in kept))
+        compilation = self._find(key, kept, form, named)
+        found = compilation.call([a for a, k in zip(leaves, kept, strict=True) if _is_tensor(k)])
+        return _as_tensors(found) if any(isinstance(leaf, Tensor) for leaf in leaves) else found
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    @property
+    def compilations(self) -> tuple[Compilation, ...]:
+        """All compilations, in no order."""
+        return tuple(each for found in self._found.values() for each in found)
+
+    def explain(self) -> str:
+        """Why the function was compiled, each time, and what became of its statements."""
+        name = getattr(self, "__name__", "the function")
+        if not self._found:
+            return f"{name} was not called yet"
+        parts: list[str] = []
+        for each in self.compilations:
+            parts.append(f"{name}({each.signature})\n  compiled because {each.reason}")
+            parts += [f"  {note}" for note in each.program.notes]
+        return "\n".join(parts)
+
+    def _specs_of(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> list[Spec | None]:
+        """The requested type of each leaf of the arguments."""
+        names = [*names_of(self.source_function, len(arguments)), *named]
+        found: list[Spec | None] = []
+        for position, (name, value) in enumerate(
+            zip(names, [*arguments, *named.values()], strict=True)
+        ):
+            if isinstance(self._specs, Mapping):
+                spec = self._specs.get(name)
+            else:
+                spec = self._specs[position] if position < len(self._specs) else None
+            found += [spec] * len(flatten(value)[0])
+        return found
+
+    def _find(
+        self,
+        key: object,
+        kept: Sequence[Any],
+        form: Tree,
+        named: Mapping[str, Any],
+    ) -> Compilation:
+        reason = ""
+        for compilation in self._found.get(key, ()):
+            difference = compilation.broken()
+            if difference is None:
+                return compilation
+            reason = difference
+        compilation = self._compile(kept, form, reason, named)
+        self._found.setdefault(key, []).append(compilation)
+        return compilation
+
+    def _compile(
+        self, kept: Sequence[Any], form: Tree, reason: str, named: Mapping[str, Any]
+    ) -> Compilation:
+        from weft.source.reading import read_function
+
+        entered, entered_by_name = unflatten(form, kept)
+        program = read_function(self.source_function, entered, entered_by_name)
+        names = [*names_of(self.source_function, len(entered)), *named]
+        values = [*entered, *entered_by_name.values()]
+        shown = tuple(f"{name}: {_shown(each)}" for name, each in zip(names, values, strict=True))
+        if not reason:
+            before = [each for each in self._last if each not in shown]
+            now = [each for each in shown if each not in self._last]
+            changed = f"{', '.join(now)}; was {', '.join(before) or 'absent'}"
+            reason = changed if self._found else "it was called for the first time"
+        self._last = shown
+        executable = compile_program(program, getattr(self, "__name__", ""), **self._options)
+        return Compilation(", ".join(shown), reason, program, executable)
+
+
+def _kept(leaf: Any, spec: Spec | None) -> Any:
+    """A Spec for a leaf that is a tensor; any other leaf as it is."""
+    tensor = isinstance(leaf, np.ndarray | np.generic | Tensor)
+    if spec is None and not tensor:
+        return leaf
+    array: Array = np.asarray(leaf)
+    if spec is None:
+        return Spec(array.dtype.name, array.shape)
+    if tensor and array.dtype != np.dtype(spec.dtype) or array.ndim != len(spec.shape):
+        rule = f"an argument requires {spec.dtype} of {len(spec.shape)} axes"
+        raise InputError(f"{rule}, got {array.dtype} of {array.ndim}")
+    return spec
+
+
+def _as_tensors(found: Any) -> Any:
+    """Results for a caller whose arguments are weft's tensors."""
+    leaves, form = flatten(found)
+    return unflatten(form, [_as_tensor(leaf) for leaf in leaves])
+
+
+def _as_tensor(leaf: Any) -> Any:
+    return Tensor.of(np.asarray(leaf)) if _is_array(leaf) else leaf
+
+
+def _is_array(value: object) -> bool:
+    return isinstance(value, np.ndarray | np.generic)
+
+
+def _is_tensor(kept: Any) -> bool:
+    return isinstance(kept, Spec)
+
+
+def _key(kept: Any) -> object:
+    """What tells leaves apart: types of tensors, values of what can be compared, objects."""
+    if isinstance(kept, Spec):
+        return kept
+    try:
+        hash(kept)
+    except TypeError:
+        return id(kept)
+    return kept.__class__, kept
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Spec):
+        return f"{value.dtype}[{', '.join(map(str, value.shape))}]"
+    if isinstance(value, list | tuple):
+        inside = ", ".join(map(_shown, value))  # pyright: ignore[reportUnknownArgumentType]
+        return f"({inside})" if isinstance(value, tuple) else f"[{inside}]"
+    if isinstance(value, dict):
+        pairs = value.items()  # pyright: ignore[reportUnknownVariableType]
+        return "{" + ", ".join(f"{key!r}: {_shown(each)}" for key, each in pairs) + "}"  # pyright: ignore
+    return repr(value)
+
+
+def imported(program: Program, name: str) -> ImportedModel:
+    """The graph of a program as front ends give it."""
+    from compiler.frontend.from_onnx import ImportedModel
+
+    main = program.module.body.block.first_op
+    assert main is not None, "a module holds the function"
+    names: list[tuple[str, ...]] = []
+    for kind in ("input", "output"):
+        listed = cast("ArrayAttr[StringAttr]", main.attributes[f"{kind}_names"])
+        names.append(tuple(each.data for each in listed))
+    return ImportedModel(program.module, program.recording.weights, name, names[0], names[1])
+
+
+def compile_program(
+    program: Program, name: str, *, threads: int | None = None, target: str = "native", **rest: Any
+) -> Executable:
+    """The native code of a program. The options are those of `weft.compile`."""
+    source = imported(program, name.strip("<>") or "source")
+    options = options_of(source, target, **rest)
+    if not source.output_names:
+        raise WeftError(f"{name} requires a tensor or number as its result, got none")
+    return compile_cached(source, options, default_cache(os.environ)).executable(threads)
+
+
+def jit(
+    function: Callable[..., Any] | None = None,
+    *,
+    specs: Specs = (),
+    threads: int | None = None,
+    target: str = "native",
+    strict_fp: bool = False,
+    naive: bool = False,
+) -> Any:
+    """Compiles a function from its source, when it is called and for what it is called with:
+    conditions and loops over tensors become control flow of the compiled program.
+
+    A signature is the dtypes and shapes of arrays, and the values of all else; a further one
+    compiles again. `specs`, by position or name, are `weft.Spec`s for arguments whose sizes vary
+    from call to call without compiling. What a function reads of its surroundings may change:
+    arrays are read again in every call, another value of anything else compiles again.
+    `explain()` of the result says why that happened, and what became of each statement. The options
+    are those of `weft.compile`.
+
+    Raises SourceError, which shows the line, for what cannot be compiled.
+    """
+    options = {"threads": threads, "target": target, "strict_fp": strict_fp, "naive": naive}
+    if function is None:
+        return functools.partial(Jitted, specs=specs, options=options)
+    return Jitted(function, specs, options)
+
+
+def read_model(function: Callable[..., Any], specs: Sequence[Any]) -> ImportedModel:
+    """The graph of a function with arguments like the examples, an array or a `weft.Spec` each;
+    arrays of its surroundings become constants. Raises SourceError.
+    """
+    from weft.source.reading import read_function
+
+    kept = [_kept(each, None) for each in specs]
+    program = read_function(function, kept, {}, frozen=True)
+    return imported(program, getattr(function, "__name__", "source").strip("<>"))

@@ -20,7 +20,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, ModuleOp, StringAttr
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
+from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
 from compiler.program.in_place import in_place_arguments
@@ -65,6 +65,11 @@ class _Update:
             Rewriter.erase_op(self.copy)
         alloc = self.fresh.owner
         assert isinstance(alloc, AllocOp), "what is replaced is an allocation"
+        older = self.state.owner
+        if isinstance(older, AllocOp) and older.parent is alloc.parent:
+            if alloc.is_before_in_block(older):  # which it may not be used in front of
+                older.detach()
+                Rewriter.insert_op(older, InsertPoint.before(alloc))
         self.fresh.replace_all_uses_with(self.state)
         Rewriter.erase_op(alloc)
 

@@ -117,3 +117,24 @@ loop.program @main(%x: !loop.buffer<[4], f32>, %y: !loop.buffer<[4], f32>, %z: !
   loop.call @keep_0(%x, %b) : !loop.buffer<[4], f32>, !loop.buffer<[4], f32>
   loop.call @add(%b, %z) : !loop.buffer<[4], f32>, !loop.buffer<[4], f32>
 }
+
+// -----
+
+// A buffer that is allocated behind the call whose result it takes over moves in front of it.
+// CHECK-LABEL: loop.program @main
+// CHECK-NEXT: %s = loop.alloc workspace
+// CHECK-NEXT: loop.call @fill(%x, %s)
+// CHECK-NEXT: loop.call @fill(%s, %y)
+loop.kernel @fill(%x: !loop.buffer<[4], f32>, %y: !loop.buffer<[4], f32>) {
+  loop.for %i = 0 to 4 {
+    %v = loop.load %x[%i] : !loop.buffer<[4], f32>
+    loop.store %v, %y[%i] : !loop.buffer<[4], f32>
+  }
+}
+loop.program @main[](%x: !loop.buffer<[4], f32>, %y: !loop.buffer<[4], f32>) inputs 1 {
+  %t = loop.alloc workspace : !loop.buffer<[4], f32>
+  loop.call @fill(%x, %t) : !loop.buffer<[4], f32>, !loop.buffer<[4], f32>
+  %s = loop.alloc workspace : !loop.buffer<[4], f32>
+  loop.copy %t, %s : !loop.buffer<[4], f32>
+  loop.call @fill(%s, %y) : !loop.buffer<[4], f32>, !loop.buffer<[4], f32>
+}

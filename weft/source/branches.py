@@ -53,6 +53,15 @@ def region(run: Run, block: Block, body: Thunk) -> Region:
     return Region(block, {change.slot.key: change for change in changes})
 
 
+def trial(run: Run, body: Thunk) -> Region:
+    """Reads a piece of the program for what it changes, and forgets it."""
+    notes = dict(run.notes)
+    try:
+        return region(run, Block(), body)
+    finally:
+        run.notes = notes
+
+
 def attempt(run: Run, body: Thunk) -> SourceError | None:
     """Reads a piece of the program; after a refusal, which it gives back, all is as it was."""
     block = run.recording.block

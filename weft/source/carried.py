@@ -102,7 +102,9 @@ class State:
 
     def read(self, body: Thunk) -> Region:
         """Reads the body until what it carries repeats."""
+        notes = dict(self.run.notes)
         for _ in range(64):
+            self.run.notes = dict(notes)
             block = self.block()
 
             def round_(block: Block = block) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from dialects.errors import WeftError
 from weft.source.attributes import attribute
-from weft.source.branches import choose, region
+from weft.source.branches import choose, trial
 from weft.source.conditions import negation, truth
 from weft.source.functions import Function
 from weft.source.indexing import read
@@ -205,10 +205,8 @@ def _is_bool(value: Any) -> bool:
 
 def _plain(run: Run, read_: Callable[[], Any]) -> bool | None:
     """Whether an operand is a bool and changes nothing, so that it may always be computed."""
-    from xdsl.ir import Block
-
     found: list[bool] = []
-    changed = region(run, Block(), lambda: found.append(_is_bool(read_()))).changes
+    changed = trial(run, lambda: found.append(_is_bool(read_()))).changes
     return True if found[0] and not changed else None
 
 

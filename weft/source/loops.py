@@ -14,7 +14,7 @@ from xdsl.ir import Block, SSAValue
 from dialects.errors import TypeInferenceError
 from dialects.expr import Expr
 from dialects.graph import ConditionOp, ForOp, WhileOp, YieldOp
-from weft.source.branches import attempt, branch, region
+from weft.source.branches import attempt, branch, region, trial
 from weft.source.carried import State
 from weft.source.conditions import truth
 from weft.source.iteration import Rounds, rounds_of
@@ -285,13 +285,13 @@ def _becomes_dynamic(run: Run, holds: Test, body: Callable[[], None], flags: Fla
     """Whether it depends on a tensor, behind a round, whether another one runs."""
     found: list[bool] = []
 
-    def trial() -> None:
+    def round_() -> None:
         body()
         stopped = flags.stopped()
         test = stopped if stopped is True else holds()
         found.append(isinstance(stopped, Number) or isinstance(test, Number))
 
-    region(run, Block(), trial)
+    trial(run, round_)
     return found[0]
 
 

@@ -66,10 +66,10 @@ class _Update:
         alloc = self.fresh.owner
         assert isinstance(alloc, AllocOp), "what is replaced is an allocation"
         older = self.state.owner
-        if isinstance(older, AllocOp) and older.parent is alloc.parent:
-            if alloc.is_before_in_block(older):  # which it may not be used in front of
-                older.detach()
-                Rewriter.insert_op(older, InsertPoint.before(alloc))
+        here = isinstance(older, AllocOp) and older.parent is alloc.parent
+        if here and alloc.is_before_in_block(older):  # and no use may stand in front of it
+            older.detach()
+            Rewriter.insert_op(older, InsertPoint.before(alloc))
         self.fresh.replace_all_uses_with(self.state)
         Rewriter.erase_op(alloc)
 

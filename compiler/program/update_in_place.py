@@ -66,12 +66,16 @@ class _Update:
         alloc = self.fresh.owner
         assert isinstance(alloc, AllocOp), "what is replaced is an allocation"
         older = self.state.owner
-        here = isinstance(older, AllocOp) and older.parent is alloc.parent
-        if here and alloc.is_before_in_block(older):  # and no use may stand in front of it
+        if isinstance(older, AllocOp) and _is_behind(older, alloc):
             older.detach()
             Rewriter.insert_op(older, InsertPoint.before(alloc))
         self.fresh.replace_all_uses_with(self.state)
         Rewriter.erase_op(alloc)
+
+
+def _is_behind(older: Operation, alloc: Operation) -> bool:
+    """Whether the older buffer is allocated in the same block, later."""
+    return older.parent is alloc.parent and alloc.is_before_in_block(older)
 
 
 def write_states(module: ModuleOp) -> None:

@@ -16,6 +16,12 @@ from xdsl.parser import Parser
 from xdsl.passes import ModulePass
 
 from compiler.assemble import CompiledLevel, assemble
+from compiler.bucket_programs import (
+    chooser_of,
+    padding_modules,
+    require_bucket_sizes,
+    require_independent_rows,
+)
 from compiler.compile_kernels import (
     KernelCompiler,
     KernelStore,
@@ -29,7 +35,7 @@ from compiler.extension import Extension
 from compiler.frontend.from_graph_file import STAMP, is_graph_file, read_graph
 from compiler.frontend.from_onnx import ImportedModel, Source, import_model
 from compiler.frontend.onnx_composites import COMPOSITES
-from compiler.graph.bound_sizes import bound_sizes, input_sizes
+from compiler.graph.bound_sizes import bound_sizes
 from compiler.graph.differentiate import DifferentiatePass
 from compiler.graph.eliminate import EliminatePass
 from compiler.graph.fold_batch_norm import FoldBatchNormPass
@@ -53,13 +59,12 @@ from compiler.loop.primitive_passes import PRIMITIVE_PASSES
 from compiler.loop.schedules import SCHEDULES, SchedulePass, schedule_kernel
 from compiler.machine.artifact import Compiled
 from compiler.options import KernelSchedule, Options
-from compiler.pad_buckets import padding_modules, require_independent_rows
 from compiler.program.assign_layouts import (
     AssignLayouts,
     DropUnusedWeightsPass,
     drop_unused_weights,
 )
-from compiler.program.buckets import choosing_program, merge_programs
+from compiler.program.buckets import merge_programs
 from compiler.program.describe import kernel_flops, repeats
 from compiler.program.hoist_workspace import HoistWorkspacePass, hoist_workspace
 from compiler.program.plan_memory import PlanMemoryPass, kernels_of, plan_memory
@@ -199,26 +204,17 @@ def read_model(
     return imported
 
 
-def _require_bucket_sizes(module: ModuleOp, options: Options) -> None:
-    """Refuses buckets of what is no named size of an input."""
-    names = input_sizes(module)
-    unknown = [name for each in options.buckets for name in each.names if name not in names]
-    if unknown:
-        rule = f"buckets require sizes of the inputs ({', '.join(names)})"
-        raise OptionError(f"{rule}, got {', '.join(unknown)}")
-
-
 def _compile_buckets(
     source: Source | ImportedModel, imported: ImportedModel, options: Options, road: Road
 ) -> Compiled:
     """One artifact of a program for each bucket, each from the model with these sizes, and of one
     for all others if asked for; they share weights and the kernels that are the same.
     """
-    _require_bucket_sizes(imported.module, options)
+    require_bucket_sizes(imported.module, options)
     if options.bucket_fit == "pad":
         require_independent_rows(_simplified(imported), options)
     table, store = options.bucket_sizes(), imported.weights
-    chooser = _chooser(imported.module, options)
+    chooser = chooser_of(imported.module, options)
     graphs: list[ModuleOp] = []
     for sizes in table:
         own = read_model(source, options, road.extensions, sizes)
@@ -239,15 +235,6 @@ def _compile_buckets(
             code = {name: data for part in parts for name, data in part.code.items()}
             levels.append(CompiledLevel(level, module, code, own.report))
     return assemble(levels, store, options, road.report)
-
-
-def _chooser(module: ModuleOp, options: Options) -> ProgramOp:
-    """The program that chooses, for the model of this graph."""
-    lowered = module.clone()
-    lower_module(lowered)
-    program = next(op for op in lowered.ops if isinstance(op, ProgramOp))
-    otherwise, padded = options.bucket_else == "dynamic", options.bucket_fit == "pad"
-    return choosing_program(program, options.bucket_sizes(), padded=padded, otherwise=otherwise)
 
 
 def _simplified(imported: ImportedModel) -> ModuleOp:
@@ -394,9 +381,11 @@ def _with_passes(road: Road) -> tuple[type[ModulePass], ...]:
     own = tuple(each for extension in road.extensions for each in extension.passes)
     if road.options.naive:
         return (*NAIVE_GRAPH_PASSES, *own)
-    strict = road.options.strict_fp
-    grouping = [each for each in GROUPING_PASSES if not (strict and each is WinogradPass)]
-    return (*SIMPLIFYING_PASSES, *own, *((EliminatePass,) if own else ()), *grouping)
+    left_out: set[type[ModulePass]] = {WinogradPass} if road.options.strict_fp else set()
+    if road.options.buckets:
+        left_out.add(JoinProductsPass)  # some would have weights of their own
+    passes = (*SIMPLIFYING_PASSES, *own, *((EliminatePass,) if own else ()), *GROUPING_PASSES)
+    return tuple(each for each in passes if each not in left_out)
 
 
 def operators_of(module: ModuleOp) -> Counter[str]:

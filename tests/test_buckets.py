@@ -56,6 +56,13 @@ def test_buckets_share_weights() -> None:
     assert [weight["bytes"] for weight in run.metadata["weights"]] == [8 * 32 * 4]
 
 
+def test_buckets_of_few_and_of_many_rows_share_weights() -> None:
+    bert = build_bert(layers=1, hidden=32, heads=2, vocabulary=50, positions=64, batch=1)
+    alone = weft.compile(bert)
+    run = weft.compile(bert, buckets=["sequence=16,64"])
+    assert len(run.metadata["weights"]) == len(alone.metadata["weights"])
+
+
 def test_the_artifact_lists_its_buckets() -> None:
     run = weft.compile(dense(), buckets=["length=16,32"], cache=False)
     assert run.metadata["buckets"] == [{"length": 16}, {"length": 32}]

@@ -258,7 +258,7 @@ def _split_rows(chain: Sequence[ForOp], shape: Shape) -> list[list[ForOp]]:
 
 def _tile_sizes(rows: int) -> list[int]:
     """Rows of a whole tile and of the smaller ones for what is left; each is code of its own."""
-    return list(dict.fromkeys((rows, max(1, rows // 2), 1)))
+    return list(dict.fromkeys((rows, max(1, rows // 2), max(1, rows // 4), 1)))
 
 
 def _is_whole(loop: ForOp, size: int) -> bool:

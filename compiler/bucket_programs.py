@@ -1,4 +1,6 @@
-"""Buckets that lesser sizes are padded to: the proof that it changes nothing, and the programs."""
+"""The programs around those of buckets: what chooses one by the sizes of a call, what pads lesser
+sizes, and the proof that padding changes nothing.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +9,35 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.utils.hints import isa
 
+from compiler.graph.bound_sizes import input_sizes
 from compiler.graph_to_loop import canonicalize_kernel, lower_module
 from compiler.loop_to_llvm.program import workspace_bytes
 from compiler.options import Options
+from compiler.program.buckets import choosing_program
 from compiler.program.pad_rows import padding_program
 from compiler.program.plan_memory import kernels_of
 from compiler.program.prove_rows import RowProof
 from dialects.errors import OptionError, UnsupportedError
 from dialects.loop.program import ProgramOp
 from dialects.loop.types import buffer_type
+
+
+def require_bucket_sizes(module: ModuleOp, options: Options) -> None:
+    """Refuses buckets of what is no named size of an input."""
+    names = input_sizes(module)
+    unknown = [name for each in options.buckets for name in each.names if name not in names]
+    if unknown:
+        rule = f"buckets require sizes of the inputs ({', '.join(names)})"
+        raise OptionError(f"{rule}, got {', '.join(unknown)}")
+
+
+def chooser_of(module: ModuleOp, options: Options) -> ProgramOp:
+    """The program that chooses, for the model of this graph."""
+    lowered = module.clone()
+    lower_module(lowered)
+    program = next(op for op in lowered.ops if isinstance(op, ProgramOp))
+    otherwise, padded = options.bucket_else == "dynamic", options.bucket_fit == "pad"
+    return choosing_program(program, options.bucket_sizes(), padded=padded, otherwise=otherwise)
 
 
 def require_independent_rows(graph: ModuleOp, options: Options) -> None:

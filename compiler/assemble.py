@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
@@ -42,9 +43,11 @@ from compiler.prepare_weights import (
     transform_objects,
 )
 from compiler.program.describe import describe_kernels, describe_memory
+from compiler.program.donate import donated_pairs
 from compiler.program.time_calls import timed_calls
 from compiler.report import Report
 from compiler.target.features import baseline, feature_groups
+from compiler.target.target import Target
 from dialects.expr import Expr, maximum
 from dialects.graph.dtypes import numpy_dtype
 from dialects.loop.dynamic import output_sizes
@@ -127,15 +130,42 @@ def _common_objects(
     choices = [Level(each.options.prefix, feature_groups(each.options.target)) for each in levels]
     objects: dict[str, bytes] = {}
     with report.stage("run time"):
-        text = json.dumps(metadata, sort_keys=True)
-        run_time = emit_run_time(
-            target, prefix, counts, text, model_table(metadata), f"{prefix}.weights",
-            weight_offsets(weights), choices, outside,
+        described = _bare(metadata) if options.bare else metadata
+        text = "{}" if options.bare else json.dumps(metadata, sort_keys=True)
+        compiled = _shared_run_time if options.bare else _run_time
+        objects["runtime"] = compiled(
+            target, prefix, counts, text, model_table(described), tuple(weight_offsets(weights)),
+            tuple(choices), outside,
         )  # fmt: skip
-        objects["runtime"] = compile_object(run_time, baseline(target))
         if is_standalone(target):
             objects["standalone"] = compile_object(emit_standalone(prefix), target)
     return objects
+
+
+def _bare(metadata: Mapping[str, object]) -> dict[str, object]:
+    """What all models have in common that say nothing of themselves."""
+    keys = ("abi", "prefix", "weft", "triple", "cpu", "features", "weights_in", "weights")
+    kept = {key: metadata[key] for key in keys}
+    return {**kept, **Signature((), ()).to_json(), "workspace_bytes": 0}
+
+
+def _run_time(
+    target: Target,
+    prefix: str,
+    counts: Counts,
+    metadata: str,
+    table: bytes,
+    offsets: tuple[int, ...],
+    choices: tuple[Level, ...],
+    outside: OutsideWeights | None,
+) -> bytes:
+    """The run time as machine code for any processor of the architecture."""
+    blob = f"{prefix}.weights"
+    text = emit_run_time(target, prefix, counts, metadata, table, blob, offsets, choices, outside)
+    return compile_object(text, baseline(target))
+
+
+_shared_run_time = lru_cache(_run_time)
 
 
 def _level_objects(
@@ -174,7 +204,8 @@ def signature_of(program: ProgramOp) -> Signature:
     ]
     count = program.inputs.data
     symbols, found = tuple(program.symbol_names), tuple(output_sizes(program))
-    return Signature(tuple(specs[:count]), tuple(specs[count:]), symbols, found)
+    pairs = tuple(donated_pairs(program))
+    return Signature(tuple(specs[:count]), tuple(specs[count:]), symbols, found, pairs)
 
 
 def _names(program: ProgramOp, key: str) -> list[str]:

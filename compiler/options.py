@@ -108,6 +108,8 @@ class Options:
     `timed` adds an output: the ticks of each call of a kernel.
     `isa` are the CPU levels that one artifact holds, from the least, which is also the `target`;
     none stands for the target alone.
+    `bare` leaves the description of the model out of the code, so that models which take and give
+    equally many tensors share their run time.
     `bounds` are of sizes of the inputs. For each combination of `buckets` there is a copy of the
     program for these very sizes; for others `bucket_else` is `refuse`, or `dynamic` for one more.
     `bucket_fit` is `exact`, or `pad` for lesser sizes to be padded to those of a bucket, which has
@@ -130,6 +132,7 @@ class Options:
     bucket_fit: str = "exact"
     bucket_masks: tuple[BucketMask, ...] = ()
     isa: tuple[Target, ...] = ()
+    bare: bool = False
 
     def __post_init__(self) -> None:
         names = [name for bucket in self.buckets for name in bucket.names]

@@ -66,6 +66,7 @@ from compiler.program.assign_layouts import (
 )
 from compiler.program.buckets import merge_programs
 from compiler.program.describe import kernel_flops, repeats
+from compiler.program.donate import DonatePass, donate
 from compiler.program.hoist_workspace import HoistWorkspacePass, hoist_workspace
 from compiler.program.plan_memory import PlanMemoryPass, kernels_of, plan_memory
 from compiler.program.time_calls import TimeCallsPass, time_calls
@@ -119,6 +120,7 @@ ALL_PASSES: tuple[type[ModulePass], ...] = (
     HoistWorkspacePass,
     DropUnusedWeightsPass,
     UpdateInPlacePass,
+    DonatePass,
     PlanMemoryPass,
     TimeCallsPass,
     *PRIMITIVE_PASSES,
@@ -439,6 +441,7 @@ def plan_program(module: ModuleOp, road: Road) -> None:
         AssignLayouts(_conversion).run(module)
         drop_unused_weights(module)
         write_states(module)
+        donate(module)
         for op in module.ops:
             if isinstance(op, ProgramOp):
                 plan_memory(op, kernels_of(module))

@@ -96,10 +96,11 @@ def winograd_results(draw) -> Sample:
 
 @st.composite
 def random_bits(draw) -> Sample:
-    """Any seed and stream."""
+    """Any seed and stream, without and with a key of the call's."""
     shape = ShapeAttr(tuple(Expr.of(dim) for dim in draw(shapes())))
     seed, stream = draw(st.integers(0, 2**32 - 1)), draw(st.integers(0, 255))
-    return Sample([], {"shape": shape, "seed": seed, "stream": stream})
+    keys = st.integers(0, 2**64 - 1).map(lambda key: np.asarray(key, np.uint64))
+    return Sample([draw(st.none() | keys)], {"shape": shape, "seed": seed, "stream": stream})
 
 
 @st.composite

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from weft.jitted import jit
     from weft.tensor import Tensor
     from weft.tracing import Spec, trace
+    from weft.training import Step, step
 
 __version__ = VERSION
 
@@ -63,6 +64,7 @@ __all__ = [
     "OptionError",
     "SourceError",
     "Spec",
+    "Step",
     "Tensor",
     "TensorSpec",
     "TypeInferenceError",
@@ -79,6 +81,7 @@ __all__ = [
     "jit",
     "jvp",
     "load",
+    "step",
     "stop_gradient",
     "trace",
     "value_and_grad",
@@ -95,6 +98,7 @@ _HOMES = {
         ("grad", "hessian", "jacobian", "jvp", "value_and_grad", "vjp"), "weft.derivatives"
     ),
     "jit": "weft.jitted",
+    **dict.fromkeys(("Step", "step"), "weft.training"),
 }
 
 

@@ -159,6 +159,16 @@ class Tensor(ArrayOperators):
             "(weft.numpy.where and concat make tensors of others)"
         )
 
+    def give_up(self) -> None:
+        """Lets go of the elements, whose memory a compiled step has taken over."""
+        del self.array
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "array":
+            rule = "a tensor that was donated is used no more"
+            raise WeftError(f"{users_line()}: {rule}, got another use of it")
+        raise AttributeError(f"'Tensor' object has no attribute {name!r}")
+
     def item(self) -> Any:
         """The one element as a number of Python's."""
         return self.array.item()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 from xdsl.dialects.builtin import NameLoc, NoneAttr, StringAttr
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from dialects.errors import TypeInferenceError, UnsupportedError, WeftError
@@ -59,13 +59,21 @@ class Recording:
     def results(self, name: str, *operands: Traced, **attributes: Any) -> list[Traced]:
         """All results of an operator. Raises TypeInferenceError that names the line."""
         values = [operand.value for operand in operands]
-        if isinstance(attributes.get("to"), np.dtype | str):
-            attributes["to"] = element_type(np.dtype(attributes["to"]))
+        given = {key: _attribute(key, value) for key, value in attributes.items()}
         try:
-            op = self.builder().op(name, *values, **attributes)
+            op = self.builder().op(name, *values, **given)
         except (TypeInferenceError, UnsupportedError) as error:
             raise type(error)(f"{users_line()}: {error}") from error
         return [Traced(self, result) for result in op.results]
+
+
+def _attribute(key: str, value: Any) -> Any:
+    """An attribute as graph operators take it: element types for dtypes, shapes for tuples."""
+    if key == "to" and not isinstance(value, Attribute):
+        return element_type(np.dtype(value))
+    if isinstance(value, tuple):
+        return ShapeAttr(tuple(Expr.of(size) for size in cast("tuple[Any, ...]", value)))
+    return value
 
 
 @dataclass(frozen=True, eq=False)

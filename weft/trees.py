@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, cast, overload
 
 from dialects.errors import WeftError
 from weft.operators import users_line
@@ -67,7 +67,15 @@ def leaves_of(tree: Any) -> list[Any]:
     return [leaf for _, leaf in flatten(tree)[0]]
 
 
-def tree_map(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
+@overload
+def tree_map(function: Callable[[Any], Any], tree: Any, /) -> Any: ...
+@overload
+def tree_map(function: Callable[[Any, Any], Any], tree: Any, second: Any, /) -> Any: ...
+@overload
+def tree_map(
+    function: Callable[[Any, Any, Any], Any], tree: Any, second: Any, third: Any, /
+) -> Any: ...
+def tree_map(function: Callable[..., Any], tree: Any, /, *others: Any) -> Any:
     """A tree of what the function makes of each leaf, and of those at its place in other trees.
 
     Raises WeftError, which names the line, for trees of another structure.

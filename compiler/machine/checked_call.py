@@ -86,6 +86,7 @@ class CheckedCall:
         self._workspace_size = self._function("workspace_size", ctypes.c_uint64, ctypes.c_void_p)
         self._last_error = self._function("last_error", ctypes.c_char_p, ctypes.c_void_p)
         self._made = signature.made
+        self._donated = {source for source, _ in signature.donated}
         if self._made:
             self._release = self._function("release", None, ctypes.c_void_p, ctypes.c_void_p)
         self._beside = beside
@@ -97,8 +98,13 @@ class CheckedCall:
             arrays = self.arrange(arrays, named)
         held = [self._accept(position, array) for position, array in enumerate(arrays)]
         symbols = self._bind_symbols(held)
+        donors = self._signature.donors
         results = [
-            None if position in self._made else self._empty(spec, symbols)
+            held[donors[position]]
+            if position in donors
+            else None
+            if position in self._made
+            else self._empty(spec, symbols)
             for position, spec in enumerate(self._signature.outputs)
         ]
         names = self._signature.symbols
@@ -210,7 +216,8 @@ class CheckedCall:
             got = f"{array.dtype} [{', '.join(map(str, array.shape))}]"
             rule = f"requires {wanted} for input '{spec.name}'"
             raise InputError(f"{self._prefix} {rule}, got {got}")
-        return np.require(array, requirements=("C", "A"))
+        donated = position in self._donated
+        return np.require(array, requirements=("C", "A", "W") if donated else ("C", "A"))
 
     def _as_array(self, spec: TensorSpec, value: Any) -> Array:
         try:

@@ -72,6 +72,11 @@ class Executable(_Callable):
         """Names, dtypes and shapes of the outputs."""
         return self._signature.outputs
 
+    @property
+    def donated(self) -> tuple[tuple[int, int], ...]:
+        """Positions of inputs, and of the outputs that take their memory."""
+        return self._signature.donated
+
     def call_or(
         self, otherwise: Call, failed: Callable[[InputError], None] | None = None
     ) -> Call | None:

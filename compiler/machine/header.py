@@ -92,6 +92,11 @@ def header(
             for position, size in enumerate(signature.found)
         ),
     ]
+    for number, (source, target) in enumerate(signature.donated):
+        macros.append(_define(f"{prefix}_DONATED_{number}_INPUT", source))
+        macros.append(_define(f"{prefix}_DONATED_{number}_OUTPUT", target))
+    if signature.donated:
+        macros.append(_define(f"{prefix}_DONATED_COUNT", len(signature.donated)))
     if workspace_size is not None:
         macros.append(_define(f"{prefix}_WORKSPACE_SIZE", f"UINT64_C({workspace_size})"))
     functions = _FUNCTIONS.format(prefix=prefix)

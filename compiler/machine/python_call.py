@@ -22,7 +22,7 @@ from compiler.machine.dims import Program, depth_of, program_of
 from compiler.machine.host import host_target
 from compiler.machine.jit import LoadedCode, load_objects
 from compiler.machine.object import compile_object
-from compiler.machine.python_entry import ENTRY, MOST_DIMS, entry_ir
+from compiler.machine.python_entry import DENSE_FLAGS, ENTRY, MOST_DIMS, WRITABLE_FLAG, entry_ir
 from compiler.machine.signature import Signature, TensorSpec
 from dialects.weights import Array
 
@@ -75,6 +75,8 @@ class _Tensor(ctypes.Structure):
         ("dtype", ctypes.c_void_p),
         ("rank", ctypes.c_int64),
         ("sizes", ctypes.c_void_p),
+        ("flags", ctypes.c_int32),
+        ("donor", ctypes.c_int64),
     )
 
 
@@ -157,17 +159,25 @@ class _Sizes:
         self.programs: list[int] = []
         self.depth = 0
         self._held: list[object] = []
-        self.tensors = [self._tensor(spec) for spec in (*signature.inputs, *signature.outputs)]
+        donated, donors = {source for source, _ in signature.donated}, signature.donors
+        self.tensors = [
+            self._tensor(spec, DENSE_FLAGS | (WRITABLE_FLAG if place in donated else 0))
+            for place, spec in enumerate(signature.inputs)
+        ]
+        self.tensors += [
+            self._tensor(spec, DENSE_FLAGS, donors.get(place, -1))
+            for place, spec in enumerate(signature.outputs)
+        ]
 
     def is_derived(self, spec: TensorSpec) -> bool:
         """Whether a size has to be computed from symbols."""
         return any(isinstance(dim, str) and dim not in self._symbols for dim in spec.dims)
 
-    def _tensor(self, spec: TensorSpec) -> _Tensor:
+    def _tensor(self, spec: TensorSpec, flags: int, donor: int = -1) -> _Tensor:
         sizes = _integers([self._size(dim) for dim in spec.dims])
         dtype = spec.numpy_dtype
         self._held += [sizes, dtype]
-        return _Tensor(id(dtype), len(spec.dims), ctypes.addressof(sizes))
+        return _Tensor(id(dtype), len(spec.dims), ctypes.addressof(sizes), flags, donor)
 
     def _size(self, dim: int | str) -> int:
         if isinstance(dim, int):

@@ -27,7 +27,7 @@ _IR = """\
 ; has derived inputs
 %table = type {
   ptr, ptr, ptr, i64, i64, i64, i64, ptr, i64, ptr, ptr, ptr, ptr, ptr, ptr, i64, i64 }
-%tensor = type { ptr, i64, ptr } ; dtype, rank, sizes
+%tensor = type { ptr, i64, ptr, i32, i64 } ; dtype, rank, sizes, flags, donor
 %array = type { [$header x i8], ptr, i32, ptr, ptr, ptr, ptr, i32 }
 %call = type { i64, ptr, ptr, ptr, ptr, i64, i64, i64 }
 
@@ -162,11 +162,22 @@ output:
   br i1 %all.made, label %memory, label %make
 make:
   %result = getelementptr %tensor, ptr %results, i64 %place
-  %made = call ptr @new_output(
+  %donor.at = getelementptr %tensor, ptr %result, i64 0, i32 4
+  %donor = load i64, ptr %donor.at
+  %donated = icmp sge i64 %donor, 0
+  br i1 %donated, label %take, label %new
+take:
+  %given.at = getelementptr ptr, ptr %arguments, i64 %donor
+  %given.array = load ptr, ptr %given.at
+  call void @Py_IncRef(ptr %given.array)
+  br label %keep
+new:
+  %new.array = call ptr @new_output(
     ptr %table, ptr %result, ptr %symbols, ptr %stack, ptr %shape)
-  %not.made = icmp eq ptr %made, null
+  %not.made = icmp eq ptr %new.array, null
   br i1 %not.made, label %spoiled, label %keep
 keep:
+  %made = phi ptr [ %given.array, %take ], [ %new.array, %new ]
   %set = call i32 @PyTuple_SetItem(ptr %tuple, i64 %place, ptr %made)
   %answer.at = getelementptr %array, ptr %made, i64 0, i32 1
   %answer = load ptr, ptr %answer.at
@@ -257,8 +268,10 @@ odd:
 MOST_DIMS = 64
 """Of an array, as NumPy has it."""
 
-_DENSE_FLAGS = 0x1 | 0x100
+DENSE_FLAGS = 0x1 | 0x100
 """In C order, aligned."""
+
+WRITABLE_FLAG = 0x400
 
 
 def entry_ir(target: Target) -> str:
@@ -267,7 +280,6 @@ def entry_ir(target: Target) -> str:
         entry=ENTRY,
         header=_HEADER_BYTES,
         type=_TYPE_OFFSET,
-        dense=_DENSE_FLAGS,
         most_dims=MOST_DIMS,
     )
     return f'target triple = "{target.triple}"\n\n{text}'

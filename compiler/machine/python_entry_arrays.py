@@ -23,8 +23,10 @@ array:
   %dtypes = icmp eq ptr %dtype, %wanted
   %flags.at = getelementptr %array, ptr %object, i64 0, i32 7
   %flags = load i32, ptr %flags.at
-  %dense.bits = and i32 %flags, $dense
-  %dense = icmp eq i32 %dense.bits, $dense
+  %needed.at = getelementptr %tensor, ptr %tensor, i64 0, i32 3
+  %needed = load i32, ptr %needed.at
+  %has = and i32 %flags, %needed
+  %dense = icmp eq i32 %has, %needed
   %rank.at = getelementptr %array, ptr %object, i64 0, i32 2
   %rank32 = load i32, ptr %rank.at
   %rank = sext i32 %rank32 to i64

@@ -80,13 +80,15 @@ class TensorSpec:
 @dataclass(frozen=True)
 class Signature:
     """Inputs and outputs in the order of a call; `symbols` are the free dims in the order of `dims`
-    of a call, behind which it writes the sizes `found`: of outputs that depend on values.
+    of a call, behind which it writes the sizes `found`: of outputs that depend on values. Of each
+    pair `donated`, the output may lie where the input lies, and does in calls from Python.
     """
 
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
     symbols: tuple[str, ...] = ()
     found: tuple[str, ...] = ()
+    donated: tuple[tuple[int, int], ...] = ()
 
     @property
     def made(self) -> frozenset[int]:
@@ -104,7 +106,13 @@ class Signature:
             "outputs": [_tensor_to_json(tensor) for tensor in self.outputs],
             "symbols": list(self.symbols),
             "found": list(self.found),
+            "donated": [list(pair) for pair in self.donated],
         }
+
+    @property
+    def donors(self) -> Mapping[int, int]:
+        """By an output's position, that of the input whose memory it takes."""
+        return {target: source for source, target in self.donated}
 
     @staticmethod
     def from_json(content: object) -> Signature:
@@ -115,15 +123,17 @@ class Signature:
                 "outputs": [*outputs],
                 "symbols": [*symbols],
                 "found": [*found],
+                "donated": [*donated],
             }:
                 return Signature(
                     tuple(_tensor_from_json(tensor) for tensor in inputs),
                     tuple(_tensor_from_json(tensor) for tensor in outputs),
                     tuple(_text(symbol) for symbol in symbols),
                     tuple(_text(size) for size in found),
+                    tuple(_pair(pair) for pair in donated),
                 )
             case _:
-                raise _refuse("lists of inputs, outputs, symbols and found sizes", content)
+                raise _refuse("lists of inputs, outputs, symbols, found and donated", content)
 
 
 def _mentions(dim: int | str, names: Sequence[str]) -> bool:
@@ -147,6 +157,14 @@ def _dims(content: Sequence[object]) -> tuple[int | str, ...]:
     if len(dims) != len(content):
         raise _refuse("dims of numbers and expressions", content)
     return tuple(dims)
+
+
+def _pair(content: object) -> tuple[int, int]:
+    match content:
+        case [int(source), int(target)]:
+            return source, target
+        case _:
+            raise _refuse("pairs of an input and an output", content)
 
 
 def _text(content: object) -> str:

@@ -54,6 +54,11 @@ BOUNDS = "bounds"
 `{batch = #loop.exprs<[1, 32]>}`.
 """
 
+DONATED = "donated"
+"""The attribute of a program, or graph function, that lists pairs of places, of an input and of the
+output that the caller may have in its memory: `[[#builtin.int<0>, #builtin.int<1>]]`.
+"""
+
 WEIGHTS = "weights"
 """The attribute of a kernel that lists which of its arguments are weights in every call."""
 

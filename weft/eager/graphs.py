@@ -14,7 +14,7 @@ from dialects.graph.dtypes import element_type, numpy_dtype
 from dialects.graph.types import ShapeAttr, TensorType, tensor, type_of
 from dialects.weights import WeightStore
 from weft.eager.patterns import Dims
-from weft.eager.templates import Operator, Template
+from weft.eager.templates import Derivative, Template
 from weft.traced import Recording
 
 
@@ -45,7 +45,7 @@ def build(template: Template, dims: Sequence[Dims], kinds: Sequence[tuple[str, i
         for place, kind in enumerate(_operand_types(template, given))
     ]
     results = template.build(recording, arguments)
-    kept = isinstance(template, Operator)
+    kept = not isinstance(template, Derivative)
     made = list(dict.fromkeys(each for each in results if kept or each not in arguments))
     outputs = [made.index(each) if each in made else ~arguments.index(each) for each in results]
     described = [(numpy_dtype(kind.element).name, kind.rank) for kind in map(type_of, results)]
@@ -60,7 +60,7 @@ def build(template: Template, dims: Sequence[Dims], kinds: Sequence[tuple[str, i
 
 def _operand_types(template: Template, given: Sequence[TensorType]) -> list[TensorType]:
     """The types of a template's operands, from those of its first operator's."""
-    if isinstance(template, Operator):
+    if not isinstance(template, Derivative):
         return list(given)
     inner = _operand_types(template.of, given)
     recording = Recording()

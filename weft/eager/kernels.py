@@ -23,7 +23,7 @@ from dialects.errors import InputError, TypeInferenceError, UnsupportedError
 from dialects.weights import Array
 from weft.eager import quick
 from weft.eager.patterns import Dims, rule_of
-from weft.eager.templates import Derivative, Operator, Template
+from weft.eager.templates import Composite, Derivative, Operator, Template
 from weft.operators import users_line
 
 if TYPE_CHECKING:
@@ -94,16 +94,18 @@ class Kernel:
         self._recent: dict[tuple[Any, ...], Call] = {}
         self.call: Call = self._by_shape
         self.results: list[quick.Kind] = []
-        if isinstance(template, Operator):
+        if not isinstance(template, Derivative):
             likely = self._likely()
-            executable = likely.executable
-            assert executable is not None, "an operator is computed"
-            self.call = executable.call_or(self._by_shape, _fail) or self._by_shape
+            if likely is not None and likely.executable is not None:
+                self.call = likely.executable.call_or(self._by_shape, _fail) or self._by_shape
 
-    def _likely(self) -> Plan:
-        """The plan for sizes of which none is 1."""
+    def _likely(self) -> Plan | None:
+        """The plan for sizes of which none is 1; None where sizes are part of the code."""
+        shapes = [(_SIZE,) * rank for _, rank in self._kinds]
         try:
-            return self._plan([(_SIZE,) * rank for _, rank in self._kinds])
+            dims = self._dims(shapes)
+            free = all(isinstance(dim, str) for each in dims for dim in each)
+            return self._plan(shapes) if free else None
         except (TypeInferenceError, UnsupportedError) as error:
             _fail(error)
             raise
@@ -121,9 +123,12 @@ class Kernel:
             _fail(error)
             raise
 
-    def _plan(self, shapes: Sequence[tuple[int, ...]]) -> Plan:
+    def _dims(self, shapes: Sequence[tuple[int, ...]]) -> tuple[Dims, ...]:
         rule = rule_of(self._base.name)
-        dims = rule(f"graph.{self._base.name}", shapes[: self._taken], self._base.named)
+        return rule(f"graph.{self._base.name}", shapes[: self._taken], self._base.named)
+
+    def _plan(self, shapes: Sequence[tuple[int, ...]]) -> Plan:
+        dims = self._dims(shapes)
         if dims not in self._plans:
             plan = self._plans[dims] = _made(self._template, dims, self._kinds)
             self.results[:] = [quick.kind(np.dtype(name), rank) for name, rank in plan.kinds]
@@ -137,8 +142,8 @@ def _fail(error: Exception) -> None:
         raise type(error)(f"{line}: {text}") from error
 
 
-def _base_of(template: Template) -> tuple[Operator, int]:
-    """The operator at the bottom of derivatives, and how many operands it takes."""
+def _base_of(template: Template) -> tuple[Operator | Composite, int]:
+    """The operator or composite at the bottom of derivatives, and how many operands it takes."""
     base = template
     while isinstance(base, Derivative):
         base = base.of
@@ -150,7 +155,7 @@ def _made(template: Template, dims: tuple[Dims, ...], kinds: Sequence[Kind]) -> 
     from weft.compilation import compiler_digest
 
     COUNT.made += 1
-    store, options = default_cache(os.environ), Options(host_target(), PREFIX)
+    store, options = default_cache(os.environ), Options(host_target(), PREFIX, bare=True)
     parts = [PREFIX, template.text, str(dims), str(kinds), options.digest, compiler_digest()]
     key = cache_key(parts)
     return _found(store, key, options.target, template.operands) or _compiled(
@@ -180,7 +185,7 @@ def _compiled(
     built: Built = build(template, dims, kinds)
     executable = None
     if built.module is not None:
-        options = Options(host_target(), PREFIX)
+        options = Options(host_target(), PREFIX, bare=True)
         compiled = compile_module(built.module, built.weights, options)
         executable = _loaded(store.keep(key, compiled))
     content = {

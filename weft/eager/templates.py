@@ -4,7 +4,7 @@ is a graph of the same kind and so may be differentiated again.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
@@ -48,13 +48,44 @@ class Operator:
         return [each.value for each in recording.results(self.name, *traced, **given)]
 
 
+@dataclass(frozen=True, eq=False)
+class Composite:
+    """A function of a few operators on traced tensors. There is one object for each."""
+
+    function: Callable[..., Any]
+    attributes: Attributes
+    operands: int
+
+    @property
+    def name(self) -> str:
+        """The function's."""
+        return self.function.__qualname__.lstrip("_")
+
+    @property
+    def text(self) -> str:
+        """What a cache knows it by."""
+        return f"{self.function.__module__}.{self.name} {self.attributes} {self.operands}"
+
+    @property
+    def named(self) -> Mapping[str, Any]:
+        """The attributes by name."""
+        return dict(self.attributes)
+
+    def build(self, recording: Recording, operands: Sequence[SSAValue]) -> list[SSAValue]:
+        """Appends the function's operators; the value of its one result."""
+        from weft.traced import Traced
+
+        traced = [Traced(recording, operand) for operand in operands]
+        return [self.function(*traced, **self.named).value]
+
+
 @dataclass(frozen=True)
 class Derivative:
     """The cotangents of the `wanted` operands of a graph from all its operands, its results, and
     the cotangents of those results that `arriving` names.
     """
 
-    of: Operator | Derivative
+    of: Operator | Composite | Derivative
     results: int
     arriving: tuple[int, ...]
     wanted: tuple[int, ...]
@@ -91,7 +122,7 @@ class Derivative:
         return [given.get(each, each) for each in found]
 
 
-Template = Operator | Derivative
+Template = Operator | Composite | Derivative
 
 
 def frozen(attributes: Mapping[str, Any]) -> Attributes:
@@ -102,6 +133,7 @@ def frozen(attributes: Mapping[str, Any]) -> Attributes:
     )
 
 
+_COMPOSITES: Final[dict[tuple[Any, ...], Composite]] = {}
 _OPERATORS: Final[dict[tuple[Any, ...], Operator]] = {}
 
 
@@ -110,3 +142,10 @@ def operator_of(name: str, attributes: Attributes, operands: int) -> Operator:
     key = name, attributes, operands
     found = _OPERATORS.get(key)
     return _OPERATORS.setdefault(key, Operator(*key)) if found is None else found
+
+
+def composite_of(function: Callable[..., Any], attributes: Attributes, operands: int) -> Composite:
+    """The composite of that function with these attributes on so many tensors."""
+    key = function, attributes, operands
+    found = _COMPOSITES.get(key)
+    return _COMPOSITES.setdefault(key, Composite(*key)) if found is None else found

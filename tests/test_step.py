@@ -1,0 +1,165 @@
+"""A step of training is one compiled call that updates its parameters in place."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import weft
+from weft import Tensor, nn, optim
+
+RNG = np.random.default_rng(0)
+X = Tensor(RNG.normal(size=(16, 8)).astype(np.float32))
+Y = Tensor(RNG.integers(0, 4, 16))
+
+
+def network() -> nn.Module:
+    with nn.seed(0):
+        return nn.Sequential(nn.Dense(8, 12), nn.ReLU(), nn.Dense(12, 4))
+
+
+def step_of(module: nn.Module, optimizer: optim.Optimizer):
+    def step(parameters, state, x, y):
+        def loss(parameters):
+            return nn.cross_entropy(module.apply(parameters, x), y)
+
+        value, slopes = weft.value_and_grad(loss)(parameters)
+        return value, *optimizer.update(parameters, slopes, state)
+
+    return step
+
+
+OPTIMIZERS = {
+    "sgd": optim.sgd(0.1),
+    "momentum": optim.sgd(0.1, 0.9),
+    "nesterov": optim.sgd(0.1, 0.9, nesterov=True),
+    "adam": optim.adam(0.01),
+    "adamw": optim.adamw(lambda step: 0.01 / step, decay=0.1),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_fifty_steps_eager_and_compiled(name: str):
+    module, optimizer = network(), OPTIMIZERS[name]
+    step, parameters = step_of(module, optimizer), module.parameters()
+    state = optimizer.init(parameters)
+    running = weft.step(step, parameters, state, X, Y, donate=(0, 1)).start(parameters, state)
+    for _ in range(50):
+        value, parameters, state = step(parameters, state, X, Y)
+        assert float(running(X, Y)) == pytest.approx(float(value), abs=1e-4)
+    after = running.state[0]
+    for key, value in parameters.items():
+        np.testing.assert_allclose(after[key], value, atol=1e-4)
+
+
+def test_optimizers_are_torchs():
+    torch = pytest.importorskip("torch")
+    start = RNG.normal(size=5).astype(np.float32)
+    theirs = {
+        "sgd": torch.optim.SGD, "adam": torch.optim.Adam,
+        "momentum": lambda p, lr: torch.optim.SGD(p, lr, momentum=0.9),
+        "nesterov": lambda p, lr: torch.optim.SGD(p, lr, momentum=0.9, nesterov=True),
+        "adamw": lambda p, lr: torch.optim.AdamW(p, lr, weight_decay=0.1),
+    }  # fmt: skip
+    ours = OPTIMIZERS | {"adamw": optim.adamw(0.01, decay=0.1)}
+    for name, optimizer in ours.items():
+        w = Tensor(start)
+        state, other = optimizer.init(w), torch.tensor(start, requires_grad=True)
+        step = theirs[name]([other], lr=0.01 if "adam" in name else 0.1)
+        for _ in range(5):
+            w, state = optimizer.update(w, weft.grad(lambda w: (w * w * w).sum())(w), state)
+            step.zero_grad()
+            (other * other * other).sum().backward()
+            step.step()
+        np.testing.assert_allclose(w, other.detach().numpy(), rtol=1e-4, atol=1e-5)
+
+
+def test_donated_tensors_are_used_up_and_shared_memory_is_kept():
+    compiled = weft.step(lambda w, x: (w + x, (w * x).sum()), X, X, donate=(0,))
+    w = Tensor(np.array(X))
+    address = w.array.ctypes.data
+    after, _ = compiled(w, X)
+    assert after.array.ctypes.data == address
+    with pytest.raises(weft.WeftError, match=r"test_step\.py:\d+: a tensor that was donated"):
+        w + 1.0
+    view = after.reshape(-1)
+    before = view.tolist()
+    compiled(after, X)
+    assert view.tolist() == before
+
+
+def test_what_is_read_again_is_not_overwritten_too_early():
+    def step(w, x):
+        moved = w + x
+        return moved[::-1] @ w.T, moved
+
+    x = RNG.normal(size=(6, 6)).astype(np.float32)
+    compiled = weft.step(step, x, x, donate=(0,))
+    product, moved = compiled(x, x)
+    np.testing.assert_allclose(moved, x + x)
+    np.testing.assert_allclose(product, (x + x)[::-1] @ x.T, rtol=1e-5, atol=1e-5)
+
+
+def test_refusals():
+    with pytest.raises(weft.WeftError, match=r"test_step\.py:\d+: a donated argument requires"):
+        weft.step(lambda w: w.sum(), X, donate=(0,))
+    compiled = weft.step(lambda tree: tree["w"] * 2.0, {"w": X})
+    with pytest.raises(weft.WeftError, match=r"test_step\.py:\d+: a step requires trees"):
+        compiled([X])
+
+
+MAIN = """\
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include "libstep.h"
+
+int main(void) {
+  static const uint64_t in_bytes[] = {step_INPUT_0_BYTES, step_INPUT_1_BYTES, step_INPUT_2_BYTES};
+  const void *inputs[3];
+  void *outputs[2];
+  float loss, first = 0;
+  void *workspace = aligned_alloc(64, (step_WORKSPACE_SIZE + 127) / 64 * 64);
+  weft_options options = {sizeof(weft_options)};
+  weft_call call = {sizeof(weft_call), inputs, outputs, NULL, workspace, step_WORKSPACE_SIZE};
+  weft_context *context = step_create(&options);
+  FILE *file = fopen("start.bin", "rb");
+  for (int i = 0; i < 3; i++) {
+    void *data = malloc(in_bytes[i]);
+    if (fread(data, 1, in_bytes[i], file) != in_bytes[i]) return 2;
+    inputs[i] = data;
+  }
+  outputs[1 - step_DONATED_0_OUTPUT] = &loss;
+  outputs[step_DONATED_0_OUTPUT] = (void *)inputs[step_DONATED_0_INPUT];
+  for (int i = 0; i < 200; i++) {
+    if (step_run(context, &call)) return 3;
+    if (i == 0) first = loss;
+  }
+  printf("%g %g\\n", first, loss);
+  step_destroy(context);
+  return 0;
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")
+def test_a_loop_in_c_trains(tmp_path: Path):
+    x = RNG.normal(size=(32, 4)).astype(np.float32)
+    y = x @ np.array([1, -2, 3, 0.5], np.float32)
+    w = np.zeros(4, np.float32)
+
+    def step(w, x, y):
+        value, slope = weft.value_and_grad(lambda w: nn.mse_loss(x @ w, y))(w)
+        return value, w - 0.1 * slope
+
+    weft.step(step, w, x, y, donate=(0,), prefix="step").export(tmp_path / "libstep.so")
+    (tmp_path / "start.bin").write_bytes(w.tobytes() + x.tobytes() + y.tobytes())
+    (tmp_path / "main.c").write_text(MAIN)
+    command = "cc -std=c11 -Wall -Werror main.c -o main -L. -lstep -Wl,-rpath,. -lm"
+    subprocess.run(command.split(), cwd=tmp_path, check=True)
+    printed = subprocess.run(["./main"], cwd=tmp_path, check=True, capture_output=True, text=True)
+    first, last = map(float, printed.stdout.split())
+    assert first == pytest.approx(float((y * y).mean()), rel=1e-4)
+    assert last < 1e-6

@@ -1,0 +1,25 @@
+"""`composite`: a function of a few operators that is one kernel in eager mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from weft.eager.templates import composite_of, frozen
+from weft.operators import ArrayOperators
+from weft.tensor import Tensor
+
+
+def composite(function: Callable[..., Any], *operands: Any, **attributes: Any) -> Any:
+    """What a function of tensors gives, one tensor: in eager mode by one kernel, compiled for all
+    sizes of the operands; otherwise operator by operator.
+
+    The function is a module's, and depends on its operands and attributes alone.
+    """
+    tensors = [each for each in operands if isinstance(each, ArrayOperators)]
+    if all(isinstance(each, Tensor) for each in tensors) and tensors:
+        values = [each if isinstance(each, Tensor) else Tensor(each) for each in operands]
+        template = composite_of(function, frozen(attributes), len(values))
+        return Tensor.computed(template, values)[0]
+    first = next(each for each in tensors if not isinstance(each, Tensor))
+    return function(*map(first.lifted, operands), **attributes)

@@ -1,0 +1,45 @@
+"""Losses: one float each, the mean over examples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import weft.numpy as wnp
+
+
+def cross_entropy(logits: Any, labels: Any) -> Any:
+    """Minus the logarithm of what the softmax of `logits[..., classes]` gives to `labels[...]`,
+    integers.
+    """
+    logarithms = wnp.log_softmax(logits)
+    classes = wnp.arange(logits.shape[-1], dtype=labels.dtype)
+    chosen = wnp.expand_dims(labels, labels.ndim) == classes
+    return -wnp.where(chosen, logarithms, 0.0).sum(-1).mean()
+
+
+def mse_loss(x: Any, y: Any) -> Any:
+    """The mean square difference."""
+    difference = x - y
+    return (difference * difference).mean()
+
+
+def l1_loss(x: Any, y: Any) -> Any:
+    """The mean absolute difference."""
+    return abs(x - y).mean()
+
+
+def huber_loss(x: Any, y: Any, delta: float = 1.0) -> Any:
+    """Half the square of small differences, a straight line beyond `delta`."""
+    size = abs(x - y)
+    near = wnp.minimum(size, delta)
+    return (near * near * 0.5 + (size - near) * delta).mean()
+
+
+def binary_cross_entropy_with_logits(logits: Any, labels: Any) -> Any:
+    """Minus the logarithm of what a logistic function gives to labels of 0 and 1."""
+    return (wnp.maximum(logits, 0.0) - logits * labels + (-abs(logits)).apply("softplus")).mean()
+
+
+def nll_loss(logarithms: Any, labels: Any) -> Any:
+    """Minus the mean of `logarithms[n, classes]` at `labels[n]`, integers."""
+    return -wnp.take_along_axis(logarithms, wnp.expand_dims(labels, labels.ndim), -1).mean()

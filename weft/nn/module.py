@@ -1,0 +1,181 @@
+"""`Module`: parameters, modules inside, and how a result is computed with them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Self, cast
+
+import numpy as np
+
+from dialects.errors import WeftError
+from weft.nn.safetensors import read_tensors, write_tensors
+from weft.operators import ArrayOperators, users_line
+from weft.tensor import Tensor
+
+
+class Module:
+    """Tensors and modules that are its attributes, alone or in lists and dicts, are its parameters
+    and parts. Its result is what `construct`, or `forward`, gives.
+
+    class Network(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.Sequential(nn.Dense(784, 512), nn.ReLU())
+
+        def construct(self, x):
+            return self.layers(x)
+    """
+
+    training: bool
+
+    def __init__(self) -> None:
+        self.training = True
+        self._buffers: set[str] = set()
+
+    def construct(self, *arguments: Any, **named: Any) -> Any:
+        """The result; a module defines this method, or `forward`."""
+        raise NotImplementedError(f"{type(self).__name__} requires a method construct or forward")
+
+    def forward(self, *arguments: Any, **named: Any) -> Any:
+        """The result, by another name."""
+        return self.construct(*arguments, **named)
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return self.forward(*arguments, **named)
+
+    def buffer(self, name: str, value: Tensor) -> None:
+        """Adds a tensor that is part of the state and no parameter."""
+        self._buffers.add(name)
+        setattr(self, name, value)
+
+    def modules(self) -> Iterator[tuple[str, Module]]:
+        """This module and all inside it, each once, with their paths; its own is empty."""
+        seen: set[int] = set()
+
+        def walk(path: str, module: Module) -> Iterator[tuple[str, Module]]:
+            if id(module) in seen:
+                return
+            seen.add(id(module))
+            yield path, module
+            for name, value in vars(module).items():
+                for below, part in _parts(name, value):
+                    if isinstance(part, Module):
+                        yield from walk(f"{path}.{below}" if path else below, part)
+
+        return walk("", self)
+
+    def _places(self) -> Iterator[tuple[str, Module, str]]:
+        """The path, the module and the attribute of every tensor."""
+        for path, module in self.modules():
+            for name, value in vars(module).items():
+                if isinstance(value, ArrayOperators):
+                    yield f"{path}.{name}" if path else name, module, name
+
+    def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
+        """The parameters with their paths, such as `layers.0.weight`."""
+        for path, module, name in self._places():
+            if name not in module._buffers:
+                yield path, getattr(module, name)
+
+    def parameters(self) -> dict[str, Tensor]:
+        """The parameters by their paths: a tree, as derivatives and optimisers take it."""
+        return dict(self.named_parameters())
+
+    def buffers(self) -> dict[str, Tensor]:
+        """What else belongs to the state, such as running means."""
+        places = self._places()
+        return {
+            path: getattr(module, name) for path, module, name in places if name in module._buffers
+        }
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """Parameters and buffers."""
+        return self.parameters() | self.buffers()
+
+    def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> Self:
+        """Takes tensors of these names; raises WeftError for shapes that differ, and, if strict,
+        for names that are missing or unknown.
+        """
+        places = {path: (module, name) for path, module, name in self._places()}
+        if strict and set(places) != set(state):
+            missing, unknown = sorted(set(places) - set(state)), sorted(set(state) - set(places))
+            got = f"{', '.join(missing) or 'none'} missing, {', '.join(unknown) or 'none'} unknown"
+            raise WeftError(f"{users_line()}: a state requires the names of the module, got {got}")
+        for path, value in state.items():
+            if path not in places:
+                continue
+            module, name = places[path]
+            before = getattr(module, name)
+            if tuple(before.shape) != tuple(value.shape):
+                rule = f"{path} requires the shape {list(before.shape)}"
+                raise WeftError(f"{users_line()}: {rule}, got {list(value.shape)}")
+            kept = isinstance(value, ArrayOperators) and value.dtype == before.dtype
+            setattr(module, name, value if kept else Tensor(np.asarray(value), before.dtype))
+        return self
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes parameters and buffers as safetensors."""
+        write_tensors(path, {name: np.asarray(each) for name, each in self.state_dict().items()})
+
+    def load(self, path: str | os.PathLike[str], strict: bool = True) -> Self:
+        """Takes parameters and buffers out of a file of safetensors."""
+        return self.load_state_dict(read_tensors(path), strict)
+
+    def train(self, mode: bool = True) -> Self:
+        """Computes as in training from now on: normalisations by batches, dropout."""
+        for _, module in self.modules():
+            module.training = mode
+        return self
+
+    def eval(self) -> Self:
+        """Computes as after training from now on."""
+        return self.train(False)
+
+    @contextmanager
+    def bound(self, state: Mapping[str, Any]) -> Generator[None]:
+        """Inside, parameters and buffers of these names are others, which may be traced; what they
+        and the other tensors were before is put back in the end.
+        """
+        places = {path: (module, name) for path, module, name in self._places()}
+        unknown = sorted(set(state) - set(places))
+        if unknown:
+            rule = "a module requires names of its tensors"
+            raise WeftError(f"{users_line()}: {rule}, got {', '.join(unknown)}")
+        before = [(module, name, getattr(module, name)) for module, name in places.values()]
+        for path, value in state.items():
+            setattr(*places[path], value)
+        try:
+            yield
+        finally:
+            for module, name, value in before:
+                setattr(module, name, value)
+
+    def apply(self, state: Mapping[str, Any], *arguments: Any, **named: Any) -> Any:
+        """The result with other parameters and buffers; the module stays as it is."""
+        with self.bound(state):
+            return self(*arguments, **named)
+
+    def apply_updating(
+        self, state: Mapping[str, Any], *arguments: Any, **named: Any
+    ) -> tuple[Any, dict[str, Any]]:
+        """The result with other parameters and buffers, and the buffers after it."""
+        with self.bound(state):
+            result = self(*arguments, **named)
+            return result, cast("dict[str, Any]", self.buffers())
+
+
+Cell = Module
+
+
+def _parts(name: str, value: object) -> Iterator[tuple[str, object]]:
+    """What an attribute holds: itself, or the elements of a list, tuple or dict, by path."""
+    if isinstance(value, list | tuple):
+        for place, each in enumerate(cast("Sequence[object]", value)):
+            yield from _parts(f"{name}.{place}", each)
+    elif isinstance(value, dict):
+        for key, each in cast("dict[object, object]", value).items():
+            yield from _parts(f"{name}.{key}", each)
+    else:
+        yield name, value

@@ -1,0 +1,49 @@
+"""Networks that walk along a sequence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import weft.numpy as wnp
+from weft.nn.initializers import uniform
+from weft.nn.layers import sigmoid
+from weft.nn.module import Module
+
+
+class LSTM(Module):
+    """One layer of long short-term memory over `[n, length, inputs]`.
+
+    The gates lie in the order input, forget, cell, output along the last axis of the weights.
+    """
+
+    def __init__(self, inputs: int, width: int):
+        super().__init__()
+        bound = width**-0.5
+        self.width = width
+        self.input_weight = uniform((inputs, 4 * width), bound)
+        self.hidden_weight = uniform((width, 4 * width), bound)
+        self.bias = uniform((4 * width,), bound)
+
+    def construct(self, x: Any, state: Any = None) -> Any:
+        """`[n, length, width]` of hidden states, and the last hidden and cell state; the length is
+        a known number.
+        """
+        driven = x @ self.input_weight + self.bias
+        if state is None:
+            zeros = wnp.zeros_like(driven[:, 0, : self.width])
+            state = zeros, zeros
+        hidden, cell = state
+        outputs: list[Any] = []
+        for place in range(len(x[0])):
+            hidden, cell = self._step(driven[:, place], hidden, cell)
+            outputs.append(hidden)
+        return wnp.stack(outputs, 1), (hidden, cell)
+
+    def _step(self, driven: Any, hidden: Any, cell: Any) -> tuple[Any, Any]:
+        gates = driven + hidden @ self.hidden_weight
+        width = self.width
+        enter, forget, fresh, leave = (
+            gates[:, place * width : (place + 1) * width] for place in range(4)
+        )
+        cell = sigmoid(forget) * cell + sigmoid(enter) * wnp.tanh(fresh)
+        return sigmoid(leave) * wnp.tanh(cell), cell

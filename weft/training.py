@@ -1,0 +1,186 @@
+"""`step`: a function of trees of tensors as one compiled call, which takes memory of arguments."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from xdsl.dialects.builtin import ArrayAttr, IntAttr
+from xdsl.dialects.func import FuncOp
+
+from compiler.machine.executable import Executable
+from dialects.errors import WeftError
+from dialects.loop.program import DONATED
+from dialects.weights import Array
+from weft.operators import users_line
+from weft.tensor import Tensor
+from weft.tracing import Trace, record
+from weft.trees import Structure, flatten, unflatten
+
+_OWN_USES: Final = 3
+"""References to an array that belongs to one tensor alone, while it is counted."""
+
+
+class Step:
+    """A compiled function of trees, called with tensors or arrays, that gives trees of tensors.
+
+    Arguments that it was told to donate are given up: their memory becomes that of results, and
+    their tensors can be used no more. Memory that something else refers to is copied first.
+    """
+
+    def __init__(self, executable: Executable, traced: Trace, positions: Sequence[int]):
+        self.executable = executable
+        self._inputs, self._outputs = traced.inputs, traced.outputs
+        below = [each for _, each in traced.inputs.below]
+        self._donated = [
+            place in positions for place, each in enumerate(below) for _ in range(each.leaves)
+        ]
+
+    def __call__(self, *arguments: Any) -> Any:
+        """The results. Raises InputError for arrays of other shapes, WeftError for other trees."""
+        leaves = [leaf for _, leaf in self._flattened(arguments)]
+        arrays = [
+            self._owned(leaf) if donated else _array(leaf)
+            for leaf, donated in zip(leaves, self._donated, strict=True)
+        ]
+        results = self.executable(*arrays)
+        for leaf, donated in zip(leaves, self._donated, strict=True):
+            if donated and isinstance(leaf, Tensor):
+                leaf.give_up()
+        return unflatten(self._outputs, map(Tensor.of, results))
+
+    def start(self, *donated: Any) -> Running:
+        """The step with its first arguments, those that it donates, in memory of its own, which
+        each call brings up to date.
+        """
+        return Running(self, self._inputs, self._outputs, donated)
+
+    def export(self, path: str | Path) -> None:
+        """Writes the step as a shared object and a C header."""
+        self.executable.export(path)
+
+    def _flattened(self, arguments: tuple[Any, ...]) -> list[tuple[str, Any]]:
+        names = [name for name, _ in self._inputs.below]
+        given = dict(zip(names, arguments, strict=False))
+        leaves, structure = flatten(given)
+        if structure != self._inputs or len(arguments) != len(names):
+            rule = f"a step requires trees as in its examples for {', '.join(names)}"
+            raise WeftError(f"{users_line()}: {rule}, got others")
+        return leaves
+
+    def _owned(self, leaf: Any) -> Array:
+        """The array of a leaf, or a copy where others refer to its memory."""
+        array = _array(leaf)
+        alone = isinstance(leaf, Tensor) and array.base is None
+        return array if alone and sys.getrefcount(array) <= _OWN_USES else array.copy()
+
+
+class Running:
+    """A step whose donated arguments are kept between calls. A call takes the other arguments and
+    gives what the step returns beside the donated trees; `state` gives these.
+    """
+
+    def __init__(self, step: Step, inputs: Structure, outputs: Structure, donated: Sequence[Any]):
+        names = [name for name, _ in inputs.below[: len(donated)]]
+        leaves, structure = flatten(dict(zip(names, donated, strict=True)))
+        if structure.below != inputs.below[: len(donated)]:
+            raise WeftError(f"{users_line()}: a step requires trees as in its examples, got others")
+        self._executable = step.executable
+        self._held = [np.array(_array(leaf), order="C") for _, leaf in leaves]
+        self._structure = structure
+        self._rest = Structure(tuple, inputs.below[len(donated) :])
+        taken = {target for _, target in step.executable.donated}
+        self._left = [place for place in range(outputs.leaves) if place not in taken]
+
+    def __call__(self, *arguments: Any) -> Any:
+        """One result as a tensor, several as a tuple of tensors."""
+        if len(arguments) == self._rest.leaves:
+            given = [_array(each) for each in arguments]
+        else:
+            given = [_array(leaf) for _, leaf in flatten(arguments)[0]]
+        results = self._executable(*self._held, *given)
+        if len(self._left) == 1:
+            return Tensor.of(results[self._left[0]])
+        return tuple(Tensor.of(results[place]) for place in self._left)
+
+    @property
+    def state(self) -> tuple[Any, ...]:
+        """The donated arguments as they are now, copied."""
+        return tuple(unflatten(self._structure, map(Tensor, self._held)).values())
+
+
+def _array(leaf: Any) -> Array:
+    return leaf.array if isinstance(leaf, Tensor) else np.asarray(leaf)
+
+
+def step(
+    function: Callable[..., Any],
+    *examples: Any,
+    donate: Sequence[int] = (),
+    threads: int | None = None,
+    target: str = "native",
+    strict_fp: bool = False,
+    prefix: str | None = None,
+) -> Step:
+    """Compiles what a function of trees does with arguments like the examples, as `trace` does.
+
+    Each leaf of the arguments that `donate` names by position takes a result's memory: that of the
+    first result of its type whose path ends as its own does, behind the argument's name. Raises
+    WeftError for a leaf without one.
+    """
+    from compiler.pipeline import compile_module
+    from weft.compilation import options_of
+
+    name = prefix or getattr(function, "__name__", "step").strip("<>")
+    options = options_of(b"", target, name, strict_fp=strict_fp)
+    recorded = record(function, *examples)
+    main = recorded.module.ops.first
+    assert isinstance(main, FuncOp), "a trace is a function"
+    pairs = list(_pairs(main, recorded, donate))
+    places = [ArrayAttr([IntAttr(source), IntAttr(target)]) for source, target in pairs]
+    main.attributes[DONATED] = ArrayAttr(places)
+    compiled = compile_module(recorded.module, recorded.recording.weights, options)
+    return Step(compiled.executable(threads), recorded, donate)
+
+
+def _pairs(main: FuncOp, recorded: Trace, donate: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Places of donated inputs, and of the outputs that take their memory."""
+    returned = main.get_return_op()
+    assert returned is not None, "a trace returns"
+    results = dict(enumerate(_tails(recorded.outputs)))
+    kinds = [value.type for value in returned.arguments]
+    names = [(position, tail) for position, tail in _positions(recorded.inputs)]
+    for source, (position, tail) in enumerate(names):
+        if position not in donate:
+            continue
+        kind = main.body.block.args[source].type
+        found = [place for place, each in results.items() if each == tail and kinds[place] == kind]
+        if not found:
+            rule = f"a donated argument requires a result of its type for {tail or 'it'}"
+            raise WeftError(f"{users_line()}: {rule}, got none")
+        del results[found[0]]
+        yield source, found[0]
+
+
+def _positions(structure: Structure) -> Iterator[tuple[int, str]]:
+    """The argument of each leaf, and the leaf's path in it."""
+    for position, (_, below) in enumerate(structure.below):
+        for path in _paths(below):
+            yield position, path
+
+
+def _tails(structure: Structure) -> list[str]:
+    """The path of each leaf without its first part, where results are several."""
+    if structure.kind is None:
+        return [""]
+    return [path for _, below in structure.below for path in _paths(below)]
+
+
+def _paths(structure: Structure, path: str = "") -> Iterator[str]:
+    if structure.kind is None:
+        yield path
+    for key, below in structure.below:
+        yield from _paths(below, f"{path}.{key}" if path else key)

@@ -28,6 +28,7 @@ def host_target(threads: int | None = None) -> Target:
         vector_bytes=wide,
         vector_registers=32 if wide == 64 or arch == "aarch64" else 16,
         has_fma=fused,
+        factor_registers=1 if fused and arch == "x86_64" else 3,
         cores=threads or len(os.sched_getaffinity(0)),
         **caches,
     )

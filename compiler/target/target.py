@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Target:
-    """A CPU as the compiler sees it. Sizes are bytes;
-    `cores` is what schedules plan for, not what a call uses.
+    """A CPU as the compiler sees it. Sizes are bytes; `cores` is what schedules plan for, not what
+    a call uses. `factor_registers` are what factors on their way into multiply-adds take up: few
+    where these read a factor from memory.
     """
 
     name: str
@@ -22,6 +23,7 @@ class Target:
     l2_bytes: int = 512 * 1024
     l3_bytes: int = 8 * 1024 * 1024
     cores: int = 1
+    factor_registers: int = 3
     fma_latency: int = 4
     fma_ports: int = 2
 

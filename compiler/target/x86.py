@@ -38,6 +38,7 @@ X86_64_V3 = Target(
     vector_bytes=32,
     vector_registers=16,
     has_fma=True,
+    factor_registers=1,
 )
 
 X86_64_V4 = Target(
@@ -49,6 +50,7 @@ X86_64_V4 = Target(
     vector_bytes=64,
     vector_registers=32,
     has_fma=True,
+    factor_registers=1,
 )
 
 X86_TARGETS = (X86_64, X86_64_V2, X86_64_V3, X86_64_V4)

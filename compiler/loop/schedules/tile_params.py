@@ -31,7 +31,7 @@ class Params:
 
 def default_params(target: Target, rows: int | None, columns: int | None, lanes: int) -> Params:
     """The largest tile that fits the registers and divides the rows:
-    `rows*vectors + vectors + 1` values live.
+    `rows*vectors + vectors` values and some factors live.
     """
     vectors = 2 if columns is None or columns > lanes else 1
     most = _most_rows(target, vectors)
@@ -76,8 +76,8 @@ def candidates(
 
 
 def _most_rows(target: Target, vectors: int) -> int:
-    """Rows of sums that fit the registers beside a row of vectors and a factor."""
-    return max(1, (target.vector_registers - vectors - 1) // vectors)
+    """Rows of sums that fit the registers beside a row of vectors and factors."""
+    return max(1, (target.vector_registers - vectors - target.factor_registers) // vectors)
 
 
 def _even(rows: int, most: int) -> int:

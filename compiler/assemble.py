@@ -261,4 +261,5 @@ def _description(level: CompiledLevel) -> dict[str, object]:
         "kernels": describe_kernels(program, level.kernels, report.flops, report.schedules),
         "memory": describe_memory(program),
         "repeats": report.repeats,
+        "concurrent": report.concurrent,
     }

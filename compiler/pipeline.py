@@ -68,6 +68,7 @@ from compiler.program.buckets import merge_programs
 from compiler.program.describe import kernel_flops, repeats
 from compiler.program.donate import DonatePass, donate
 from compiler.program.hoist_workspace import HoistWorkspacePass, hoist_workspace
+from compiler.program.overlap import OverlapCallsPass, overlap
 from compiler.program.plan_memory import PlanMemoryPass, kernels_of, plan_memory
 from compiler.program.time_calls import TimeCallsPass, time_calls
 from compiler.program.update_in_place import UpdateInPlacePass, drop_copies, write_states
@@ -121,6 +122,7 @@ ALL_PASSES: tuple[type[ModulePass], ...] = (
     DropUnusedWeightsPass,
     UpdateInPlacePass,
     DonatePass,
+    OverlapCallsPass,
     PlanMemoryPass,
     TimeCallsPass,
     *PRIMITIVE_PASSES,
@@ -442,9 +444,13 @@ def plan_program(module: ModuleOp, road: Road) -> None:
         drop_unused_weights(module)
         write_states(module)
         donate(module)
+        kernels = kernels_of(module)
         for op in module.ops:
             if isinstance(op, ProgramOp):
-                plan_memory(op, kernels_of(module))
+                if not road.options.naive and not road.options.timed:  # timed calls run alone
+                    flops, target = road.report.flops, road.options.target
+                    road.report.concurrent = overlap(op, kernels, flops, target)
+                plan_memory(op, kernels)
     road.dump("30-loop-scheduled.mlir", module)
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from dialects.expr import Expr
 
@@ -29,7 +30,7 @@ class PassRecord:
 class Report:
     """What happened while compiling: seconds by stage, what each pass over the graph did, operators
     by name in the optimised graph; flops of each kernel over its symbols, its schedules and their
-    steps; and whether something runs as often as values say.
+    steps; whether something runs as often as values say; and which calls run side by side.
     """
 
     seconds: dict[str, float] = field(default_factory=dict[str, float])
@@ -39,6 +40,7 @@ class Report:
     schedules: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     steps: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     repeats: bool = True
+    concurrent: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
 
     @contextmanager
     def stage(self, name: str) -> Generator[None]:

@@ -154,6 +154,7 @@ def _shown(facts: Mapping[str, Any]) -> str:
         _section("outputs", [_tensor_row(tensor) for tensor in facts["outputs"]]),
         _section("operators", [[count, name] for name, count in facts["operators"].items()]),
         _section("kernels", _kernel_rows(facts["kernels"])),
+        _section("side by side", _concurrent_rows(facts.get("concurrent", []))),
         _section("memory", _memory_rows(facts)),
         _section("totals", _total_rows(facts)),
     ]
@@ -182,6 +183,20 @@ def _kernel_rows(kernels: Sequence[Mapping[str, Any]]) -> list[list[object]]:
         ]
         for kernel in kernels
     ]
+
+
+def _concurrent_rows(groups: Sequence[Mapping[str, Any]]) -> list[list[object]]:
+    """Groups of branches, by number of threads what the model says that they take one after the
+    other and side by side, and the kernels of each branch.
+    """
+    rows: list[list[object]] = []
+    for number, group in enumerate(groups, 1):
+        rows.append([f"group {number}", f"with {group['least']} to {group['most']} threads"])
+        for threads, (apart, together) in group["modelled"].items():
+            times = f"{apart / 1e3:.1f} us apart, {together / 1e3:.1f} us together"
+            rows.append(["", f"{threads} threads: {times}"])
+        rows += [["", f"branch: {', '.join(branch)}"] for branch in group["branches"]]
+    return rows
 
 
 def _memory_rows(facts: Mapping[str, Any]) -> list[list[object]]:

@@ -16,6 +16,7 @@ from xdsl.dialects.builtin import ArrayAttr
 from xdsl.ir import Operation, SSAValue
 
 from compiler.loop_to_llvm.body import BodyEmitter, Unit
+from compiler.loop_to_llvm.concurrent import KernelCall, emit_branches
 from compiler.loop_to_llvm.elements import I8, I32, I64, POINTER, storage_bytes
 from compiler.loop_to_llvm.frame import Frame
 from compiler.loop_to_llvm.growing import MOST_BYTES, GrowingMemory, copy_bytes
@@ -27,6 +28,7 @@ from compiler.loop_to_llvm.size_rules import bound_rule, equal_rule
 from compiler.target.target import Target
 from dialects.expr import Expr, Symbol, maximum
 from dialects.loop.choose import RunOp
+from dialects.loop.concurrent import ConcurrentOp
 from dialects.loop.dynamic import (
     BindOp,
     CopyOp,
@@ -260,7 +262,9 @@ class ProgramEmitter(BodyEmitter):
         """Emits one operation of the program."""
         match op:
             case CallOp():
-                self._call(op)
+                self._prepared(op).emit(self.frame, self.frame.local(self.unit.context))
+            case ConcurrentOp():
+                self._concurrent(op)
             case WeightOp():
                 self.values[op.result] = self.weights[op.key.data, buffer_type(op.result)]
             case ViewOp():
@@ -342,7 +346,7 @@ class ProgramEmitter(BodyEmitter):
         pointer = self.frame.builder.gep(base, [offset], source_etype=I8)
         self.values[op.result] = Storage(pointer, row)
 
-    def _call(self, op: CallOp) -> None:
+    def _prepared(self, op: CallOp) -> KernelCall:
         name = kernel_symbol(self.unit.prefix, op.kernel)
         module = self.frame.builder.module
         callee = module.globals.get(name)
@@ -350,7 +354,20 @@ class ProgramEmitter(BodyEmitter):
             callee = _hidden(module, kernel_type(len(op.sizes.data), len(op.arguments)), name)
         sizes = [self.index.uniform(size) for size in op.sizes.data]
         buffers = [self.frame.local(self.storage(each).pointer) for each in op.arguments]
-        self.frame.builder.call(callee, [self.frame.local(self.unit.context), *sizes, *buffers])
+        return KernelCall(callee, [*sizes, *buffers])
+
+    def _concurrent(self, op: ConcurrentOp) -> None:
+        """Finds the buffers and sizes of all branches, then runs these."""
+        branches: list[list[KernelCall]] = []
+        for branch in op.branches:
+            branches.append([])
+            for inner in branch.block.ops:
+                if isinstance(inner, CallOp):
+                    branches[-1].append(self._prepared(inner))
+                else:
+                    self.operation(inner)
+        threads = op.least.data, op.most.data
+        emit_branches(self.frame, self.runtime, self.unit.context, branches, threads)
 
     def _run(self, op: RunOp) -> None:
         """Calls another program of the artifact; its failure is this one's."""

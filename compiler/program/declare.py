@@ -4,20 +4,22 @@ that others have scheduled and compiled meanwhile.
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import DenseArrayBase, IntAttr, i64
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntAttr, i64
 
 from compiler.program.hoist_workspace import hoist_kernel
 from compiler.program.in_place import in_place_arguments
-from dialects.loop.program import IN_PLACE, TEMPORARIES, KernelOp
+from compiler.program.overlap import written_arguments
+from dialects.loop.program import IN_PLACE, TEMPORARIES, WRITES, KernelOp
 from dialects.loop.types import buffer_type
 
 
 def describe_body(kernel: KernelOp) -> None:
     """Turns the workspace of a scheduled kernel into arguments, and notes how many these are and
-    which arguments may share their storage.
+    which arguments it writes and which may share their storage.
     """
     kernel.attributes[TEMPORARIES] = IntAttr(len(hoist_kernel(kernel)))
     pairs = [place for pair in in_place_arguments(kernel) for place in (pair.operand, pair.result)]
+    kernel.attributes[WRITES] = ArrayAttr(map(IntAttr, sorted(written_arguments(kernel))))
     kernel.attributes[IN_PLACE] = DenseArrayBase.from_list(i64, pairs)
 
 

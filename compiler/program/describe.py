@@ -77,15 +77,17 @@ def describe_kernels(
             "name": name,
             "schedules": list(schedules.get(name, ())),
             "calls": len(of_name),
-            "flops": _plain(_sum(_call_flops(call, kernels[name], flops) for call in of_name)),
-            "bytes": _plain(_sum(_call_bytes(call) for call in of_name)),
+            "flops": _plain(_sum(call_flops(call, kernels[name], flops) for call in of_name)),
+            "bytes": _plain(_sum(call_bytes(call) for call in of_name)),
         }
         for name, of_name in calls.items()
     ]
 
 
-def _call_flops(call: CallOp, kernel: KernelOp, flops: Mapping[str, Expr]) -> Expr:
-    """Kernels that are made while layouts are assigned only copy, and have no entry."""
+def call_flops(call: CallOp, kernel: KernelOp, flops: Mapping[str, Expr]) -> Expr:
+    """What a call computes, over the program's sizes; kernels that are made while layouts are
+    assigned only copy, and have no entry.
+    """
     sizes: dict[Atom, Expr] = {
         Symbol(symbol): size
         for symbol, size in zip(kernel.symbol_names, call.sizes.data, strict=True)
@@ -93,7 +95,7 @@ def _call_flops(call: CallOp, kernel: KernelOp, flops: Mapping[str, Expr]) -> Ex
     return flops.get(call.kernel, Expr.of(0)).substitute(sizes)
 
 
-def _call_bytes(call: CallOp) -> Expr:
+def call_bytes(call: CallOp) -> Expr:
     """The bytes of all buffers that a call is given."""
     return _sum(buffer_bytes(buffer_type(value)) for value in dict.fromkeys(call.arguments))
 

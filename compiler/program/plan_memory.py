@@ -19,6 +19,7 @@ from xdsl.passes import ModulePass
 
 from compiler.program.in_place import InPlace, in_place_arguments
 from dialects.expr import Expr, maximum
+from dialects.loop.concurrent import branch_of
 from dialects.loop.dynamic import RegrowOp, aliased, root
 from dialects.loop.ops import AllocOp
 from dialects.loop.program import WORKSPACE_BYTES, CallOp, KernelOp, ProgramOp
@@ -51,7 +52,8 @@ def kernels_of(module: ModuleOp) -> dict[str, KernelOp]:
 @dataclass
 class Lifetime:
     """An allocation, its size in bytes, and the positions of its first and last use in the program;
-    `followers` take its place after it, in place.
+    `followers` take its place after it, in place. `branch` is the one of several that run at the
+    same time which alone uses it, if one does.
     """
 
     alloc: AllocOp
@@ -59,10 +61,23 @@ class Lifetime:
     first: int
     last: int
     followers: list[AllocOp] = field(default_factory=list[AllocOp])
+    branch: Block | None = None
 
     def overlaps(self, other: Lifetime) -> bool:
-        """Whether both are alive at some position."""
+        """Whether both are alive at some position, or at the same time."""
+        if self._is_beside(other):
+            return True
         return self.first <= other.last and other.first <= self.last
+
+    def _is_beside(self, other: Lifetime) -> bool:
+        """Whether both are buffers of branches that run at the same time."""
+        one, two = self.branch, other.branch
+        return (
+            one is not two
+            and one is not None
+            and two is not None
+            and (one.parent_op() is two.parent_op())
+        )
 
 
 @dataclass
@@ -90,7 +105,7 @@ def lifetimes(program: ProgramOp) -> list[Lifetime]:
             if uses:
                 size = aligned(buffer_bytes(buffer_type(op.result)))
                 first, last = min(use[0] for use in uses), max(use[1] for use in uses)
-                found.append(Lifetime(op, size, first, last))
+                found.append(Lifetime(op, size, first, last, branch=branch_of(op)))
             else:
                 found.append(Lifetime(op, Expr.of(0), *places[op]))
     return found
@@ -187,6 +202,8 @@ def _joined(
             result = by_value.get(op.arguments[pair.result])
             if operand is None or result is None or operand is result:
                 continue
+            if operand.branch is not branch_of(op):
+                continue  # a branch at the same time may read it
             if roots.count(op.arguments[pair.operand]) > 1:
                 continue  # read as another argument too, perhaps in another order
             if operand.last == number == result.first and operand.size == result.size:

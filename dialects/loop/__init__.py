@@ -4,6 +4,7 @@ from xdsl.ir import Dialect
 
 from dialects.loop import dynamic
 from dialects.loop.choose import ChooseOp, RunOp
+from dialects.loop.concurrent import ConcurrentOp
 from dialects.loop.ops import (
     AllocOp,
     ClockOp,
@@ -37,6 +38,7 @@ LOOP = Dialect(
         ViewOp,
         ChooseOp,
         RunOp,
+        ConcurrentOp,
         *dynamic.OPS,
     ],
     [BufferType, ExprsAttr, LayoutAttr],

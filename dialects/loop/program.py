@@ -49,6 +49,9 @@ IN_PLACE = "in_place"
 take its place.
 """
 
+WRITES = "writes"
+"""The attribute of a kernel that lists which of its arguments it may write."""
+
 BOUNDS = "bounds"
 """The attribute of a program or kernel that gives sizes their least and greatest values, by name:
 `{batch = #loop.exprs<[1, 32]>}`.

@@ -31,6 +31,7 @@ from xdsl.utils.hints import isa
 from dialects.expr import Atom, Expr, Extremum, Monomial, Operand, Quotient, Remainder, Symbol
 from dialects.graph.dtypes import numpy_dtype
 from dialects.graph.types import FLOATS, NARROW_FLOATS
+from dialects.loop.concurrent import ConcurrentOp
 from dialects.loop.dynamic import (
     BindOp,
     CopyOp,
@@ -276,6 +277,9 @@ class _Translation:
                 self.line(depth, "else:")
                 self.block(op.otherwise.block, depth + 1)
                 self.line(depth + 1, "pass")
+            case ConcurrentOp():
+                for branch in reversed(op.branches):  # the order does not matter
+                    self.block(branch.block, depth)
             case WhileOp():
                 self.line(depth, "while True:")
                 self.block(op.condition.block, depth + 1)

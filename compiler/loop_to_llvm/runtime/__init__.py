@@ -136,6 +136,11 @@ class Runtime:
         """
         builder.call(self.pool.parallel_for, [context, count, grain, body, argument])
 
+    def threads(self, builder: ir.IRBuilder, context: ir.Value) -> ir.Value:
+        """How many threads compute, the caller's among them: an i64."""
+        with Code.continuing(builder) as code:
+            return CONTEXT.load(code, context, "threads")
+
     def weight_pointer(self, builder: ir.IRBuilder, context: ir.Value, index: int) -> ir.Value:
         """The address of a weight, by its place in what `define` was given."""
         with Code.continuing(builder) as code:

@@ -1,0 +1,42 @@
+"""program -> numbers: about how long the calls of a program take on one thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from compiler.program.describe import call_bytes, call_flops
+from compiler.target.target import Target
+from dialects.expr import Expr
+from dialects.loop.program import CallOp, KernelOp
+
+CallTime = Callable[[CallOp], float | None]
+"""What a call takes on one thread, in nanoseconds; None where its sizes vary."""
+
+START = 60.0
+"""Nanoseconds of a call that does nothing."""
+
+FLOPS_PER_LANE = 4.0
+"""Operations of a nanosecond in each lane of a vector: products and sums of matrices."""
+
+BYTES = 96.0
+"""Bytes of a nanosecond, of a call whose buffers fit into the second cache."""
+
+FAR_BYTES = 24.0
+"""Bytes of a nanosecond, of one whose buffers do not."""
+
+
+def call_time(
+    kernels: Mapping[str, KernelOp], flops: Mapping[str, Expr], target: Target
+) -> CallTime:
+    """The time of a call in nanoseconds: computing, or reading and writing all of its buffers."""
+    rate = FLOPS_PER_LANE * target.lanes(4)
+
+    def time(call: CallOp) -> float | None:
+        computed = call_flops(call, kernels[call.kernel], flops).constant
+        moved = call_bytes(call).constant
+        if computed is None or moved is None:
+            return None
+        bandwidth = BYTES if moved <= target.l2_bytes else FAR_BYTES
+        return START + max(computed / rate, moved / bandwidth)
+
+    return time

@@ -195,7 +195,8 @@ def _concurrent_rows(groups: Sequence[Mapping[str, Any]]) -> list[list[object]]:
         for threads, (apart, together) in group["modelled"].items():
             times = f"{apart / 1e3:.1f} us apart, {together / 1e3:.1f} us together"
             rows.append(["", f"{threads} threads: {times}"])
-        rows += [["", f"branch: {', '.join(branch)}"] for branch in group["branches"]]
+        for branch in group["branches"]:
+            rows.append(["", f"branch: {', '.join(branch)}"])
     return rows
 
 

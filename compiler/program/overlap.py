@@ -126,7 +126,9 @@ def overlap_calls(
     """
     writes = {name: _written(kernel) for name, kernel in kernels.items()}
     arguments, read = program.body.block.args, program.inputs.data
-    shared = {arguments[read + out]: arguments[into] for into, out in donated_pairs(program)}
+    shared: dict[SSAValue, SSAValue] = {
+        arguments[read + out]: arguments[into] for into, out in donated_pairs(program)
+    }
     search = _Overlap(writes, shared, time, max(2, threads), model or ThreadModel())
     blocks = {op.parent: None for op in program.walk() if isinstance(op, CallOp)}
     for block in blocks:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
+from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from dialects.expr import Atom, Expr, Symbol, atom_expr
@@ -47,6 +48,8 @@ class ControlLowering(ABC):
     block: Block
     buffers: dict[SSAValue, SSAValue]
     run_time_sizes: set[str]
+    location: LocationAttr | None
+    """The node or line of the operator that is lowered, which errors of the program name."""
 
     @abstractmethod
     def lower_block(self, block: Block) -> None:
@@ -58,6 +61,8 @@ class ControlLowering(ABC):
 
     def add(self, op: Op) -> Op:
         """Adds an operation to the program."""
+        if self.location is not None:
+            op.location = self.location
         self.block.add_op(op)
         return op
 

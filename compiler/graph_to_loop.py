@@ -97,6 +97,7 @@ class _Lowering(ControlLowering):
     function: FuncOp
     strict: bool
     run_time_sizes: set[str] = field(default_factory=set[str])
+    location: LocationAttr | None = None
     kernels: dict[str, KernelOp] = field(default_factory=dict[str, KernelOp])
     buffers: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
 
@@ -181,6 +182,12 @@ class _Lowering(ControlLowering):
             target = self.add(ViewOp.of(target, buffer_of(type_of(value)))).result
 
     def _lower(self, op: Operation) -> None:
+        outer, own = self.location, op.location if isinstance(op.location, NameLoc) else None
+        self.location = _location(op) if isinstance(op, FusedOp) else own
+        self._lower_operator(op)
+        self.location = outer
+
+    def _lower_operator(self, op: Operation) -> None:
         match op:
             case ConstantOp():
                 self._lower_constant(op)

@@ -52,6 +52,7 @@ from compiler.graph.share_constants import ShareConstantsPass
 from compiler.graph.share_weights import share_weights
 from compiler.graph.sink_movement import SinkMovementPass
 from compiler.graph.split_transposed import SplitTransposedPass
+from compiler.graph.watch import WatchPass
 from compiler.graph.winograd import WinogradPass
 from compiler.graph_to_loop import GraphToLoopPass, canonicalize_kernel, copy_kernel, lower_module
 from compiler.layout_choices import ChooseLayoutsPass, PlaceHalosPass, place_buffers
@@ -114,6 +115,7 @@ NAIVE_GRAPH_PASSES: tuple[type[ModulePass], ...] = (
 ALL_PASSES: tuple[type[ModulePass], ...] = (
     *GRAPH_PASSES,
     DifferentiatePass,
+    WatchPass,
     GraphToLoopPass,
     ChooseLayoutsPass,
     PlaceHalosPass,

@@ -19,6 +19,7 @@ from dialects.graph import (
     rearrange,
     scan,
     slicing,
+    watch,
 )
 from dialects.graph.constant import LiteralAttr
 from dialects.graph.dtypes import numpy_dtype
@@ -301,6 +302,7 @@ SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {
     constant.DimsOp: dims(),
     movement.IdentityOp: tensors().map(lambda array: Sample([array])),
     derivative.StopGradientOp: tensors().map(lambda array: Sample([array])),
+    watch.WatchOp: tensors().map(lambda array: Sample([array], {"label": "hidden"})),
     movement.ReshapeFoundOp: reshapes(),
     movement.ReshapeOp: reshapes(),
     movement.TransposeOp: transposes(),

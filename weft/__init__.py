@@ -24,7 +24,7 @@ from compiler.machine.cache import Cache, CacheWarning, default_cache
 from compiler.machine.executable import Executable
 from compiler.machine.host import host_target
 from compiler.machine.signature import TensorSpec
-from compiler.options import Bound, parse_bucket, parse_bucket_mask
+from compiler.options import Bound, Options, parse_bucket, parse_bucket_mask
 from dialects.errors import (
     ArtifactError,
     IllegalSchedule,
@@ -37,6 +37,7 @@ from dialects.errors import (
     WeftError,
 )
 from weft.compilation import compile_cached, options_of
+from weft.watching import build_watchable
 
 if TYPE_CHECKING:
     from compiler.frontend.from_onnx import ImportedModel, Source
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from weft.derivatives import grad, hessian, jacobian, jvp, value_and_grad, vjp
     from weft.gradient_check import check_grad
     from weft.graph import Graph
+    from weft.inside import watch
     from weft.jitted import jit
     from weft.tensor import Tensor
     from weft.tracing import Spec, trace
@@ -86,6 +88,7 @@ __all__ = [
     "trace",
     "value_and_grad",
     "vjp",
+    "watch",
 ]
 
 _HOMES = {
@@ -93,6 +96,7 @@ _HOMES = {
     "Tensor": "weft.tensor",
     "check_grad": "weft.gradient_check",
     **dict.fromkeys(("Spec", "trace"), "weft.tracing"),
+    "watch": "weft.inside",
     **dict.fromkeys(("checkpoint", "custom_vjp", "stop_gradient"), "weft.custom"),
     **dict.fromkeys(
         ("grad", "hessian", "jacobian", "jvp", "value_and_grad", "vjp"), "weft.derivatives"
@@ -140,6 +144,7 @@ def compile(
     bucket_else: str = "refuse",
     bucket_fit: str = "exact",
     bucket_masks: Sequence[str] = (),
+    trap_nan: bool = False,
 ) -> Executable:
     """Compiles a model (a path, bytes, an onnx.ModelProto, a weft.Graph or a Python function) into
     this process.
@@ -164,10 +169,12 @@ def compile(
     `sequence=attention_mask`, names an input whose zeros make the model ignore what is padded.
     `weights` says where exported artifacts have them: `embedded`, in a `file` beside the artifact,
     or with the `caller`. `extensions` are operators, graph passes, schedules and importers beside
-    weft's own; with them, or for a `weft.Graph`, only kernels come out of the cache. Raises
-    ModelError for a damaged model, UnsupportedError that lists everything in it that weft lacks,
-    OptionError for options that do not exist, IllegalSchedule for a schedule that would change what
-    a kernel computes.
+    weft's own; with them, or for a `weft.Graph`, only kernels come out of the cache. With
+    `trap_nan` calls look at every value, and raise InputError that names the first operator, and
+    the node or the line of it, that makes NaN or an infinity out of numbers. Raises ModelError for
+    a damaged model, UnsupportedError that lists everything in it that weft lacks, OptionError for
+    options that do not exist, IllegalSchedule for a schedule that would change what a kernel
+    computes.
     """
     source = _source_of(model, specs)
     options = options_of(
@@ -189,7 +196,15 @@ def compile(
         bucket_masks=[parse_bucket_mask(text) for text in bucket_masks],
     )
     store = default_cache(os.environ) if cache is True else cache or None
-    return _in_process(compile_cached(source, options, store, extensions=extensions), threads)
+
+    def build(source: Source | ImportedModel, options: Options) -> Executable:
+        return _in_process(compile_cached(source, options, store, extensions=extensions), threads)
+
+    if trap_nan:
+        from weft.inside import build_trapped
+
+        return build_trapped(source, options, extensions, build)
+    return build_watchable(source, options, build)
 
 
 def _source_of(model: Any, specs: Sequence[Any]) -> Source | ImportedModel:

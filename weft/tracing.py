@@ -5,14 +5,16 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Region
 
+from compiler.frontend.from_onnx import ImportedModel, Source
 from compiler.machine.executable import Executable
+from compiler.options import Options
 from dialects.graph.dtypes import element_type
 from dialects.graph.types import TensorType, tensor
 from weft.traced import Dim, Recording, Traced
@@ -42,6 +44,14 @@ class Trace:
     module: ModuleOp
     inputs: Structure
     outputs: Structure
+
+    def imported(self, name: str) -> ImportedModel:
+        """The graph as front ends give it, under a name."""
+        main = self.module.ops.first
+        assert main is not None, "a trace has the function `main`"
+        listed = (main.attributes[key] for key in ("input_names", "output_names"))
+        names = [tuple(each.data for each in cast("ArrayAttr[StringAttr]", key)) for key in listed]
+        return ImportedModel(self.module, self.recording.weights, name, names[0], names[1])
 
 
 def record(function: Callable[..., Any], *examples: Any) -> Trace:
@@ -84,6 +94,7 @@ def trace(
     strict_fp: bool = False,
     naive: bool = False,
     prefix: str | None = None,
+    trap_nan: bool = False,
 ) -> Executable:
     """Compiles what a function does with inputs like the examples: arrays, or `weft.Spec` with
     names for sizes that vary.
@@ -94,11 +105,23 @@ def trace(
     """
     from compiler.pipeline import compile_module
     from weft.compilation import options_of
+    from weft.inside import build_trapped
+    from weft.watching import build_watchable
 
     name = prefix or getattr(function, "__name__", "traced").strip("<>")
     options = options_of(b"", target, name, strict_fp=strict_fp, naive=naive)
     recorded = record(function, *examples)
-    return compile_module(recorded.module, recorded.recording.weights, options).executable(threads)
+
+    def build(source: Source | ImportedModel, options: Options) -> Executable:
+        assert isinstance(source, ImportedModel), "a trace is a graph"
+        return compile_module(source.module, source.weights, options).executable(threads)
+
+    imported = recorded.imported(name)
+    return (
+        build_trapped(imported, options, (), build)
+        if trap_nan
+        else build_watchable(imported, options, build)
+    )
 
 
 def _spec(example: Any) -> Spec:

@@ -25,9 +25,11 @@ from compiler.options import (
     parse_bucket_mask,
 )
 from compiler.target import TARGETS
+from dialects.errors import OptionError
 from weft.compilation import compile_cached, options_of
 
 if TYPE_CHECKING:
+    from compiler.frontend.from_onnx import ImportedModel, Source
     from compiler.pipeline import Road
 
 _MAGICS: Final = (b"\x7fELF", b"\0asm")
@@ -192,6 +194,22 @@ def executable_from(arguments: argparse.Namespace) -> Executable:
     compiled = compile_from(arguments)
     check_runs_on(host_target(), compiled.metadata, arguments.model)
     return compiled.executable(arguments.threads)
+
+
+def trapped_from(arguments: argparse.Namespace) -> Executable:
+    """The model of the command line, compiled so that calls name the operator that makes NaN.
+    Raises OptionError for an artifact.
+    """
+    from weft.inside import build_trapped
+
+    if is_artifact(arguments.model):
+        raise OptionError(f"trap-nan requires a model, got the artifact {arguments.model}")
+    cache = None if arguments.no_cache else default_cache(os.environ)
+
+    def build(source: Source | ImportedModel, options: Options) -> Executable:
+        return compile_cached(source, options, cache).executable(arguments.threads)
+
+    return build_trapped(arguments.model, options_from(arguments), (), build)
 
 
 def is_artifact(path: str) -> bool:

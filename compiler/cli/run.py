@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from compiler.cli.arrays import described, random_inputs, read_dims, read_inputs, write_outputs
-from compiler.cli.model import add_compile_options, executable_from
+from compiler.cli.model import add_compile_options, executable_from, trapped_from
 from compiler.cli.table import table
 
 _EXAMPLES: Final = """\
@@ -52,6 +52,11 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--output-dir", metavar="DIR", type=Path, help="where to write <output>.npy files"
     )
+    made.add_argument(
+        "--trap-nan",
+        action="store_true",
+        help="fail at the first operator that makes NaN or an infinity, and name its node",
+    )
     made.add_argument("--threads", type=int, metavar="N", help="by default one for each processor")
     add_compile_options(made)
     return made
@@ -59,7 +64,7 @@ def parser() -> argparse.ArgumentParser:
 
 def run(arguments: argparse.Namespace) -> None:
     """Runs the model. Raises WeftError, and OSError for files that cannot be read."""
-    executable = executable_from(arguments)
+    executable = (trapped_from if arguments.trap_nan else executable_from)(arguments)
     inputs = read_inputs(executable.inputs, arguments.input)
     if arguments.random is not None:
         drawn = random_inputs(executable.inputs, arguments.random, read_dims(arguments.dim))

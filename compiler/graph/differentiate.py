@@ -63,14 +63,25 @@ def append_gradients(
         raise ModelError(f"gradients require {rule}, got {kind}")
     b = GraphBuilder(InsertPoint.before(terminator), ops)
     found = cotangents(b, [result], [b.filled(1.0, result)], [argument for _, argument in chosen])
+    gradients = [f"grad_{name}" for name, _ in chosen]
+    append_results(function, list(zip(gradients, found, strict=True)))
+
+
+def append_results(function: FuncOp, results: Sequence[tuple[str, SSAValue]]) -> None:
+    """Gives a function further results, each with a name."""
+    terminator = function.get_return_op()
+    assert terminator is not None, "a function returns"
+    names = _names(function, "input_names", len(function.body.block.args))
     outputs = _names(function, "output_names", len(terminator.arguments))
-    outputs += [f"grad_{name}" for name, _ in chosen]
-    values = [*terminator.arguments, *found]
+    values = [*terminator.arguments, *(value for _, value in results)]
     terminator.detach()
     terminator.erase()
     function.body.block.add_op(ReturnOp(*values))
     function.update_function_type()
-    for key, listed in (("input_names", names), ("output_names", outputs)):
+    for key, listed in (
+        ("input_names", names),
+        ("output_names", [*outputs, *(name for name, _ in results)]),
+    ):
         function.attributes[key] = ArrayAttr([StringAttr(name) for name in listed])
 
 

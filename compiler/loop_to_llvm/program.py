@@ -12,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from llvmlite import ir
-from xdsl.dialects.builtin import ArrayAttr
+from xdsl.dialects.builtin import ArrayAttr, FusedLoc, NameLoc
 from xdsl.ir import Operation, SSAValue
+from xdsl.utils.hints import isa
 
 from compiler.loop_to_llvm.body import BodyEmitter, Unit
 from compiler.loop_to_llvm.concurrent import KernelCall, emit_branches
@@ -240,13 +241,13 @@ class ProgramEmitter(BodyEmitter):
             assert isinstance(pair, ExprsAttr), "sizes come in pairs of expressions"
             self._require_equal(pair.data, Status.BAD_DIMS)
 
-    def _require_equal(self, pair: Sequence[Expr], status: Status) -> None:
+    def _require_equal(self, pair: Sequence[Expr], status: Status, place: str = "") -> None:
         text, shown = equal_rule(self.program, *pair)
         first, second = (self.index.uniform(size) for size in pair)
         values = [self.index.uniform(size) for size in shown]
         builder = self.frame.builder
         with builder.if_then(builder.icmp_signed("!=", first, second), likely=False):
-            self.fail(status, text, values)
+            self.fail(status, text + place, values)
 
     def find_weights(self, own: Sequence[WeightKey], table: Sequence[WeightKey]) -> None:
         """Loads the pointers of the program's weights out of the context's table."""
@@ -282,7 +283,7 @@ class ProgramEmitter(BodyEmitter):
             case BindOp():
                 self._bind(op)
             case RequireEqualOp():
-                self._require_equal(op.sizes.data, Status.BAD_VALUE)
+                self._require_equal(op.sizes.data, Status.BAD_VALUE, _origin(op))
             case CopyOp():
                 self._copy(op)
             case RowOp():
@@ -311,6 +312,7 @@ class ProgramEmitter(BodyEmitter):
                 builder.icmp_signed("<", value, ir.Constant(I64, 0)), likely=False
             ):
                 text = f"run requires a size of at least 0 for {name}, got {{}}"
+                text += _origin(op)
                 self.fail(Status.BAD_VALUE, text, [value])
         self.index.bind(name, value)
 
@@ -391,6 +393,15 @@ class ProgramEmitter(BodyEmitter):
         with self.frame.hoisted(0) as builder:
             pointer = builder.gep(self.workspace, [offset], source_etype=I8)
         return Storage(pointer, buffer_type(op.result))
+
+
+def _origin(op: Operation) -> str:
+    """The nodes or lines that an operation comes from, for the end of an error's text."""
+    fused = op.location.locations if isinstance(op.location, FusedLoc) else None
+    listed = list(fused) if isa(fused, ArrayAttr) else [op.location]
+    names = [each.desc.data for each in listed if isinstance(each, NameLoc)]
+    text = f", at {' or '.join(names)}" if names else ""
+    return text.translate({ord("{"): "(", ord("}"): ")"})
 
 
 def _allocation(op: RegrowOp | ReloadOp | GiveOp) -> AllocOp:

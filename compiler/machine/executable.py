@@ -51,6 +51,7 @@ class Executable(_Callable):
     ):
         self._prefix = prefix
         self._signature = signature
+        self.compile_watched: Callable[[Sequence[str]], Executable] | None = None
         self._exporter = exporter
         self.metadata = dict(metadata or {})
         shared = None if beside is None else beside._checked
@@ -61,6 +62,19 @@ class Executable(_Callable):
         inputs = ", ".join(map(_described, self.inputs))
         outputs = ", ".join(map(_described, self.outputs))
         return f"<weft.Executable {self._prefix}({inputs}) -> ({outputs})>"
+
+    def watch(self, *names: str) -> Executable:
+        """The model, compiled again so that it gives further values of its graph, by their names: a
+        model's own, or those that the program gave with `weft.watch`.
+
+        Raises OptionError for values that the graph does not have, and where there is no graph any
+        more, as for a model that was loaded from an artifact.
+        """
+        if self.compile_watched is None:
+            raise OptionError(
+                f"watch requires the graph of {self._prefix}, got compiled code alone"
+            )
+        return self.compile_watched(names)
 
     @property
     def inputs(self) -> tuple[TensorSpec, ...]:

@@ -35,6 +35,7 @@ from dialects.graph import (
     sort,
     trigonometry,
     unfold,
+    watch,
     winograd,
 )
 from dialects.graph.branch import CaseOp, IfOp
@@ -86,6 +87,7 @@ OPS: tuple[type[GraphOp], ...] = (
     *comparison.OPS,
     *cast.OPS,
     *derivative.OPS,
+    *watch.OPS,
     *matmul.OPS,
     *einsum.OPS,
     *determinant.OPS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +20,7 @@ from dialects.graph.types import ShapeAttr, TensorType, type_of
 from dialects.weights import Array, WeightStore
 
 Arrays = dict[SSAValue, Array]
+Observer = Callable[[Operation, Sequence[Array], Sequence[Array]], None]
 
 
 def evaluate_block(
@@ -27,12 +28,14 @@ def evaluate_block(
     arguments: Sequence[Array],
     sizes: Mapping[str, int] | None = None,
     weights: WeightStore | None = None,
+    observe: Observer | None = None,
 ) -> list[Array]:
-    """The operands of the block's terminator for these arguments and sizes.
+    """The operands of the block's terminator for these arguments and sizes. `observe` is told every
+    operator that ran, those inside of regions too, with its operands and results.
 
     Raises WeftError for a size that the graph names and that is below 0.
     """
-    evaluator = _Evaluator({}, dict(sizes or {}), weights)
+    evaluator = _Evaluator({}, dict(sizes or {}), weights, observe)
     return evaluator.block(block, arguments)
 
 
@@ -41,6 +44,7 @@ class _Evaluator:
     arrays: Arrays
     sizes: dict[str, int]
     weights: WeightStore | None
+    observe: Observer | None = None
 
     def block(self, block: Block, arguments: Sequence[Array]) -> list[Array]:
         for argument, array in zip(block.args, arguments, strict=True):
@@ -62,7 +66,7 @@ class _Evaluator:
         self, region: Region, arguments: Sequence[Array], sizes: Mapping[str, int]
     ) -> list[Array]:
         """Evaluates a region, which sees all that is known here."""
-        inner = _Evaluator(dict(self.arrays), self.sizes | dict(sizes), self.weights)
+        inner = _Evaluator(dict(self.arrays), self.sizes | dict(sizes), self.weights, self.observe)
         return inner.block(region.block, arguments)
 
     def extent(self, dim: Expr) -> int:
@@ -91,7 +95,10 @@ class _Evaluator:
                     results = self._specialised(op, operands).reference(*operands)
             case _:
                 raise AssertionError(f"a graph holds graph operators, not {op.name}")
-        self.arrays |= zip(op.results, map(np.asarray, results), strict=True)
+        arrays = [np.asarray(result) for result in results]
+        self.arrays |= zip(op.results, arrays, strict=True)
+        if self.observe is not None:
+            self.observe(op, operands, arrays)
 
     def _bind(self, op: BindSizesOp, array: Array) -> None:
         for name, value in zip(op.defined_sizes, array.reshape(-1).tolist(), strict=True):

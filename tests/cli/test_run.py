@@ -41,6 +41,22 @@ def test_random_inputs_depend_on_their_seed(weft_command: Command, dense_folder:
     assert "[3, 80]" in outputs[0]
 
 
+def test_the_trap_names_the_operator_that_makes_nan(
+    weft_command: Command, dense_folder: Path, tmp_path: Path
+):
+    x = rows_of(5)
+    arguments = ["--trap-nan", "--input", dense_folder / "x.npy"]
+    assert "[5, 80]" in weft_command.succeeds("run", dense_folder / "dense.onnx", *arguments)
+    x[2, 3] = np.inf
+    np.save(tmp_path / "x.npy", x * 0)
+    message = weft_command.fails(
+        "run", dense_folder / "dense.onnx", "--trap-nan", "--input", tmp_path / "x.npy"
+    )
+    assert "requires inputs without nan, got some in x" in message
+    message = weft_command.fails("run", dense_folder / "libdense.so", *arguments)
+    assert "trap-nan requires a model" in message
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -1,0 +1,50 @@
+"""Executables that may be compiled again for values inside of their graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+from compiler.machine.executable import Executable
+from compiler.options import Options
+
+if TYPE_CHECKING:
+    from compiler.frontend.from_onnx import ImportedModel, Source
+
+    Build = Callable[[Source | ImportedModel, Options], Executable]
+
+
+def build_watchable(source: Source | ImportedModel, options: Options, build: Build) -> Executable:
+    """Builds an executable with `compile_watched`: a model in a file is read again with further
+    outputs, a graph that a program made is kept where it names values.
+    """
+    if hasattr(source, "module"):
+        return _of_graph(cast("ImportedModel", source), options, build)
+    executable = build(source, options)
+
+    def compile_watched(names: Sequence[str]) -> Executable:
+        outputs = [spec.name for spec in executable.outputs]
+        own = outputs[: len(outputs) - len(options.gradients)]
+        return build(source, replace(options, outputs=(*own, *names)))
+
+    executable.compile_watched = compile_watched
+    return executable
+
+
+def _of_graph(source: ImportedModel, options: Options, build: Build) -> Executable:
+    from compiler.graph.watch import WatchPass, watched_labels
+    from dialects.context import WeftContext
+
+    kept = source.module.clone() if watched_labels(source.module) else None
+    executable = build(source, options)
+
+    def compile_watched(names: Sequence[str]) -> Executable:
+        assert kept is not None, "a graph with names is kept"
+        module = kept.clone()
+        WatchPass(tuple(names)).apply(WeftContext(), module)
+        return build(replace(source, module=module), options)
+
+    if kept is not None:
+        executable.compile_watched = compile_watched
+    return executable

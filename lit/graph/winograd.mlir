@@ -15,12 +15,23 @@ func.func @large(%x: !graph.tensor<[n, 32, 30, 29], f32>, %b: !graph.tensor<[64]
 
 // -----
 
-// Of a small image the filters are what is read, and tiles of 2 x 2 need fewer bytes of them.
+// Of a smaller image the filters are what is read and stored, and tiles of 2 x 2 need fewer bytes of them.
 // CHECK-LABEL: func.func @small
 // CHECK: graph.winograd_tiles %x {size = 2 : i64
 // CHECK: graph.winograd_result
 // CHECK-NOT: graph.conv
-func.func @small(%x: !graph.tensor<[1, 256, 7, 7], f32>) -> !graph.tensor<[1, 256, 7, 7], f32> {
+func.func @small(%x: !graph.tensor<[1, 256, 14, 14], f32>) -> !graph.tensor<[1, 256, 14, 14], f32> {
+  %w = graph.constant {literal = #graph.literal<[0.5]>, shape = #graph.shape<[256, 256, 3, 3]>, element = f32} : () -> !graph.tensor<[256, 256, 3, 3], f32>
+  %y = graph.conv %x, %w {group = 1 : i64, pads = array<i64: 1, 1, 1, 1>} : (!graph.tensor<[1, 256, 14, 14], f32>, !graph.tensor<[256, 256, 3, 3], f32>) -> !graph.tensor<[1, 256, 14, 14], f32>
+  func.return %y : !graph.tensor<[1, 256, 14, 14], f32>
+}
+
+// -----
+
+// Of a tiny image the filters would grow by more than the products that are saved are worth.
+// CHECK-LABEL: func.func @tiny
+// CHECK: graph.conv
+func.func @tiny(%x: !graph.tensor<[1, 256, 7, 7], f32>) -> !graph.tensor<[1, 256, 7, 7], f32> {
   %w = graph.constant {literal = #graph.literal<[0.5]>, shape = #graph.shape<[256, 256, 3, 3]>, element = f32} : () -> !graph.tensor<[256, 256, 3, 3], f32>
   %y = graph.conv %x, %w {group = 1 : i64, pads = array<i64: 1, 1, 1, 1>} : (!graph.tensor<[1, 256, 7, 7], f32>, !graph.tensor<[256, 256, 3, 3], f32>) -> !graph.tensor<[1, 256, 7, 7], f32>
   func.return %y : !graph.tensor<[1, 256, 7, 7], f32>

@@ -64,15 +64,13 @@ def donate(module: ModuleOp) -> None:
 def _is_written_last(
     program: ProgramOp, operand: SSAValue, result: SSAValue, kernels: Mapping[str, KernelOp]
 ) -> bool:
-    """Whether one operation writes the result, and reads of the operand only what it writes, which
-    nothing reads behind it.
+    """Whether the operand is read no more when the result is written first, or by the operation
+    that writes it alone, of each element in front of it.
     """
-    writers = list(_users(result))
-    block = program.body.block
-    if len({*writers}) != 1 or writers[0].parent is not block:
-        return False
-    (writer,) = {*writers}
     places = number_operations(program)
+    writer = min(_users(result), key=lambda user: places[user][0])
+    if writer.parent is not program.body.block:
+        return False
     readers = {user for user in _users(operand) if user is not writer}
     if any(places[reader][1] > places[writer][0] for reader in readers):
         return False

@@ -64,6 +64,26 @@ loop.program @main(%w: !loop.buffer<[32], f32>, %w2: !loop.buffer<[32], f32>) in
 
 // -----
 
+// Reads of the output behind its write change nothing.
+// CHECK-LABEL: loop.program @main
+// CHECK-NOT:  loop.alloc
+// CHECK:      loop.call @double(%w, %w2)
+// CHECK-NEXT: loop.call @double(%w2, %y)
+// CHECK-NOT:  loop.copy
+loop.kernel @double(%a: !loop.buffer<[32], f32>, %b: !loop.buffer<[32], f32>) {
+  loop.for %i = 0 to 32 {
+    %v = loop.load %a[%i] : !loop.buffer<[32], f32>
+    %s = arith.addf %v, %v : f32
+    loop.store %s, %b[%i] : !loop.buffer<[32], f32>
+  }
+}
+loop.program @main(%w: !loop.buffer<[32], f32>, %w2: !loop.buffer<[32], f32>, %y: !loop.buffer<[32], f32>) inputs 1 attributes {donated = [[#builtin.int<0>, #builtin.int<0>]]} {
+  loop.call @double(%w, %w2) : !loop.buffer<[32], f32>, !loop.buffer<[32], f32>
+  loop.call @double(%w2, %y) : !loop.buffer<[32], f32>, !loop.buffer<[32], f32>
+}
+
+// -----
+
 // Programs that nothing is donated to stay as they are.
 // CHECK-LABEL: loop.program @main
 // CHECK-NOT:  loop.copy

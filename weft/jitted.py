@@ -16,6 +16,7 @@ from compiler.machine.executable import Executable
 from dialects.errors import InputError, WeftError
 from dialects.weights import Array
 from weft.compilation import compile_cached, options_of
+from weft.eager.tape import DEPTH
 from weft.source.trees import Tree, flatten, unflatten
 from weft.tensor import Tensor
 from weft.traced import Traced
@@ -63,12 +64,21 @@ class Jitted:
         self._specs = specs
         self._options = dict(options)
         self._found: dict[object, list[Compilation]] = {}
+        self._pulls: dict[object, Jitted] = {}
         self._last: tuple[str, ...] = ()
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         leaves, form = flatten((list(arguments), named))
-        if any(isinstance(leaf, Traced) for leaf in leaves):
-            return self.source_function(*arguments, **named)
+        traced = next((leaf for leaf in leaves if isinstance(leaf, Traced)), None)
+        if traced is not None:
+            return traced.recording.run(self.source_function, *arguments, **named)
+        if DEPTH.count and any(isinstance(leaf, Tensor) and leaf.node for leaf in leaves):
+            return self._differentiable(leaves, form)
+        return self._run(leaves, form, arguments, named)
+
+    def _run(
+        self, leaves: Sequence[Any], form: Tree, arguments: Sequence[Any], named: Mapping[str, Any]
+    ) -> Any:
         specs = self._specs_of(arguments, named)
         kept = [_kept(leaf, spec) for leaf, spec in zip(leaves, specs, strict=True)]
         key = (form, *(_key(each) for each in kept))
@@ -78,6 +88,44 @@ class Jitted:
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
+
+    def _differentiable(self, leaves: Sequence[Any], form: Tree) -> Any:
+        """A call whose derivative is wanted, which is compiled as well: it starts anew from the
+        arguments.
+        """
+        from weft.custom import custom_vjp
+        from weft.derivatives import vjp
+
+        places = [n for n, leaf in enumerate(leaves) if _is_float(leaf)]
+        beside = [n for n, leaf in enumerate(leaves) if _is_value(leaf) and n not in places]
+
+        def entered(tensors: Sequence[Any], others: Sequence[Any]) -> Any:
+            given = list(leaves)
+            for place, value in zip([*places, *beside], [*tensors, *others], strict=True):
+                given[place] = value
+            return unflatten(form, given)
+
+        def of(others: Sequence[Any]) -> Callable[..., Any]:
+            def computed(*tensors: Any) -> Any:
+                arguments, named = entered(tensors, others)
+                return self(*arguments, **named)
+
+            return computed
+
+        def forward(*tensors: Any) -> Any:
+            arguments, named = entered(tensors, others)
+            found = self._run(flatten((arguments, named))[0], form, arguments, named)
+            return found, (tensors, others)
+
+        def pull(saved: Any, cotangents: Any) -> Any:
+            tensors, others = saved
+            return vjp(of(others), *tensors)[1](cotangents)
+
+        others = tuple(leaves[n] for n in beside)
+        key = form, *(_is_value(leaf) or _key(leaf) for leaf in leaves), *places
+        if key not in self._pulls:
+            self._pulls[key] = Jitted(pull, (), self._options)
+        return custom_vjp(of(others), forward, self._pulls[key])(*(leaves[n] for n in places))
 
     @property
     def compilations(self) -> tuple[Compilation, ...]:
@@ -148,7 +196,7 @@ class Jitted:
 
 def _kept(leaf: Any, spec: Spec | None) -> Any:
     """A Spec for a leaf that is a tensor; any other leaf as it is."""
-    tensor = isinstance(leaf, np.ndarray | np.generic | Tensor)
+    tensor = _is_value(leaf)
     if spec is None and not tensor:
         return leaf
     array: Array = np.asarray(leaf)
@@ -168,6 +216,15 @@ def _as_tensors(found: Any) -> Any:
 
 def _as_tensor(leaf: Any) -> Any:
     return Tensor.of(np.asarray(leaf)) if _is_array(leaf) else leaf
+
+
+def _is_value(leaf: object) -> bool:
+    return isinstance(leaf, np.ndarray | np.generic | Tensor)
+
+
+def _is_float(leaf: Any) -> bool:
+    """Whether a derivative may be wanted in it."""
+    return isinstance(leaf, Tensor) and leaf.dtype.kind not in "biu"
 
 
 def _is_array(value: object) -> bool:

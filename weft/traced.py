@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
@@ -34,6 +34,10 @@ class Recording:
     block: Block = field(default_factory=Block)
     weights: WeightStore = field(default_factory=WeightStore)
     ops: Mapping[str, type[GraphOp]] = field(default_factory=lambda: _OPS)
+
+    def run(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        """What a function of the program's gives that is compiled elsewhere."""
+        return function(*arguments, **named)
 
     def builder(self) -> GraphBuilder:
         """Appends operators that know the line of the user's program."""

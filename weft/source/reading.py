@@ -90,6 +90,7 @@ def read_function(
     outside = Outside(recording, recording.block, frozen)
     run = Run(recording, outside, evaluate, execute, call, store)
     recording.line = lambda: str(run.place)
+    recording.read = lambda called, args, given: call(run, called, args, given, run.place)
     place = _start(function)
     given, forms = flatten((list(arguments), dict(named)))
     names = _argument_names(function, arguments, named)

@@ -27,11 +27,15 @@ class SourceRecording(Recording):
     """A recording whose tensors are `Array`s, and whose lines those of the program that is read."""
 
     line: Callable[[], str] = lambda: "?"
-    run: Callable[..., Any] = lambda function, *arguments: function(*arguments)
+    read: Callable[..., Any] = lambda function, arguments, named: function(*arguments, **named)
+    """Calls a function of the program's."""
     counts: dict[str, Expr] = field(default_factory=dict[str, Expr])
     """How many rounds the loop has whose round is that size."""
     taken: set[str] = field(default_factory=set[str])
     """Names of sizes."""
+
+    def run(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        return self.read(function, arguments, named)
 
     def builder(self) -> GraphBuilder:
         line = NameLoc(StringAttr(self.line()), NoneAttr())

@@ -17,7 +17,7 @@ from weft.source.recording import SourceRecording
 from weft.source.syntax import Code, Place
 from weft.source.values import Array, Number, Undefined
 
-MOST_STATEMENTS = 100_000
+MOST_STATEMENTS = 50_000
 """A program may run so many while it is compiled; one with more has to leave loops to the graph."""
 MOST_CALLS = 100
 """Calls within each other."""

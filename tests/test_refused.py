@@ -13,7 +13,7 @@ from weft.source.reading import read_function
 
 
 def marked(function):
-    """The number of the marked line of a function or of what it calls, and the parts of its mark."""
+    """The marked line of a function, or of what it calls, and the parts of the mark."""
     source = refused.Model.forward if function is refused.assigns_attribute else function
     lines, first = inspect.getsourcelines(source)
     (number,) = (n for n, line in enumerate(lines) if "#:" in line)

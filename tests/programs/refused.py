@@ -3,6 +3,7 @@
 `#: rule | advice` marks the line, with parts of the message.
 """
 
+# ruff: noqa: SIM108, RET503  what users write
 import random
 import time
 

@@ -187,10 +187,8 @@ def _isinstance(run: Run, place: Place, value: Any, kinds: Any) -> bool:
     if isinstance(value, Number):
         return any(kind is value.kind or (kind is int and value.kind is bool) for kind in wanted)
     if isinstance(value, Traced):
-        scalar = not value.ndim
-        names = {"f": np.floating, "i": np.signedinteger, "u": np.unsignedinteger}
-        own = [np.generic, np.number, names.get(value.dtype.kind), value.dtype.type]
-        return any(kind in own for kind in wanted) if scalar else np.ndarray in wanted
+        own = np.ndarray if value.ndim else value.dtype.type
+        return any(issubclass(own, kind) for kind in wanted)
     return isinstance(value, kinds)
 
 
@@ -234,7 +232,7 @@ BUILTINS: Final[Mapping[Any, Callable[..., Any]]] = {
     },
     math.fabs: _of_math("abs"), math.floor: _of_math("floor", int),
     math.ceil: _of_math("ceil", int),
-    math.isnan: _of_math("is_nan", bool), math.isinf: _of_math("is_inf", bool),
+    math.isnan: _of_math("is_nan", bool),
 }  # fmt: skip
 """What Python's functions become, where an argument is a tensor or holds some."""
 

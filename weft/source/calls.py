@@ -15,11 +15,13 @@ from typing import Any, Final, cast
 
 import numpy as np
 
+from dialects.graph import ConstantOp
 from weft.source.builtin_functions import ALWAYS, BUILTINS
 from weft.source.expressions import made, native
 from weft.source.functions import Function, bind
 from weft.source.iteration import Rounds, elements
 from weft.source.leaves import shown
+from weft.source.numpy_composites import COMPOSITES
 from weft.source.numpy_functions import FUNCTIONS
 from weft.source.run import MOST_CALLS, RETURNED, VALUE, Frame, Run
 from weft.source.syntax import Place, code_of
@@ -29,7 +31,7 @@ from weft.tensor import Tensor
 from weft.traced import Traced
 
 _NATIVE: Final = {"weft", "compiler", "dialects", "xdsl", "numpy", *sys.stdlib_module_names}
-_READ: Final = ("weft.nn",)
+_READ: Final = ("weft.nn", "weft.source.numpy_composites")
 """Modules of weft's own that are read like a user's."""
 _IMPURE: Final = ("random", "time", "secrets", "numpy.random")
 _SIDE_EFFECTS: Final = (input, open, exec, eval, compile, globals, locals, vars)
@@ -266,7 +268,13 @@ def _numpy(
     if not dynamic:
         return made(run, native(place, function, *arguments, **named))
     known = FUNCTIONS.get(function.__name__.rstrip("_"))
+    composite = COMPOSITES.get(function.__name__)
+    if known is None and composite is not None:
+        return call(run, composite, arguments, named, place)
     if known is None:
+        constants = [_constant_of(run, each) for each in arguments]
+        if not any(map(holds_dynamic, [*constants, *named.values()])):
+            return made(run, native(place, function, *constants, **named))
         rule = "source mode requires functions of NumPy that it knows"
         raise place.refuse(rule, f"{function.__name__} of a tensor", "write it with others")
     try:
@@ -274,6 +282,13 @@ def _numpy(
     except TypeError as error:
         rule = f"np.{function.__name__} requires arguments that source mode knows"
         raise place.refuse(rule, str(error).partition(") ")[2] or str(error)) from error
+
+
+def _constant_of(run: Run, value: Any) -> Any:
+    """The elements of an array that is a constant of the graph; any other value as it is."""
+    if isinstance(value, Array) and isinstance(value.value.owner, ConstantOp):
+        return value.value.owner.array(run.recording.weights)
+    return value
 
 
 def holds_dynamic(value: Any) -> bool:

@@ -271,6 +271,7 @@ def _either(run: Run, frame: Frame, node: ast.IfExp, place: Place) -> Any:
     at = Place(frame.code.file, node.test)
     test = truth(run, evaluate(run, frame, node.test), at)
     if isinstance(test, bool):
+        run.note(at, f"{test}, known while compiling")
         return evaluate(run, frame, node.body if test else node.orelse)
     ways = [lambda each=each: evaluate(run, frame, each) for each in (node.body, node.orelse)]
     return choose(run, test, ways, at)

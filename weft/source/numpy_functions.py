@@ -360,6 +360,13 @@ def _eye(run: Run, place: Place, rows: Any, columns: Any = None, dtype: Any = np
     return row.reshape((row.type.size, 1)).apply("equal", column).astype(dtype)
 
 
+def _triangle(upper: bool) -> Callable[..., Any]:
+    def function(run: Run, place: Place, x: Any, k: int = 0) -> Any:
+        return run.recording.apply("trilu", tensor_of(run, x, place), upper=upper, k=k)
+
+    return function
+
+
 def _array(run: Run, place: Place, value: Any, dtype: Any = None) -> Any:
     x = tensor_of(run, value, place)
     return run.recording.array((x if dtype is None else x.astype(dtype)).value)
@@ -407,16 +414,17 @@ def _square(run: Run, place: Place, x: Any) -> Any:
     return x.apply("mul", x)
 
 
-def _truth(name: str) -> Callable[..., Any]:
-    def function(run: Run, place: Place, x: Any) -> Any:
-        return floating(tensor_of(run, x, place)).apply(name)
+def _isnan(run: Run, place: Place, x: Any) -> Any:
+    return floating(tensor_of(run, x, place)).apply("is_nan")
 
-    return function
+
+def _isinf(run: Run, place: Place, x: Any) -> Any:
+    return floating(tensor_of(run, x, place)).apply("is_inf", negative=True, positive=True)
 
 
 def _isfinite(run: Run, place: Place, x: Any) -> Any:
-    x = floating(tensor_of(run, x, place))
-    return x.apply("is_nan").apply("logical_or", x.apply("is_inf")).apply("logical_not")
+    no = _isnan(run, place, x).apply("logical_or", _isinf(run, place, x))
+    return no.apply("logical_not")
 
 
 def _cast(dtype: Any) -> Callable[..., Any]:
@@ -462,9 +470,10 @@ FUNCTIONS: Final[dict[str, Callable[..., Any]]] = {
     "stack": _stack, "repeat": _repeat, "flip": _flip, "roll": _roll,
     "zeros": _zeros, "ones": _ones, "empty": _zeros, "full": _full, "zeros_like": _like(0),
     "ones_like": _like(1), "empty_like": _like(0), "full_like": _full_like, "arange": _arange,
-    "eye": _eye, "array": _array, "asarray": _array, "copy": _array,
+    "eye": _eye, "tril": _triangle(False), "triu": _triangle(True), "array": _array,
+    "asarray": _array, "copy": _array,
     "where": _where, "clip": _clip, "sort": _sort, "argsort": _argsort, "take": _take,
-    "isnan": _truth("is_nan"), "isinf": _truth("is_inf"), "isfinite": _isfinite,
+    "isnan": _isnan, "isinf": _isinf, "isfinite": _isfinite,
     **{
         name: _cast(name) for name in (
             "float32", "float64", "float16", "int8", "int16", "int32", "int64", "uint8", "uint16",

@@ -8,6 +8,9 @@ from typing import Any, Final
 import numpy as np
 
 from weft.source import numpy_functions as functions
+from weft.source.changes import set_element
+from weft.source.iteration import elements
+from weft.source.numpy_arguments import part
 from weft.source.run import Run
 from weft.source.syntax import Place
 from weft.source.values import Number
@@ -54,8 +57,6 @@ def item(run: Run, place: Place, x: Traced) -> Any:
 
 
 def _tolist(run: Run, place: Place, x: Traced) -> Any:
-    from weft.source.iteration import elements
-
     if not x.ndim:
         return item(run, place, x)
     return run.journal.make([_tolist(run, place, each) for each in elements(run, x, place)])
@@ -78,14 +79,12 @@ def _split(
     start = 0
     for size in sizes:
         index = [slice(None)] * where + [slice(start, start + size)]
-        parts.append(functions.part(run, x, tuple(index)))
+        parts.append(part(run, x, tuple(index)))
         start += size
     return tuple(parts)
 
 
 def _fill(run: Run, place: Place, x: Traced, value: Any) -> Any:
-    from weft.source.statements import set_element
-
     return set_element(run, x, slice(None), value, place)
 
 

@@ -13,7 +13,6 @@ from weft.source import numpy_functions as functions
 from weft.source.array_methods import item
 from weft.source.branches import choose
 from weft.source.conditions import truth
-from weft.source.expressions import operate
 from weft.source.iteration import (
     Rounds,
     elements,
@@ -24,6 +23,7 @@ from weft.source.iteration import (
     zipped,
 )
 from weft.source.leaves import shown
+from weft.source.operations import operate
 from weft.source.operators import both, either
 from weft.source.run import Run
 from weft.source.syntax import Place

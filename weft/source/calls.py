@@ -17,12 +17,12 @@ import numpy as np
 
 from dialects.graph import ConstantOp
 from weft.source.builtin_functions import ALWAYS, BUILTINS
-from weft.source.expressions import made, native
 from weft.source.functions import Function, bind
 from weft.source.iteration import Rounds, elements
 from weft.source.leaves import shown
 from weft.source.numpy_composites import COMPOSITES
 from weft.source.numpy_functions import FUNCTIONS
+from weft.source.operations import made, native
 from weft.source.run import MOST_CALLS, RETURNED, VALUE, Frame, Run
 from weft.source.syntax import Place, code_of
 from weft.source.trees import flatten, unflatten

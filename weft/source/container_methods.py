@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from weft.source.iteration import elements
 from weft.source.journal import DictSlot, ListSlot, SetSlot
 from weft.source.leaves import shown
 from weft.source.run import Run
@@ -28,8 +29,6 @@ def change(run: Run, holder: Any, name: str, place: Place, *arguments: Any, **na
     """Calls a method that changes a list, dict or set. Raises SourceError where the call did not
     make it, or what it holds depends on tensors.
     """
-    from weft.source.iteration import elements
-
     kind = type(holder)
     if not run.journal.is_made(holder):
         rule = f"a change of a {kind.__name__} requires one that this call has made"

@@ -5,30 +5,20 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Sequence
 from types import FunctionType
-from typing import Any, Final, cast
+from typing import Any, Final
 
-import numpy as np
-
-from dialects.errors import WeftError
 from weft.source.attributes import attribute
 from weft.source.branches import choose, trial
+from weft.source.comprehensions import dict_comprehension, list_comprehension, set_comprehension
 from weft.source.conditions import negation, truth
 from weft.source.functions import Function
-from weft.source.indexing import read
-from weft.source.iteration import Rounds, rounds_of, stacked
-from weft.source.leaves import same, shown
-from weft.source.operators import PLAIN, binary, both, either, unary
+from weft.source.iteration import elements
+from weft.source.operations import compared, element, native, operate, static
+from weft.source.operators import PLAIN, both, either, unary
 from weft.source.run import Frame, Run
 from weft.source.syntax import Place, code_at
-from weft.source.values import Array, Number, Spread, is_number
-from weft.tensor import Tensor
+from weft.source.values import Number
 from weft.traced import Traced
-
-_DUNDERS: Final[dict[type[ast.AST], str]] = {
-    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.Mod: "mod",
-    ast.FloorDiv: "floordiv", ast.Pow: "pow", ast.MatMult: "matmul", ast.Eq: "eq", ast.NotEq: "ne",
-    ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.USub: "neg",
-}  # fmt: skip
 
 
 def evaluate(run: Run, frame: Frame, node: ast.expr) -> Any:
@@ -58,8 +48,6 @@ def _name(run: Run, frame: Frame, node: ast.Name, place: Place) -> Any:
 
 
 def _sequence(run: Run, frame: Frame, nodes: Sequence[ast.expr]) -> list[Any]:
-    from weft.source.iteration import elements
-
     values: list[Any] = []
     for node in nodes:
         if isinstance(node, ast.Starred):
@@ -93,76 +81,9 @@ def _dict(run: Run, frame: Frame, node: ast.Dict, place: Place) -> Any:
     return run.journal.make(found)
 
 
-def static(value: Any, place: Place, what: str) -> Any:
-    """A value that has to be known while compiling."""
-    if isinstance(value, Traced):
-        raise place.refuse(f"{what} requires to be known while compiling", shown(value))
-    return value
-
-
 def _binary(run: Run, frame: Frame, node: ast.BinOp, place: Place) -> Any:
     left, right = evaluate(run, frame, node.left), evaluate(run, frame, node.right)
     return operate(run, type(node.op), left, right, place)
-
-
-def operate(run: Run, kind: type[ast.AST], left: Any, right: Any, place: Place) -> Any:
-    """`left <op> right`."""
-    found = _overloaded(run, kind, left, right, place)
-    if found is not NotImplemented:
-        return found
-    if isinstance(left, Traced) or isinstance(right, Traced):
-        if isinstance(left, str) and kind is ast.Mod:
-            raise place.refuse("formatting requires values that are known", "a tensor")
-        if any(isinstance(each, list | tuple) for each in (left, right)):
-            left, right = (_as_array(run, each, place) for each in (left, right))
-        for each in (left, right):
-            _require_array(each, place)
-        return binary(run.recording, kind, left, right)
-    return made(run, native(place, PLAIN[kind], left, right))
-
-
-def _as_array(run: Run, value: Any, place: Place) -> Any:
-    if isinstance(value, list | tuple):
-        return stacked(run, list(cast("Sequence[Any]", value)), place)
-    return value
-
-
-def _require_array(value: Any, place: Place) -> None:
-    if not (isinstance(value, Traced | np.ndarray | np.generic) or is_number(value)):
-        raise place.refuse("an operator requires numbers or tensors", shown(value))
-
-
-def made(run: Run, value: Any) -> Any:
-    """What Python's own operators gave: new lists may be changed, arrays are of the graph."""
-    if isinstance(value, np.ndarray | Tensor):
-        return run.recording.constant(np.asarray(value))
-    return run.journal.make(value) if type(value) in (list, dict, set) else value
-
-
-def native(place: Place, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-    """Calls a function of Python; what it raises gets the place as a note."""
-    try:
-        return function(*arguments, **named)
-    except WeftError:
-        raise
-    except Exception as error:
-        if not getattr(error, "__notes__", None):
-            error.add_note(f"{place}\n{place.shown()}")
-        raise
-
-
-def _overloaded(run: Run, kind: type[ast.AST], left: Any, right: Any, place: Place) -> Any:
-    """What methods of the user's classes give."""
-    name = _DUNDERS.get(kind)
-    if name is None:
-        return NotImplemented
-    for holder, other, prefix in ((left, right, "__"), (right, left, "__r")):
-        method = getattr(type(holder), f"{prefix}{name}__", None)
-        if isinstance(method, FunctionType) and not isinstance(holder, Traced):
-            found = run.call(run, method, [holder, other], {}, place)
-            if found is not NotImplemented:
-                return found
-    return NotImplemented
 
 
 def _unary(run: Run, frame: Frame, node: ast.UnaryOp, place: Place) -> Any:
@@ -215,7 +136,7 @@ def _compare(run: Run, frame: Frame, node: ast.Compare, place: Place) -> Any:
     total: Any = True
     for number, (op, operand) in enumerate(zip(node.ops, node.comparators, strict=True)):
         right = evaluate(run, frame, operand)
-        found = _compared(run, op, left, right, place)
+        found = compared(run, op, left, right, place)
         if len(node.ops) == 1:
             return found
         test = truth(run, found, place)
@@ -223,47 +144,6 @@ def _compare(run: Run, frame: Frame, node: ast.Compare, place: Place) -> Any:
             return found
         total = both(run.recording, total, test) if number else test
         left = right
-    return total
-
-
-def _compared(run: Run, op: ast.cmpop, left: Any, right: Any, place: Place) -> Any:
-    match op:
-        case ast.Is() | ast.IsNot():
-            if isinstance(left, Number) and isinstance(right, bool):
-                found: Any = (
-                    operate(run, ast.Eq, left, right, place) if left.kind is bool else False
-                )
-            else:
-                found = left is right
-            return negation(run, found) if isinstance(op, ast.IsNot) else found
-        case ast.In() | ast.NotIn():
-            found = _contains(run, left, right, place)
-            return negation(run, found) if isinstance(op, ast.NotIn) else found
-        case _:
-            return operate(run, type(op), left, right, place)
-
-
-def _contains(run: Run, value: Any, holder: Any, place: Place) -> Any:
-    """`value in holder`."""
-    from weft.source.iteration import elements
-
-    method = getattr(type(holder), "__contains__", None)
-    if isinstance(method, FunctionType):
-        return truth(run, run.call(run, method, [holder, value], {}, place), place)
-    if isinstance(holder, Traced):
-        found = operate(run, ast.Eq, holder, value, place)
-        axes = list(range(found.ndim))
-        total = found.astype(np.int64).reduced("reduce_max", axes, False)
-        return truth(run, total, place)
-    if isinstance(holder, dict | set | str | range):
-        static(value, place, "what a dict, set, string or range is searched for")
-        return native(place, lambda: value in cast("Any", holder))
-    total: Any = False
-    for each in elements(run, holder, place):
-        if same(each, value):
-            return True
-        test = operate(run, ast.Eq, each, value, place)
-        total = either(run.recording, total, truth(run, test, place))
     return total
 
 
@@ -280,51 +160,6 @@ def _either(run: Run, frame: Frame, node: ast.IfExp, place: Place) -> Any:
 def _subscript(run: Run, frame: Frame, node: ast.Subscript, place: Place) -> Any:
     holder = evaluate(run, frame, node.value)
     return element(run, holder, evaluate(run, frame, node.slice), place)
-
-
-def element(run: Run, holder: Any, index: Any, place: Place) -> Any:
-    """`holder[index]`."""
-    if isinstance(holder, Traced):
-        parts = index if isinstance(index, tuple) else (index,)
-        return read(run.recording, holder, cast("tuple[Any, ...]", parts))
-    if isinstance(holder, Rounds):
-        return holder.element(run.recording.bound(index, "index"))
-    method = getattr(type(holder), "__getitem__", None)
-    if isinstance(method, FunctionType):
-        return run.call(run, method, [holder, index], {}, place)
-    if isinstance(holder, list) and any(isinstance(each, Spread) for each in holder):
-        values = cast("list[Any]", holder)
-        return element(run, stacked(run, values, place), index, place)
-    dynamic = index
-    if isinstance(index, slice):
-        ends = cast("slice[Any, Any, Any]", index)
-        dynamic = next((e for e in (ends.start, ends.stop, ends.step) if is_dynamic(e)), None)
-    if is_dynamic(dynamic):
-        return _chosen(run, holder, index, place)
-    return run.outside.adopt(made(run, native(place, lambda: holder[index])), "an element")
-
-
-def is_dynamic(value: Any) -> bool:
-    """Whether only a call knows the value."""
-    return isinstance(value, Traced)
-
-
-def _chosen(run: Run, holder: Any, index: Any, place: Place) -> Any:
-    """An element of a list or tuple by a number that only a call knows."""
-    if isinstance(holder, np.ndarray):
-        return element(run, run.outside.adopt(holder, "an array"), index, place)
-    values = list(cast("Sequence[Any]", holder)) if isinstance(holder, list | tuple) else []
-    if not values or not all(
-        isinstance(each, Traced | np.generic | int | float) for each in values
-    ):
-        rule = "an index that only a call knows requires a tensor, or a list of them"
-        raise place.refuse(rule, shown(holder), "loop with a condition, or stack the elements")
-    found = element(run, stacked(run, values, place), index, place)
-    kinds = {each.kind if isinstance(each, Number) else type(each) for each in values}
-    if isinstance(found, Array) and not found.ndim and kinds <= {bool, int, float}:
-        kind = float if float in kinds else int if int in kinds else bool
-        return Number(run.recording, kind, found.value)
-    return found
 
 
 def _slice(run: Run, frame: Frame, node: ast.Slice, place: Place) -> Any:
@@ -364,82 +199,6 @@ def _lambda(run: Run, frame: Frame, node: ast.Lambda, place: Place) -> Any:
     return Function.of(run, frame, code_at(node, frame.code.file))
 
 
-def _comprehension(
-    run: Run, frame: Frame, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp,
-    take: Callable[[Frame], None],
-) -> None:  # fmt: skip
-    """Calls `take` for each combination of elements that the conditions let through."""
-    inner = Frame(_scope(frame, node), {}, frame, frame.cells, frame.globals)
-
-    def over(position: int) -> None:
-        if position == len(node.generators):
-            take(inner)
-            return
-        generator = node.generators[position]
-        place = Place(frame.code.file, generator.iter)
-        source = evaluate(run, inner if position else frame, generator.iter)
-        rounds = rounds_of(run, source, place)
-        count = rounds.count.constant
-        if count is None:
-            rule = "a comprehension requires to know how many elements there are"
-            raise place.refuse(rule, rounds.count, "use a for statement, and append")
-        for number in range(count):
-            run.count_statement(place)
-            run.store(run, inner, generator.target, rounds.element(rounds.count * 0 + number))
-            if all(_lets_through(run, inner, each) for each in generator.ifs):
-                over(position + 1)
-
-    over(0)
-
-
-def _scope(frame: Frame, node: ast.expr) -> Any:
-    """The variables of a comprehension."""
-    from weft.source.syntax import Code, assigned
-
-    names: set[str] = set()
-    for generator in getattr(node, "generators", ()):
-        assigned(generator.target, names, set())
-    return Code(frame.code.node, frame.code.file, frozenset(names), frozenset())
-
-
-def _lets_through(run: Run, frame: Frame, node: ast.expr) -> bool:
-    place = Place(frame.code.file, node)
-    test = truth(run, evaluate(run, frame, node), place)
-    if not isinstance(test, bool):
-        rule = "a condition in a comprehension requires to be known while compiling"
-        raise place.refuse(rule, "a tensor", "choose with np.where, or x[mask]")
-    return test
-
-
-def _list_comprehension(run: Run, frame: Frame, node: ast.ListComp, place: Place) -> Any:
-    found: list[Any] = []
-    _comprehension(run, frame, node, lambda inner: found.append(evaluate(run, inner, node.elt)))
-    return run.journal.make(found)
-
-
-def _generator(run: Run, frame: Frame, node: ast.GeneratorExp, place: Place) -> Any:
-    found: list[Any] = []
-    _comprehension(run, frame, node, lambda inner: found.append(evaluate(run, inner, node.elt)))
-    return run.journal.make(found)
-
-
-def _set_comprehension(run: Run, frame: Frame, node: ast.SetComp, place: Place) -> Any:
-    found: list[Any] = []
-    _comprehension(run, frame, node, lambda inner: found.append(evaluate(run, inner, node.elt)))
-    return run.journal.make({static(each, place, "an element of a set") for each in found})
-
-
-def _dict_comprehension(run: Run, frame: Frame, node: ast.DictComp, place: Place) -> Any:
-    found: dict[Any, Any] = {}
-
-    def take(inner: Frame) -> None:
-        key = static(evaluate(run, inner, node.key), place, "a key")
-        found[key] = evaluate(run, inner, node.value)
-
-    _comprehension(run, frame, node, take)
-    return run.journal.make(found)
-
-
 def _text(run: Run, frame: Frame, node: ast.JoinedStr, place: Place) -> Any:
     return "".join(str(evaluate(run, frame, part)) for part in node.values)
 
@@ -476,10 +235,10 @@ _EXPRESSIONS: Final[dict[type[ast.expr], Callable[[Run, Frame, Any, Place], Any]
     ast.Attribute: _attribute,
     ast.Call: _call,
     ast.Lambda: _lambda,
-    ast.ListComp: _list_comprehension,
-    ast.SetComp: _set_comprehension,
-    ast.DictComp: _dict_comprehension,
-    ast.GeneratorExp: _generator,
+    ast.ListComp: list_comprehension,
+    ast.SetComp: set_comprehension,
+    ast.DictComp: dict_comprehension,
+    ast.GeneratorExp: list_comprehension,
     ast.JoinedStr: _text,
     ast.FormattedValue: _formatted,
     ast.NamedExpr: _named,

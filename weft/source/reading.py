@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -26,7 +28,7 @@ from weft.source.syntax import Place, code_of
 from weft.source.trees import Tree, flatten, unflatten
 from weft.source.values import Array, Number, Spread
 from weft.traced import Traced
-from weft.tracing import Spec
+from weft.tracing import Spec, names_of
 
 STACK = 20_000
 """Python's own calls within each other: a few dozen for each of the program."""
@@ -106,9 +108,6 @@ def read_function(
 
 def _start(function: Any) -> Place:
     """The place that errors show which belong to no statement."""
-    import ast
-    from types import FunctionType, MethodType
-
     inner = function.__func__ if isinstance(function, MethodType) else function
     if isinstance(inner, FunctionType) and not inner.__module__.startswith("weft."):
         code = code_of(inner)
@@ -130,8 +129,6 @@ def _reading(run: Run) -> Generator[None]:
 
 def _argument_names(function: Any, arguments: Sequence[Any], named: Mapping[str, Any]) -> list[str]:
     """A name for each leaf of the arguments."""
-    from weft.tracing import names_of
-
     names: list[str] = []
     parameters = names_of(function, len(arguments))
     for parameter, value in [*zip(parameters, arguments, strict=True), *named.items()]:

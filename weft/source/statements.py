@@ -6,23 +6,22 @@ import ast
 from collections.abc import Callable, Sequence
 from functools import partial
 from importlib import import_module
-from types import FunctionType
 from typing import Any, Final, cast
 
 from dialects.errors import SourceError, WeftError
 from weft.source.attributes import assign_attribute
 from weft.source.branches import branch
+from weft.source.changes import in_place, require_made, set_element
 from weft.source.conditions import truth
-from weft.source.expressions import element, operate
 from weft.source.functions import Function
-from weft.source.indexing import read, write
+from weft.source.indexing import read
 from weft.source.iteration import elements
-from weft.source.journal import ArraySlot, DictSlot, ListSlot, NameSlot
+from weft.source.journal import MISSING, DictSlot, ListSlot, NameSlot
 from weft.source.leaves import shown
 from weft.source.loops import for_, stopped_here, unless_stopped, while_
+from weft.source.operations import element
 from weft.source.run import RETURNED, VALUE, Frame, Run
 from weft.source.syntax import Place, code_at
-from weft.source.values import Array, Spread
 from weft.traced import Traced
 
 
@@ -118,68 +117,18 @@ def _unpack(
         store(run, frame, target, value)
 
 
-def set_element(run: Run, holder: Any, index: Any, value: Any, place: Place) -> None:
-    """`holder[index] = value`."""
-    method = getattr(type(holder), "__setitem__", None)
-    if isinstance(holder, Array):
-        parts = cast("tuple[Any, ...]", index if isinstance(index, tuple) else (index,))
-        if isinstance(value, list | tuple):
-            from weft.source.iteration import stacked
-
-            value = stacked(run, list(cast("Sequence[Any]", value)), place)
-        replace(run, holder, write(run.recording, holder, parts, value), place)
-    elif isinstance(method, FunctionType):
-        run.call(run, method, [holder, index, value], {}, place)
-    elif type(holder) in (list, dict):
-        if isinstance(index, Traced):
-            rule = "an assignment to a list or dict requires an index that is known"
-            raise place.refuse(rule, shown(index), "use an array")
-        _require_made(run, holder, place)
-        run.journal.note(ListSlot(holder) if type(holder) is list else DictSlot(holder))
-        if any(isinstance(each, Spread) for each in holder):
-            raise place.refuse("a list that a loop of the graph fills stays as it is", "a change")
-        holder[index] = value
-    else:
-        rule = "an assignment to an element requires an array, list or dict of this call"
-        raise place.refuse(rule, shown(holder), "copy it first: np.array(x), x.copy(), list(x)")
-
-
-def replace(run: Run, array: Array, value: Traced, place: Place) -> None:
-    """Gives an array other elements, and the array that it is a part of too."""
-    if array.owner:
-        rule = "a change of an array requires one that this call has made, and nothing else holds"
-        raise place.refuse(rule, f"{array.owner}", "copy it first: x = x.copy()")
-    view = array.view
-    if view is not None:
-        if view.index is None:
-            rule = "a change of a part requires a part that an index names"
-            raise place.refuse(rule, "another view", "copy it first: x.copy()")
-        whole = write(run.recording, view.base, view.index, value)
-        replace(run, view.base, whole, place)
-        run.journal.assign(ArraySlot(array), Array(run.recording, value.value))
-        array.viewing(view.base, view.index)
-        return
-    run.journal.assign(ArraySlot(array), Array(run.recording, value.value))
-
-
-def _require_made(run: Run, holder: Any, place: Place) -> None:
-    if not run.journal.is_made(holder):
-        rule = f"a change of a {type(holder).__name__} requires one that this call has made"
-        raise place.refuse(rule, "one from outside", f"copy it first: {type(holder).__name__}(x)")
-
-
 def _augmented(run: Run, frame: Frame, node: ast.AugAssign, place: Place) -> None:
     kind = type(node.op)
     target = node.target
     if isinstance(target, ast.Name):
         before = run.lookup(frame, target.id, Place(frame.code.file, target))
-        after = _in_place(run, kind, before, run.evaluate(run, frame, node.value), place)
+        after = in_place(run, kind, before, run.evaluate(run, frame, node.value), place)
         store(run, frame, target, after)
         return
     holder = run.evaluate(run, frame, target.value)
     if isinstance(target, ast.Attribute):
         before = getattr(holder, target.attr)
-        after = _in_place(run, kind, before, run.evaluate(run, frame, node.value), place)
+        after = in_place(run, kind, before, run.evaluate(run, frame, node.value), place)
         assign_attribute(run, holder, target.attr, after, place)
         return
     index = run.evaluate(run, frame, target.slice)
@@ -188,25 +137,8 @@ def _augmented(run: Run, frame: Frame, node: ast.AugAssign, place: Place) -> Non
         before = run.recording.array(read(run.recording, holder, parts).value)
     else:
         before = element(run, holder, index, place)
-    after = _in_place(run, kind, before, run.evaluate(run, frame, node.value), place)
+    after = in_place(run, kind, before, run.evaluate(run, frame, node.value), place)
     set_element(run, holder, index, after, place)
-
-
-def _in_place(run: Run, kind: type[ast.AST], before: Any, value: Any, place: Place) -> Any:
-    """`x += y`: arrays and lists are changed, everything else is replaced."""
-    if isinstance(before, Array) and before.ndim:
-        after = operate(run, kind, before, value, place)
-        if after.dtype != before.dtype:
-            rule = f"an assignment in place requires the dtype {before.dtype}"
-            raise place.refuse(rule, after.dtype, "write x = x + y")
-        replace(run, before, after, place)
-        return before
-    if type(before) is list and kind is ast.Add:
-        _require_made(run, before, place)
-        run.journal.note(ListSlot(before))
-        before.extend(elements(run, value, place))
-        return before
-    return operate(run, kind, before, value, place)
 
 
 def _if(run: Run, frame: Frame, node: ast.If, place: Place) -> None:
@@ -282,8 +214,6 @@ def _assert(run: Run, frame: Frame, node: ast.Assert, place: Place) -> None:
 
 
 def _delete(run: Run, frame: Frame, node: ast.Delete, place: Place) -> None:
-    from weft.source.journal import MISSING
-
     for target in node.targets:
         if isinstance(target, ast.Name):
             run.assign(frame, target.id, MISSING, place)
@@ -292,7 +222,7 @@ def _delete(run: Run, frame: Frame, node: ast.Delete, place: Place) -> None:
             index = run.evaluate(run, frame, target.slice)
             if type(holder) not in (list, dict) or isinstance(index, Traced):
                 raise place.refuse("del requires a list or dict and a known index", shown(holder))
-            _require_made(run, holder, place)
+            require_made(run, holder, place)
             run.journal.note(ListSlot(holder) if type(holder) is list else DictSlot(holder))
             del holder[index]
         else:

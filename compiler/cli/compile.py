@@ -12,6 +12,7 @@ from compiler.cli.model import add_compile_options, compile_from, options_from, 
 from compiler.cli.table import shown_bytes
 from compiler.machine.artifact import WASM, Compiled, replacing
 from compiler.machine.forms import FORMS
+from compiler.machine.link_tool import LINKERS, WEFT
 from dialects.errors import OptionError
 
 TEXTS: Final = ("graph", "loop", "llvm", "asm")
@@ -57,6 +58,12 @@ def parser() -> argparse.ArgumentParser:
         f"with a shared object also what helps others to use it ({', '.join(FORMS)}); by default "
         "what the name of the output says",
     )
+    made.add_argument(
+        "--linker",
+        choices=LINKERS,
+        default=WEFT,
+        help="what links a shared object: weft, or a linker of this computer",
+    )
     add_compile_options(made)
     return made
 
@@ -68,11 +75,13 @@ def run(arguments: argparse.Namespace) -> None:
     if kind in TEXTS:
         _write_text(arguments, kind)
         return
+    if kind != "so" and arguments.linker != WEFT:
+        raise OptionError(f"--linker {arguments.linker} requires a shared object, got {kind}")
     output = arguments.output or _default_output(arguments, kind)
     if not output.parent.is_dir():
         raise OptionError(f"-o requires a folder that exists, got {output.parent}")
     compiled = compile_from(arguments)
-    _write(compiled, kind, output)
+    _write(compiled, kind, output, arguments.linker)
     for form in forms:
         compiled.export_form(form, output)
     if sys.stderr.isatty():
@@ -109,9 +118,9 @@ def _default_output(arguments: argparse.Namespace, kind: str) -> Path:
     return Path({"obj": stem, "wasm": f"{stem}.wasm"}.get(kind, f"lib{stem}.{kind}"))
 
 
-def _write(compiled: Compiled, kind: str, output: Path) -> None:
+def _write(compiled: Compiled, kind: str, output: Path, linker: str) -> None:
     if kind == "so":
-        compiled.export(output)
+        compiled.export(output, linker=linker)
     elif kind == "a":
         compiled.export_archive(output)
     elif kind == "wasm":

@@ -10,7 +10,7 @@ import json
 import mmap
 import os
 import tempfile
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -32,7 +32,7 @@ from compiler.machine.link import (
     read_objects,
     undefined_symbols,
 )
-from compiler.machine.link_tool import link_with_tool, write_weights_object
+from compiler.machine.link_tool import LINKERS, WEFT, link_with_tool, write_weights_object
 from compiler.machine.note import check_image, read_machine, read_note
 from compiler.machine.outside_weights import Given, weights_for
 from compiler.machine.signature import Signature
@@ -41,6 +41,7 @@ from compiler.machine.weight_blob import HashingFile
 from compiler.machine.weights import ALIGNMENT, WeightSource
 from compiler.machine.weights_file import EMBEDDED, FILE, SUFFIX, file_header
 from compiler.target.target import Target
+from compiler.target.x86 import X86_64
 from dialects.errors import ArtifactError, OptionError
 from dialects.weights import Array
 
@@ -137,13 +138,15 @@ class Compiled:
     def _embedded(self) -> tuple[WeightBlob, ...]:
         return self.blobs() if self.weights_in == EMBEDDED else ()
 
-    def export(self, path: str | Path) -> None:
+    def export(self, path: str | Path, *, linker: str = WEFT) -> None:
         """Writes `path` as a shared object and the header beside it, and the file of weights where
-        they are to lie there; a failure leaves no file.
+        they are to lie there; a failure leaves no file. `linker` is one of LINKERS.
 
-        Raises OptionError for a path that the header would overwrite, ArtifactError for one in a
-        folder that cannot be written.
+        Raises OptionError for a path that the header would overwrite or an unknown linker,
+        UnsupportedError for one that is missing, ArtifactError for a folder that cannot be written.
         """
+        if linker not in LINKERS:
+            raise OptionError(f"linker requires one of {', '.join(LINKERS)}, got {linker}")
         path = Path(path)
         if self.target.arch == WASM:
             rule = "a target with shared objects, or a name in .wasm"
@@ -152,8 +155,7 @@ class Compiled:
         missing = undefined_symbols(objects) - self.libc - {self.weights_symbol}
         assert not missing, f"generated code needs nothing but libc, not {sorted(missing)}"
         with self._with_header(path, 0o755) as out:
-            link = link_shared if self.target.arch in LINKED_ARCHES else link_with_tool
-            link(
+            self._link(linker)(
                 objects,
                 soname=path.name,
                 exports=self.exports,
@@ -161,6 +163,15 @@ class Compiled:
                 weights=self._embedded(),
                 out=out,
             )
+
+    def _link(self, linker: str) -> Callable[..., None]:
+        if linker != WEFT:
+            return partial(link_with_tool, linker=linker)
+        if self.target.arch not in LINKED_ARCHES:
+            return link_with_tool
+        # What every processor can load: `create` asks for what the kernels need.
+        level = 1 if self.target.arch == X86_64.arch else None
+        return partial(link_shared, isa_level=level)
 
     def export_wasm(self, path: str | Path) -> None:
         """Writes `path` as a WebAssembly module, which imports nothing, and the header beside it.

@@ -16,7 +16,7 @@ from dialects.weights import Array
 class Exporter(Protocol):
     """What writes an artifact for the same model."""
 
-    def export(self, path: str | Path) -> None:
+    def export(self, path: str | Path, *, linker: str = "weft") -> None:
         """Writes the shared object and its header."""
         ...
 
@@ -118,16 +118,17 @@ class Executable(_Callable):
         specs = self._signature.outputs
         return {spec.name: array for spec, array in zip(specs, results, strict=True)}
 
-    def export(self, path: str | Path) -> None:
-        """Writes `path`, a shared object that needs libc only, and a C header beside it.
+    def export(self, path: str | Path, *, linker: str = "weft") -> None:
+        """Writes `path`, a shared object that needs libc only, and a C header beside it; `linker`
+        is weft, or ld, cc or ld.lld where they are installed.
 
         Raises OptionError for a model that came from such a file, ArtifactError where none can be
-        written.
+        written, UnsupportedError for a linker that is missing.
         """
         if self._exporter is None:
             rule = "requires a model that was compiled in this process"
             raise OptionError(f"export {rule}, got one that was loaded")
-        self._exporter.export(path)
+        self._exporter.export(path, linker=linker)
 
 
 def _described(spec: TensorSpec) -> str:

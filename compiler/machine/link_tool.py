@@ -18,6 +18,11 @@ from compiler.machine.note import seal_image, weft_note
 from compiler.machine.weight_blob import WeightBlob, weights_section
 from dialects.errors import ArtifactError, UnsupportedError
 
+WEFT: Final = "weft"
+TOOLS: Final = ("ld", "cc", "ld.lld")
+LINKERS: Final = (WEFT, *TOOLS)
+"""What may link a shared object: weft itself, or a linker of this computer."""
+
 _FIXED_OPTIONS: Final = (
     "-shared",
     "--hash-style=gnu",
@@ -67,6 +72,18 @@ def find_tool(machine: int) -> LinkTool:
     )
 
 
+def named_tool(name: str, machine: int) -> LinkTool:
+    """The linker of that name, one of TOOLS, for an ELF machine. Raises UnsupportedError where this
+    computer lacks it.
+    """
+    command = name
+    if machine != _own_machine() and name != "ld.lld":
+        command = f"{elf.machine_name(machine)}-linux-gnu-{'gcc' if name == 'cc' else name}"
+    if shutil.which(command) is None:
+        raise UnsupportedError(f"linker {name} requires a command {command}, got none")
+    return LinkTool((command,), is_driver=name == "cc")
+
+
 def _own_machine() -> int:
     """The ELF machine number of the running Python, from its own file."""
     with open(sys.executable, "rb") as file:
@@ -85,9 +102,9 @@ def link_with_tool(
     note: bytes | None = None,
     isa_level: int | None = None,
     out: BinaryIO,
-    tool: LinkTool | None = None,
+    linker: str | None = None,
 ) -> None:
-    """Does what `link_shared` does, with `tool` or the first one that is found.
+    """Does what `link_shared` does, with the `linker` of TOOLS or the first one that is found.
 
     Weights have to lie within the reach of the processor's relative addresses. Raises
     UnsupportedError where no linker is found or for an `isa_level`, and ArtifactError with the
@@ -98,7 +115,8 @@ def link_with_tool(
     parsed = read_objects(objects)
     check_names(soname, needed, exports)
     _check_exports(parsed, exports)
-    tool = tool or find_tool(parsed[0].machine)
+    machine = parsed[0].machine
+    tool = find_tool(machine) if linker is None else named_tool(linker, machine)
     with TemporaryDirectory() as folder:
         work = Path(folder)
         names = [f"object{number}.o" for number in range(len(objects))]

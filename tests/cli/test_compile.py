@@ -1,5 +1,6 @@
 """weft compile: what it writes, under which name, and what it leaves when it fails."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,18 @@ def test_writes_a_shared_object_and_its_header(
     assert output == ""
     assert names(tmp_path) == {"libnet.so", "libnet.h"}
     assert weft.load(tmp_path / "libnet.so")(rows_of(2))[0].shape == (2, 80)
+
+
+@pytest.mark.skipif(shutil.which("ld") is None, reason="ld is not installed")
+def test_another_linker_is_chosen(weft_command: Command, dense_folder: Path, tmp_path: Path):
+    model, path = dense_folder / "dense.onnx", tmp_path / "libnet.so"
+    weft_command.succeeds("compile", model, "-o", path, "--linker", "ld")
+    weft_command.succeeds("verify", path)
+    assert weft.load(path)(rows_of(2))[0].shape == (2, 80)
+    other = tmp_path / "libnet.a"
+    refusal = weft_command.fails("compile", model, "-o", other, "--linker", "ld")
+    assert "--linker ld requires a shared object, got a" in refusal
+    assert not other.exists()
 
 
 def test_names_the_output_after_the_model(

@@ -78,6 +78,16 @@ def test_a_loaded_artifact_gives_the_same_bits(folder: Path, expected: np.ndarra
 
 
 @pytest.mark.skipif(shutil.which("readelf") is None, reason="needs readelf")
+@pytest.mark.skipif(host_target().arch != "x86_64", reason="other processors have no such note")
+def test_the_least_processor_may_load_it(folder: Path):
+    library = folder / "libdense.so"
+    notes = subprocess.run(
+        ["readelf", "--notes", "--wide", library], check=True, capture_output=True, text=True
+    ).stdout
+    assert "x86 ISA needed: x86-64-baseline\n" in notes
+
+
+@pytest.mark.skipif(shutil.which("readelf") is None, reason="needs readelf")
 def test_needs_nothing_but_libc(folder: Path):
     library = folder / "libdense.so"
     dynamic = subprocess.run(

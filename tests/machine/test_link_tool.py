@@ -8,7 +8,7 @@ import pytest
 
 from compiler.machine import elf
 from compiler.machine.link import WeightBlob
-from compiler.machine.link_tool import LinkTool, find_tool, link_with_tool
+from compiler.machine.link_tool import find_tool, link_with_tool, named_tool
 from compiler.machine.note import check_image, read_note
 from dialects.errors import ArtifactError, UnsupportedError
 from tests.machine.objects import ADD, emit, load
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(
 def tool(request):
     if shutil.which(request.param) is None:
         pytest.skip(f"{request.param} is not installed")
-    return LinkTool((request.param,), is_driver=request.param == "cc")
+    return request.param
 
 
 def test_linked_library_runs_with_its_weights(tmp_path, tool):
@@ -43,7 +43,7 @@ def test_linked_library_runs_with_its_weights(tmp_path, tool):
             weights=blobs,
             note=b"note",
             out=out,
-            tool=tool,
+            linker=tool,
         )
     assert read_note(path) == b"note"
     check_image(path)
@@ -62,7 +62,7 @@ def test_linked_library_runs_with_its_weights(tmp_path, tool):
 def test_same_input_gives_identical_bytes(tool):
     def once() -> bytes:
         out = io.BytesIO()
-        link_with_tool([emit(TABLES)], soname="l.so", exports=["look"], out=out, tool=tool)
+        link_with_tool([emit(TABLES)], soname="l.so", exports=["look"], out=out, linker=tool)
         return out.getvalue()
 
     assert once() == once()
@@ -71,7 +71,7 @@ def test_same_input_gives_identical_bytes(tool):
 def test_message_of_the_linker_is_passed_on(tool):
     objects = [emit(ADD), emit(ADD + "\n")]
     with pytest.raises(ArtifactError, match=r"linkable objects, got .*add"):
-        link_with_tool(objects, soname="l.so", exports=["add"], out=io.BytesIO(), tool=tool)
+        link_with_tool(objects, soname="l.so", exports=["add"], out=io.BytesIO(), linker=tool)
 
 
 def test_missing_export_is_refused():
@@ -84,3 +84,13 @@ def test_machine_without_any_linker_is_refused(monkeypatch, tmp_path):
     monkeypatch.setattr("sys.path", [])
     with pytest.raises(UnsupportedError, match="riscv64-linux-gnu-ld, ld.lld or the ziglang"):
         find_tool(elf.EM_RISCV)
+
+
+@pytest.mark.parametrize(
+    ("name", "machine", "command"),
+    [("cc", elf.EM_AARCH64, "aarch64-linux-gnu-gcc"), ("ld.lld", elf.EM_X86_64, "ld.lld")],
+)
+def test_a_named_linker_that_is_missing_is_refused(name, machine, command, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(UnsupportedError, match=f"linker {name} requires a command {command}, got"):
+        named_tool(name, machine)

@@ -41,6 +41,7 @@ from weft.watching import build_watchable
 
 if TYPE_CHECKING:
     from compiler.frontend.from_onnx import ImportedModel, Source
+    from weft.control import cond, fori_loop, scan, switch, while_loop
     from weft.custom import checkpoint, custom_vjp, stop_gradient
     from weft.derivatives import grad, hessian, jacobian, jvp, value_and_grad, vjp
     from weft.gradient_check import check_grad
@@ -76,18 +77,23 @@ __all__ = [
     "check_grad",
     "checkpoint",
     "compile",
+    "cond",
     "custom_vjp",
+    "fori_loop",
     "grad",
     "hessian",
     "jacobian",
     "jit",
     "jvp",
     "load",
+    "scan",
     "step",
     "stop_gradient",
+    "switch",
     "trace",
     "value_and_grad",
     "vjp",
+    "while_loop",
     "watch",
 ]
 
@@ -102,6 +108,7 @@ _HOMES = {
         ("grad", "hessian", "jacobian", "jvp", "value_and_grad", "vjp"), "weft.derivatives"
     ),
     "jit": "weft.jitted",
+    **dict.fromkeys(("cond", "fori_loop", "scan", "switch", "while_loop"), "weft.control"),
     **dict.fromkeys(("Step", "step"), "weft.training"),
 }
 

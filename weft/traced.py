@@ -34,6 +34,7 @@ class Recording:
     block: Block = field(default_factory=Block)
     weights: WeightStore = field(default_factory=WeightStore)
     ops: Mapping[str, type[GraphOp]] = field(default_factory=lambda: _OPS)
+    loops: int = 0
 
     def run(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
         """What a function of the program's gives that is compiled elsewhere."""

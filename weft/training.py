@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from xdsl.dialects.builtin import ArrayAttr, IntAttr
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr
 from xdsl.dialects.func import FuncOp
+from xdsl.utils.hints import isa
 
+from compiler.machine.cache import default_cache
 from compiler.machine.executable import Executable
 from dialects.errors import WeftError
 from dialects.loop.program import DONATED
@@ -131,8 +134,8 @@ def step(
     first result of its type whose path ends as its own does, behind the argument's name. Raises
     WeftError for a leaf without one.
     """
-    from compiler.pipeline import compile_module
-    from weft.compilation import options_of
+    from compiler.frontend.from_onnx import ImportedModel
+    from weft.compilation import compile_cached, options_of
 
     name = prefix or getattr(function, "__name__", "step").strip("<>")
     options = options_of(b"", target, name, strict_fp=strict_fp)
@@ -142,8 +145,18 @@ def step(
     pairs = list(_pairs(main, recorded, donate))
     places = [ArrayAttr([IntAttr(source), IntAttr(target)]) for source, target in pairs]
     main.attributes[DONATED] = ArrayAttr(places)
-    compiled = compile_module(recorded.module, recorded.recording.weights, options)
+    weights = recorded.recording.weights
+    model = ImportedModel(recorded.module, weights, name, *_names(main))
+    compiled = compile_cached(model, options, default_cache(os.environ))
     return Step(compiled.executable(threads), recorded, donate)
+
+
+def _names(main: FuncOp) -> Iterator[tuple[str, ...]]:
+    """Those of inputs, and those of outputs."""
+    for key in ("input_names", "output_names"):
+        names = main.attributes[key]
+        assert isa(names, ArrayAttr[StringAttr]), "a trace has names"
+        yield tuple(name.data for name in names)
 
 
 def _pairs(main: FuncOp, recorded: Trace, donate: Sequence[int]) -> Iterator[tuple[int, int]]:

@@ -46,6 +46,7 @@ from compiler.graph.hoist_invariants import HoistInvariantsPass
 from compiler.graph.inline_calls import InlineCallsPass, inline_calls
 from compiler.graph.inline_regions import InlineRegionsPass
 from compiler.graph.join_products import JoinProductsPass
+from compiler.graph.order import OrderPass
 from compiler.graph.recognize_gelu import RecognizeGeluPass
 from compiler.graph.recognize_norms import RecognizeNormsPass
 from compiler.graph.share_constants import ShareConstantsPass
@@ -99,7 +100,8 @@ GROUPING_PASSES: tuple[type[ModulePass], ...] = (
     JoinProductsPass,  # biases stand right behind their products now
     WinogradPass,  # on filters that normalisations are folded into; not with strict_fp
     FuseAttentionPass,  # before parts of an attention join other groups
-    FusePass,  # last: it decides what becomes one kernel
+    FusePass,  # it decides what becomes one kernel
+    OrderPass,  # kernels
 )
 
 GRAPH_PASSES = (*SIMPLIFYING_PASSES, *GROUPING_PASSES)

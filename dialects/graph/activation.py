@@ -58,8 +58,8 @@ class ReluOp(UnaryOp):
         return [self.operand] if isinstance(self.operand.owner, ReluOp) else None
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
-        zero = self.number(b, 0)
-        return [b.where(b.greater(self.operand, zero), cotangents[0], zero)]
+        zero = self.number(b, 0)  # by the result, which what follows keeps anyway
+        return [b.where(b.greater(self.results[0], zero), cotangents[0], zero)]
 
 
 @irdl_op_definition

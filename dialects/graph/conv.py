@@ -211,18 +211,52 @@ class ConvOp(ConvolutionOp):
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         """`dx` adds up windows of the filter times `dy`, `dw` sums windows of `x` times `dy`."""
         window, rank = self.window(), len(self.window().axes)
-        image, filters = type_of(self.image), type_of(self.filter)
+        filters = type_of(self.filter)
         dy = Term(b, cotangents[0])
         slopes = self.grouped(dy, 1, rank)
+        positions = self.result_type.shape[2:]
+        columns = _columns(b, Term(b, self.image), window, self.groups, positions)
+        dw = b.einsum(slopes.value, columns.value, equation="ngop,ngctp->goct")
+        dx = self._image_slope(b, dy, window)
+        return [dx, dy.of(dw).reshape(filters.shape).value, *self.bias_slope(dy)]
+
+    def _image_slope(self, b: GraphBuilder, dy: Term, window: Window) -> SSAValue:
+        """What windows that move by one element scatter is a convolution of `dy` with the filter
+        turned round, its channels exchanged; windows with other strides are added up.
+        """
+        image, reaches = type_of(self.image), [window.reach(axis) - 1 for axis in window.axes]
+        sides = (*window.before, *window.after)
+        pads = [reach - side for reach, side in zip(reaches * 2, sides, strict=True)]
+        lows = [pad.range({})[0] for pad in pads]
+        if set(window.strides) <= {1} and all(low is not None and low >= 0 for low in lows):
+            return b.conv(
+                dy.value,
+                self._turned_filter(b),
+                strides=[1] * len(reaches),
+                dilations=list(window.dilations),
+                pads=ShapeAttr(tuple(pads)),
+                group=self.group,
+            )
+        slopes, rank = self.grouped(dy, 1, len(reaches)), len(reaches)
         w = self.grouped(Term(b, self.filter), 0, rank)
         windows = dy.of(b.einsum(slopes.value, w.value, equation="ngop,goct->ngctp"))
         positions = self.result_type.shape[2:]
         windows = windows.reshape((*image.shape[:2], *window.kernel, *positions))
         spatial = ShapeAttr(window.spatial)
-        dx = b.fold(windows.value, spatial=spatial, **window.attributes())
-        columns = _columns(b, Term(b, self.image), window, self.groups, positions)
-        dw = b.einsum(slopes.value, columns.value, equation="ngop,ngctp->goct")
-        return [dx, dy.of(dw).reshape(filters.shape).value, *self.bias_slope(dy)]
+        return b.fold(windows.value, spatial=spatial, **window.attributes())
+
+    def _turned_filter(self, b: GraphBuilder) -> SSAValue:
+        """The filter `[c, m / group, kernel...]` whose taps are in reverse."""
+        w = Term(b, self.filter)
+        outputs, inputs, *kernel = w.shape
+        groups, taps = self.groups, range(3, 3 + len(kernel))
+        grouped = w.reshape((groups, outputs // groups, inputs, *kernel))
+        turned = grouped.transpose((0, 2, 1, *taps)).reshape(
+            (inputs * groups, outputs // groups, *kernel)
+        )
+        for axis, taps in enumerate(kernel, 2):
+            turned = turned if taps == 1 else turned.flip(axis)
+        return turned.value
 
 
 @irdl_op_definition

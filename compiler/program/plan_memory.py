@@ -18,6 +18,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from compiler.program.in_place import InPlace, in_place_arguments
+from compiler.program.timeline import Timeline
 from dialects.expr import Expr, maximum
 from dialects.loop.concurrent import branch_of
 from dialects.loop.dynamic import RegrowOp, aliased, root
@@ -53,7 +54,7 @@ def kernels_of(module: ModuleOp) -> dict[str, KernelOp]:
 class Lifetime:
     """An allocation, its size in bytes, and the positions of its first and last use in the program;
     `followers` take its place after it, in place. `branch` is the one of several that run at the
-    same time which alone uses it, if one does.
+    same time which alone uses it, if one does, and `around` the positions of all of them.
     """
 
     alloc: AllocOp
@@ -62,12 +63,18 @@ class Lifetime:
     last: int
     followers: list[AllocOp] = field(default_factory=list[AllocOp])
     branch: Block | None = None
+    around: tuple[int, int] | None = None
 
     def overlaps(self, other: Lifetime) -> bool:
         """Whether both are alive at some position, or at the same time."""
         if self._is_beside(other):
             return True
         return self.first <= other.last and other.first <= self.last
+
+    @property
+    def reach(self) -> tuple[int, int]:
+        """From where to where lifetimes that overlap it may be."""
+        return self.around or (self.first, self.last)
 
     def _is_beside(self, other: Lifetime) -> bool:
         """Whether both are buffers of branches that run at the same time."""
@@ -82,8 +89,25 @@ class Lifetime:
 
 @dataclass
 class _Slot:
+    """Memory of buffers that follow each other: `last` is where the last of them ends, `branches`
+    are those among them that alone use one.
+    """
+
     size: Expr
+    last: int = -1
     tenants: list[Lifetime] = field(default_factory=list[Lifetime])
+    branches: dict[Operation | None, Block] = field(default_factory=dict[Operation | None, Block])
+
+    def is_free(self, life: Lifetime) -> bool:
+        """Whether a buffer that begins no earlier than all tenants may follow them."""
+        beside = None if life.branch is None else self.branches.get(life.branch.parent_op())
+        return self.last < life.first and beside in (None, life.branch)
+
+    def add(self, life: Lifetime) -> None:
+        self.tenants.append(life)
+        self.last = max(self.last, life.last)
+        if life.branch is not None:
+            self.branches[life.branch.parent_op()] = life.branch
 
 
 def buffer_bytes(kind: BufferType) -> Expr:
@@ -105,7 +129,10 @@ def lifetimes(program: ProgramOp) -> list[Lifetime]:
             if uses:
                 size = aligned(buffer_bytes(buffer_type(op.result)))
                 first, last = min(use[0] for use in uses), max(use[1] for use in uses)
-                found.append(Lifetime(op, size, first, last, branch=branch_of(op)))
+                branch = branch_of(op)
+                beside = None if branch is None else branch.parent_op()
+                around = None if beside is None else places[beside]
+                found.append(Lifetime(op, size, first, last, branch=branch, around=around))
             else:
                 found.append(Lifetime(op, Expr.of(0), *places[op]))
     return found
@@ -189,6 +216,7 @@ def _joined(
 ) -> list[Lifetime]:
     """The lifetimes, with those of results that may take an operand's place joined to its own."""
     by_value = {life.alloc.result: life for life in found}
+    joined: set[AllocOp] = set()
     permitted: dict[str, list[InPlace]] = {}
     for number, op in enumerate(_in_order(program.body.block)):
         if not isinstance(op, CallOp):
@@ -208,24 +236,28 @@ def _joined(
                 continue  # read as another argument too, perhaps in another order
             if operand.last == number == result.first and operand.size == result.size:
                 operand.last = result.last
-                operand.followers += [result.alloc, *result.followers]
-                by_value |= {alloc.result: operand for alloc in operand.followers}
-                found = [life for life in found if life is not result]
-    return found
+                later = [result.alloc, *result.followers]
+                operand.followers += later
+                by_value |= {alloc.result: operand for alloc in later}
+                joined.add(result.alloc)
+    return [life for life in found if life.alloc not in joined]
 
 
 def _place_fixed(found: list[Lifetime]) -> int:
     """Places buffers of constant size, the largest first, each in the smallest
     gap that fits; returns the end.
     """
-    placed: list[tuple[int, int, Lifetime]] = []
+    placed = Timeline[tuple[int, int, Lifetime]](
+        1 + max((life.reach[1] for life in found), default=0)
+    )
     end = 0
     for life in sorted(found, key=lambda life: (-(life.size.constant or 0), life.first)):
         size = life.size.constant or 0
-        busy = sorted((start, stop) for start, stop, other in placed if life.overlaps(other))
+        near = placed.meeting(*life.reach)
+        busy = sorted((start, stop) for start, stop, other in near if life.overlaps(other))
         offset = _best_gap(busy, size)
         _place(life, Expr.of(offset))
-        placed.append((offset, offset + size, life))
+        placed.add(*life.reach, (offset, offset + size, life))
         end = max(end, offset + size)
     return end
 
@@ -246,15 +278,14 @@ def _best_gap(busy: list[tuple[int, int]], size: int) -> int:
 
 def _share_blocks(found: list[Lifetime]) -> list[list[Lifetime]]:
     """Lets growing buffers follow each other in blocks of memory."""
-    blocks: list[list[Lifetime]] = []
+    blocks: list[_Slot] = []
     for life in sorted(found, key=lambda life: life.first):
-        for tenants in blocks:
-            if not any(life.overlaps(tenant) for tenant in tenants):
-                tenants.append(life)
-                break
-        else:
-            blocks.append([life])
-    return blocks
+        chosen = next((block for block in blocks if block.is_free(life)), None)
+        if chosen is None:
+            chosen = _Slot(life.size)
+            blocks.append(chosen)
+        chosen.add(life)
+    return [block.tenants for block in blocks]
 
 
 def _share_slots(found: list[Lifetime]) -> list[_Slot]:
@@ -263,7 +294,7 @@ def _share_slots(found: list[Lifetime]) -> list[_Slot]:
     """
     slots: list[_Slot] = []
     for life in sorted(found, key=lambda life: life.first):
-        free = [slot for slot in slots if not any(life.overlaps(tenant) for tenant in slot.tenants)]
+        free = [slot for slot in slots if slot.is_free(life)]
         chosen = next((slot for slot in free if maximum([slot.size, life.size]) == slot.size), None)
         chosen = chosen or next(
             (slot for slot in free if maximum([slot.size, life.size]) == life.size), None
@@ -272,5 +303,5 @@ def _share_slots(found: list[Lifetime]) -> list[_Slot]:
             chosen = _Slot(life.size)
             slots.append(chosen)
         chosen.size = maximum([chosen.size, life.size])
-        chosen.tenants.append(life)
+        chosen.add(life)
     return slots

@@ -8,7 +8,7 @@ with temporaries between them. Kernels that are alike but for names are one kern
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.context import Context
@@ -92,6 +92,10 @@ def lower_module(module: ModuleOp, *, strict: bool = False) -> None:
     module.body.block.add_ops([*kernels, program])
 
 
+SharedKernel = tuple[str, Sequence[str]]
+"""The name of a kernel, and the sizes of the program that a call hands to it."""
+
+
 @dataclass
 class _Lowering(ControlLowering):
     function: FuncOp
@@ -100,6 +104,7 @@ class _Lowering(ControlLowering):
     location: LocationAttr | None = None
     kernels: dict[str, KernelOp] = field(default_factory=dict[str, KernelOp])
     buffers: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    lowered: dict[Hashable, SharedKernel] = field(default_factory=dict[Hashable, SharedKernel])
 
     def run(self) -> tuple[list[KernelOp], ProgramOp]:
         """The kernels, each once, and the program that calls them."""
@@ -234,7 +239,8 @@ class _Lowering(ControlLowering):
     def _copy_buffer(self, source: SSAValue, target: SSAValue) -> None:
         """Calls a kernel that copies one buffer to another of the same shape."""
         kernel = copy_kernel(buffer_type(source), buffer_type(target))
-        self._call(kernel, [source, target], None)
+        weights = (0,) if isinstance(source.owner, WeightOp) else ()
+        self._call(self._share(kernel, weights), [source, target], None)
 
     def _lower_group(
         self, group: FusedOp, results: list[SSAValue], operands: list[SSAValue]
@@ -252,14 +258,21 @@ class _Lowering(ControlLowering):
             if inner not in constants
         ]
         self._check_assumptions(group)
-        kernel = lower_group(group, [inner for inner, _ in kept], constants, strict=self.strict)
         for result in results:
             if result not in self.buffers:
                 self.buffers[result] = self.add(AllocOp.of(buffer_of(type_of(result)))).result
         arguments = [self.buffers[operand] for _, operand in kept] + [
             self.buffers[result] for result in results
         ]
-        self._call(kernel, arguments, _location(group))
+        weights = tuple(n for n, value in enumerate(arguments) if isinstance(value.owner, WeightOp))
+        known = [constants.get(inner) for inner in group.body.block.args]
+        literals = tuple(None if each is None else each.literal for each in known)
+        key = (group.structure, literals, weights)
+        if key not in self.lowered:
+            inside = [inner for inner, _ in kept]
+            kernel = lower_group(group, inside, constants, strict=self.strict)
+            self.lowered[key] = self._share(kernel, weights)
+        self._call(self.lowered[key], arguments, _location(group))
 
     def _check_assumptions(self, group: FusedOp) -> None:
         """Checks sizes that the group takes to be equal, where they are known only now."""
@@ -267,17 +280,23 @@ class _Lowering(ControlLowering):
             if self._found_while_running(pair):
                 self.add(RequireEqualOp.of(*pair))
 
-    def _call(
-        self, kernel: KernelOp, arguments: list[SSAValue], location: LocationAttr | None
-    ) -> None:
+    def _share(self, kernel: KernelOp, weights: Sequence[int]) -> SharedKernel:
+        """Gives a kernel its name, or finds the one that is like it; `weights` are the arguments
+        that are weights.
+        """
         symbols = kernel.symbol_names
         _note_bounds(kernel, self.program)
-        weights = [n for n, value in enumerate(arguments) if isinstance(value.owner, WeightOp)]
         if weights:
             kernel.attributes[WEIGHTS] = ArrayAttr([IntAttr(position) for position in weights])
         key = canonicalize_kernel(kernel)
         shared = self.kernels.setdefault(key, kernel)
-        call = CallOp.of(shared.sym_name.data, [Expr.of(symbol) for symbol in symbols], arguments)
+        return shared.sym_name.data, symbols
+
+    def _call(
+        self, kernel: SharedKernel, arguments: list[SSAValue], location: LocationAttr | None
+    ) -> None:
+        name, symbols = kernel
+        call = CallOp.of(name, [Expr.of(symbol) for symbol in symbols], arguments)
         if location is not None:
             call.location = location
         self.block.add_op(call)

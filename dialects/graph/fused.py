@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 from xdsl.dialects.builtin import UnregisteredOp
 from xdsl.ir import Block, Region, SSAValue
@@ -71,6 +71,22 @@ class FusedOp(IRDLOperation):
         last = self.body.block.last_op
         assert isinstance(last, YieldOp), "the body of a group ends in graph.yield"
         return last.operands_
+
+    @property
+    def structure(self) -> Hashable:
+        """What makes the group compute what it computes: groups of one structure are alike but for
+        the names and the origins of their values.
+        """
+        arguments = self.body.block.args
+        numbers: dict[SSAValue, int] = {value: number for number, value in enumerate(arguments)}
+        operators: list[Hashable] = []
+        for op in self.members:
+            attributes = tuple(sorted(op.properties.items(), key=lambda item: item[0]))
+            operands = tuple(numbers[operand] for operand in op.operands)
+            operators.append((op.name, attributes, operands, op.result_types))
+            numbers |= {result: len(numbers) + n for n, result in enumerate(op.results)}
+        yielded = tuple(numbers[value] for value in self.yielded)
+        return self.body.block.arg_types, tuple(operators), yielded
 
     def verify_(self) -> None:
         outside = [operand.type for operand in self.operands_]

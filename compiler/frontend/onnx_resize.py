@@ -7,7 +7,7 @@ they fold into constants.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -73,12 +73,13 @@ def import_resize(node: OnnxNode) -> Sequence[SSAValue]:
     element = result.type.element
     exact = mode == "nearest" or element in FLOATS
     result = result if exact else result.cast(F32)
+    repeats: dict[int, int] = {}
     for axis in axes:
         if axis.is_same:
             continue
         times = _repetitions(node, axis) if mode == "nearest" else None
         if times is not None:
-            result = _repeated(result, axis.position, times)
+            repeats[axis.position] = times
             continue
         coordinates = _coordinates(node, axis)
         if axis.roi is not None:
@@ -88,6 +89,7 @@ def import_resize(node: OnnxNode) -> Sequence[SSAValue]:
             result = result.take(_nearest(node, axis, coordinates), axis.position)
         else:
             result = _interpolated(node, axis, coordinates, mode, result)
+    result = _repeated(result, repeats) if repeats else result
     for position, is_outside in outside:
         ones = [1] * (len(result.shape) - position - 1)
         mask = is_outside.reshape((*is_outside.shape, *ones))
@@ -227,11 +229,15 @@ def _repetitions(node: OnnxNode, axis: _Axis) -> int | None:
     return int(scale) if known else None
 
 
-def _repeated(value: Term, axis: int, times: int) -> Term:
-    """Each element along the axis as many times."""
-    before, size, after = value.shape[:axis], value.shape[axis], value.shape[axis + 1 :]
-    split = value.reshape((*before, size, 1, *after)).expand((*before, size, times, *after))
-    return split.reshape((*before, size * times, *after))
+def _repeated(value: Term, repeats: Mapping[int, int]) -> Term:
+    """Each element as many times along each of these axes, all in one."""
+    split, wide, result = list[Expr](), list[Expr](), list[Expr]()
+    for axis, size in enumerate(value.shape):
+        times = repeats.get(axis)
+        split += [size] if times is None else [size, Expr.of(1)]
+        wide += [size] if times is None else [size, Expr.of(times)]
+        result.append(size * repeats.get(axis, 1))
+    return value.reshape(split).expand(wide).reshape(result)
 
 
 def _nearest(node: OnnxNode, axis: _Axis, coordinates: Term) -> Term:

@@ -24,6 +24,7 @@ from compiler.loop_to_llvm.elements import (
     splat,
 )
 from compiler.loop_to_llvm.vector_math import call_math
+from dialects.loop.scalar import ANY_ZERO
 
 LOG10_OF_2 = 0.30102999566398119521
 
@@ -80,6 +81,21 @@ def _intrinsic(name: str, *flags: int) -> Emitter:
         extra = [ir.Constant(I1, flag) for flag in flags]
         kind = operands[0].type
         return intrinsic(at.builder, name, kind, [*operands, *extra], kind)
+
+    return emit
+
+
+def _extreme(name: str) -> Emitter:
+    """An emitter of `maximum` or `minimum`; where zeros of either sign are equal it has no need to
+    look at signs.
+    """
+
+    def emit(at: Arithmetic, op: Operation, operands: list[ir.Value]) -> ir.Value:
+        assert isinstance(op, (arith.MaximumfOp, arith.MinimumfOp))
+        alike = ANY_ZERO.data <= op.fastmath.data
+        kind = operands[0].type
+        flags = ("nsz",) if alike else ()
+        return intrinsic(at.builder, name, kind, operands, kind, flags=flags)
 
     return emit
 
@@ -251,8 +267,8 @@ EMITTERS: dict[type[Operation], Emitter] = {
     arith.MulfOp: _instruction("fmul"),
     arith.DivfOp: _instruction("fdiv"),
     arith.NegfOp: _instruction("fneg"),
-    arith.MaximumfOp: _intrinsic("maximum"),
-    arith.MinimumfOp: _intrinsic("minimum"),
+    arith.MaximumfOp: _extreme("maximum"),
+    arith.MinimumfOp: _extreme("minimum"),
     arith.MaxnumfOp: _extreme_number("<"),
     arith.MinnumfOp: _extreme_number(">"),
     arith.CmpfOp: _compare_floats,

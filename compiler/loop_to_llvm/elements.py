@@ -138,15 +138,22 @@ def mangled(kind: ir.Type) -> str:
 
 
 def intrinsic(
-    builder: ir.IRBuilder, name: str, result: ir.Type, operands: list[ir.Value], *over: ir.Type
+    builder: ir.IRBuilder,
+    name: str,
+    result: ir.Type,
+    operands: list[ir.Value],
+    *over: ir.Type,
+    flags: tuple[str, ...] = (),
 ) -> ir.Value:
-    """Calls `llvm.<name>` overloaded on the given types, declaring it where the module lacks it."""
+    """Calls `llvm.<name>` overloaded on the given types, declaring it where the module lacks it;
+    `flags` are those of fast math.
+    """
     full = ".".join(("llvm", name, *(mangled(kind) for kind in over)))
     declared = builder.module.globals.get(full)
     if declared is None:
         kind = ir.FunctionType(result, [operand.type for operand in operands])
         declared = ir.Function(builder.module, kind, name=full)
-    return builder.call(declared, operands)
+    return builder.call(declared, operands, fastmath=flags)
 
 
 def read_clock(builder: ir.IRBuilder, target: Target) -> ir.Value:

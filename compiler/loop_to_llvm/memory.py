@@ -185,6 +185,8 @@ class MemoryEmitter:
         base, offsets = placed
         if _is_run(offsets):
             return self._load_run(storage, base, lanes)
+        if lanes.mask is None and _covers_first(offsets):
+            return self._load_repeated(storage, base, offsets)
         stride = offsets[1]
         if _is_run(offsets, stride) and (lanes.mask is None or lanes.known):
             if stride == -1 and lanes.mask is None:
@@ -204,6 +206,14 @@ class MemoryEmitter:
         alignment = ir.Constant(I32, storage.alignment)
         operands = [pointer, alignment, lanes.mask, ir.Constant(kind, None)]
         return intrinsic(self.frame.builder, "masked.load", kind, operands, kind, POINTER)
+
+    def _load_repeated(self, storage: Storage, base: Expr, offsets: Sequence[int]) -> ir.Value:
+        """The first few elements from the base on, each in several lanes."""
+        kind = ir.VectorType(storage.kind, max(offsets) + 1)
+        pointer = self.pointer(storage, base)
+        window = self.frame.builder.load(pointer, typ=kind, align=storage.alignment)
+        order = ir.Constant(ir.VectorType(I32, len(offsets)), list(offsets))
+        return self.frame.builder.shuffle_vector(window, window, order)
 
     def _load_descending(self, storage: Storage, base: Expr, lanes: Lanes) -> ir.Value:
         run = self._load_run(storage, base - (lanes.count - 1), lanes)
@@ -342,6 +352,15 @@ class MemoryEmitter:
 def _is_data(address: Expr) -> bool:
     """Whether lanes go where values that were computed or loaded say."""
     return any(isinstance(atom, LaneValues) for atom in address.atoms())
+
+
+def _covers_first(offsets: Sequence[int]) -> bool:
+    """Whether the offsets are those of a power of two of first elements, fewer than lanes and more
+    than one, with none left out.
+    """
+    reached = max(offsets) + 1
+    some = 1 < reached < len(offsets) and reached & (reached - 1) == 0
+    return some and set(offsets) == set(range(reached))
 
 
 def _is_run(offsets: Sequence[int], stride: int = 1) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -138,9 +139,10 @@ class ReductionOp(GraphOp):
 COMBINE = {
     "add": Scalar.__add__,
     "mul": Scalar.__mul__,
-    "max": Scalar.maximum,
-    "min": Scalar.minimum,
+    "max": partial(Scalar.maximum, any_zero=True),
+    "min": partial(Scalar.minimum, any_zero=True),
 }
+"""How reductions and pools combine; where +0 and -0 are the extremes, either may be the result."""
 
 
 def mean_of(b: LoopBuilder, total: Scalar, count: Expr) -> Scalar:
@@ -413,7 +415,7 @@ class ReduceLogSumExpOp(ReduceOp):
         shift = start_totals(b, shape, element, lowest(element), name="shift")
         with b.loops(shape) as index, b.reduce(extents, "max") as inner:
             x = b.load(operands[0], self.source_index(index, inner))
-            b.store(shift, index, b.load(shift, index).maximum(x))
+            b.store(shift, index, b.load(shift, index).maximum(x, any_zero=True))
         with b.loops(shape) as index:
             greatest = b.load(shift, index)
             infinite = magnitude(greatest).compare("eq", highest(element))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, math
@@ -33,6 +34,7 @@ from xdsl.dialects.builtin import (
     IntegerType,
     Signedness,
 )
+from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from dialects.expr_text import INDEX
@@ -59,6 +61,9 @@ Number = float | int | bool
 _FLOAT_COMPARISONS = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
 _SIGNED_COMPARISONS = {"eq": "eq", "ne": "ne", "lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge"}
 _UNSIGNED_COMPARISONS = {"eq": "eq", "ne": "ne", "lt": "ult", "le": "ule", "gt": "ugt", "ge": "uge"}
+
+ANY_ZERO = arith.FastMathFlagsAttr([FastMathFlag.NO_SIGNED_ZEROS])
+"""What a greatest or least number says of zeros: that their signs do not matter."""
 
 
 def is_float(element: Attribute) -> bool:
@@ -155,17 +160,21 @@ class Scalar:
         """The integer remainder with the dividend's sign."""
         return self._binary(other, None, arith.RemSIOp, arith.RemUIOp)
 
-    def maximum(self, other: Scalar | Number) -> Scalar:
-        """The greater; NaN where either is."""
-        return self._binary(other, arith.MaximumfOp, arith.MaxSIOp, arith.MaxUIOp)
+    def maximum(self, other: Scalar | Number, *, any_zero: bool = False) -> Scalar:
+        """The greater; NaN where either is. With `any_zero` neither of +0 and -0 is the greater,
+        which takes fewer instructions.
+        """
+        floats = partial(arith.MaximumfOp, flags=ANY_ZERO) if any_zero else arith.MaximumfOp
+        return self._binary(other, floats, arith.MaxSIOp, arith.MaxUIOp)
 
     def maximum_number(self, other: Scalar | Number) -> Scalar:
         """The greater; where one is NaN, the other."""
         return self._binary(other, arith.MaxnumfOp, arith.MaxSIOp, arith.MaxUIOp)
 
-    def minimum(self, other: Scalar | Number) -> Scalar:
-        """The lesser; NaN where either is."""
-        return self._binary(other, arith.MinimumfOp, arith.MinSIOp, arith.MinUIOp)
+    def minimum(self, other: Scalar | Number, *, any_zero: bool = False) -> Scalar:
+        """The lesser; NaN where either is. With `any_zero` neither of +0 and -0 is the lesser."""
+        floats = partial(arith.MinimumfOp, flags=ANY_ZERO) if any_zero else arith.MinimumfOp
+        return self._binary(other, floats, arith.MinSIOp, arith.MinUIOp)
 
     def __and__(self, other: Scalar | Number) -> Scalar:
         return self._binary(other, None, arith.AndIOp)

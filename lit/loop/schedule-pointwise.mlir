@@ -84,3 +84,34 @@ loop.kernel @carried(%y: !loop.buffer<[65], f32>) {
     loop.store %w, %y[%i + 1] : !loop.buffer<[65], f32>
   }
 }
+
+// -----
+
+// Each element twice: both loops are one, whose vectors hold four elements in pairs.
+// CHECK-LABEL: loop.kernel @twice
+// CHECK-NEXT: loop.for %{{[a-z]+}} = 0 to 6 parallel {
+// CHECK-NEXT: loop.for %[[I:[a-z]+]] = 0 to 32 unroll vector(8) {
+// CHECK-NEXT: loop.load %x[{{.*}}(%[[I]] floordiv 2)]
+loop.kernel @twice(%x: !loop.buffer<[96], f32>, %y: !loop.buffer<[96, 2], f32>) {
+  loop.for %i = 0 to 96 {
+    loop.for %j = 0 to 2 {
+      %v = loop.load %x[%i] : !loop.buffer<[96], f32>
+      loop.store %v, %y[%i, %j] : !loop.buffer<[96, 2], f32>
+    }
+  }
+}
+
+// -----
+
+// Runs of three fill no vector of eight: each element is stored to a run.
+// CHECK-LABEL: loop.kernel @thrice
+// CHECK-NEXT: loop.for %i = 0 to 96 parallel {
+// CHECK-NEXT: loop.for %j = 0 to 3 vector(4) {
+loop.kernel @thrice(%x: !loop.buffer<[96], f32>, %y: !loop.buffer<[96, 3], f32>) {
+  loop.for %i = 0 to 96 {
+    loop.for %j = 0 to 3 {
+      %v = loop.load %x[%i] : !loop.buffer<[96], f32>
+      loop.store %v, %y[%i, %j] : !loop.buffer<[96, 3], f32>
+    }
+  }
+}

@@ -124,6 +124,15 @@ COMPARISONS: dict[str, Function] = {
 
 
 @pytest.mark.parametrize("dtype", ["f32", "f64"])
+@pytest.mark.parametrize("name", ["arith.maximumf", "arith.minimumf"])
+@np.errstate(all="ignore")
+def test_extrema_of_zeros_without_signs(name: str, dtype: str):
+    a, b = floats(dtype), floats(dtype, 1)
+    result = run(f"{name} %a, %b fastmath<nsz> : {dtype}", [a, b], [dtype] * 2, dtype)
+    np.testing.assert_array_equal(result, FLOAT_BINARY[name](a, b))
+
+
+@pytest.mark.parametrize("dtype", ["f32", "f64"])
 @pytest.mark.parametrize("name", FLOAT_BINARY)
 @np.errstate(all="ignore")
 def test_binary_floats(name: str, dtype: str):

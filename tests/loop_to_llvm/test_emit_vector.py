@@ -95,6 +95,22 @@ def test_strided_stores_leave_the_elements_between(extent: int):
     assert (y[2::3] == -1).all()
 
 
+@pytest.mark.parametrize("extent", [8, 13, 16, 21])
+@pytest.mark.parametrize("times", [2, 3, 4, 8])
+def test_repeating_loads_take_each_element_again(times: int, extent: int):
+    size = -(-extent // times)
+    source, target = f"!loop.buffer<[{size}], f32>", f"!loop.buffer<[{extent}], f32>"
+    x, y = np.arange(size, dtype=np.float32), np.zeros(extent, np.float32)
+    CompiledKernel(copy_kernel(source, f"(%i floordiv {times})", target, "%i", extent))(x, y)
+    np.testing.assert_array_equal(y, x.repeat(times)[:extent])
+
+
+def test_repeating_loads_read_a_vector_once():
+    source, target = "!loop.buffer<[8], f32>", "!loop.buffer<[16], f32>"
+    text = copy_kernel(source, "(%i floordiv 2)", target, "%i", 16)
+    assert emit_kernel(parse_kernel(text), HOST).count("load <4 x float>") == 1
+
+
 @pytest.mark.parametrize("extent", [8, 19])
 def test_descending_loads_reverse(extent: int):
     buffer = f"!loop.buffer<[{extent}], f32>"

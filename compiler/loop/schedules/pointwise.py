@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from compiler.loop.nest import accesses_in, loops_in, perfect_nest
-from compiler.loop.primitives import tile, unroll, vectorize
+from compiler.loop.primitives import collapse, tile, unroll, vectorize
 from compiler.loop.schedules.leaves import (
     collapse_contiguous,
     lanes_for,
@@ -43,8 +43,10 @@ def matches(loop: ForOp) -> bool:
 
 
 def apply(loop: ForOp, target: Target) -> None:
-    """Collapses, tiles, vectorises and parallelises the nest."""
+    """Collapses, tiles, vectorises and parallelises the nest; loops that repeat elements join."""
     nest = perfect_nest(collapse_contiguous(loop))
+    if len(nest) > 1 and _repeats(nest[-2], nest[-1], target):
+        nest[-2:] = [collapse(nest[-2], nest[-1])]
     inner = nest[-1]
     lanes = lanes_for(inner, target)
     if lanes == 1 or _writes_scattered(inner):
@@ -60,6 +62,19 @@ def apply(loop: ForOp, target: Target) -> None:
     if tiles.remainder is not None:
         vectorize(tiles.remainder, lanes)
     parallelize_outermost(tiles.outer)
+
+
+def _repeats(outer: ForOp, inner: ForOp, target: Target) -> bool:
+    """Whether two loops store on and on where the inner, shorter than a vector, loads one element
+    again and again: as one loop they fill vectors, and a vector holds whole runs of repeats.
+    """
+    count, lanes = inner.extent.constant, lanes_for(outer, target)
+    if count is None or not 1 < count < lanes or lanes % count:
+        return False
+    steps = [(a, stride(a, outer), stride(a, inner)) for a in accesses_in(inner)]
+    on = [far == count and near == 1 for _, far, near in steps]
+    again = [isinstance(a, LoadOp) and far == 1 and near == 0 for a, far, near in steps]
+    return all(x or y for x, y in zip(on, again, strict=True)) and any(again)
 
 
 def _writes_scattered(loop: ForOp) -> bool:

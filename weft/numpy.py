@@ -25,7 +25,8 @@ from weft.creation import (
     zeros,
     zeros_like,
 )
-from weft.operators import ArrayOperators, Axes
+from weft.operators import ArrayOperators, Axes, common_dtype
+from weft.tensor import Tensor
 
 __all__ = [  # of creation; everything else here is public as well
     "arange", "asarray", "empty", "eye", "from_dlpack", "full", "full_like", "linspace", "ones",
@@ -67,6 +68,8 @@ def _unary(name: str, of_numpy: Callable[[Any], Any], floats: bool = False) -> C
 
 def _binary(name: str, of_numpy: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def function(x: Any, y: Any) -> Any:
+        if type(x) is Tensor and type(y) is Tensor:
+            return x.apply(name, y)
         first = leader(x, y)
         if first is None:
             return of_numpy(x, y)
@@ -247,6 +250,8 @@ _choose: Any = np.where
 
 def where(condition: Any, x: Any, y: Any) -> Any:
     """Elements of `x` where the condition holds, else of `y`."""
+    if type(condition) is type(x) is type(y) is Tensor and x.kind.dtype == y.kind.dtype:
+        return condition.op("where", condition, x, y)
     first = leader(condition, x, y)
     if first is None:
         return _choose(condition, x, y)
@@ -255,7 +260,7 @@ def where(condition: Any, x: Any, y: Any) -> Any:
         then, otherwise = first.constant(x), first.constant(y)
     else:
         then, otherwise = (_lifted(first, each, first.lifted(like)) for each in (x, y))
-    common = np.result_type(then.dtype, otherwise.dtype)
+    common = common_dtype(then.dtype, otherwise.dtype)
     return first.op("where", first.lifted(condition), then.astype(common), otherwise.astype(common))
 
 
@@ -271,7 +276,7 @@ def concat(arrays: Sequence[Any], axis: int = 0) -> Any:
     if first is None:
         return np.concatenate(arrays, axis)
     parts = [first.lifted(each) for each in arrays]
-    common = np.result_type(*(part.dtype for part in parts))
+    common = common_dtype(*[part.dtype for part in parts])
     parts = [part.astype(common) for part in parts]
     return first.op("concat", *parts, axis=axis % parts[0].ndim)
 

@@ -10,6 +10,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
+from functools import cache
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -37,6 +38,12 @@ def users_line() -> str:
 def listed(argument: Any) -> list[Any]:
     """What stands in a tuple or a list; anything else alone."""
     return [*argument] if isinstance(argument, tuple | list) else [argument]
+
+
+@cache
+def common_dtype(*kinds: Any) -> np.dtype[Any]:
+    """What NumPy promotes dtypes, and what stands for them, to."""
+    return np.result_type(*kinds)
 
 
 class ArrayOperators(ABC):
@@ -96,8 +103,11 @@ class ArrayOperators(ABC):
 
     def promoted(self, *others: Any) -> list[Self]:
         """This tensor and others as tensors of one dtype."""
-        arrays = [self, *(self.lifted(other) for other in others)]
-        common = np.result_type(*(array.promoting for array in arrays))
+        arrays = [self, *[self.lifted(other) for other in others]]
+        promoting = [array.promoting for array in arrays]
+        if promoting.count(promoting[0]) == len(promoting) and promoting[0] is self.dtype:
+            return arrays
+        common = common_dtype(*promoting)
         return [array.astype(common) for array in arrays]
 
     def lifted(self, other: Any) -> Self:

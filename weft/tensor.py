@@ -131,6 +131,18 @@ class Tensor(ArrayOperators):
             raise WeftError(f"{users_line()}: a reshape requires {error}") from error
         return self.moved(array, lambda node, arriving, wanted: [_one(arriving).reshape(before)])
 
+    def astype(self, dtype: Any) -> Tensor:
+        """The elements converted; the tensor itself where there is nothing to convert."""
+        wanted = np.dtype(dtype)
+        return self if wanted == self.kind.dtype else self.apply("cast", to=wanted.name)
+
+    def transpose(self, *axes: Any) -> Tensor:
+        """The axes in another order; without one reversed."""
+        given = listed(axes[0]) if len(axes) == 1 else axes
+        rank = self.kind.rank
+        order = tuple([axis % rank for axis in given]) or tuple(range(rank)[::-1])
+        return self.apply("transpose", permutation=order)
+
     def broadcast_to(self, shape: Sequence[Any]) -> Tensor:
         """The elements repeated along new axes in front and along those of size 1."""
         before = self.shape

@@ -64,7 +64,12 @@ def _noted(operator: Operator, operands: tuple[Tensor, ...], arrays: Any) -> Nod
     return None
 
 
-def _binary(tensor: type[Tensor], name: str, slow: Callable[[Any, Any], Any]) -> Any:
+def _binary(
+    tensor: type[Tensor],
+    name: str,
+    slow: Callable[[Any, Any], Any],
+    divides: bool = False,
+) -> Any:
     """An operator on two tensors of one dtype, or on one and a number of Python's."""
     entries: dict[tuple[Kind, Kind], Entry] = {}
     new = object.__new__
@@ -77,7 +82,7 @@ def _binary(tensor: type[Tensor], name: str, slow: Callable[[Any, Any], Any]) ->
             other = tensor.of(np.array(other, self.kind.dtype))
         entry = entries.get((self.kind, other.kind))
         if entry is None:
-            if self.kind.dtype != other.kind.dtype or (name == "div" and not self.kind.is_float):
+            if self.kind.dtype != other.kind.dtype or (divides and not self.kind.is_float):
                 return slow(self, other)
             entry = _entry(operator_of(name, (), 2), self, other)
             entries[self.kind, other.kind] = entry
@@ -108,13 +113,19 @@ def _of_one(tensor: type[Tensor], entry: Entry, operand: Tensor) -> Tensor:
     return result
 
 
-def _unary(tensor: type[Tensor]) -> Any:
-    """`apply` of an operator on one tensor alone."""
+def _apply(tensor: type[Tensor]) -> Any:
+    """`apply` of an operator: on one tensor alone, or on two of one dtype."""
     entries: dict[Any, Entry] = {}
+    pairs: dict[str, Callable[[Any, Any], Any]] = {}
 
     def apply(self: Tensor, name: str, *others: Any, **attributes: Any) -> Any:
         if others:
-            return ArrayOperators.apply(self, name, *others, **attributes)
+            if len(others) > 1 or attributes:
+                return ArrayOperators.apply(self, name, *others, **attributes)
+            pair = pairs.get(name)
+            if pair is None:
+                pair = pairs[name] = _binary(tensor, name, _slowly(name))
+            return pair(self, *others)
         key = (name, self.kind, *attributes.items()) if attributes else (name, self.kind)
         entry = entries.get(key)
         if entry is None:
@@ -123,6 +134,11 @@ def _unary(tensor: type[Tensor]) -> Any:
         return _of_one(tensor, entry, self)
 
     return apply
+
+
+def _slowly(name: str) -> Callable[[Any, Any], Any]:
+    """The operator of that name on operands that are brought to one dtype first."""
+    return lambda first, second: ArrayOperators.apply(first, name, second)
 
 
 def _reduction(tensor: type[Tensor]) -> Any:
@@ -149,10 +165,12 @@ def _reduction(tensor: type[Tensor]) -> Any:
 def install(tensor: type[Tensor]) -> None:
     """Puts the short way in front of the one that every kind of tensor has."""
     methods: dict[str, Any] = {
-        f"__{method}__": _binary(tensor, name, getattr(ArrayOperators, f"__{method}__"))
+        f"__{method}__": _binary(
+            tensor, name, getattr(ArrayOperators, f"__{method}__"), method == "truediv"
+        )
         for method, name in BINARY.items()
     }
-    methods |= {"apply": _unary(tensor), "reduced": _reduction(tensor)}
+    methods |= {"apply": _apply(tensor), "reduced": _reduction(tensor)}
     for name, method in methods.items():
         setattr(tensor, name, method)
     tensor.__hash__ = object.__hash__

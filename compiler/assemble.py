@@ -15,6 +15,7 @@ from itertools import chain
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.utils.hints import isa
 
+from compiler.golden import GoldenRun, golden_ir
 from compiler.loop_to_llvm.choose import bucket_prefix, emit_choice
 from compiler.loop_to_llvm.program import (
     WeightKey,
@@ -25,12 +26,20 @@ from compiler.loop_to_llvm.program import (
 from compiler.loop_to_llvm.run_time import emit_run_time
 from compiler.loop_to_llvm.runtime import LIBC_NAMES, Counts, Level, exported_symbols
 from compiler.loop_to_llvm.runtime.outside_weights import OutsideWeights, outside_exports
+from compiler.loop_to_llvm.runtime.self_test import Golden, self_test_exports
 from compiler.loop_to_llvm.runtime.standalone import (
     emit_standalone,
     is_standalone,
     standalone_exports,
 )
-from compiler.machine.artifact import ABI_VERSION, VERSION, Compiled, weight_offsets
+from compiler.machine.artifact import (
+    ABI_VERSION,
+    VERSION,
+    Compiled,
+    check_runs_on,
+    weight_offsets,
+)
+from compiler.machine.host import host_target
 from compiler.machine.model_table import model_table
 from compiler.machine.object import compile_object
 from compiler.machine.signature import Signature, TensorSpec
@@ -48,6 +57,7 @@ from compiler.program.time_calls import timed_calls
 from compiler.report import Report
 from compiler.target.features import baseline, feature_groups
 from compiler.target.target import Target
+from dialects.errors import ArtifactError, OptionError
 from dialects.expr import Expr, maximum
 from dialects.graph.dtypes import numpy_dtype
 from dialects.loop.dynamic import output_sizes
@@ -85,17 +95,29 @@ class CompiledLevel:
 
 
 def assemble(
-    levels: Sequence[CompiledLevel], weights: WeightStore, options: Options, report: Report
+    levels: Sequence[CompiledLevel],
+    weights: WeightStore,
+    options: Options,
+    report: Report,
+    golden: GoldenRun | None = None,
 ) -> Compiled:
-    """The compiled model of all levels, which start with the least. Times go into the report."""
+    """The compiled model of all levels, which start with the least. Times go into the report.
+
+    With golden data it can test itself, which it is made to do here where this machine runs it:
+    raises OptionError where it does not compute them.
+    """
     bodies = [program for level in levels for program in level.bodies]
     keys = list(dict.fromkeys(chain(*map(program_weights, bodies))))
     with report.stage("weights"):
         prepared = prepare_weights(keys, weights, options)
     signature = signature_of(levels[0].program)
     metadata = _metadata(levels, signature, prepared, options)
+    if golden is not None:
+        metadata["self_test"] = golden.facts()
     outside = outside_weights(prepared, metadata, options)
-    objects = _common_objects(levels, signature, prepared, metadata, outside, options, report)
+    objects = _common_objects(
+        levels, signature, prepared, metadata, outside, options, report, golden
+    )
     objects |= transform_objects(keys, options)
     with report.stage("program"):
         for level in levels:
@@ -104,11 +126,29 @@ def assemble(
         *exported_symbols(options.prefix),
         *outside_exports(options.prefix, outside),
         *standalone_exports(options.target, options.prefix),
+        *self_test_exports(options.prefix, golden),
     )
-    return Compiled(
+    compiled = Compiled(
         options.prefix, options.target, signature, objects, exports, frozenset(LIBC_NAMES),
         prepared, metadata,
     )  # fmt: skip
+    if golden is not None:
+        with report.stage("self-test"):
+            _test(compiled)
+    return compiled
+
+
+def _test(compiled: Compiled) -> None:
+    """Runs the self-test, where this machine can."""
+    try:
+        check_runs_on(host_target(), compiled.metadata, compiled.prefix)
+    except ArtifactError:
+        return
+    try:
+        compiled.executable(threads=1).self_test()
+    except ArtifactError as error:
+        rule = "requires inputs on which the model computes what its operators' references do"
+        raise OptionError(f"self-test {rule}, got: {error}") from error
 
 
 def _common_objects(
@@ -119,6 +159,7 @@ def _common_objects(
     outside: OutsideWeights | None,
     options: Options,
     report: Report,
+    golden: GoldenRun | None,
 ) -> dict[str, bytes]:
     """Machine code by name of what every model has, for any processor of the architecture."""
     target, prefix = options.target, options.prefix
@@ -136,7 +177,11 @@ def _common_objects(
         objects["runtime"] = compiled(
             target, prefix, counts, text, model_table(described), tuple(weight_offsets(weights)),
             tuple(choices), outside,
+            None if golden is None else golden.layout(signature.symbols),
         )  # fmt: skip
+        if golden is not None:
+            text = golden_ir(target.triple, prefix, golden.content())
+            objects["golden"] = compile_object(text, baseline(target))
         if is_standalone(target):
             objects["standalone"] = compile_object(emit_standalone(prefix), target)
     return objects
@@ -158,10 +203,13 @@ def _run_time(
     offsets: tuple[int, ...],
     choices: tuple[Level, ...],
     outside: OutsideWeights | None,
+    golden: Golden | None,
 ) -> bytes:
     """The run time as machine code for any processor of the architecture."""
     blob = f"{prefix}.weights"
-    text = emit_run_time(target, prefix, counts, metadata, table, blob, offsets, choices, outside)
+    text = emit_run_time(
+        target, prefix, counts, metadata, table, blob, offsets, choices, outside, golden
+    )
     return compile_object(text, baseline(target))
 
 

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import re
-from dataclasses import dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
 from itertools import product
+
+import numpy as np
 
 from compiler.target.target import Target
 from dialects.errors import OptionError
+from dialects.weights import Array
 
 BUCKET_ELSE = ("refuse", "dynamic")
 """What may happen to sizes that have no bucket."""
@@ -95,6 +99,25 @@ def parse_bucket_mask(text: str) -> BucketMask:
 
 
 @dataclass(frozen=True)
+class SelfTest:
+    """That an artifact has golden inputs and outputs: inputs that weft makes up, or those given by
+    name, of which `digest` is the SHA-256.
+    """
+
+    digest: str = ""
+    arrays: Mapping[str, Array] | None = field(default=None, repr=False, compare=False)
+
+    @staticmethod
+    def of(arrays: Mapping[str, Array]) -> SelfTest:
+        """A test on these arrays."""
+        digest = hashlib.sha256()
+        for name, array in sorted(arrays.items()):
+            digest.update(f"{name} {array.dtype.name} {array.shape}\n".encode())
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return SelfTest(digest.hexdigest(), arrays)
+
+
+@dataclass(frozen=True)
 class Options:
     """Choices that change the compiled code.
 
@@ -114,6 +137,7 @@ class Options:
     program for these very sizes; for others `bucket_else` is `refuse`, or `dynamic` for one more.
     `bucket_fit` is `exact`, or `pad` for lesser sizes to be padded to those of a bucket, which has
     to be proved not to change results, but for sizes that have one of `bucket_masks`.
+    `self_test` adds golden inputs and outputs, and what compares them.
     """
 
     target: Target
@@ -133,6 +157,7 @@ class Options:
     bucket_masks: tuple[BucketMask, ...] = ()
     isa: tuple[Target, ...] = ()
     bare: bool = False
+    self_test: SelfTest | None = None
 
     def __post_init__(self) -> None:
         names = [name for bucket in self.buckets for name in bucket.names]
@@ -150,6 +175,8 @@ class Options:
             raise OptionError(f"{rule}, got {', '.join(unused) or self.bucket_fit}")
         if self.buckets and (self.timed or self.schedules):
             raise OptionError("buckets require neither clocks nor forced schedules, got some")
+        if self.self_test and self.timed:
+            raise OptionError("a self-test requires a model without clocks, got some")
 
     def bucket_sizes(self) -> list[dict[str, int]]:
         """The named sizes of each copy, the last bucket's changing fastest."""

@@ -35,6 +35,7 @@ from compiler.extension import Extension
 from compiler.frontend.from_graph_file import STAMP, is_graph_file, read_graph
 from compiler.frontend.from_onnx import ImportedModel, Source, import_model
 from compiler.frontend.onnx_composites import COMPOSITES
+from compiler.golden import GoldenRun, golden_run
 from compiler.graph.bound_sizes import bound_sizes
 from compiler.graph.differentiate import DifferentiatePass
 from compiler.graph.eliminate import EliminatePass
@@ -140,7 +141,8 @@ OnStage = Callable[[str, int, int], None]
 @dataclass
 class Road:
     """One compilation on its way: options, whom to tell, where to write what each stage gives,
-    kernels that were compiled before, and what the caller adds to the compiler.
+    kernels that were compiled before, what the caller adds to the compiler, and what the artifact
+    is to compute in its self-test.
     """
 
     options: Options
@@ -149,6 +151,7 @@ class Road:
     store: KernelStore | None = None
     extensions: tuple[Extension, ...] = ()
     report: Report = field(default_factory=Report)
+    golden: GoldenRun | None = None
 
     def level(self, options: Options) -> Road:
         """The road on from the optimised graph for one CPU level, with a report of its own but for
@@ -177,6 +180,7 @@ def compile_model(
     road.on_stage("import", 0, 1)
     with road.report.stage("import"):
         imported = read_model(source, options, road.extensions)
+    road.golden = golden_run(imported.module, imported.weights, options, road.report)
     if options.buckets:
         return _compile_buckets(source, imported, options, road)
     return compile_module(imported.module, imported.weights, options, road)
@@ -242,7 +246,7 @@ def _compile_buckets(
             module = merge_programs(chooser.clone(), [part.module for part in parts])
             code = {name: data for part in parts for name, data in part.code.items()}
             levels.append(CompiledLevel(level, module, code, own.report))
-    return assemble(levels, store, options, road.report)
+    return assemble(levels, store, options, road.report, road.golden)
 
 
 def _simplified(imported: ImportedModel) -> ModuleOp:
@@ -281,7 +285,7 @@ def compile_module(
             _compile_level(copy, compiler, road.level(own))
             for copy, own in zip(copies, levels, strict=True)
         ]
-        return assemble(compiled, weights, options, road.report)
+        return assemble(compiled, weights, options, road.report, road.golden)
 
 
 def _compile_level(module: ModuleOp, compiler: KernelCompiler, road: Road) -> CompiledLevel:

@@ -152,6 +152,7 @@ def compile(
     bucket_fit: str = "exact",
     bucket_masks: Sequence[str] = (),
     trap_nan: bool = False,
+    self_test: bool | str | os.PathLike[str] | Mapping[str, Any] = False,
 ) -> Executable:
     """Compiles a model (a path, bytes, an onnx.ModelProto, a weft.Graph or a Python function) into
     this process.
@@ -175,13 +176,15 @@ def compile(
     stay right is refused while compiling, unless a text of `bucket_masks`, such as
     `sequence=attention_mask`, names an input whose zeros make the model ignore what is padded.
     `weights` says where exported artifacts have them: `embedded`, in a `file` beside the artifact,
-    or with the `caller`. `extensions` are operators, graph passes, schedules and importers beside
-    weft's own; with them, or for a `weft.Graph`, only kernels come out of the cache. With
-    `trap_nan` calls look at every value, and raise InputError that names the first operator, and
-    the node or the line of it, that makes NaN or an infinity out of numbers. Raises ModelError for
-    a damaged model, UnsupportedError that lists everything in it that weft lacks, OptionError for
-    options that do not exist, IllegalSchedule for a schedule that would change what a kernel
-    computes.
+    or with the `caller`. With `self_test`, the model has golden inputs and outputs in it, which
+    `Executable.self_test()` and `m_self_test` of exported artifacts compare: on inputs that weft
+    makes up, or on arrays by name, out of an .npz file as well. `extensions` are operators, graph
+    passes, schedules and importers beside weft's own; with them, or for a `weft.Graph`, only
+    kernels come out of the cache. With `trap_nan` calls look at every value, and raise InputError
+    that names the first operator, and the node or the line of it, that makes NaN or an infinity out
+    of numbers. Raises ModelError for a damaged model, UnsupportedError that lists everything in it
+    that weft lacks, OptionError for options that do not exist, IllegalSchedule for a schedule that
+    would change what a kernel computes.
     """
     source = _source_of(model, specs)
     options = options_of(
@@ -201,6 +204,7 @@ def compile(
         bucket_else=bucket_else,
         bucket_fit=bucket_fit,
         bucket_masks=[parse_bucket_mask(text) for text in bucket_masks],
+        self_test=self_test,
     )
     store = default_cache(os.environ) if cache is True else cache or None
 

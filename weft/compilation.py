@@ -8,21 +8,24 @@ from __future__ import annotations
 import hashlib
 import mmap
 import os
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
+from zipfile import BadZipFile
+
+import numpy as np
 
 from compiler.machine.artifact import VERSION, Compiled
 from compiler.machine.cache import Cache, cache_key
 from compiler.machine.header import c_identifier
 from compiler.machine.host import host_target
 from compiler.machine.weights_file import EMBEDDED, PLACES
-from compiler.options import Bound, Bucket, BucketMask, KernelSchedule, Options
+from compiler.options import Bound, Bucket, BucketMask, KernelSchedule, Options, SelfTest
 from compiler.target import TARGETS
 from compiler.target.target import Target
 from compiler.target.x86 import X86_TARGETS
@@ -34,6 +37,9 @@ if TYPE_CHECKING:
     from compiler.pipeline import Road
 
 DEFAULT_PREFIX = "model"
+
+Given = bool | str | os.PathLike[str] | Mapping[str, Any]
+"""Whether there is a self-test, or its inputs, or where they are."""
 
 _PACKAGES = ("weft", "compiler", "dialects")
 _REQUIREMENTS = ("llvmlite", "ml_dtypes", "numpy", "onnx", "xdsl")
@@ -101,6 +107,7 @@ def options_of(
     bucket_else: str = "refuse",
     bucket_fit: str = "exact",
     bucket_masks: Sequence[BucketMask] = (),
+    self_test: Given = False,
 ) -> Options:
     """The options of a compilation; symbols start with the model's name unless `prefix` is given,
     and kernels are scheduled as the file `schedule` says, where it does. `outputs` are the values
@@ -110,7 +117,8 @@ def options_of(
     `bounds` are of named sizes of the inputs, `buckets` sizes for which there are copies of the
     program, `bucket_else` says what happens to others, and `bucket_fit` and `bucket_masks` whether
     lesser ones are padded.
-    `weights` is one of PLACES, where artifacts have them.
+    `weights` is one of PLACES, where artifacts have them. `self_test` adds golden inputs and
+    outputs: weft's own inputs, or arrays by name, out of a file as well.
 
     Raises OptionError for an unknown target, a prefix that cannot start a name in C, or a file that
     cannot be read, and IllegalSchedule for one with lines that are no calls of primitives.
@@ -144,7 +152,22 @@ def options_of(
         bucket_else=bucket_else,
         bucket_fit=bucket_fit,
         bucket_masks=tuple(bucket_masks),
+        self_test=_self_test(self_test),
     )
+
+
+def _self_test(given: Given) -> SelfTest | None:
+    """The self-test that a user asks for. Raises OptionError for a file that has no arrays."""
+    if isinstance(given, bool):
+        return SelfTest() if given else None
+    if isinstance(given, (str, os.PathLike)):
+        try:
+            arrays: Any = np.load(given, allow_pickle=False)
+            given = dict(arrays)
+        except (OSError, ValueError, EOFError, TypeError, BadZipFile) as error:
+            rule = "self-test requires arrays by name in NumPy's format .npz"
+            raise OptionError(f"{rule}, got {os.fspath(given)}: {error}") from error
+    return SelfTest.of({name: np.asarray(array) for name, array in given.items()})
 
 
 def _read_schedules(path: Path) -> tuple[KernelSchedule, ...]:

@@ -222,6 +222,8 @@ def _total_rows(facts: Mapping[str, Any]) -> list[list[object]]:
         [shown_bytes(_weight_bytes(facts["weights"])), "weights"],
         [shown_bytes(facts["workspace_bytes"]), "workspace at its peak"],
     ]
+    if "self_test" in facts:
+        rows.append([_self_test(facts["self_test"]), "self-test"])
     if "file_bytes" in facts:
         rows.append([shown_bytes(facts["file_bytes"]), "file"])
     if "code_bytes" in facts:
@@ -229,6 +231,12 @@ def _total_rows(facts: Mapping[str, Any]) -> list[list[object]]:
     if "run_ms" in facts:
         rows.append([f"{facts['run_ms']:.3f} ms", "a call"])
     return [[str(cell) for cell in row] for row in rows]
+
+
+def _self_test(facts: Mapping[str, Any]) -> str:
+    sizes = ", ".join(f"{name} = {size}" for name, size in facts["sizes"].items())
+    where = f" for {sizes}" if sizes else ""
+    return f"{shown_bytes(facts['bytes'])} of {facts['inputs']} inputs and their outputs{where}"
 
 
 def _weight_bytes(weights: Sequence[Mapping[str, Any]]) -> int:

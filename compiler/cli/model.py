@@ -96,6 +96,15 @@ def _add_artifact_options(parser: argparse.ArgumentParser) -> None:
         default=EMBEDDED,
         help="where an artifact has its weights: embedded, in a file beside it, or with its caller",
     )
+    group.add_argument(
+        "--self-test",
+        metavar="INPUTS.npz",
+        nargs="?",
+        const=True,
+        default=False,
+        help="golden inputs and outputs inside, which <prefix>_self_test and weft verify compare; "
+        "the inputs are weft's own unless a file has them by name",
+    )
 
 
 def _add_code_options(parser: argparse.ArgumentParser) -> None:
@@ -156,6 +165,7 @@ def options_from(arguments: argparse.Namespace) -> Options:
         bounds=[parse_bound(text) for text in arguments.bound],
         buckets=[parse_bucket(text) for text in arguments.bucket],
         bucket_else=arguments.bucket_else,
+        self_test=arguments.self_test,
         bucket_fit=arguments.bucket_fit,
         bucket_masks=[parse_bucket_mask(text) for text in arguments.bucket_mask],
     )

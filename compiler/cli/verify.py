@@ -16,7 +16,7 @@ from dialects.errors import ArtifactError
 
 _EXAMPLES: Final = """\
 examples:
-  weft verify libmodel.so          what each check found
+  weft verify libmodel.so          what each check found, the self-test among them
   weft verify model.wasm --json
 """
 
@@ -26,11 +26,18 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         "weft verify",
         description="Checks an artifact without loading it: its metadata, its digests, weights "
-        "among them, the ABI, segments, what it takes from libc and what it exports.",
+        "among them, the ABI, segments, what it takes from libc and what it exports. Then its "
+        "self-test is run, if it was compiled with one.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     made.add_argument("artifact", help="a shared object or a WebAssembly module made by weft")
+    made.add_argument(
+        "--no-run",
+        dest="run",
+        action="store_false",
+        help="leave the artifact's self-test out, for which it is loaded and run",
+    )
     made.add_argument("--json", action="store_true", help="the findings as one JSON object")
     return made
 
@@ -38,7 +45,7 @@ def parser() -> argparse.ArgumentParser:
 def run(arguments: argparse.Namespace) -> None:
     """Prints what the checks found. Raises ArtifactError for what the first that fails found."""
     path = arguments.artifact
-    findings = verify(path, host_target(), exports=EXPORTS, libc=LIBC_NAMES)
+    findings = verify(path, host_target(), exports=EXPORTS, libc=LIBC_NAMES, run=arguments.run)
     ok = all(each.ok for each in findings)
     if arguments.json:
         found = {"artifact": path, "ok": ok, "checks": [asdict(each) for each in findings]}

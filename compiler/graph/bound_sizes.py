@@ -15,14 +15,15 @@ from dialects.loop.program import BOUNDS
 from dialects.loop.types import ExprsAttr
 
 
-def _function(module: ModuleOp) -> FuncOp:
+def graph_function(module: ModuleOp) -> FuncOp:
+    """The function of a module that is the model, of those that it may have."""
     functions = [op for op in module.ops if isinstance(op, FuncOp)]
     return next((each for each in functions if each.sym_name.data == "main"), functions[0])
 
 
 def input_sizes(module: ModuleOp) -> list[str]:
     """The named sizes of the inputs of the module's graph function, each once."""
-    inputs = [type_of(argument) for argument in _function(module).body.block.args]
+    inputs = [type_of(argument) for argument in graph_function(module).body.block.args]
     names = (name for kind in inputs for dim in kind.shape for name in dim.symbols())
     return list(dict.fromkeys(names))
 
@@ -34,7 +35,7 @@ def bound_sizes(module: ModuleOp, bounds: Sequence[Bound]) -> None:
     """
     if not bounds:
         return
-    function = _function(module)
+    function = graph_function(module)
     names = input_sizes(module)
     given = [bound.name for bound in bounds]
     wrong = [n for at, n in enumerate(given) if n not in names or n in given[:at]]

@@ -145,6 +145,13 @@ class CheckedCall:
         reason = self._last_error(self.context).decode(errors="replace")
         raise InputError(f"{self._prefix} {reason}")
 
+    def self_test(self) -> None:
+        """Calls `m_self_test`. Raises ArtifactError with its reason."""
+        test = self._function("self_test", ctypes.c_int32, ctypes.c_void_p)
+        if test(self.context):
+            reason = self._last_error(self.context).decode(errors="replace")
+            raise ArtifactError(f"{self._prefix} {reason}")
+
     def address(self, name: str) -> int:
         """Where a function of the run-time ABI lies."""
         return self._library.address(f"{self._prefix}_{name}")

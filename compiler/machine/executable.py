@@ -118,6 +118,16 @@ class Executable(_Callable):
         specs = self._signature.outputs
         return {spec.name: array for spec, array in zip(specs, results, strict=True)}
 
+    def self_test(self) -> None:
+        """Runs the model on its golden inputs, which it has with `self_test=True` of weft.compile.
+
+        Raises ArtifactError where an output is off, OptionError for a model without golden inputs.
+        """
+        if "self_test" not in self.metadata:
+            rule = "requires a model that was compiled with one"
+            raise OptionError(f"self-test {rule}, got {self._prefix} without")
+        self._checked.self_test()
+
     def export(self, path: str | Path, *, linker: str = "weft") -> None:
         """Writes `path`, a shared object that needs libc only, and a C header beside it; `linker`
         is weft, or ld, cc or ld.lld where they are installed.

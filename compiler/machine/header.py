@@ -37,6 +37,10 @@ _PREPARE = """\
 int32_t {prefix}_prepare_weights(const void *const *logical, void *prepared);
 """
 
+_SELF_TEST = """\
+int32_t {prefix}_self_test(weft_context *context);
+"""
+
 _HEADER = """\
 /* {prefix}: a model compiled by weft. */
 #ifndef WEFT_MODEL_{prefix}_H
@@ -104,6 +108,8 @@ def header(
     if place != EMBEDDED:
         functions += _BIND.format(prefix=prefix)
         macros.append(_define(f"{prefix}_WEIGHT_COUNT", len(weights["weights"])))
+    if "self_test" in weights:
+        functions += _SELF_TEST.format(prefix=prefix)
     if place == CALLER:
         functions += _PREPARE.format(prefix=prefix)
         macros += _logical_macros(prefix, weights)

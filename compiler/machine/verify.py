@@ -1,4 +1,6 @@
-"""Whether an artifact is what weft wrote, and whether it could run here; it is not loaded."""
+"""Whether an artifact is what weft wrote, and whether it could run here; it is not loaded but for
+its self-test.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +10,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from compiler.machine import elf
-from compiler.machine.artifact import WASM, check_runs_on, read_metadata
+from compiler.machine.artifact import WASM, check_runs_on, load, read_metadata
 from compiler.machine.note import check_image, open_artifact
 from compiler.machine.shared_object import SharedObject
 from compiler.machine.wasm_note import check_wasm
-from compiler.machine.weights_file import EMBEDDED, FILE, SUFFIX, check_weights_file
+from compiler.machine.weights_file import CALLER, EMBEDDED, FILE, SUFFIX, check_weights_file
 from compiler.target.target import Target
 from dialects.errors import ArtifactError
 
@@ -36,14 +38,20 @@ class Finding:
 
 
 def verify(
-    path: str | Path, host: Target, *, exports: Collection[str], libc: Collection[str]
+    path: str | Path,
+    host: Target,
+    *,
+    exports: Collection[str],
+    libc: Collection[str],
+    run: bool = False,
 ) -> list[Finding]:
-    """The findings of all checks in their order, up to the first that fails.
+    """The findings of all checks in their order, up to the first that fails. With `run`, the last
+    is the self-test, of an artifact that has one: then, and only then, it is loaded.
 
     `exports` are the functions that an artifact has to have, without its prefix, `libc` the names
     that it may take from elsewhere. That it was made for another machine than `host` is no failure.
     """
-    checks = _Checks(Path(path), host, exports, libc)
+    checks = _Checks(Path(path), host, exports, libc, run)
     findings: list[Finding] = []
     try:
         findings.append(Finding("metadata", True, checks.metadata()))
@@ -63,6 +71,7 @@ class _Checks:
     host: Target
     needed_exports: Collection[str]
     libc: Collection[str]
+    run: bool
     facts: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def others(self) -> Sequence[tuple[str, Callable[[], str]]]:
@@ -70,6 +79,7 @@ class _Checks:
         if str(self.facts.get("triple", "")).startswith(WASM):
             outside = self.facts["weights_in"] != EMBEDDED
             return [("module", self._module), *([("weights", self._outside)] if outside else [])]
+        tests = self.run and "self_test" in self.facts
         return [
             ("machine", self._machine),
             ("image", self._image),
@@ -78,6 +88,7 @@ class _Checks:
             ("imports", self._imports),
             ("exports", self._exports),
             ("weights", self._weights),
+            *([("self-test", self._self_test)] if tests else []),
         ]
 
     def metadata(self) -> str:
@@ -168,6 +179,17 @@ class _Checks:
                     "the weights that were linked", "others than their digest tells"
                 )
         return f"intact, SHA-256 {digests[0].hex()}"
+
+    def _self_test(self) -> str:
+        """Loads the artifact, all of whose bytes are known by now to be weft's, and runs it."""
+        if self.facts["weights_in"] == CALLER:
+            return "not run: its weights are with the caller"
+        try:
+            check_runs_on(self.host, self.facts, self.path.name)
+        except ArtifactError as foreign:
+            return f"not run: {foreign}"
+        load(self.path, self.host, threads=1).self_test()
+        return f"passed, within {self.facts['self_test']['tolerance']:g} of each output's scale"
 
     def _outside(self) -> str:
         """Of weights that are not in the artifact."""

@@ -12,8 +12,10 @@ from xdsl.traits import IsTerminator
 from dialects.errors import WeftError
 from dialects.expr import Expr, Symbol
 from dialects.graph.call import CallOp
+from dialects.graph.cast import BitcastOp
 from dialects.graph.constant import ConstantOp
 from dialects.graph.control import BindSizesOp, ControlOp
+from dialects.graph.dtypes import element_type, numpy_dtype
 from dialects.graph.fused import FusedOp
 from dialects.graph.op import SEGMENTS, GraphOp
 from dialects.graph.types import ShapeAttr, TensorType, type_of
@@ -29,13 +31,16 @@ def evaluate_block(
     sizes: Mapping[str, int] | None = None,
     weights: WeightStore | None = None,
     observe: Observer | None = None,
+    *,
+    wide: bool = False,
 ) -> list[Array]:
     """The operands of the block's terminator for these arguments and sizes. `observe` is told every
-    operator that ran, those inside of regions too, with its operands and results.
+    operator that ran, those inside of regions too, with its operands and results. With `wide`, all
+    that the graph computes in floating point is float64.
 
     Raises WeftError for a size that the graph names and that is below 0.
     """
-    evaluator = _Evaluator({}, dict(sizes or {}), weights, observe)
+    evaluator = _Evaluator({}, dict(sizes or {}), weights, observe, wide)
     return evaluator.block(block, arguments)
 
 
@@ -45,10 +50,11 @@ class _Evaluator:
     sizes: dict[str, int]
     weights: WeightStore | None
     observe: Observer | None = None
+    wide: bool = False
 
     def block(self, block: Block, arguments: Sequence[Array]) -> list[Array]:
         for argument, array in zip(block.args, arguments, strict=True):
-            self.arrays[argument] = array
+            self.arrays[argument] = self._widened(array)
             self._note_dims(type_of(argument), array)
         for op in block.ops:
             if op.has_trait(IsTerminator):
@@ -66,7 +72,8 @@ class _Evaluator:
         self, region: Region, arguments: Sequence[Array], sizes: Mapping[str, int]
     ) -> list[Array]:
         """Evaluates a region, which sees all that is known here."""
-        inner = _Evaluator(dict(self.arrays), self.sizes | dict(sizes), self.weights, self.observe)
+        sizes = self.sizes | dict(sizes)
+        inner = _Evaluator(dict(self.arrays), sizes, self.weights, self.observe, self.wide)
         return inner.block(region.block, arguments)
 
     def extent(self, dim: Expr) -> int:
@@ -87,18 +94,31 @@ class _Evaluator:
             case CallOp():
                 assert op.function is not None, "a call has its function"
                 block = op.function.body.block
-                results = evaluate_block(block, operands, weights=self.weights)
+                results = evaluate_block(block, operands, None, self.weights, wide=self.wide)
             case FusedOp():
                 results = self.run(op.body, operands, {})
+            case BitcastOp():  # the bits are those of the element type that the graph has
+                own = [operands[0].astype(numpy_dtype(type_of(op.operands[0]).element))]
+                results = self._specialised(op, own).reference(*own)
             case GraphOp():
                 with np.errstate(all="ignore"):
                     results = self._specialised(op, operands).reference(*operands)
             case _:
                 raise AssertionError(f"a graph holds graph operators, not {op.name}")
-        arrays = [np.asarray(result) for result in results]
+        arrays = [self._widened(result) for result in results]
         self.arrays |= zip(op.results, arrays, strict=True)
         if self.observe is not None:
             self.observe(op, operands, arrays)
+
+    def _widened(self, array: Array) -> Array:
+        whole = np.asarray(array)
+        narrow = self.wide and whole.dtype.kind not in "biu" and "int" not in whole.dtype.name
+        return whole.astype(np.float64) if narrow else whole
+
+    def _element(self, value: SSAValue, array: Array) -> Attribute:
+        """The element type of an operand: its own, or that of what it was widened to."""
+        own = type_of(value).element
+        return element_type(array.dtype) if self.wide and array.dtype == np.float64 else own
 
     def _bind(self, op: BindSizesOp, array: Array) -> None:
         for name, value in zip(op.defined_sizes, array.reshape(-1).tolist(), strict=True):
@@ -110,8 +130,8 @@ class _Evaluator:
         """The operator with numbers for sizes, on operands of the arrays' shapes."""
         dims = [ShapeAttr(tuple(map(Expr.of, array.shape))) for array in operands]
         kinds = [
-            TensorType(shape, type_of(value).element)
-            for shape, value in zip(dims, op.operands, strict=True)
+            TensorType(shape, self._element(value, array))
+            for shape, value, array in zip(dims, op.operands, operands, strict=True)
         ]
         properties = {
             name: self._number(value) for name, value in op.properties.items() if name != SEGMENTS

@@ -35,6 +35,7 @@ declare void @exit(i32)
 declare ptr @{prefix}_create(ptr)
 declare i32 @{prefix}_run(ptr, ptr)
 declare void @{prefix}_destroy(ptr)
+declare i32 @{prefix}_self_test(ptr)
 declare ptr @{prefix}_last_error(ptr)
 declare i32 @puts(ptr)
 define void @start() {{
@@ -57,11 +58,18 @@ create:
   store i32 {threads}, ptr %threads
   %context = call ptr @{prefix}_create(ptr %options)
   %null = icmp eq ptr %context, null
-  br i1 %null, label %no_context, label %run
+  br i1 %null, label %no_context, label %test
 no_context:
   %why = call ptr @{prefix}_last_error(ptr null)
   %said = call i32 @puts(ptr %why)
   call void @exit(i32 2)
+  unreachable
+test:
+  %tested = {test}
+  %passed = icmp eq i32 %tested, 0
+  br i1 %passed, label %run, label %not_passed
+not_passed:
+  call void @exit(i32 4)
   unreachable
 run:
   %inputs = alloca ptr, align 8
@@ -184,8 +192,10 @@ def build_host(compiled: Compiled, array: np.ndarray, folder: Path) -> Path:
 def _host(compiled: Compiled, input_bytes: int, output_bytes: int, folder: Path) -> str:
     """The host of one model, its files and its sizes filled in."""
     workspace: Any = compiled.metadata["workspace_bytes"]
+    own = f"call i32 @{compiled.prefix}_self_test(ptr %context)"
     return _HOST.format(
         prefix=compiled.prefix,
+        test=own if "self_test" in compiled.metadata else "add i32 0, 0",
         input_path=_text("input", str(folder / "input")),
         output_path=_text("output", str(folder / "output")),
         read=_text("read", "rb"),

@@ -78,7 +78,7 @@ def test_squeezenet_runs_as_webassembly(tmp_path: Path):
         pytest.skip("node is not installed")
     model = with_random_weights(load_light("squeezenet"), SEED)
     array = seeded_input()
-    compiled = compile_model(model, options_of(model, "wasm32"))
+    compiled = compile_model(model, options_of(model, "wasm32", self_test=True))
     compiled.export_wasm(tmp_path / "model.wasm")
     (expected,) = weft.compile(model)(array)
     (tmp_path / "input").write_bytes(array.tobytes())
@@ -117,7 +117,7 @@ def test_webassembly_is_inspected_and_not_loaded(tmp_path: Path):
 def check(model, array, target: str, emulator: Emulator, folder: Path) -> None:
     if (missing := emulator.missing()) is not None:
         pytest.skip(missing)
-    compiled = compile_model(model, options_of(model, target))
+    compiled = compile_model(model, options_of(model, target, self_test=True))
     got = run_artifact(compiled, emulator, array, folder)
     (expected,) = weft.compile(model)(array)
     scale = np.abs(expected).max()

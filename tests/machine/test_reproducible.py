@@ -37,7 +37,7 @@ def build(model: Path, folder: Path, source: Path, seed: int, cores: int, option
 
 @pytest.mark.parametrize(
     ("name", "options"),
-    [("lenet", '{"isa": ["v2", "v3"]}'), ("bert", '{"target": "x86-64-v4"}')],
+    [("lenet", '{"isa": ["v2", "v3"], "self_test": True}'), ("bert", '{"target": "x86-64-v4"}')],
 )
 def test_builds_are_the_same_bytes(name: str, options: str, tmp_path: Path):
     network = next(each for each in NETWORKS if each.name == name)

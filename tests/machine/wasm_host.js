@@ -2,7 +2,7 @@
 // node wasm_host.js <module> <input file> <output file> <output bytes> <workspace bytes>
 const fs = require("fs");
 const [file, inputFile, outputFile, outputBytes, workspaceBytes] = process.argv.slice(2);
-const { memory, model_allocate, model_create, model_run, model_last_error } =
+const { memory, model_allocate, model_create, model_run, model_last_error, model_self_test } =
   new WebAssembly.Instance(new WebAssembly.Module(fs.readFileSync(file)), {}).exports;
 
 function allocate(bytes) {
@@ -36,6 +36,7 @@ new Uint32Array(memory.buffer, inputs, 1)[0] = input;
 new Uint32Array(memory.buffer, outputs, 1)[0] = output;
 if (model_create(structure(96, [[8, 2]])) !== 0) process.exit(2); // two threads there are not
 const context = model_create(0);
+if (model_self_test !== undefined && model_self_test(context) !== 0) process.exit(5);
 const small = structure(64, [[8, inputs], [16, outputs]]);
 const call = structure(64, [[8, inputs], [16, outputs], [32, workspace], [40, workspaceBytes]]);
 if (Number(workspaceBytes) && model_run(context, small) !== 4) process.exit(3);

@@ -26,6 +26,7 @@ from compiler.loop_to_llvm.runtime.layout import (
 from compiler.loop_to_llvm.runtime.platform import LIBC_NAMES, Platform
 from compiler.loop_to_llvm.runtime.pool import Pool
 from compiler.loop_to_llvm.runtime.processor import Level, Processor
+from compiler.loop_to_llvm.runtime.self_test import Golden, SelfTestFunction
 from compiler.loop_to_llvm.runtime.status import Shown, Sizes, Status, clipped, fail
 from compiler.loop_to_llvm.runtime.table import Table
 from compiler.target.target import Target
@@ -86,13 +87,14 @@ class Runtime:
         table: bytes,
         weights: Sequence[Weight] = (),
         levels: Sequence[Level] = (),
+        golden: Golden | None = None,
     ) -> None:
         """Defines all of the run time here; a linker adds the program, the workspace and the blobs.
 
         `metadata` is JSON, `table` what `m_query` gives. A weight is the symbol of a blob and an
         offset into it, or (None, 0) where whoever creates a context has to hand it in. Of several
         `levels`, from the least on, each has a program and a workspace under its own prefix; none
-        is one that any CPU runs.
+        is one that any CPU runs. A model with `golden` data can test itself.
         """
         processor = Processor(self.pool, levels or [Level(self.pool.prefix)])
         self.pool.define()
@@ -102,6 +104,8 @@ class Runtime:
         own.define()
         EntryPoints(self.pool, counts, metadata, own, processor.refusal).define()
         DlpackCall(self.pool, counts, own).define()
+        if golden is not None:
+            SelfTestFunction(self.pool, golden, own, counts).define()
         self._hide_internals({self.pool.parallel_for.name, *processor.shared})
 
     def _hide_internals(self, shared: Container[str]) -> None:

@@ -41,6 +41,7 @@ from compiler.loop_to_llvm.runtime.table import Table
 CPU: Final = 1
 """DLPack's device type of memory that this processor reaches."""
 
+EXPECTED: Final = ir.FunctionType(VOID, [POINTER] * 3)
 _TAKE: Final = ir.FunctionType(I32, [POINTER] * 4)
 _MOST_RANK: Final = 64
 _MADE: Final = 1
@@ -131,7 +132,7 @@ class DlpackCall:
     @property
     def _expected(self) -> ir.Function:
         """`void (entry, sizes, shape)`: writes the shape that a tensor has for these sizes."""
-        return self.pool.declare("expected_shape", ir.FunctionType(VOID, [POINTER] * 3))
+        return self.pool.declare("expected_shape", EXPECTED)
 
     def _define_expected(self) -> None:
         code = Code(self._expected.append_basic_block("entry"))

@@ -6,10 +6,13 @@ Every function gives the text of one file for the model with that prefix in the 
 from __future__ import annotations
 
 import ast
+import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from compiler.machine.dims import parse_dim
+from compiler.machine.model_table import shape_text
+from compiler.machine.python_form import python_module
 from compiler.machine.signature import Signature, TensorSpec
 
 Form = Callable[[str, str, Signature], str]
@@ -170,138 +173,6 @@ set_target_properties({stem}::{stem} PROPERTIES
 """
 
 
-_PYTHON: Final = '''\
-"""{prefix}, a model compiled by weft, through ctypes alone: no other package is needed.
-
-    import {module}
-    outputs = {module}.Model().run({arguments})
-
-Inputs are anything with a buffer (bytes, array.array, numpy.ndarray) of the right size, outputs are
-ctypes arrays, for which numpy.ctypeslib.as_array makes no copy.
-"""
-
-import ctypes
-import pathlib
-
-INPUTS = {inputs!r}
-OUTPUTS = {outputs!r}
-"""Names, dtypes and dims."""
-SYMBOLS = {symbols!r}
-"""The free sizes, which Model.run takes by name."""
-
-_TYPES = {types}
-
-
-class _Options(ctypes.Structure):
-    _fields_ = [
-        ("size", ctypes.c_uint64),
-        ("threads", ctypes.c_uint32),
-        ("rest", ctypes.c_uint32 * 21),
-    ]
-
-
-class _Call(ctypes.Structure):
-    _fields_ = [
-        ("size", ctypes.c_uint64),
-        ("inputs", ctypes.c_void_p),
-        ("outputs", ctypes.c_void_p),
-        ("dims", ctypes.c_void_p),
-        ("workspace", ctypes.c_void_p),
-        ("workspace_size", ctypes.c_uint64),
-        ("reserved", ctypes.c_uint64 * 2),
-    ]
-
-
-class Model:
-    """The loaded model; `threads` compute a call, one for each processor by default."""
-
-    def __init__(self, threads=0, library=pathlib.Path(__file__).with_name("lib{stem}.so")):
-        self._library = ctypes.CDLL(str(library))
-        self._create = self._function("create", ctypes.c_void_p, ctypes.c_void_p)
-        self._destroy = self._function("destroy", None, ctypes.c_void_p)
-        self._run = self._function("run", ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
-        self._error = self._function("last_error", ctypes.c_char_p, ctypes.c_void_p)
-        self._size = self._function("workspace_size", ctypes.c_uint64, ctypes.c_void_p)
-        options = _Options(size=ctypes.sizeof(_Options), threads=threads)
-        self._context = self._create(ctypes.byref(options))
-        if not self._context:
-            raise RuntimeError(self._error(None).decode())
-
-    def _function(self, name, result, *arguments):
-        function = getattr(self._library, "{prefix}_" + name)
-        function.restype, function.argtypes = result, arguments
-        return function
-
-    def __del__(self):
-        if getattr(self, "_context", None):
-            self._destroy(self._context)
-
-    def run(self, *inputs, **sizes):
-        """The outputs for these inputs, in their order."""
-        if len(inputs) != len(INPUTS) or sizes.keys() != set(SYMBOLS):
-            raise TypeError(f"run requires {{len(INPUTS)}} inputs and the sizes {{SYMBOLS}}")
-        dims = (ctypes.c_int64 * max(1, len(SYMBOLS)))(*(sizes[name] for name in SYMBOLS))
-        given = [self._buffer(spec, value, sizes) for spec, value in zip(INPUTS, inputs)]
-        outputs = [(_TYPES[dtype] * _count(shape, sizes))() for _, dtype, shape in OUTPUTS]
-        size = self._size(dims)
-        room = ctypes.create_string_buffer(size + 64)
-        tables = _table(given), _table(outputs)
-        call = _Call(
-            size=ctypes.sizeof(_Call),
-            inputs=ctypes.addressof(tables[0]),
-            outputs=ctypes.addressof(tables[1]),
-            dims=ctypes.addressof(dims),
-            workspace=ctypes.addressof(room) + 63 & ~63,
-            workspace_size=size,
-        )
-        if self._run(self._context, ctypes.byref(call)):
-            raise RuntimeError(self._error(self._context).decode())
-        return outputs
-
-    @staticmethod
-    def _buffer(spec, value, sizes):
-        name, dtype, shape = spec
-        data = memoryview(value).cast("B")
-        kind = _TYPES[dtype] * _count(shape, sizes)
-        if data.nbytes != ctypes.sizeof(kind):
-            rule = f"run requires {{ctypes.sizeof(kind)}} bytes of {{name}}"
-            raise ValueError(f"{{rule}}, got {{data.nbytes}}")
-        return kind.from_buffer_copy(data)
-
-
-def _table(buffers):
-    return (ctypes.c_void_p * max(1, len(buffers)))(*(ctypes.addressof(each) for each in buffers))
-
-
-def _count(shape, sizes):
-    count = 1
-    for dim in shape:
-        text = str(dim).replace("floordiv", "//").replace(" mod ", " % ")
-        count *= eval(text, {{"__builtins__": {{}}, "max": max, "min": min}}, dict(sizes))
-    return count
-'''
-
-
-def python_module(prefix: str, stem: str, signature: Signature) -> str:
-    """A Python module that needs nothing but the standard library."""
-    kinds = {"bool": "c_uint8", "float16": "c_uint16", "bfloat16": "c_uint16"}
-    kinds |= {"float32": "c_float", "float64": "c_double"}
-    kinds |= {name: f"c_{name}" for name in _INTEGERS}
-    used = {spec.dtype for spec in (*signature.inputs, *signature.outputs)}
-    types = ", ".join(f'"{name}": ctypes.{kinds.get(name, "c_uint8")}' for name in sorted(used))
-    arguments = [f"input{n}" for n in range(len(signature.inputs))]
-    arguments += [f"{name}=1" for name in signature.symbols]
-    return _PYTHON.format(
-        prefix=prefix, stem=stem, module=prefix, arguments=", ".join(arguments),
-        inputs=_described(signature.inputs), outputs=_described(signature.outputs),
-        symbols=tuple(signature.symbols), types=f"{{{types}}}",
-    )  # fmt: skip
-
-
-def _described(specs: Sequence[TensorSpec]) -> list[tuple[str, str, tuple[int | str, ...]]]:
-    return [(spec.name, spec.dtype, tuple(spec.dims)) for spec in specs]
-
-
 _RUST: Final = """\
 //! {prefix}, a model compiled by weft: `mod {prefix};` in main.rs, `rustc main.rs -L . -l {stem}`.
 #![allow(dead_code)]
@@ -322,7 +193,12 @@ extern "C" {{
     fn {prefix}_workspace_size(dims: *const i64) -> u64;
     fn {prefix}_run(context: *mut c_void, call: *const Call) -> i32;
     fn {prefix}_last_error(context: *const c_void) -> *const c_char;
+    fn {prefix}_query() -> *const u8;
 }}
+
+/// What the library has to take and give: this file reads and writes nothing else.
+const INPUTS: &[&str] = &[{input_texts}];
+const OUTPUTS: &[&str] = &[{output_texts}];
 
 fn weft_max(a: i64, b: i64) -> i64 {{ a.max(b) }}
 fn weft_min(a: i64, b: i64) -> i64 {{ a.min(b) }}
@@ -334,6 +210,12 @@ unsafe impl Sync for Model {{}}
 impl Model {{
     /// `threads` compute a call; 0: one for each processor.
     pub fn new(threads: u32) -> Result<Model, String> {{
+        for (tensors, place) in [(INPUTS, 80), (OUTPUTS, 88)] {{
+            let found = described(place);
+            if found != tensors {{
+                return Err(format!("{stem} requires a library of {{tensors:?}}, got {{found:?}}"));
+            }}
+        }}
         let options = Options {{ size: 96, threads, rest: [0; 21] }};
         let context = unsafe {{ {prefix}_create(&options) }};
         if context.is_null() {{ Err(error(context)) }} else {{ Ok(Model(context)) }}
@@ -358,6 +240,18 @@ impl Model {{
 
 impl Drop for Model {{
     fn drop(&mut self) {{ unsafe {{ {prefix}_destroy(self.0) }} }}
+}}
+
+/// The tensors that the library's table lists, as name, type and shape.
+fn described(place: usize) -> Vec<String> {{
+    let table = unsafe {{ {prefix}_query() }};
+    let word = |at: usize| unsafe {{ (table.add(at) as *const u32).read_unaligned() }} as usize;
+    let text = |at: usize| {{
+        unsafe {{ CStr::from_ptr(table.add(word(at)) as *const c_char) }}.to_string_lossy()
+    }};
+    let tensor = |n: usize| word(place) + n * word(24);
+    let shown = |at: usize| format!("{{}} {{}} {{}}", text(at), text(at + 4), text(at + 24));
+    (0..word(place + 4)).map(|n| shown(tensor(n))).collect()
 }}
 
 fn error(context: *const c_void) -> String {{
@@ -396,7 +290,14 @@ def rust(prefix: str, stem: str, signature: Signature) -> str:
             f"output{n}.as_mut_ptr() as *mut c_void" for n in range(len(kinds))
         ),
         result_names="".join(f"output{n}, " for n in range(len(kinds))).rstrip(" "),
+        input_texts=_rust_texts(signature.inputs), output_texts=_rust_texts(signature.outputs),
     )  # fmt: skip
+
+
+def _rust_texts(specs: Sequence[TensorSpec]) -> str:
+    """Tensors as the table describes them, as literals."""
+    texts = (f"{spec.name} {spec.dtype} {shape_text(spec.dims)}" for spec in specs)
+    return ", ".join(json.dumps(text, ensure_ascii=False) for text in texts)
 
 
 _GO: Final = """\

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 
 import weft
@@ -46,19 +47,61 @@ def test_python_module_needs_the_standard_library_alone(library: Path, dense_fol
     script = f"""
 import sys, dense
 x = open("x", "rb").read()
-(y,) = dense.Model(threads=2).run(x, rows={x.shape[0]})
+model = dense.Model(threads=2)
+(y,) = model.run(x, rows={x.shape[0]})
 open("y", "wb").write(bytes(y))
-try:
-    dense.Model().run(x[1:], rows={x.shape[0]})
-except ValueError as error:
-    print(error)
+assert bytes(model.run(memoryview(x).cast("f", {x.shape}))[0]) == bytes(y)
+print(model.inputs, model.outputs, model.sizes, model.has_self_test)
+for wrong in (lambda: model.run(x[1:], rows={x.shape[0]}), lambda: model.run(x)):
+    try:
+        wrong()
+    except (TypeError, ValueError) as error:
+        print(error)
 assert "numpy" not in sys.modules
 """
     said = shell(library.parent, sys.executable, "-c", script)
-    assert said == f"run requires {x.nbytes} bytes of x, got {x.nbytes - 1}\n"
+    assert said.splitlines() == [
+        "[x: float32 ['rows', 96]] [y: float32 ['rows', 80]] ['rows'] False",
+        f"run requires {x.nbytes} bytes of x: float32 ['rows', 96] where rows = {x.shape[0]}, "
+        f"got {x.nbytes - 1}",
+        "run requires the sizes ['rows'], got []",
+    ]
     (expected,) = weft.load(library)(x)
     got = np.frombuffer((library.parent / "y").read_bytes(), np.float32)
     np.testing.assert_array_equal(got, expected.ravel())
+
+
+def test_python_module_gives_outputs_that_calls_make(weft_command: Command, tmp_path: Path):
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    agraph (float[n, 4] x) => (int64[2, k] places) { places = NonZero(x) }"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "found.onnx")
+    library, kinds = tmp_path / "libfound.so", "so,python"
+    weft_command.succeeds(
+        "compile", tmp_path / "found.onnx", "--emit", kinds, "-o", library, "--self-test"
+    )
+    script = """
+import array, found
+model = found.Model()
+model.self_test()
+x = memoryview(array.array("f", [0, 2, 0, 0, 1, 0, 0, 3]).tobytes()).cast("f", (2, 4))
+print(model.found == list(model.outputs[0].dims[1:]), list(model.run(x)[0]))
+"""
+    assert shell(tmp_path, sys.executable, "-c", script) == "True [0, 1, 1, 1, 0, 3]\n"
+
+
+@pytest.mark.skipif(NO_CARGO, reason="rustc is not installed")
+def test_rust_module_refuses_another_library(library: Path):
+    source = library.parent / "dense.rs"
+    source.write_text(source.read_text().replace("(rows, 96)", "(rows, 97)"))
+    main = library.parent / "main.rs"
+    main.write_text(
+        'mod dense;\nfn main() {\n  println!("{}", dense::Model::new(2).err().unwrap());\n}\n'
+    )
+    flags = ["-L", ".", "-l", "dense", "-C", "link-arg=-Wl,-rpath,."]
+    shell(library.parent, "rustc", "main.rs", *flags)
+    said = shell(library.parent, "./main")
+    assert said.startswith("dense requires a library of")
+    assert '"x float32 (rows, 96)"' in said
 
 
 @pytest.mark.skipif(NO_CARGO, reason="rustc is not installed")

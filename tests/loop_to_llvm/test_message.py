@@ -41,7 +41,8 @@ def write(library: LoadedCode, name: str, *values: object) -> str:
     kinds = [type(value) for value in values]
     function = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, *kinds)(library.address(name))
     room = ctypes.create_string_buffer(b"?" * 400)
-    return room.raw[: function(room, *values) - ctypes.addressof(room)].decode()
+    end = function(room, *values)
+    return room.raw[: end - ctypes.addressof(room)].decode()
 
 
 def write_shape(library: LoadedCode, *sizes: int) -> str:

@@ -114,10 +114,12 @@ def test_webassembly_is_inspected_and_not_loaded(tmp_path: Path):
         read_metadata(path)
 
 
-def check(model, array, target: str, emulator: Emulator, folder: Path) -> None:
+def check(
+    model, array, target: str, emulator: Emulator, folder: Path, *, self_test: bool = False
+) -> None:
     if (missing := emulator.missing()) is not None:
         pytest.skip(missing)
-    compiled = compile_model(model, options_of(model, target, self_test=True))
+    compiled = compile_model(model, options_of(model, target, self_test=self_test))
     got = run_artifact(compiled, emulator, array, folder)
     (expected,) = weft.compile(model)(array)
     scale = np.abs(expected).max()

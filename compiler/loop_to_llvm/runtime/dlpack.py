@@ -63,6 +63,10 @@ class DlpackCall:
         self.table = table
 
     def define(self) -> None:
+        """Defines the function, which fails where the model says nothing of itself."""
+        if self.table.count("inputs") != self.counts.inputs:
+            self._define_refusal()
+            return
         self._define_check_tensor()
         self._define_expected()
         self._define_check_shape()
@@ -73,6 +77,13 @@ class DlpackCall:
         self._define_run()
         for name in _FUNCTIONS:
             keep_small(self.module.globals[f"{self.pool.prefix}{name}"])
+
+    def _define_refusal(self) -> None:
+        code = new_function(self.module, f"{self.pool.prefix}_run_dlpack", CHECK, visible=True)
+        context, _ = code.arguments
+        code.return_if(code.is_null(context), i32(Status.NULL_POINTER))
+        text = "run_dlpack requires a model that says what it takes, got one that does not"
+        code.ret(fail(code, context, Status.BAD_CALL, text))
 
     def _fail(
         self, code: Code, status: Status, rule: str, got: str, shown: Sequence[Shown] = ()

@@ -194,6 +194,10 @@ class EntryPoints:
     def _check_pointer(self, code: Code, table: ir.Value, name: str, position: ir.Value) -> None:
         pointer = code.load(code.element(table, position, POINTER), typ=POINTER)
         with code.unlikely(code.is_null(pointer)):
+            if not self.table.count(name):
+                text = f"run requires a buffer in {name}[{{}}], got NULL"
+                self._fail(code, Status.NULL_POINTER, text, [position])
+                return
             entry = self.table.entry(code, name, position, TENSOR)
             shown = [
                 self.table.place(code, entry, TENSOR, each) for each in ("dtype", "shape", "name")
@@ -219,6 +223,10 @@ class EntryPoints:
 
     def _refuse_dim(self, code: Code, position: int, dim: ir.Value) -> None:
         """Fails for a negative size, with the first input that has it."""
+        if not self.table.count("symbols"):
+            text = f"run requires dims[{position}] to be at least 0, got {{}}"
+            self._fail(code, Status.BAD_DIMS, text, [dim])
+            return
         symbol = self.table.entry(code, "symbols", i64(position), SYMBOL)
         name = self.table.place(code, symbol, SYMBOL, "name")
         given = SYMBOL.load(code, symbol, "input")

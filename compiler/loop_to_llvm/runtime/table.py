@@ -65,6 +65,10 @@ class Table:
         """How many values the evaluation of a dim needs at most."""
         return self._number("stack_depth")
 
+    def count(self, array: str) -> int:
+        """How many entries an array has; none where a model says nothing of itself."""
+        return self._number(f"{array.removesuffix('s')}_count")
+
     def entry(self, code: Code, array: str, number: ir.Value, struct: Struct) -> ir.Value:
         """The address of an entry of an array of the table: `inputs`, `symbols` and so on."""
         start = code.at(self.address, self._number(array))

@@ -135,7 +135,7 @@ typedef struct {
   uint32_t flags;
   uint64_t bytes; /* or WEFT_UNKNOWN */
   uint32_t alignment;
-  uint32_t reserved0;
+  uint32_t donor; /* the input whose place this output may take, or WEFT_NONE */
   uint64_t reserved[2];
 } weft_tensor;
 

@@ -89,7 +89,7 @@ class _Writer:
             levels,
             list(map(self._symbol, range(len(self.symbols)))),
             [self._tensor(spec) for spec in signature.inputs],
-            [self._tensor(spec, n in signature.made) for n, spec in enumerate(signature.outputs)],
+            [self._tensor(spec, number) for number, spec in enumerate(signature.outputs)],
             [self._tensor(spec) for spec in self._logical()],
         ]
         places = [(self._place(b"".join(each), 8), len(each)) for each in arrays]
@@ -153,14 +153,18 @@ class _Writer:
         found = number >= len(self.signature.symbols)
         return SYMBOL.pack(self._text(name), found, position, axis, low, high)
 
-    def _tensor(self, spec: TensorSpec, made: bool = False) -> bytes:
+    def _tensor(self, spec: TensorSpec, output: int | None = None) -> bytes:
+        """The entry of a tensor, with its number if it is an output."""
+        donors = {target: source for source, target in self.signature.donated}
+        donor = NONE if output is None else donors.get(output, NONE)
         dims = b"".join(map(self._dim, spec.dims))
         size = DTYPES[spec.dtype].itemsize
         code = _CODES.get(spec.dtype, _UINT)
         return TENSOR.pack(
             self._text(spec.name), self._text(spec.dtype), code, 8 * size, 1, size,
             len(spec.dims), self._place(dims, 8), self._text(shape_text(spec.dims)),
-            IS_MADE if made else 0, UNKNOWN if spec.bytes is None else spec.bytes, size, 0, 0, 0,
+            IS_MADE if output in self.signature.made else 0,
+            UNKNOWN if spec.bytes is None else spec.bytes, size, donor, 0, 0,
         )  # fmt: skip
 
     def _dim(self, dim: int | str) -> bytes:

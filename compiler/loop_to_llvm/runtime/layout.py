@@ -185,7 +185,7 @@ TENSOR: Final = Struct(
     flags=Field(I32, 28),
     bytes=Field(I64, 32),
     alignment=Field(I32, 40),
-    reserved0=Field(I32, 44),
+    donor=Field(I32, 44),
     reserved=Field(I64, 48, 2),
 )
 

@@ -141,8 +141,7 @@ OnStage = Callable[[str, int, int], None]
 @dataclass
 class Road:
     """One compilation on its way: options, whom to tell, where to write what each stage gives,
-    kernels that were compiled before, what the caller adds to the compiler, and what the artifact
-    is to compute in its self-test.
+    kernels that were compiled before, what the caller adds to the compiler, and the self-test.
     """
 
     options: Options

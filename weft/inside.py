@@ -46,5 +46,5 @@ def build_trapped(
     imported = read_model(source, options, extensions)
     if options.gradients:
         DifferentiatePass(inputs=options.gradients).apply(WeftContext(), imported.module)
-    plain = replace(options, outputs=(), gradients=())
+    plain = replace(options, outputs=(), gradients=(), self_test=None)
     return trapped(imported, lambda exposed: build(exposed, plain))

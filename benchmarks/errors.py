@@ -3,8 +3,9 @@
 The judge is the same model with all its floats widened to 64 bits, compiled by weft; engines that
 agree with it to seven digits say that it is right. Each line of the result is a model: relative
 errors (root mean square over the reference's, and greatest over the reference's greatest) of
-onnxruntime, of weft, and of weft without Winograd's convolutions where it chose some. Models that
-are in the file already are not measured again; a table of all is printed at the end.
+onnxruntime, of weft, and of weft without Winograd's convolutions where it chose some, each over
+several inputs: of one, the error of a few numbers, or of one that a softmax is about, is chance.
+Models that are in the file already are not measured again; a table of all is printed at the end.
 """
 
 from __future__ import annotations
@@ -40,7 +41,11 @@ from weft.compilation import compile_cached, options_of
 ALLOWED: Final = 2.0
 """Times onnxruntime's error that weft's may be."""
 
+SAMPLES: Final = 8
+"""Inputs of a model: its own, and others with its floats in another order."""
+
 Arrays = Sequence[NDArray[Any]]
+Engine = Callable[[Inputs], Arrays]
 Row = dict[str, Any]
 
 
@@ -67,21 +72,40 @@ def recorded(path: Path) -> dict[str, Row]:
 
 def measure_case(case: Case) -> Row:
     """One row: the errors of each engine."""
-    model, inputs = case.build(), case.inputs()
-    wide = {name: _widened(array) for name, array in inputs.items()}
-    exact = list(weft.compile(widened(model), cache=False).run(wide).values())
-    row: Row = {"case": case.name}
+    model, samples = case.build(), samples_of(case.inputs())
+    judge = weft.compile(widened(model), cache=False)
+    exact = [
+        list(judge.run({name: _widened(array) for name, array in inputs.items()}).values())
+        for inputs in samples
+    ]
+    del judge
+    row: Row = {"case": case.name, "samples": SAMPLES}
     row |= {"when": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")}
-    engines: dict[str, Callable[[], Arrays | None]] = {
-        "onnxruntime": lambda: _by_onnxruntime(model, inputs),
-        "weft": lambda: list(weft.compile(model, cache=False).run(inputs).values()),
-        "direct": lambda: _by_direct_convolutions(model, inputs),
+    makers: dict[str, Callable[[ModelProto], Engine | None]] = {
+        "onnxruntime": _onnxruntime,
+        "weft": _weft,
+        "direct": _direct_convolutions,
     }
-    for name, call in engines.items():
-        answer = call()
-        if answer is not None:
-            row[name] = error(answer, exact)
+    for name, make in makers.items():
+        engine = make(model)
+        if engine is not None:
+            pairs = zip(samples, exact, strict=True)
+            row[name] = together([error(engine(inputs), wanted) for inputs, wanted in pairs])
     return row
+
+
+def samples_of(inputs: Inputs) -> list[Inputs]:
+    """The inputs, and others with floats in another order."""
+    generators = [np.random.default_rng(seed) for seed in range(1, SAMPLES)]
+    return [inputs] + [
+        {
+            name: generator.permutation(array.ravel()).reshape(array.shape)
+            if array.dtype.kind == "f"
+            else array
+            for name, array in inputs.items()
+        }
+        for generator in generators
+    ]
 
 
 def widened(model: ModelProto) -> ModelProto:
@@ -118,15 +142,20 @@ def _widened(array: NDArray[Any]) -> NDArray[Any]:
     return array.astype(np.float64) if array.dtype == np.float32 else array
 
 
-def _by_onnxruntime(model: ModelProto, inputs: Inputs) -> Arrays:
+def _onnxruntime(model: ModelProto) -> Engine:
     session = onnxruntime.InferenceSession(
         model.SerializeToString(), providers=["CPUExecutionProvider"]
     )
-    return session.run(None, inputs)
+    return lambda inputs: session.run(None, inputs)
 
 
-def _by_direct_convolutions(model: ModelProto, inputs: Inputs) -> Arrays | None:
-    """What weft gives without Winograd's convolutions; None for a model that has none."""
+def _weft(model: ModelProto) -> Engine:
+    executable = weft.compile(model, cache=False)
+    return lambda inputs: list(executable.run(inputs).values())
+
+
+def _direct_convolutions(model: ModelProto) -> Engine | None:
+    """weft without Winograd's convolutions; None for a model that has none."""
     imported = import_model(model)
     context = WeftContext(imported.weights)
     for graph_pass in GRAPH_PASSES:
@@ -138,7 +167,14 @@ def _by_direct_convolutions(model: ModelProto, inputs: Inputs) -> Arrays | None:
             imported = replace(imported, module=before)
     imported.module.attributes[STAMP] = IntegerAttr(VERSION, i64)
     executable = compile_cached(imported, options_of(imported), None).executable(None)
-    return list(executable.run(inputs).values())
+    return lambda inputs: list(executable.run(inputs).values())
+
+
+def together(errors: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """The errors over all samples."""
+    squares = [each["rms"] ** 2 for each in errors]
+    greatest = max(each["max"] for each in errors)
+    return {"rms": _digits(sqrt(sum(squares) / len(squares))), "max": _digits(greatest)}
 
 
 def error(answer: Arrays, exact: Arrays) -> dict[str, float]:

@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 from onnx import TensorProto, numpy_helper
 
-from benchmarks.errors import error, measure_case, recorded, table, widened, worst_ratio
+from benchmarks.errors import (
+    error,
+    measure_case,
+    recorded,
+    samples_of,
+    table,
+    together,
+    widened,
+    worst_ratio,
+)
 from benchmarks.models import MORE_MODELS, find_cases
 
 
@@ -33,6 +42,22 @@ def test_errors_are_relative_to_each_output():
     got = [np.array([3.0, -3.0], np.float32), np.array([0.0], np.float32), np.array([2])]
     assert error(got, exact)["max"] == 0.25
     assert error(got, exact)["rms"] == pytest.approx(np.sqrt((0.5 / 12.5 + 0) / 2), rel=1e-3)
+
+
+def test_samples_have_the_same_floats_in_other_orders():
+    inputs = {"x": np.arange(6, dtype=np.float32).reshape(2, 3), "n": np.arange(4)}
+    first, *others = samples_of(inputs)
+    assert first is inputs
+    for other in others:
+        np.testing.assert_array_equal(np.sort(other["x"], axis=None), np.arange(6))
+        assert other["x"].shape == (2, 3)
+        np.testing.assert_array_equal(other["n"], np.arange(4))
+    assert any((other["x"] != inputs["x"]).any() for other in others)
+
+
+def test_errors_of_samples_together():
+    found = together([{"rms": 3.0, "max": 1.0}, {"rms": 4.0, "max": 7.0}])
+    assert found == {"rms": pytest.approx(np.sqrt(12.5), rel=1e-3), "max": 7.0}
 
 
 def test_a_model_is_measured_against_onnxruntime(tmp_path):

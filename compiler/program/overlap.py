@@ -47,15 +47,15 @@ MOST_THREADS = 1024
 LEAST_GAIN = 1.2
 """Less than this in the model is within its error."""
 
-LEAST_SAVED = 2000.0
-"""Nanoseconds; less is within what waking threads varies by."""
+LEAST_SAVED = 3000.0
+"""Nanoseconds; waking threads that sleep takes that much longer."""
 
 
 @dataclass(frozen=True)
 class ThreadModel:
     """What the threads of a pool cost, in nanoseconds."""
 
-    wake: float = 1000.0
+    wake: float = 1500.0
     wake_each: float = 100.0
     share: float = 4000.0
 

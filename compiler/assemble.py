@@ -15,6 +15,7 @@ from itertools import chain
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.utils.hints import isa
 
+from compiler.frontend.string_outputs import described_strings
 from compiler.golden import GoldenRun, golden_ir
 from compiler.loop_to_llvm.choose import bucket_prefix, emit_choice
 from compiler.loop_to_llvm.program import (
@@ -273,11 +274,14 @@ def _metadata(
     """
     sizes = [workspace_bytes(program) for level in levels for program in level.bodies]
     several_sizes = {"buckets": options.bucket_sizes()} if options.buckets else {}
+    strings = described_strings(levels[0].program.attributes)
+    known = {"strings": strings} if strings else {}
     inside = [_description(level) for level in levels]
     several = {"levels": inside} if options.isa else {}
     return (
         several
         | several_sizes
+        | known
         | {
             "abi": ABI_VERSION,
             "weft": VERSION,

@@ -64,6 +64,11 @@ class Prepared(BackendRep):
         objects = [name for compiled, _ in self._variants.values() for name in compiled.objects]
         return [name for name in objects if name not in ("runtime", "program")]
 
+    @property
+    def has_weights(self) -> bool:
+        """Whether any variant has weights, the model's own or results computed while compiling."""
+        return any(compiled.metadata["weights"] for compiled, _ in self._variants.values())
+
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Runs the model on arrays by position or name; outputs are found by position or name.
 

@@ -18,6 +18,7 @@ from compiler.frontend.onnx_node import ImporterTable
 from compiler.frontend.onnx_opset import newest_opset, normalise
 from compiler.frontend.onnx_sequences import SequenceValue, Value
 from compiler.frontend.onnx_signature import input_type, name_hint
+from compiler.frontend.string_outputs import STRING_OUTPUTS, string_outputs
 from dialects.errors import ModelError, OptionError, UnsupportedError
 from dialects.graph import OPS, GraphOp
 from dialects.weights import WeightStore
@@ -61,22 +62,48 @@ def import_model(
     names = tuple(outputs) or tuple(value.name for value in model.proto.graph.output)
     _require_values(model, names)
     try:
-        _declare_inputs(model, importer)
+        refused = _declare_inputs(model, importer)
         importer.import_nodes(model.proto.graph.node, names)
-        results = [importer.lookup(name) for name in names]
+        known = {name: importer.strings.get(name) for name in names}
+        strings = {name: texts for name, texts in known.items() if texts is not None}
+        tensors = [name for name in names if name not in strings]
+        results = [importer.lookup(name) for name in tensors]
     except IMPORT_ERRORS as error:
         raise type(error)(f"{model.name}: {error}") from error
-    _report(importer.failures, model.name, opset)
+    _report(refused, importer.failures, model.name, opset)
     present = [value for value in results if value is not None]
-    return _finish(model, importer, *_outputs(model.name, names, present))
+    imported = _finish(model, importer, *_outputs(model.name, tensors, present))
+    if strings:
+        function = imported.module.body.block.first_op
+        assert function is not None, "an imported module has a function"
+        function.attributes[STRING_OUTPUTS] = string_outputs(_expanded(names, importer), strings)
+    return imported
 
 
-def _declare_inputs(model: LoadedModel, importer: GraphImporter) -> None:
+def _expanded(names: Sequence[str], importer: GraphImporter) -> list[str]:
+    """The names of all outputs, those of a sequence's elements among them."""
+    expanded: list[str] = []
+    for name in names:
+        value = None if importer.strings.get(name) is not None else importer.lookup(name)
+        count = len(value.items) if isinstance(value, SequenceValue) else None
+        expanded += [name] if count is None else [f"{name}/{place}" for place in range(count)]
+    return expanded
+
+
+def _declare_inputs(model: LoadedModel, importer: GraphImporter) -> list[UnsupportedError]:
+    """Makes arguments of the inputs; gives why some are none, whose users are skipped then."""
+    refused: list[UnsupportedError] = []
     for value in model.proto.graph.input:
-        kind = input_type(value, importer.symbols)
+        try:
+            kind = input_type(value, importer.symbols)
+        except UnsupportedError as error:
+            refused.append(error)
+            importer.values[value.name] = None
+            continue
         argument = importer.block.insert_arg(kind, len(importer.block.args))
         argument.name_hint = name_hint(value.name)
         importer.values[value.name] = argument
+    return refused
 
 
 def _outputs(
@@ -130,8 +157,14 @@ def _finish(
     return ImportedModel(module, importer.store, graph.name, input_names, output_names)
 
 
-def _report(failures: Sequence[Failure], model: str, opset: int) -> None:
-    """Raises one error that lists all failures, if there are any."""
+def _report(
+    refused: Sequence[UnsupportedError], failures: Sequence[Failure], model: str, opset: int
+) -> None:
+    """Raises one error that lists all inputs that are refused and all failures, if any."""
+    if refused:
+        texts = [str(error) for error in refused]
+        texts += [failure.describe(opset) for failure in failures]
+        raise UnsupportedError(f"{model}: {'; '.join(texts)}")
     if not failures:
         return
     listed = "; ".join(failure.describe(opset) for failure in failures)

@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
+
 from compiler.machine.checked_call import CheckedCall, Library
 from compiler.machine.python_call import Call, quick_call
 from compiler.machine.signature import Signature, TensorSpec
@@ -56,7 +58,9 @@ class Executable(_Callable):
         self.metadata = dict(metadata or {})
         shared = None if beside is None else beside._checked
         self._checked = CheckedCall(library, prefix, signature, threads, weights, shared)
-        self.__call__ = self.call_or(self._checked) or self._checked
+        call = self.call_or(self._checked) or self._checked
+        self._strings = known_strings(self.metadata)
+        self.__call__ = _with_strings(call, self._strings) if self._strings else call
 
     def __repr__(self) -> str:
         inputs = ", ".join(map(_described, self.inputs))
@@ -83,7 +87,7 @@ class Executable(_Callable):
 
     @property
     def outputs(self) -> tuple[TensorSpec, ...]:
-        """Names, dtypes and shapes of the outputs."""
+        """Names, dtypes and shapes of the outputs but for those of strings."""
         return self._signature.outputs
 
     @property
@@ -115,8 +119,10 @@ class Executable(_Callable):
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
         """Runs the model on arrays by input name; gives them by output name. Raises as a call."""
         results = self(*self._checked.arrange((), inputs))
-        specs = self._signature.outputs
-        return {spec.name: array for spec, array in zip(specs, results, strict=True)}
+        names = [spec.name for spec in self._signature.outputs]
+        for place, name, _ in self._strings:
+            names.insert(place, name)
+        return dict(zip(names, results, strict=True))
 
     def self_test(self) -> None:
         """Runs the model on its golden inputs, which it has with `self_test=True` of weft.compile.
@@ -139,6 +145,26 @@ class Executable(_Callable):
             rule = "requires a model that was compiled in this process"
             raise OptionError(f"export {rule}, got one that was loaded")
         self._exporter.export(path, linker=linker)
+
+
+def known_strings(metadata: Mapping[str, Any]) -> list[tuple[int, str, Array]]:
+    """The outputs that are strings: the place among all, the name, and the array."""
+    return [
+        (each["place"], each["name"], np.array(each["elements"], np.object_).reshape(each["shape"]))
+        for each in metadata.get("strings", ())
+    ]
+
+
+def _with_strings(call: Call, strings: Sequence[tuple[int, str, Array]]) -> Call:
+    """A call that also gives outputs of strings, arrays of its own each time."""
+
+    def called(*arrays: Any, **named: Any) -> tuple[Array, ...]:
+        results = list(call(*arrays, **named))
+        for place, _, array in strings:
+            results.insert(place, array.copy())
+        return tuple(results)
+
+    return called
 
 
 def _described(spec: TensorSpec) -> str:

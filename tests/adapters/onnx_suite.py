@@ -1,19 +1,23 @@
 """ONNX's backend test suite through weft: its cases, what each comes to, and what is expected.
 
-`python -m tests.adapters.onnx_suite` runs all, prints counts and writes the expectations anew;
-reasons that a person has worded stay.
+`python -m tests.adapters.onnx_suite` runs all, prints counts by category and writes the
+expectations anew; reasons that a person has worded stay. Patterns of names run these alone.
 """
 
 from __future__ import annotations
 
+import argparse
+import os
 import re
 import sys
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +27,19 @@ from onnx.backend.test.loader import load_model_tests
 from onnx.backend.test.runner import Runner
 
 from compiler.adapters.onnx_backend import WeftBackend
+from compiler.cli.demo_model import load_light
 from dialects.errors import WeftError
+from tests.models.light import LIGHT, shipped_input, shipped_output
 
 EXPECTATIONS = Path(__file__).parent / "expected_failures.txt"
-FOLDED = "folded while compiling: no kernel computes anything"
+NATIVE = "native"
+MOVED = "moved at run time: a kernel copies an input to an output"
+FOLDED = "folded while compiling: no kernel reads an input"
+DEFECT = "defect: "
+WITHOUT_FAILURE = (NATIVE, MOVED, FOLDED)
 MOVES_ONLY = frozenset({"constant", "copy"})
 """Kernels that only bring a value that is known, or an input, to an output."""
+KINDS = ("node", "simple", "pytorch-operator", "pytorch-converted")
 
 Arrays = Sequence[NDArray[Any]]
 
@@ -38,6 +49,7 @@ class Case:
     """One model with pairs of inputs and outputs."""
 
     name: str
+    kind: str
     model: ModelProto
     data_sets: Sequence[tuple[Arrays, Arrays]]
     rtol: float
@@ -50,14 +62,23 @@ def all_cases() -> Mapping[str, Case]:
     cases: dict[str, Case] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for kind in ("node", "simple", "pytorch-operator", "pytorch-converted"):
+        for kind in KINDS:
             for found in load_model_tests(kind=kind):
                 model, data_sets = found.model, found.data_sets or ()
                 if model is None:
                     model, data_sets = _read_folder(Path(str(found.model_dir)))
                 pairs = [(_arrays(inputs), _arrays(outputs)) for inputs, outputs in data_sets]
-                cases[found.name] = Case(found.name, model, pairs, found.rtol, found.atol)
+                cases[found.name] = Case(found.name, kind, model, pairs, found.rtol, found.atol)
     return dict(sorted(cases.items()))
+
+
+def real_cases() -> Mapping[str, Case]:
+    """The nine networks, on the ramp that ONNX's runner gives them; they take minutes."""
+    cases: dict[str, Case] = {}
+    for name in LIGHT:
+        pairs = [([shipped_input()], [shipped_output(name)])]
+        cases[f"test_{name}"] = Case(f"test_{name}", "real", load_light(name), pairs, 1e-3, 1e-5)
+    return cases
 
 
 def _read_folder(folder: Path) -> tuple[ModelProto, list[tuple[list[Any], list[Any]]]]:
@@ -88,7 +109,7 @@ def _arrays(values: Iterable[Any]) -> list[Any]:
 
 
 def outcome(case: Case) -> str:
-    """`native`, `FOLDED`, or why the case does not pass, on one line."""
+    """NATIVE, MOVED, FOLDED, or why the case does not pass, on one line."""
     try:
         prepared = WeftBackend.prepare(case.model, threads=1)
         for inputs, outputs in case.data_sets:
@@ -99,7 +120,10 @@ def outcome(case: Case) -> str:
     except (WeftError, AssertionError) as error:
         return f"{type(error).__name__}: {' '.join(str(error).split())}"
     stems = {name.rpartition("_")[0] for name in prepared.kernels}
-    return FOLDED if stems <= MOVES_ONLY else "native"
+    if not stems <= MOVES_ONLY:
+        return NATIVE
+    # Without weights, and without a kernel that writes constants, what is copied is an input.
+    return MOVED if stems == {"copy"} and not prepared.has_weights else FOLDED
 
 
 def _length(value: Any) -> int | None:
@@ -153,7 +177,7 @@ def reason_of(message: str, former: str | None) -> str:
         found = re.search(pattern, message)
         if found:
             return found.expand(reason).strip()
-    if former is not None and former != FOLDED:
+    if former is not None and former not in WITHOUT_FAILURE:
         return former
     return PLACE.sub("", message)[:100].strip()
 
@@ -181,9 +205,10 @@ def write_expectations(outcomes: Mapping[str, str]) -> None:
     known = expectations()
     groups: dict[str, list[str]] = defaultdict(list)
     for name, found in outcomes.items():
-        if found != "native":
+        if found != NATIVE:
             former = expected_reason(name, known)
-            groups[found if found == FOLDED else reason_of(found, former)].append(name)
+            reason = found if found in WITHOUT_FAILURE else reason_of(found, former)
+            groups[reason].append(name)
     lines: list[str] = []
     for reason, names in sorted(groups.items(), key=lambda group: (-len(group[1]), group[0])):
         members = set(names)
@@ -192,17 +217,51 @@ def write_expectations(outcomes: Mapping[str, str]) -> None:
     EXPECTATIONS.write_text("\n".join(lines))
 
 
+@cache
+def _every_case() -> Mapping[str, Case]:
+    return {**all_cases(), **real_cases()}
+
+
+def _attempt(name: str) -> str:
+    """What a case comes to; a defect, which the tests fail on, does not stop the list."""
+    print(name, file=sys.stderr, flush=True)  # where a case ends the process, this tells which
+    try:
+        return outcome(_every_case()[name])
+    except Exception as error:
+        return f"{DEFECT}{error!r}"
+
+
 def main() -> None:
-    outcomes: dict[str, str] = {}
-    for name, case in all_cases().items():
-        print(name, file=sys.stderr, flush=True)  # where a case ends the process, this tells which
-        try:
-            outcomes[name] = outcome(case)
-        except Exception as error:  # a defect, which the tests fail on; the list goes on without
-            print(f"{name}: {error!r}")
-    write_expectations(outcomes)
-    kinds = [found if found in ("native", FOLDED) else "failed" for found in outcomes.values()]
-    print(dict(Counter(kinds)))
+    """Runs the cases; with patterns these alone, and leaves the expectations as they are."""
+    parser = argparse.ArgumentParser("python -m tests.adapters.onnx_suite", description=__doc__)
+    parser.add_argument("patterns", nargs="*", metavar="PATTERN", help="names such as test_conv*")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
+    arguments = parser.parse_args()
+    patterns = arguments.patterns
+    cases = _every_case()
+    if patterns:
+        fits = [name for name in cases if any(fnmatchcase(name, each) for each in patterns)]
+        cases = {name: cases[name] for name in fits}
+    # Processes that are forked have the cases; one that a case ends breaks the pool.
+    with ProcessPoolExecutor(arguments.jobs, get_context("fork")) as pool:
+        outcomes = dict(zip(cases, pool.map(_attempt, cases), strict=True))
+    defects = {name: found for name, found in outcomes.items() if found.startswith(DEFECT)}
+    print(*(f"{name}: {found}" for name, found in defects.items()), sep="\n")
+    outcomes = {name: found for name, found in outcomes.items() if name not in defects}
+    if not patterns:
+        write_expectations({name: outcomes[name] for name in outcomes if name in all_cases()})
+    _print_counts(cases, outcomes)
+
+
+def _print_counts(cases: Mapping[str, Case], outcomes: Mapping[str, str]) -> None:
+    """Prints how many cases of each category came to what, and those that failed."""
+    words = {NATIVE: "native", MOVED: "moved", FOLDED: "folded"}
+    for kind in (*KINDS, "real"):
+        named = [found for name, found in outcomes.items() if cases[name].kind == kind]
+        print(f"{kind:18}", dict(Counter(words.get(found, "failed") for found in named)))
+    for name, found in outcomes.items():
+        if found not in WITHOUT_FAILURE:
+            print(f"{name}: {found}")
 
 
 if __name__ == "__main__":

@@ -14,6 +14,9 @@ from compiler.adapters import onnx_backend
 from dialects.errors import InputError, UnsupportedError
 from tests.adapters.onnx_suite import (
     FOLDED,
+    MOVED,
+    NATIVE,
+    WITHOUT_FAILURE,
     all_cases,
     expectations,
     expected_reason,
@@ -22,7 +25,8 @@ from tests.adapters.onnx_suite import (
 )
 
 SHARDS = 32
-NATIVE_AT_LEAST = 900
+NATIVE_AT_LEAST = 1891
+"""With the nine real networks, which tests/models has, 1,900."""
 
 
 def model_of(text: str):
@@ -38,8 +42,9 @@ def test_cases_come_to_what_is_expected(shard):
     wrong: list[str] = []
     for name, case in list(all_cases().items())[shard::SHARDS]:
         expected, found = expected_reason(name, reasons), outcome(case)
-        wanted = {None: "native", FOLDED: FOLDED}.get(expected)
-        if wanted != found and (wanted or found in ("native", FOLDED)):
+        wanted = expected or NATIVE
+        passes = {wanted, found} & set(WITHOUT_FAILURE)
+        if passes and wanted != found:
             wrong.append(f"{name}: expected {expected or 'native'}, got {found}")
     assert not wrong, "\n".join(wrong)
 
@@ -47,7 +52,7 @@ def test_cases_come_to_what_is_expected(shard):
 def test_enough_cases_are_computed_natively():
     reasons = expectations()
     names = list(all_cases())
-    native = [name for name in names if expected_reason(name, reasons) is None]
+    native = [name for name in names if expected_reason(name, reasons) in (None, MOVED)]
     assert len(native) >= NATIVE_AT_LEAST, f"{len(native)} of {len(names)}"
 
 

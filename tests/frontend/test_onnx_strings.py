@@ -1,9 +1,12 @@
 """Strings are decided while compiling, or refused by name."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
-from onnx import ModelProto, TensorProto, parser
+from onnx import ModelProto, TensorProto, helper, parser
 
+import weft
 from compiler.adapters.onnx_backend import prepare
 from compiler.frontend.from_onnx import import_model
 from dialects.errors import ModelError, UnsupportedError
@@ -61,10 +64,31 @@ def test_strings_of_a_call_are_refused() -> None:
         import_model(model_of(LABELS))
 
 
-def test_strings_are_no_results() -> None:
-    text = "agraph () => (string[n] y) { y = StringConcat(left, right) }"
-    with pytest.raises(UnsupportedError, match="requires numbers or bools, got the strings of 'y'"):
-        import_model(model_of(text, left=["a"], right=["b"]))
+def test_all_inputs_and_nodes_that_are_refused_are_listed() -> None:
+    text = """agraph (string[2] x, seq(float[2]) z, float[2] f) => (float[2] y) {
+        n = StringNormalizer(x) y = ImageDecoder(f) }"""
+    with pytest.raises(UnsupportedError) as refusal:
+        import_model(model_of(text))
+    for part in ("'x' requires numbers or bools", "'z' requires a tensor", "got ImageDecoder"):
+        assert part in str(refusal.value)
+
+
+def test_strings_that_are_known_are_outputs(tmp_path: Path) -> None:
+    text = """agraph (float[n] x) => (string[2] s, float[n] y, string t) {
+        s = StringConcat(left, right) y = Neg(x) t = Identity(last) }"""
+    last = helper.make_tensor("last", TensorProto.STRING, [], ["end"])
+    model = model_of(text, left=["a", "b"], right=["c", "d"])
+    model.graph.initializer.append(last)
+    run = weft.compile(model)
+    run.export(tmp_path / "strings.so")
+    for each in (run, weft.load(tmp_path / "strings.so")):
+        named = each.run({"x": np.ones(3, np.float32)})
+        assert list(named) == ["s", "y", "t"]
+        texts, numbers, end = each(np.ones(3, np.float32))
+        assert (texts.tolist(), end.item()) == (["ac", "bd"], "end")
+        assert numbers.tolist() == [-1, -1, -1]
+        texts[0] = "changed"
+        assert each(np.ones(3, np.float32))[0][0] == "ac"
 
 
 def test_nodes_that_make_strings_of_numbers_are_refused_by_name() -> None:

@@ -14,13 +14,13 @@ from dialects.errors import SourceError
 from dialects.graph import IfOp, YieldOp
 from dialects.graph.control import join
 from dialects.graph.types import type_of
-from weft.source.journal import MISSING, Change, ListSlot, NameSlot, Slot
+from weft.source.journal import MISSING, Change, NameSlot, Slot
 from weft.source.leaves import Kind, common, is_leaf, kind_of, same, shown, value_as, wrapped
 from weft.source.recording import SourceRecording
 from weft.source.run import VALUE, Run
 from weft.source.syntax import Place
 from weft.source.trees import described, flatten, unflatten
-from weft.source.values import Array, Number, Undefined
+from weft.source.values import Array, Number, Undefined, is_scalar
 from weft.traced import Traced
 
 Key = tuple[object, ...]
@@ -38,6 +38,28 @@ class Region:
         """What a slot holds behind it."""
         change = self.changes.get(slot.key)
         return slot.get() if change is None else change.after
+
+    def shows_outer(self, value: Any) -> bool:
+        """Whether a value is an array that was there before it."""
+        array = isinstance(value, Array) and value.ndim > 0
+        return array and not _is_within(value.value, self.block)
+
+    def expanded(self, value: Any) -> Any:
+        """A value whose lists and dicts are as they were behind it."""
+        found = value if isinstance(value, Array) else self.content(value)
+        if isinstance(found, dict):
+            return {key: self.expanded(each) for key, each in found.items()}
+        if isinstance(found, list):
+            return [self.expanded(each) for each in found]
+        if isinstance(found, tuple):
+            values = [self.expanded(each) for each in found]
+            return type(found)(*values) if hasattr(found, "_fields") else tuple(values)
+        return found
+
+    def content(self, value: Any) -> Any:
+        """What an array, list or dict holds behind it, which is undone already."""
+        change = self.changes.get((id(value),))
+        return value if change is None else change.after
 
 
 def region(run: Run, block: Block, body: Thunk) -> Region:
@@ -81,11 +103,11 @@ def attempt(run: Run, body: Thunk) -> SourceError | None:
 
 @dataclass
 class _Pair:
-    """The two values of a leaf, and the kind that both become."""
+    """The two values of a leaf, the kind that both become, and arrays that the result may be."""
 
     values: tuple[Any, Any]
     kind: Kind
-    owner: str = ""
+    aliases: list[Array]
 
 
 @dataclass
@@ -107,58 +129,60 @@ class _Joiner:
     def slot(self, slot: Slot) -> Any:
         """What a slot holds behind the branch, with places for results."""
         first, second = (each.after(slot) for each in self.regions)
-        if first is MISSING or second is MISSING:
-            if not (isinstance(slot, NameSlot) and slot.name == VALUE):
-                return self._undefined(slot)
-            present = second if first is MISSING else first
-            leaves, tree = flatten(present)
-            if not all(map(is_leaf, leaves)):
-                return present  # a call that returns nothing else on other ways is checked there
-            nothing = unflatten(tree, [MISSING] * len(leaves))
-            first, second = (nothing if each is MISSING else each for each in (first, second))
-        what = "what is returned" if str(slot) == VALUE else str(slot)
-        if isinstance(slot, ListSlot) and len(first) != len(second):
-            rule = "a list requires one length on every way through a condition on a tensor"
-            advice = "keep an array of the greatest length and a count beside it"
-            raise self.place.refuse(rule, f"{len(first)} and {len(second)}", advice)
-        return self.value(what, first, second)
-
-    def _undefined(self, slot: Slot) -> Any:
-        got = f"{slot}, which one way through line {self.place.line} leaves without one"
-        return Undefined(got)
+        returned = isinstance(slot, NameSlot) and slot.name == VALUE
+        if (first is MISSING or second is MISSING) and not returned:
+            got = f"{slot}, which one way through line {self.place.line} leaves without one"
+            return Undefined(got)
+        return self.value("what is returned" if returned else str(slot), first, second)
 
     def value(self, what: str, first: Any, second: Any) -> Any:
         """A value behind the branch."""
-        if same(first, second):
+        if first is second:
             return first
-        if isinstance(first, Undefined) or isinstance(second, Undefined):
-            return first if isinstance(first, Undefined) else second
-        (leaves, tree), (others, other_tree) = flatten(first), flatten(second)
-        if tree != other_tree:
-            self._refuse(what, described(tree), described(other_tree))
-        joined = [self._leaf(what, *pair) for pair in zip(leaves, others, strict=True)]
-        value = unflatten(tree, joined)
-        journal = self.run.journal
-        if isinstance(value, list | dict) and all(map(journal.is_made_here, (first, second))):
-            journal.make(value)
-        return value
+        for each in (first, second):
+            if isinstance(each, Undefined):
+                return each
+        raw = first, second
+        first, second = (way.content(each) for way, each in zip(self.regions, raw, strict=True))
+        for missing, present in ((first, second), (second, first)):
+            if missing is MISSING and isinstance(present, tuple | list | dict):
+                leaves, tree = flatten(present)
+                nothing = unflatten(tree, [MISSING] * len(leaves))
+                pair = (nothing, present) if missing is first else (present, nothing)
+                return self._container(what, *pair)
+        if isinstance(first, tuple | list | dict) or isinstance(second, tuple | list | dict):
+            return self._container(what, first, second)
+        return self._leaf(what, first, second, raw)
 
-    def _leaf(self, what: str, first: Any, second: Any) -> Any:
-        if same(first, second):
+    def _container(self, what: str, first: Any, second: Any) -> Any:
+        if isinstance(first, frozenset) or type(first) is not type(second):
+            self._refuse(what, described(flatten(first)[1]), described(flatten(second)[1]))
+        if isinstance(first, dict):
+            if list(first) != list(second):
+                self._refuse(what, described(flatten(first)[1]), described(flatten(second)[1]))
+            return {key: self.value(what, first[key], second[key]) for key in first}
+        if len(first) != len(second):
+            rule = f"{what} requires one length on every way through a condition on a tensor"
+            advice = "keep an array of the greatest length and a count beside it"
+            raise self.place.refuse(rule, f"{len(first)} and {len(second)}", advice)
+        values = [self.value(what, *pair) for pair in zip(first, second, strict=True)]
+        if isinstance(first, list):
+            return values
+        return type(first)(*values) if hasattr(first, "_fields") else tuple(values)
+
+    def _leaf(self, what: str, first: Any, second: Any, raw: tuple[Any, Any]) -> Any:
+        if same(first, second) and is_scalar(first):
             return first
-        if not (is_leaf(first) and is_leaf(second)):
+        given = [each for each in (first, second) if each is not MISSING]
+        if not all(map(is_leaf, given)):
+            if len(given) == 1:
+                return given[0]  # it is looked at where the call has returned, and nowhere else
             self._refuse(what, shown(first), shown(second))
-        present = [each for each in (first, second) if each is not MISSING]
-        kind = common([kind_of(each) for each in present], self.place, what)
-        owner = next(filter(None, map(self._owner, (first, second), self.regions)), "")
-        self.pairs.append(_Pair((first, second), kind, owner))
+        kind = common([kind_of(each) for each in given], self.place, what)
+        pairs = zip(self.regions, raw, strict=True)
+        aliases = [each for way, each in pairs if way.shows_outer(each)]
+        self.pairs.append(_Pair((first, second), kind, aliases))
         return _Place(len(self.pairs) - 1)
-
-    def _owner(self, value: Any, region: Region) -> str:
-        if not isinstance(value, Array) or not value.ndim:
-            return ""
-        inside = _is_within(value.value, region.block)
-        return value.owner or ("" if inside else "that of another variable on one way")
 
     def _refuse(self, what: str, first: str, second: str) -> None:
         rule = f"{what} requires a tensor or number, or one value on every way"
@@ -190,16 +214,30 @@ def branch(run: Run, condition: Number, then: Thunk, otherwise: Thunk, place: Pl
     run.note(place, f"graph.if, joining {', '.join(named) or 'what is returned'}")
     for key, slot in slots.items():
         run.journal.assign(slot, _filled(after[key], results))
+    for result, pair in zip(results, joiner.pairs, strict=True):
+        link(run, result, pair.aliases)
+
+
+def link(run: Run, result: Traced, aliases: Sequence[Array]) -> None:
+    """Says of which other arrays a result shows the elements, if anything still holds these."""
+    if not isinstance(result, Array):
+        return
+    for array in aliases:
+        if array.owner:
+            result.own(array.owner)
+        elif run.journal.holds(array):
+            result.own("that of another variable on one way")
+            result.shows(array)
 
 
 def _filled(value: Any, results: Sequence[Traced]) -> Any:
     """A joined value with the results in their places."""
+    if isinstance(value, _Place):
+        return results[value.number]
     leaves, tree = flatten(value)
     if not any(isinstance(leaf, _Place) for leaf in leaves):
         return value
-    return unflatten(
-        tree, [results[leaf.number] if isinstance(leaf, _Place) else leaf for leaf in leaves]
-    )
+    return unflatten(tree, [_filled(leaf, results) for leaf in leaves])
 
 
 def _insert(
@@ -226,10 +264,7 @@ def _insert(
         join([type_of(value) for value in column], new, "a branch")
     b = r.builder()
     op = b.builder.insert(IfOp.of(test, blocks[0], blocks[1], names, b.location))
-    return [
-        wrapped(r, result, pair.kind, pair.owner)
-        for result, pair in zip(op.results, pairs, strict=True)
-    ]
+    return [wrapped(r, result, pair.kind) for result, pair in zip(op.results, pairs, strict=True)]
 
 
 def choose(run: Run, condition: Number, ways: Sequence[Callable[[], Any]], place: Place) -> Any:

@@ -10,14 +10,14 @@ from xdsl.ir import Block, SSAValue
 
 from dialects.expr import Expr
 from dialects.graph.types import TensorType, tensor
-from weft.source.branches import Key, Region, Thunk, region
+from weft.source.branches import Key, Region, Thunk, link, region
 from weft.source.journal import MISSING, Change, ListSlot, NameSlot, Slot
 from weft.source.leaves import Kind, common, is_leaf, kind_of, same, shown, value_as, wrapped
 from weft.source.recording import SourceRecording
 from weft.source.run import VALUE, Run
 from weft.source.syntax import Place
 from weft.source.trees import Tree, described, flatten, unflatten
-from weft.source.values import Array, Spread, Undefined
+from weft.source.values import Array, Spread, Undefined, is_scalar
 from weft.traced import Traced
 
 
@@ -27,7 +27,8 @@ class Leaf:
 
     initial: Any
     kind: Kind | None = None
-    result: Traced | None = None
+    aliases: list[Array] = field(default_factory=list[Array])
+    """Arrays that it may be behind the loop."""
 
 
 @dataclass
@@ -122,7 +123,7 @@ class State:
         for key, change in found.changes.items():
             slot = change.slot
             if key in self.carried:
-                news |= self._widened(self.carried[key], change.after)
+                news |= self._widened(self.carried[key], change.after, found)
             elif key in self.rows:
                 self._appended(self.rows[key], change.after)
             elif isinstance(slot, ListSlot) and len(change.after) > len(change.before):
@@ -132,7 +133,7 @@ class State:
             elif self._is_lost(slot, change):
                 self.lost[key] = slot
             else:
-                news |= self._add(key, slot, change.before, change.after)
+                news |= self._add(key, change, found)
         return news
 
     def _is_lost(self, slot: Slot, change: Change) -> bool:
@@ -146,17 +147,19 @@ class State:
         leaves, _ = flatten(change.after)
         return str(slot) not in self.kept or not all(map(is_leaf, leaves))
 
-    def _add(self, key: Key, slot: Slot, before: Any, after: Any) -> bool:
-        if before is MISSING:
-            leaves, tree = flatten(after)
+    def _add(self, key: Key, change: Change, found: Region) -> bool:
+        slot = change.slot
+        if change.before is MISSING:
+            leaves, tree = flatten(found.expanded(change.after))
+            leaves = [found.content(leaf) for leaf in leaves]
             entries = [
                 Leaf(MISSING, kind_of(leaf)) if is_leaf(leaf) else Leaf(leaf) for leaf in leaves
             ]
             self.carried[key] = Carried(slot, tree, [self._grounded(entry) for entry in entries])
             return True
-        leaves, tree = flatten(before)
+        leaves, tree = flatten(change.before)
         entry = Carried(slot, tree, [Leaf(leaf) for leaf in leaves])
-        if self._widened(entry, after):
+        if self._widened(entry, change.after, found):
             self.carried[key] = entry
             return True
         return False
@@ -178,24 +181,26 @@ class State:
         self.sizes.append(self.recording.fresh("size"))
         return Expr.of(self.sizes[-1])
 
-    def _widened(self, entry: Carried, after: Any) -> bool:
+    def _widened(self, entry: Carried, after: Any, found: Region) -> bool:
         if isinstance(after, Undefined):
             raise self.place.refuse(
                 f"{entry.what} requires a value on every way", after.reason, "assign it before"
             )
-        leaves, tree = flatten(after)
+        leaves, tree = flatten(found.expanded(after))
         if tree != entry.tree:
             rule = f"{entry.what} requires one form in every round"
             got = f"{described(entry.tree)} and {described(tree)}"
             raise self.place.refuse(rule, got, self._advice(entry))
         news = False
         for leaf, value in zip(entry.leaves, leaves, strict=True):
-            news |= self._leaf(entry, leaf, value)
+            news |= self._leaf(entry, leaf, value, found)
         return news
 
-    def _leaf(self, entry: Carried, leaf: Leaf, value: Any) -> bool:
-        if leaf.kind is None and same(leaf.initial, value):
+    def _leaf(self, entry: Carried, leaf: Leaf, raw: Any, found: Region) -> bool:
+        value = found.content(raw)
+        if leaf.kind is None and (raw is leaf.initial or _unchanged(leaf.initial, value)):
             return False
+        leaf.aliases = [each for each in (leaf.initial, raw) if found.shows_outer(each)]
         if not (is_leaf(leaf.initial) and is_leaf(value)):
             rule = f"{entry.what} requires a tensor or number, or one value in every round"
             got = f"{shown(leaf.initial)} and {shown(value)}"
@@ -241,9 +246,9 @@ class State:
         r = self.recording
         values: list[SSAValue] = []
         for entry in self.carried.values():
-            leaves, _ = flatten(found.after(entry.slot))
+            leaves, _ = flatten(found.expanded(found.after(entry.slot)))
             values += [
-                value_as(r, value, leaf.kind)
+                value_as(r, found.content(value), leaf.kind)
                 for leaf, value in zip(entry.leaves, leaves, strict=True)
                 if leaf.kind is not None
             ]
@@ -257,16 +262,20 @@ class State:
         """Slots hold what the loop leaves in them."""
         remaining = iter(results)
         journal = self.run.journal
+        linked: list[tuple[Traced, list[Array]]] = []
         for entry in self.carried.values():
-            values = [
-                leaf.initial
-                if leaf.kind is None
-                else wrapped(self.recording, next(remaining), leaf.kind, _owner(leaf.initial))
-                for leaf in entry.leaves
-            ]
+            values: list[Any] = []
+            for leaf in entry.leaves:
+                if leaf.kind is None:
+                    values.append(leaf.initial)
+                    continue
+                values.append(wrapped(self.recording, next(remaining), leaf.kind))
+                linked.append((values[-1], leaf.aliases))
             journal.assign(entry.slot, unflatten(entry.tree, values))
+        for result, aliases in linked:
+            link(self.run, result, aliases)
         for rows in self.rows.values():
-            stacks = [Array(self.recording, next(remaining)) for _ in rows.added]
+            stacks = [self.recording.array(next(remaining)) for _ in rows.added]
             if len(stacks) > 1:
                 rule = "a list in a loop of the graph requires one new element in every round"
                 raise self.place.refuse(rule, len(stacks), "append to a list each")
@@ -277,6 +286,6 @@ class State:
                 journal.assign(slot, Undefined(got))
 
 
-def _owner(initial: Any) -> str:
-    """What else a carried array may be a part of, where no round runs."""
-    return initial.owner if isinstance(initial, Array) else ""
+def _unchanged(before: Any, after: Any) -> bool:
+    """Whether a round left a value as it is; arrays that are changed in place are others."""
+    return same(before, after) and is_scalar(before)

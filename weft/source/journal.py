@@ -209,6 +209,10 @@ class Journal:
         """Whether the object was made on this level."""
         return self._level_of.get(id(value), -1) >= len(self._levels) - 1
 
+    def holds(self, array: Array) -> bool:
+        """Whether something that the program made holds the array."""
+        return any(_holds(each, array) for made in self._made for each in made)
+
     def begin(self) -> None:
         """A further level starts here."""
         self._levels.append({})
@@ -249,3 +253,20 @@ class Journal:
         self._made[-1] += made
         for value in made:
             self._level_of[id(value)] = len(self._levels) - 1
+
+
+def _holds(holder: Any, array: Array) -> bool:
+    """Whether a container, or a tuple in it, holds the array itself; lists and dicts in it are
+    objects of their own.
+    """
+    if isinstance(holder, Array):
+        return False
+    if isinstance(holder, list | tuple | set):
+        values: Any = holder
+    elif isinstance(holder, dict):
+        values = holder.values()
+    else:
+        values = vars(holder).values() if hasattr(holder, "__dict__") else ()
+    return any(
+        each is array or (isinstance(each, tuple) and _holds(each, array)) for each in values
+    )

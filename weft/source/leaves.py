@@ -96,7 +96,9 @@ def wrapped(r: SourceRecording, value: SSAValue, kind: Kind, owner: str = "") ->
     """A value of the graph as what the program sees."""
     if kind.number is not None:
         return Number(r, kind.number, value)
-    return Array(r, value, owner)
+    array = r.array(value)
+    array.own(owner)
+    return array
 
 
 def is_leaf(value: Any) -> bool:

@@ -91,6 +91,7 @@ def read_function(
     recording = SourceRecording()
     outside = Outside(recording, recording.block, frozen)
     run = Run(recording, outside, evaluate, execute, call, store)
+    recording.make = run.journal.make
     recording.line = lambda: str(run.place)
     recording.read = lambda called, args, given: call(run, called, args, given, run.place)
     place = _start(function)
@@ -109,7 +110,7 @@ def read_function(
 def _start(function: Any) -> Place:
     """The place that errors show which belong to no statement."""
     inner = function.__func__ if isinstance(function, MethodType) else function
-    if isinstance(inner, FunctionType) and not inner.__module__.startswith("weft."):
+    if isinstance(inner, FunctionType) and not (inner.__module__ or "").startswith("weft."):
         code = code_of(inner)
         return Place(code.file, code.node)
     return Place("<call>", ast.Pass())

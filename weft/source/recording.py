@@ -29,6 +29,8 @@ class SourceRecording(Recording):
     line: Callable[[], str] = lambda: "?"
     read: Callable[..., Any] = lambda function, arguments, named: function(*arguments, **named)
     """Calls a function of the program's."""
+    make: Callable[[Any], Any] = lambda made: made
+    """Is told of every new array."""
     counts: dict[str, Expr] = field(default_factory=dict[str, Expr])
     """How many rounds the loop has whose round is that size."""
     taken: set[str] = field(default_factory=set[str])
@@ -49,14 +51,14 @@ class SourceRecording(Recording):
         return Array(self, value, "the caller's")
 
     def constant(self, array: NumpyArray) -> Array:
-        return Array(self, super().constant(array).value)
+        return self.array(super().constant(array).value)
 
     def results(self, name: str, *operands: Traced, **attributes: Any) -> list[Traced]:
-        return [Array(self, each.value) for each in super().results(name, *operands, **attributes)]
+        return [self.array(each.value) for each in super().results(name, *operands, **attributes)]
 
     def array(self, value: SSAValue) -> Array:
         """A value of the graph as an array of its own."""
-        return Array(self, value)
+        return self.make(Array(self, value))
 
     def scalar(self, kind: type, number: float | bool) -> SSAValue:
         """A number of Python as a scalar of the graph."""

@@ -78,6 +78,7 @@ class Array(Traced):
 
     recording: SourceRecording
     view: View | None
+    shown: tuple[View, ...]
     owner: str
 
     def __init__(self, recording: SourceRecording, value: SSAValue, owner: str = ""):
@@ -85,6 +86,7 @@ class Array(Traced):
         object.__setattr__(self, "recording", recording)
         object.__setattr__(self, "value", value)
         object.__setattr__(self, "view", None)
+        object.__setattr__(self, "shown", ())
         object.__setattr__(self, "owner", owner)
 
     def replace(self, value: SSAValue) -> None:
@@ -96,11 +98,19 @@ class Array(Traced):
         object.__setattr__(self, "view", View(base, index, base.value))
         return self
 
+    def own(self, owner: str) -> None:
+        """Says what else the array may be a part of."""
+        object.__setattr__(self, "owner", owner)
+
+    def shows(self, base: Array) -> None:
+        """Says that its elements may be those of another array."""
+        object.__setattr__(self, "shown", (*self.shown, View(base, None, base.value)))
+
     @property
     def stale(self) -> bool:
-        """Whether the array that it is a part of has been changed since."""
-        view = self.view
-        return view is not None and (view.base.value is not view.seen or view.base.stale)
+        """Whether an array whose elements it shows has been changed since."""
+        views = self.shown if self.view is None else (self.view, *self.shown)
+        return any(each.base.value is not each.seen or each.base.stale for each in views)
 
     def __repr__(self) -> str:
         return f"<array {type_of(self.value)} that only a call knows>"

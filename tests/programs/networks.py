@@ -245,7 +245,21 @@ def retry(table, key):
     return found + 1
 
 
+def reused_names(x):
+    part = x.sum()
+    total = part
+    for i in range(len(x)):
+        part = x * i
+        if part.max() > 2:
+            part = part[:1].sum()
+            total += part
+        else:
+            part = None
+    return total
+
+
 PROGRAMS = [
+    (reused_names, (_rng.normal(size=30),)),
     (network, (_rng.normal(size=(2, 4)),)),
     (
         recurrent,

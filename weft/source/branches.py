@@ -133,7 +133,14 @@ class _Joiner:
         if (first is MISSING or second is MISSING) and not returned:
             got = f"{slot}, which one way through line {self.place.line} leaves without one"
             return Undefined(got)
-        return self.value("what is returned" if returned else str(slot), first, second)
+        if not isinstance(slot, NameSlot) or not slot.variable:
+            return self.value("what is returned" if returned else str(slot), first, second)
+        kept = len(self.pairs)
+        try:
+            return self.value(str(slot), first, second)
+        except SourceError as error:
+            del self.pairs[kept:]
+            return Undefined(str(slot), error)
 
     def value(self, what: str, first: Any, second: Any) -> Any:
         """A value behind the branch."""
@@ -270,7 +277,7 @@ def _insert(
 def choose(run: Run, condition: Number, ways: Sequence[Callable[[], Any]], place: Place) -> Any:
     """The value of an expression that has two ways."""
     box: dict[str, Any] = {}
-    slot = NameSlot(box, "a value")
+    slot = NameSlot(run.journal.make(box), "a value")
 
     def taking(way: Callable[[], Any]) -> Thunk:
         return lambda: run.journal.assign(slot, way())

@@ -8,6 +8,7 @@ from typing import Any
 
 from xdsl.ir import Block, SSAValue
 
+from dialects.errors import SourceError
 from dialects.expr import Expr
 from dialects.graph.types import TensorType, tensor
 from weft.source.branches import Key, Region, Thunk, link, region
@@ -68,6 +69,8 @@ class State:
     rows: dict[Key, Rows] = field(default_factory=dict[Key, Rows])
     lost: dict[Key, Slot] = field(default_factory=dict[Key, Slot])
     """Names that only rounds define."""
+    errors: dict[Key, SourceError] = field(default_factory=dict[Key, SourceError])
+    """Why names have no one value in all rounds."""
     sizes: list[str] = field(default_factory=list[str])
 
     @property
@@ -98,6 +101,8 @@ class State:
                 for leaf in each.leaves
             ]
             self.run.journal.assign(each.slot, unflatten(each.tree, values))
+        for key, error in self.errors.items():
+            self.run.journal.assign(self.lost[key], Undefined(str(self.lost[key]), error))
         for rows in self.rows.values():
             self.run.journal.assign(rows.slot, [*rows.before, Spread(None)])
 
@@ -121,20 +126,34 @@ class State:
         """Takes in what a round changed; whether that was more than what was known."""
         news = False
         for key, change in found.changes.items():
-            slot = change.slot
-            if key in self.carried:
-                news |= self._widened(self.carried[key], change.after, found)
-            elif key in self.rows:
-                self._appended(self.rows[key], change.after)
-            elif isinstance(slot, ListSlot) and len(change.after) > len(change.before):
-                self._require_appending(slot, change.before, change.after)
-                self.rows[key] = Rows(slot, list(change.before))
+            try:
+                news |= self._taken_in(key, change, found)
+            except SourceError as error:
+                if not isinstance(change.slot, NameSlot) or not change.slot.variable:
+                    raise
+                self.carried.pop(key, None)
+                self.lost[key], self.errors[key] = change.slot, error
                 news = True
-            elif self._is_lost(slot, change):
-                self.lost[key] = slot
-            else:
-                news |= self._add(key, change, found)
         return news
+
+    def _taken_in(self, key: Key, change: Change, found: Region) -> bool:
+        """Takes in one change."""
+        slot = change.slot
+        if key in self.errors:
+            return False
+        if key in self.carried:
+            return self._widened(self.carried[key], change.after, found)
+        if key in self.rows:
+            self._appended(self.rows[key], change.after)
+            return False
+        if isinstance(slot, ListSlot) and len(change.after) > len(change.before):
+            self._require_appending(slot, change.before, change.after)
+            self.rows[key] = Rows(slot, list(change.before))
+            return True
+        if self._is_lost(slot, change):
+            self.lost[key] = slot
+            return False
+        return self._add(key, change, found)
 
     def _is_lost(self, slot: Slot, change: Change) -> bool:
         """Whether only rounds define the slot; what is returned has a flag beside it."""
@@ -280,10 +299,10 @@ class State:
                 rule = "a list in a loop of the graph requires one new element in every round"
                 raise self.place.refuse(rule, len(stacks), "append to a list each")
             journal.assign(rows.slot, [*rows.before, Spread(stacks[0])])
-        for slot in self.lost.values():
+        for key, slot in self.lost.items():
             if isinstance(slot, NameSlot):
                 got = f"{slot}, which the loop of line {self.place.line} may leave without one"
-                journal.assign(slot, Undefined(got))
+                journal.assign(slot, Undefined(got, self.errors.get(key)))
 
 
 def _unchanged(before: Any, after: Any) -> bool:

@@ -55,6 +55,8 @@ class NameSlot(Slot):
 
     names: Names
     name: str
+    variable: bool = False
+    """Whether it is a variable, which may be left without a value."""
 
     @property
     def owner(self) -> object:

@@ -94,7 +94,7 @@ class Run:
         if owner is None:
             rule = "an assignment requires a variable of this function"
             raise place.refuse(rule, f"{name} of its surroundings", "return the value instead")
-        self.journal.assign(NameSlot(owner.names, name), value)
+        self.journal.assign(NameSlot(owner.names, name, variable=True), value)
 
     def lookup(self, frame: Frame, name: str, place: Place) -> Any:
         """What a name means here."""
@@ -118,6 +118,8 @@ class Run:
     def usable(self, value: Any, name: str, place: Place) -> Any:
         """The value of a name, unless some ways do not define it or it shows what was changed."""
         if isinstance(value, Undefined):
+            if value.error is not None:
+                raise value.error
             advice = f"give {name} a value before"
             raise place.refuse("a name requires a value on every way", value.reason, advice)
         if isinstance(value, Array) and value.stale:

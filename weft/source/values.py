@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from xdsl.ir import SSAValue
 
+from dialects.errors import SourceError
 from dialects.expr import Expr
 from dialects.graph.types import BOOL, F64, I64, TensorType, tensor, type_of
 from weft.traced import Traced
@@ -127,9 +128,12 @@ class Spread:
 
 @dataclass(frozen=True)
 class Undefined:
-    """What a name holds that some ways through the program do not define."""
+    """What a name holds that some ways through the program do not define, or not alike: `error` is
+    raised where it is looked at.
+    """
 
     reason: str
+    error: SourceError | None = None
 
 
 def is_dynamic(value: Any) -> bool:

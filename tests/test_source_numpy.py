@@ -5,6 +5,7 @@ import pytest
 
 from dialects.graph.evaluate import evaluate_block
 from weft import Spec
+from weft.operators import common_dtype
 from weft.source.reading import read_function
 from weft.source.trees import flatten
 
@@ -139,3 +140,7 @@ ON_INTEGERS = [
 @pytest.mark.parametrize("function", ON_INTEGERS)
 def test_on_integers(function):
     check(function, I)
+
+
+def test_numbers_of_python_that_are_equal_promote_as_their_own_types():
+    assert [common_dtype(one, one) for one in (0, False, 0.0)] == [np.int64, np.bool_, np.float64]

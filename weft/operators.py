@@ -10,7 +10,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -40,7 +40,7 @@ def listed(argument: Any) -> list[Any]:
     return [*argument] if isinstance(argument, tuple | list) else [argument]
 
 
-@cache
+@lru_cache(maxsize=None, typed=True)  # False, 0 and 0.0 are one key otherwise
 def common_dtype(*kinds: Any) -> np.dtype[Any]:
     """What NumPy promotes dtypes, and what stands for them, to."""
     return np.result_type(*kinds)

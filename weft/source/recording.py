@@ -78,6 +78,8 @@ class SourceRecording(Recording):
     def fresh(self, stem: str) -> str:
         """A name that no size has."""
         stem = re.sub(r"\W", "_", stem) or "size"
+        if re.fullmatch(r"rounds?\d+", stem):  # which loops as functions take
+            stem += "_"
         names = [stem, *(f"{stem}_{n}" for n in range(1, len(self.taken) + 1))]
         name = next(each for each in names if each not in self.taken)
         self.taken.add(name)

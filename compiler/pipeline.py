@@ -50,6 +50,7 @@ from compiler.graph.join_products import JoinProductsPass
 from compiler.graph.order import OrderPass
 from compiler.graph.recognize_gelu import RecognizeGeluPass
 from compiler.graph.recognize_norms import RecognizeNormsPass
+from compiler.graph.recompute import RecomputePass
 from compiler.graph.share_constants import ShareConstantsPass
 from compiler.graph.share_weights import share_weights
 from compiler.graph.sink_movement import SinkMovementPass
@@ -98,6 +99,7 @@ SIMPLIFYING_PASSES: tuple[type[ModulePass], ...] = (
 
 GROUPING_PASSES: tuple[type[ModulePass], ...] = (
     InlineRegionsPass,  # after the last pass that merges equal operators
+    RecomputePass,  # what is computed twice here stays so for the same reason
     JoinProductsPass,  # biases stand right behind their products now
     WinogradPass,  # on filters that normalisations are folded into; not with strict_fp
     FuseAttentionPass,  # before parts of an attention join other groups

@@ -66,7 +66,7 @@ class _Recomputation:
         that are small, or given as results anyway.
         """
         value = op.results[0]
-        users = sorted({self._top(use.operation) for use in value.uses}, key=self._of)
+        users = sorted(set(self._users(value)), key=self._of)
         if nominal_bytes(value) < LEAST_BYTES or not users:
             return None
         if any(user.has_trait(IsTerminator) for user in users):
@@ -79,12 +79,12 @@ class _Recomputation:
     def _of(self, op: Operation) -> int:
         return self.place.get(op, len(self.place))
 
-    def _top(self, op: Operation) -> Operation:
-        """The operator of the block that an operator stands in, or is."""
-        while op.parent is not self.block:
-            above = op.parent_op()
-            assert above is not None, "a user stands below the block"
-            op = above
+    def _top(self, op: Operation | None) -> Operation | None:
+        """The operator of the block that an operator stands in, or is; None for one that stands
+        nowhere any more.
+        """
+        while op is not None and op.parent is not self.block:
+            op = op.parent_op()
         return op
 
     def _chain(self, op: Operation, late: Operation) -> list[Operation] | None:
@@ -114,7 +114,8 @@ class _Recomputation:
         return any(self._of(user) >= self._of(late) for user in self._users(value))
 
     def _users(self, value: SSAValue) -> Iterator[Operation]:
-        return (self._top(use.operation) for use in value.uses)
+        tops = (self._top(use.operation) for use in value.uses)
+        return (top for top in tops if top is not None)
 
     def _copy(self, op: Operation, chain: list[Operation], late: list[Operation]) -> None:
         values: dict[SSAValue, SSAValue] = {}

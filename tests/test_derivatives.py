@@ -171,6 +171,55 @@ def test_errors_name_the_line(run, function, message: str):
         run(function, X)
 
 
+ROWS = RNG.normal(size=(5, 4))
+FLOWS = {
+    "scan": lambda x, rows: scanned(x, rows),
+    "while": lambda x, rows: wnp.sin(
+        weft.while_loop(lambda s: s.sum() < 20.0, lambda s: s * s + wnp.abs(s) + 0.1, x)
+    ).sum(),
+    "cond": lambda x, rows: weft.cond(
+        x.sum() > rows.sum(), lambda y: wnp.exp(y) * x, lambda y: y * rows[0], x
+    ).sum(),
+    "fori": lambda x, rows: weft.fori_loop(0, 4, lambda i, s: wnp.sin(s) * x + rows[1], x).sum(),
+}
+
+
+def scanned(x, rows):
+    def body(state, row):
+        state = wnp.tanh(state * row + x)
+        return state, state * row
+
+    last, outputs = weft.scan(body, x, rows)
+    return (last * last).sum() + outputs.sum()
+
+
+@pytest.mark.parametrize("name", FLOWS)
+def test_derivatives_of_control_flow_by_functions(name: str):
+    function = FLOWS[name]
+    assert weft.check_grad(function, X, ROWS, argnums=(0, 1)) < 1e-6
+    second = weft.check_grad(
+        lambda x, rows: (weft.grad(function)(x, rows) ** 2.0).sum(), X, ROWS, tolerance=1e-5
+    )
+    assert second < 1e-5
+
+
+def test_derivatives_in_and_of_source_mode():
+    @weft.jit
+    def grown(x):
+        while x.sum() < 10.0:
+            x = x * x + x + 0.1
+        return wnp.sin(x).sum()
+
+    @weft.jit
+    def slope(x):
+        return weft.grad(lambda y: wnp.sin(y * y).sum())(x)
+
+    x, step = np.array([0.3, 0.5]), np.array([1e-6, 0.0])
+    expected = (np.asarray(grown(x + step)) - np.asarray(grown(x - step))) / 2e-6
+    np.testing.assert_allclose(np.asarray(weft.grad(grown)(x))[0], expected, rtol=1e-6)
+    np.testing.assert_allclose(np.asarray(slope(x)), 2 * x * np.cos(x * x), rtol=1e-12)
+
+
 def test_a_deep_network_computes_again_what_is_cheap():
     """Values of 64 KiB and more, read again behind several products."""
     rng = np.random.default_rng(0)

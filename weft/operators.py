@@ -153,8 +153,9 @@ class ArrayOperators(ABC):
         return self.op(name, self, axes=chosen, keepdims=keepdims, **attributes) if chosen else self
 
     def sum(self, axis: Axes = None, keepdims: bool = False) -> Self:
-        """The sum over axes."""
-        return self.reduced("reduce_sum", axis, keepdims)
+        """The sum over axes; of bools how many hold."""
+        counted = self.astype(np.int64) if self.dtype == np.bool_ else self
+        return counted.reduced("reduce_sum", axis, keepdims)
 
     def mean(self, axis: Axes = None, keepdims: bool = False) -> Self:
         """The mean over axes."""

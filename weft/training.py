@@ -13,8 +13,10 @@ from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.utils.hints import isa
 
+from compiler.machine.artifact import check_runs_on
 from compiler.machine.cache import default_cache
 from compiler.machine.executable import Executable
+from compiler.machine.host import host_target
 from dialects.errors import WeftError
 from dialects.loop.program import DONATED
 from dialects.weights import Array
@@ -132,7 +134,7 @@ def step(
 
     Each leaf of the arguments that `donate` names by position takes a result's memory: that of the
     first result of its type whose path ends as its own does, behind the argument's name. Raises
-    WeftError for a leaf without one.
+    WeftError for a leaf without one, ArtifactError for a target that this machine is not.
     """
     from compiler.frontend.from_onnx import ImportedModel
     from weft.compilation import compile_cached, options_of
@@ -148,6 +150,7 @@ def step(
     weights = recorded.recording.weights
     model = ImportedModel(recorded.module, weights, name, *_names(main))
     compiled = compile_cached(model, options, default_cache(os.environ))
+    check_runs_on(host_target(), compiled.metadata, name)
     return Step(compiled.executable(threads), recorded, donate)
 
 

@@ -112,6 +112,14 @@ def test_a_signature_is_dtypes_shapes_and_values():
     assert "test_jit.py" in text
 
 
+def test_values_are_told_apart_as_python_has_them():
+    given = weft.jit(lambda x, value: (x + 1, value))
+    x = np.ones(1)
+    for value in (1, True, 1.0, 0.0, -0.0):
+        assert str(given(x, value)[1]) == str(value)
+    assert len(given.compilations) == 5
+
+
 def test_sizes_that_vary_compile_once():
     @weft.jit(specs=[Spec("float64", ("n", 3))])
     def means(x):

@@ -79,11 +79,15 @@ class Jitted:
     def _run(
         self, leaves: Sequence[Any], form: Tree, arguments: Sequence[Any], named: Mapping[str, Any]
     ) -> Any:
-        specs = self._specs_of(arguments, named)
-        kept = [_kept(leaf, spec) for leaf, spec in zip(leaves, specs, strict=True)]
-        key = (form, *(_key(each) for each in kept))
-        compilation = self._find(key, kept, form, named)
-        found = compilation.call([a for a, k in zip(leaves, kept, strict=True) if _is_tensor(k)])
+        specs = self._specs_of(arguments, named) if self._specs else [None] * len(leaves)
+        key = (form, *map(_signature, leaves, specs))
+        compilation = self._find(key, leaves, specs, form, named)
+        arrays = [
+            leaf if spec is None else np.asarray(leaf, spec.dtype)
+            for leaf, spec in zip(leaves, specs, strict=True)
+            if spec is not None or _is_value(leaf)
+        ]
+        found = compilation.call(arrays)
         return _as_tensors(found) if any(isinstance(leaf, Tensor) for leaf in leaves) else found
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
@@ -160,7 +164,8 @@ class Jitted:
     def _find(
         self,
         key: object,
-        kept: Sequence[Any],
+        leaves: Sequence[Any],
+        specs: Sequence[Spec | None],
         form: Tree,
         named: Mapping[str, Any],
     ) -> Compilation:
@@ -170,6 +175,7 @@ class Jitted:
             if difference is None:
                 return compilation
             reason = difference
+        kept = [_kept(leaf, spec) for leaf, spec in zip(leaves, specs, strict=True)]
         compilation = self._compile(kept, form, reason, named)
         self._found.setdefault(key, []).append(compilation)
         return compilation
@@ -231,18 +237,34 @@ def _is_array(value: object) -> bool:
     return isinstance(value, np.ndarray | np.generic)
 
 
-def _is_tensor(kept: Any) -> bool:
-    return isinstance(kept, Spec)
+def _signature(leaf: Any, spec: Spec | None) -> object:
+    """What selects a compilation: the type of a tensor, the value of anything else."""
+    if spec is not None:
+        return _kept(leaf, spec)
+    return (leaf.dtype, leaf.shape) if _is_value(leaf) else _key(leaf)
+
+
+@dataclass(frozen=True, eq=False)
+class _Object:
+    """An object that is equal to itself alone, kept so that no other gets its place."""
+
+    value: Any
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Object) and other.value is self.value
 
 
 def _key(kept: Any) -> object:
-    """What tells leaves apart: types of tensors, values of what can be compared, objects."""
-    if isinstance(kept, Spec):
-        return kept
+    """What tells other leaves apart: their values, or that they are other objects."""
+    if isinstance(kept, float):
+        return float, kept.hex()  # 0.0 and -0.0 are two
     try:
         hash(kept)
     except TypeError:
-        return id(kept)
+        return _Object(kept)
     return kept.__class__, kept
 
 

@@ -266,7 +266,7 @@ class Compiled:
 
     def _write_weights_object(self, out: BinaryIO) -> None:
         (like, *_) = read_objects(list(self.objects.values()))
-        write_weights_object(like, self._embedded(), self.note, out)
+        write_weights_object(like, self._embedded(), self.note, out, apart=True)
 
 
 def _aligned(size: int) -> int:

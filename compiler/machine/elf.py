@@ -32,6 +32,7 @@ SHF_WRITE: Final = 0x1
 SHF_ALLOC: Final = 0x2
 SHF_EXECINSTR: Final = 0x4
 SHF_TLS: Final = 0x400
+SHF_X86_64_LARGE: Final = 0x10000000
 
 SHN_UNDEF: Final = 0
 SHN_LORESERVE: Final = 0xFF00

@@ -172,10 +172,19 @@ def _stub_libraries(
 
 
 def write_weights_object(
-    like: RelocatableObject, weights: Sequence[WeightBlob], note: bytes | None, out: BinaryIO
+    like: RelocatableObject,
+    weights: Sequence[WeightBlob],
+    note: bytes | None,
+    out: BinaryIO,
+    *,
+    apart: bool = False,
 ) -> None:
-    """Writes a relocatable object for the machine of `like` with the weights and the note."""
+    """Writes a relocatable object for the machine of `like` with the weights and the note. Weights
+    that are `apart` go where linkers for x86-64 put what relative addresses need not reach.
+    """
     blobs, digest, offsets = weights_section(weights)
+    if apart and like.machine == elf.EM_X86_64:
+        blobs.name, blobs.flags = ".lrodata.weights", blobs.flags | elf.SHF_X86_64_LARGE
     notes = OutputSection(".note.weft", elf.SHT_NOTE, elf.SHF_ALLOC, 4)
     notes.content += weft_note(note) if note is not None else b""
     stack = OutputSection(".note.GNU-stack", elf.SHT_PROGBITS, 0)

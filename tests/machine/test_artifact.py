@@ -78,6 +78,17 @@ def test_a_loaded_artifact_gives_the_same_bits(folder: Path, expected: np.ndarra
 
 
 @pytest.mark.skipif(shutil.which("readelf") is None, reason="needs readelf")
+@pytest.mark.skipif(host_target().arch != "x86_64", reason="others have no such sections")
+def test_a_static_library_keeps_weights_out_of_the_reach_of_code(folder: Path):
+    shown = subprocess.run(
+        ["readelf", "--sections", "--wide", folder / "libdense.a"],
+        check=True, capture_output=True, text=True,
+    ).stdout  # fmt: skip
+    (weights,) = (line.split() for line in shown.splitlines() if ".lrodata.weights" in line)
+    assert "Al" in weights, "linkers place large sections beyond 2 GiB"
+
+
+@pytest.mark.skipif(shutil.which("readelf") is None, reason="needs readelf")
 @pytest.mark.skipif(host_target().arch != "x86_64", reason="other processors have no such note")
 def test_the_least_processor_may_load_it(folder: Path):
     library = folder / "libdense.so"

@@ -112,6 +112,13 @@ def test_a_signature_is_dtypes_shapes_and_values():
     assert "test_jit.py" in text
 
 
+def test_lambdas_of_one_line_are_told_apart():
+    pair = [lambda x: x + 1 if x.sum() > 0 else x - 1, lambda x: (lambda y: y * 3)(x) and x]
+    inner = (lambda x: lambda y: x and y * 2)(1)
+    one = np.float64(1)
+    assert [weft.jit(each)(one) for each in (*pair, inner)] == [2, 1, 2]
+
+
 def test_values_are_told_apart_as_python_has_them():
     given = weft.jit(lambda x, value: (x + 1, value))
     x = np.ones(1)

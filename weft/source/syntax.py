@@ -72,6 +72,9 @@ def code_of(function: FunctionType) -> Code:
     code = function.__code__
     tree = _parsed(code.co_filename, "".join(linecache.getlines(code.co_filename)))
     found = [] if tree is None else [node for node in _functions(tree) if _is_of(node, code)]
+    lambdas = [node for node in found if isinstance(node, ast.Lambda)]
+    if len(lambdas) > 1:  # the one that stands within all others
+        found = [max(lambdas, key=lambda node: _extent(node.body)[0])]
     if len(found) != 1:
         rule = f"{code.co_filename}: source mode requires the source of {function.__qualname__}"
         raise SourceError(
@@ -102,9 +105,19 @@ def _is_of(node: FunctionNode, code: CodeType) -> bool:
         return node.name == code.co_name and first == code.co_firstlineno
     if code.co_name != "<lambda>" or node.lineno != code.co_firstlineno:
         return False
-    body = node.body
-    extent = (body.lineno, body.end_lineno, body.col_offset, body.end_col_offset)
-    return extent in code.co_positions()
+    start, end = _extent(node.body)
+    places = [place for place in code.co_positions() if None not in place]
+    return bool(places) and all(
+        start <= (line, column) and (end_line, end_column) <= end
+        for line, end_line, column, end_column in places
+        if (column, end_column) != (0, 0)  # what begins a function has no place
+    )
+
+
+def _extent(node: ast.expr) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Where an expression starts and ends: lines and columns."""
+    end = node.end_lineno or node.lineno, node.end_col_offset or node.col_offset
+    return (node.lineno, node.col_offset), end
 
 
 def _parameters(node: FunctionNode) -> tuple[str, ...]:

@@ -201,6 +201,7 @@ def test_gives_the_same_bits_with_any_number_of_threads():
 
 
 def test_ends_its_threads_when_it_is_collected():
+    gc.collect()  # what other tests left
     before = len(list_threads())
     executable = weft.compile(dense_model(), threads=3, cache=False)
     assert len(list_threads()) == before + 2

@@ -112,10 +112,11 @@ def _sliced(kind: BufferType) -> tuple[Slicing | None, BufferType]:
             continue
         elements = product(rest).constant
         assert elements is not None, "a weight has a static shape"
+        whole = tuple(dim.evaluate({}) for dim in kind.shape)
         shape = (*kind.shape[:axis], Expr.of("n"), *kind.shape[axis + 1 :])
         storage = ExprsAttr((Expr.of("n").ceildiv(step), *rest))
         layout = LayoutAttr(kind.layout.subscripts, storage)
-        return Slicing(axis, step, elements), buffer(shape, kind.element, layout)
+        return Slicing(whole, axis, step, elements), buffer(shape, kind.element, layout)
     return None, kind
 
 

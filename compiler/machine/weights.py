@@ -41,9 +41,11 @@ class WeightSource:
 @dataclass(frozen=True)
 class Slicing:
     """How a tensor is brought into its layout some rows of storage at a time: `step` indices of the
-    dimension `axis` make a row of so many `elements`.
+    dimension `axis` make a row of so many `elements`. The array that is stored may have another
+    shape than the tensor's, `shape`: equal bytes are stored once.
     """
 
+    shape: tuple[int, ...]
     axis: int
     step: int
     elements: int
@@ -94,8 +96,10 @@ class Weights:
         array = self.arrays[source.key]
         if source.transform is None:
             return np.ascontiguousarray(array)
+        slicing = self.transforms.each[source.transform].slicing
+        shaped = array if slicing is None else array.reshape(slicing.shape)
         target = _aligned_zeros(source.elements, array.dtype)
-        self.transforms.apply(source.transform, array, target)
+        self.transforms.apply(source.transform, shaped, target)
         return target
 
     def pieces(self, source: WeightSource) -> Iterator[Array]:
@@ -105,6 +109,7 @@ class Weights:
         if name is None or slicing is None:
             yield from byte_blocks(array if name is None else self.prepare(source))
             return
+        array = array.reshape(slicing.shape)
         rows = max(1, BLOCK_BYTES // (slicing.elements * array.dtype.itemsize))
         indices = rows * slicing.step
         for start in range(0, array.shape[slicing.axis], indices):

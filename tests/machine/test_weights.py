@@ -4,8 +4,10 @@ import hashlib
 
 import numpy as np
 import pytest
+from onnx import numpy_helper, parser
 from xdsl.dialects.builtin import f32
 
+import weft
 from compiler.loop_to_llvm.program import WeightKey
 from compiler.machine.weights import Weights
 from compiler.options import Options
@@ -106,3 +108,16 @@ def test_forms_of_equal_bytes_are_one():
     made = weights_of(np.ones((1, 64), np.float32), kind, column)
     assert len(made.sources) == 2
     assert len(set(made.sources)) == 1
+
+
+def test_weights_of_equal_bytes_and_other_shapes_are_brought_into_layouts() -> None:
+    model = parser.parse_model("""<ir_version: 10, opset_import: ["" : 21]>
+    g (float[4, 96] x) => (float[4, 96] y) { t = MatMul(x, a) y = MatMul(t, b) }""")
+    values = np.random.default_rng(0).standard_normal(96 * 32, np.float32)
+    a, b = values.reshape(96, 32), values.reshape(32, 96)
+    model.graph.initializer.extend(
+        [numpy_helper.from_array(a, "a"), numpy_helper.from_array(b, "b")]
+    )
+    x = np.ones((4, 96), np.float32)
+    (y,) = weft.compile(model, cache=False)(x)
+    np.testing.assert_allclose(y, x @ a @ b, rtol=1e-4, atol=1e-3)

@@ -71,3 +71,37 @@ loop.kernel @wide(%x: !loop.buffer<[30, 66], f32>, %y: !loop.buffer<[30, 64], f3
     }
   }
 }
+
+// -----
+
+// The rows of a tile overlap where a window moves down: its steps down are written out inside of those across, so that
+// a row that several windows share is loaded once.
+// CHECK-LABEL: loop.kernel @tall
+// CHECK: loop.for %s = 0 to 3 reduction(max) {
+// CHECK-NEXT: loop.for %r = 0 to 3 unroll reduction(max) {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to {{[0-9]+}} unroll {
+// CHECK-NEXT: loop.for %{{.*}} unroll vector(8) {
+loop.kernel @tall(%x: !loop.buffer<[4, 34, 10], f32>, %y: !loop.buffer<[4, 32, 8], f32>) {
+  loop.for %c = 0 to 4 {
+    loop.for %i = 0 to 32 {
+      loop.for %j = 0 to 8 {
+        %low = arith.constant -1.0 : f32
+        loop.store %low, %y[%c, %i, %j] : !loop.buffer<[4, 32, 8], f32>
+      }
+    }
+  }
+  loop.for %c = 0 to 4 {
+    loop.for %i = 0 to 32 {
+      loop.for %j = 0 to 8 {
+        loop.for %r = 0 to 3 reduction(max) {
+          loop.for %s = 0 to 3 reduction(max) {
+            %a = loop.load %x[%c, %i + %r, %j + %s] : !loop.buffer<[4, 34, 10], f32>
+            %b = loop.load %y[%c, %i, %j] : !loop.buffer<[4, 32, 8], f32>
+            %m = arith.maximumf %a, %b : f32
+            loop.store %m, %y[%c, %i, %j] : !loop.buffer<[4, 32, 8], f32>
+          }
+        }
+      }
+    }
+  }
+}

@@ -14,7 +14,13 @@ from dataclasses import dataclass
 
 from xdsl.ir import Operation, SSAValue
 
-from compiler.loop.nest import accesses_in, loops_in, perfect_nest, weight_arguments
+from compiler.loop.nest import (
+    accesses_in,
+    loops_in,
+    perfect_nest,
+    subscripts,
+    weight_arguments,
+)
 from compiler.loop.primitives import (
     distribute,
     fuse,
@@ -364,11 +370,26 @@ def _separate(inner: Sequence[ForOp], shape: Shape) -> tuple[list[list[ForOp]], 
     for nest in nests:
         found = [loop for loop in perfect_nest(nest[0]) if loop not in nest]
         if found:
+            found = _overlapping_last(found, nest[0])
             reorder(*found, *nest)
             if _leaves_room(inner, shape):
                 _unroll_short(found[-1])
         reductions = reductions or found
     return nests, reductions
+
+
+def _overlapping_last(reductions: list[ForOp], rows: ForOp) -> list[ForOp]:
+    """The reductions, the one behind the others that is short and moves an operand along the same
+    dim as the rows of a tile do: written out together they load what they share once.
+    """
+    for access in accesses_in(rows):
+        for expr in subscripts(access):
+            atoms = set(expr.atoms())
+            for loop in reductions:
+                extent = loop.extent.constant or LONGEST_UNROLL + 1
+                if {rows.index, loop.index} <= atoms and extent <= LONGEST_UNROLL:
+                    return [*(each for each in reductions if each is not loop), loop]
+    return reductions
 
 
 def _leaves_room(inner: Sequence[ForOp], shape: Shape) -> bool:

@@ -146,7 +146,7 @@ loop.kernel @any[m, n](%x: !loop.buffer<[m, 64], f32>, %w: !loop.buffer<[64, n],
 // -----
 
 // An operand of a call that is larger than the second cache, and that many rows read, is copied into panels first.
-// A long sum is one of the sums of 128 products.
+// A long sum is one of the sums of 64 products.
 // CHECK-LABEL: loop.kernel @large
 // CHECK: %w_w = loop.alloc workspace : !loop.buffer<[1024, 256], f32, [(d1 floordiv 16), d0, (d1 mod 16)] in [16, 1024, 16]>
 // CHECK-NEXT: loop.for %[[P:[a-z_0-9]+]] = 0 to 16 parallel {
@@ -156,10 +156,10 @@ loop.kernel @any[m, n](%x: !loop.buffer<[m, 64], f32>, %w: !loop.buffer<[64, n],
 // CHECK-NEXT: loop.store %[[W]], %w_w[%[[K]], 16 * %[[P]] + %[[C]]]
 // CHECK: loop.for %jo = 0 to 16 parallel {
 // CHECK: %y_r = loop.alloc registers
-// CHECK: loop.for %ko = 0 to 8 reduction(add) {
+// CHECK: loop.for %ko = 0 to 16 reduction(add) {
 // CHECK-NEXT: %[[PART:[a-z_0-9]+]] = loop.alloc registers
-// CHECK: loop.for %ki = 0 to 128 reduction(add) {
-// CHECK: loop.load %w_w[128 * %ko + %ki, 16 * %jo + %{{.*}}]
+// CHECK: loop.for %ki = 0 to 64 reduction(add) {
+// CHECK: loop.load %w_w[64 * %ko + %ki, 16 * %jo + %{{.*}}]
 // CHECK: loop.store %{{.*}}, %[[PART]]
 // CHECK: loop.load %y_r
 // CHECK-NEXT: loop.load %[[PART]]
@@ -363,8 +363,8 @@ loop.kernel @stride_two(%x: !loop.buffer<[3, 65, 65], f32>, %w: !loop.buffer<[12
 // Sums of a length that only a call knows have a last block that may be shorter; of several loops the one is cut
 // inside of which there are few terms.
 // CHECK-LABEL: loop.kernel @unknown
-// CHECK: loop.for %co = 0 to -(-c floordiv 14) reduction(add) {
-// CHECK: loop.for %ci = 0 to min(14, -14 * %co + c) reduction(add) {
+// CHECK: loop.for %co = 0 to -(-c floordiv 7) reduction(add) {
+// CHECK: loop.for %ci = 0 to min(7, -7 * %co + c) reduction(add) {
 // CHECK: loop.for %r = 0 to 9 reduction(add) {
 loop.kernel @unknown[c](%x: !loop.buffer<[c, 9, 12], f32>, %w: !loop.buffer<[c, 9, 32], f32>, %y: !loop.buffer<[12, 32], f32>) {
   loop.for %i = 0 to 12 {

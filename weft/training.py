@@ -63,9 +63,9 @@ class Step:
         """
         return Running(self, self._inputs, self._outputs, donated)
 
-    def export(self, path: str | Path) -> None:
+    def export(self, path: str | Path, *, linker: str = "weft") -> None:
         """Writes the step as a shared object and a C header."""
-        self.executable.export(path)
+        self.executable.export(path, linker=linker)
 
     def _flattened(self, arguments: tuple[Any, ...]) -> list[tuple[str, Any]]:
         names = [name for name, _ in self._inputs.below]

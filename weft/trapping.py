@@ -68,7 +68,7 @@ class _Trapped(Executable):
         names = [spec.name for spec in self.outputs]
         return dict(zip(names, self._call(**inputs), strict=True))
 
-    def export(self, path: str | Path) -> None:
+    def export(self, path: str | Path, *, linker: str = "weft") -> None:
         """An artifact looks at no values: raises OptionError."""
         raise OptionError("trap_nan requires calls from Python, got an export")
 

@@ -165,6 +165,8 @@ def _spacing(array: Array) -> Array:
 
 def _runner(arguments: argparse.Namespace, form: str, outputs: Sequence[str] = ()) -> Runner:
     """What runs one of the two forms; with `outputs` the values that it gives."""
+    if form in (ONNXRUNTIME, NAIVE) and is_artifact(arguments.first):
+        raise OptionError(f"{form} requires a model to run, got the artifact {arguments.first}")
     if form == ONNXRUNTIME:
         wanted = outputs or options_from(arguments).outputs
         return _onnxruntime(arguments.first, wanted, arguments.threads)
@@ -202,7 +204,11 @@ def _onnxruntime(path: str, outputs: Sequence[str], threads: int | None) -> Runn
             path = str(Path(folder) / "model.onnx")
             onnx.save(proto, path, save_as_external_data=proto.ByteSize() > 2**30)
         providers = ["CPUExecutionProvider"]
-        session = onnxruntime.InferenceSession(path, settings, providers=providers)
+        try:
+            session = onnxruntime.InferenceSession(path, settings, providers=providers)
+        except Exception as error:  # its errors have no base but this one
+            reason = str(error).partition("\n")[0]
+            raise OptionError(f"{ONNXRUNTIME} refuses {path}: {reason}") from error
     names: list[str] = [each.name for each in session.get_outputs()]
     return lambda inputs: dict(zip(names, session.run(None, dict(inputs)), strict=True))
 

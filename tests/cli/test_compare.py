@@ -40,6 +40,12 @@ def test_engines_agree(other: str, weft_command: Command, dense_folder: Path):
     assert text.startswith("output  absolute  relative")
 
 
+@pytest.mark.parametrize("other", ["onnxruntime", "naive"])
+def test_engines_run_models_alone(other: str, weft_command: Command, dense_folder: Path):
+    message = weft_command.fails("compare", dense_folder / "libdense.so", other, *RANDOM)
+    assert f"{other} requires a model to run" in message
+
+
 def test_bisection_names_the_node(weft_command: Command, dense_folder: Path, changed: Path):
     model = dense_folder / "dense.onnx"
     outcome = weft_command("compare", model, changed, *RANDOM, "--bisect")

@@ -32,8 +32,8 @@ from benchmarks.models import MODELS, MORE_MODELS, find_cases
 from benchmarks.run import RESULTS
 from compiler.frontend.from_graph_file import STAMP, VERSION
 from compiler.frontend.from_onnx import import_model
+from compiler.graph.passes import GRAPH_PASSES
 from compiler.graph.winograd import WinogradPass
-from compiler.pipeline import GRAPH_PASSES
 from dialects.context import WeftContext
 from dialects.graph.winograd import WinogradResultOp
 from weft.compilation import compile_cached, options_of

@@ -39,43 +39,28 @@ from compiler.golden import GoldenRun, golden_run
 from compiler.graph.bound_sizes import bound_sizes
 from compiler.graph.differentiate import DifferentiatePass
 from compiler.graph.eliminate import EliminatePass
-from compiler.graph.fold_batch_norm import FoldBatchNormPass
-from compiler.graph.fold_constants import FoldConstantsPass
-from compiler.graph.fuse import FusePass
-from compiler.graph.fuse_attention import FuseAttentionPass
-from compiler.graph.hoist_invariants import HoistInvariantsPass
-from compiler.graph.inline_calls import InlineCallsPass, inline_calls
-from compiler.graph.inline_regions import InlineRegionsPass
+from compiler.graph.inline_calls import inline_calls
 from compiler.graph.join_products import JoinProductsPass
-from compiler.graph.order import OrderPass
-from compiler.graph.recognize_gelu import RecognizeGeluPass
-from compiler.graph.recognize_norms import RecognizeNormsPass
-from compiler.graph.recompute import RecomputePass
-from compiler.graph.share_constants import ShareConstantsPass
+from compiler.graph.passes import GROUPING_PASSES, NAIVE_GRAPH_PASSES, SIMPLIFYING_PASSES
 from compiler.graph.share_weights import share_weights
-from compiler.graph.sink_movement import SinkMovementPass
-from compiler.graph.split_transposed import SplitTransposedPass
-from compiler.graph.watch import WatchPass
 from compiler.graph.winograd import WinogradPass
-from compiler.graph_to_loop import GraphToLoopPass, canonicalize_kernel, copy_kernel, lower_module
-from compiler.layout_choices import ChooseLayoutsPass, PlaceHalosPass, place_buffers
-from compiler.loop.primitive_passes import PRIMITIVE_PASSES
-from compiler.loop.schedules import SCHEDULES, SchedulePass, schedule_kernel
+from compiler.graph_to_loop import canonicalize_kernel, copy_kernel, lower_module
+from compiler.layout_choices import place_buffers
+from compiler.loop.schedules import SCHEDULES, schedule_kernel
 from compiler.machine.artifact import Compiled
 from compiler.options import KernelSchedule, Options
 from compiler.program.assign_layouts import (
     AssignLayouts,
-    DropUnusedWeightsPass,
     drop_unused_weights,
 )
 from compiler.program.buckets import merge_programs
 from compiler.program.describe import kernel_flops, repeats
-from compiler.program.donate import DonatePass, donate
-from compiler.program.hoist_workspace import HoistWorkspacePass, hoist_workspace
-from compiler.program.overlap import OverlapCallsPass, overlap
-from compiler.program.plan_memory import PlanMemoryPass, kernels_of, plan_memory
-from compiler.program.time_calls import TimeCallsPass, time_calls
-from compiler.program.update_in_place import UpdateInPlacePass, drop_copies, write_states
+from compiler.program.donate import donate
+from compiler.program.hoist_workspace import hoist_workspace
+from compiler.program.overlap import overlap
+from compiler.program.plan_memory import kernels_of, plan_memory
+from compiler.program.time_calls import time_calls
+from compiler.program.update_in_place import drop_copies, write_states
 from compiler.report import Report
 from dialects.context import WeftContext
 from dialects.errors import OptionError
@@ -83,58 +68,6 @@ from dialects.graph import OPS, CallOp, ConstantOp, ControlOp, FusedOp, GraphOp,
 from dialects.loop.program import KernelOp, ProgramOp
 from dialects.loop.types import BufferType
 from dialects.weights import WeightStore
-
-SIMPLIFYING_PASSES: tuple[type[ModulePass], ...] = (
-    InlineCallsPass,  # constants that calls hand over are constants of the function's operators
-    FoldConstantsPass,  # sizes and constants: everything later sees simpler operators
-    FoldBatchNormPass,  # on constants, so after folding
-    SplitTransposedPass,  # filters are constants by now
-    HoistInvariantsPass,  # before equal operators of loops and their surroundings are merged
-    ShareConstantsPass,  # before equal operators are looked for: constants are among them
-    EliminatePass,  # folding leaves equal and unused operators behind
-    SinkMovementPass,  # a movement between the operators of a pattern hides it
-    RecognizeNormsPass,  # after equal means have become one
-    RecognizeGeluPass,
-)
-
-GROUPING_PASSES: tuple[type[ModulePass], ...] = (
-    InlineRegionsPass,  # after the last pass that merges equal operators
-    RecomputePass,  # what is computed twice here stays so for the same reason
-    JoinProductsPass,  # biases stand right behind their products now
-    WinogradPass,  # on filters that normalisations are folded into; not with strict_fp
-    FuseAttentionPass,  # before parts of an attention join other groups
-    FusePass,  # it decides what becomes one kernel
-    OrderPass,  # kernels
-)
-
-GRAPH_PASSES = (*SIMPLIFYING_PASSES, *GROUPING_PASSES)
-
-NAIVE_GRAPH_PASSES: tuple[type[ModulePass], ...] = (
-    InlineCallsPass,
-    FoldConstantsPass,
-    ShareConstantsPass,
-    EliminatePass,
-    InlineRegionsPass,
-)
-
-ALL_PASSES: tuple[type[ModulePass], ...] = (
-    *GRAPH_PASSES,
-    DifferentiatePass,
-    WatchPass,
-    GraphToLoopPass,
-    ChooseLayoutsPass,
-    PlaceHalosPass,
-    SchedulePass,
-    HoistWorkspacePass,
-    DropUnusedWeightsPass,
-    UpdateInPlacePass,
-    DonatePass,
-    OverlapCallsPass,
-    PlanMemoryPass,
-    TimeCallsPass,
-    *PRIMITIVE_PASSES,
-)
-"""What `weft-opt` offers."""
 
 OnStage = Callable[[str, int, int], None]
 """Is told a stage's name, how many of its steps are done, and how many there are."""

@@ -13,9 +13,10 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from compiler.graph.passes import GRAPH_PASSES
 from compiler.machine.host import host_target
 from compiler.options import Options
-from compiler.pipeline import GRAPH_PASSES, compile_model
+from compiler.pipeline import compile_model
 from dialects.context import WeftContext
 from dialects.expr import Expr
 from dialects.graph import OPS_BY_NAME, ForOp, IfOp, WhileOp

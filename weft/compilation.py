@@ -123,11 +123,6 @@ def options_of(
     Raises OptionError for an unknown target, a prefix that cannot start a name in C, or a file that
     cannot be read, and IllegalSchedule for one with lines that are no calls of primitives.
     """
-    if prefix is None:
-        prefix = _prefix_of(source)
-    elif prefix != c_identifier(prefix):
-        rule = "requires letters, digits and _ that can start a name in C"
-        raise OptionError(f"prefix {rule}, got {prefix!r}")
     if weights not in PLACES:
         raise OptionError(f"weights requires one of {', '.join(PLACES)}, got {weights}")
     schedules = () if schedule is None else _read_schedules(Path(schedule))
@@ -138,7 +133,7 @@ def options_of(
     found = levels[0] if levels else _find_target(target)
     return Options(
         found,
-        prefix,
+        _prefix_of(source) if prefix is None else _checked_prefix(prefix),
         strict_fp,
         naive,
         schedules,
@@ -154,6 +149,13 @@ def options_of(
         bucket_masks=tuple(bucket_masks),
         self_test=_self_test(self_test),
     )
+
+
+def _checked_prefix(prefix: str) -> str:
+    if prefix != c_identifier(prefix):
+        rule = "requires letters, digits and _ that can start a name in C"
+        raise OptionError(f"prefix {rule}, got {prefix!r}")
+    return prefix
 
 
 def _self_test(given: Given) -> SelfTest | None:

@@ -38,6 +38,7 @@ _MAGICS: Final = (b"\x7fELF", b"\0asm")
 def add_compile_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options that say what is compiled, and how."""
     _add_artifact_options(parser)
+    _add_bucket_options(parser)
     _add_code_options(parser)
 
 
@@ -61,6 +62,25 @@ def _add_artifact_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="the bounds of a named size of the inputs, such as batch=1..32; for several, again",
     )
+    group.add_argument(
+        "--weights",
+        choices=PLACES,
+        default=EMBEDDED,
+        help="where an artifact has its weights: embedded, in a file beside it, or with its caller",
+    )
+    group.add_argument(
+        "--self-test",
+        metavar="INPUTS.npz",
+        nargs="?",
+        const=True,
+        default=False,
+        help="golden inputs and outputs inside, which <prefix>_self_test and weft verify compare; "
+        "the inputs are weft's own unless a file has them by name",
+    )
+
+
+def _add_bucket_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("copies for some sizes")
     group.add_argument(
         "--bucket",
         metavar="SIZES=VALUES",
@@ -89,21 +109,6 @@ def _add_artifact_options(parser: argparse.ArgumentParser) -> None:
         default=[],
         help="an input whose zeros make the model ignore what is padded along a size, such as "
         "sequence=attention_mask; for several, again",
-    )
-    group.add_argument(
-        "--weights",
-        choices=PLACES,
-        default=EMBEDDED,
-        help="where an artifact has its weights: embedded, in a file beside it, or with its caller",
-    )
-    group.add_argument(
-        "--self-test",
-        metavar="INPUTS.npz",
-        nargs="?",
-        const=True,
-        default=False,
-        help="golden inputs and outputs inside, which <prefix>_self_test and weft verify compare; "
-        "the inputs are weft's own unless a file has them by name",
     )
 
 

@@ -17,7 +17,20 @@ from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseE
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from compiler.cli.opt_targets import OUTPUTS
-from compiler.pipeline import ALL_PASSES
+from compiler.graph.differentiate import DifferentiatePass
+from compiler.graph.passes import GRAPH_PASSES
+from compiler.graph.watch import WatchPass
+from compiler.graph_to_loop import GraphToLoopPass
+from compiler.layout_choices import ChooseLayoutsPass, PlaceHalosPass
+from compiler.loop.primitive_passes import PRIMITIVE_PASSES
+from compiler.loop.schedules import SchedulePass
+from compiler.program.assign_layouts import DropUnusedWeightsPass
+from compiler.program.donate import DonatePass
+from compiler.program.hoist_workspace import HoistWorkspacePass
+from compiler.program.overlap import OverlapCallsPass
+from compiler.program.plan_memory import PlanMemoryPass
+from compiler.program.time_calls import TimeCallsPass
+from compiler.program.update_in_place import UpdateInPlacePass
 from dialects.errors import OptionError, WeftError
 from dialects.graph import GRAPH
 from dialects.loop import LOOP
@@ -25,6 +38,26 @@ from dialects.loop import LOOP
 DIALECTS = (GRAPH, LOOP)
 
 T = TypeVar("T")
+
+
+ALL_PASSES: tuple[type[ModulePass], ...] = (
+    *GRAPH_PASSES,
+    DifferentiatePass,
+    WatchPass,
+    GraphToLoopPass,
+    ChooseLayoutsPass,
+    PlaceHalosPass,
+    SchedulePass,
+    HoistWorkspacePass,
+    DropUnusedWeightsPass,
+    UpdateInPlacePass,
+    DonatePass,
+    OverlapCallsPass,
+    PlanMemoryPass,
+    TimeCallsPass,
+    *PRIMITIVE_PASSES,
+)
+"""What `weft-opt` offers."""
 
 
 class WeftOptMain(xDSLOptMain):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from compiler.pipeline import GRAPH_PASSES
+from compiler.graph.passes import GRAPH_PASSES
 from tests.cli.command import Command
 
 

@@ -13,9 +13,9 @@ from xdsl.rewriter import InsertPoint
 from compiler.graph.fold_constants import FoldConstantsPass
 from compiler.graph.inline_calls import inline_calls
 from compiler.graph.join_products import JoinProductsPass
+from compiler.graph.passes import GRAPH_PASSES
 from compiler.graph.recognize_gelu import RecognizeGeluPass
 from compiler.graph.recognize_norms import RecognizeNormsPass
-from compiler.pipeline import GRAPH_PASSES
 from dialects.context import WeftContext
 from dialects.errors import UnsupportedError
 from dialects.graph import OPS_BY_NAME, CallOp, ConstantOp

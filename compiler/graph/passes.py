@@ -1,0 +1,56 @@
+"""The passes over the graph, in the order in which a model goes through them."""
+
+from __future__ import annotations
+
+from xdsl.passes import ModulePass
+
+from compiler.graph.eliminate import EliminatePass
+from compiler.graph.fold_batch_norm import FoldBatchNormPass
+from compiler.graph.fold_constants import FoldConstantsPass
+from compiler.graph.fuse import FusePass
+from compiler.graph.fuse_attention import FuseAttentionPass
+from compiler.graph.hoist_invariants import HoistInvariantsPass
+from compiler.graph.inline_calls import InlineCallsPass
+from compiler.graph.inline_regions import InlineRegionsPass
+from compiler.graph.join_products import JoinProductsPass
+from compiler.graph.order import OrderPass
+from compiler.graph.recognize_gelu import RecognizeGeluPass
+from compiler.graph.recognize_norms import RecognizeNormsPass
+from compiler.graph.recompute import RecomputePass
+from compiler.graph.share_constants import ShareConstantsPass
+from compiler.graph.sink_movement import SinkMovementPass
+from compiler.graph.split_transposed import SplitTransposedPass
+from compiler.graph.winograd import WinogradPass
+
+SIMPLIFYING_PASSES: tuple[type[ModulePass], ...] = (
+    InlineCallsPass,  # constants that calls hand over are constants of the function's operators
+    FoldConstantsPass,  # sizes and constants: everything later sees simpler operators
+    FoldBatchNormPass,  # on constants, so after folding
+    SplitTransposedPass,  # filters are constants by now
+    HoistInvariantsPass,  # before equal operators of loops and their surroundings are merged
+    ShareConstantsPass,  # before equal operators are looked for: constants are among them
+    EliminatePass,  # folding leaves equal and unused operators behind
+    SinkMovementPass,  # a movement between the operators of a pattern hides it
+    RecognizeNormsPass,  # after equal means have become one
+    RecognizeGeluPass,
+)
+
+GROUPING_PASSES: tuple[type[ModulePass], ...] = (
+    InlineRegionsPass,  # after the last pass that merges equal operators
+    RecomputePass,  # what is computed twice here stays so for the same reason
+    JoinProductsPass,  # biases stand right behind their products now
+    WinogradPass,  # on filters that normalisations are folded into; not with strict_fp
+    FuseAttentionPass,  # before parts of an attention join other groups
+    FusePass,  # it decides what becomes one kernel
+    OrderPass,  # kernels
+)
+
+GRAPH_PASSES = (*SIMPLIFYING_PASSES, *GROUPING_PASSES)
+
+NAIVE_GRAPH_PASSES: tuple[type[ModulePass], ...] = (
+    InlineCallsPass,
+    FoldConstantsPass,
+    ShareConstantsPass,
+    EliminatePass,
+    InlineRegionsPass,
+)

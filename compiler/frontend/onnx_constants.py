@@ -15,7 +15,7 @@ from compiler.frontend.onnx_node import OnnxNode, dims_attr, onnx_element
 from compiler.frontend.onnx_tensor import tensor_array
 from dialects.errors import ModelError, UnsupportedError
 from dialects.expr import Expr, maximum
-from dialects.graph import DimsOp
+from dialects.graph import ConstantOp, DimsOp
 from dialects.graph.dtypes import numpy_dtype
 from dialects.graph.types import F64, I64
 from dialects.weights import Array
@@ -44,7 +44,7 @@ def _constant_array(attribute: AttributeProto, base_dir: Path | None) -> Array:
 
 
 def import_constant_of_shape(node: OnnxNode) -> Sequence[SSAValue]:
-    """One value everywhere; a large constant is an array of stride 0."""
+    """One value everywhere."""
     value: Array = np.zeros(1, np.float32)
     if node.has("value"):
         value = tensor_array(node.attribute("value").t, node.base_dir)
@@ -58,7 +58,8 @@ def filled(node: OnnxNode, value: Array, dims: Sequence[Expr]) -> SSAValue:
     if any(dim < 0 for dim in static):
         raise ModelError(f"requires dims of 0 or more, got {static}")
     if len(static) == len(dims) and math.prod(static) <= MAX_CONSTANT:
-        return node.constant(np.broadcast_to(value, static))
+        constant = ConstantOp.filled(value, static, node.b.location)
+        return node.b.builder.insert(constant).results[0]
     return node.b.expand(node.constant(value), shape=dims_attr(dims))
 
 

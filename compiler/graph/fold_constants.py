@@ -156,7 +156,9 @@ class _Folder:
         if not self.budget.allows(_result_bytes(op), held):
             return None
         results = op.reference(*(owner.array(self.weights) for owner in constants))
-        return [ConstantOp.stored(_name(op), array, self.weights, op.location) for array in results]
+        return [
+            ConstantOp.computed(_name(op), array, self.weights, op.location) for array in results
+        ]
 
     def _constant_bytes(self, op: ConstantOp) -> int:
         """The memory that a constant takes; equal elements of an inline one are one."""

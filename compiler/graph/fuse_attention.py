@@ -7,9 +7,9 @@
     ...                          elementwise operators: rows without any score set to zero
     %y = graph.matmul %p, %v
 
-Scalar factors of the operands become one of the scores; transposes and expansions that nobody else
-uses join the group as well. Its kernel keeps a block of rows of the scores at a time, which never
-goes to main memory.
+Scalar factors of the operands become one of the scores, zeros that are added to them go; transposes
+and expansions that nobody else uses join the group as well. Its kernel keeps a block of rows of the
+scores at a time, which never goes to main memory.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from xdsl.rewriter import InsertPoint
 
 from compiler.graph.fuse import build_group
 from dialects.graph import OPS_BY_NAME, ConstantOp, GraphOp, ReshapeOp
-from dialects.graph.arithmetic import MulOp
+from dialects.graph.arithmetic import AddOp, MulOp
 from dialects.graph.builder import GraphBuilder
-from dialects.graph.elementwise import ElementwiseOp
+from dialects.graph.elementwise import ElementwiseOp, is_splat
 from dialects.graph.matmul import MatmulOp
 from dialects.graph.movement import IndexMapOp
 from dialects.graph.softmax import SoftmaxOp
@@ -58,12 +58,13 @@ class FuseAttentionPass(ModulePass):
 def fuse_attention(block: Block) -> None:
     """Groups the attentions of a block."""
     for softmax in [op for op in block.ops if isinstance(op, SoftmaxOp)]:
+        _drop_zeros(softmax)
         path = _back_to_scores(softmax)
         if path is None or _on_to_result(softmax) is None:
             continue
         _sink_scales(path[0])
         members = _attention_around(softmax)
-        if members is not None:
+        if members is not None and _fits_blocks(softmax):
             position = {op: number for number, op in enumerate(block.ops)}
             build_group(sorted(members, key=lambda op: position[op]), block)
 
@@ -78,6 +79,12 @@ def _attention_around(softmax: SoftmaxOp) -> list[GraphOp] | None:
         move for operand in (*scores.operands, result.operands[1]) for move in _moves_of(operand)
     ]
     return list(dict.fromkeys([*moves, *before, softmax, *behind]))
+
+
+def _fits_blocks(softmax: SoftmaxOp) -> bool:
+    """Whether there are rows enough for a block, of which the second cache holds the scores."""
+    rows, columns = (dim.constant for dim in type_of(softmax.operand).shape[-2:])
+    return (rows or FEWEST_ROWS) >= FEWEST_ROWS and (columns or 0) <= LONGEST_ROW
 
 
 def _on_to_result(softmax: SoftmaxOp) -> list[GraphOp] | None:
@@ -95,6 +102,23 @@ def _on_to_result(softmax: SoftmaxOp) -> list[GraphOp] | None:
             return None
         value = user.results[0]
     return None
+
+
+def _drop_zeros(softmax: SoftmaxOp) -> None:
+    """Takes away zeros that are added to scores: a mask that forbids nothing.
+
+    softmax(s + 0)   ->   softmax(s)        the powers of 0 and -0 are the same
+    """
+    added = softmax.operand.owner
+    if not isinstance(added, AddOp):
+        return
+    for source, zeros in (added.operands, reversed(added.operands)):
+        if is_splat(zeros, 0.0) and source.type == softmax.operand.type:
+            softmax.operands[0] = source
+            if not added.result.uses.get_length():
+                added.detach()
+                added.erase()
+            return
 
 
 def _sink_scales(scores: GraphOp) -> None:
@@ -144,9 +168,6 @@ def _back_to_scores(softmax: SoftmaxOp) -> list[GraphOp] | None:
     if not kind.has_rank or kind.rank < 3 or softmax.position != kind.rank - 1:
         return None
     if not is_float(kind.element) or width(kind.element) < 32:
-        return None
-    rows, columns = (dim.constant for dim in kind.shape[-2:])
-    if (rows or FEWEST_ROWS) < FEWEST_ROWS or (columns or 0) > LONGEST_ROW:
         return None
     path: list[GraphOp] = []
     value = softmax.operand

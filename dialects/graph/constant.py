@@ -95,19 +95,24 @@ class ConstantOp(GraphOp):
         """An inline constant; equal elements are written once."""
         values = np.asarray(array).astype(numpy_dtype(element))
         flat = values.reshape(-1)
-        splat = (
-            flat.size > 1
-            and bool((flat == flat[0]).all())
-            and len({x.tobytes() for x in flat}) == 1
-        )
         number = _number(element)
-        numbers = [number(x) for x in (flat[:1] if splat else flat)]
+        numbers = [number(x) for x in (flat[:1] if _is_uniform(flat) else flat)]
         return cls.of(
             literal=LiteralAttr(tuple(numbers)),
             shape=_dims(values.shape),
             element=element,
             location=location,
         )
+
+    @classmethod
+    def filled(
+        cls, value: Array, shape: Sequence[int], location: LocationAttr | None = None
+    ) -> ConstantOp:
+        """An inline constant of any shape, everywhere the only element of an array."""
+        element = element_type(value.dtype)
+        number = _number(element)(value.reshape(1)[0])
+        literal = LiteralAttr((number,) if 0 not in shape else ())
+        return cls.of(literal=literal, shape=_dims(shape), element=element, location=location)
 
     @classmethod
     def stored(
@@ -120,6 +125,17 @@ class ConstantOp(GraphOp):
         return cls.of(
             key=store.add(name, array), shape=_dims(array.shape), element=element, location=location
         )
+
+    @classmethod
+    def computed(
+        cls, name: str, array: Array, store: WeightStore, location: LocationAttr | None = None
+    ) -> ConstantOp:
+        """A constant of any size that is no tensor of the model: also inline where all elements are
+        equal, so that operators fold by it.
+        """
+        if _is_uniform(array.reshape(-1)):
+            return cls.filled(array.reshape(-1)[:1], array.shape, location)
+        return cls.stored(name, array, store, location)
 
     def array(self, store: WeightStore | None) -> Array:
         """The value; one that is not inline is looked up in the store, which may have it under
@@ -165,6 +181,14 @@ class ConstantOp(GraphOp):
             b.store(
                 results[0], [int(i) for i in index], b.constant(numbers[position], self.element)
             )
+
+
+def _is_uniform(elements: Array) -> bool:
+    """Whether there are several elements, all of the same number; 0 is not -0."""
+    if elements.size < 2 or not (elements == elements[0]).all():
+        return False
+    patterns = np.ascontiguousarray(elements).view(np.uint8).reshape(elements.size, -1)
+    return bool((patterns == patterns[0]).all())
 
 
 def _dims(shape: Sequence[int]) -> ShapeAttr:

@@ -179,3 +179,17 @@ func.func @long(%x: !graph.tensor<[n], f32>) -> !graph.tensor<[n], f32> {
   }
   func.return %r : !graph.tensor<[n], f32>
 }
+
+// -----
+
+// A long result of equal elements is one number, by which other operators fold.
+// CHECK-LABEL: func.func @everywhere
+// CHECK-NOT: graph.where
+// CHECK: func.return %x
+func.func @everywhere(%x: !graph.tensor<[40], f32>) -> !graph.tensor<[40], f32> {
+  %a = graph.constant {literal = #graph.literal<[1.0]>, shape = #graph.shape<[40]>, element = f32} : () -> !graph.tensor<[40], f32>
+  %b = graph.constant {literal = #graph.literal<[2.0]>, shape = #graph.shape<[]>, element = f32} : () -> !graph.tensor<[], f32>
+  %c = graph.less %a, %b : (!graph.tensor<[40], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[40], i1>
+  %y = graph.where %c, %x, %a : (!graph.tensor<[40], i1>, !graph.tensor<[40], f32>, !graph.tensor<[40], f32>) -> !graph.tensor<[40], f32>
+  func.return %y : !graph.tensor<[40], f32>
+}

@@ -36,13 +36,45 @@ func.func @main(%q: !graph.tensor<[1, 2, 32, 8], f32>, %k: !graph.tensor<[1, 2, 
 
 // -----
 
-// A single row is no block of rows.
+// A single row is no block of rows; its scores are scaled rather than all keys.
 // CHECK-LABEL: func.func @main
+// CHECK-NOT: graph.fused
+// CHECK: %[[S:[a-z_0-9]+]] = graph.matmul %q, %k
+// CHECK: graph.mul %[[S]]
 // CHECK-NOT: graph.fused
 // CHECK: func.return
 func.func @main(%q: !graph.tensor<[1, 2, 1, 8], f32>, %k: !graph.tensor<[1, 2, 8, 32], f32>, %v: !graph.tensor<[1, 2, 32, 8], f32>) -> !graph.tensor<[1, 2, 1, 8], f32> {
-  %s = graph.matmul %q, %k : (!graph.tensor<[1, 2, 1, 8], f32>, !graph.tensor<[1, 2, 8, 32], f32>) -> !graph.tensor<[1, 2, 1, 32], f32>
+  %c = graph.constant {literal = #graph.literal<[0.5]>, shape = #graph.shape<[]>, element = f32} : () -> !graph.tensor<[], f32>
+  %ks = graph.mul %k, %c : (!graph.tensor<[1, 2, 8, 32], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[1, 2, 8, 32], f32>
+  %s = graph.matmul %q, %ks : (!graph.tensor<[1, 2, 1, 8], f32>, !graph.tensor<[1, 2, 8, 32], f32>) -> !graph.tensor<[1, 2, 1, 32], f32>
   %p = graph.softmax %s {axis = -1 : i64} : (!graph.tensor<[1, 2, 1, 32], f32>) -> !graph.tensor<[1, 2, 1, 32], f32>
   %y = graph.matmul %p, %v : (!graph.tensor<[1, 2, 1, 32], f32>, !graph.tensor<[1, 2, 32, 8], f32>) -> !graph.tensor<[1, 2, 1, 8], f32>
   func.return %y : !graph.tensor<[1, 2, 1, 8], f32>
+}
+
+// -----
+
+// Zeros that are added to scores do not show in their powers.
+// CHECK-LABEL: func.func @main
+// CHECK: graph.fused
+// CHECK: %[[S:[a-z_0-9]+]] = graph.matmul
+// CHECK-NEXT: graph.softmax %[[S]]
+func.func @main(%q: !graph.tensor<[1, 2, 32, 8], f32>, %k: !graph.tensor<[1, 2, 8, 32], f32>, %v: !graph.tensor<[1, 2, 32, 8], f32>) -> !graph.tensor<[1, 2, 32, 8], f32> {
+  %z = graph.constant {literal = #graph.literal<[0.0]>, shape = #graph.shape<[32, 32]>, element = f32} : () -> !graph.tensor<[32, 32], f32>
+  %s = graph.matmul %q, %k : (!graph.tensor<[1, 2, 32, 8], f32>, !graph.tensor<[1, 2, 8, 32], f32>) -> !graph.tensor<[1, 2, 32, 32], f32>
+  %t = graph.add %s, %z : (!graph.tensor<[1, 2, 32, 32], f32>, !graph.tensor<[32, 32], f32>) -> !graph.tensor<[1, 2, 32, 32], f32>
+  %p = graph.softmax %t {axis = -1 : i64} : (!graph.tensor<[1, 2, 32, 32], f32>) -> !graph.tensor<[1, 2, 32, 32], f32>
+  %y = graph.matmul %p, %v : (!graph.tensor<[1, 2, 32, 32], f32>, !graph.tensor<[1, 2, 32, 8], f32>) -> !graph.tensor<[1, 2, 32, 8], f32>
+  func.return %y : !graph.tensor<[1, 2, 32, 8], f32>
+}
+
+// -----
+
+// CHECK-LABEL: func.func @main
+// CHECK: graph.add
+func.func @main(%s: !graph.tensor<[2, 32], f32>) -> !graph.tensor<[2, 32], f32> {
+  %c = graph.constant {literal = #graph.literal<[1.0]>, shape = #graph.shape<[32]>, element = f32} : () -> !graph.tensor<[32], f32>
+  %t = graph.add %s, %c : (!graph.tensor<[2, 32], f32>, !graph.tensor<[32], f32>) -> !graph.tensor<[2, 32], f32>
+  %p = graph.softmax %t {axis = -1 : i64} : (!graph.tensor<[2, 32], f32>) -> !graph.tensor<[2, 32], f32>
+  func.return %p : !graph.tensor<[2, 32], f32>
 }

@@ -58,3 +58,23 @@ func.func @main(%q: !graph.tensor<[2, m, 4], f32>, %k: !graph.tensor<[2, 4, n], 
   %y = graph.matmul %p, %v : (!graph.tensor<[2, m, n], f32>, !graph.tensor<[2, n, 16], f32>) -> !graph.tensor<[2, m, 16], f32>
   func.return %y : !graph.tensor<[2, m, 16], f32>
 }
+
+// -----
+
+// Rows of queries and of a mask are brought next to each other in blocks that are turned in registers.
+// CHECK-LABEL: loop.kernel @matmul_add_softmax_matmul_
+// CHECK: %[[Q:[a-z_0-9]+]] = loop.alloc scratch : !loop.buffer<[1, 16, 8], f32, [d0, d2, d1] in [1, 8, 16]>
+// CHECK: loop.for %[[QJ:[a-z_0-9]+]] = 0 to 8 unroll {
+// CHECK-NEXT: loop.for %[[QI:[a-z_0-9]+]] = 0 to 8 unroll vector(8) {
+// CHECK: loop.store %{{.*}}, %[[Q]][0, 8 * %{{[a-z_0-9]+}} + %[[QI]], {{.*}}%[[QJ]]]
+// CHECK: %[[M:[a-z_0-9]+]] = loop.alloc scratch : !loop.buffer<[16, 16], f32, [d1, d0] in [16, 16]>
+// CHECK: loop.for %[[MJ:[a-z_0-9]+]] = 0 to 8 unroll {
+// CHECK-NEXT: loop.for %[[MI:[a-z_0-9]+]] = 0 to 8 unroll vector(8) {
+// CHECK: loop.store %{{.*}}, %[[M]][8 * %{{[a-z_0-9]+}} + %[[MI]], {{.*}}%[[MJ]]]
+func.func @main(%q: !graph.tensor<[2, 32, 8], f32>, %k: !graph.tensor<[2, 8, 16], f32>, %m: !graph.tensor<[32, 16], f32>, %v: !graph.tensor<[2, 16, 16], f32>) -> !graph.tensor<[2, 32, 16], f32> {
+  %s = graph.matmul %q, %k : (!graph.tensor<[2, 32, 8], f32>, !graph.tensor<[2, 8, 16], f32>) -> !graph.tensor<[2, 32, 16], f32>
+  %t = graph.add %s, %m : (!graph.tensor<[2, 32, 16], f32>, !graph.tensor<[32, 16], f32>) -> !graph.tensor<[2, 32, 16], f32>
+  %p = graph.softmax %t {axis = -1 : i64} : (!graph.tensor<[2, 32, 16], f32>) -> !graph.tensor<[2, 32, 16], f32>
+  %y = graph.matmul %p, %v : (!graph.tensor<[2, 32, 16], f32>, !graph.tensor<[2, 16, 16], f32>) -> !graph.tensor<[2, 32, 16], f32>
+  func.return %y : !graph.tensor<[2, 32, 16], f32>
+}

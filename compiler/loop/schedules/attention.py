@@ -35,6 +35,7 @@ from compiler.loop.primitives import (
     unroll,
     vectorize,
 )
+from compiler.loop.primitives.staging import Staged
 from compiler.loop.schedules.leaves import (
     lanes_for,
     lanes_of,
@@ -43,6 +44,7 @@ from compiler.loop.schedules.leaves import (
     vectorize_leaves,
 )
 from compiler.loop.schedules.long_sums import cut_long_sum
+from compiler.loop.schedules.panels import fill_panels
 from compiler.loop.schedules.simplify import drop_stored_only
 from compiler.loop.schedules.tile_params import LONGEST_SUM
 from compiler.target.target import Target
@@ -224,9 +226,19 @@ def _stage_rows(
         known = all(dim.constant is not None for dim in others)
         scope = ("scratch" if known else "workspace") if others else "registers"
         staged = stage(buffer, block, scope)
-        pack(staged.buffer, _last(buffer_type(staged.buffer), axis))
-        if staged.load_in:
-            vectorize_leaves(staged.load_in[0], target)
+        _rows_last(staged, axis, target)
+
+
+def _rows_last(staged: Staged, axis: int, target: Target) -> None:
+    """Lays the rows of a copy next to each other; what is copied in is turned in registers."""
+    kind = buffer_type(staged.buffer)
+    pack(staged.buffer, _last(kind, axis))
+    rows = kind.shape[axis].constant
+    if staged.load_in and (rows is None or rows == 1):
+        vectorize_leaves(staged.load_in[0], target)
+    elif staged.load_in and rows is not None:
+        lanes = min(lanes_of(staged.load_in[:1], target), 1 << (rows - 1).bit_length())
+        fill_panels(staged.load_in, axis, rows, lanes)
 
 
 def _row_axis(nests: Sequence[ForOp], buffer: SSAValue) -> int | None:
@@ -236,10 +248,15 @@ def _row_axis(nests: Sequence[ForOp], buffer: SSAValue) -> int | None:
         for nest in nests
         for access in accesses_in(nest)
         if access.buffer is buffer
-        for axis, expr in enumerate(subscripts(access))
-        if nest.index in set(expr.atoms())
+        for axis in _axes_of(access, nest)
     }
     return axes.pop() if len(axes) == 1 else None
+
+
+def _axes_of(access: AccessOp, loop: ForOp) -> list[int]:
+    """The dims of its buffer in which a loop moves an access."""
+    exprs = enumerate(subscripts(access))
+    return [axis for axis, expr in exprs if loop.index in set(expr.atoms())]
 
 
 def _last(kind: BufferType, axis: int) -> LayoutAttr:
@@ -278,18 +295,23 @@ def _vectorize_rows(nests: list[ForOp], target: Target) -> None:
 
 
 def _bring_near(loop: ForOp, target: Target) -> None:
-    """Copies what rows load far apart, such as a mask, line by line for some columns at a time."""
-    far = [
-        access.buffer
+    """Copies what rows load far apart, such as a mask, with the rows next to each other, for some
+    columns at a time.
+    """
+    far = {
+        access.buffer: _axes_of(access, enclosing_loops(access)[-1])
         for access in accesses_in(loop)
         if isinstance(access, LoadOp) and stride(access, enclosing_loops(access)[-1]) not in (0, 1)
-    ]
+    }
     columns = min(4 * target.lanes(4), loop.extent.constant or 1)
     if far and columns > 1:
         tiles = tile(loop, columns)
-        for buffer in dict.fromkeys(far):
+        for buffer, axes in far.items():
             staged = stage(buffer, tiles.outer, "scratch")
-            vectorize_leaves(staged.load_in[0], target)
+            if len(axes) == 1:
+                _rows_last(staged, axes[0], target)
+            else:
+                vectorize_leaves(staged.load_in[0], target)
 
 
 def _joined(first: ForOp | None, second: ForOp) -> ForOp:

@@ -19,13 +19,14 @@ from compiler.loop.nest import expand, is_pure, value_of, values_in
 from dialects.errors import UnsupportedError
 from dialects.expr import Atom, Expr, Extremum, Monomial, Operand, Quotient, Remainder, Symbol
 from dialects.loop.ops import (
-    AccessOp,
     AllocOp,
     ConditionOp,
     ForOp,
     IfOp,
     IndexOp,
     LoadOp,
+    PlaceOp,
+    PrefetchOp,
     StoreOp,
     WhileOp,
     register_type,
@@ -81,7 +82,7 @@ class _Export:
         match op:
             case ForOp():
                 self.loop(op)
-            case LoadOp() | StoreOp():
+            case LoadOp() | StoreOp() | PrefetchOp():
                 self.access(op)
             case IndexOp():
                 value = self.index(expand(op.value))
@@ -122,13 +123,17 @@ class _Export:
         self.block(op.body.block)
         self.line(f"}}{_marks(op)}")
 
-    def access(self, op: LoadOp | StoreOp) -> None:
+    def access(self, op: LoadOp | StoreOp | PrefetchOp) -> None:
         places = [self.affine(expr, "symbol({})") for expr in storage_index(op)]
         dialect = "memref" if None in places else "affine"
         if dialect == "memref":
             places = [self.index(expr) for expr in storage_index(op)]
-        place = f"{self.name(op.buffer)}[{', '.join(map(str, places))}] : {memref_type(op.buffer)}"
-        if isinstance(op, LoadOp):
+        element = f"{self.name(op.buffer)}[{', '.join(map(str, places))}]"
+        place = f"{element} : {memref_type(op.buffer)}"
+        if isinstance(op, PrefetchOp):
+            near = f"read, locality<3>, data : {memref_type(op.buffer)}"
+            self.line(f"{dialect}.prefetch {element}, {near}")
+        elif isinstance(op, LoadOp):
             self.line(f"{self.name(op.result)} = {dialect}.load {place}")
         else:
             self.line(f"{dialect}.store {self.name(op.value)}, {place}")
@@ -241,7 +246,7 @@ def memref_type(buffer: SSAValue) -> str:
     return f"memref<{dims}{register_type(type.element)}>"
 
 
-def storage_index(access: AccessOp) -> list[Expr]:
+def storage_index(access: PlaceOp) -> list[Expr]:
     """The subscripts of the storage that an access reaches, over loop indices and sizes."""
     layout = access.buffer_type.layout
     logical = [expand(expr) for expr in access.index]

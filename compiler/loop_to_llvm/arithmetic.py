@@ -23,6 +23,7 @@ from compiler.loop_to_llvm.elements import (
     shaped,
     splat,
 )
+from compiler.loop_to_llvm.numbers import is_number
 from compiler.loop_to_llvm.vector_math import call_math
 from dialects.loop.scalar import ANY_ZERO
 
@@ -101,12 +102,17 @@ def _extreme(name: str) -> Emitter:
 
 
 def _extreme_number(relation: str) -> Emitter:
-    """The second operand where the first is related to it so or is no number, else the first. The
-    intrinsic takes fewer instructions on AVX-512, and is a call of libm on some other targets.
+    """The second operand where the first is related to it so or is no number, else the first. One
+    comparison does where either is a number for certain. The intrinsic takes fewer instructions on
+    AVX-512, and is a call of libm on some other targets.
     """
 
     def emit(at: Arithmetic, op: Operation, operands: list[ir.Value]) -> ir.Value:
         builder, (first, second) = at.builder, operands
+        if is_number(op.operands[1]):
+            first, second = second, first
+        if is_number(op.operands[0]) or is_number(op.operands[1]):
+            return builder.select(builder.fcmp_ordered(relation, first, second), second, first)
         if at.has_avx512:
             name = "maxnum" if relation == "<" else "minnum"
             return intrinsic(builder, name, first.type, [first, second], first.type)

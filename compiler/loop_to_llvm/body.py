@@ -47,6 +47,8 @@ from dialects.loop.ops import (
     IfOp,
     IndexOp,
     LoadOp,
+    PlaceOp,
+    PrefetchOp,
     StoreOp,
     WhileOp,
 )
@@ -86,7 +88,7 @@ class BodyEmitter:
         self.arithmetic = Arithmetic(
             frame.builder, unit.target.has_fma, has_f16(unit.target), has_avx512
         )
-        self.addresses: dict[AccessOp, Expr] = {}
+        self.addresses: dict[PlaceOp, Expr] = {}
         self.lanes: Lanes | None = None
         self.in_parallel = frame.outer is not None
 
@@ -109,6 +111,9 @@ class BodyEmitter:
                 storage = self.storage(op.buffer)
                 address = self._address(op, storage)
                 self.memory.store(storage, address, self.value(op.value), self.lanes)
+            case PrefetchOp():
+                storage = self.storage(op.buffer)
+                self.memory.prefetch(storage, self._address(op, storage), self.lanes)
             case IndexOp():
                 self.values[op.result] = self.bound(op.value)
             case ClockOp():
@@ -162,7 +167,7 @@ class BodyEmitter:
         }
         return expr.substitute(known).simplify(self.frame.ranges)
 
-    def _address(self, op: AccessOp, storage: Storage) -> Expr:
+    def _address(self, op: PlaceOp, storage: Storage) -> Expr:
         """The position in storage, first over the operands, which is the same in all iterations."""
         if op not in self.addresses:
             self.addresses[op] = storage.type.address(op.subscripts.data)

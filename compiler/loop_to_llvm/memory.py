@@ -130,6 +130,14 @@ class MemoryEmitter:
             return
         self._store_lanes(storage, address, splat(builder, value, lanes.count), lanes)
 
+    def prefetch(self, storage: Storage, address: Expr, lanes: Lanes | None) -> None:
+        """Brings the line of an address near, of lanes that of the first."""
+        if lanes is not None:
+            address = self._at_lane(address, lanes, 0)
+        to_read, nearest, data = ir.Constant(I32, 0), ir.Constant(I32, 3), ir.Constant(I32, 1)
+        operands = [self.pointer(storage, address), to_read, nearest, data]
+        intrinsic(self.frame.builder, "prefetch", ir.VoidType(), operands, POINTER)
+
     def pointer(self, storage: Storage, address: Expr) -> ir.Value:
         """The pointer to an element; what outer scopes know of the address is added there."""
         pointer = self.frame.local(storage.pointer)

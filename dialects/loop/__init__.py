@@ -13,6 +13,7 @@ from dialects.loop.ops import (
     IfOp,
     IndexOp,
     LoadOp,
+    PrefetchOp,
     StoreOp,
     WhileOp,
 )
@@ -25,6 +26,7 @@ LOOP = Dialect(
         ForOp,
         LoadOp,
         StoreOp,
+        PrefetchOp,
         IndexOp,
         ClockOp,
         AllocOp,

@@ -171,8 +171,8 @@ def _extent(lower: Expr, upper: Expr, step: int) -> Expr:
     return (upper - lower).ceildiv(step)
 
 
-class AccessOp(IRDLOperation):
-    """What loads and stores share: a buffer and one expression per logical dimension."""
+class PlaceOp(IRDLOperation):
+    """What names an element: a buffer and one expression per logical dimension."""
 
     buffer: SSAValue = operand_def(BufferType)
     operands_: Sequence[SSAValue] = var_operand_def(IndexType)
@@ -202,6 +202,10 @@ class AccessOp(IRDLOperation):
             print_expr_over_values(printer, expr, self.operands_)
         printer.print_string("] : ")
         printer.print_attribute(self.buffer.type)
+
+
+class AccessOp(PlaceOp):
+    """What loads and stores share."""
 
 
 def is_integer(element: Attribute) -> TypeGuard[IntegerType]:
@@ -293,6 +297,32 @@ class StoreOp(AccessOp):
         printer.print_string(" ")
         printer.print_ssa_value(self.value)
         printer.print_string(", ")
+        self._print_access(printer)
+
+
+@irdl_op_definition
+class PrefetchOp(PlaceOp):
+    """Brings an element's cache line near, where there is such an element:
+    `loop.prefetch %A[%i + 1, %k] : !loop.buffer<[4, 4], f32>`.
+    """
+
+    name = "loop.prefetch"
+
+    @staticmethod
+    def of(buffer: SSAValue, index: Sequence[Expr]) -> PrefetchOp:
+        """A prefetch with subscripts over SSA values."""
+        exprs, values = unbind(index)
+        return PrefetchOp.create(
+            operands=[buffer, *values], properties={"subscripts": ExprsAttr(tuple(exprs))}
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> PrefetchOp:
+        buffer, values, subscripts = _parse_access(parser)
+        return cls.create(operands=[buffer, *values], properties={"subscripts": subscripts})
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
         self._print_access(printer)
 
 

@@ -118,3 +118,35 @@ loop.kernel @all(%x: !loop.buffer<[512, 512], f32>, %y: !loop.buffer<[], f32>) {
     }
   }
 }
+
+// -----
+
+// The last pass over a row has the next row brought near.
+// CHECK-LABEL: loop.kernel @centre
+// CHECK: loop.for %[[I:[a-z_0-9]+]] = 0 to 64 parallel {
+// CHECK-NOT: loop.prefetch
+// CHECK: loop.for %[[J:[a-z_0-9]+]] = 0 to 256 vector(8) {
+// CHECK-NEXT: loop.prefetch %x[%[[I]] + 1, %[[J]]]
+// CHECK-NEXT: loop.load %x[%[[I]], %[[J]]]
+// CHECK-NOT: loop.prefetch
+loop.kernel @centre(%x: !loop.buffer<[64, 256], f32>, %y: !loop.buffer<[64, 256], f32>) {
+  %sum = loop.alloc workspace : !loop.buffer<[64], f32>
+  loop.for %i = 0 to 64 {
+    %zero = arith.constant 0.0 : f32
+    loop.store %zero, %sum[%i] : !loop.buffer<[64], f32>
+    loop.for %k = 0 to 256 reduction(add) {
+      %v = loop.load %x[%i, %k] : !loop.buffer<[64, 256], f32>
+      %s = loop.load %sum[%i] : !loop.buffer<[64], f32>
+      %t = arith.addf %s, %v : f32
+      loop.store %t, %sum[%i] : !loop.buffer<[64], f32>
+    }
+  }
+  loop.for %i = 0 to 64 {
+    loop.for %j = 0 to 256 {
+      %v = loop.load %x[%i, %j] : !loop.buffer<[64, 256], f32>
+      %s = loop.load %sum[%i] : !loop.buffer<[64], f32>
+      %w = arith.subf %v, %s : f32
+      loop.store %w, %y[%i, %j] : !loop.buffer<[64, 256], f32>
+    }
+  }
+}

@@ -50,6 +50,7 @@ from dialects.loop.ops import (
     IfOp,
     IndexOp,
     LoadOp,
+    PrefetchOp,
     StoreOp,
     WhileOp,
     is_integer,
@@ -260,6 +261,8 @@ class _Translation:
                 self.line(depth, f"{self.name(op.result)} = {self.access(op)}")
             case StoreOp():
                 self.line(depth, f"{self.access(op)} = {self.name(op.value)}")
+            case PrefetchOp():
+                pass
             case IndexOp():
                 self.line(depth, f"{self.name(op.result)} = {self.expr(op.value)}")
             case AllocOp():

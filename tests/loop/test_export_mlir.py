@@ -12,6 +12,7 @@ from compiler.loop.primitives import (
     pack,
     panels,
     parallelize,
+    prefetch,
     split_reduction,
     stage,
     tile,
@@ -19,6 +20,7 @@ from compiler.loop.primitives import (
     vectorize,
 )
 from dialects.loop.builder import LoopBuilder
+from dialects.loop.ops import LoadOp
 from dialects.loop.program import KernelOp
 from tests.loop.kernels import (
     convolution,
@@ -48,6 +50,12 @@ TO_LLVM = [
     "--convert-func-to-llvm",
     "--reconcile-unrealized-casts",
 ]
+
+
+def read_ahead() -> KernelOp:
+    op = row_sum()
+    prefetch(next(each for each in op.walk() if isinstance(each, LoadOp)), loops(op, "i")[0], 2)
+    return op
 
 
 def tiled_and_packed() -> KernelOp:
@@ -90,6 +98,7 @@ EXPORTED = [
     gather,
     scatter,
     branch,
+    read_ahead,
     tiled_and_packed,
     symbolic_and_collapsed,
     partial_sums,

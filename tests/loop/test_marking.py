@@ -12,6 +12,7 @@ from compiler.loop.primitives import (
     pack,
     panels,
     parallelize,
+    prefetch,
     reorder,
     stage,
     tile,
@@ -22,7 +23,7 @@ from compiler.loop.references import find_buffer
 from dialects.errors import IllegalSchedule
 from dialects.expr import Expr
 from dialects.loop.builder import LoopBuilder
-from dialects.loop.ops import ConditionOp, WhileOp
+from dialects.loop.ops import ConditionOp, LoadOp, WhileOp
 from dialects.loop.program import KernelOp
 from dialects.loop.scalar import F32
 from tests.loop.kernels import (
@@ -108,6 +109,14 @@ def collapsed() -> KernelOp:
     op = pointwise("n", 8, ["n"])
     collapse(*loops(op, "m", "n")).index.name_hint = "mn"
     return op
+
+
+@given(st.integers(1, 9), st.sampled_from("ij"))
+def test_prefetch_changes_no_value(ahead: int, name: str) -> None:
+    op = transposed()
+    load = next(each for each in op.walk() if isinstance(each, LoadOp))
+    prefetch(load, *loops(op, name), ahead)
+    same(transposed(), op)
 
 
 INDEPENDENT = [

@@ -10,7 +10,13 @@ import pytest
 from llvmlite import ir
 
 from compiler.loop_to_llvm.vector_math import MATH_FUNCTIONS, call_math
-from tests.loop_to_llvm.array_loop import ArrayFunction, add_loop, compiled_here, undefined_symbols
+from tests.loop_to_llvm.array_loop import (
+    HOST_FEATURES,
+    ArrayFunction,
+    add_loop,
+    compiled_here,
+    undefined_symbols,
+)
 
 ARITY = {function.name: function.arity for function in MATH_FUNCTIONS}
 ROUNDING = {"floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "roundeven": np.rint}
@@ -47,18 +53,22 @@ both_formats = pytest.mark.parametrize("fmt", ["f32", "f64"])
 with_and_without_fma = pytest.mark.parametrize("has_fma", [True, False], ids=["fma", "nofma"])
 
 
-def add_function(module: ir.Module, name: str, fmt: str, lanes: int, has_fma: bool) -> None:
+def add_function(
+    module: ir.Module, name: str, fmt: str, lanes: int, has_fma: bool, has_scale: bool = False
+) -> None:
     def expression(builder: ir.IRBuilder, operands: list[ir.Value]) -> ir.Value:
-        return call_math(builder, name, operands, has_fma=has_fma)
+        return call_math(builder, name, operands, has_fma=has_fma, has_scale=has_scale)
 
     element = ELEMENTS[fmt]
     add_loop(module, name, [element] * ARITY[name], element, lanes, expression)
 
 
 @cache
-def compiled(name: str, fmt: str, *, lanes: int = 8, has_fma: bool = True) -> ArrayFunction:
+def compiled(
+    name: str, fmt: str, *, lanes: int = 8, has_fma: bool = True, has_scale: bool = False
+) -> ArrayFunction:
     module = ir.Module("vector_math")
-    add_function(module, name, fmt, lanes, has_fma)
+    add_function(module, name, fmt, lanes, has_fma, has_scale)
     return compiled_here(module, name, DTYPES[fmt], lanes)
 
 
@@ -323,6 +333,19 @@ def test_every_width_gives_the_same(name: str, fmt: str) -> None:
     wanted = compiled(name, fmt)(*x)
     for lanes in (0, 2, 16):
         assert_identical(compiled(name, fmt, lanes=lanes)(*x), wanted)
+
+
+@pytest.mark.skipif(not HOST_FEATURES.get("avx512f"), reason="requires AVX-512")
+@pytest.mark.parametrize("name", ["exp", "expm1", "sinh"])
+def test_avx512_has_instructions_for_powers_of_two(name: str) -> None:
+    x = points(name, "f32", 400_000)
+    with np.errstate(all="ignore"):
+        exact = getattr(np, name)(x.astype(np.float64))
+    got = compiled(name, "f32", lanes=16, has_scale=True)(x)
+    assert_close(ulps_f32(got, exact), got, x)
+    for lanes in (0, 2, 8):
+        again = compiled(name, "f32", lanes=lanes, has_scale=True)(x[:400])
+        assert_identical(again, got[:400])
 
 
 def test_a_function_is_defined_once_and_inlined() -> None:

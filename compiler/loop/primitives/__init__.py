@@ -8,6 +8,7 @@ from compiler.loop.primitives.fusing import drop_empty, drop_unread, forward, fu
 from compiler.loop.primitives.marking import parallelize, unroll, vectorize
 from compiler.loop.primitives.ordering import distribute, hoist, reorder
 from compiler.loop.primitives.packing import flatten, hoist_allocation, pack, panels
+from compiler.loop.primitives.prefetching import prefetch
 from compiler.loop.primitives.reducing import (
     Blocks,
     PartialResults,
@@ -42,6 +43,7 @@ PRIMITIVES = (
     vectorize,
     unroll,
     parallelize,
+    prefetch,
 )
 """All that a schedule is made of; each is a pass as well, and a line of a schedule file."""
 
@@ -67,6 +69,7 @@ __all__ = [
     "pack",
     "panels",
     "parallelize",
+    "prefetch",
     "reorder",
     "split_at",
     "split_reduction",

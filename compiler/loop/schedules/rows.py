@@ -8,21 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from xdsl.ir import Block
+from xdsl.ir import Block, SSAValue
 
-from compiler.loop.nest import perfect_nest
-from compiler.loop.primitives import block_reduction, fuse, stage
+from compiler.loop.nest import accesses_in, perfect_nest
+from compiler.loop.primitives import block_reduction, fuse, prefetch, stage
 from compiler.loop.schedules.leaves import (
     collapse_contiguous,
     parallelize_outermost,
     privatize,
+    stride,
     unscheduled,
     vectorize_leaves,
 )
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
-from dialects.loop.ops import ForOp, StoreOp
+from dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
 from dialects.loop.program import KernelOp
+from dialects.loop.scalar import width
 
 NAME = "rows"
 
@@ -31,6 +33,9 @@ BLOCK = 32 * 1024
 
 LEAST_BLOCKS = 4
 """Fewer are not worth a parallel loop."""
+
+LEAST_ROW = 512
+"""Bytes; shorter rows are near by the time that the prefetcher of the machine has seen a few."""
 
 
 def fuse_all(kernel: KernelOp, target: Target) -> Iterator[str]:
@@ -83,6 +88,39 @@ def apply(loop: ForOp, target: Target) -> None:
             return
     vectorize_leaves(loop, target)
     parallelize_outermost(loop)
+    _read_ahead(perfect_nest(loop)[-1], target)
+
+
+def _read_ahead(row: ForOp, target: Target) -> None:
+    """Has the next row of an operand brought near while the last pass over this row computes: the
+    first pass over a row would wait for its beginning.
+    """
+    passes = [op for op in row.body.block.ops if isinstance(op, ForOp)]
+    loads = {
+        load.buffer: load
+        for leaf in passes
+        for load in accesses_in(leaf)
+        if isinstance(load, LoadOp) and _is_row(load, row, target)
+    }
+    for load in loads.values():
+        if len({leaf for leaf in passes if _loads(leaf, load.buffer)}) > 1:
+            prefetch(load, row)
+
+
+def _is_row(load: LoadOp, row: ForOp, target: Target) -> bool:
+    """Whether a load walks through an argument that has one row, of a few lines up to a half of the
+    first cache, for each iteration.
+    """
+    leaf = enclosing_loops(load)[-1]
+    step, distance = stride(load, leaf), stride(load, row)
+    if isinstance(load.buffer.owner, AllocOp) or step != 1 or distance is None:
+        return False
+    bytes = (distance.constant or 0) * width(load.buffer_type.element) // 8
+    return LEAST_ROW <= bytes <= target.l1_bytes // 2
+
+
+def _loads(loop: ForOp, buffer: SSAValue) -> bool:
+    return any(access.buffer is buffer for access in accesses_in(loop))
 
 
 def _apply_in_blocks(loop: ForOp, target: Target) -> None:

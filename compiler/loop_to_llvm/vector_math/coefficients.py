@@ -32,6 +32,15 @@ EXP: Coefficients = {
 }
 """exp(r) = 1 + r + r*r*p(r) where |r| <= ln(2)/2; bounds the error of exp(r) - 1."""
 
+EXP_SIXTEENTH: Coefficients = {
+    "f32": (  # 2**-29.2
+        1.0,
+        0.50001615,
+        0.1666672,
+    ),
+}
+"""exp(r) = 1 + r*p(r) where |r| <= ln(2)/32."""
+
 EXP2: Coefficients = {
     "f32": (  # 2**-28.5
         0.69314724,

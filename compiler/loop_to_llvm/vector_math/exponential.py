@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from compiler.loop_to_llvm.vector_math.coefficients import EXP, EXP2
+from compiler.loop_to_llvm.vector_math.coefficients import EXP, EXP2, EXP_SIXTEENTH
 from compiler.loop_to_llvm.vector_math.constants import ln2_parts
 from compiler.loop_to_llvm.vector_math.floating_point import (
     doubled_bias,
@@ -28,10 +28,30 @@ def _scale(x: Real, n: Real, exponent: Integer) -> Real:
     return x.scaled(n) if x.can_scale else scale(x, exponent)
 
 
+def _exp_by_table(x: Real) -> Real:
+    """2**n * e**r where n counts sixteenths, whose powers are in a table, so that r is short and
+    takes few terms.
+    """
+    sixteenths = shifter(x.format) / 16
+    shifted = fma(x, 1 / math.log(2), x.literal(sixteenths))
+    n = shifted - sixteenths
+    high, low = ln2_parts(x.format)
+    r = fma(-n, low, fma(-n, high, x))
+    power = shifted.pick([2.0 ** (part / 16) for part in range(16)])
+    result = fma(polynomial(r, EXP_SIXTEENTH[x.format.name]), r * power, power)
+    if x.can_scale:
+        return result.scaled(n)  # takes the whole part of n
+    biased = shifted.bits() - (x.format.encode(sixteenths) - 32 * x.format.bias)
+    return scale(result, biased >> 4)
+
+
 def exp(x: Real) -> Real:
     """e**x."""
     low, high = (-746.0, 710.0) if x.format.bits == 64 else (-105.0, 89.0)
-    r, n, exponent = _reduce(x.at_least(low).at_most(high))
+    x = x.at_least(low).at_most(high)
+    if x.can_pick:
+        return _exp_by_table(x)
+    r, n, exponent = _reduce(x)
     return _scale(fma(r * r, polynomial(r, EXP[x.format.name]), r) + 1.0, n, exponent)
 
 

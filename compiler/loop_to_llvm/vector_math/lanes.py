@@ -86,6 +86,20 @@ class Emitter:
         """An integer constant, wrapped to its width."""
         return Integer(self, bits, self.splat(ir.IntType(bits), number % (1 << bits)))
 
+    def resized(self, value: Any, lanes: int) -> Any:
+        """The first lanes of a value, or the value and lanes of anything; 0: a scalar."""
+        builder, i32 = self.builder, ir.IntType(32)
+        if not isinstance(value.type, ir.VectorType):
+            nothing = ir.Constant(ir.VectorType(value.type, lanes), ir.Undefined)
+            return builder.insert_element(nothing, value, i32(0))
+        if lanes == 0:
+            return builder.extract_element(value, i32(0))
+        if lanes == value.type.count:
+            return value
+        order = [min(lane, value.type.count - 1) for lane in range(lanes)]
+        nothing = ir.Constant(value.type, ir.Undefined)
+        return builder.shuffle_vector(value, nothing, ir.Constant(ir.VectorType(i32, lanes), order))
+
     def scalar(self) -> Emitter:
         """The same place with one element instead of lanes."""
         return Emitter(self.builder, 0, self.has_fma, self.has_scale)
@@ -302,13 +316,28 @@ class Real:
         return self.at.has_scale and self.at.lanes * self.format.bits == 512
 
     def scaled(self, exponent: Real) -> Real:
-        """x * 2**exponent for a whole exponent, rounded once."""
+        """x * 2**floor(exponent), rounded once."""
         kind, i32 = "ps" if self.format.bits == 32 else "pd", ir.IntType(32)
         all_lanes = ir.Constant(ir.IntType(self.at.lanes), -1)
         rounding = ir.Constant(i32, 4)  # the current mode
         operands = [self.value, exponent.value, self.value, all_lanes, rounding]
         name = f"llvm.x86.avx512.mask.scalef.{kind}.512"
         return self.like(self.at.call(name, self.value.type, operands))
+
+    @property
+    def can_pick(self) -> bool:
+        """Whether `pick` takes few instructions: AVX-512's vpermps, of f32."""
+        return self.at.has_scale and self.format.bits == 32
+
+    def pick(self, table: Sequence[float]) -> Real:
+        """The number out of sixteen that the low four bits of this pattern say."""
+        at = self.at
+        index = at.resized(self.bits().value, 16)
+        numbers = at.scalar().real_type(self.format)
+        kind = ir.VectorType(numbers, 16)
+        held = ir.Constant(kind, [ir.Constant(numbers, number) for number in table])
+        picked = at.call("llvm.x86.avx512.permvar.sf.512", kind, [held, index])
+        return self.like(at.resized(picked, at.lanes))
 
     def sqrt(self) -> Real:
         """The correctly rounded square root."""

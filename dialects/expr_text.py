@@ -140,7 +140,7 @@ def bind(expr: Expr, values: Sequence[SSAValue]) -> Expr:
     """The expression with each formal operand replaced by its SSA
     value, for passes to compute with.
     """
-    return _bound(expr, tuple(values))
+    return expr if expr.constant is not None else _bound(expr, tuple(values))
 
 
 @lru_cache(maxsize=1 << 14)

@@ -13,7 +13,7 @@ iteration.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from math import gcd
@@ -33,6 +33,7 @@ from compiler.loop.nest import (
     values_in,
 )
 from dialects.expr import Atom, Expr, Extremum, Monomial, Quotient, Remainder, atom_expr
+from dialects.interval import Range
 from dialects.loop.ops import AccessOp, ForOp, StoreOp, WhileOp, enclosing_loops
 
 Pair = tuple[AccessOp, AccessOp]
@@ -104,6 +105,9 @@ def allocated_in(buffer: SSAValue, loop: ForOp) -> bool:
 
 
 def _independent(first: AccessOp, second: AccessOp, relations: Sequence[Relation]) -> bool:
+    alike = _alike(first, second, relations)
+    if alike is not None:
+        return alike
     distances = [_distance_bound(relation) for relation in relations if relation.direction != "="]
     if any(_is_empty(bound) for bound in distances):
         return True
@@ -118,21 +122,52 @@ def _independent(first: AccessOp, second: AccessOp, relations: Sequence[Relation
     here = list(subscripts(first))
     there = [expr.substitute(shift | varying) for expr in subscripts(second)]
     equations = _joined(list(zip(here, there, strict=True)))
-    if any(_never_equal(left, right, bounds) for left, right in equations):
+    ranges = ranges_of(bounds)
+    if any(_never_equal(left, right, bounds, ranges) for left, right in equations):
         return True
-    return any(map(_quotients, here)) and _lie_apart(first, here, there, bounds)
+    return any(map(_quotients, here)) and _lie_apart(first, here, there, bounds, ranges)
+
+
+def _alike(first: AccessOp, second: AccessOp, relations: Sequence[Relation]) -> bool | None:
+    """The answer for accesses with the same subscripts, where it needs no bounds; else None.
+
+    They clash where all loops may be in the same iteration. They do not where one of the
+    subscripts is moved by a single loop that is not, and by what does not change.
+    """
+    if any(relation.first is not relation.second for relation in relations):
+        return None
+    here, there = subscripts(first), subscripts(second)
+    if here == there and all(relation.direction in "*=" for relation in relations):
+        return False
+    fixed = {r.first.index for r in relations if r.direction == "="}
+    apart = {r.first.index for r in relations if r.direction in "<>"}
+    equal = (left for left, right in zip(here, there, strict=True) if left == right)
+    return True if any(_is_moved_by_one(expr, apart, fixed) for expr in equal) else None
+
+
+def _is_moved_by_one(expr: Expr, apart: Set[Atom], fixed: Set[Atom]) -> bool:
+    """Whether an expression differs wherever one of the indices of `apart` does, since nothing else
+    in it changes but sizes and `fixed`.
+    """
+    values = set(values_in(expr)) - fixed
+    if len(values) != 1 or not values <= apart:
+        return False
+    (mover,) = values
+    return bool(expr.coefficient(mover).constant) and expr.is_affine_in(mover)
 
 
 def _lie_apart(
-    access: AccessOp, here: Sequence[Expr], there: Sequence[Expr], bounds: Sequence[Bound]
+    access: AccessOp,
+    here: Sequence[Expr],
+    there: Sequence[Expr],
+    bounds: Sequence[Bound],
+    ranges: Mapping[Atom, Range],
 ) -> bool:
     """Whether two elements lie at addresses that differ, of which the digits of a merged loop are
     put together again: one element has one address.
     """
-    ranges, kind = ranges_of(bounds), access.buffer_type
-    return _never_equal(
-        kind.address(here).simplify(ranges), kind.address(there).simplify(ranges), bounds
-    )
+    left, right = (access.buffer_type.address(each).simplify(ranges) for each in (here, there))
+    return _never_equal(left, right, bounds, ranges)
 
 
 def _distance_bound(relation: Relation) -> Bound:
@@ -242,8 +277,9 @@ def _quotients(expr: Expr) -> bool:
     return any(isinstance(atom, Quotient) for monomial in expr.terms for atom in monomial)
 
 
-def _never_equal(left: Expr, right: Expr, bounds: Sequence[Bound]) -> bool:
-    ranges = ranges_of(bounds)
+def _never_equal(
+    left: Expr, right: Expr, bounds: Sequence[Bound], ranges: Mapping[Atom, Range]
+) -> bool:
     difference = (right - left).simplify(ranges)
     if difference.constant is not None:
         return difference.constant != 0

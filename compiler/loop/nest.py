@@ -179,11 +179,15 @@ def bounds_of(loops: Iterable[ForOp]) -> list[Bound]:
 
 def extreme(expr: Expr, bounds: Sequence[Bound], *, greatest: bool) -> Expr | None:
     """The greatest (or least) value over the bounds, innermost last; None if not provable."""
+    ranges: dict[Atom, Range] | None = None
+    atoms = set(expr.atoms())
     for bound in reversed(bounds):
-        if bound.atom not in set(expr.atoms()):
+        if bound.atom not in atoms:
             continue
         factor = expr.coefficient(bound.atom)
-        low, high = factor.range(ranges_of(bounds))
+        if factor.constant is None and ranges is None:
+            ranges = ranges_of(bounds)
+        low, high = factor.range(ranges or {})
         rising = low is not None and low >= 0
         if not expr.is_affine_in(bound.atom) or not (rising or (high is not None and high <= 0)):
             return None
@@ -191,6 +195,7 @@ def extreme(expr: Expr, bounds: Sequence[Bound], *, greatest: bool) -> Expr | No
         if value is None:
             return None
         expr = expr.substitute({bound.atom: value})
+        atoms = set(expr.atoms())
     return expr
 
 

@@ -214,8 +214,10 @@ class Expr:
             return constant, constant
         total: Range = (0, 0)
         for monomial, factor in self.terms.items():
-            atoms = (atom_range(atom, ranges) for atom in monomial)
-            term = reduce(interval.multiply, atoms, (1, 1))
+            term: Range = (1, 1)
+            for position, atom in enumerate(monomial):
+                own = ranges.get(atom) or atom_range(atom, ranges)
+                term = interval.multiply(term, own) if position else own
             total = interval.add(total, interval.multiply(term, (factor, factor)))
         return total
 
@@ -384,11 +386,17 @@ def _dominates(kind: str, winner: Expr, loser: Expr, ranges: Mapping[Atom, Range
 
 
 def _rejoin(terms: dict[Monomial, int]) -> Expr:
+    """The sum, put together where it has quotients or remainders."""
+    for monomial in terms:
+        if len(monomial) == 1 and type(monomial[0]) in OPERATORS:
+            return _joined(terms)
+    return Expr(terms)
+
+
+def _joined(terms: dict[Monomial, int]) -> Expr:
     """The sum, with `c * (x floordiv c) + x mod c` put together to `x`,
     and `x - c * (x floordiv c)` to `x mod c`.
     """
-    if not any(len(monomial) == 1 and type(monomial[0]) in OPERATORS for monomial in terms):
-        return Expr(terms)
     for monomial, factor in terms.items():
         if len(monomial) == 1 and isinstance(monomial[0], Remainder):
             remainder = monomial[0]

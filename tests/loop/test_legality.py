@@ -56,6 +56,33 @@ def test_every_clash_that_enumeration_finds_is_found(store, load, extents):
         assert may_clash(write, read, relations)
 
 
+@given(index=SUBSCRIPTS, extents=st.tuples(st.integers(2, 5), st.integers(2, 5)))
+def test_clashes_of_equal_subscripts_are_found_in_any_iterations(index, extents):
+    nest = loops(linear(index, index, extents), "i", "j")
+    read, write = accesses_in(nest[0])
+    iterations = list(product(*(range(extent) for extent in extents)))
+    clashes = {
+        relation_of(first, second)
+        for first, second in product(iterations, iterations)
+        if touched(write, first, nest) == touched(read, second, nest)
+    }
+    for directions in product("<=>*", repeat=2):
+        asked = ["<=>" if each == "*" else each for each in directions]
+        relations = [Relation(loop, loop, d) for loop, d in zip(nest, directions, strict=True)]
+        found = may_clash(write, read, relations)
+        assert found or not clashes & {"".join(each) for each in product(*asked)}
+
+
+def test_a_single_loop_that_moves_on_keeps_equal_subscripts_apart():
+    nest = loops(
+        linear([(2, 0, 1, 1), (0, 0, 0, 1)], [(2, 0, 1, 1), (0, 0, 0, 1)], (4, 4)), "i", "j"
+    )
+    read, write = accesses_in(nest[0])
+    for first, second, clash in ((*"<*", False), (*">=", False), (*"=<", True), (*"**", True)):
+        relations = [Relation(nest[0], nest[0], first), Relation(nest[1], nest[1], second)]
+        assert may_clash(write, read, relations) == clash
+
+
 @given(
     factor=st.integers(1, 4),
     offset=st.integers(-9, 9),

@@ -39,12 +39,17 @@ STORED_FORMATS = ("i2", "i4", "u2", "u4", *NARROW_FLOATS)
 """
 
 
+_FLOAT_LANES: dict[str, ir.Type] = {
+    "f32": ir.FloatType(),
+    "f64": ir.DoubleType(),
+    **dict.fromkeys(("f16", "bf16"), ir.IntType(16)),
+    **dict.fromkeys(NARROW_FLOATS, ir.IntType(8)),
+}
+
+
 def lane_type(name: str) -> ir.Type:
     """The LLVM type that one element of a format travels as."""
-    wide = {"f32": ir.FloatType(), "f64": ir.DoubleType(), "f16": ir.IntType(16)}
-    wide["bf16"] = wide["f16"]
-    wide |= dict.fromkeys(NARROW_FLOATS, ir.IntType(8))
-    return wide[name] if name in wide else ir.IntType(int(name[1:]))
+    return _FLOAT_LANES.get(name) or ir.IntType(int(name[1:]))
 
 
 def convert(

@@ -43,9 +43,11 @@ def format_name(element: Attribute) -> str:
         return "i64"
     if isinstance(element, IntegerType):
         return f"i{element.width.data}"
-    name = _FLOAT_FORMATS.get(type(element), str(element))
-    known = (*_FLOAT_FORMATS.values(), *NARROW_FLOATS)
-    assert name in known, f"an element is an integer or a float, not {element}"
+    known = _FLOAT_FORMATS.get(type(element))
+    if known is not None:
+        return known
+    name = str(element)
+    assert name in NARROW_FLOATS, f"an element is an integer or a float, not {element}"
     return name
 
 

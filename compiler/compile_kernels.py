@@ -1,9 +1,10 @@
 """Naive kernels -> scheduled ones and their machine code, several at a time: this process and
 workers that it starts take them from one list, in the order of the list.
 
-Workers are processes that read tasks from their standard input, so that scripts of users need no
-guard against being imported. Everybody compiles the kernel's text, hence who does changes nothing,
-and what was compiled before comes out of a store.
+Workers are copies of this process where it has one thread, as that of a command has, and are at
+work at once. Else they are interpreters that read tasks from their standard input, so that scripts
+of users need no guard against being imported. Everybody compiles the kernel's text, hence who does
+changes nothing, and what was compiled before comes out of a store.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import hashlib
 import json
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import threading
@@ -23,11 +25,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Final, Protocol
+from typing import BinaryIO, Final, NoReturn, Protocol
 
 from xdsl.parser import Parser
 
-from compiler.loop.schedule_file import apply_schedule
 from compiler.loop.schedules import Scheduled, schedule_kernel
 from compiler.loop_to_llvm.kernel import emit_kernel
 from compiler.machine.object import compile_object
@@ -37,10 +38,11 @@ from dialects.context import WeftContext
 from dialects.errors import WeftError
 from dialects.loop.program import KernelOp
 
-Worker = subprocess.Popen[bytes]
-
 KERNELS_PER_WORKER: Final = 6
 """Fewer are compiled before a worker has imported the compiler."""
+
+KERNELS_PER_COPY: Final = 2
+"""Fewer leave nothing to a worker that has imported it already."""
 
 _RARE: Final = (100_000, 50, 100)
 
@@ -136,6 +138,8 @@ def choose_schedule(kernel: KernelOp, options: Options, *, recorded: bool = True
     """Schedules a kernel as it is told to, else as weft thinks best; `recorded` asks for steps."""
     forced = _forced(kernel.sym_name.data, options)
     if forced is not None:
+        from compiler.loop.schedule_file import apply_schedule  # few kernels need all passes
+
         apply_schedule(kernel, forced)
         return Scheduled(["forced"], forced.steps)
     if options.naive:
@@ -218,8 +222,13 @@ def kernel_compiler(
     this process one for each core, of those that the process may use by default.
     """
     others = (cores or len(os.sched_getaffinity(0))) - 1
-    count = min(others, kernels // KERNELS_PER_WORKER)
-    workers = [_start_worker() for _ in range(count)] if _can_start() else []
+    workers: list[Worker] = []
+    if _can_fork():
+        count = min(others, kernels // KERNELS_PER_COPY)
+        workers += [ForkedWorker() for _ in range(count)]
+    elif _can_start():
+        count = min(others, kernels // KERNELS_PER_WORKER)
+        workers += [_start_worker() for _ in range(count)]
     try:
         yield KernelCompiler(workers, store)
     finally:
@@ -237,6 +246,14 @@ def _close(worker: Worker) -> None:
             pipe.close()
 
 
+def _can_fork() -> bool:
+    """Whether nothing but this thread is at work in the process: no lock would stay taken."""
+    try:
+        return len(os.listdir("/proc/self/task")) == 1
+    except OSError:
+        return False
+
+
 def _can_start() -> bool:
     """Whether `sys.executable` is an interpreter, not a program that Python is embedded in."""
     return "python" in Path(sys.executable or "").name
@@ -252,10 +269,54 @@ def _start_worker() -> Worker:
     )
 
 
+class ForkedWorker:
+    """A copy of this process that serves tasks, which ends with it; used as an interpreter that was
+    started is.
+    """
+
+    def __init__(self) -> None:
+        tasks, answers = os.pipe(), os.pipe()
+        self._process = os.fork()
+        if self._process == 0:
+            _serve_in_copy(tasks, answers)
+        os.close(tasks[0])
+        os.close(answers[1])
+        self.stdin, self.stdout = os.fdopen(tasks[1], "wb"), os.fdopen(answers[0], "rb")
+        self.returncode: int | None = None
+
+    def kill(self) -> None:
+        if self.returncode is None:
+            os.kill(self._process, signal.SIGKILL)
+
+    def wait(self) -> int:
+        if self.returncode is None:
+            self.returncode = os.waitstatus_to_exitcode(os.waitpid(self._process, 0)[1])
+        return self.returncode
+
+
+Worker = subprocess.Popen[bytes] | ForkedWorker
+
+
+def _serve_in_copy(tasks: tuple[int, int], answers: tuple[int, int]) -> NoReturn:
+    """What a copy does, which never goes back to what its parent does next."""
+    try:
+        os.setsid()  # an interrupt at the terminal is the parent's affair
+        os.close(tasks[1])  # without it the parent's end would not be the end
+        os.dup2(2, 1)
+        gc.freeze()
+        _serve(os.fdopen(tasks[0], "rb"), os.fdopen(answers[1], "wb"))
+    finally:
+        os._exit(0)  # nothing that the parent has still to write is written twice
+
+
 def serve() -> None:
     """A worker: compiles the tasks that come in until there are no more."""
     tasks, replies = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever else prints does not get among the replies
+    _serve(tasks, replies)
+
+
+def _serve(tasks: BinaryIO, replies: BinaryIO) -> None:
     gc.set_threshold(*_RARE)
     while True:
         try:

@@ -1,6 +1,8 @@
 """Kernels compiled by several processes: the same code in the same order; errors arrive."""
 
 import gc
+import os
+import subprocess
 import sys
 from dataclasses import replace
 
@@ -65,12 +67,35 @@ def test_two_workers_compile_without_this_process():
     assert all(worker.returncode is not None for worker in workers)
 
 
-def test_a_few_kernels_need_no_worker():
+COPIES = """
+from tests.test_compile_kernels import TASKS, CORES
+from compiler.compile_kernels import ForkedWorker, ask, compile_kernel, kernel_compiler
+with kernel_compiler(4, CORES) as compiler:
+    workers = compiler.workers
+    assert [type(worker) for worker in workers] == [ForkedWorker, ForkedWorker]
+    print("before", end="")
+    answers = [ask(worker, TASKS[0]).code for worker in workers]
+    codes = compiler.compile(TASKS[:3], lambda done: None)
+assert answers == [compile_kernel(TASKS[0]).code] * 2
+assert [each.code for each in codes] == [compile_kernel(task).code for task in TASKS[:3]]
+assert [worker.returncode for worker in workers] == [-9, -9]
+"""
+
+
+def test_a_process_with_one_thread_is_copied():
+    alone = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+    ran = subprocess.run([sys.executable, "-c", COPIES], env=alone, capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "before", "")
+
+
+def test_a_few_kernels_need_no_worker(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(compile_kernels, "_can_fork", lambda: False)
     with kernel_compiler(compile_kernels.KERNELS_PER_WORKER - 1, CORES) as compiler:
         assert compiler.workers == ()
 
 
 def test_a_program_that_embeds_python_is_not_started_again(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(compile_kernels, "_can_fork", lambda: False)
     monkeypatch.setattr(sys, "executable", "/usr/bin/editor")
     with kernel_compiler(len(TASKS), CORES) as compiler:
         assert compiler.workers == ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import importlib
 import os
 import sys
@@ -24,6 +25,14 @@ COMMANDS: Final[Mapping[str, str]] = {
 }
 """Each is the module of that name in this package, with `parser()` and `run(arguments)`."""
 
+_COMPILES: Final = ("compile", "inspect")
+"""Commands whose NumPy needs no threads: starting them takes longer than what it computes, and a
+process that has but one may copy itself to compile.
+"""
+
+_RARE: Final = (100_000, 50, 100)
+"""When the interpreter looks for cycles: modules and the IR make many objects and few cycles."""
+
 FAILED: Final = 1
 INTERRUPTED: Final = 130
 
@@ -44,6 +53,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     Wrong usage exits with 2.
     """
     warnings.showwarning = _show_warning
+    thresholds = gc.get_threshold()
+    gc.set_threshold(*_RARE)
     try:
         _command(sys.argv[1:] if argv is None else argv)()
         sys.stdout.flush()
@@ -57,6 +68,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (WeftError, OSError) as error:
         print(f"weft: error: {_one_line(error)}", file=sys.stderr)
         return FAILED
+    finally:
+        gc.set_threshold(*thresholds)
     return 0
 
 
@@ -74,6 +87,8 @@ def _command(argv: Sequence[str]) -> Callable[[], None]:
         commands.add_parser(name, help=summary, add_help=False)
     chosen, rest = parser.parse_known_args(argv[:1])
     assert not rest, "one argument is a command, an option or an error"
+    if chosen.command in _COMPILES:
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     module = importlib.import_module(f"compiler.cli.{chosen.command}")
     arguments = module.parser().parse_args(argv[1:])
     return lambda: module.run(arguments)

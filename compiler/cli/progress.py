@@ -4,9 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import time
 from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 OnStage = Callable[[str, int, int], None]
+
+_AT_ONCE: Final = 0.5
+"""Seconds in which a compilation that ends shows nothing."""
+
+_BETWEEN: Final = 0.1
+"""Seconds from one look of the bar to the next."""
 
 
 @contextlib.contextmanager
@@ -15,15 +26,32 @@ def stage_progress() -> Generator[OnStage]:
     if not sys.stderr.isatty():
         yield lambda stage, done, total: None
         return
-    # A compilation out of the cache should not wait for these.
+    with contextlib.ExitStack() as shown:
+        bar: Progress | None = None
+        following = time.monotonic() + _AT_ONCE
+
+        def show(stage: str, done: int, total: int) -> None:
+            nonlocal bar, following
+            if time.monotonic() < following:
+                return
+            bar = bar or shown.enter_context(_bar())
+            (task,) = bar.task_ids
+            bar.update(task, description=stage, completed=done, total=max(total, 1))
+            bar.refresh()
+            following = time.monotonic() + _BETWEEN
+
+        yield show
+
+
+def _bar() -> Progress:
+    """A bar that is drawn when it is told to: a thread for it would keep the process from copying
+    itself.
+    """
+    # A compilation that is quick, or out of the cache, should not wait for these.
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
     columns = (TextColumn("{task.description:<10}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task("start", total=1)
-
-        def show(stage: str, done: int, total: int) -> None:
-            progress.update(task, description=stage, completed=done, total=max(total, 1))
-
-        yield show
+    made = Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False)
+    made.add_task("start", total=1)
+    return made

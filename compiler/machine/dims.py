@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from enum import IntEnum
 from itertools import accumulate
 
 from dialects.errors import ArtifactError
+from dialects.steps import Step
 
 _ALLOWED = (
     ast.Expression, ast.BinOp, ast.UnaryOp, ast.Call, ast.Name, ast.Constant, ast.Load,
@@ -17,21 +17,6 @@ _ALLOWED = (
 )  # fmt: skip
 
 Size = Callable[[Mapping[str, int]], int]
-
-
-class Step(IntEnum):
-    """What one step of a program on a stack does."""
-
-    END = 0
-    NUMBER = 1
-    SYMBOL = 2
-    ADD = 3
-    SUB = 4
-    MUL = 5
-    MIN = 6
-    MAX = 7
-    FLOORDIV = 8
-    MOD = 9
 
 
 Program = Sequence[tuple[Step, int]]

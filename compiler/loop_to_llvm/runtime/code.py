@@ -176,11 +176,11 @@ def declare_function(
     return function
 
 
-def keep_small(function: ir.Function) -> None:
-    """Has a function that is called rarely compiled for size, and not into its callers: the time
-    that it takes does not matter, that to compile it does.
+def compile_plainly(function: ir.Function) -> None:
+    """Has a function that is called rarely compiled as it stands, and not into its callers: the
+    time that it takes does not matter, that to compile it does.
     """
-    for attribute in ("noinline", "minsize", "optsize"):
+    for attribute in ("noinline", "optnone"):
         function.attributes.add(attribute)
 
 

@@ -17,10 +17,10 @@ from compiler.loop_to_llvm.runtime.code import (
     POINTER,
     VOID,
     Code,
+    compile_plainly,
     constant_bytes,
     i32,
     i64,
-    keep_small,
     new_function,
 )
 from compiler.loop_to_llvm.runtime.context import ALLOCATE, RELEASE
@@ -76,7 +76,7 @@ class DlpackCall:
         self._define_describe()
         self._define_run()
         for name in _FUNCTIONS:
-            keep_small(self.module.globals[f"{self.pool.prefix}{name}"])
+            compile_plainly(self.module.globals[f"{self.pool.prefix}{name}"])
 
     def _define_refusal(self) -> None:
         code = new_function(self.module, f"{self.pool.prefix}_run_dlpack", CHECK, visible=True)

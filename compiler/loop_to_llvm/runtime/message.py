@@ -18,9 +18,9 @@ from compiler.loop_to_llvm.runtime.code import (
     I64,
     POINTER,
     Code,
+    compile_plainly,
     declare_function,
     i64,
-    keep_small,
 )
 from compiler.loop_to_llvm.runtime.decimal import decimal_writer
 
@@ -206,5 +206,5 @@ def _writer(
         return function, None
     function = declare_function(module, symbol, ir.FunctionType(POINTER, [POINTER, *operands]))
     function.linkage = "internal"
-    keep_small(function)
+    compile_plainly(function)
     return function, Code(function.append_basic_block("entry"))

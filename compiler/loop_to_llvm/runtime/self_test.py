@@ -22,10 +22,10 @@ from compiler.loop_to_llvm.runtime.code import (
     NULL,
     POINTER,
     Code,
+    compile_plainly,
     constant_integers,
     i32,
     i64,
-    keep_small,
     new_function,
 )
 from compiler.loop_to_llvm.runtime.context import ALLOCATE, RELEASE
@@ -97,7 +97,7 @@ class SelfTestFunction:
     def _define_test(self) -> None:
         name = f"{self.pool.prefix}_self_test"
         code = new_function(self.module, name, _TEST, visible=True)
-        keep_small(code.function)
+        compile_plainly(code.function)
         (context,) = code.arguments
         golden, room = self.golden, self.counts.dims + self.counts.found
         sizes = code.variable(ir.ArrayType(I64, 1 + room))
@@ -207,7 +207,7 @@ class SelfTestFunction:
 
     def _define_check_made(self) -> None:
         code = Code(self._check_made.append_basic_block("entry"))
-        keep_small(code.function)
+        compile_plainly(code.function)
         context, entry, sizes, shape, rank = code.arguments
         got = code.variable(ir.ArrayType(I64, max(1, self.counts.rank)))
         number = code.variable(I64)
@@ -227,7 +227,7 @@ class SelfTestFunction:
 
     def _define_compare(self, dtype: str) -> None:
         code = Code(self._compare(dtype).append_basic_block("entry"))
-        keep_small(code.function)
+        compile_plainly(code.function)
         context, entry, got, wanted, count, shape, rank, margin = code.arguments
         number, rest = code.variable(I64), code.variable(I64)
         place, axes = code.variable(ir.ArrayType(I64, max(1, self.counts.rank))), code.variable(I64)

@@ -15,10 +15,10 @@ from compiler.loop_to_llvm.runtime.code import (
     POINTER,
     VOID,
     Code,
+    compile_plainly,
     constant_bytes,
     declare_function,
     i32,
-    keep_small,
 )
 from compiler.loop_to_llvm.runtime.decimal import INTEGER_BYTES
 from compiler.loop_to_llvm.runtime.layout import CONTEXT, ERROR_BYTES
@@ -130,7 +130,7 @@ def _failer(module: ir.Module, count: int) -> ir.Function:
     kind = ir.FunctionType(VOID, [POINTER, POINTER, *[I64] * count])
     function = declare_function(module, name, kind)
     function.linkage = "internal"
-    keep_small(function)
+    compile_plainly(function)
     code = Code(function.append_basic_block("entry"))
     context, form, *words = code.arguments
     values = code.variable(ir.ArrayType(I64, max(1, count)))

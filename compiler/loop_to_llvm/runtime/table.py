@@ -4,7 +4,6 @@ messages, and the sizes of dims.
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import Final
 
 from llvmlite import ir
@@ -13,30 +12,16 @@ from compiler.loop_to_llvm.runtime.code import (
     I64,
     POINTER,
     Code,
+    compile_plainly,
     constant_bytes,
     i64,
-    keep_small,
     new_function,
 )
 from compiler.loop_to_llvm.runtime.layout import DIM, STEP, TABLE, TENSOR, Struct
 from compiler.loop_to_llvm.runtime.pool import Pool
+from dialects.steps import Step
 
 _SIZE_OF: Final = ir.FunctionType(I64, [POINTER, POINTER])
-
-
-class Step(IntEnum):
-    """What one step of the program of a dim does, as the table has it."""
-
-    END = 0
-    NUMBER = 1
-    SYMBOL = 2
-    ADD = 3
-    SUB = 4
-    MUL = 5
-    MIN = 6
-    MAX = 7
-    FLOORDIV = 8
-    MOD = 9
 
 
 class Table:
@@ -109,7 +94,7 @@ class Table:
             with code.if_then(code.icmp_signed(">", operation, i64(Step.SYMBOL))):
                 _combine(code, operation, stack, top)
         code.unreachable()
-        keep_small(self.size_of)
+        compile_plainly(self.size_of)
 
 
 def _push(

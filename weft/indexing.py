@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from dialects.errors import WeftError
+from dialects.errors import TypeInferenceError, WeftError
 from dialects.expr import Expr
 from dialects.graph.types import ShapeAttr
 from weft.operators import users_line
@@ -61,12 +61,22 @@ def _gathered(x: Traced, axis: int, index: Any) -> Traced:
 def _spread(x: Traced, index: Sequence[Any]) -> list[Any]:
     """The index with `...` written out, one part for each axis."""
     taken = sum(part is not None and part is not Ellipsis for part in index)
+    try:
+        return spread(index, taken, x.ndim)
+    except TypeInferenceError as error:
+        raise WeftError(f"{users_line()}: {error}") from error
+
+
+def spread(index: Sequence[Any], taken: int, rank: int) -> list[Any]:
+    """The index with `...` written out as slices of the axes that its parts, which take so many,
+    leave. Raises TypeInferenceError where these are too many.
+    """
     dots = [position for position, part in enumerate(index) if part is Ellipsis]
-    if taken > x.ndim or len(dots) > 1:
-        got = f"{taken} for {x.ndim} axes"
-        raise WeftError(f"{users_line()}: an index requires a part an axis at most, got {got}")
+    if taken > rank or len(dots) > 1:
+        got = f"{taken} for {rank} axes"
+        raise TypeInferenceError(f"an index requires a part an axis at most, got {got}")
     at = dots[0] if dots else len(index)
-    rest: list[Any] = [slice(None)] * (x.ndim - taken)
+    rest: list[Any] = [slice(None)] * (rank - taken)
     return [*index[:at], *rest, *index[at + 1 :]]
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from dialects.errors import TypeInferenceError
 from dialects.expr import Expr, maximum, minimum
 from dialects.graph.types import ShapeAttr
+from weft.indexing import spread
 from weft.source.operators import as_tensor, expression
 from weft.source.recording import SourceRecording
 from weft.source.values import Array, Number, is_number
@@ -75,13 +76,7 @@ def _spread(x: Traced, parts: list[Any]) -> list[Any]:
         0 if part is None or part is Ellipsis else part.ndim if _is_mask(part) else 1
         for part in parts
     )
-    dots = [position for position, part in enumerate(parts) if part is Ellipsis]
-    if axes > x.ndim or len(dots) > 1:
-        got = f"{axes} for {x.ndim} axes"
-        raise TypeInferenceError(f"an index requires a part an axis at most, got {got}")
-    at = dots[0] if dots else len(parts)
-    rest: list[Any] = [slice(None)] * (x.ndim - axes)
-    return [*parts[:at], *rest, *parts[at + 1 :]]
+    return spread(parts, axes, x.ndim)
 
 
 def _basic(

@@ -6,11 +6,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
 from weft.source.values import Array
 
 Names: TypeAlias = dict[str, Any]
+Holder = TypeVar("Holder")
 
 
 class Missing:
@@ -80,10 +81,10 @@ class NameSlot(Slot):
 
 
 @dataclass(frozen=True, eq=False)
-class ListSlot(Slot):
-    """What a list holds."""
+class HolderSlot(Slot, Generic[Holder]):
+    """All that an object holds."""
 
-    holder: list[Any]
+    holder: Holder
 
     @property
     def owner(self) -> object:
@@ -92,6 +93,11 @@ class ListSlot(Slot):
     @property
     def key(self) -> tuple[object, ...]:
         return (id(self.holder),)
+
+
+@dataclass(frozen=True, eq=False)
+class ListSlot(HolderSlot[list[Any]]):
+    """What a list holds."""
 
     def get(self) -> Any:
         return list(self.holder)
@@ -104,18 +110,8 @@ class ListSlot(Slot):
 
 
 @dataclass(frozen=True, eq=False)
-class DictSlot(Slot):
+class DictSlot(HolderSlot[dict[Any, Any]]):
     """What a dict holds."""
-
-    holder: dict[Any, Any]
-
-    @property
-    def owner(self) -> object:
-        return self.holder
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        return (id(self.holder),)
 
     def get(self) -> Any:
         return dict(self.holder)
@@ -129,18 +125,8 @@ class DictSlot(Slot):
 
 
 @dataclass(frozen=True, eq=False)
-class SetSlot(Slot):
+class SetSlot(HolderSlot[set[Any]]):
     """What a set holds."""
-
-    holder: set[Any]
-
-    @property
-    def owner(self) -> object:
-        return self.holder
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        return (id(self.holder),)
 
     def get(self) -> Any:
         return frozenset(self.holder)
@@ -154,18 +140,8 @@ class SetSlot(Slot):
 
 
 @dataclass(frozen=True, eq=False)
-class ArraySlot(Slot):
+class ArraySlot(HolderSlot[Array]):
     """The elements of an array, which is one value of the graph after the other."""
-
-    holder: Array
-
-    @property
-    def owner(self) -> object:
-        return self.holder
-
-    @property
-    def key(self) -> tuple[object, ...]:
-        return (id(self.holder),)
 
     def get(self) -> Any:
         return Array(self.holder.recording, self.holder.value)

@@ -78,11 +78,12 @@ class EngineProcess:
         self._send(job)
 
     def ask(self, question: float | None) -> Any:
-        """What the process answers: to None, that it is ready. One that dies has failed."""
+        """What the process answers: to None, which has it load the model, that it is ready. One
+        that dies has failed.
+        """
         try:
             self._signal(signal.SIGCONT)
-            if question is not None:
-                self._send(question)
+            self._send(question)
             assert self._process.stdout is not None, "an engine answers through a pipe"
             answer = pickle.load(self._process.stdout)
             self._signal(signal.SIGSTOP)
@@ -128,11 +129,11 @@ def measure(
     total = len(found) * (rounds + 1)
     with _processes() as processes:
         answers: list[Array] | None = None
+        for engine, model in models.items():  # which import at the same time, and load in turn
+            processes[engine] = EngineProcess(Job(engine, model, inputs, cores))
         for number, each in enumerate(found):
             on_turn(each.engine, number, total)
-            job = Job(each.engine, models[each.engine], inputs, cores)
-            process = processes[each.engine] = EngineProcess(job)
-            ready = process.ask(None)
+            ready = processes[each.engine].ask(None)
             if isinstance(ready, Ready) and answers is None:
                 answers = ready.outputs
             _note_ready(each, ready, answers)

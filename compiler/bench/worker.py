@@ -1,5 +1,5 @@
-"""One engine in a process of its own, which reads a `Job` and then how long to run from its
-standard input, and answers each.
+"""One engine in a process of its own, which reads a `Job` from its standard input, then when to
+load the model, then how long to run, and answers these.
 
 The process uses as many cores as the job has threads, whatever the engine believes.
 """
@@ -22,7 +22,7 @@ from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from compiler.bench.engines import ENGINES
+from compiler.bench.engines import ENGINES, IMPORTED_AHEAD
 from compiler.bench.session import Inputs, PeerLacks, Session
 from dialects.weights import Array
 
@@ -49,7 +49,9 @@ class Job:
 
 @dataclass(frozen=True)
 class Ready:
-    """An engine has loaded the model: the seconds that took, its version, its outputs."""
+    """An engine has loaded the model: the seconds that took, imports aside, its version, its
+    outputs.
+    """
 
     seconds: float
     version: str
@@ -84,7 +86,9 @@ def serve() -> None:
         pickle.dump(answer, replies)
         replies.flush()
 
-    loaded = _attempt(lambda: _load(job))
+    engine = _attempt(lambda: _import_engine(job))
+    pickle.load(commands)  # comes when it is this engine's turn
+    loaded = engine if isinstance(engine, Failed) else _attempt(lambda: _load(engine, job))
     if isinstance(loaded, Failed):
         reply(loaded)
         return
@@ -100,16 +104,21 @@ def serve() -> None:
         reply(_attempt(lambda seconds=seconds: Timed(sample(session, seconds), peak_bytes())))
 
 
-def _load(job: Job) -> tuple[Session, Ready]:
+def _import_engine(job: Job) -> Callable[..., Session]:
+    module, function, _ = ENGINES[job.engine]
+    if job.engine in IMPORTED_AHEAD:
+        importlib.import_module(job.engine)
+    return getattr(importlib.import_module(f"compiler.bench.engines.{module}"), function)
+
+
+def _load(engine: Callable[..., Session], job: Job) -> tuple[Session, Ready]:
     start = time.perf_counter()
-    module, function, package = ENGINES[job.engine]
-    engine = importlib.import_module(f"compiler.bench.engines.{module}")
     inputs = {name: _fresh(array) for name, array in job.inputs.items()}
-    session: Session = getattr(engine, function)(job.model, inputs, len(job.cores))
+    session = engine(job.model, inputs, len(job.cores))
     outputs = session.arrays(session.call())
     seconds = time.perf_counter() - start
     try:
-        known = version(package)
+        known = version(ENGINES[job.engine][2])
     except PackageNotFoundError:
         known = ""
     return session, Ready(seconds, known, outputs)

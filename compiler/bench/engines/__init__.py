@@ -21,4 +21,9 @@ ENGINES: Final[dict[str, tuple[str, str, str]]] = {
 }
 """By name: the module beside this one, its function, and the package whose version is reported."""
 
+IMPORTED_AHEAD: Final = ("onnxruntime", "openvino", "torch")
+"""Engines whose packages of that name are imported before it is their turn to load a model; others
+read their environment while they are imported.
+"""
+
 PEERS: Final = tuple(name for name in ENGINES if name != OURS)

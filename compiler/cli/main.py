@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import gc
 import importlib
 import os
@@ -55,6 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     warnings.showwarning = _show_warning
     thresholds = gc.get_threshold()
     gc.set_threshold(*_RARE)
+    atexit.register(gc.freeze)  # what ends with the process is not searched for cycles before
     try:
         _command(sys.argv[1:] if argv is None else argv)()
         sys.stdout.flush()

@@ -129,14 +129,18 @@ def _independent(first: AccessOp, second: AccessOp, relations: Sequence[Relation
 
 
 def _alike(first: AccessOp, second: AccessOp, relations: Sequence[Relation]) -> bool | None:
-    """The answer for accesses with the same subscripts, where it needs no bounds; else None.
+    """The answer where it needs no bounds; else None.
 
-    They clash where all loops may be in the same iteration. They do not where one of the
-    subscripts is moved by a single loop that is not, and by what does not change.
+    Accesses are apart where two numbers are. Those with the same subscripts clash where all loops
+    may be in the same iteration. They do not where one of the subscripts is moved by a single loop
+    that is not, and by what does not change.
     """
+    here, there = subscripts(first), subscripts(second)
+    numbers = ((left.constant, right.constant) for left, right in zip(here, there, strict=True))
+    if any(None not in pair and pair[0] != pair[1] for pair in numbers):
+        return True
     if any(relation.first is not relation.second for relation in relations):
         return None
-    here, there = subscripts(first), subscripts(second)
     if here == there and all(relation.direction in "*=" for relation in relations):
         return False
     fixed = {r.first.index for r in relations if r.direction == "="}

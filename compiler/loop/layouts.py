@@ -92,22 +92,29 @@ def _temporaries(
     found: dict[SSAValue, BufferType] = {}
     while reached:
         for other in links.get(reached.pop(), ()):
+            if not isinstance(other.owner, AllocOp) or other in found:
+                continue
             kind = blocked(buffer_type(other), target)
-            if isinstance(other.owner, AllocOp) and kind is not None and other not in found:
+            if kind is not None:
                 found[other] = kind
                 reached.append(other)
     return found
 
 
 def _links(kernel: KernelOp) -> dict[SSAValue, list[SSAValue]]:
-    """The buffers whose channels some iteration reads and writes at one and the same index."""
-    links: dict[SSAValue, list[SSAValue]] = {}
+    """The buffers whose channels some iteration reads and writes at one and the same index, each
+    once.
+    """
+    links: dict[SSAValue, dict[SSAValue, None]] = {}
     for store in [op for op in kernel.walk() if isinstance(op, StoreOp)]:
         for access in _beside(store):
-            if access is not store and _goes_along(access, store):
-                links.setdefault(access.buffer, []).append(store.buffer)
-                links.setdefault(store.buffer, []).append(access.buffer)
-    return links
+            here, there = access.buffer, store.buffer
+            if access is store or there in links.get(here, {}):
+                continue
+            if _goes_along(access, store):
+                links.setdefault(here, {})[there] = None
+                links.setdefault(there, {})[here] = None
+    return {buffer: list(others) for buffer, others in links.items()}
 
 
 def _beside(store: StoreOp) -> list[AccessOp]:

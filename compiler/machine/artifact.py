@@ -19,7 +19,6 @@ from typing import Any, BinaryIO, Protocol, cast
 
 import numpy as np
 
-from compiler.machine.archive import write_archive
 from compiler.machine.elf_object import Data
 from compiler.machine.executable import Executable
 from compiler.machine.forms import FORMS
@@ -36,7 +35,6 @@ from compiler.machine.link_tool import LINKERS, WEFT, link_with_tool, write_weig
 from compiler.machine.note import check_image, read_machine, read_note
 from compiler.machine.outside_weights import Given, weights_for
 from compiler.machine.signature import Signature
-from compiler.machine.wasm_link import link_wasm
 from compiler.machine.weight_blob import HashingFile
 from compiler.machine.weights import ALIGNMENT, WeightSource
 from compiler.machine.weights_file import EMBEDDED, FILE, SUFFIX, file_header
@@ -183,6 +181,8 @@ class Compiled:
         if self.target.arch != WASM:
             rule = f"the target {WASM}"
             raise OptionError(f"export to {path.name} requires {rule}, got {self.target.name}")
+        from compiler.machine.wasm_link import link_wasm  # few models become one
+
         with self._with_header(path) as out:
             link_wasm(
                 list(self.objects.values()),
@@ -196,6 +196,8 @@ class Compiled:
         """Writes `path` as a static library that holds the weights too, and the header beside it;
         a failure leaves no file. The weights take disk space twice meanwhile, and no memory.
         """
+        from compiler.machine.archive import write_archive  # few models become one
+
         path = Path(path)
         members: list[tuple[str, Data]] = [
             (f"{name}.o", content) for name, content in self.objects.items()

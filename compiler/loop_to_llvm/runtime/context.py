@@ -18,6 +18,7 @@ from compiler.loop_to_llvm.runtime.code import (
     POINTER,
     VOID,
     Code,
+    compile_plainly,
     constant_integers,
     i32,
     i64,
@@ -61,6 +62,9 @@ class ContextFunctions:
         self._define_build()
         self._define_destroy()
         self._define_create()
+        own = (self._available_threads, self._bind_weights, self._read_options, self._build)
+        for function in (*own, self.module.globals[f"{self.prefix}_create"]):
+            compile_plainly(function)
 
     def _new(self, name: str, kind: ir.FunctionType) -> Code:
         return new_function(self.module, f"{self.prefix}.{name}", kind)

@@ -20,6 +20,7 @@ from compiler.loop_to_llvm.runtime.code import (
     POINTER,
     VOID,
     Code,
+    compile_plainly,
     constant_bytes,
     declare_function,
     i32,
@@ -101,8 +102,11 @@ class Processor:
     def define(self) -> None:
         if self._is_asked:
             self._define_ask()
+            compile_plainly(self._ask)
         self._define_choose_level()
         self._define_refusal()
+        for function in (self.choose_level, self.refusal):
+            compile_plainly(function)
         for level in self._own_levels:
             self._define_forwarder(level)
         if self._own_levels:

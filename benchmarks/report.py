@@ -1,7 +1,8 @@
 """Tables of recorded results in Markdown: `python -m benchmarks.report results/DATE.jsonl ...`.
 
 A ratio is the time of the fastest peer over weft's: above 1, weft is faster. Peers that have no
-time are named with the reason.
+time are named with the reason. `--readme` writes the models' and the single operators' rows into
+README.md, between its two marks.
 """
 
 from __future__ import annotations
@@ -23,22 +24,58 @@ BELOW = 1.2
 UNCOUNTED = ("add_8",)
 """Cases that geometric means leave out: their time is that of the call."""
 
+README = Path(__file__).parents[1] / "README.md"
+MARKS = "<!-- benchmarks.report: -->", "<!-- end -->"
+
 Row = dict[str, Any]
 
 
 def main() -> None:
-    """Prints the tables of all files together."""
+    """Prints the tables of all files together, or writes the README's."""
     parser = argparse.ArgumentParser(
         "python -m benchmarks.report",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("files", nargs="*", type=Path, help="the newest by default")
-    files: list[Path] = parser.parse_args().files or sorted(RESULTS.glob("2*.jsonl"))[-1:]
+    parser.add_argument("--readme", action="store_true", help="write README.md's table")
+    arguments = parser.parse_args()
+    files: list[Path] = arguments.files or sorted(RESULTS.glob("2*.jsonl"))[-1:]
     rows: dict[tuple[str, int], Row] = {}
     for file in files:
         rows |= {key: row for key, row in recorded(file).items() if "engines" in row}
-    print(report(rows))
+    if arguments.readme:
+        README.write_text(with_table(README.read_text(), short_table(rows)))
+    else:
+        print(report(rows))
+
+
+def with_table(text: str, table: str) -> str:
+    """A text with the table between its marks."""
+    before, _, rest = text.partition(MARKS[0])
+    _, mark, after = rest.partition(MARKS[1])
+    assert mark, f"the text has {MARKS[0]} and {MARKS[1]}"
+    return f"{before}{MARKS[0]}\n\n{table}\n\n{MARKS[1]}{after}"
+
+
+def short_table(rows: dict[tuple[str, int], Row]) -> str:
+    """The models and the single operators, with what measured them above."""
+    threads = sorted({count for _, count in rows})
+    columns = " | ".join(f"{n} thr.: weft | best peer | ratio" for n in threads)
+    lines = [f"| case | {columns} | compile | `.so` |", "|---" * (3 + 3 * len(threads)) + "|"]
+    days = {row["when"][:10] for row in rows.values()}
+    for group in ("models", "operators"):
+        for case in GROUPS[group]:
+            measured = [rows.get((case.name, n)) for n in threads]
+            known = next((row for row in measured if row is not None), None)
+            if known is not None:
+                cells = " | ".join(_cells(row).rpartition(" | ")[0] for row in measured)
+                made = f"{known['compile_s']:.1f} s | {_size(known['so_kb'])}"
+                lines.append(f"| {case.name} | {cells} | {made} |")
+    return (
+        f"{_head(list(rows.values()))} Recorded on {' and '.join(sorted(days))}.\n\n"
+        + "\n".join(lines)
+    )
 
 
 def report(rows: dict[tuple[str, int], Row]) -> str:
@@ -53,6 +90,10 @@ def report(rows: dict[tuple[str, int], Row]) -> str:
     sections.append(_below(rows))
     sections.append(_absent(list(rows.values())))
     return "\n\n".join(section for section in sections if section)
+
+
+def _size(kilobytes: int) -> str:
+    return f"{kilobytes} KB" if kilobytes < 1000 else f"{kilobytes / 1e3:.1f} MB"
 
 
 def _head(rows: Sequence[Row]) -> str:

@@ -1,6 +1,7 @@
 """The recorded list of benchmarks, and the tables of what was recorded."""
 
 import json
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -9,8 +10,9 @@ import pytest
 
 from benchmarks.case import Case
 from benchmarks.models import GROUPS, MORE_OPERATORS, OPERATORS, find_cases
-from benchmarks.report import report
-from benchmarks.run import best_peer, recorded
+from benchmarks.report import MARKS, report, short_table, with_table
+from benchmarks.run import best_peer, left_to_measure, recorded
+from weft.compilation import compiler_digest
 
 SMALL = [case for case in (*OPERATORS, *MORE_OPERATORS) if "embedding" not in case.name]
 
@@ -67,6 +69,32 @@ def test_the_last_measurement_of_a_case_counts_and_errors_do_not(tmp_path: Path)
     assert found.keys() == {("sgemm_256", 1)}
     assert best_peer(found["sgemm_256", 1]) == ("torch", 3.0)
     assert recorded(tmp_path / "none") == {}
+
+
+def test_what_a_compiler_was_measured_against_is_not_measured_again(tmp_path: Path):
+    path = tmp_path / "rows.jsonl"
+    here = {"compiler": compiler_digest()[:16]}
+    rows = [
+        _row("sgemm_256", 1, 1.0, torch=2.0) | {"compiler": "another"},
+        _row("sgemm_256", 1, 2.0, onnxruntime=8.0) | here,
+        _row("sgemm_256", 1, 3.0, xla="no module jax") | here,
+    ]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    found = recorded(path)
+    assert found["sgemm_256", 1]["engines"].keys() == {"weft", "onnxruntime", "xla"}
+    (case,) = find_cases(["sgemm_256"])
+    asked = Namespace(vs=["onnxruntime", "torch", "xla"], threads=[1, 2])
+    assert left_to_measure(case, found, asked) == {1: ["torch"], 2: asked.vs}
+
+
+def test_the_readme_s_table_is_between_its_marks():
+    row = _row("sgemm_256", 1, 1.0, torch=3.0)
+    row |= {"when": "2026-11-21T00:00:00", "compile_s": 0.25, "so_kb": 21}
+    table = short_table({("sgemm_256", 1): row})
+    assert "| sgemm_256 | 1 | 3 torch | 3.00 | 0.2 s | 21 KB |" in table
+    assert "Recorded on 2026-11-21." in table
+    text = f"before {MARKS[0]} old {MARKS[1]} after"
+    assert with_table(text, table) == f"before {MARKS[0]}\n\n{table}\n\n{MARKS[1]} after"
 
 
 def test_tables_have_the_fastest_peer_and_its_ratio():

@@ -29,6 +29,7 @@ from benchmarks.case import Case, Inputs
 from benchmarks.errors import recorded
 from benchmarks.models import MODELS, MORE_MODELS, find_cases
 from benchmarks.run import RESULTS
+from compiler.bench.work import symbols_of
 from compiler.machine.artifact import read_metadata
 from compiler.machine.header import header
 from compiler.machine.signature import Signature
@@ -160,7 +161,9 @@ def peak_of_runs(
         arrays.append(library.with_name(f"{name}.npy"))
         np.save(arrays[-1], array)
     options = [str(threads), str(CALLS)]
-    ours = _kilobytes([str(host), str(library), "model", *options, *map(str, raw)])
+    sizes = symbols_of(signature, inputs)
+    symbols = [str(sizes[name]) for name in signature.symbols]
+    ours = _kilobytes([str(host), str(library), "model", *options, *map(str, raw), *symbols])
     peer = [sys.executable, "-c", _PEER, str(model), *options, *map(str, arrays)]
     return ours / 1e3 * 1.024, _kilobytes(peer) / 1e3 * 1.024
 

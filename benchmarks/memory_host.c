@@ -1,5 +1,5 @@
-/* Runs a model of known sizes from its artifact, and prints the most memory that it has had, in kB:
-   host <library> <prefix> <threads> <calls> <file of an input> ... */
+/* Runs a model from its artifact, and prints the most memory that it has had, in kB:
+   host <library> <prefix> <threads> <calls> <file of an input> ... <size of each symbol> ... */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +13,13 @@ static void *function(void *library, const char *prefix, const char *name) {
     void *found = dlsym(library, symbol);
     if (found == NULL) exit(20);
     return found;
+}
+
+static uint64_t bytes(const weft_table *table, const weft_tensor *tensor, const int64_t *dims) {
+    uint64_t size = tensor->element_bytes;
+    for (uint32_t axis = 0; axis < tensor->rank; axis++)
+        size *= (uint64_t)weft_extent(table, tensor, axis, dims);
+    return size;
 }
 
 static void *allocate(uint64_t size) {
@@ -44,11 +51,14 @@ int main(int argc, char **argv) {
     *(void **)&last_error = function(library, argv[2], "last_error");
     *(void **)&workspace_size = function(library, argv[2], "workspace_size");
     const weft_table *table = query();
-    if (table->abi_version != WEFT_ABI_VERSION || argc != 5 + (int)table->input_count) return 23;
+    int rest = 5 + (int)table->input_count;
+    if (table->abi_version != WEFT_ABI_VERSION || argc != rest + (int)table->symbol_count) return 23;
+    int64_t *dims = allocate(sizeof *dims * (table->symbol_count + table->found_count + 1));
+    for (uint32_t i = 0; i < table->symbol_count; i++) dims[i] = atoll(argv[rest + (int)i]);
     const void **inputs = allocate(sizeof *inputs * table->input_count);
     void **outputs = allocate(sizeof *outputs * table->output_count);
     for (uint32_t i = 0; i < table->input_count; i++) {
-        uint64_t size = weft_input(table, i)->bytes;
+        uint64_t size = bytes(table, weft_input(table, i), dims);
         void *input = allocate(size);
         FILE *file = fopen(argv[5 + i], "rb");
         if (file == NULL || fread(input, 1, size, file) != size) return 24;
@@ -56,12 +66,12 @@ int main(int argc, char **argv) {
         inputs[i] = input;
     }
     for (uint32_t i = 0; i < table->output_count; i++)
-        outputs[i] = allocate(weft_output(table, i)->bytes);
+        outputs[i] = allocate(bytes(table, weft_output(table, i), dims));
     weft_options options = {.size = sizeof options, .threads = (uint32_t)atoi(argv[3])};
     weft_context *context = create(&options);
     if (context == NULL) return 25;
-    weft_call call = {.size = sizeof call, .inputs = inputs, .outputs = outputs,
-                      .workspace_size = workspace_size(NULL)};
+    weft_call call = {.size = sizeof call, .inputs = inputs, .outputs = outputs, .dims = dims,
+                      .workspace_size = workspace_size(dims)};
     call.workspace = allocate(call.workspace_size);
     for (int i = 0; i < atoi(argv[4]); i++)
         if (run(context, &call) != WEFT_OK) {

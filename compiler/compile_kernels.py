@@ -178,6 +178,7 @@ class KernelCompiler:
         store = None if any(task.keep_texts for task in tasks) else self.store
         found = {} if store is None else _found(tasks, store)
         run = _Run(tasks, found)
+        on_done(len(found))
         feeders = [
             threading.Thread(target=run.take, args=(partial(ask, worker),), daemon=True)
             for worker in self.workers

@@ -293,8 +293,8 @@ def naive_kernels(source: Source, options: Options) -> dict[str, str]:
 def _expected_kernels(module: ModuleOp) -> int:
     """About how many kernels the graph will become: workers start before that is known."""
     functions = [op for op in module.ops if isinstance(op, FuncOp)]
-    named = (op.name for function in functions for op in function.body.block.ops)
-    return sum(name not in (ConstantOp.name, ReshapeOp.name) for name in named)
+    ops = (op for function in functions for op in function.body.block.ops)
+    return sum(bool(op.results) and not isinstance(op, (ConstantOp, ReshapeOp)) for op in ops)
 
 
 def optimize_graph(module: ModuleOp, context: WeftContext, road: Road) -> None:

@@ -17,7 +17,7 @@ _AT_ONCE: Final = 0.5
 """Seconds in which a compilation that ends shows nothing."""
 
 _BETWEEN: Final = 0.1
-"""Seconds from one look of the bar to the next."""
+"""Seconds from one look of the bar to the next in a stage."""
 
 
 @contextlib.contextmanager
@@ -28,17 +28,18 @@ def stage_progress() -> Generator[OnStage]:
         return
     with contextlib.ExitStack() as shown:
         bar: Progress | None = None
+        drawn = ""
         following = time.monotonic() + _AT_ONCE
 
         def show(stage: str, done: int, total: int) -> None:
-            nonlocal bar, following
-            if time.monotonic() < following:
+            nonlocal bar, drawn, following
+            if time.monotonic() < following and (bar is None or stage == drawn):
                 return
             bar = bar or shown.enter_context(_bar())
             (task,) = bar.task_ids
             bar.update(task, description=stage, completed=done, total=max(total, 1))
             bar.refresh()
-            following = time.monotonic() + _BETWEEN
+            drawn, following = stage, time.monotonic() + _BETWEEN
 
         yield show
 

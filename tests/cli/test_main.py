@@ -54,17 +54,29 @@ def test_a_reader_that_leaves_is_no_traceback(dense_folder: Path):
     assert shown.stdout.startswith("# ")
 
 
-def test_a_terminal_sees_the_stages(dense_folder: Path, tmp_path: Path):
+AT_ONCE = """
+import sys
+from compiler.cli import main, progress
+progress._AT_ONCE = float(sys.argv.pop(1))
+sys.exit(main.main())
+"""
+
+
+@pytest.mark.parametrize(("seconds", "sees"), [(0, True), (1000, False)])
+def test_a_terminal_sees_the_stages_of_what_takes_longer(
+    dense_folder: Path, tmp_path: Path, seconds: int, sees: bool
+):
     terminal, its_end = os.openpty()
     arguments = ("compile", dense_folder / "dense.onnx", "--no-cache", "-o", tmp_path / "m.so")
-    subprocess.run([*WEFT, *arguments], cwd=ROOT, stderr=its_end, check=True)
+    command = [sys.executable, "-c", AT_ONCE, str(seconds), *arguments]
+    subprocess.run(command, cwd=ROOT, stderr=its_end, check=True)
     os.close(its_end)
     shown = b""
     with contextlib.suppress(OSError):  # how Linux says that nobody has the other end
         while block := os.read(terminal, 4096):
             shown += block
     os.close(terminal)
-    assert b"compile" in shown
+    assert (b"compile" in shown) == sees
     assert f"{tmp_path / 'm.so'} (".encode() in shown
 
 

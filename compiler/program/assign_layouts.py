@@ -13,7 +13,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, SSAValue
 from xdsl.passes import ModulePass
-from xdsl.rewriter import Rewriter
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from dialects.expr import Atom, Expr, Symbol
 from dialects.loop.ops import AllocOp
@@ -26,7 +26,9 @@ layouts; handed in by the pipeline.
 """
 
 Conversion = tuple[Block | None, SSAValue, BufferType]
-"""A block, in which a value is brought into the layout of a type: others may see another value."""
+"""A block, in which a value is brought into the layout of a type: others may see another value. A
+weight is the same in all of them.
+"""
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,8 @@ class AssignLayouts:
             wanted = buffer_type(argument).substitute(sizes)
             if wanted == value.type:
                 continue
-            conversion = (call.parent, value, wanted)
+            place = value.owner if isinstance(value.owner, WeightOp) else call
+            conversion = (place.parent, value, wanted)
             if conversion not in converted:
                 converted[conversion] = self._convert(call, value, wanted, kernels)
             call.operands[position] = converted[conversion]
@@ -72,12 +75,12 @@ class AssignLayouts:
     def _convert(
         self, call: CallOp, value: SSAValue, wanted: BufferType, kernels: dict[str, KernelOp]
     ) -> SSAValue:
-        block = call.parent_block()
-        assert block is not None, "a call stands in a program"
         if isinstance(value.owner, WeightOp):
             derived = WeightOp.of(value.owner.key.data, wanted)
-            block.insert_op_before(derived, value.owner)
+            Rewriter.insert_op(derived, InsertPoint.before(value.owner))
             return derived.result
+        block = call.parent_block()
+        assert block is not None, "a call stands in a program"
         target = AllocOp.of(wanted)
         source = buffer_type(value)
         kernel = self.copy_kernel(source, wanted)

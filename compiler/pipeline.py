@@ -54,11 +54,13 @@ from compiler.program.assign_layouts import (
     drop_unused_weights,
 )
 from compiler.program.buckets import merge_programs
+from compiler.program.call_time import call_time
 from compiler.program.describe import kernel_flops, repeats
 from compiler.program.donate import donate
 from compiler.program.hoist_workspace import hoist_workspace
 from compiler.program.overlap import overlap
 from compiler.program.plan_memory import kernels_of, plan_memory
+from compiler.program.share_layouts import LayoutSharing, likely, lookup_kernels
 from compiler.program.time_calls import time_calls
 from compiler.program.update_in_place import drop_copies, write_states
 from compiler.report import Report
@@ -175,7 +177,7 @@ def _compile_buckets(
     with rare_collections(), kernel_compiler(expected, store=road.store) as compiler:
         for level in options.levels():
             own = road.level(level)
-            parts = [_compile_level(graph.clone(), compiler, own) for graph in graphs]
+            parts = [_compile_level(graph.clone(), store, compiler, own) for graph in graphs]
             parts[len(table) : len(table)] = _padding_levels(chooser, parts, compiler, own)
             module = merge_programs(chooser.clone(), [part.module for part in parts])
             code = {name: data for part in parts for name, data in part.code.items()}
@@ -216,16 +218,22 @@ def compile_module(
     with rare_collections(), kernel_compiler(expected, store=road.store) as compiler:
         copies = [module, *(module.clone() for _ in levels[1:])]
         compiled = [
-            _compile_level(copy, compiler, road.level(own))
+            _compile_level(copy, weights, compiler, road.level(own))
             for copy, own in zip(copies, levels, strict=True)
         ]
         return assemble(compiled, weights, options, road.report, road.golden)
 
 
-def _compile_level(module: ModuleOp, compiler: KernelCompiler, road: Road) -> CompiledLevel:
+def _compile_level(
+    module: ModuleOp, weights: WeightStore, compiler: KernelCompiler, road: Road
+) -> CompiledLevel:
     """From the optimised graph to a planned program and the code of its kernels, for one target."""
     lower_graph(module, road)
+    lookups = lookup_kernels(module)
     code = compile_kernels(module, compiler, _with_schedules(module, road))
+    _share_layouts(module, lookups, weights, road)
+    code |= compile_kernels(module, compiler, road, but=code)  # what looks up in another layout
+    code = {name: code[name] for name in kernels_of(module)}
     plan_program(module, road)
     if road.options.timed:
         time_calls(module)
@@ -266,7 +274,7 @@ def plan_model(source: Source, road: Road) -> Report:
     with road.report.stage("import"):
         imported = read_model(source, road.options)
     optimize_graph(imported.module, WeftContext(imported.weights), road)
-    to_loops(imported.module, road)
+    to_loops(imported.module, imported.weights, road)
     return road.report
 
 
@@ -340,12 +348,15 @@ def operators_of(module: ModuleOp) -> Counter[str]:
     return Counter(op.name for op in module.walk() if isinstance(op, kinds))
 
 
-def to_loops(module: ModuleOp, road: Road) -> None:
+def to_loops(module: ModuleOp, weights: WeightStore, road: Road) -> None:
     """Lowers the graph to kernels and their program,
     schedules the kernels and plans the program.
     """
     lower_graph(module, road)
+    lookups = lookup_kernels(module)
     _schedule_kernels(module, road)
+    _share_layouts(module, lookups, weights, road)
+    _schedule_kernels(module, road)  # what looks up in another layout
     plan_program(module, road)
     _schedule_kernels(module, road)  # copies between layouts
 
@@ -376,6 +387,19 @@ def lower_graph(module: ModuleOp, road: Road) -> None:
     report.flops |= {name: kernel_flops(kernel) for name, kernel in kernels.items()}
     report.repeats = repeats(module)
     _require_kernels(options, list(kernels))
+
+
+def _share_layouts(
+    module: ModuleOp, lookups: Mapping[str, KernelOp], weights: WeightStore, road: Road
+) -> None:
+    """Lets kernels look up rows of weights in the layout that other kernels want."""
+    if road.options.naive:
+        return
+    kernels, report = kernels_of(module), road.report
+    time = call_time(kernels, report.flops, road.options.target, likely)
+    LayoutSharing(lookups, weights, time, canonicalize_kernel).run(module)
+    new = {name: each for name, each in kernels_of(module).items() if name not in kernels}
+    report.flops |= {name: kernel_flops(kernel) for name, kernel in new.items()}
 
 
 def plan_program(module: ModuleOp, road: Road) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from itertools import permutations
 from typing import Any, Final
 
 import numpy as np
@@ -13,6 +14,9 @@ Array = npt.NDArray[Any]
 
 BLOCK_BYTES: Final = 1 << 22
 """How much of a tensor is handled at a time: it stays in a cache from one step to the next."""
+
+SAMPLE: Final = 64
+"""Elements that are compared before all are."""
 
 
 class WeightStore:
@@ -56,6 +60,30 @@ class WeightStore:
                 hasher.update(block.data)
             self._digests[key] = hasher.hexdigest()
         return self._digests[key]
+
+    def transposition(self, key: str, other: str) -> tuple[int, ...] | None:
+        """The axes with which the first tensor transposed is the second, None if there are none."""
+        array, wanted = self._arrays[key], self._arrays[other]
+        if array.dtype != wanted.dtype or array.size != wanted.size or not array.size:
+            return None
+        for axes in permutations(range(array.ndim)):
+            turned = array.transpose(axes)
+            if turned.shape == wanted.shape and _have_same_bytes(turned, wanted):
+                return axes
+        return None
+
+
+def _have_same_bytes(array: Array, other: Array) -> bool:
+    """Whether two arrays of one shape and dtype are the same memory, or the same bytes."""
+    one, two = array.__array_interface__, other.__array_interface__
+    if one["data"] == two["data"] and array.strides == other.strides:
+        return True
+    places = np.unravel_index(np.linspace(0, array.size - 1, SAMPLE, dtype=np.int64), array.shape)
+    if array[places].tobytes() != other[places].tobytes():
+        return False
+    rows = max(1, BLOCK_BYTES // array[0].nbytes)
+    parts = (slice(start, start + rows) for start in range(0, len(array), rows))
+    return all(array[part].tobytes() == other[part].tobytes() for part in parts)
 
 
 def byte_blocks(array: Array) -> Iterator[Array]:

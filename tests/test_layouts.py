@@ -84,3 +84,40 @@ def test_layouts_do_not_change_results(name: str, size: int | str, batch: int | 
     fast = weft.compile(model, threads=1, cache=False)(image)
     plain = weft.compile(model, threads=1, cache=False, naive=True)(image)
     np.testing.assert_allclose(fast, plain, rtol=2e-5, atol=2e-5)
+
+
+def test_a_loop_reads_weights_of_its_surroundings_in_the_layout_that_it_wants():
+    weight = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32) / 8
+    value = helper.make_tensor_value_info
+    body = helper.make_graph(
+        [
+            helper.make_node("MatMul", ["s", "w"], ["product"]),
+            helper.make_node("Tanh", ["product"], ["next"]),
+            helper.make_node("Identity", ["goes_on"], ["still_goes_on"]),
+        ],
+        "round",
+        [
+            value("i", TensorProto.INT64, []),
+            value("goes_on", TensorProto.BOOL, []),
+            value("s", TensorProto.FLOAT, [8, 64]),
+        ],
+        [
+            value("still_goes_on", TensorProto.BOOL, []),
+            value("next", TensorProto.FLOAT, [8, 64]),
+        ],
+    )
+    graph = helper.make_graph(
+        [helper.make_node("Loop", ["n", "", "x"], ["y"], body=body)],
+        "rounds",
+        [value("n", TensorProto.INT64, []), value("x", TensorProto.FLOAT, [8, 64])],
+        [value("y", TensorProto.FLOAT, [8, 64])],
+        [numpy_helper.from_array(weight, "w")],
+    )
+    exe = weft.compile(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    )
+    x = expected = np.random.default_rng(1).standard_normal((8, 64)).astype(np.float32)
+    for _ in range(3):
+        expected = np.tanh(expected @ weight)
+    (got,) = exe(np.array(3), x)
+    np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)

@@ -29,7 +29,7 @@ def emit_text(source: Source, level: str, road: Road) -> str:
     optimize_graph(imported.module, WeftContext(imported.weights), road)
     if level == "graph":
         return f"{imported.module!s}\n"
-    to_loops(imported.module, road)
+    to_loops(imported.module, imported.weights, road)
     if level == "loop":
         return f"{imported.module!s}\n"
     target = road.options.target

@@ -16,10 +16,7 @@ from xdsl.passes import ModulePass
 
 from dialects.context import weights_of
 from dialects.graph import ConstantOp
-from dialects.weights import Array, WeightStore
-
-SAMPLE = 64
-"""Elements that are compared before all are hashed."""
+from dialects.weights import SAMPLE, Array, WeightStore
 
 
 @dataclass(frozen=True)

@@ -26,14 +26,19 @@ FAR_BYTES = 24.0
 
 
 def call_time(
-    kernels: Mapping[str, KernelOp], flops: Mapping[str, Expr], target: Target
+    kernels: Mapping[str, KernelOp],
+    flops: Mapping[str, Expr],
+    target: Target,
+    size: Callable[[Expr], float | None] = lambda expr: expr.constant,
 ) -> CallTime:
-    """The time of a call in nanoseconds: computing, or reading and writing all of its buffers."""
+    """The time of a call in nanoseconds: computing, or reading and writing all of its buffers.
+    `size` says what an expression of sizes is.
+    """
     rate = FLOPS_PER_LANE * target.lanes(4)
 
     def time(call: CallOp) -> float | None:
-        computed = call_flops(call, kernels[call.kernel], flops).constant
-        moved = call_bytes(call).constant
+        computed = size(call_flops(call, kernels[call.kernel], flops))
+        moved = size(call_bytes(call))
         if computed is None or moved is None:
             return None
         bandwidth = BYTES if moved <= target.l2_bytes else FAR_BYTES

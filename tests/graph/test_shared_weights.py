@@ -57,3 +57,64 @@ def test_shared_weights_compute_the_same_from_everywhere(tmp_path: Path):
     for exe in (first, again, weft.load(tmp_path / "libmodel.so")):
         for got, wanted in zip(exe(*x), expected, strict=True):
             np.testing.assert_allclose(got, wanted, rtol=1e-4, atol=1e-4)
+
+
+TOKENS, WIDTH = 16384, 16
+
+
+def _tied(rows: int, product: str) -> tuple[bytes, np.ndarray]:
+    """Looks `rows` rows of a table up and multiplies their mean with the table, which stands in the
+    product as it is, or transposed by an operator or in the file.
+    """
+    rng = np.random.default_rng(2)
+    table = rng.standard_normal((TOKENS, WIDTH)).astype(np.float32)
+    tensors = [numpy_helper.from_array(table, "table")]
+    nodes = [
+        helper.make_node("Gather", ["table", "ids"], ["looked_up"]),
+        helper.make_node("ReduceMean", ["looked_up"], ["mean"], axes=[0]),
+    ]
+    size = WIDTH if product == "plain" else TOKENS
+    if product == "stored":
+        tensors.append(numpy_helper.from_array(np.ascontiguousarray(table.T), "turned"))
+    elif product == "transposed":
+        nodes.append(helper.make_node("Transpose", ["table"], ["turned"]))
+    if product == "plain":
+        nodes.append(helper.make_node("ReduceSum", ["mean"], ["sum"]))
+        nodes.append(helper.make_node("Expand", ["sum", "shape"], ["wide"]))
+        nodes.append(helper.make_node("MatMul", ["wide", "table"], ["scores"]))
+        tensors.append(numpy_helper.from_array(np.array([1, TOKENS]), "shape"))
+    else:
+        nodes.append(helper.make_node("MatMul", ["mean", "turned"], ["scores"]))
+    value = helper.make_tensor_value_info
+    inputs = [value("ids", TensorProto.INT64, [rows])]
+    outputs = [value("scores", TensorProto.FLOAT, [1, size])]
+    graph = helper.make_graph(nodes, "tied", inputs, outputs, tensors)
+    opsets = [helper.make_opsetid("", 17)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=8)
+    return model.SerializeToString(), table
+
+
+@pytest.mark.parametrize("product", ["plain", "transposed", "stored"])
+def test_a_table_lies_as_the_product_with_it_reads_it(product: str):
+    model, table = _tied(1, product)
+    exe = weft.compile(model, cache=False)
+    assert [each["bytes"] for each in exe.metadata["weights"]] == [table.nbytes]
+    for row in (0, 33, -1):
+        (got,) = exe(np.array([row]))
+        if product == "plain":
+            expected = table[row].sum() * table.sum(0, keepdims=True)
+        else:
+            expected = table[[row]] @ table.T
+        np.testing.assert_allclose(got, expected, rtol=1e-3, atol=1e-2)
+
+
+def test_a_table_that_is_looked_up_much_has_a_copy_of_its_own():
+    model, table = _tied(4096, "transposed")
+    exe = weft.compile(model, cache=False)
+    assert sum(each["bytes"] for each in exe.metadata["weights"]) == 2 * table.nbytes
+
+
+def test_the_caller_hands_over_a_tied_table_once():
+    model, _ = _tied(1, "transposed")
+    exe = weft.compile(model, cache=False, weights="caller")
+    assert [each["name"] for each in exe.metadata["logical_weights"]] == ["table"]

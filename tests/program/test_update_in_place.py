@@ -72,7 +72,7 @@ def test_copies_are_left_where_the_old_value_is_still_read(name: str) -> None:
     road = Road(Options(host_target()))
     imported = read_model(loop(BODIES[name]), road.options)
     optimize_graph(imported.module, WeftContext(imported.weights), road)
-    to_loops(imported.module, road)
+    to_loops(imported.module, imported.weights, road)
     program = next(op for op in imported.module.ops if isinstance(op, ProgramOp))
     loops = [op for op in program.walk() if isinstance(op, ForOp)]
     copies = [op for each in loops for op in each.walk() if isinstance(op, CopyOp)]

@@ -1,5 +1,8 @@
 """Any subset of the graph passes, in any order, leaves what a graph computes unchanged."""
 
+from collections.abc import Callable, Sequence
+from itertools import product
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,23 +13,49 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.parser import Parser
 from xdsl.rewriter import InsertPoint
 
+from compiler.graph import recompute, winograd
+from compiler.graph.fold_batch_norm import FoldBatchNormPass
 from compiler.graph.fold_constants import FoldConstantsPass
+from compiler.graph.fuse_attention import FuseAttentionPass
 from compiler.graph.inline_calls import inline_calls
 from compiler.graph.join_products import JoinProductsPass
 from compiler.graph.passes import GRAPH_PASSES
 from compiler.graph.recognize_gelu import RecognizeGeluPass
 from compiler.graph.recognize_norms import RecognizeNormsPass
+from compiler.graph.split_transposed import SplitTransposedPass
+from compiler.graph.winograd import WinogradPass
 from dialects.context import WeftContext
 from dialects.errors import UnsupportedError
-from dialects.graph import OPS_BY_NAME, CallOp, ConstantOp
+from dialects.expr import Expr
+from dialects.graph import OPS_BY_NAME, CallOp, CheckpointOp, ConstantOp, ForOp, IfOp, YieldOp
 from dialects.graph.builder import GraphBuilder
 from dialects.graph.evaluate import evaluate_block
 from dialects.graph.types import F32, tensor, type_of
 from dialects.weights import WeightStore
 
 SHAPE = (2, 3, 24)
-REWRITES_SUMS = (JoinProductsPass, RecognizeGeluPass, RecognizeNormsPass)
+REWRITES_SUMS = (
+    FoldBatchNormPass,
+    FuseAttentionPass,
+    JoinProductsPass,
+    RecognizeGeluPass,
+    RecognizeNormsPass,
+    SplitTransposedPass,
+    WinogradPass,
+)
 """Passes whose results may differ by a rounding."""
+
+Step = Callable[..., SSAValue]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def everything_pays():
+    """Small values are recomputed, small images filtered by Winograd's algorithm."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(recompute, "LEAST_BYTES", 1)
+        for cost in ("TRANSFORM_COST", "BYTE_COST", "STORED_COST"):
+            patch.setattr(winograd, cost, 0.0)
+        yield
 
 
 def _gelu(b: GraphBuilder, x: SSAValue) -> SSAValue:
@@ -51,6 +80,29 @@ def _flat(b: GraphBuilder, x: SSAValue, name: str) -> SSAValue:
     return b.reshape(b.op(name, flat).results[0], shape=type_of(x).dims)
 
 
+def _attention(b: GraphBuilder, x: SSAValue) -> SSAValue:
+    rows = b.reshape(x, shape=tensor([2, 24, 3], F32).dims)
+    scores = b.mul(b.matmul(rows, x), b.constant_of(0.25, F32))
+    mixed = b.matmul(b.softmax(scores, axis=-1), rows)
+    return b.reshape(mixed, shape=type_of(x).dims)
+
+
+def _late(b: GraphBuilder, x: SSAValue) -> SSAValue:
+    """Reads a cheap value again behind operators that are not."""
+    kept = b.softmax(x, axis=-1)
+    cheap = y = b.tanh(kept)
+    for _ in range(5):
+        y = b.softmax(y, axis=-1)
+    return b.mul(b.mul(y, cheap), kept)
+
+
+def _apart(b: GraphBuilder, x: SSAValue) -> SSAValue:
+    """Adds up, at the end, what was computed at the beginning."""
+    early = b.softmax(x, axis=1)
+    y = b.softmax(b.softmax(x, axis=2), axis=1)
+    return b.add(y, b.softmax(b.reduce_sum(early, axes=[1], keepdims=True), axis=2))
+
+
 def _squares() -> FuncOp:
     """A function of matrices of any size."""
     kind = tensor(["a", "b", "c"], F32)
@@ -73,6 +125,49 @@ class _Graph:
         array = np.full(shape, 0.125 * (number + 1), np.float32)
         array.reshape(-1)[1:3] = 0.5, -2
         return self.b.builder.insert(ConstantOp.stored("w", array, self.weights)).result
+
+    def convolved(self, x: SSAValue, number: int) -> SSAValue:
+        """A convolution of 3 x 3 taps, with a normalisation behind it."""
+        b = self.b
+        image = b.reshape(x, shape=tensor([1, 16, 3, 3], F32).dims)
+        found = b.conv(image, self.weight(number % 2, (16, 16, 3, 3)), group=1, pads=[1] * 4)
+        scale, shift, variance = (self.weight(n, (16,)) for n in (0, 1, 2))
+        variance = b.abs(variance) if number else variance
+        found = b.batch_norm(found, scale, shift, scale, b.mul(variance, variance), epsilon=1e-3)
+        return b.reshape(found, shape=type_of(x).dims)
+
+    def widened(self, x: SSAValue, number: int) -> SSAValue:
+        """A transposed convolution, whose result shrinks to the image's size again."""
+        b = self.b
+        image = b.reshape(x, shape=tensor([2, 3, 4, 6], F32).dims)
+        found = b.conv_transpose(
+            image, self.weight(number % 2, (3, 3, 2, 2)), group=1, strides=[2, 2]
+        )
+        split = b.reshape(found, shape=tensor([2, 3, 4, 2, 6, 2], F32).dims)
+        shrunk = b.reduce_mean(split, axes=[3, 5], keepdims=False)
+        return b.reshape(shrunk, shape=type_of(x).dims)
+
+    def inside(self, values: Sequence[SSAValue], step: Step) -> Block:
+        """A block of arguments like the values that yields what a step makes of them."""
+        block = Block(arg_types=[value.type for value in values])
+        found = step(GraphBuilder(InsertPoint.at_end(block), OPS_BY_NAME), *block.args)
+        block.add_op(YieldOp.create(operands=[found]))
+        return block
+
+    def repeated(self, x: SSAValue, number: int) -> SSAValue:
+        """A loop that computes the same in every round, too long to be unrolled or not."""
+        rounds = (0, 2, 700)[number]
+        same = self.b.exp(self.b.constant_of(-2.0, F32))
+        body = self.inside([x], lambda b, y: b.mul(b.add(y, b.tanh(b.sin(x))), b.tanh(same)))
+        return self.b.builder.insert(ForOp.of(Expr.of(rounds), "i", [x], body)).results[0]
+
+    def chosen(self, x: SSAValue, number: int) -> SSAValue:
+        """A branch, on a condition that is known or not."""
+        b, zero = self.b, self.b.constant_of(0.0, F32)
+        total = b.reduce_sum(x, axes=[0, 1, 2], keepdims=False)
+        condition = b.less(zero, (total, zero, b.constant_of(1.0, F32))[number])
+        ways = self.inside([], lambda b: b.tanh(x)), self.inside([], lambda b: b.neg(x))
+        return b.builder.insert(IfOp.of(condition, *ways)).results[0]
 
     def step(self, kind: str, x: SSAValue, number: int) -> SSAValue:
         b = self.b
@@ -99,6 +194,23 @@ class _Graph:
                 return b.neg(b.neg(b.mul(x, b.constant_of(1.0, F32))))
             case "twice":
                 return b.add(b.tanh(x), b.tanh(x))
+            case "attention":
+                return _attention(b, x)
+            case "apart":
+                return _apart(b, x)
+            case "late":
+                return _late(b, x)
+            case "convolved":
+                return self.convolved(x, number)
+            case "widened":
+                return self.widened(x, number)
+            case "repeated":
+                return self.repeated(x, number)
+            case "chosen":
+                return self.chosen(x, number)
+            case "checkpoint":
+                body = self.inside([], lambda b: b.tanh(b.tanh(x)))
+                return b.builder.insert(CheckpointOp.of(body)).results[0]
             case _:
                 raise AssertionError(f"a step is known, not {kind}")
 
@@ -119,6 +231,14 @@ KINDS = (
     "called",
     "nothing",
     "twice",
+    "attention",
+    "late",
+    "apart",
+    "convolved",
+    "widened",
+    "repeated",
+    "chosen",
+    "checkpoint",
 )
 
 
@@ -150,6 +270,21 @@ def _result(module: ModuleOp, x: np.ndarray, weights: WeightStore) -> np.ndarray
     assert isinstance(function, FuncOp)
     with np.errstate(all="ignore"):
         return evaluate_block(function.body.block, [x], weights=weights)[0]
+
+
+def test_random_graphs_have_something_for_each_pass():
+    idle = dict.fromkeys(GRAPH_PASSES)
+    for kind, number in product(KINDS, range(3)):
+        graph = _Graph()
+        module = graph.module(graph.step(kind, graph.block.args[0], number))
+        before = str(module)
+        for each in GRAPH_PASSES:
+            each().apply(WeftContext(graph.weights), module)
+            after = str(module)
+            if after != before:
+                idle.pop(each, None)
+            before = after
+    assert not idle
 
 
 def _names(module: ModuleOp) -> list[str]:

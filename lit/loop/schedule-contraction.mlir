@@ -118,6 +118,7 @@ loop.kernel @ordered(%x: !loop.buffer<[64], f32>, %w: !loop.buffer<[64], f32>, %
 // CHECK: loop.alloc registers : !loop.buffer<[6, 16], f32
 // CHECK: loop.for %{{.*}} = 0 to ((m mod 6) floordiv 3)
 // CHECK: loop.alloc registers : !loop.buffer<[3, 16], f32
+// CHECK: loop.alloc registers : !loop.buffer<[2, 16], f32
 // CHECK: loop.alloc registers : !loop.buffer<[1, 16], f32
 // CHECK: loop.for %[[JO:[a-z_0-9]+]] = 0 to -(-(n mod 16) floordiv 8)
 // CHECK: loop.alloc registers : !loop.buffer<[6, 8], f32
@@ -231,7 +232,9 @@ loop.kernel @transposed(%x: !loop.buffer<[12, 20], f32>, %w: !loop.buffer<[32, 2
 // CHECK-NEXT: %{{.*}} = loop.alloc registers : !loop.buffer<[6, 16], f32
 // CHECK: loop.for %{{.*}} = 0 to ((m mod 6) floordiv 3) {
 // CHECK-NEXT: %{{.*}} = loop.alloc registers : !loop.buffer<[3, 16], f32
-// CHECK: loop.for %{{.*}} = 0 to ((m mod 6) mod 3) {
+// CHECK: loop.for %{{.*}} = 0 to (((m mod 6) mod 3) floordiv 2) {
+// CHECK-NEXT: %{{.*}} = loop.alloc registers : !loop.buffer<[2, 16], f32
+// CHECK: loop.for %{{.*}} = 0 to (((m mod 6) mod 3) mod 2) {
 // CHECK-NEXT: %{{.*}} = loop.alloc registers : !loop.buffer<[1, 16], f32
 // CHECK-NOT: parallel
 loop.kernel @shared[m](%x: !loop.buffer<[m, 20], f32>, %w: !loop.buffer<[32, 20], f32>, %y: !loop.buffer<[m, 32], f32>) {
@@ -250,6 +253,37 @@ loop.kernel @shared[m](%x: !loop.buffer<[m, 20], f32>, %w: !loop.buffer<[32, 20]
         %p = arith.mulf %a, %b : f32
         %t = arith.addf %s, %p : f32
         loop.store %t, %y[%i, %j] : !loop.buffer<[m, 32], f32>
+      }
+    }
+  }
+}
+
+// -----
+
+// So do the tiles of rows for each of many tiles of columns of a weight.
+// CHECK-LABEL: loop.kernel @columns
+// CHECK: loop.for %jo = 0 to 12 parallel {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to (m floordiv 6) {
+// CHECK: loop.for %{{.*}} = 0 to ((m mod 6) floordiv 3) {
+// CHECK: loop.for %{{.*}} = 0 to (((m mod 6) mod 3) floordiv 2) {
+// CHECK: loop.for %{{.*}} = 0 to (((m mod 6) mod 3) mod 2) {
+// CHECK-NOT: parallel
+loop.kernel @columns[m](%x: !loop.buffer<[m, 20], f32>, %w: !loop.buffer<[20, 192], f32>, %y: !loop.buffer<[m, 192], f32>) attributes {weights = [#builtin.int<1>]} {
+  loop.for %i = 0 to m {
+    loop.for %j = 0 to 192 {
+      %zero = arith.constant 0.0 : f32
+      loop.store %zero, %y[%i, %j] : !loop.buffer<[m, 192], f32>
+    }
+  }
+  loop.for %i = 0 to m {
+    loop.for %j = 0 to 192 {
+      loop.for %k = 0 to 20 reduction(add) {
+        %a = loop.load %x[%i, %k] : !loop.buffer<[m, 20], f32>
+        %b = loop.load %w[%k, %j] : !loop.buffer<[20, 192], f32>
+        %s = loop.load %y[%i, %j] : !loop.buffer<[m, 192], f32>
+        %p = arith.mulf %a, %b : f32
+        %t = arith.addf %s, %p : f32
+        loop.store %t, %y[%i, %j] : !loop.buffer<[m, 192], f32>
       }
     }
   }

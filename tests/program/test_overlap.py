@@ -16,8 +16,9 @@ from xdsl.parser import Parser
 import weft
 from compiler.machine.host import host_target
 from compiler.options import Options
-from compiler.pipeline import compile_module
+from compiler.pipeline import Road, compile_module, lower_graph, optimize_graph
 from compiler.program import overlap
+from compiler.program.call_time import call_time
 from compiler.program.overlap import ThreadModel, overlap_calls, written_arguments
 from compiler.program.plan_memory import buffer_bytes, kernels_of, plan_memory
 from dialects.context import WeftContext
@@ -159,19 +160,37 @@ def test_chains_become_branches():
     assert calls == [3, 2]
 
 
-def _towers() -> weft.Graph:
+def _towers(rows: int = 3, width: int = 96) -> weft.Graph:
     """Two chains of products that meet in the end."""
     rng = np.random.default_rng(0)
     graph = weft.Graph("towers")
     ends = []
     for number in range(2):
-        value = graph.input(f"x{number}", "float32", (3, 96))
+        value = graph.input(f"x{number}", "float32", (rows, width))
         for _ in range(3):
-            weight = rng.standard_normal((96, 96)).astype(np.float32) / 8
+            weight = rng.standard_normal((width, width)).astype(np.float32) / 8
             value = graph.op("tanh", value @ graph.constant(weight))
         ends.append(value)
     graph.output("y", ends[0] * ends[1])
     return graph
+
+
+@pytest.mark.parametrize("threads", [2, 16])
+@pytest.mark.parametrize(
+    ("rows", "width", "pays"), [(1, 256, True), (8, 128, True), (512, 512, False)]
+)
+def test_the_model_puts_small_chains_side_by_side(threads: int, rows: int, width: int, pays: bool):
+    model = _towers(rows, width).imported()
+    road = Road(Options(host_target()))
+    optimize_graph(model.module, WeftContext(model.weights), road)
+    lower_graph(model.module, road)
+    kernels = kernels_of(model.module)
+    time = call_time(kernels, road.report.flops, road.options.target)
+    groups = overlap_calls(_program(model.module), kernels, time, threads)
+    assert [len(group.branches) for group in groups] == ([2] if pays else [])
+    for group in groups:
+        one_by_one, together = group.modelled[threads]
+        assert together * overlap.LEAST_GAIN <= one_by_one
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 5])

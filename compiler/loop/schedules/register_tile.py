@@ -263,8 +263,10 @@ def _split_rows(chain: Sequence[ForOp], shape: Shape) -> list[list[ForOp]]:
 
 
 def _tile_sizes(rows: int) -> list[int]:
-    """Rows of a whole tile and of the smaller ones for what is left; each is code of its own."""
-    return list(dict.fromkeys((rows, max(1, rows // 2), max(1, rows // 4), 1)))
+    """Rows of a whole tile and of the smaller ones for what is left, at most two of them; each is
+    code of its own. Two tiles of few rows take longer than one: neither keeps the units busy.
+    """
+    return sorted({rows, max(1, rows // 2), *range(1, min(3, rows) + 1)}, reverse=True)
 
 
 def _is_whole(loop: ForOp, size: int) -> bool:
@@ -277,13 +279,15 @@ def _tile_part(
     """Tiles, stages and marks one nest whose columns hold whole tiles, or are fewer than one has;
     returns the outer loops of what it became.
 
-    All tiles of rows share a panel that is packed for them.
+    All tiles of rows share a panel that is packed for them, and unknown numbers of rows the columns
+    that a thread has.
     """
     columns, *others = chain
     jo, ji = _tile_columns(columns, shape)
     around, inside = [*others[: shape.both], jo], [*others[shape.both :], ji]
     reorder(*around, *inside)
-    if panel is not None and stage_panel(panel, jo, ji, shape.lanes, shape.params):
+    staged = panel is not None and stage_panel(panel, jo, ji, shape.lanes, shape.params)
+    if staged or _shares_columns(inside, around, shape):
         for part in _split_rows(inside, shape):
             _tile_rows(part, shape, result)
         return [around[0]]
@@ -292,6 +296,14 @@ def _tile_part(
         outer = _tile_rows(part, shape, result)
         tops.append(outer[0] if shape.both else _spread(outer))
     return tops
+
+
+def _shares_columns(inside: Sequence[ForOp], around: Sequence[ForOp], shape: Shape) -> bool:
+    """Whether there are several tiles of rows for each of many tiles of columns, which then are
+    read from memory once.
+    """
+    unknown = shape.has_rows and inside[-2].extent.constant is None
+    return unknown and len(around) == 1 and (around[0].extent.constant or 0) >= ENOUGH
 
 
 def _tile_rows(chain: Sequence[ForOp], shape: Shape, result: SSAValue) -> list[ForOp]:

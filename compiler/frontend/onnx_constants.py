@@ -26,6 +26,9 @@ MAX_CONSTANT = 1 << 28
 
 def import_constant(node: OnnxNode) -> Sequence[SSAValue]:
     """The value in whichever of the attributes it is."""
+    names = [attribute.name for attribute in node.proto.attribute]
+    if len(names) != 1:
+        raise ModelError(f"requires one attribute with a value, got {', '.join(names) or 'none'}")
     return [node.constant(_constant_array(node.proto.attribute[0], node.base_dir))]
 
 

@@ -25,7 +25,7 @@ from compiler.frontend.onnx_sequences import (
     stacked,
     tensor_of,
 )
-from dialects.errors import TypeInferenceError, UnsupportedError
+from dialects.errors import ModelError, TypeInferenceError, UnsupportedError
 from dialects.expr import Expr, Symbol, maximum, minimum
 from dialects.graph import ConditionOp, DimsOp, ForOp, IfOp, WhileOp, YieldOp
 from dialects.graph.control import join
@@ -133,6 +133,9 @@ def _import_body(
         if None in results:
             return None
         values = [tensor_of(value) for value in results if value is not None]
+        if len(values) < skipped + len(kinds):
+            rule = f"requires a body of at least {skipped + len(kinds)} outputs"
+            raise ModelError(f"{rule}, got {len(values)}")
         yielded = [type_of(value) for value in values[skipped : skipped + len(kinds)]]
         wider = [_widened(kind, other, names) for kind, other in zip(kinds, yielded, strict=True)]
         if wider == kinds:
@@ -326,7 +329,10 @@ def import_scan(importer: GraphImporter, node: OnnxNode) -> Results:
     operands = [node.operand(position) for position in range(len(node.operands))]
     initial = operands[: len(operands) - scanned_count]
     scanned = operands[len(initial) :]
-    axes = node.integers("scan_input_axes", [0] * scanned_count)
+    if len(scanned) != scanned_count:
+        rule = f"num_scan_inputs requires 1 to {len(operands)}"
+        raise ModelError(f"{rule}, got {scanned_count}")
+    axes = _for_each(node, "scan_input_axes", scanned_count)
     axes = [normal_axis(axis, type_of(x).rank) for axis, x in zip(axes, scanned, strict=True)]
     counts = {type_of(x).shape[axis] for x, axis in zip(scanned, axes, strict=True)}
     if len(counts) != 1:
@@ -334,7 +340,7 @@ def import_scan(importer: GraphImporter, node: OnnxNode) -> Results:
         raise UnsupportedError(f"requires scanned inputs of one length, got {listed}")
     (count,) = counts
     index = importer.fresh_size(f"{node.proto.name}_round")
-    backward = node.integers("scan_input_directions", [0] * scanned_count)
+    backward = _for_each(node, "scan_input_directions", scanned_count)
 
     def enter(block: Block) -> Sequence[SSAValue]:
         elements = [
@@ -348,12 +354,20 @@ def import_scan(importer: GraphImporter, node: OnnxNode) -> Results:
         return [None] * len(graph.output)
     results = list(_for(importer, node, count, index, initial, body, body.results))
     stacked = results[len(initial) :]
-    directions = node.integers("scan_output_directions", [0] * len(stacked))
-    places = node.integers("scan_output_axes", [0] * len(stacked))
+    directions = _for_each(node, "scan_output_directions", len(stacked))
+    places = _for_each(node, "scan_output_axes", len(stacked))
     for position, value in enumerate(stacked):
         value = _reversed(importer, value, count) if directions[position] else value
         results[len(initial) + position] = _moved(importer, value, places[position])
     return results
+
+
+def _for_each(node: OnnxNode, name: str, count: int) -> list[int]:
+    """An attribute with an integer for each of so many values, by default 0."""
+    numbers = node.integers(name, [0] * count)
+    if len(numbers) != count:
+        raise ModelError(f"{name} requires {count} integers, got {len(numbers)}")
+    return numbers
 
 
 def _element(importer: GraphImporter, value: SSAValue, axis: int, position: Expr) -> SSAValue:

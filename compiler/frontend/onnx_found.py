@@ -152,7 +152,8 @@ def import_non_max_suppression(importer: GraphImporter, node: OnnxNode) -> Seque
     A loop takes the best of what is left, for all batches and classes at once.
     """
     b, boxes, scores = importer.b, node.operand(0), node.operand(1)
-    batch, kinds, number = type_of(scores).shape
+    batch, kinds, number = node.shape_of(1, 3)
+    node.shape_of(0, 3)
     if node.optional(2) is None:
         return [node.constant(np.zeros((0, 3), np.int64))]
     rounds = minimum([count_of(importer, node, node.operand(2)), number])

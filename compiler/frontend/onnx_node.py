@@ -73,6 +73,13 @@ class OnnxNode:
         """The dims of a required operand, whose rank must be known."""
         return self.type(position).shape
 
+    def shape_of(self, position: int, rank: int) -> Shape:
+        """The dims of a required operand of that rank."""
+        kind = self.type(position)
+        if not kind.has_rank or kind.rank != rank:
+            raise ModelError(f"operand {position} requires {rank} dims, got {kind}")
+        return kind.shape
+
     def static_shape(self, position: int = 0) -> tuple[int, ...]:
         """The dims of a required operand, which must be static."""
         shape = self.type(position).static_shape

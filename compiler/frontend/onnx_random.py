@@ -93,7 +93,7 @@ def import_bernoulli(node: OnnxNode) -> Sequence[SSAValue]:
 def import_multinomial(node: OnnxNode) -> Sequence[SSAValue]:
     """Classes drawn from the logarithms of their unnormalised probabilities, `[batch, classes]`."""
     x = Term(node.b, node.operand(0))
-    batch, classes = x.shape
+    batch, classes = node.shape_of(0, 2)
     chances = x.of(node.b.softmax(x.cast(compute_type(x.type.element)).value, axis=1))
     sums = x.of(node.b.cumsum(chances.value, axis=1, exclusive=False, reverse=False))
     drawn = _uniform(node, (batch, Expr.of(node.integer("sample_size", 1))), chances.type.element)

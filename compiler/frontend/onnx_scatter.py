@@ -86,7 +86,7 @@ def import_col2im(node: OnnxNode) -> Sequence[SSAValue]:
         + 1
         for at in range(rank)
     ]
-    batch, rows, count = columns.shape
+    batch, rows, count = node.shape_of(0, 3)
     if product(positions) != count or rows % product(kernel) != 0:
         raise ModelError(
             f"requires a column for {product(positions)} positions, got {columns.type}"

@@ -12,7 +12,7 @@ from xdsl.dialects.builtin import NameLoc, StringAttr
 from compiler.frontend.from_onnx import import_model
 from compiler.frontend.onnx_node import OnnxNode
 from compiler.frontend.onnx_slicing import slice_range
-from dialects.errors import ModelError, OptionError, UnsupportedError
+from dialects.errors import ModelError, OptionError, UnsupportedError, WeftError
 from dialects.expr import Atom, Expr, Symbol
 from dialects.graph import ConstantOp, GraphOp
 from dialects.graph.types import type_of
@@ -350,3 +350,35 @@ def test_any_value_may_be_an_output_and_what_it_does_not_need_is_left_out():
 def test_unknown_outputs_are_listed_with_what_was_meant():
     with pytest.raises(OptionError, match="requires? values of the graph, got yy, nothing; close"):
         import_model(model_of(INNER), outputs=("yy", "nothing"))
+
+
+BODY = "b (int64 i, bool c, float[2] s) => (bool d, float[2] t) { d = Identity(c) t = Neg(s) }"
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("y = Constant ()", "requires one attribute with a value, got none"),
+        ("y = Constant <value_int = 1, value_float = 1.0> ()", "got value_int, value_float"),
+        ("y = Multinomial (x)", r"operand 0 requires 2 dims, got .*\[2\]"),
+        ("y = NonMaxSuppression (x, x)", "operand 1 requires 3 dims"),
+        (
+            f"n = Constant <value_int = 3> () y = Loop <body = {BODY}> (n, , x, x)",
+            "requires a body of 4 inputs, got 3",
+        ),
+        (
+            "y = Scan <num_scan_inputs = 3, body = b (float s) => (float t) { t = Neg(s) }> (x)",
+            "num_scan_inputs requires 1 to 1, got 3",
+        ),
+        (
+            "y = Scan <num_scan_inputs = 1, scan_input_axes = [0, 0],"
+            " body = b (float s) => (float t) { t = Neg(s) }> (x)",
+            "scan_input_axes requires 1 integers, got 2",
+        ),
+    ],
+)
+def test_nodes_that_break_a_rule_are_named(body: str, message: str):
+    model = model_of(f"agraph (float[2] x) => (float[n] y) {{ {body} }}")
+    with pytest.raises(WeftError, match=message) as error:
+        import_model(model)
+    assert "node " in str(error.value)

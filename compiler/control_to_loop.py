@@ -15,17 +15,21 @@ from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
 from dialects.expr import Atom, Expr, Symbol, atom_expr
-from dialects.graph import BindSizesOp, ControlOp, ForOp, IfOp, WhileOp
+from dialects.graph import BindSizesOp, ControlOp, EffectOp, ForOp, IfOp, PrintOp, WhileOp
 from dialects.graph.branch import BranchOp
 from dialects.graph.control import match_dims, yielded
+from dialects.graph.dtypes import numpy_dtype
+from dialects.graph.effects import AssertOp
 from dialects.graph.repeat import RepeatOp
 from dialects.graph.types import I64, TensorType, type_of
+from dialects.loop import effects
 from dialects.loop import ops as loop
 from dialects.loop.builder import LoopBuilder
 from dialects.loop.dynamic import BindOp, CopyOp, RegrowOp, ReloadOp, RowOp, root
 from dialects.loop.ops import AllocOp
 from dialects.loop.scalar import Scalar
 from dialects.loop.types import BufferType, buffer, buffer_type
+from dialects.printed import annotated
 
 Op = TypeVar("Op", bound=Operation)
 
@@ -83,6 +87,19 @@ class ControlLowering(ABC):
         scalar = buffer_type(source).rank == 0
         for position, name in enumerate(op.defined_sizes):
             self._bind(name, source, [] if scalar else [position])
+
+    def lower_effect(self, op: EffectOp) -> None:
+        """Prints values, or requires a condition."""
+        if isinstance(op, PrintOp):
+            kinds = [type_of(value) for value in op.values]
+            words = [f"{numpy_dtype(kind.element).name},{kind.rank}" for kind in kinds]
+            buffers = [self.buffers[value] for value in op.values]
+            self.add(effects.PrintOp.of(annotated(op.text.data, words), buffers))
+            return
+        assert isinstance(op, AssertOp), "an effect is one of two"
+        held, *values = (self._builder.load(self.buffers[each], []) for each in op.operands)
+        numbers = [each.value for each in values]
+        self.add(effects.AssertOp.of(held.value, op.text.data, numbers))
 
     # Sizes in memory --------------------------------------------------------------------------
 

@@ -36,6 +36,7 @@ from dialects.graph import (
     ConditionOp,
     ConstantOp,
     ControlOp,
+    EffectOp,
     FusedOp,
     GraphOp,
     ReshapeOp,
@@ -61,7 +62,7 @@ from dialects.loop.types import BufferType, ExprsAttr, buffer_type
 
 MAIN = "main"
 
-IN_MEMORY = (ReturnOp, ReshapeOp, YieldOp, ConditionOp, ControlOp, BindSizesOp)
+IN_MEMORY = (ReturnOp, ReshapeOp, YieldOp, ConditionOp, ControlOp, BindSizesOp, EffectOp)
 """What reads its operands from memory, small constants too."""
 
 
@@ -204,6 +205,8 @@ class _Lowering(ControlLowering):
                 self._lower_group(op, list(op.results), list(op.operands_))
             case BindSizesOp():
                 self.bind_sizes(op)
+            case EffectOp():
+                self.lower_effect(op)
             case ControlOp():
                 self.lower_control(op)
             case ReturnOp() | YieldOp() | ConditionOp():

@@ -35,6 +35,10 @@ class InputError(WeftError):
     """A call of a compiled function with missing, superfluous or wrongly typed arguments."""
 
 
+class AssertError(InputError, AssertionError):
+    """An `assert` of a compiled program that does not hold; the message names its line."""
+
+
 class ArtifactError(WeftError):
     """A compiled artifact that is damaged, foreign to this machine, or of another ABI version."""
 

@@ -27,6 +27,7 @@ from compiler.machine.signature import TensorSpec
 from compiler.options import Bound, Options, parse_bucket, parse_bucket_mask
 from dialects.errors import (
     ArtifactError,
+    AssertError,
     IllegalSchedule,
     InputError,
     ModelError,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from weft.graph import Graph
     from weft.inside import watch
     from weft.jitted import jit
+    from weft.printing import print
     from weft.tensor import Tensor
     from weft.tracing import Spec, trace
     from weft.training import Step, step
@@ -56,6 +58,7 @@ __version__ = VERSION
 
 __all__ = [
     "ArtifactError",
+    "AssertError",
     "Cache",
     "CacheWarning",
     "Executable",
@@ -86,6 +89,7 @@ __all__ = [
     "jit",
     "jvp",
     "load",
+    "print",
     "scan",
     "step",
     "stop_gradient",
@@ -108,6 +112,7 @@ _HOMES = {
         ("grad", "hessian", "jacobian", "jvp", "value_and_grad", "vjp"), "weft.derivatives"
     ),
     "jit": "weft.jitted",
+    "print": "weft.printing",
     **dict.fromkeys(("cond", "fori_loop", "scan", "switch", "while_loop"), "weft.control"),
     **dict.fromkeys(("Step", "step"), "weft.training"),
 }

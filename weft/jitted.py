@@ -14,9 +14,11 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr
 from compiler.machine.cache import default_cache
 from compiler.machine.executable import Executable
 from dialects.errors import InputError, WeftError
+from dialects.graph.effects import drop_effects
 from dialects.weights import Array
 from weft.compilation import compile_cached, options_of
 from weft.eager.tape import DEPTH
+from weft.known_calls import MOST_KNOWN, UNKNOWN, KnownCall, as_tensors, is_value, signature_of
 from weft.source.trees import Tree, flatten, unflatten
 from weft.tensor import Tensor
 from weft.traced import Traced
@@ -58,26 +60,57 @@ class Compilation:
 class Jitted:
     """What `jit` gives: a function that is compiled when it is called with a new signature."""
 
-    def __init__(self, function: Callable[..., Any], specs: Specs, options: Mapping[str, Any]):
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        specs: Specs,
+        options: Mapping[str, Any],
+        acts: bool = True,
+    ):
+        """Without `acts` nothing is printed and nothing required: that was done by another call."""
         functools.update_wrapper(self, function, updated=())
         self.source_function = function
         self._specs = specs
         self._options = dict(options)
         self._found: dict[object, list[Compilation]] = {}
         self._pulls: dict[object, Jitted] = {}
+        self._known: dict[object, KnownCall] = {}
         self._last: tuple[str, ...] = ()
+        self._acts = acts
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
+        if named or DEPTH.count:
+            return self._looked_at(arguments, named)
+        signature = signature_of(arguments)
+        known = self._known.get(signature)
+        if known is not None:
+            found = known(arguments)
+            if found is not UNKNOWN:
+                return found
+        return self._looked_at(arguments, named, signature)
+
+    def _looked_at(
+        self,
+        arguments: Sequence[Any],
+        named: Mapping[str, Any],
+        signature: tuple[object, ...] | None = None,
+    ) -> Any:
+        """A call that finds out what each argument is; with a signature it is remembered."""
         leaves, form = flatten((list(arguments), named))
         traced = next((leaf for leaf in leaves if isinstance(leaf, Traced)), None)
         if traced is not None:
             return traced.recording.run(self.source_function, *arguments, **named)
         if DEPTH.count and any(isinstance(leaf, Tensor) and leaf.node for leaf in leaves):
             return self._differentiable(leaves, form)
-        return self._run(leaves, form, arguments, named)
+        return self._run(leaves, form, arguments, named, signature)
 
     def _run(
-        self, leaves: Sequence[Any], form: Tree, arguments: Sequence[Any], named: Mapping[str, Any]
+        self,
+        leaves: Sequence[Any],
+        form: Tree,
+        arguments: Sequence[Any],
+        named: Mapping[str, Any],
+        signature: tuple[object, ...] | None = None,
     ) -> Any:
         specs = self._specs_of(arguments, named) if self._specs else [None] * len(leaves)
         key = (form, *map(_signature, leaves, specs))
@@ -85,10 +118,14 @@ class Jitted:
         arrays = [
             leaf if spec is None else np.asarray(leaf, spec.dtype)
             for leaf, spec in zip(leaves, specs, strict=True)
-            if spec is not None or _is_value(leaf)
+            if spec is not None or is_value(leaf)
         ]
+        if signature is not None and len(arrays) == sum(map(is_value, leaves)):
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            self._known[signature] = KnownCall.of(compilation, arguments)
         found = compilation.call(arrays)
-        return _as_tensors(found) if any(isinstance(leaf, Tensor) for leaf in leaves) else found
+        return as_tensors(found) if any(isinstance(leaf, Tensor) for leaf in leaves) else found
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -101,7 +138,7 @@ class Jitted:
         from weft.derivatives import vjp
 
         places = [n for n, leaf in enumerate(leaves) if _is_float(leaf)]
-        beside = [n for n, leaf in enumerate(leaves) if _is_value(leaf) and n not in places]
+        beside = [n for n, leaf in enumerate(leaves) if is_value(leaf) and n not in places]
 
         def entered(tensors: Sequence[Any], others: Sequence[Any]) -> Any:
             given = list(leaves)
@@ -126,9 +163,9 @@ class Jitted:
             return vjp(of(others), *tensors)[1](cotangents)
 
         others = tuple(leaves[n] for n in beside)
-        key = form, *(_is_value(leaf) or _key(leaf) for leaf in leaves), *places
+        key = form, *(is_value(leaf) or _key(leaf) for leaf in leaves), *places
         if key not in self._pulls:
-            self._pulls[key] = Jitted(pull, (), self._options)
+            self._pulls[key] = Jitted(pull, (), self._options, acts=False)
         return custom_vjp(of(others), forward, self._pulls[key])(*(leaves[n] for n in places))
 
     @property
@@ -187,6 +224,8 @@ class Jitted:
 
         entered, entered_by_name = unflatten(form, kept)
         program = read_function(self.source_function, entered, entered_by_name)
+        if not self._acts:
+            drop_effects(program.module)
         names = [*names_of(self.source_function, len(entered)), *named]
         values = [*entered, *entered_by_name.values()]
         shown = tuple(f"{name}: {_shown(each)}" for name, each in zip(names, values, strict=True))
@@ -202,7 +241,7 @@ class Jitted:
 
 def _kept(leaf: Any, spec: Spec | None) -> Any:
     """A Spec for a leaf that is a tensor; any other leaf as it is."""
-    tensor = _is_value(leaf)
+    tensor = is_value(leaf)
     if spec is None and not tensor:
         return leaf
     array: Array = np.asarray(leaf)
@@ -214,34 +253,16 @@ def _kept(leaf: Any, spec: Spec | None) -> Any:
     return spec
 
 
-def _as_tensors(found: Any) -> Any:
-    """Results for a caller whose arguments are weft's tensors."""
-    leaves, form = flatten(found)
-    return unflatten(form, [_as_tensor(leaf) for leaf in leaves])
-
-
-def _as_tensor(leaf: Any) -> Any:
-    return Tensor.of(np.asarray(leaf)) if _is_array(leaf) else leaf
-
-
-def _is_value(leaf: object) -> bool:
-    return isinstance(leaf, np.ndarray | np.generic | Tensor)
-
-
 def _is_float(leaf: Any) -> bool:
     """Whether a derivative may be wanted in it."""
     return isinstance(leaf, Tensor) and leaf.dtype.kind not in "biu"
-
-
-def _is_array(value: object) -> bool:
-    return isinstance(value, np.ndarray | np.generic)
 
 
 def _signature(leaf: Any, spec: Spec | None) -> object:
     """What selects a compilation: the type of a tensor, the value of anything else."""
     if spec is not None:
         return _kept(leaf, spec)
-    return (leaf.dtype, leaf.shape) if _is_value(leaf) else _key(leaf)
+    return (leaf.dtype, leaf.shape) if is_value(leaf) else _key(leaf)
 
 
 @dataclass(frozen=True, eq=False)

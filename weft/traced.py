@@ -13,7 +13,7 @@ from xdsl.rewriter import InsertPoint
 
 from dialects.errors import TypeInferenceError, UnsupportedError, WeftError
 from dialects.expr import Expr
-from dialects.graph import OPS, GraphOp
+from dialects.graph import OPS, GraphOp, PrintOp
 from dialects.graph.builder import GraphBuilder
 from dialects.graph.constant import ConstantOp
 from dialects.graph.dtypes import element_type, numpy_dtype
@@ -56,6 +56,11 @@ class Recording:
         b = self.builder()
         constant = ConstantOp.stored("constant", array, self.weights, b.location)
         return Traced(self, b.builder.insert(constant).results[0])
+
+    def print(self, text: str, values: Sequence[Traced]) -> None:
+        """Appends what prints a text with tensors in its places."""
+        b = self.builder()
+        b.builder.insert(PrintOp.of(text, [each.value for each in values], b.location))
 
     def apply(self, name: str, *operands: Traced, **attributes: Any) -> Traced:
         """The first result of an operator. Raises TypeInferenceError that names the line."""
@@ -111,6 +116,11 @@ class Traced(ArrayOperators):
     def ndim(self) -> int:
         """The number of axes."""
         return self.type.rank
+
+    @property
+    def python_kind(self) -> str:
+        """The name of Python's type that it stands for, where it is no tensor of the program."""
+        return ""
 
     def results(self, name: str, *operands: Any, **attributes: Any) -> list[Any]:
         """All results of a graph operator."""

@@ -15,6 +15,7 @@ from xdsl.passes import ModulePass
 
 from dialects.graph import BindSizesOp, CallOp, CheckpointOp, ControlOp, FusedOp, GraphOp
 from dialects.graph.control import defined_sizes
+from dialects.graph.effects import has_effects
 from dialects.graph.types import ShapeAttr, TensorType
 
 
@@ -64,6 +65,7 @@ def _drop_unused(block: Block, mentioned: set[str] | None) -> None:
     """`mentioned` collects the sizes that what is kept needs, where any are named."""
     for op in reversed(list(block.ops)):
         used = any(result.uses for result in op.results) or _defines(op, mentioned)
+        used = used or (isinstance(op, ControlOp) and has_effects(op))
         if isinstance(op, (GraphOp, CallOp, FusedOp, ControlOp, BindSizesOp)) and not used:
             op.detach()
             op.erase()

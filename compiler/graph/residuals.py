@@ -21,6 +21,7 @@ from compiler.graph.reverse_path import Reversal, reads
 from dialects.expr import Atom, Symbol
 from dialects.graph import ConstantOp, ControlOp, DimsOp
 from dialects.graph.control import defined_sizes, rename_sizes
+from dialects.graph.effects import drop_effects
 from dialects.graph.elementwise import ElementwiseOp
 from dialects.graph.movement import IndexMapOp
 from dialects.graph.types import type_of
@@ -164,6 +165,7 @@ class Residuals(ABC):
         assert first is not None, "a region ends in a terminator"
         for op in plan.copied:
             copy = op.clone(values)
+            drop_effects(copy)
             rename_sizes(copy, names)
             values |= zip(op.results, copy.results, strict=True)  # renaming makes new ones
             self.back.insert_op_before(copy, first)

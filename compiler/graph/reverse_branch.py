@@ -16,6 +16,7 @@ from dialects.graph import OPS_BY_NAME, CaseOp, CheckpointOp, CustomVjpOp, IfOp,
 from dialects.graph.branch import BranchOp
 from dialects.graph.builder import GraphBuilder
 from dialects.graph.control import rename_sizes, yielded
+from dialects.graph.effects import drop_effects
 from dialects.graph.types import type_of
 
 Arriving = Sequence[SSAValue | None]
@@ -93,6 +94,7 @@ def reverse_checkpoint(
     """A region that computes the values again, and what they hand on."""
     sources = [value for value in captured(op) if value in reached]
     copy = op.clone()
+    drop_effects(copy)
     rename_sizes(copy, reversal.fresh_names([copy]))
     block = copy.body.block
     last = block.last_op
@@ -121,7 +123,10 @@ def reverse_custom(
     contributions: list[Contribution] = []
     saved = [(n, each) for n, each in enumerate(arriving) if n >= visible and each is not None]
     if saved:
-        values = copied_region(op.body.block, op.operands, b.builder.insertion_point)
+        source = op.clone()
+        drop_effects(source)
+        values = copied_region(source.body.block, op.operands, b.builder.insertion_point)
+        source.erase()
         block = b.builder.insertion_point.block
         seeds = [(values[n], each) for n, each in saved]
         found = reversal.pull(b, block, seeds, list(op.operands))

@@ -41,6 +41,7 @@ from dialects.loop.dynamic import (
     output_sizes,
     root,
 )
+from dialects.loop.effects import AssertOp, PrintOp
 from dialects.loop.ops import AllocOp
 from dialects.loop.program import (
     EQUAL_SIZES,
@@ -286,6 +287,10 @@ class ProgramEmitter(BodyEmitter):
                 self._require_equal(op.sizes.data, Status.BAD_VALUE, _origin(op))
             case CopyOp():
                 self._copy(op)
+            case PrintOp():
+                self._print(op)
+            case AssertOp():
+                self._assert(op)
             case RowOp():
                 self._row(op)
             case RegrowOp():
@@ -340,6 +345,22 @@ class ProgramEmitter(BodyEmitter):
     def _copy(self, op: CopyOp) -> None:
         source, target = (self.frame.local(self.storage(b).pointer) for b in op.operands)
         copy_bytes(self.frame.builder, target, source, self._bytes(buffer_type(op.source)))
+
+    def _print(self, op: PrintOp) -> None:
+        """Hands the text, where the values lie and their dims to whoever prints for the context."""
+        buffers = [self.storage(each).pointer for each in op.values]
+        dims = [self.index.uniform(dim) for each in op.values for dim in buffer_type(each).shape]
+        values, sizes = self.frame.closure(buffers), self.frame.closure(dims)
+        context = self.frame.local(self.unit.context)
+        self.runtime.print(self.frame.builder, context, op.text.data, values, sizes)
+        self.frame.builder.position_at_end(self.frame.builder.block)
+
+    def _assert(self, op: AssertOp) -> None:
+        """Fails where the condition does not hold."""
+        builder = self.frame.builder
+        held, *values = (self.value(each) for each in op.operands)
+        with builder.if_then(builder.not_(held), likely=False):
+            self.fail(Status.BAD_VALUE, op.text.data + _origin(op), values)
 
     def _row(self, op: RowOp) -> None:
         row = buffer_type(op.result)

@@ -33,7 +33,10 @@ typedef struct {
   void (*release)(void *user, void *memory);
   void *allocator_user;
   const void *const *weights; /* NULL: those inside the artifact */
-  uint64_t reserved[4];       /* 0 */
+  /* what the program prints, or NULL: text with places such as {float32,2,} for values */
+  void (*print)(void *user, const char *text, const void *const *values, const int64_t *dims);
+  void *print_user;
+  uint64_t reserved[2]; /* 0 */
 } weft_options;
 
 typedef struct {

@@ -14,8 +14,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from compiler.machine.dims import Size, size_of
+from compiler.machine.printing import printer
 from compiler.machine.signature import Signature, TensorSpec
-from dialects.errors import ArtifactError, InputError, OptionError
+from dialects.errors import ArtifactError, AssertError, InputError, OptionError
 from dialects.weights import Array
 
 WORKSPACE_ALIGNMENT = 64
@@ -41,7 +42,9 @@ class _Options(ctypes.Structure):
         ("release", ctypes.c_void_p),
         ("allocator_user", ctypes.c_void_p),
         ("weights", ctypes.c_void_p),
-        ("reserved", ctypes.c_uint64 * 4),
+        ("print", ctypes.c_void_p),
+        ("print_user", ctypes.c_void_p),
+        ("reserved", ctypes.c_uint64 * 2),
     )
 
 
@@ -143,7 +146,8 @@ class CheckedCall:
     def fail(self) -> None:
         """Raises InputError with the reason of the last call that failed."""
         reason = self._last_error(self.context).decode(errors="replace")
-        raise InputError(f"{self._prefix} {reason}")
+        kind = AssertError if reason.startswith("assert ") else InputError
+        raise kind(f"{self._prefix} {reason}")
 
     def self_test(self) -> None:
         """Calls `m_self_test`. Raises ArtifactError with its reason."""
@@ -199,6 +203,7 @@ class CheckedCall:
             pointers = [array.ctypes.data for array in self._weights]
             table = (ctypes.c_void_p * len(pointers))(*pointers)
             options.weights = ctypes.addressof(table)
+        options.print = printer()
         create = self._function("create", ctypes.c_void_p, ctypes.c_void_p)
         context = create(ctypes.byref(options))
         if not context:

@@ -13,6 +13,7 @@ from dialects.graph import (
     conv,
     derivative,
     determinant,
+    effects,
     einsum,
     exponential,
     gather,
@@ -43,6 +44,7 @@ from dialects.graph.call import CallOp
 from dialects.graph.constant import ConstantOp, DimsOp, LiteralAttr
 from dialects.graph.control import BindSizesOp, ConditionOp, ControlOp
 from dialects.graph.derivative import CheckpointOp, CustomVjpOp, InlinedOp, StopGradientOp
+from dialects.graph.effects import AssertOp, EffectOp, PrintOp
 from dialects.graph.fused import FusedOp, YieldOp, group_of
 from dialects.graph.movement import ExpandOp, IdentityOp, ReshapeOp, TransposeOp
 from dialects.graph.op import GraphOp
@@ -53,6 +55,7 @@ __all__ = [
     "GRAPH",
     "OPS",
     "OPS_BY_NAME",
+    "AssertOp",
     "BindSizesOp",
     "CallOp",
     "CaseOp",
@@ -62,6 +65,7 @@ __all__ = [
     "ControlOp",
     "CustomVjpOp",
     "DimsOp",
+    "EffectOp",
     "ExpandOp",
     "ForOp",
     "FusedOp",
@@ -69,6 +73,7 @@ __all__ = [
     "IdentityOp",
     "IfOp",
     "InlinedOp",
+    "PrintOp",
     "ReshapeOp",
     "StopGradientOp",
     "TensorType",
@@ -119,5 +124,7 @@ CONTROL_OPS = (*control.OPS, *branch.OPS, *repeat.OPS, *derivative.CONTROL_OPS)
 """Control flow: what holds other operators, or names sizes, so no function of tensors alone."""
 
 GRAPH = Dialect(
-    "graph", [*OPS, *CONTROL_OPS, CallOp, FusedOp, YieldOp], [TensorType, ShapeAttr, LiteralAttr]
+    "graph",
+    [*OPS, *CONTROL_OPS, *effects.OPS, CallOp, FusedOp, YieldOp],
+    [TensorType, ShapeAttr, LiteralAttr],
 )

@@ -16,9 +16,11 @@ from dialects.graph.cast import BitcastOp
 from dialects.graph.constant import ConstantOp
 from dialects.graph.control import BindSizesOp, ControlOp
 from dialects.graph.dtypes import element_type, numpy_dtype
+from dialects.graph.effects import AssertOp, PrintOp
 from dialects.graph.fused import FusedOp
 from dialects.graph.op import SEGMENTS, GraphOp
 from dialects.graph.types import ShapeAttr, TensorType, type_of
+from dialects.printed import filled
 from dialects.weights import Array, WeightStore
 
 Arrays = dict[SSAValue, Array]
@@ -88,6 +90,11 @@ class _Evaluator:
             case BindSizesOp():
                 self._bind(op, operands[0])
                 results = []
+            case PrintOp():
+                results = []
+            case AssertOp():
+                self._require(op, operands)
+                results = []
             case ControlOp():
                 results, sizes = op.reference(self, operands)
                 self.sizes |= sizes
@@ -125,6 +132,11 @@ class _Evaluator:
             if value < 0:
                 raise WeftError(f"{op.name} requires a size of at least 0 for {name}, got {value}")
             self.sizes[name] = value
+
+    def _require(self, op: AssertOp, operands: Sequence[Array]) -> None:
+        held, *values = (each.item() for each in operands)
+        if not held:
+            raise WeftError(filled(op.text.data, lambda number, _: str(values[number])))
 
     def _specialised(self, op: GraphOp, operands: Sequence[Array]) -> GraphOp:
         """The operator with numbers for sizes, on operands of the arrays' shapes."""

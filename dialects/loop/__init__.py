@@ -2,7 +2,7 @@
 
 from xdsl.ir import Dialect
 
-from dialects.loop import dynamic
+from dialects.loop import dynamic, effects
 from dialects.loop.choose import ChooseOp, RunOp
 from dialects.loop.concurrent import ConcurrentOp
 from dialects.loop.ops import (
@@ -42,6 +42,7 @@ LOOP = Dialect(
         RunOp,
         ConcurrentOp,
         *dynamic.OPS,
+        *effects.OPS,
     ],
     [BufferType, ExprsAttr, LayoutAttr],
 )

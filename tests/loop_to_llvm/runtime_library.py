@@ -39,7 +39,9 @@ class Options(ctypes.Structure):
         ("release", pointer),
         ("allocator_user", pointer),
         ("weights", pointer),
-        ("reserved", ctypes.c_uint64 * 4),
+        ("print", ctypes.c_void_p),
+        ("print_user", ctypes.c_void_p),
+        ("reserved", ctypes.c_uint64 * 2),
     ]
 
 

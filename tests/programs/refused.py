@@ -5,6 +5,7 @@
 
 # ruff: noqa: SIM108, RET503  what users write
 import random
+import sys
 import time
 
 import numpy as np
@@ -81,14 +82,22 @@ def raises_on_tensor(x):
     return x
 
 
-def asserts_on_tensor(x):
-    assert x.sum() > 0  #: known while compiling | check it before the call
+def shows_tensor_in_assert(x):
+    assert x.sum() > 0, f"{x} is small"  #: an assert requires numbers | print the tensor
     return x
 
 
-def prints_tensor(x):
-    print(x)  #: known while compiling | return the tensor
+def prints_elsewhere(x):
+    print(x, file=sys.stderr)  #: the standard output | leave file out
     return x
+
+
+def prints_filled_list(x):
+    found = []
+    for i in range(len(x)):
+        found.append(x[i])
+    print(found)  #: whose form is known while compiling | np.stack
+    return np.stack(found)
 
 
 def lengths_differ(x):
@@ -216,7 +225,16 @@ def unknown_method(x):
 
 
 def formats_tensor(x):
-    return f"{x.sum():.3f}"  #: known while compiling
+    return f"{x.sum():.3f}".rjust(9)  #: to be printed as it is | one f-string
+
+
+def returns_text(x):  #: a result requires tensors | print it
+    return f"{x.sum():.3f}"
+
+
+def formats_array(x):
+    print(f"{x:.3f}")  #: a format requires one number | without one
+    return x
 
 
 def looks_into_filled_list(x):
@@ -262,13 +280,13 @@ PROGRAMS = [
     (each, _x)
     for each in (
         one_way_defines, ranks_differ, dtypes_differ, number_or_array, text_differs,
-        returns_on_one_way, raises_on_tensor, asserts_on_tensor, prints_tensor,
+        returns_on_one_way, raises_on_tensor, shows_tensor_in_assert, prints_elsewhere,
         lengths_differ, filters_elements, loops_without_end, changes_argument,
         changes_argument_in_place, changes_global_list, changes_global_dict, assigns_global,
         assigns_attribute, stale_view, changes_transposed, yields, uses_with, defines_class,
         draws_numbers, draws_arrays, looks_at_clock, indexes_objects, keys_of_tensors, sorts_list,
-        compares_arrays, unknown_function, unknown_method, formats_tensor,
-        wrong_arguments, mismatched,
+        compares_arrays, unknown_function, unknown_method, formats_tensor, returns_text,
+        formats_array,        wrong_arguments, mismatched,
     )
 ]  # fmt: skip
 _rows = Spec("float64", ("rows",))
@@ -278,6 +296,7 @@ PROGRAMS += [
     (nothing_or_tensor, _rows),
     (looks_into_filled_list, _rows),
     (two_in_a_round, _rows),
+    (prints_filled_list, _rows),
     (comprehends_rows, _rows),
     (changes_rows, _rows),
 ]

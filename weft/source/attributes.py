@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from weft.printing import Text
 from weft.source.array_methods import METHODS
 from weft.source.container_methods import CHANGING, change
 from weft.source.journal import NameSlot, Slot
@@ -24,6 +25,9 @@ def attribute(run: Run, holder: Any, name: str, text: str, place: Place) -> Any:
     """An attribute. Raises SourceError for one that tensors lack, AttributeError for others."""
     if isinstance(holder, Traced):
         return _of_tensor(run, holder, name, place)
+    if isinstance(holder, Text):
+        rule = "a text of values that only a call knows requires to be printed as it is"
+        raise place.refuse(rule, f"its method {name}", "print its parts, or write one f-string")
     kind = type(holder)
     if kind in _CONTAINERS and name in CHANGING[kind]:
         return partial(change, run, holder, name, place)

@@ -11,7 +11,7 @@ from typing import Any
 from xdsl.ir import Block, SSAValue
 
 from dialects.errors import SourceError
-from dialects.graph import IfOp, YieldOp
+from dialects.graph import EffectOp, IfOp, YieldOp
 from dialects.graph.control import join
 from dialects.graph.types import type_of
 from weft.source.journal import MISSING, Change, NameSlot, Slot
@@ -73,6 +73,11 @@ def region(run: Run, block: Block, body: Thunk) -> Region:
         run.regions -= 1
         changes = run.journal.undo()
     return Region(block, {change.slot.key: change for change in changes})
+
+
+def acts(way: Region) -> bool:
+    """Whether a way prints, or requires something."""
+    return any(isinstance(op, EffectOp) for op in way.block.walk())
 
 
 def trial(run: Run, body: Thunk) -> Region:
@@ -251,7 +256,7 @@ def _insert(
     r: SourceRecording, test: SSAValue, regions: Sequence[Region], pairs: Sequence[_Pair]
 ) -> list[Traced]:
     """The operator; each of its results as what the program sees."""
-    if not pairs:
+    if not pairs and not any(map(acts, regions)):
         return []
     for position, way in enumerate(regions):
         with r.inside(way.block):

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import ast
 import math
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import numpy as np
 
+from dialects.printed import escaped
+from weft.printing import Text
+from weft.printing import print as weft_print
 from weft.source import numpy_functions as functions
 from weft.source.array_methods import item
 from weft.source.branches import choose
@@ -200,9 +204,24 @@ def _pow(run: Run, place: Place, x: Any, y: Any) -> Any:
     return operate(run, ast.Pow, x, y, place)
 
 
-def _print(run: Run, place: Place, *values: Any, **named: Any) -> None:
-    rule = "print requires values that are known while compiling"
-    raise place.refuse(rule, shown(values[0]), "return the tensor, or run the function uncompiled")
+def _print(
+    run: Run, place: Place, *values: Any, sep: str | None = None, end: str | None = None,
+    flush: bool = False, file: Any = None,
+) -> None:  # fmt: skip
+    """Prints when the program runs, what is known while compiling too."""
+    if file is not None and file is not sys.stdout:
+        raise place.refuse("print requires the standard output", shown(file), "leave file out")
+    for value in values:
+        if isinstance(value, Rounds | Spread) or (
+            isinstance(value, list) and any(isinstance(each, Spread) for each in value)
+        ):
+            rule = "print requires values whose form is known while compiling"
+            raise place.refuse(rule, "a list that a loop of the graph filled", "np.stack(...) it")
+    between = " " if sep is None else sep
+    whole = Text.joined([Text.of(value) for value in values], between)
+    ended = Text.joined([whole, Text(escaped("\n" if end is None else end))])
+    run.recording.print(ended.text, ended.values)
+    run.note(place, "graph.print")
 
 
 def _of_math(name: str, kind: type = float) -> Callable[..., Any]:
@@ -223,7 +242,7 @@ BUILTINS: Final[Mapping[Any, Callable[..., Any]]] = {
     sum: _sum, any: _quantified("any"), all: _quantified("all"), enumerate: _enumerate,
     zip: _zip, reversed: _reversed, map: _map, filter: _filter, list: _list, tuple: _tuple,
     dict: _dict, set: _set, sorted: _sorted, isinstance: _isinstance, divmod: _divmod, pow: _pow,
-    print: _print,
+    print: _print, weft_print: _print,
     **{
         getattr(math, name): _of_math(name) for name in (
             "exp", "log", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos",
@@ -238,6 +257,6 @@ BUILTINS: Final[Mapping[Any, Callable[..., Any]]] = {
 
 ALWAYS: Final = (
     sum, any, all, map, filter, list, tuple, dict, set, sorted, isinstance, min, max, enumerate,
-    zip, reversed,
+    zip, reversed, print, weft_print,
 )  # fmt: skip
 """Functions that are never Python's own, since what they go through may hold tensors."""

@@ -7,12 +7,14 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any, Final
 
+from weft.printing import Text, traced_in
 from weft.source.attributes import attribute
-from weft.source.branches import choose, trial
+from weft.source.branches import acts, choose, trial
 from weft.source.comprehensions import dict_comprehension, list_comprehension, set_comprehension
 from weft.source.conditions import negation, truth
 from weft.source.functions import Function
 from weft.source.iteration import elements
+from weft.source.leaves import shown
 from weft.source.operations import compared, element, native, operate, static
 from weft.source.operators import PLAIN, both, either, unary
 from weft.source.run import Frame, Run
@@ -127,8 +129,8 @@ def _is_bool(value: Any) -> bool:
 def _plain(run: Run, read_: Callable[[], Any]) -> bool | None:
     """Whether an operand is a bool and changes nothing, so that it may always be computed."""
     found: list[bool] = []
-    changed = trial(run, lambda: found.append(_is_bool(read_()))).changes
-    return True if found[0] and not changed else None
+    way = trial(run, lambda: found.append(_is_bool(read_())))
+    return True if found[0] and not way.changes and not acts(way) else None
 
 
 def _compare(run: Run, frame: Frame, node: ast.Compare, place: Place) -> Any:
@@ -200,16 +202,31 @@ def _lambda(run: Run, frame: Frame, node: ast.Lambda, place: Place) -> Any:
 
 
 def _text(run: Run, frame: Frame, node: ast.JoinedStr, place: Place) -> Any:
-    return "".join(str(evaluate(run, frame, part)) for part in node.values)
+    parts = [evaluate(run, frame, part) for part in node.values]
+    if any(isinstance(part, Text) for part in parts):
+        return Text.joined([Text.of(part) for part in parts])
+    return "".join(parts)
 
 
 def _formatted(run: Run, frame: Frame, node: ast.FormattedValue, place: Place) -> Any:
-    value = static(evaluate(run, frame, node.value), place, "text")
+    value = evaluate(run, frame, node.value)
     spec = "" if node.format_spec is None else evaluate(run, frame, node.format_spec)
+    if next(traced_in(value), None) is not None:
+        return _dynamic_text(value, spec, "r" if node.conversion == 114 else "", place)
     convert: Callable[[Any], Any] = {115: str, 114: repr, 97: ascii}.get(
         node.conversion, lambda each: each
     )
     return native(place, format, convert(value), spec)
+
+
+def _dynamic_text(value: Any, spec: Any, conversion: str, place: Place) -> Text:
+    """A value that only a call knows, formatted."""
+    rule = "a format of what only a call knows requires to be known itself"
+    if not isinstance(spec, str) or "{" in spec or "}" in spec:
+        raise place.refuse(rule, "another one")
+    if spec and not (isinstance(value, Traced) and not value.ndim):
+        raise place.refuse("a format requires one number", shown(value), "print it without one")
+    return Text.of(value, conversion, spec)
 
 
 def _named(run: Run, frame: Frame, node: ast.NamedExpr, place: Place) -> Any:

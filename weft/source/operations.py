@@ -10,6 +10,7 @@ from typing import Any, Final, cast
 import numpy as np
 
 from dialects.errors import WeftError
+from weft.printing import Text
 from weft.source.conditions import negation, truth
 from weft.source.indexing import read
 from weft.source.iteration import Rounds, elements, stacked
@@ -40,6 +41,9 @@ def operate(run: Run, kind: type[ast.AST], left: Any, right: Any, place: Place) 
     found = _overloaded(run, kind, left, right, place)
     if found is not NotImplemented:
         return found
+    if isinstance(left, Text) or isinstance(right, Text):
+        rule = "a text of values that only a call knows requires to be printed as it is"
+        raise place.refuse(rule, "an operator on it", "print its parts, or write one f-string")
     if isinstance(left, Traced) or isinstance(right, Traced):
         if isinstance(left, str) and kind is ast.Mod:
             raise place.refuse("formatting requires values that are known", "a tensor")

@@ -17,6 +17,7 @@ from xdsl.ir import Region, SSAValue
 
 from dialects.graph.types import type_of
 from weft.operators import RUNNING
+from weft.printing import Text
 from weft.source.calls import call
 from weft.source.expressions import evaluate
 from weft.source.leaves import is_leaf, kind_of, value_as
@@ -25,7 +26,7 @@ from weft.source.recording import SourceRecording
 from weft.source.run import Run
 from weft.source.statements import execute, store
 from weft.source.syntax import Place, code_of
-from weft.source.trees import Tree, flatten, unflatten
+from weft.source.trees import LEAF, Tree, flatten, unflatten
 from weft.source.values import Array, Number, Spread
 from weft.traced import Traced
 from weft.tracing import Spec, names_of
@@ -68,6 +69,15 @@ class Program:
             for leaf in self.leaves
         ]
         return unflatten(self.form, values)
+
+    def rebuilder(self) -> Callable[[Sequence[Any]], Any]:
+        """`rebuilt`, made for the form: quick for one result, and for a tuple of arrays."""
+        if self.form == LEAF and isinstance(self.leaves[0], Result):
+            kind = self.leaves[0].kind
+            if kind is not None:
+                return lambda outputs: kind(outputs[0])
+            return lambda outputs: outputs[0] if outputs[0].ndim else outputs[0][()]
+        return self.rebuilt
 
 
 def _as_python(output: Any, kind: type | None) -> Any:
@@ -173,6 +183,9 @@ def _unspread(run: Run, value: Any, place: Place) -> Any:
         got = "a list that a loop of the graph filled"
         raise place.refuse(rule, got, "return np.stack(...) of it")
     for leaf in leaves:
+        if isinstance(leaf, Text):
+            rule = "a result requires tensors, numbers or what is known while compiling"
+            raise place.refuse(rule, "a text of what only a call knows", "print it")
         if isinstance(leaf, Array) and leaf.stale:
             rule = "a part of an array requires that the array stays as it is"
             raise place.refuse(rule, "a result that was changed since", "return a copy of it")

@@ -20,6 +20,7 @@ from weft.source.journal import MISSING, DictSlot, ListSlot, NameSlot
 from weft.source.leaves import shown
 from weft.source.loops import for_, stopped_here, unless_stopped, while_
 from weft.source.operations import element
+from weft.source.requirements import require
 from weft.source.run import RETURNED, VALUE, Frame, Run
 from weft.source.syntax import Place, code_at
 from weft.traced import Traced
@@ -203,11 +204,10 @@ def _assert(run: Run, frame: Frame, node: ast.Assert, place: Place) -> None:
     test = truth(run, run.evaluate(run, frame, node.test), at)
     if test is True:
         return
-    if run.regions or test is not False:
-        rule = "assert requires a condition that is known while compiling"
-        advice = "return the condition beside the result, or check it before the call"
-        raise at.refuse(rule, "one that hangs on a tensor", advice)
     message = "" if node.msg is None else run.evaluate(run, frame, node.msg)
+    if run.regions or test is not False:
+        require(run, test, ast.unparse(node.test), message, place)
+        return
     error = AssertionError(message)
     error.add_note(f"{place}\n{place.shown()}")
     raise error

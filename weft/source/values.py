@@ -60,6 +60,10 @@ class Number(Traced):
     def promoting(self) -> bool | int | float:
         return self.kind()
 
+    @property
+    def python_kind(self) -> str:
+        return self.kind.__name__
+
     def __repr__(self) -> str:
         known = "" if self.expr is None else f" {self.expr}"
         return f"<{self.kind.__name__}{known} that only a call knows>"

@@ -12,8 +12,14 @@ from collections.abc import Container, Sequence
 
 from llvmlite import ir
 
-from compiler.loop_to_llvm.runtime.code import POINTER, Code, i64
-from compiler.loop_to_llvm.runtime.context import ALLOCATE, RELEASE, ContextFunctions, Weight
+from compiler.loop_to_llvm.runtime.code import POINTER, Code, constant_bytes, i64
+from compiler.loop_to_llvm.runtime.context import (
+    ALLOCATE,
+    PRINT,
+    RELEASE,
+    ContextFunctions,
+    Weight,
+)
 from compiler.loop_to_llvm.runtime.dlpack import DlpackCall
 from compiler.loop_to_llvm.runtime.entry import Counts, EntryPoints
 from compiler.loop_to_llvm.runtime.layout import (
@@ -166,6 +172,22 @@ class Runtime:
             function = CONTEXT.load(code, context, "release")
             user = CONTEXT.load(code, context, "allocator_user")
             code.call_pointer(function, RELEASE, [user, memory])
+
+    def print(
+        self,
+        builder: ir.IRBuilder,
+        context: ir.Value,
+        text: str,
+        values: ir.Value,
+        dims: ir.Value,
+    ) -> None:
+        """Hands a text and the addresses of values and dims to the context's `print`, if any."""
+        with Code.continuing(builder) as code:
+            function = CONTEXT.load(code, context, "print")
+            with code.if_then(code.not_(code.is_null(function))):
+                form = constant_bytes(code.module, "printed", text.encode() + b"\0")
+                user = CONTEXT.load(code, context, "print_user")
+                code.call_pointer(function, PRINT, [user, form, values, dims])
 
     def fail(
         self,

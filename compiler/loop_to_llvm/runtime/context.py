@@ -31,6 +31,7 @@ from compiler.loop_to_llvm.runtime.processor import Processor
 
 ALLOCATE: Final = ir.FunctionType(POINTER, [POINTER, I64, I64])
 RELEASE: Final = ir.FunctionType(VOID, [POINTER, POINTER])
+PRINT: Final = ir.FunctionType(VOID, [POINTER, POINTER, POINTER, POINTER])
 CREATE: Final = ir.FunctionType(POINTER, [POINTER])
 DESTROY: Final = ir.FunctionType(VOID, [POINTER])
 
@@ -215,7 +216,8 @@ class ContextFunctions:
         CONTEXT.store(code, memory, "process", self.platform.call(code, "getpid", []))
         CONTEXT.store(code, memory, "weights", code.at(memory, CONTEXT.size))
         CONTEXT.store(code, memory, "handles", code.at(memory, tables))
-        for name in ("allocate", "release", "allocator_user", "parallel_for", "parallel_for_user"):
+        hosts = ("allocate", "release", "parallel_for", "print")
+        for name in (*hosts, "allocator_user", "parallel_for_user", "print_user"):
             CONTEXT.store(code, memory, name, OPTIONS.load(code, settings, name))
         code.ret(memory)
 

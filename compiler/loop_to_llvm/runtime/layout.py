@@ -104,7 +104,9 @@ OPTIONS: Final = Struct(
     release=Field(POINTER, 40),
     allocator_user=Field(POINTER, 48),
     weights=Field(POINTER, 56),
-    reserved=Field(I64, 64, 4),
+    print=Field(POINTER, 64),
+    print_user=Field(POINTER, 72),
+    reserved=Field(I64, 80, 2),
 )
 
 CALL: Final = Struct(
@@ -231,6 +233,8 @@ CONTEXT: Final = Struct(
     parallel_for=Field(POINTER, _LINE),
     parallel_for_user=Field(POINTER, _LINE + 8),
     process=Field(I32, _LINE + 16),
+    print=Field(POINTER, _LINE + 24),
+    print_user=Field(POINTER, _LINE + 32),
     busy=Field(I32, 2 * _LINE),
     body=Field(POINTER, 3 * _LINE),
     argument=Field(POINTER, 3 * _LINE + 8),

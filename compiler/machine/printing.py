@@ -1,0 +1,72 @@
+"""What compiled programs print, in Python: texts with the values of tensors in their places."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Any, Final
+
+import ml_dtypes
+import numpy as np
+
+from dialects.printed import filled
+
+_NUMBERS: Final[Mapping[str, Callable[[Any], Any]]] = {"int": int, "float": float, "bool": bool}
+_PRINT: Final = ctypes.CFUNCTYPE(
+    None, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_void_p
+)
+
+
+@cache
+def printer() -> int:
+    """The address of a function that prints for contexts, as `weft_options` takes it."""
+    function = _PRINT(_print)
+    _KEPT.append(function)
+    address = ctypes.cast(function, ctypes.c_void_p).value
+    assert address is not None, "a function has an address"
+    return address
+
+
+_KEPT: Final[list[object]] = []
+
+
+def _print(user: object, text: bytes, values: int, dims: int) -> None:
+    sys.stdout.write(printed(text.decode(), values, dims))
+
+
+def printed(text: str, values: int, dims: int) -> str:
+    """The text with values in its places, out of a table of addresses and one of dims."""
+    sizes = ctypes.cast(dims, ctypes.POINTER(ctypes.c_int64))
+    addresses = ctypes.cast(values, ctypes.POINTER(ctypes.c_void_p))
+    read = 0
+
+    def shown(number: int, content: str) -> str:
+        nonlocal read
+        name, rank, form = content.split(",", 2)
+        shape = [sizes[read + axis] for axis in range(int(rank))]
+        read += int(rank)
+        return _shown(_array(addresses[number], _dtype(name), shape), form)
+
+    return filled(text, shown)
+
+
+def _dtype(name: str) -> np.dtype[Any]:
+    return np.dtype(getattr(ml_dtypes, name, name))
+
+
+def _array(address: int | None, dtype: np.dtype[Any], shape: list[int]) -> Any:
+    """The elements that lie there."""
+    size = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
+    data = ctypes.string_at(address, size) if address and size else b""
+    return np.frombuffer(data, dtype).reshape(shape)
+
+
+def _shown(array: Any, form: str) -> str:
+    """An array as Python shows it; one element is a number."""
+    kind, _, spec = form.partition(":")
+    value = array if array.ndim else array[()]
+    number = _NUMBERS.get(kind)
+    value = value if number is None else number(value)
+    return format(value, spec) if spec else repr(value) if kind == "r" else str(value)

@@ -1,0 +1,59 @@
+"""What programs do beside computing: texts that they print, and conditions that end them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import IntegerType, StringAttr
+from xdsl.ir import SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    operand_def,
+    prop_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
+
+from dialects.loop.types import BufferType
+
+
+@irdl_op_definition
+class PrintOp(IRDLOperation):
+    """Prints a text with what buffers hold in its places:
+    `loop.print "x = {}\\0A"(%x) : !loop.buffer<[n], f32>`.
+    """
+
+    name = "loop.print"
+    text: StringAttr = prop_def(StringAttr)
+    values: Sequence[SSAValue] = var_operand_def(BufferType)
+    traits = traits_def(MemoryReadEffect(), MemoryWriteEffect())
+    assembly_format = "$text (`(` $values^ `)` `:` type($values))? attr-dict"
+
+    @staticmethod
+    def of(text: str, values: Sequence[SSAValue]) -> PrintOp:
+        """The operation that prints buffers."""
+        return PrintOp.create(operands=values, properties={"text": StringAttr(text)})
+
+
+@irdl_op_definition
+class AssertOp(IRDLOperation):
+    """The program fails where a condition does not hold, with numbers in the places of its text:
+    `loop.assert %c "assert requires n > 0, got {}"(%n) : i1, i64`.
+    """
+
+    name = "loop.assert"
+    condition: SSAValue = operand_def(IntegerType(1))
+    text: StringAttr = prop_def(StringAttr)
+    values: Sequence[SSAValue] = var_operand_def()
+    traits = traits_def(MemoryWriteEffect())
+    assembly_format = "$condition $text (`(` $values^ `)`)? `:` type(operands) attr-dict"
+
+    @staticmethod
+    def of(condition: SSAValue, text: str, values: Sequence[SSAValue]) -> AssertOp:
+        """The operation that requires a condition."""
+        return AssertOp.create(operands=[condition, *values], properties={"text": StringAttr(text)})
+
+
+OPS = (PrintOp, AssertOp)

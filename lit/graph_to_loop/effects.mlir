@@ -1,0 +1,15 @@
+// RUN: weft-opt %s -p weft-graph-to-loop | weft-opt | filecheck %s
+
+// Buffers are printed in the order of the program, with their types in the text; conditions end it.
+// CHECK-LABEL: loop.program @main[n]
+// CHECK-NEXT: loop.call @exp_{{[0-9a-f]+}}[n](%x, %y)
+// CHECK-NEXT: loop.print "{float32,1,} of {{[{][{]}}n{{[}][}]}} {int64,0,int:3}\0A"(%y, %k) : !loop.buffer<[n], f32>, !loop.buffer<[], i64>
+// CHECK-NEXT: %[[C:[0-9]+]] = loop.load %c[]
+// CHECK-NEXT: %[[K:[0-9]+]] = loop.load %k[]
+// CHECK-NEXT: loop.assert %[[C]] "assert requires c, got {}"(%[[K]]) : i1, i64
+func.func @main(%x: !graph.tensor<[n], f32>, %c: !graph.tensor<[], i1>, %k: !graph.tensor<[], i64>) -> !graph.tensor<[n], f32> {
+  %y = graph.exp %x : (!graph.tensor<[n], f32>) -> !graph.tensor<[n], f32>
+  graph.print "{} of {{n}} {int:3}\0A"(%y, %k) : !graph.tensor<[n], f32>, !graph.tensor<[], i64>
+  graph.assert %c "assert requires c, got {}"(%k) : !graph.tensor<[], i1>, !graph.tensor<[], i64>
+  func.return %y : !graph.tensor<[n], f32>
+}

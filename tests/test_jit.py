@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 import weft
+import weft.numpy as wnp
 from weft import Spec
 from weft.source.reading import read_function
+from weft.source.trees import flatten
 from weft.tracing import record
 
 FIVE, TWO = np.float64(5), np.float64(2)
@@ -232,7 +234,7 @@ def test_exceptions_of_the_program_are_its_own():
 
 
 class DecisionTransformerGPT2Attention:
-    """The attention whose `forward` the seeds quote; its parts in NumPy."""
+    """The attention whose `forward` the seeds quote; its parts on arrays of every kind."""
 
     def __init__(self, size, heads, is_cross_attention=False):
         rng = np.random.default_rng(0)
@@ -264,11 +266,11 @@ class DecisionTransformerGPT2Attention:
     def _attn(self, query, key, value, attention_mask=None, head_mask=None):
         weights = query @ key.transpose(0, 1, 3, 2) / value.shape[-1] ** 0.5
         if not hasattr(self, "q_attn"):
-            n = query.shape[-2]
-            weights = np.where(np.tril(np.ones((n, n), dtype=bool)), weights, -1e9)
+            n, m = query.shape[-2], key.shape[-2]
+            weights = wnp.where(np.tril(np.ones((n, m), dtype=bool), m - n), weights, -1e9)
         if attention_mask is not None:
             weights = weights + attention_mask
-        weights = np.exp(weights - weights.max(axis=-1, keepdims=True))
+        weights = wnp.exp(weights - weights.max(axis=-1, keepdims=True))
         weights = weights / weights.sum(axis=-1, keepdims=True)
         if head_mask is not None:
             weights = weights * head_mask
@@ -298,8 +300,8 @@ class DecisionTransformerGPT2Attention:
 
         if layer_past is not None:
             past_key, past_value = layer_past
-            key = np.concatenate((past_key, key), axis=-2)
-            value = np.concatenate((past_value, value), axis=-2)
+            key = wnp.concat((past_key, key), axis=-2)
+            value = wnp.concat((past_value, value), axis=-2)
 
         if use_cache is True:  # noqa: SIM108  as quoted
             present = (key, value)
@@ -341,21 +343,26 @@ class Parts:
         {},
         {"use_cache": True, "output_attentions": True},
         {"attention_mask": np.linspace(-1, 0, 5)},
+        {"layer_past": tuple(np.random.default_rng(3).normal(size=(2, 2, 2, 3, 4)))},
         {"encoder_hidden_states": np.random.default_rng(2).normal(size=(2, 7, 8))},
     ],
 )
-def test_the_decision_transformers_attention(options):
+def test_the_decision_transformers_attention_in_every_mode(options):
     cross = "encoder_hidden_states" in options
     layer = DecisionTransformerGPT2Attention(8, 2, is_cross_attention=cross)
     x = np.random.default_rng(1).normal(size=(2, 5, 8))
-    got, expected = weft.jit(layer.forward)(x, **options), layer.forward(x, **options)
-    assert len(got) == len(expected)
-    np.testing.assert_allclose(got[0], expected[0])
-    if options.get("use_cache"):
-        np.testing.assert_allclose(got[1][1], expected[1][1])
-        np.testing.assert_allclose(got[2], expected[2])
-    else:
-        assert got[1] is None
+    expected, form = flatten(layer.forward(x, **options))
+    traced = weft.trace(lambda x: layer.forward(x, **options), x)(x)
+    for got in (weft.jit(layer.forward)(x, **options), layer.forward(weft.Tensor(x), **options)):
+        leaves, own = flatten(got)
+        assert own == form
+        for value, wanted in zip(leaves, expected, strict=True):
+            assert (value is None) == (wanted is None)
+            if wanted is not None:
+                np.testing.assert_allclose(value, wanted, rtol=1e-6, atol=1e-9)
+    tensors = [each for each in expected if each is not None]
+    for value, wanted in zip(traced, tensors, strict=True):
+        np.testing.assert_allclose(value, wanted, rtol=1e-6, atol=1e-9)
 
 
 def test_the_decision_transformers_attention_raises():

@@ -26,7 +26,7 @@ class Network(nn.Cell):
         return self.dense_relu_sequential(x)
 
 
-def test_the_seeds_network_runs_eager_and_traced():
+def test_the_seeds_network_runs_eager_traced_and_from_source():
     network, x = Network(), drawn(3, 28, 28)
     logits = network(x)
     weight, bias = network.parameters().values()
@@ -34,6 +34,7 @@ def test_the_seeds_network_runs_eager_and_traced():
     np.testing.assert_allclose(logits, expected, atol=1e-5)
     (traced,) = weft.trace(network, x)(x)
     np.testing.assert_allclose(traced, expected, atol=1e-5)
+    np.testing.assert_allclose(weft.jit(network)(x), expected, atol=1e-5)
 
 
 def test_state_goes_through_files(tmp_path):

@@ -1,13 +1,33 @@
-"""Programs give the same results run by Python and compiled from their source."""
+"""Programs give the same results run by Python, on arrays and tensors, and compiled."""
 
 import numpy as np
 import pytest
 
 import weft
 from tests.programs import networks, recurrences, searching
-from weft.source.trees import flatten
+from weft import Tensor
+from weft.source.trees import flatten, unflatten
 
 PROGRAMS = [*recurrences.PROGRAMS, *searching.PROGRAMS, *networks.PROGRAMS]
+
+
+IN_PLACE = (searching.bubble_sort, searching.insertion_sort)
+"""Programs that change elements of their arguments' copies, which tensors do not allow."""
+
+
+def same(found, wanted):
+    (got, form), (expected, expected_form) = flatten(found), flatten(wanted)
+    assert form == expected_form
+    for value, each in zip(got, expected, strict=True):
+        assert np.shape(value) == np.shape(each)
+        assert np.asarray(value).dtype == np.asarray(each).dtype
+        np.testing.assert_allclose(np.asarray(value), np.asarray(each), rtol=1e-9, atol=1e-12)
+
+
+def as_tensors(arguments):
+    leaves, form = flatten(list(arguments))
+    arrays = np.ndarray | np.generic
+    return unflatten(form, [Tensor(x) if isinstance(x, arrays) else x for x in leaves])
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program[0].__name__)
@@ -15,10 +35,12 @@ def test_program(program):
     function, *calls = program
     compiled = weft.jit(function)
     for arguments in calls:
-        expected, expected_form = flatten(function(*arguments))
-        got, form = flatten(compiled(*arguments))
-        assert form == expected_form
-        for value, wanted in zip(got, expected, strict=True):
-            assert np.shape(value) == np.shape(wanted)
-            assert np.asarray(value).dtype == np.asarray(wanted).dtype
-            np.testing.assert_allclose(value, wanted, rtol=1e-9, atol=1e-12)
+        same(compiled(*arguments), function(*arguments))
+    tensors = as_tensors(calls[0])
+    if function in IN_PLACE:
+        with pytest.raises(weft.WeftError, match="a tensor never changes"):
+            function(*tensors)
+        return
+    before = len(compiled.compilations)
+    same(compiled(*tensors), function(*tensors))
+    assert len(compiled.compilations) == before

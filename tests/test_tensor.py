@@ -130,7 +130,7 @@ def test_dtypes_are_promoted_as_in_traces():
     assert (i + f).dtype == np.float64
     assert (2 * f + 1.5).dtype == np.float32
     assert (i + 1).dtype == np.int64
-    assert (i / 2).dtype == np.float32
+    assert (i / 2).dtype == np.float64
     assert (i // 2).tolist() == [0, 0, 1]
     assert (f > 0).sum().item() == 3
     assert ((-i) % 3).tolist() == [0, 2, 1]

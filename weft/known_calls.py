@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -37,7 +37,7 @@ def signature_of(arguments: Sequence[Any]) -> tuple[object, ...] | None:
     """
     parts: list[object] = []
     for each in arguments:
-        kind = cast("type", type(each))
+        kind = each.__class__
         if kind is np.ndarray:
             parts.append((each.dtype, each.shape))
         elif kind is Tensor:

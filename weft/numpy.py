@@ -225,7 +225,8 @@ def _place_of(name: str, of_numpy: Callable[..., Any]) -> Callable[..., Any]:
     def function(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
         if not isinstance(x, ArrayOperators):
             return of_numpy(x, axis, keepdims=keepdims)
-        along = x.reshape(-1) if axis is None else x
+        whole = x.astype(np.uint8) if x.dtype == np.bool_ else x
+        along = whole.reshape(-1) if axis is None else whole
         place = 0 if axis is None else axis % x.ndim
         kept = keepdims and axis is not None
         return along.op(name, along, axis=place, keepdims=kept, select_last_index=False)
@@ -242,6 +243,7 @@ def cumulative_sum(x: Any, axis: int = 0) -> Any:
     """The sums of the elements up to each, along an axis."""
     if not isinstance(x, ArrayOperators):
         return np.cumsum(x, axis)
+    x = x.as_wide()
     return x.op("cumsum", x, axis=axis % x.ndim, exclusive=False, reverse=False)
 
 

@@ -10,7 +10,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, Final, Self
 
@@ -46,9 +46,27 @@ def common_dtype(*kinds: Any) -> np.dtype[Any]:
     return np.result_type(*kinds)
 
 
+@cache
+def number_dtype(kind: type, beside: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of a Python number beside a tensor: the tensor's, but for an int beside bools and
+    a float beside integers, which are those of 64 bits.
+    """
+    if issubclass(kind, float):
+        return beside if beside.kind not in "biu" else np.dtype(np.float64)
+    return np.dtype(np.int64) if beside.kind == "b" and kind is not bool else beside
+
+
+def _functions() -> Any:
+    """`weft.numpy`, which is written in the methods here."""
+    from weft import numpy
+
+    return numpy
+
+
 class ArrayOperators(ABC):
-    """A tensor. Python numbers beside it take its dtype, but a float beside integers is a float32;
-    two dtypes are brought to the one that NumPy promotes them to.
+    """A tensor. Dtypes are those of NumPy (its NEP 50, which the array API allows), in every mode:
+    two are brought to the one that NumPy promotes them to, Python's numbers take that of the tensor
+    beside them where it can hold their kind, and integers count as float64 where floats are needed.
     """
 
     __slots__ = ()
@@ -113,8 +131,7 @@ class ArrayOperators(ABC):
     def lifted(self, other: Any) -> Self:
         """A number, an array or a tensor of another kind as a tensor of this kind."""
         if isinstance(other, bool | int | float):
-            kept = not isinstance(other, float) or self.dtype.kind not in "biu"
-            return self.constant(np.asarray(other, self.dtype if kept else np.float32))
+            return self.constant(np.asarray(other, number_dtype(type(other), self.dtype)))
         return self.constant(np.asarray(other))
 
     @property
@@ -153,17 +170,16 @@ class ArrayOperators(ABC):
         return self.op(name, self, axes=chosen, keepdims=keepdims, **attributes) if chosen else self
 
     def sum(self, axis: Axes = None, keepdims: bool = False) -> Self:
-        """The sum over axes; of bools how many hold."""
-        counted = self.astype(np.int64) if self.dtype == np.bool_ else self
-        return counted.reduced("reduce_sum", axis, keepdims)
+        """The sum over axes, of 64 bits for integers; of bools how many hold."""
+        return self.as_wide().reduced("reduce_sum", axis, keepdims)
 
     def mean(self, axis: Axes = None, keepdims: bool = False) -> Self:
         """The mean over axes."""
         return self.as_float().reduced("reduce_mean", axis, keepdims)
 
     def prod(self, axis: Axes = None, keepdims: bool = False) -> Self:
-        """The product over axes."""
-        return self.reduced("reduce_prod", axis, keepdims)
+        """The product over axes, of 64 bits for integers."""
+        return self.as_wide().reduced("reduce_prod", axis, keepdims)
 
     def max(self, axis: Axes = None, keepdims: bool = False) -> Self:
         """The greatest element over axes."""
@@ -173,9 +189,42 @@ class ArrayOperators(ABC):
         """The least element over axes."""
         return self.reduced("reduce_min", axis, keepdims)
 
+    def var(self, axis: Axes = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+        """The mean square distance from the mean over axes."""
+        return _functions().var(self, axis, correction, keepdims)
+
+    def std(self, axis: Axes = None, correction: float = 0.0, keepdims: bool = False) -> Any:
+        """The square root of the variance over axes."""
+        return _functions().std(self, axis, correction, keepdims)
+
+    def argmax(self, axis: int | None = None, keepdims: bool = False) -> Any:
+        """The place of the greatest element along an axis, or in the flat tensor."""
+        return _functions().argmax(self, axis, keepdims)
+
+    def argmin(self, axis: int | None = None, keepdims: bool = False) -> Any:
+        """The place of the least element along an axis, or in the flat tensor."""
+        return _functions().argmin(self, axis, keepdims)
+
+    def any(self, axis: Axes = None, keepdims: bool = False) -> Any:
+        """Whether an element over axes is not zero."""
+        return _functions().any(self, axis, keepdims)
+
+    def all(self, axis: Axes = None, keepdims: bool = False) -> Any:
+        """Whether no element over axes is zero."""
+        return _functions().all(self, axis, keepdims)
+
+    def copy(self) -> Self:
+        """Itself, since a tensor never changes."""
+        return self
+
     def as_float(self) -> Self:
-        """Itself, or float32 where the elements are no floats."""
-        return self if self.dtype.kind not in "biu" else self.astype(np.float32)
+        """Itself, or float64 where the elements are no floats."""
+        return self if self.dtype.kind not in "biu" else self.astype(np.float64)
+
+    def as_wide(self) -> Self:
+        """Integers and bools as integers of 64 bits."""
+        kind = self.dtype.kind
+        return self.astype(np.uint64 if kind == "u" else np.int64) if kind in "biu" else self
 
     def __add__(self, other: Any) -> Self:
         return self.apply("add", other)
@@ -196,7 +245,8 @@ class ArrayOperators(ABC):
         return self.lifted(other) * self
 
     def __truediv__(self, other: Any) -> Self:
-        return self.as_float().apply("div", other)
+        dividend, divisor = (each.as_float() for each in self.promoted(other))
+        return dividend.op("div", dividend, divisor)
 
     def __rtruediv__(self, other: Any) -> Self:
         return self.lifted(other) / self

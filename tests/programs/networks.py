@@ -55,6 +55,51 @@ def recurrent(xs, w, u, h):
     return np.stack(states), h
 
 
+def lstm(xs, w, u, b, h, c):
+    def cell(x, h, c):
+        gates = x @ w + h @ u + b
+        n = h.shape[-1]
+        i, f, g, o = (gates[k * n : (k + 1) * n] for k in range(4))
+        keep, let = (1 / (1 + np.exp(-each)) for each in (f, i))
+        c = keep * c + let * np.tanh(g)
+        return np.tanh(c) / (1 + np.exp(-o)), c
+
+    outputs = []
+    for x in xs:
+        h, c = cell(x, h, c)
+        outputs.append(h)
+    return np.stack(outputs), (h, c)
+
+
+class Accumulator:
+    """Running sums by methods, that are made anew in each call."""
+
+    def __init__(self, count):
+        self.total, self.seen = np.zeros(count), 0
+
+    def add(self, row, *, weight=1.0):
+        assert row.shape == self.total.shape, f"rows of {self.total.shape}"
+        self.total = self.total + weight * row
+        self.seen += 1
+        return self
+
+    @property
+    def mean(self):
+        return self.total / max(self.seen, 1)
+
+
+def accumulated(rows, limit):
+    found = Accumulator(rows.shape[1])
+    for row in rows:
+        assert np.isfinite(row).all(), "rows are finite"
+        found.add(row, weight=2.0).add(row)
+        if found.total.max() > limit:
+            break
+    else:
+        found.add(np.ones(rows.shape[1]))
+    return found.mean, found.seen
+
+
 def gated(xs, w, h):
     for t in range(xs.shape[0]):
         z = 1 / (1 + np.exp(-(w @ xs[t])))
@@ -270,6 +315,18 @@ PROGRAMS = [
             np.zeros(4),
         ),
     ),
+    (
+        lstm,
+        (
+            _rng.normal(size=(20, 3)),
+            _rng.normal(size=(3, 16)),
+            _rng.normal(size=(4, 16)),
+            np.zeros(16),
+            np.zeros(4),
+            np.zeros(4),
+        ),
+    ),
+    (accumulated, (_rng.random((30, 4)), np.float64(9)), (_rng.random((30, 4)), np.float64(1e9))),
     (gated, (_rng.normal(size=(80, 3)), _rng.normal(size=(3, 3)), np.zeros(3))),
     (ragged_sums, (_rng.normal(size=10), np.array([3, 0, 5, 2]))),
     (running_extremes, (_rng.normal(size=9),), (_rng.normal(size=100),)),

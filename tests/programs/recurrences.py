@@ -108,6 +108,28 @@ def runge_kutta(y, step, count):
     return y
 
 
+def fast_power(x, n):
+    if n == 0:
+        return 1.0
+    half = fast_power(x, n // 2)
+    return half * half * (x if n % 2 else 1.0)
+
+
+def newton_basins(re, im):
+    roots = [(1.0, 0.0), (-0.5, 0.75**0.5), (-0.5, -(0.75**0.5))]
+    for count in range(40):
+        for number, (x, y) in enumerate(roots):
+            if abs(re - x) + abs(im - y) < 1e-6:
+                return number, count
+        a, b = re * re - im * im, 2 * re * im
+        size = 3 * (a * a + b * b)
+        if size == 0:
+            break
+        u, v = re * a - im * b - 1, re * b + im * a
+        re, im = re - (u * a + v * b) / size, im - (v * a - u * b) / size
+    return -1, 40
+
+
 def gradient_descent(a, b):
     x = np.zeros(b.shape[0])
     for round_ in range(500):
@@ -152,6 +174,8 @@ PROGRAMS = [
     (logistic_map, (np.float64(0.3), np.float64(3.2))),
     (horner, (_rng.normal(size=40), np.float64(0.9))),
     (runge_kutta, (np.array([1.0, 0.0]), np.float64(0.01), np.int64(100))),
+    (fast_power, (np.float64(1.1), 13), (np.float64(1.1), 0)),
+    (newton_basins, (np.float64(0.9), np.float64(0.1)), (np.float64(0), np.float64(0))),
     (gradient_descent, (_spd / 20, _rng.normal(size=5))),
     (conjugate_gradients, (_spd, _rng.normal(size=5))),
 ]

@@ -171,7 +171,7 @@ def yields(x):
 
 
 def uses_with(x):
-    with np.errstate(all="ignore"):  #: statements that it knows | around the call
+    with np.errstate(all="ignore"):  #: whose source can be read | around the call
         return x
 
 

@@ -66,7 +66,7 @@ class Module:
 
         return walk("", self)
 
-    def _places(self) -> Iterator[tuple[str, Module, str]]:
+    def tensor_places(self) -> Iterator[tuple[str, Module, str]]:
         """The path, the module and the attribute of every tensor."""
         for path, module in self.modules():
             for name, value in vars(module).items():
@@ -75,17 +75,20 @@ class Module:
 
     def named_parameters(self) -> Iterator[tuple[str, Tensor]]:
         """The parameters with their paths, such as `layers.0.weight`."""
-        for path, module, name in self._places():
-            if name not in module._buffers:
-                yield path, getattr(module, name)
+        return iter(self.parameters().items())
 
     def parameters(self) -> dict[str, Tensor]:
         """The parameters by their paths: a tree, as derivatives and optimisers take it."""
-        return dict(self.named_parameters())
+        places = self.tensor_places()
+        return {
+            path: getattr(module, name)
+            for path, module, name in places
+            if name not in module._buffers
+        }
 
     def buffers(self) -> dict[str, Tensor]:
         """What else belongs to the state, such as running means."""
-        places = self._places()
+        places = self.tensor_places()
         return {
             path: getattr(module, name) for path, module, name in places if name in module._buffers
         }
@@ -98,7 +101,7 @@ class Module:
         """Takes tensors of these names; raises WeftError for shapes that differ, and, if strict,
         for names that are missing or unknown.
         """
-        places = {path: (module, name) for path, module, name in self._places()}
+        places = {path: (module, name) for path, module, name in self.tensor_places()}
         if strict and set(places) != set(state):
             missing, unknown = sorted(set(places) - set(state)), sorted(set(state) - set(places))
             got = f"{', '.join(missing) or 'none'} missing, {', '.join(unknown) or 'none'} unknown"
@@ -138,7 +141,7 @@ class Module:
         """Inside, parameters and buffers of these names are others, which may be traced; what they
         and the other tensors were before is put back in the end.
         """
-        places = {path: (module, name) for path, module, name in self._places()}
+        places = {path: (module, name) for path, module, name in self.tensor_places()}
         unknown = sorted(set(state) - set(places))
         if unknown:
             rule = "a module requires names of its tensors"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from types import FunctionType, ModuleType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any, Final
 
 import numpy as np
@@ -36,6 +36,8 @@ def attribute(run: Run, holder: Any, name: str, text: str, place: Place) -> Any:
     found = _static_attribute(kind, name)
     if isinstance(found, property) and isinstance(found.fget, FunctionType):
         return run.call(run, found.fget, [holder], {}, place)
+    if isinstance(found, FunctionType) and name not in getattr(holder, "__dict__", ()):
+        return MethodType(found, holder)
     if run.journal.is_made(holder) or isinstance(holder, super | BaseException):
         return getattr(holder, name)
     return run.outside.attribute(holder, name, text)
@@ -98,7 +100,7 @@ class AttributeSlot(Slot):
 
 def assign_attribute(run: Run, holder: Any, name: str, value: Any, place: Place) -> None:
     """`holder.name = value`."""
-    if not run.journal.is_made(holder):
+    if not run.journal.is_made(holder) and (id(holder), name) not in run.lent:
         rule = "an assignment to an attribute requires an object that this call has made"
         advice = "return the new value; the caller keeps it"
         raise place.refuse(rule, f"{name} of {_described(holder)}", advice)

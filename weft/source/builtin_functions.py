@@ -11,10 +11,12 @@ from typing import Any, Final
 import numpy as np
 
 from dialects.printed import escaped
+from weft.operators import ArrayOperators
 from weft.printing import Text
 from weft.printing import print as weft_print
 from weft.source import numpy_functions as functions
-from weft.source.array_methods import item
+from weft.source.array_methods import METHODS, item
+from weft.source.attributes import assign_attribute, attribute
 from weft.source.branches import choose
 from weft.source.conditions import truth
 from weft.source.iteration import (
@@ -29,6 +31,7 @@ from weft.source.iteration import (
 from weft.source.leaves import shown
 from weft.source.operations import operate
 from weft.source.operators import both, either
+from weft.source.outside import Guard
 from weft.source.run import Run
 from weft.source.syntax import Place
 from weft.source.values import Array, Number, Spread, is_number
@@ -192,7 +195,7 @@ def _isinstance(run: Run, place: Place, value: Any, kinds: Any) -> bool:
         return any(kind is value.kind or (kind is int and value.kind is bool) for kind in wanted)
     if isinstance(value, Traced):
         own = np.ndarray if value.ndim else value.dtype.type
-        return any(issubclass(own, kind) for kind in wanted)
+        return any(kind is ArrayOperators or issubclass(own, kind) for kind in wanted)
     return isinstance(value, kinds)
 
 
@@ -202,6 +205,34 @@ def _divmod(run: Run, place: Place, x: Any, y: Any) -> Any:
 
 def _pow(run: Run, place: Place, x: Any, y: Any) -> Any:
     return operate(run, ast.Pow, x, y, place)
+
+
+def _getattr(run: Run, place: Place, holder: Any, name: Any, *default: Any) -> Any:
+    try:
+        return attribute(run, holder, name, name, place)
+    except AttributeError:
+        if not default:
+            raise
+        _watch_attribute(run, holder, name)
+        return default[0]
+
+
+def _hasattr(run: Run, place: Place, holder: Any, name: Any) -> bool:
+    if isinstance(holder, Traced):
+        return name in METHODS or hasattr(holder, name)
+    _watch_attribute(run, holder, name)
+    return hasattr(holder, name)
+
+
+def _watch_attribute(run: Run, holder: Any, name: Any) -> None:
+    """Has calls find out whether an object of the surroundings has the attribute."""
+    if not run.journal.is_made(holder):
+        read = lambda: hasattr(holder, name)  # noqa: E731
+        run.outside.watch(Guard(f"whether there is {name}", read, read()), holder)
+
+
+def _setattr(run: Run, place: Place, holder: Any, name: Any, value: Any) -> None:
+    assign_attribute(run, holder, name, value, place)
 
 
 def _print(
@@ -242,7 +273,7 @@ BUILTINS: Final[Mapping[Any, Callable[..., Any]]] = {
     sum: _sum, any: _quantified("any"), all: _quantified("all"), enumerate: _enumerate,
     zip: _zip, reversed: _reversed, map: _map, filter: _filter, list: _list, tuple: _tuple,
     dict: _dict, set: _set, sorted: _sorted, isinstance: _isinstance, divmod: _divmod, pow: _pow,
-    print: _print, weft_print: _print,
+    print: _print, weft_print: _print, getattr: _getattr, hasattr: _hasattr, setattr: _setattr,
     **{
         getattr(math, name): _of_math(name) for name in (
             "exp", "log", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos",
@@ -257,6 +288,6 @@ BUILTINS: Final[Mapping[Any, Callable[..., Any]]] = {
 
 ALWAYS: Final = (
     sum, any, all, map, filter, list, tuple, dict, set, sorted, isinstance, min, max, enumerate,
-    zip, reversed, print, weft_print,
+    zip, reversed, print, weft_print, getattr, hasattr, setattr,
 )  # fmt: skip
 """Functions that are never Python's own, since what they go through may hold tensors."""

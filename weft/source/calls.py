@@ -5,6 +5,7 @@ operators.
 from __future__ import annotations
 
 import ast
+import contextlib
 import random
 import sys
 from collections.abc import Mapping, Sequence
@@ -20,6 +21,7 @@ from weft.source.builtin_functions import ALWAYS, BUILTINS
 from weft.source.functions import Function, bind
 from weft.source.iteration import Rounds, elements
 from weft.source.leaves import shown
+from weft.source.modules import METHODS as MODULE_METHODS
 from weft.source.numpy_composites import COMPOSITES
 from weft.source.numpy_functions import FUNCTIONS
 from weft.source.operations import made, native
@@ -48,6 +50,15 @@ class Interpreted:
         return self.run.call(self.run, self.function, arguments, named, self.run.place)
 
 
+@dataclass(frozen=True)
+class Managed:
+    """A context manager that a generator makes, which `with` reads."""
+
+    function: Any
+    arguments: Sequence[Any]
+    named: Mapping[str, Any]
+
+
 def call(
     run: Run, function: Any, arguments: Sequence[Any], named: Mapping[str, Any], place: Place
 ) -> Any:
@@ -72,6 +83,10 @@ def call(
             return call(run, function.__func__, [function.__self__, *arguments], named, place)
         case type():
             return _instantiate(run, function, arguments, named, place)
+        case FunctionType() if function in MODULE_METHODS:
+            return MODULE_METHODS[function](run, place, *arguments, **named)
+        case FunctionType() if is_managed(function):
+            return Managed(function.__wrapped__, arguments, named)  # pyright: ignore
         case FunctionType() if is_read(function):
             return _read(run, function, arguments, named, place)
         case _:
@@ -85,6 +100,13 @@ def is_read(function: FunctionType) -> bool:
     return module.startswith(_READ) or not own
 
 
+def is_managed(function: FunctionType) -> bool:
+    """Whether the function makes a context manager of a generator whose source is read."""
+    inner = getattr(function, "__wrapped__", None)
+    made = function.__code__.co_filename == contextlib.__file__
+    return made and isinstance(inner, FunctionType) and is_read(inner)
+
+
 def _read(
     run: Run,
     function: FunctionType,
@@ -92,12 +114,18 @@ def _read(
     named: Mapping[str, Any],
     place: Place,
 ) -> Any:
+    return enter(run, frame_of(function, arguments, named, place), place)
+
+
+def frame_of(
+    function: FunctionType, arguments: Sequence[Any], named: Mapping[str, Any], place: Place
+) -> Frame:
+    """The call of a function that is read, before it runs."""
     code = code_of(function)
     defaults = function.__defaults__ or (), function.__kwdefaults__ or {}
     names = bind(code, *defaults, arguments, named, place)
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-    frame = Frame(code, names, None, cells, function.__globals__)
-    return enter(run, frame, place)
+    return Frame(code, names, None, cells, function.__globals__)
 
 
 def enter(run: Run, frame: Frame, place: Place) -> Any:

@@ -35,7 +35,6 @@ def evaluate(run: Run, frame: Frame, node: ast.expr) -> Any:
 
 
 _WAYS_OUT: Final[dict[type[ast.expr], str]] = {
-    ast.Yield: "return a list",
     ast.YieldFrom: "return a list",
     ast.Await: "call a plain function",
 }
@@ -235,6 +234,14 @@ def _named(run: Run, frame: Frame, node: ast.NamedExpr, place: Place) -> Any:
     return value
 
 
+def _yield(run: Run, frame: Frame, node: ast.Yield, place: Place) -> None:
+    """What a context manager does in the middle: the body of its `with`."""
+    if frame.resume is None:
+        rule = "source mode requires expressions that it knows"
+        raise place.refuse(rule, "Yield", "return a list")
+    frame.resume(None if node.value is None else evaluate(run, frame, node.value))
+
+
 _EXPRESSIONS: Final[dict[type[ast.expr], Callable[[Run, Frame, Any, Place], Any]]] = {
     ast.Constant: _constant,
     ast.Name: _name,
@@ -259,4 +266,5 @@ _EXPRESSIONS: Final[dict[type[ast.expr], Callable[[Run, Frame, Any, Place], Any]
     ast.JoinedStr: _text,
     ast.FormattedValue: _formatted,
     ast.NamedExpr: _named,
+    ast.Yield: _yield,
 }

@@ -109,6 +109,7 @@ def _arg(name: str) -> Callable[..., Any]:
         run: Run, place: Place, x: Any, axis: int | None = None, keepdims: bool = False
     ) -> Any:
         x = tensor_of(run, x, place)
+        x = x.astype(np.uint8) if x.dtype.kind == "b" else x
         if axis is None:
             x, axis = x.reshape((x.type.size,)), 0
         return x.recording.apply(

@@ -20,6 +20,7 @@ from dialects.weights import Array as NumpyArray
 from weft.source.recording import SourceRecording
 from weft.source.values import Array
 from weft.tensor import Tensor
+from weft.traced import Traced
 
 Read = Callable[[], Any]
 
@@ -112,8 +113,17 @@ class Outside:
             self._hold(value, name)
         return value
 
+    def watch(self, guard: Guard, keep: object) -> None:
+        """Has calls look at something whose value only matters in being the same."""
+        key = (guard.name, id(keep))
+        if key not in self.guards:
+            self._kept.append(keep)
+            self.guards[key] = guard
+
     def _read(self, key: tuple[object, ...], name: str, read: Read, keep: object) -> Any:
         value = read()
+        if isinstance(value, Traced):  # which the program has put there for a while
+            return value
         if isinstance(value, np.ndarray | Tensor):
             return self._capture(key, name, read, np.asarray(value), keep)
         if key not in self.guards:

@@ -37,6 +37,8 @@ class Frame:
     cells: Mapping[str, CellType] = field(default_factory=dict[str, CellType])
     globals: dict[str, Any] = field(default_factory=dict[str, Any])
     loops: list[str] = field(default_factory=list[str])
+    resume: Callable[[Any], None] | None = None
+    """What a `yield` runs: the body of the `with` that a context manager is called in."""
     """The loops around the statement that runs, by what their flags start with."""
 
     def owner(self, name: str) -> Frame | None:
@@ -65,6 +67,8 @@ class Run:
     """How often the statement that runs is read."""
     regions: int = 0
     """How many regions of the graph are around the statement that runs."""
+    lent: set[tuple[int, str]] = field(default_factory=set[tuple[int, str]])
+    """Attributes of objects of the surroundings that may be assigned to here, and are put back."""
     notes: dict[tuple[str, int, str], None] = field(
         default_factory=dict[tuple[str, int, str], None]
     )

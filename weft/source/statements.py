@@ -13,6 +13,7 @@ from weft.source.attributes import assign_attribute
 from weft.source.branches import branch
 from weft.source.changes import in_place, require_made, set_element
 from weft.source.conditions import truth
+from weft.source.contexts import with_
 from weft.source.functions import Function
 from weft.source.indexing import read
 from weft.source.iteration import elements
@@ -57,7 +58,6 @@ def statement(run: Run, frame: Frame, node: ast.stmt) -> None:
 
 
 _WAYS_OUT: Final[dict[type[ast.stmt], str]] = {
-    ast.With: "do what the context does around the call of the compiled function",
     ast.ClassDef: "define the class outside of the compiled function",
     ast.Global: "return the value instead",
     ast.Match: "use if and elif",
@@ -293,4 +293,5 @@ _STATEMENTS: Final[dict[type[ast.stmt], Callable[[Run, Frame, Any, Place], None]
     ast.Import: _import,
     ast.ImportFrom: _import_from,
     ast.Try: _try,
+    ast.With: with_,
 }

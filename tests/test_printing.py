@@ -66,6 +66,15 @@ def test_compiled_programs_print_as_python_does(function, arguments):
     assert len(compiled.compilations) == 1
 
 
+def test_a_function_may_print_alone():
+    def show(x):
+        for row in x:
+            print(row, row > 0)
+
+    assert weft.jit(show)(X) is None
+    assert printed(weft.jit(show), np.arange(30.0)) == printed(show, np.arange(30.0))
+
+
 @pytest.mark.parametrize("dtype", [
     "bool", "int8", "uint64", "float16", "float32", ml_dtypes.bfloat16,
 ])  # fmt: skip

@@ -171,6 +171,12 @@ def test_methods_and_getattr_do_not_compile_again():
     layer.weight = 2 * np.eye(3)
     np.testing.assert_array_equal(compiled(x), 2 * x)
     assert len(compiled.compilations) == 1
+    given = {"weight": Tensor(np.ones((2, 2))), "bias": Tensor(np.zeros(2))}
+    dense = nn.Dense(2, 2)
+    applied = weft.jit(lambda x: dense.apply(given, x))
+    assert [applied(np.ones((1, 2))).tolist() for _ in range(2)] == [[[2, 2]]] * 2
+    given["bias"] = Tensor(np.ones(2))
+    assert applied(np.ones((1, 2))).tolist() == [[3, 3]]
     layer.bias = 1.0
     np.testing.assert_array_equal(compiled(x), 2 * x + 1)
     del layer.bias

@@ -320,8 +320,6 @@ def compile_program(
     """The native code of a program. The options are those of `weft.compile`."""
     source = imported(program, name.strip("<>") or "source")
     options = options_of(source, target, **rest)
-    if not source.output_names:
-        raise WeftError(f"{name} requires a tensor or number as its result, got none")
     return compile_cached(source, options, default_cache(os.environ)).executable(threads)
 
 
@@ -360,4 +358,7 @@ def read_model(function: Callable[..., Any], specs: Sequence[Any]) -> ImportedMo
 
     kept = [_kept(each, None) for each in specs]
     program = read_function(function, kept, {}, frozen=True)
-    return imported(program, getattr(function, "__name__", "source").strip("<>"))
+    model = imported(program, getattr(function, "__name__", "source").strip("<>"))
+    if not model.output_names:
+        raise WeftError(f"{model.name} requires a tensor or number as its result, got none")
+    return model

@@ -77,7 +77,7 @@ def bound(
     run.lent |= lent
     try:
         for path, value in state.items():
-            run.journal.assign(slots[path], value)
+            run.journal.assign(slots[path], run.outside.adopt(value, path))
         body(None)
     finally:
         for path, slot in slots.items():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import BuiltinFunctionType, CellType, FunctionType, ModuleType
+from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
 from typing import Any, Final, cast
 
 import numpy as np
@@ -52,7 +52,7 @@ def _same(now: Any, before: Any) -> bool:
     if isinstance(before, tuple):
         pairs = cast("tuple[Any, ...]", now), cast("tuple[Any, ...]", before)
         return len(pairs[0]) == len(pairs[1]) and all(map(_alike, *pairs))
-    return isinstance(before, _PLAIN) and bool(now == before)
+    return isinstance(before, (*_PLAIN, MethodType)) and bool(now == before)
 
 
 def _alike(now: Any, before: Any) -> bool:

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
-from xdsl.ir import Region, SSAValue
+from xdsl.ir import Block, Region, SSAValue
 
+from dialects.graph import EffectOp
 from dialects.graph.types import type_of
 from weft.operators import RUNNING
 from weft.printing import Text
@@ -163,6 +164,8 @@ def _finished(run: Run, function: Any, returned: Any, place: Place) -> Program:
             outputs.append(recording.constant(leaf).value)  # pyright: ignore
         else:
             results.append(Static(leaf))
+    if not outputs and (not run.outside.frozen or _acts(recording.block)):
+        outputs.append(recording.scalar(bool, True))  # a compiled program has one at least
     module = _module(run, function, outputs)
     return Program(
         module,
@@ -173,6 +176,10 @@ def _finished(run: Run, function: Any, returned: Any, place: Place) -> Program:
         tuple(results),
         tuple(f"{file}:{line}: {what}" for file, line, what in sorted(run.notes)),
     )
+
+
+def _acts(block: Block) -> bool:
+    return any(isinstance(op, EffectOp) for op in block.walk())
 
 
 def _unspread(run: Run, value: Any, place: Place) -> Any:

@@ -15,7 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, cast
+from typing import Any, BinaryIO, Final, Protocol, cast
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -337,16 +338,28 @@ def replacing(path: Path, mode: int = 0o644) -> Generator[BinaryIO]:
         raise
 
 
+_LOADED: Final[WeakValueDictionary[tuple[int, int], LoadedCode]] = WeakValueDictionary()
+"""Shared objects that this process has open, by device and inode, as the system's loader knows
+them.
+"""
+
+
 def _open_shared(path: Path) -> LoadedCode:
     """A shared object that the system's loader has opened.
 
     It is opened through a descriptor: for a path that it knows, the loader gives what lay there
-    before.
+    before. For a file that it knows it gives the same code, under the paths of all descriptors that
+    it was opened through; so those who open a file that is loaded share it, and its descriptor.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
         raise ArtifactError(f"{path} requires a readable file, got {error.strerror}") from error
+    status = os.fstat(descriptor)
+    loaded = _LOADED.get((status.st_dev, status.st_ino))
+    if loaded is not None:
+        os.close(descriptor)
+        return loaded
     try:
         name = f"/proc/self/fd/{descriptor}"
         library = ctypes.CDLL(name, mode=os.RTLD_NOW | os.RTLD_LOCAL)
@@ -354,7 +367,9 @@ def _open_shared(path: Path) -> LoadedCode:
         os.close(descriptor)
         rule = "requires a system that can load it"
         raise ArtifactError(f"{path} {rule}, got {error}") from error
-    return LoadedCode(library, descriptor)
+    code = LoadedCode(library, descriptor)
+    _LOADED[status.st_dev, status.st_ino] = code
+    return code
 
 
 def read_metadata(path: str | Path) -> dict[str, Any]:

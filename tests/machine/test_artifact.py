@@ -174,6 +174,14 @@ def test_opens_what_replaced_a_loaded_artifact(tmp_path: Path):
     assert second(x[:3], x[:3])[0].shape == (3,)
 
 
+def test_opens_another_artifact_after_one_of_two_that_share_a_file(folder: Path, tmp_path: Path):
+    weft.compile(add_model((4,))).export(tmp_path / "libother.so")
+    first, second = (weft.load(folder / "libdense.so") for _ in range(2))
+    del first
+    other = weft.load(tmp_path / "libother.so")
+    assert other.outputs != second.outputs
+
+
 def test_a_loaded_artifact_is_not_exported(folder: Path, tmp_path: Path):
     with pytest.raises(weft.OptionError, match="got one that was loaded"):
         weft.load(folder / "libdense.so").export(tmp_path / "copy.so")

@@ -9,6 +9,7 @@ Python alone.
 from __future__ import annotations
 
 import ctypes
+import math
 import sys
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -23,6 +24,14 @@ from compiler.machine.host import host_target
 from compiler.machine.jit import LoadedCode, load_objects
 from compiler.machine.object import compile_object
 from compiler.machine.python_entry import DENSE_FLAGS, ENTRY, MOST_DIMS, WRITABLE_FLAG, entry_ir
+from compiler.machine.python_entry_memory import (
+    ALLOCATE,
+    CLEARED,
+    LEAST_BYTES,
+    RELEASE,
+    RESIZE,
+    SPARE_BYTES,
+)
 from compiler.machine.signature import Signature, TensorSpec
 from dialects.weights import Array
 
@@ -35,8 +44,10 @@ get it back takes longer than a small model.
 
 _ARRAY_TYPE: Final = 2
 _NEW_FROM_DTYPE: Final = 94
+_SET_HANDLER: Final = 304
 """Places in the table of NumPy's C API, which never change."""
 
+_CAPSULE: Final = b"mem_handler"
 _FASTCALL_WITH_NAMES: Final = 0x80 | 0x02
 _DOCUMENTATION: Final = b"""\
 call($self, /, *arrays, **named)
@@ -67,6 +78,8 @@ class _Table(ctypes.Structure):
         ("programs", ctypes.c_void_p),
         ("depth", ctypes.c_int64),
         ("has_derived_inputs", ctypes.c_int64),
+        ("set_handler", ctypes.c_void_p),
+        ("handler", ctypes.c_void_p),
     )
 
 
@@ -77,6 +90,20 @@ class _Tensor(ctypes.Structure):
         ("sizes", ctypes.c_void_p),
         ("flags", ctypes.c_int32),
         ("donor", ctypes.c_int64),
+    )
+
+
+class _Handler(ctypes.Structure):
+    """NumPy's PyDataMem_Handler."""
+
+    _fields_ = (
+        ("name", ctypes.c_char * 127),
+        ("version", ctypes.c_uint8),
+        ("spare", ctypes.c_void_p),
+        ("allocate", ctypes.c_void_p),
+        ("cleared", ctypes.c_void_p),
+        ("resize", ctypes.c_void_p),
+        ("release", ctypes.c_void_p),
     )
 
 
@@ -127,7 +154,8 @@ def quick_call(
         -1 if signature.symbols else workspace(None), ctypes.addressof(spare),
         0 if is_short(metadata) else 1, id(otherwise), id(failed), *_numpy_functions(),
         ctypes.addressof(tensors), ctypes.addressof(programs), max(1, sizes.depth),
-        any(map(sizes.is_derived, signature.inputs)),
+        any(map(sizes.is_derived, signature.inputs)), _numpy_api()[_SET_HANDLER],
+        id(_handler()[0]) if any(map(_may_be_large, signature.outputs)) else None,
     )  # fmt: skip
     holder = _Holder(bytes(table))
     holder.held = (otherwise, failed, tensors, programs, sizes, method, spare)
@@ -214,7 +242,27 @@ def _numpy_api() -> ctypes.Array[ctypes.c_size_t]:
     capsule = import_module("numpy._core._multiarray_umath")._ARRAY_API
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.argtypes, get.restype = (ctypes.py_object, ctypes.c_char_p), ctypes.c_size_t
-    return (ctypes.c_size_t * (_NEW_FROM_DTYPE + 1)).from_address(get(capsule, None))
+    return (ctypes.c_size_t * (_SET_HANDLER + 1)).from_address(get(capsule, None))
+
+
+def _may_be_large(spec: TensorSpec) -> bool:
+    """Whether the memory of a result is worth keeping for the next one."""
+    known = [dim for dim in spec.dims if isinstance(dim, int)]
+    size = math.prod(known) * spec.numpy_dtype.itemsize
+    return len(known) < len(spec.dims) or size >= LEAST_BYTES
+
+
+@cache
+def _handler() -> tuple[object, tuple[_Handler, ctypes.Array[ctypes.c_char]]]:
+    """What NumPy has the memory of large results from, and what it refers to: as long as the
+    process lives, for arrays may live as long.
+    """
+    spare = ctypes.create_string_buffer(SPARE_BYTES)
+    code, names = _entry_code(), (ALLOCATE, CLEARED, RESIZE, RELEASE)
+    handler = _Handler(b"weft", 1, ctypes.addressof(spare), *map(code.address, names))
+    new = ctypes.pythonapi.PyCapsule_New
+    new.argtypes, new.restype = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p), _object
+    return new(ctypes.addressof(handler), _CAPSULE, None), (handler, spare)
 
 
 @cache
@@ -229,7 +277,8 @@ def _method() -> _Method | None:
 @cache
 def _entry_code() -> LoadedCode:
     target = host_target()
-    return load_objects([compile_object(entry_ir(target), target)], [ENTRY])
+    exports = [ENTRY, ALLOCATE, CLEARED, RESIZE, RELEASE]
+    return load_objects([compile_object(entry_ir(target), target)], exports)
 
 
 def _is_known() -> bool:

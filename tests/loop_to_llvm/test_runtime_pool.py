@@ -36,7 +36,7 @@ def test_parts_cover_the_loop_once(hosted: Library, threads: int):
             assert parts[0][0] == 0
             assert parts[-1][1] == count
             assert [begin for begin, _ in parts[1:]] == [end for _, end in parts[:-1]]
-            assert len(parts) == min(-(-count // grain), 4 * threads if threads > 1 else 1)
+            assert len(parts) == min(-(-count // grain), 8 * threads if threads > 1 else 1)
 
 
 @pytest.mark.parametrize(

@@ -15,12 +15,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy._core.multiarray import get_handler_name
 
 import weft
 from compiler.machine import python_call
 from compiler.machine.checked_call import CheckedCall
 from compiler.machine.dims import program_of, size_of
 from compiler.machine.python_call import is_short, quick_call
+from compiler.machine.python_entry_memory import BLOCKS, LEAST_BYTES, MOST_BYTES
 from compiler.machine.signature import Signature, TensorSpec
 from tests.small_models import add_model, dense_model, rows_of
 
@@ -248,6 +250,61 @@ def test_references_are_given_back():
                     call(x, zeros(n))
     model.handed_over.clear()
     assert [sys.getrefcount(each) - 5 for each in counted] <= before
+
+
+LARGE = LEAST_BYTES // 4
+"""Elements of f32 whose memory is kept."""
+
+
+def test_memory_of_large_outputs_is_used_again():
+    call = Model(signature([(1,)], [(LARGE,), (1,)])).call()
+    x = zeros(1)
+    kept, small = call(x)
+    assert (get_handler_name(kept), get_handler_name(zeros(LARGE))) == ("weft", "default_allocator")
+    place = kept.ctypes.data
+    assert place % 64 == 0
+    kept[:] = 7
+    assert call(x)[0].ctypes.data != place
+    view = kept[1:]
+    del kept
+    assert call(x)[0].ctypes.data != place
+    assert (view == 7).all()
+    del view, small
+    assert place in [array.ctypes.data for array in [call(x)[0] for _ in range(4)]]
+
+
+def test_arrays_of_outputs_change_their_size_as_others_do():
+    call = Model(signature([(1,)], [(LARGE,)])).call()
+    (grown,), (shrunk,) = call(zeros(1)), call(zeros(1))
+    grown[:] = shrunk[:] = 3
+    grown.resize((3 * LARGE,), refcheck=False)
+    shrunk.resize((5,), refcheck=False)
+    np.testing.assert_array_equal(grown, [3] * LARGE + [0] * (2 * LARGE))
+    np.testing.assert_array_equal(shrunk, [3] * 5)
+
+
+def test_numpy_has_its_memory_from_where_it_had_after_any_call():
+    model = Model(signature([("n",)], [(LARGE,), ("n - 2",)], ("n",)))
+    call, handler = model.call(), python_call._handler()[0]
+    before = sys.getrefcount(handler)
+    for n in (3, 1):  # made, and handed over for a size below 0
+        for model.status in (0, 6):
+            with contextlib.suppress(weft.InputError):
+                call(zeros(n))
+            assert get_handler_name() == "default_allocator"
+    assert sys.getrefcount(handler) <= before + 1
+
+
+def test_spare_memory_has_bounds():
+    places = BLOCKS + 8
+    many = Model(signature([(1,)], [(LARGE,)] * places)).call()
+    large = Model(signature([(1,)], [(MOST_BYTES // 4,)] * 2)).call()
+    note = python_call._handler()[1][1]
+    for call in (many, large, many):
+        results = call(zeros(1))
+        del results
+        held = ctypes.c_int64.from_buffer(note, 8).value
+        assert 0 < held <= MOST_BYTES
 
 
 def test_a_call_outlives_its_executable():

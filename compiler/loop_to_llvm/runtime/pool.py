@@ -38,8 +38,8 @@ from compiler.loop_to_llvm.runtime.code import (
 from compiler.loop_to_llvm.runtime.layout import CONTEXT, Field, Struct
 from compiler.loop_to_llvm.runtime.platform import SIG_SETMASK, SIGSET_BYTES, Platform
 
-CHUNKS_PER_THREAD: Final = 4
-SPINS: Final = 1000
+CHUNKS_PER_THREAD: Final = 8
+SPINS: Final = 4000
 
 _LEFT_BITS: Final = 16
 _LEFT_MASK: Final = (1 << _LEFT_BITS) - 1

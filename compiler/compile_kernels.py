@@ -44,7 +44,7 @@ KERNELS_PER_WORKER: Final = 6
 KERNELS_PER_COPY: Final = 2
 """Fewer leave nothing to a worker that has imported it already."""
 
-_RARE: Final = (100_000, 50, 100)
+_RARE: Final = (400_000, 50, 100)
 
 _SERVE: Final = """\
 import sys

@@ -31,7 +31,7 @@ _COMPILES: Final = ("compile", "inspect")
 process that has but one may copy itself to compile.
 """
 
-_RARE: Final = (100_000, 50, 100)
+_RARE: Final = (400_000, 50, 100)
 """When the interpreter looks for cycles: modules and the IR make many objects and few cycles."""
 
 FAILED: Final = 1

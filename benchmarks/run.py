@@ -114,8 +114,8 @@ def measure_case(
     limits: Mapping[int, Limits],
     arguments: argparse.Namespace,
 ) -> Iterator[Row]:
-    """A row for each number of threads. What weft cannot do, or does wrongly, is an `error`; where
-    models are only prepared there are no others.
+    """A row for each number of threads. What weft cannot do, or does wrongly, or fails at, is an
+    `error`; where models are only prepared there are no others.
     """
     if not wanted:
         return
@@ -123,9 +123,10 @@ def measure_case(
     with tempfile.TemporaryDirectory(prefix="weft-bench-") as folder:
         try:
             prepared = prepare(case, arguments.artifacts or Path(folder))
-        except WeftError as error:
+        except Exception as error:  # a mistake of ours must not end a run that nobody watches
+            kind = "" if isinstance(error, WeftError) else f"{type(error).__name__}: "
             for threads in wanted:
-                yield shared | {"threads": threads, "when": _now(), "error": str(error)}
+                yield shared | {"threads": threads, "when": _now(), "error": f"{kind}{error}"}
             return
         if not arguments.prepare:
             for threads, peers in wanted.items():

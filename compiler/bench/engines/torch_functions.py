@@ -45,6 +45,14 @@ def _conv_transpose(a: Attributes, x: Any, weight: Any, bias: Any = None) -> Any
     )  # fmt: skip
 
 
+def _extremum(function: Any, bound: str, x: Any, y: Any) -> Any:
+    """The greater or the less of two values, of which one may be a number."""
+    if isinstance(x, torch.Tensor) and isinstance(y, torch.Tensor):
+        return function(x, y)
+    tensor, number = (x, y) if isinstance(x, torch.Tensor) else (y, x)
+    return torch.clamp(tensor, **{bound: number})
+
+
 def _padded(x: Any, pads: list[tuple[int, int]], value: float) -> Any:
     return functional.pad(x, [each for pair in reversed(pads) for each in pair], value=value)
 
@@ -268,8 +276,8 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "Greater": _plain(lambda x, y: x > y),
     "GreaterOrEqual": _plain(lambda x, y: x >= y),
     "LessOrEqual": _plain(lambda x, y: x <= y),
-    "Max": _plain(torch.maximum),
-    "Min": _plain(torch.minimum),
+    "Max": _plain(lambda x, y: _extremum(torch.maximum, "min", x, y)),
+    "Min": _plain(lambda x, y: _extremum(torch.minimum, "max", x, y)),
     "Identity": _plain(lambda x: x),
     "Clip": _clip,
     "Dropout": lambda a, x, *_: x,

@@ -18,7 +18,7 @@ from dialects.graph.effects import drop_effects
 from dialects.weights import Array
 from weft.compilation import compile_cached, options_of
 from weft.eager.tape import DEPTH
-from weft.known_calls import MOST_KNOWN, UNKNOWN, KnownCall, as_tensors, is_value, signature_of
+from weft.known_calls import MOST_KNOWN, UNKNOWN, KnownCall, as_tensors, is_value, sign
 from weft.source.trees import Tree, flatten, unflatten
 from weft.tensor import Tensor
 from weft.traced import Traced
@@ -81,10 +81,14 @@ class Jitted:
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         if named or DEPTH.count:
             return self._looked_at(arguments, named)
-        signature = signature_of(arguments)
+        parts: list[object] = []
+        arrays: list[Any] = []
+        if not sign(arguments, parts, arrays):
+            return self._looked_at(arguments, named)
+        signature = tuple(parts)
         known = self._known.get(signature)
         if known is not None:
-            found = known(arguments)
+            found = known(arrays)
             if found is not UNKNOWN:
                 return found
         return self._looked_at(arguments, named, signature)
@@ -116,16 +120,17 @@ class Jitted:
         key = (form, *map(_signature, leaves, specs))
         compilation = self._find(key, leaves, specs, form, named)
         arrays = [
-            leaf if spec is None else np.asarray(leaf, spec.dtype)
+            np.asarray(leaf, spec.dtype) if spec is not None else _array(leaf)
             for leaf, spec in zip(leaves, specs, strict=True)
             if spec is not None or is_value(leaf)
         ]
+        tensors = any(isinstance(leaf, Tensor) for leaf in leaves)
         if signature is not None and len(arrays) == sum(map(is_value, leaves)):
             if len(self._known) >= MOST_KNOWN:
                 self._known.clear()
-            self._known[signature] = KnownCall.of(compilation, arguments)
+            self._known[signature] = KnownCall.of(compilation, tensors)
         found = compilation.call(arrays)
-        return as_tensors(found) if any(isinstance(leaf, Tensor) for leaf in leaves) else found
+        return as_tensors(found) if tensors else found
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
@@ -251,6 +256,10 @@ def _kept(leaf: Any, spec: Spec | None) -> Any:
         rule = f"an argument requires {spec.dtype} of {len(spec.shape)} axes"
         raise InputError(f"{rule}, got {array.dtype} of {array.ndim}")
     return spec
+
+
+def _array(leaf: Any) -> Any:
+    return leaf.array if isinstance(leaf, Tensor) else leaf
 
 
 def _is_float(leaf: Any) -> bool:

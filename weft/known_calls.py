@@ -1,12 +1,11 @@
-"""Calls of compiled functions whose signature is known: what selects the compilation is one look
-into a dictionary, and what the program read of its surroundings is compared by identity.
+"""Calls of compiled functions whose signature is known: one walk over the arguments finds it, and
+the arrays among them; what the program read of its surroundings is compared by identity.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -23,89 +22,71 @@ MOST_KNOWN: Final = 1000
 UNKNOWN: Final = object()
 """Stands for the result of a call that has to be looked at."""
 
-Arrays = Callable[[Sequence[Any]], Sequence[Any]]
-"""From arguments to the arrays among them."""
-
 _ARRAYS: Final[tuple[type, ...]] = (np.ndarray, np.generic)
 _PLAIN: Final = frozenset({int, bool, str, type(None), bytes})
 
 
-def signature_of(arguments: Sequence[Any]) -> tuple[object, ...] | None:
-    """What tells calls apart whose arguments are arrays, tensors and plain values; None for others.
-
-    Arguments of one signature select one compilation.
+def sign(arguments: Iterable[Any], parts: list[object], arrays: list[Any]) -> bool:
+    """Appends what tells calls apart, and the arrays; whether arguments are arrays, tensors and
+    plain values alone, and lists, tuples and dicts of such. Equal parts select one compilation.
     """
-    parts: list[object] = []
     for each in arguments:
         kind = each.__class__
         if kind is np.ndarray:
             parts.append((each.dtype, each.shape))
+            arrays.append(each)
         elif kind is Tensor:
             array = each.array
             parts.append((Tensor, array.dtype, array.shape))
+            arrays.append(array)
         elif kind in _PLAIN:
             parts.append((kind, each))
         elif kind is float:
             parts.append((kind, each.hex()))  # 0.0 and -0.0 are two
-        elif isinstance(each, np.generic):
+        elif kind is dict:
+            parts.append((dict, *each))
+            if not sign(each.values(), parts, arrays):
+                return False
+        elif kind is list or kind is tuple:
+            parts.append((kind, len(each)))
+            if not sign(each, parts, arrays):
+                return False
+        elif is_value(each):
             parts.append(kind)
+            arrays.append(np.asarray(each))
         else:
-            return None
-    return tuple(parts)
+            return False
+    return True
 
 
 @dataclass(frozen=True)
 class KnownCall:
-    """A compilation and how arguments of one signature become its inputs."""
+    """A compilation, and what makes results of its outputs."""
 
     compilation: Compilation
-    arrays: Arrays
     result: Callable[[Sequence[Any]], Any]
 
     @staticmethod
-    def of(compilation: Compilation, arguments: Sequence[Any]) -> KnownCall:
-        """The call of a compilation with arguments like these."""
-        kinds: list[type] = [type(each) for each in arguments]
-        places = [n for n, each in enumerate(arguments) if is_value(each)]
-        arrays = _taking(places, [kinds[n] for n in places], len(arguments))
-        rebuilt = compilation.program.rebuilder()
-        if Tensor not in kinds:
-            return KnownCall(compilation, arrays, rebuilt)
-        return KnownCall(compilation, arrays, lambda outputs: as_tensors(rebuilt(outputs)))
+    def of(compilation: Compilation, tensors: bool) -> KnownCall:
+        """The call of a compilation whose results are tensors, or arrays."""
+        wrap = as_tensor if tensors else as_array
+        return KnownCall(compilation, compilation.program.rebuilder(wrap))
 
-    def __call__(self, arguments: Sequence[Any]) -> Any:
+    def __call__(self, arrays: list[Any]) -> Any:
         """The result, or UNKNOWN where something of the surroundings is another object."""
-        compilation = self.compilation
-        for guard in compilation.program.guards:
+        program = self.compilation.program
+        for guard in program.guards:
             try:
                 if guard.read() is not guard.value and guard.broken() is not None:
                     return UNKNOWN
             except (AttributeError, KeyError, ValueError):
                 return UNKNOWN
-        given = self.arrays(arguments)
-        if compilation.program.captured:
-            captured = [each.fetch() for each in compilation.program.captured]
-            if any(each is None for each in captured):
+        for each in program.captured:
+            array = each.fetch()
+            if array is None:
                 return UNKNOWN
-            given = [*given, *captured]
-        return self.result(compilation.executable(*given))
-
-
-def _taking(places: Sequence[int], kinds: Sequence[type], count: int) -> Arrays:
-    """What takes the arrays of the arguments at these places, which are of these kinds."""
-    if all(kind is np.ndarray for kind in kinds):
-        if len(places) == count:
-            return lambda given: given
-        if len(places) > 1:
-            return itemgetter(*places)
-
-    def tensors(given: Sequence[Any]) -> Sequence[Any]:
-        return [given[n].array for n in places]
-
-    def mixed(given: Sequence[Any]) -> Sequence[Any]:
-        return [np.asarray(given[n]) for n in places]
-
-    return tensors if all(kind is Tensor for kind in kinds) else mixed
+            arrays.append(array)
+        return self.result(self.compilation.executable(*arrays))
 
 
 def is_value(leaf: object) -> bool:
@@ -113,14 +94,20 @@ def is_value(leaf: object) -> bool:
     return isinstance(leaf, (*_ARRAYS, Tensor))
 
 
+def as_array(leaf: Any) -> Any:
+    """An output for a caller of arrays: one element is a scalar, as in NumPy."""
+    return leaf[()] if leaf.__class__ is np.ndarray and not leaf.ndim else leaf
+
+
+def as_tensor(leaf: Any) -> Any:
+    """A result for a caller whose arguments are weft's tensors."""
+    return Tensor.of(np.asarray(leaf)) if _is_array(leaf) else leaf
+
+
 def as_tensors(found: Any) -> Any:
     """Results for a caller whose arguments are weft's tensors."""
     leaves, form = flatten(found)
-    return unflatten(form, [_as_tensor(leaf) for leaf in leaves])
-
-
-def _as_tensor(leaf: Any) -> Any:
-    return Tensor.of(np.asarray(leaf)) if _is_array(leaf) else leaf
+    return unflatten(form, [as_tensor(leaf) for leaf in leaves])
 
 
 def _is_array(leaf: object) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from weft.nn.module import Module
@@ -12,21 +12,36 @@ from weft.source.outside import Guard
 from weft.source.run import Run
 from weft.source.syntax import Place
 
+_PARTS: Final = (Module, list, dict, tuple)
+
 Places = list[tuple[str, Module, str]]
 """Paths, modules and attributes of tensors."""
 
 
 def places_of(run: Run, place: Place, module: Module) -> Places:
     """Where the tensors of a module are; a guard finds out whether that changes."""
-    found = list(Module.tensor_places(module))
-    run.outside.watch(Guard(
-        "what a module is made of", lambda: _structure(module), _structure(module)
-    ), module)  # fmt: skip
-    return found
+    holders = [holder for _, each in Module.modules(module) for holder in _holders(vars(each))]
+    before = [(each, _content(each), _values(each)) for each in holders]
+    read = lambda: all(_content(each) == ids for each, ids, _ in before)  # noqa: E731
+    run.outside.watch(Guard("what a module is made of", read, True), module)
+    return list(Module.tensor_places(module))
 
 
-def _structure(module: Module) -> tuple[object, ...]:
-    return tuple((path, id(each)) for path, each in Module.modules(module))
+def _holders(holder: Any) -> Iterator[Any]:
+    """A container that modules may be in, and those inside it."""
+    yield holder
+    for each in _values(holder):
+        if isinstance(each, list | dict | tuple):
+            yield from _holders(each)
+
+
+def _content(holder: Any) -> tuple[object, ...]:
+    """The modules and containers that a container holds, as numbers that tell them apart."""
+    return tuple([id(each) for each in _values(holder) if isinstance(each, _PARTS)])
+
+
+def _values(holder: Any) -> list[Any]:
+    return [*(holder.values() if isinstance(holder, dict) else holder)]
 
 
 def modules_of(run: Run, place: Place, module: Module) -> list[tuple[str, Module]]:

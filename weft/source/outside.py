@@ -70,7 +70,8 @@ class Captured:
 
     def fetch(self) -> NumpyArray | None:
         """The array now; None where it has another dtype or shape."""
-        array = np.asarray(self.read())
+        found = self.read()
+        array = found.array if isinstance(found, Tensor) else np.asarray(found)
         return array if array.dtype == self.dtype and array.shape == self.shape else None
 
 

@@ -71,14 +71,22 @@ class Program:
         ]
         return unflatten(self.form, values)
 
-    def rebuilder(self) -> Callable[[Sequence[Any]], Any]:
-        """`rebuilt`, made for the form: quick for one result, and for a tuple of arrays."""
-        if self.form == LEAF and isinstance(self.leaves[0], Result):
-            kind = self.leaves[0].kind
-            if kind is not None:
-                return lambda outputs: kind(outputs[0])
-            return lambda outputs: outputs[0] if outputs[0].ndim else outputs[0][()]
-        return self.rebuilt
+    def rebuilder(self, wrap: Callable[[Any], Any]) -> Callable[[Sequence[Any]], Any]:
+        """`rebuilt`, made once for what wraps arrays."""
+        form, leaves = self.form, self.leaves
+        kept = {n: wrap(leaf.value) for n, leaf in enumerate(leaves) if isinstance(leaf, Static)}
+        kinds = [leaf.kind or wrap for leaf in leaves if isinstance(leaf, Result)]
+        if form == LEAF and not kept:
+            (only,) = kinds
+            return lambda outputs: only(outputs[0])
+
+        def rebuilt(outputs: Sequence[Any]) -> Any:
+            values = [kind(output) for kind, output in zip(kinds, outputs, strict=False)]
+            for place, value in kept.items():
+                values.insert(place, value)
+            return unflatten(form, values)
+
+        return rebuilt
 
 
 def _as_python(output: Any, kind: type | None) -> Any:

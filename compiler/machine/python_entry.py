@@ -96,46 +96,6 @@ define internal void @leave_workspace(ptr %table, ptr %memory) {
   ret void
 }
 
-; From here on NumPy has the memory of arrays from us; what it had it from goes into the cell.
-define internal void @lend_memory(ptr %table, ptr %cell) {
-  store ptr null, ptr %cell
-  %handler.at = getelementptr %table, ptr %table, i64 0, i32 18
-  %handler = load ptr, ptr %handler.at
-  %none = icmp eq ptr %handler, null
-  br i1 %none, label %done, label %set
-set:
-  %set.at = getelementptr %table, ptr %table, i64 0, i32 17
-  %set.handler = load ptr, ptr %set.at
-  %before = call ptr %set.handler(ptr %handler)
-  store ptr %before, ptr %cell
-  %refused = icmp eq ptr %before, null
-  br i1 %refused, label %clear, label %done
-clear:
-  call void @PyErr_Clear()
-  br label %done
-done:
-  ret void
-}
-
-define internal void @return_memory(ptr %table, ptr %cell) {
-  %before = load ptr, ptr %cell
-  %none = icmp eq ptr %before, null
-  br i1 %none, label %done, label %set
-set:
-  store ptr null, ptr %cell
-  %set.at = getelementptr %table, ptr %table, i64 0, i32 17
-  %set.handler = load ptr, ptr %set.at
-  %ours = call ptr %set.handler(ptr %before)
-  call void @Py_DecRef(ptr %before)
-  %refused = icmp eq ptr %ours, null
-  br i1 %refused, label %done, label %drop
-drop:
-  call void @Py_DecRef(ptr %ours)
-  br label %done
-done:
-  ret void
-}
-
 define ptr @$entry(ptr %self, ptr %arguments, i64 %given, ptr %names) {
 entry:
   %table = call ptr @PyByteArray_AsString(ptr %self)
@@ -156,8 +116,6 @@ entry:
   %symbols = alloca i64, i64 %count, align 8
   %stack = alloca i64, i64 %depth, align 8
   %shape = alloca i64, i64 $most_dims, align 8
-  %memory.before = alloca ptr, align 8
-  store ptr null, ptr %memory.before
   %unnamed = icmp eq ptr %names, null
   %complete = icmp eq i64 %given, %inputs
   %plain = and i1 %unnamed, %complete
@@ -208,12 +166,9 @@ check:
 answers:
   %tuple = call ptr @PyTuple_New(i64 %outputs)
   %no.tuple = icmp eq ptr %tuple, null
-  br i1 %no.tuple, label %error, label %borrow
-borrow:
-  call void @lend_memory(ptr %table, ptr %memory.before)
-  br label %output
+  br i1 %no.tuple, label %error, label %output
 output:
-  %place = phi i64 [ 0, %borrow ], [ %place.next, %keep ]
+  %place = phi i64 [ 0, %answers ], [ %place.next, %keep ]
   %all.made = icmp eq i64 %place, %outputs
   br i1 %all.made, label %memory, label %make
 make:
@@ -242,7 +197,6 @@ keep:
   %place.next = add i64 %place, 1
   br label %output
 memory:
-  call void @return_memory(ptr %table, ptr %memory.before)
   %fixed.at = getelementptr %table, ptr %table, i64 0, i32 6
   %fixed = load i64, ptr %fixed.at
   %is.fixed = icmp ne i64 %fixed, -1
@@ -310,7 +264,6 @@ poor:
   %out.of.memory = call ptr @PyErr_NoMemory()
   ret ptr %out.of.memory
 spoiled:
-  call void @return_memory(ptr %table, ptr %memory.before)
   call void @Py_DecRef(ptr %tuple)
   %unclear = call ptr @PyErr_Occurred()
   %clear = icmp eq ptr %unclear, null
@@ -342,6 +295,7 @@ def entry_ir(target: Target) -> str:
         release=RELEASE,
         blocks=BLOCKS,
         least=LEAST_BYTES,
+        many=LEAST_BYTES // 4,
         most=MOST_BYTES,
         header=_HEADER_BYTES,
         type=_TYPE_OFFSET,

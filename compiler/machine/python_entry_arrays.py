@@ -219,8 +219,9 @@ define internal ptr @new_output(ptr %table, ptr %tensor, ptr %symbols, ptr %stac
   br label %axis
 axis:
   %number = phi i64 [ 0, %0 ], [ %next, %keep ]
+  %elements = phi i64 [ 1, %0 ], [ %elements.next, %keep ]
   %done = icmp eq i64 %number, %rank
-  br i1 %done, label %make, label %evaluate
+  br i1 %done, label %weigh, label %evaluate
 evaluate:
   %code.at = getelementptr i64, ptr %sizes, i64 %number
   %code = load i64, ptr %code.at
@@ -231,10 +232,22 @@ keep:
   %place = getelementptr i64, ptr %shape, i64 %number
   store i64 %size, ptr %place
   %next = add i64 %number, 1
+  %elements.next = mul i64 %elements, %size
   br label %axis
 refuse:
   ret ptr null
+weigh: ; to say where memory comes from takes longer than a small array
+  %handler.at = getelementptr %table, ptr %table, i64 0, i32 18
+  %handler = load ptr, ptr %handler.at
+  %keeps = icmp ne ptr %handler, null
+  %large = icmp uge i64 %elements, $many
+  %lends = and i1 %keeps, %large
+  br i1 %lends, label %lend, label %make
+lend:
+  %lent = call ptr @lend_memory(ptr %table, ptr %handler)
+  br label %make
 make:
+  %before = phi ptr [ null, %weigh ], [ %lent, %lend ]
   %type.at = getelementptr %table, ptr %table, i64 0, i32 12
   %type = load ptr, ptr %type.at
   %new.at = getelementptr %table, ptr %table, i64 0, i32 11
@@ -243,6 +256,7 @@ make:
   %rank32 = trunc i64 %rank to i32
   %made = call ptr %new(
     ptr %type, ptr %dtype, i32 %rank32, ptr %shape, ptr null, ptr null, i32 0, ptr null)
+  call void @return_memory(ptr %table, ptr %before)
   ret ptr %made
 }
 """

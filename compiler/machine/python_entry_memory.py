@@ -33,6 +33,37 @@ declare ptr @malloc(i64)
 declare ptr @calloc(i64, i64)
 declare ptr @realloc(ptr, i64)
 
+; From here on NumPy has the memory of arrays from us; returns what it had it from, or null.
+define internal ptr @lend_memory(ptr %table, ptr %handler) {
+  %set.at = getelementptr %table, ptr %table, i64 0, i32 17
+  %set.handler = load ptr, ptr %set.at
+  %before = call ptr %set.handler(ptr %handler)
+  %refused = icmp eq ptr %before, null
+  br i1 %refused, label %clear, label %done
+clear:
+  call void @PyErr_Clear()
+  br label %done
+done:
+  ret ptr %before
+}
+
+define internal void @return_memory(ptr %table, ptr %before) {
+  %none = icmp eq ptr %before, null
+  br i1 %none, label %done, label %set
+set:
+  %set.at = getelementptr %table, ptr %table, i64 0, i32 17
+  %set.handler = load ptr, ptr %set.at
+  %ours = call ptr %set.handler(ptr %before)
+  call void @Py_DecRef(ptr %before)
+  %refused = icmp eq ptr %ours, null
+  br i1 %refused, label %done, label %drop
+drop:
+  call void @Py_DecRef(ptr %ours)
+  br label %done
+done:
+  ret void
+}
+
 define ptr @$allocate(ptr %spare, i64 %size) {
   %small = icmp ult i64 %size, $least
   br i1 %small, label %plain, label %try

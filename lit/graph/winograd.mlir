@@ -52,3 +52,36 @@ func.func @others(%x: !graph.tensor<[1, 32, 30, 30], f32>, %v: !graph.tensor<[32
   %d = graph.conv %any, %w {group = 1 : i64, pads = array<i64: 1, 1, 1, 1>} : (!graph.tensor<[1, 32, h, 30], f32>, !graph.tensor<[32, 32, 3, 3], f32>) -> !graph.tensor<[1, 32, h, 30], f32>
   func.return %a, %b, %c, %d : !graph.tensor<[1, 32, 14, 14], f32>, !graph.tensor<[1, 32, 28, 28], f32>, !graph.tensor<[1, 32, 28, 28], f32>, !graph.tensor<[1, 32, h, 30], f32>
 }
+
+// -----
+
+// In an image that many layers gave the errors of tiles of 4 x 4 would be seen: few layers have them.
+// CHECK-LABEL: func.func @image
+// CHECK: size = 4
+// CHECK: size = 2
+// CHECK: size = 2
+// CHECK-NOT: size = 4
+// CHECK: func.return
+func.func @image(%x: !graph.tensor<[1, 64, 30, 30], f32>) -> !graph.tensor<[1, 64, 30, 30], f32> {
+  %w = graph.constant {literal = #graph.literal<[0.5]>, shape = #graph.shape<[64, 64, 3, 3]>, element = f32} : () -> !graph.tensor<[64, 64, 3, 3], f32>
+  %a = graph.conv %x, %w {group = 1 : i64, pads = array<i64: 1, 1, 1, 1>} : (!graph.tensor<[1, 64, 30, 30], f32>, !graph.tensor<[64, 64, 3, 3], f32>) -> !graph.tensor<[1, 64, 30, 30], f32>
+  %b = graph.conv %a, %w {group = 1 : i64, pads = array<i64: 1, 1, 1, 1>} : (!graph.tensor<[1, 64, 30, 30], f32>, !graph.tensor<[64, 64, 3, 3], f32>) -> !graph.tensor<[1, 64, 30, 30], f32>
+  %c = graph.conv %b, %w {group = 1 : i64, pads = array<i64: 1, 1, 1, 1>} : (!graph.tensor<[1, 64, 30, 30], f32>, !graph.tensor<[64, 64, 3, 3], f32>) -> !graph.tensor<[1, 64, 30, 30], f32>
+  func.return %c : !graph.tensor<[1, 64, 30, 30], f32>
+}
+
+// -----
+
+// A mean over all positions makes them small.
+// CHECK-LABEL: func.func @mean
+// CHECK-COUNT-6: size = 4
+// CHECK-NOT: size = 2
+// CHECK: graph.global_average_pool
+func.func @mean(%x: !graph.tensor<[1, 64, 30, 30], f32>) -> !graph.tensor<[1, 64, 1, 1], f32> {
+  %w = graph.constant {literal = #graph.literal<[0.5]>, shape = #graph.shape<[64, 64, 3, 3]>, element = f32} : () -> !graph.tensor<[64, 64, 3, 3], f32>
+  %a = graph.conv %x, %w {group = 1 : i64, pads = array<i64: 1, 1, 1, 1>} : (!graph.tensor<[1, 64, 30, 30], f32>, !graph.tensor<[64, 64, 3, 3], f32>) -> !graph.tensor<[1, 64, 30, 30], f32>
+  %b = graph.conv %a, %w {group = 1 : i64, pads = array<i64: 1, 1, 1, 1>} : (!graph.tensor<[1, 64, 30, 30], f32>, !graph.tensor<[64, 64, 3, 3], f32>) -> !graph.tensor<[1, 64, 30, 30], f32>
+  %c = graph.conv %b, %w {group = 1 : i64, pads = array<i64: 1, 1, 1, 1>} : (!graph.tensor<[1, 64, 30, 30], f32>, !graph.tensor<[64, 64, 3, 3], f32>) -> !graph.tensor<[1, 64, 30, 30], f32>
+  %m = graph.global_average_pool %c : (!graph.tensor<[1, 64, 30, 30], f32>) -> !graph.tensor<[1, 64, 1, 1], f32>
+  func.return %m : !graph.tensor<[1, 64, 1, 1], f32>
+}

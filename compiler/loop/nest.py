@@ -25,6 +25,7 @@ from dialects.loop.ops import (
     IfOp,
     IndexOp,
     LoadOp,
+    PlaceOp,
     StoreOp,
     WhileOp,
     enclosing_loops,
@@ -32,7 +33,7 @@ from dialects.loop.ops import (
 from dialects.loop.program import WEIGHTS, KernelOp, ViewOp, size_ranges
 from dialects.loop.types import ExprsAttr
 
-Carrier = AccessOp | IndexOp | ForOp
+Carrier = PlaceOp | IndexOp | ForOp
 """The operations that carry integer expressions."""
 
 
@@ -322,7 +323,7 @@ def set_exprs(op: Carrier, exprs: Sequence[Expr]) -> None:
     formals, values = unbind(exprs)
     fixed = len(op.operands) - len(op.operands_)
     op.operands = [*op.operands[:fixed], *values]
-    name = "subscripts" if isinstance(op, AccessOp) else "expr"
+    name = "subscripts" if isinstance(op, PlaceOp) else "expr"
     op.properties["bounds" if isinstance(op, ForOp) else name] = ExprsAttr(tuple(formals))
 
 
@@ -332,7 +333,7 @@ def replace_index(index: SSAValue, expr: Expr) -> None:
     # Loops first: their bounds are what the ranges around the others are made of.
     users = list(dict.fromkeys(use.operation for use in index.uses))
     for user in sorted(users, key=lambda user: not isinstance(user, ForOp)):
-        if isinstance(user, AccessOp | IndexOp | ForOp):
+        if isinstance(user, PlaceOp | IndexOp | ForOp):
             if isinstance(user, ForOp) or user.parent not in ranges:
                 ranges[user.parent] = ranges_around(user)
             here = ranges[user.parent]
@@ -382,7 +383,7 @@ def move_ops(ops: Sequence[Operation], block: Block) -> None:
 
 def is_simple(op: Operation) -> bool:
     """Whether an operation is neither a branch, a `while`, nor unknown to the legality test."""
-    known = (ForOp, AccessOp, IndexOp, AllocOp)
+    known = (ForOp, PlaceOp, IndexOp, AllocOp)
     return isinstance(op, known) or op.name.startswith(("arith.", "math."))
 
 

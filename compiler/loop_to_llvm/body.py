@@ -110,10 +110,12 @@ class BodyEmitter:
             case StoreOp():
                 storage = self.storage(op.buffer)
                 address = self._address(op, storage)
-                self.memory.store(storage, address, self.value(op.value), self.lanes)
+                past = op.nontemporal is not None
+                value = self.value(op.value)
+                self.memory.store(storage, address, value, self.lanes, nontemporal=past)
             case PrefetchOp():
-                storage = self.storage(op.buffer)
-                self.memory.prefetch(storage, self._address(op, storage), self.lanes)
+                storage, far = self.storage(op.buffer), op.far is not None
+                self.memory.prefetch(storage, self._address(op, storage), self.lanes, far=far)
             case IndexOp():
                 self.values[op.result] = self.bound(op.value)
             case ClockOp():
@@ -382,6 +384,7 @@ class BodyEmitter:
             self.control.loop(begin, end, bounds, lambda number: self._iteration(op, number))
         else:
             self._vector_part(op, begin, end, bounds)
+        self.memory.finish(self.unit.target)
         self.frame.builder.ret_void()
         self.frame.finish()
 

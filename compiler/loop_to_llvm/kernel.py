@@ -62,6 +62,7 @@ def emit_kernel(
     frame.ranges |= size_ranges(kernel)
     emitter = BodyEmitter(frame, unit, values)
     emitter.block(kernel.body.block)
+    emitter.memory.finish(target)
     emitter.frame.builder.ret_void()
     emitter.frame.finish()
     return str(module)

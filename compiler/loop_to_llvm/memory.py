@@ -24,6 +24,7 @@ from compiler.loop_to_llvm.elements import (
 )
 from compiler.loop_to_llvm.frame import LaneNumber, LaneValues
 from compiler.loop_to_llvm.index import IndexEmitter, varies
+from compiler.target.target import Target
 from dialects.expr import Expr
 from dialects.loop.types import BufferType
 
@@ -93,6 +94,7 @@ class MemoryEmitter:
     def __init__(self, index: IndexEmitter):
         self.index = index
         self.frame = index.frame
+        self.unordered = False
 
     def first_lanes(self, number: LaneNumber, active: Expr) -> Lanes:
         """So many lanes from the first on, or all where there are not more."""
@@ -118,8 +120,18 @@ class MemoryEmitter:
             value = self._load_lanes(storage, address, lanes)
         return from_storage(self.frame.builder, value, storage.type.element)
 
-    def store(self, storage: Storage, address: Expr, value: ir.Value, lanes: Lanes | None) -> None:
-        """Writes a register's value to an address."""
+    def store(
+        self,
+        storage: Storage,
+        address: Expr,
+        value: ir.Value,
+        lanes: Lanes | None,
+        *,
+        nontemporal: bool = False,
+    ) -> None:
+        """Writes a register's value to an address, past the caches where that is wanted and the
+        vectors fill lines.
+        """
         builder = self.frame.builder
         value = to_storage(builder, value, storage.type.element)
         if lanes is None or not varies(address):
@@ -128,14 +140,63 @@ class MemoryEmitter:
             )
             builder.store(value, self.pointer(storage, address), align=storage.alignment)
             return
-        self._store_lanes(storage, address, splat(builder, value, lanes.count), lanes)
+        value = splat(builder, value, lanes.count)
+        if not nontemporal or not self._store_past_caches(storage, address, value, lanes):
+            self._store_lanes(storage, address, value, lanes)
 
-    def prefetch(self, storage: Storage, address: Expr, lanes: Lanes | None) -> None:
-        """Brings the line of an address near, of lanes that of the first."""
+    def _store_past_caches(
+        self, storage: Storage, address: Expr, value: ir.Value, lanes: Lanes
+    ) -> bool:
+        """Writes a vector to memory itself if the buffer is aligned to vectors, which only a call
+        knows; false where vectors do not lie at multiples of their size from the buffer's start.
+        """
+        placed = None if lanes.mask is not None else self._offsets(address, lanes)
+        if placed is None or not _is_run(placed[1]):
+            return False
+        base, size = placed[0], lanes.count * storage.alignment
+        whole = all(factor % lanes.count == 0 for factor in base.terms.values())
+        if not whole or size & (size - 1):
+            return False
+        builder, pointer = self.frame.builder, self.pointer(storage, base)
+        past, through, after = (self.frame.block(name) for name in ("past", "through", "after"))
+        builder.cbranch(self._is_aligned(storage, size), past, through)
+        builder.position_at_end(past)
+        store = builder.store(value, pointer, align=size)
+        only_once = builder.module.add_metadata([ir.Constant(I32, 1)])
+        store.set_metadata("nontemporal", only_once)
+        builder.branch(after)
+        builder.position_at_end(through)
+        builder.store(value, pointer, align=storage.alignment)
+        builder.branch(after)
+        builder.position_at_end(after)
+        self.unordered = True
+        return True
+
+    def _is_aligned(self, storage: Storage, size: int) -> ir.Value:
+        start = self.frame.local(storage.pointer)
+
+        def test(builder: ir.IRBuilder) -> ir.Value:
+            odd = builder.and_(builder.ptrtoint(start, I64), ir.Constant(I64, size - 1))
+            return builder.icmp_unsigned("==", odd, ir.Constant(I64, 0))
+
+        return self.index.remember(0, (storage, size), test)
+
+    def finish(self, target: Target) -> None:
+        """Ends a function: what it wrote past the caches is in place before what follows."""
+        if self.unordered and target.arch == "x86_64":
+            intrinsic(self.frame.builder, "x86.sse.sfence", ir.VoidType(), [])
+
+    def prefetch(
+        self, storage: Storage, address: Expr, lanes: Lanes | None, *, far: bool = False
+    ) -> None:
+        """Brings the line of an address near, of lanes that of the first; a `far` one into the
+        second cache.
+        """
         if lanes is not None:
             address = self._at_lane(address, lanes, 0)
-        to_read, nearest, data = ir.Constant(I32, 0), ir.Constant(I32, 3), ir.Constant(I32, 1)
-        operands = [self.pointer(storage, address), to_read, nearest, data]
+        to_read, data = ir.Constant(I32, 0), ir.Constant(I32, 1)
+        cache = ir.Constant(I32, 2 if far else 3)
+        operands = [self.pointer(storage, address), to_read, cache, data]
         intrinsic(self.frame.builder, "prefetch", ir.VoidType(), operands, POINTER)
 
     def pointer(self, storage: Storage, address: Expr) -> ir.Value:

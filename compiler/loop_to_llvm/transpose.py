@@ -88,7 +88,8 @@ class TransposeEmitter:
         columns = transpose(self.frame.builder, rows)
         for number, (storage, address, lane) in enumerate(stores):
             lanes = self._lanes(lane, along=block.inner, across=block.outer, number=number)
-            self.memory.store(storage, address, columns[number], lanes)
+            past = block.store.nontemporal is not None
+            self.memory.store(storage, address, columns[number], lanes, nontemporal=past)
         return True
 
     def _most(self, loop: ForOp) -> int:

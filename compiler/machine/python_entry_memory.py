@@ -19,8 +19,11 @@ BLOCKS = 64
 LEAST_BYTES = 1 << 16
 """Of a block that is kept."""
 
-MOST_BYTES = 1 << 26
+MOST_BYTES = 1 << 28
 """Of all spare blocks together."""
+
+HUGE_BYTES = 1 << 22
+"""Of a block from which on the system is asked for huge pages, as NumPy asks it."""
 
 SPARE_BYTES = 24 + 16 * BLOCKS
 """Of what notes them, all zeros at first."""
@@ -32,6 +35,7 @@ MEMORY_IR = """
 declare ptr @malloc(i64)
 declare ptr @calloc(i64, i64)
 declare ptr @realloc(ptr, i64)
+declare i32 @madvise(ptr, i64, i32)
 
 ; From here on NumPy has the memory of arrays from us; returns what it had it from, or null.
 define internal ptr @lend_memory(ptr %table, ptr %handler) {
@@ -99,6 +103,20 @@ fresh:
   %with.rest = add i64 %size, 63
   %whole = and i64 %with.rest, -64
   %new = call ptr @aligned_alloc(i64 64, i64 %whole)
+  %no.memory = icmp eq ptr %new, null
+  %few.pages = icmp ult i64 %whole, $huge
+  %as.it.is = or i1 %no.memory, %few.pages
+  br i1 %as.it.is, label %give, label %advise
+advise:
+  %start = ptrtoint ptr %new to i64
+  %page = add i64 %start, 4095
+  %first = and i64 %page, -4096
+  %first.at = inttoptr i64 %first to ptr
+  %skipped = sub i64 %first, %start
+  %rest = sub i64 %whole, %skipped
+  %advised = call i32 @madvise(ptr %first.at, i64 %rest, i32 14) ; MADV_HUGEPAGE
+  br label %give
+give:
   ret ptr %new
 }
 

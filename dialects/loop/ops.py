@@ -41,6 +41,7 @@ from dialects.expr_text import INDEX, bind, parse_expr_over_values, print_expr_o
 from dialects.loop.types import BufferType, ExprsAttr, buffer_type
 
 REDUCTIONS = ("add", "mul", "max", "min", "and", "or", "xor")
+MARKS = ("nontemporal", "far")  # of accesses; no result depends on them
 SCOPES = ("workspace", "growing", "scratch", "registers")
 
 
@@ -194,13 +195,18 @@ class PlaceOp(IRDLOperation):
         if count != rank:
             raise VerifyException(f"{self.name} requires {rank} subscripts, got {count}")
 
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        self._print_access(printer)
+
     def _print_access(self, printer: Printer) -> None:
         printer.print_ssa_value(self.buffer)
         printer.print_string("[")
         for position, expr in enumerate(self.subscripts.data):
             printer.print_string(", " if position else "")
             print_expr_over_values(printer, expr, self.operands_)
-        printer.print_string("] : ")
+        marks = [mark for mark in MARKS if mark in self.properties]
+        printer.print_string(" ".join(["]", *marks, ": "]))
         printer.print_attribute(self.buffer.type)
 
 
@@ -222,15 +228,18 @@ def register_type(element: Attribute) -> Attribute:
     return element
 
 
-def _parse_access(parser: Parser) -> tuple[SSAValue, list[SSAValue], ExprsAttr]:
+def _parse_access(parser: Parser) -> tuple[list[SSAValue], dict[str, Attribute]]:
+    """The operands, the buffer first, and the properties: subscripts and marks."""
     unresolved = parser.parse_unresolved_operand()
     values: list[SSAValue] = []
     exprs = parser.parse_comma_separated_list(
         parser.Delimiter.SQUARE, lambda: parse_expr_over_values(parser, values)
     )
+    marks = [mark for mark in MARKS if parser.parse_optional_keyword(mark)]
     parser.parse_punctuation(":")
     buffer = parser.resolve_operand(unresolved, parser.parse_type())
-    return buffer, values, ExprsAttr(tuple(exprs))
+    properties: dict[str, Attribute] = {"subscripts": ExprsAttr(tuple(exprs))}
+    return [buffer, *values], properties | dict.fromkeys(marks, UnitAttr())
 
 
 @irdl_op_definition
@@ -255,25 +264,21 @@ class LoadOp(AccessOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> LoadOp:
-        buffer, values, subscripts = _parse_access(parser)
-        return cls.create(
-            operands=[buffer, *values],
-            properties={"subscripts": subscripts},
-            result_types=[register_type(buffer_type(buffer).element)],
-        )
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        self._print_access(printer)
+        operands, properties = _parse_access(parser)
+        result = register_type(buffer_type(operands[0]).element)
+        return cls.create(operands=operands, properties=properties, result_types=[result])
 
 
 @irdl_op_definition
 class StoreOp(AccessOp):
     """Writes the element at a logical index:
     `loop.store %x, %C[%i, %j] : !loop.buffer<[4, 4], f32>`.
+
+    `nontemporal` behind the index: vectors that fill whole lines go past the caches.
     """
 
     name = "loop.store"
+    nontemporal: UnitAttr | None = opt_prop_def(UnitAttr)
     value: SSAValue = operand_def()
     traits = traits_def(MemoryWriteEffect())
 
@@ -289,9 +294,10 @@ class StoreOp(AccessOp):
     def parse(cls, parser: Parser) -> StoreOp:
         unresolved = parser.parse_unresolved_operand()
         parser.parse_punctuation(",")
-        buffer, values, subscripts = _parse_access(parser)
-        value = parser.resolve_operand(unresolved, register_type(buffer_type(buffer).element))
-        return cls.create(operands=[value, buffer, *values], properties={"subscripts": subscripts})
+        operands, properties = _parse_access(parser)
+        element = buffer_type(operands[0]).element
+        value = parser.resolve_operand(unresolved, register_type(element))
+        return cls.create(operands=[value, *operands], properties=properties)
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -303,10 +309,12 @@ class StoreOp(AccessOp):
 @irdl_op_definition
 class PrefetchOp(PlaceOp):
     """Brings an element's cache line near, where there is such an element:
-    `loop.prefetch %A[%i + 1, %k] : !loop.buffer<[4, 4], f32>`.
+    `loop.prefetch %A[%i + 1, %k] : !loop.buffer<[4, 4], f32>`. `far` behind the index: into the
+    second cache, no nearer.
     """
 
     name = "loop.prefetch"
+    far: UnitAttr | None = opt_prop_def(UnitAttr)
 
     @staticmethod
     def of(buffer: SSAValue, index: Sequence[Expr]) -> PrefetchOp:
@@ -318,12 +326,8 @@ class PrefetchOp(PlaceOp):
 
     @classmethod
     def parse(cls, parser: Parser) -> PrefetchOp:
-        buffer, values, subscripts = _parse_access(parser)
-        return cls.create(operands=[buffer, *values], properties={"subscripts": subscripts})
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        self._print_access(printer)
+        operands, properties = _parse_access(parser)
+        return cls.create(operands=operands, properties=properties)
 
 
 @irdl_op_definition

@@ -104,6 +104,7 @@ loop.kernel @apart(%x: !loop.buffer<[8, 8], f32>, %t: !loop.buffer<[8, 8], f32>,
 // CHECK: loop.for %[[B:[a-z_0-9]+]] = 0 to 8 parallel {
 // CHECK: loop.for %{{.*}} = 0 to 1024 reduction(add) {
 // CHECK-NEXT: loop.for %{{.*}} = 0 to 32 unroll vector(8) {
+// CHECK: loop.prefetch %x{{.*}} far :
 // CHECK: loop.store %{{.*}}, %[[PARTS]][%[[B]]]
 // CHECK: loop.store %{{.*}}, %y[]
 loop.kernel @all(%x: !loop.buffer<[512, 512], f32>, %y: !loop.buffer<[], f32>) {

@@ -1,17 +1,17 @@
 // RUN: weft-opt %s --split-input-file -p weft-schedule | filecheck %s
 
-// Tiles of 50 by 64 elements go through a copy: loaded along one side, stored along the other.
+// Blocks of 8 by 8 elements are turned in registers: loaded along one side, stored along the other.
 // CHECK-LABEL: loop.kernel @transpose
-// CHECK-NEXT: loop.for %[[IO:[a-z_0-9]+]] = 0 to 2 parallel {
-// CHECK-NEXT: loop.for %[[JO:[a-z_0-9]+]] = 0 to 2 {
-// CHECK-NEXT: %[[TILE:[a-z_0-9]+]] = loop.alloc scratch : !loop.buffer<[64, 50], f32>
-// CHECK-NEXT: loop.for %[[LD0:[a-z_0-9]+]] = 0 to 64 {
-// CHECK-NEXT: loop.for %[[LD1:[a-z_0-9]+]] = 0 to 50 vector(8) {
-// CHECK-NEXT: loop.load %x[64 * %[[JO]] + %[[LD0]], 50 * %[[IO]] + %[[LD1]]]
-// CHECK: loop.for %[[II:[a-z_0-9]+]] = 0 to 50 {
-// CHECK-NEXT: loop.for %[[JI:[a-z_0-9]+]] = 0 to 64 vector(8) {
-// CHECK-NEXT: loop.load %[[TILE]][%[[JI]], %[[II]]]
-// CHECK-NEXT: loop.store %{{.*}}, %y[50 * %[[IO]] + %[[II]], 64 * %[[JO]] + %[[JI]]]
+// CHECK-NEXT: loop.for %[[JO:[a-z_0-9]+]] = 0 to 2 parallel {
+// CHECK-NEXT: loop.for %[[IO:[a-z_0-9]+]] = 0 to 2 {
+// CHECK-NEXT: loop.for %[[IIO:[a-z_0-9]+]] = 0 to 6 {
+// CHECK-NEXT: loop.for %[[JIO:[a-z_0-9]+]] = 0 to 8 {
+// CHECK-NEXT: loop.for %[[III:[a-z_0-9]+]] = 0 to 8 unroll {
+// CHECK-NEXT: loop.for %[[JII:[a-z_0-9]+]] = 0 to 8 unroll vector(8) {
+// CHECK-NEXT: loop.load %x[64 * %[[JO]] + 8 * %[[JIO]] + %[[JII]], 50 * %[[IO]] + 8 * %[[IIO]] + %[[III]]] :
+// CHECK-NEXT: loop.store %{{.*}}, %y[50 * %[[IO]] + 8 * %[[IIO]] + %[[III]], 64 * %[[JO]] + 8 * %[[JIO]] + %[[JII]]] :
+// CHECK: loop.for %{{.*}} = 0 to 2 unroll {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 8 unroll vector(8) {
 loop.kernel @transpose(%x: !loop.buffer<[128, 100], f32>, %y: !loop.buffer<[100, 128], f32>) {
   loop.for %i = 0 to 100 {
     loop.for %j = 0 to 128 {
@@ -23,11 +23,52 @@ loop.kernel @transpose(%x: !loop.buffer<[128, 100], f32>, %y: !loop.buffer<[100,
 
 // -----
 
+// What no cache holds goes past them, and is read row by row.
+// CHECK-LABEL: loop.kernel @past_caches
+// CHECK: loop.for %[[JIO:[a-z_0-9]+]] = 0 to 8 {
+// CHECK-NEXT: loop.for %[[IIO:[a-z_0-9]+]] = 0 to 128 {
+// CHECK: loop.load %x[64 * %{{.*}} + 8 * %[[JIO]] + {{.*}} + 8 * %[[IIO]] + {{.*}}] :
+// CHECK-NEXT: loop.store %{{.*}}, %y{{.*}} nontemporal :
+loop.kernel @past_caches(%x: !loop.buffer<[2048, 1024], f32>, %y: !loop.buffer<[1024, 2048], f32>) {
+  loop.for %i = 0 to 1024 {
+    loop.for %j = 0 to 2048 {
+      %v = loop.load %x[%j, %i] : !loop.buffer<[2048, 1024], f32>
+      loop.store %v, %y[%i, %j] : !loop.buffer<[1024, 2048], f32>
+    }
+  }
+}
+
+// -----
+
+// What is computed with on the way goes through a copy of tiles of 50 by 64 elements.
+// CHECK-LABEL: loop.kernel @negated
+// CHECK-NEXT: loop.for %[[IO:[a-z_0-9]+]] = 0 to 2 parallel {
+// CHECK-NEXT: loop.for %[[JO:[a-z_0-9]+]] = 0 to 2 {
+// CHECK-NEXT: %[[TILE:[a-z_0-9]+]] = loop.alloc scratch : !loop.buffer<[64, 50], f32>
+// CHECK-NEXT: loop.for %[[LD0:[a-z_0-9]+]] = 0 to 64 {
+// CHECK-NEXT: loop.for %[[LD1:[a-z_0-9]+]] = 0 to 50 vector(8) {
+// CHECK-NEXT: loop.load %x[64 * %[[JO]] + %[[LD0]], 50 * %[[IO]] + %[[LD1]]]
+// CHECK: loop.for %[[II:[a-z_0-9]+]] = 0 to 50 {
+// CHECK-NEXT: loop.for %[[JI:[a-z_0-9]+]] = 0 to 64 vector(8) {
+// CHECK-NEXT: loop.load %[[TILE]][%[[JI]], %[[II]]]
+// CHECK: loop.store %{{.*}}, %y[50 * %[[IO]] + %[[II]], 64 * %[[JO]] + %[[JI]]]
+loop.kernel @negated(%x: !loop.buffer<[128, 100], f32>, %y: !loop.buffer<[100, 128], f32>) {
+  loop.for %i = 0 to 100 {
+    loop.for %j = 0 to 128 {
+      %v = loop.load %x[%j, %i] : !loop.buffer<[128, 100], f32>
+      %n = arith.negf %v : f32
+      loop.store %n, %y[%i, %j] : !loop.buffer<[100, 128], f32>
+    }
+  }
+}
+
+// -----
+
 // Of unknown sizes, what is left over whole tiles runs in plain vectors.
 // CHECK-LABEL: loop.kernel @symbolic
-// CHECK: loop.for %{{.*}} = 0 to (n floordiv 64) parallel {
-// CHECK-NEXT: loop.for %{{.*}} = 0 to (m floordiv 64) {
-// CHECK-NEXT: loop.alloc scratch : !loop.buffer<[64, 64], f32>
+// CHECK: loop.for %{{.*}} = 0 to (m floordiv 64) parallel {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to (n floordiv 64) {
+// CHECK: loop.for %{{.*}} = 0 to 8 unroll vector(8) {
 // CHECK: loop.for %{{.*}} = 0 to (m mod 64) vector(8) {
 // CHECK: loop.for %{{.*}} = 0 to (n mod 64) parallel {
 loop.kernel @symbolic[m, n](%x: !loop.buffer<[m, n], f32>, %y: !loop.buffer<[n, m], f32>) {
@@ -58,7 +99,8 @@ loop.kernel @pairs(%x: !loop.buffer<[128, 2], f32>, %y: !loop.buffer<[2, 128], f
 
 // Loops that could be one stay two: a tile of them is a box.
 // CHECK-LABEL: loop.kernel @to_channels_last
-// CHECK: loop.alloc scratch : !loop.buffer<[64, 1, 56], f32>
+// CHECK: loop.for %[[WO:[a-z_0-9]+]] = 0 to 2 {
+// CHECK: loop.load %x[64 * %{{.*}}, %h, 56 * %[[WO]] + {{.*}}]
 loop.kernel @to_channels_last(%x: !loop.buffer<[64, 112, 112], f32>, %y: !loop.buffer<[112, 112, 64], f32>) {
   loop.for %h = 0 to 112 {
     loop.for %w = 0 to 112 {

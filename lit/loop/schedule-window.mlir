@@ -5,9 +5,14 @@
 // CHECK-LABEL: loop.kernel @pool
 // CHECK-NEXT: loop.for %[[C:[a-z_0-9]+]] = 0 to 64 parallel {
 // CHECK-NEXT: %[[P:[a-z_0-9]+]] = loop.alloc scratch : !loop.buffer<[1, 30, 30], f32>
-// CHECK:      loop.for %{{.*}} = 0 to 30 vector(8)
+// CHECK:      loop.for %{{.*}} = 0 to 1 {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 30 vector(8)
+// CHECK:      loop.for %{{.*}} = 0 to 28 {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 1 {
+// CHECK:      loop.for %{{.*}} = 0 to 1 {
 // CHECK:      loop.for %[[W:[a-z_0-9]+]] = 0 to 28 vector(8) {
-// CHECK-NEXT: loop.load %x[%[[C]], %[[H:[a-z_0-9]+]], %[[W]]]
+// CHECK-NEXT: loop.prefetch %x[%[[C]], %[[H:[a-z_0-9]+]] + 36, %[[W]]]
+// CHECK-NEXT: loop.load %x[%[[C]], %[[H]], %[[W]]]
 // CHECK-NEXT: loop.store %{{.*}}, %[[P]][0, %[[H]] + 1, %[[W]] + 1]
 // CHECK:      loop.for %{{.*}} = 0 to 3 {
 // CHECK:      loop.alloc registers : !loop.buffer<[1, 7, 8], f32

@@ -67,6 +67,18 @@ def same(before: KernelOp, after: KernelOp, **sizes: int) -> None:
         np.testing.assert_array_equal(got, expected)
 
 
+def bordered() -> KernelOp:
+    """y = x within a border of ones, which is filled before."""
+
+    def fill_and_copy(b: LoopBuilder, x: SSAValue, y: SSAValue) -> None:
+        with b.loops([4, 5], "hw") as (h, w):
+            b.store(y, (h, w), b.constant(1, F32))
+        with b.loops([2, 3], "ij") as (i, j):
+            b.store(y, (i + 1, j + 1), b.load(x, (i, j)))
+
+    return kernel(fill_and_copy, x=[2, 3], y=[4, 5])
+
+
 def product(rows: int, columns: int, depth: int, *, transposed: bool = False) -> KernelOp:
     """C = A B, or A times the transpose of B."""
 

@@ -12,14 +12,17 @@ from compiler.loop.primitives import (
     block_reduction,
     collapse,
     distribute,
+    drop_overwritten,
     flatten,
     forward,
     fuse,
     hoist,
     inline,
+    nontemporal,
     pack,
     panels,
     parallelize,
+    prefetch,
     reorder,
     split_at,
     split_reduction,
@@ -33,6 +36,7 @@ from dialects.errors import IllegalSchedule
 from dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp
 from dialects.loop.program import KernelOp
 from tests.loop.kernels import (
+    bordered,
     convolution,
     gather,
     matmul,
@@ -45,6 +49,7 @@ from tests.loop.kernels import (
 )
 
 KERNELS = (
+    bordered,
     convolution,
     gather,
     lambda: matmul(4, 6, 3),
@@ -87,6 +92,9 @@ def step(op: KernelOp, action: str, choice: int, size: int) -> None:
         ),
         "vectorize": lambda: vectorize(loop, size),
         "parallelize": lambda: parallelize(loop),
+        "nontemporal": lambda: isinstance(access, StoreOp) and nontemporal(access),
+        "drop_overwritten": lambda: drop_overwritten(loop),
+        "prefetch": lambda: isinstance(access, LoadOp) and prefetch(access, loop, size),
     }
     actions[action]()
 
@@ -123,6 +131,9 @@ ACTIONS = [
     "flatten",
     "vectorize",
     "parallelize",
+    "nontemporal",
+    "prefetch",
+    "drop_overwritten",
 ]
 STEP = st.tuples(st.sampled_from(ACTIONS), st.integers(0, 30), st.integers(1, 4))
 

@@ -4,8 +4,9 @@ Structure first, marks last: what restructures a loop refuses one that is alread
 or unrolled.
 """
 
+from compiler.loop.primitives.dropping import drop_overwritten
 from compiler.loop.primitives.fusing import drop_empty, drop_unread, forward, fuse, fuse_at, inline
-from compiler.loop.primitives.marking import parallelize, unroll, vectorize
+from compiler.loop.primitives.marking import nontemporal, parallelize, unroll, vectorize
 from compiler.loop.primitives.ordering import distribute, hoist, reorder
 from compiler.loop.primitives.packing import flatten, hoist_allocation, pack, panels
 from compiler.loop.primitives.prefetching import prefetch
@@ -33,6 +34,7 @@ PRIMITIVES = (
     forward,
     drop_unread,
     drop_empty,
+    drop_overwritten,
     stage,
     stage_partial,
     split_reduction,
@@ -43,6 +45,7 @@ PRIMITIVES = (
     vectorize,
     unroll,
     parallelize,
+    nontemporal,
     prefetch,
 )
 """All that a schedule is made of; each is a pass as well, and a line of a schedule file."""
@@ -57,6 +60,7 @@ __all__ = [
     "collapse",
     "distribute",
     "drop_empty",
+    "drop_overwritten",
     "drop_unread",
     "flatten",
     "forward",
@@ -65,6 +69,7 @@ __all__ = [
     "hoist",
     "hoist_allocation",
     "inline",
+    "nontemporal",
     "normalize",
     "pack",
     "panels",

@@ -1,14 +1,17 @@
-"""Primitives that say how a loop's iterations run: vectorize, unroll, parallelize."""
+"""Primitives that say how a loop's iterations run: vectorize, unroll, parallelize; and that stores
+go past the caches: nontemporal.
+"""
 
 from __future__ import annotations
 
 from xdsl.dialects.builtin import IntAttr, UnitAttr
 
 from compiler.loop.legality import require_independent_iterations
-from compiler.loop.nest import describe, is_branch, loops_in, most_iterations
+from compiler.loop.nest import accesses_in, describe, is_branch, loops_in, most_iterations
 from compiler.loop.primitives.recording import primitive
 from dialects.errors import IllegalSchedule
-from dialects.loop.ops import AllocOp, ForOp
+from dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp
+from dialects.loop.program import KernelOp
 
 LONGEST_UNROLL = 256
 """Iterations that an unrolled loop may have: code grows with it, and compile time with code."""
@@ -76,3 +79,27 @@ def parallelize(loop: ForOp) -> ForOp:
     require_independent_iterations("parallelize", loop)
     loop.properties["parallel"] = UnitAttr()
     return loop
+
+
+@primitive
+def nontemporal(store: StoreOp) -> StoreOp:
+    """Marks a store whose vectors go to memory past the caches, where they fill whole lines.
+
+        store x, y[i]   ->   store x, y[i] nontemporal
+
+    Memory is then not read before it is written, and the caches keep what is in them. Raises
+    IllegalSchedule for what the kernel reads again, and for a buffer of the kernel's own.
+    """
+    if isinstance(store.buffer.owner, AllocOp):
+        rule = "an argument of the kernel"
+        raise IllegalSchedule(f"nontemporal requires {rule}, got {describe(store)}")
+    kernel = store.parent_op()
+    while not isinstance(kernel, KernelOp):
+        assert kernel is not None, "an operation under schedule lies in a kernel"
+        kernel = kernel.parent_op()
+    for access in accesses_in(kernel):
+        if isinstance(access, LoadOp) and access.buffer is store.buffer:
+            rule = "a buffer that the kernel does not read"
+            raise IllegalSchedule(f"nontemporal requires {rule}, got {describe(access)}")
+    store.properties["nontemporal"] = UnitAttr()
+    return store

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from compiler.loop.nest import describe, is_inside, subscripts
@@ -12,8 +13,9 @@ from dialects.loop.ops import AllocOp, ForOp, LoadOp, PrefetchOp
 
 
 @primitive
-def prefetch(load: LoadOp, loop: ForOp, ahead: int = 1) -> PrefetchOp:
-    """Brings near what a load reads some iterations later of a loop around it.
+def prefetch(load: LoadOp, loop: ForOp, ahead: int = 1, *, cache: str = "first") -> PrefetchOp:
+    """Brings near what a load reads some iterations later of a loop around it, into the first cache
+    or the second.
 
         for i:  for j:  y[i, j] = f(x[i, j])
         ->  for i:  for j:  prefetch x[i + 1, j];  y[i, j] = f(x[i, j])
@@ -32,5 +34,9 @@ def prefetch(load: LoadOp, loop: ForOp, ahead: int = 1) -> PrefetchOp:
     later = atom_expr(loop.index) + ahead * loop.step.data
     place = [expr.substitute({loop.index: later}) for expr in subscripts(load)]
     op = PrefetchOp.of(load.buffer, place)
+    if cache not in ("first", "second"):
+        raise IllegalSchedule(f"prefetch requires the first cache or the second, got {cache}")
+    if cache == "second":
+        op.properties["far"] = UnitAttr()
     Rewriter.insert_op(op, InsertPoint.before(load))
     return op

@@ -31,7 +31,7 @@ from compiler.loop.primitives import (
 )
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
-from dialects.expr import Expr
+from dialects.expr import Expr, product
 from dialects.loop.ops import AccessOp, AllocOp, ForOp, StoreOp, enclosing_loops
 from dialects.loop.program import KernelOp
 from dialects.loop.scalar import compute_type, width
@@ -41,6 +41,9 @@ ACCUMULATORS = 4
 """Vectors of partial results of a reduction: the next operation on one has not to wait for the last
 on another.
 """
+
+AHEAD = 4096
+"""Bytes that long runs are loaded ahead: memory is read on while a page ends."""
 
 LARGEST_SCRATCH = 32 * 1024
 """Bytes of a temporary that moves onto the stack of the thread that computes the row."""
@@ -60,6 +63,14 @@ def lanes_of(loops: Iterable[ForOp], target: Target) -> int:
     accesses = [access for loop in loops for access in accesses_in(loop)]
     bits = [width(compute_type(access.buffer_type.element)) for access in accesses]
     return target.lanes(max([32, *bits]) // 8)
+
+
+def is_past_caches(store: StoreOp, target: Target) -> bool:
+    """Whether a store fills an argument that no cache holds until somebody reads it."""
+    kind = store.buffer_type
+    size = product(kind.shape).constant
+    held = isinstance(store.buffer.owner, AllocOp)
+    return not held and (size or 0) * width(kind.element) // 8 >= target.l3_bytes
 
 
 def stride(access: AccessOp, loop: ForOp) -> Expr | None:

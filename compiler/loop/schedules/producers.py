@@ -1,5 +1,6 @@
 """What fills a buffer that a reduction reads, done where it is read: a channel's padded plane is
-written right before the windows over it, and stays in a near cache.
+written right before the windows over it, and stays in a near cache. Of what is filled and then
+partly overwritten, only the border is filled.
 
     for j:  p[j] = pad(x[j])        ->   for j:  p[j] = pad(x[j]);  y[j] = windows(p[j])
     for j:  y[j] = windows(p[j])
@@ -9,12 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from compiler.loop.nest import accesses_in, loops_in
-from compiler.loop.primitives import fuse
-from compiler.loop.schedules.leaves import privatize, vectorize_leaves
+from compiler.loop.nest import accesses_in, loops_in, perfect_nest
+from compiler.loop.primitives import drop_overwritten, fuse, prefetch, split_at
+from compiler.loop.schedules.leaves import AHEAD, privatize, stride, vectorize_leaves
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
-from dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp
+from dialects.expr import Expr, atom_expr
+from dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
+from dialects.loop.scalar import width
 
 LARGEST_PLANE = 64 * 1024
 """Bytes of an operand of one iteration that a thread has on its stack."""
@@ -28,6 +31,7 @@ def join_producers(consumers: list[ForOp], target: Target) -> list[ForOp]:
     """
     first, *rest = consumers
     left: list[ForOp] = []
+    parts: list[ForOp] = []
     for consumer in rest:
         fused = None if left else _try_fuse(first, consumer)
         first = fused or first
@@ -39,10 +43,12 @@ def join_producers(consumers: list[ForOp], target: Target) -> list[ForOp]:
         fused = _try_fuse(producer, first)
         if fused is None:
             break
-        for leaf in leaves:
-            vectorize_leaves(leaf, target)
-        first = fused
+        first, parts = fused, [*leaves, *parts]
     privatize(first, LARGEST_PLANE)
+    for part in parts:
+        for each in _fill_border(part):
+            vectorize_leaves(each, target)
+            _read_ahead(each)
     return [first, *left]
 
 
@@ -69,3 +75,70 @@ def _try_fuse(first: ForOp, second: ForOp) -> ForOp | None:
         return fuse(first, second)
     except IllegalSchedule:
         return None
+
+
+def _fill_border(fill: ForOp) -> list[ForOp]:
+    """Leaves out of a nest that fills a buffer what the next nest stores there; returns the nests
+    that are left.
+    """
+    again = fill.next_op
+    while again is not None and not isinstance(again, ForOp):
+        again = again.next_op
+    stores, copies = _stores(fill), [] if again is None else _stores(again)
+    if len(stores) != 1 or len(copies) != 1 or stores[0].buffer is not copies[0].buffer:
+        return [fill]
+    nest = perfect_nest(fill)
+    regions = [_stored_again(loop, stores[0], copies[0]) for loop in nest]
+    known = [region for region in regions if region is not None]
+    if len(known) < len(nest):
+        return [fill]
+    kept, loop = [fill], fill
+    try:
+        for level, (start, extent) in enumerate(known):
+            loop = loop if level == 0 else perfect_nest(loop)[1]
+            if start != 0:
+                loop = _split(loop, start, kept)[1]
+            if loop.extent != extent:
+                loop = _split(loop, extent, kept)[0]
+        drop_overwritten(loop)
+    except IllegalSchedule:
+        return kept  # what was split does the same
+    return [each for each in kept if each.parent is not None]
+
+
+def _split(loop: ForOp, point: Expr, kept: list[ForOp]) -> tuple[ForOp, ForOp]:
+    """Splits a loop, which may be one of those that are kept."""
+    parts = split_at(loop, point)
+    if loop in kept:
+        place = kept.index(loop)
+        kept[place : place + 1] = parts
+    return parts
+
+
+def _stores(nest: ForOp) -> list[StoreOp]:
+    return [access for access in accesses_in(nest) if isinstance(access, StoreOp)]
+
+
+def _stored_again(loop: ForOp, store: StoreOp, again: StoreOp) -> tuple[Expr, Expr] | None:
+    """From which iteration on, and for how many, a later store goes along the same dim."""
+    here = atom_expr(loop.index)
+    if here not in store.index or loop.lower != 0 or loop.step.data != 1:
+        return None
+    there = again.index[store.index.index(here)]
+    for other in enclosing_loops(again):
+        start = there - atom_expr(other.index) + other.lower
+        if other.step.data == 1 and start.constant is not None:
+            return start, other.extent
+    return None
+
+
+def _read_ahead(leaf: ForOp) -> None:
+    """Lets a copy of an argument read rows ahead of the one that it copies."""
+    inner = perfect_nest(leaf)[-1]
+    for access in accesses_in(inner):
+        distance = stride(access, leaf)
+        row = (distance.constant or 0) if distance is not None else 0
+        held = isinstance(access.buffer.owner, AllocOp)
+        if isinstance(access, LoadOp) and not held and stride(access, inner) == 1 and row > 0:
+            rows = max(1, AHEAD * 8 // width(access.buffer_type.element) // row)
+            prefetch(access, leaf, rows)

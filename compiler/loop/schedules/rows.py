@@ -13,6 +13,7 @@ from xdsl.ir import Block, SSAValue
 from compiler.loop.nest import accesses_in, perfect_nest
 from compiler.loop.primitives import block_reduction, fuse, prefetch, stage
 from compiler.loop.schedules.leaves import (
+    AHEAD,
     collapse_contiguous,
     parallelize_outermost,
     privatize,
@@ -134,6 +135,19 @@ def _apply_in_blocks(loop: ForOp, target: Target) -> None:
         stage(store.buffer, blocks.outer, "registers")
     vectorize_leaves(blocks.inner, target)
     parallelize_outermost(blocks.outer)
+    _read_on(blocks.outer)
     for rest in (blocks.remainder, blocks.combine):
         if rest is not None:
             vectorize_leaves(rest, target)
+
+
+def _read_on(block: ForOp) -> None:
+    """Has arguments read ahead of the vectors that a block adds up."""
+    for load in [access for access in accesses_in(block) if isinstance(access, LoadOp)]:
+        inside = [loop for loop in enclosing_loops(load) if loop is not block]
+        steps = [loop for loop in inside if loop.vector is None]
+        distance = stride(load, steps[-1]) if steps else None
+        elements = (distance.constant or 0) if distance is not None else 0
+        if elements > 0 and not isinstance(load.buffer.owner, AllocOp):
+            ahead = AHEAD * 8 // width(load.buffer_type.element) // elements
+            prefetch(load, steps[-1], max(1, ahead), cache="second")

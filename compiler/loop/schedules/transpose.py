@@ -5,6 +5,12 @@ every line of memory that comes near is used whole.
         t[64][64] in scratch
         for si:  for li vector:  t[si, li] = x[so, lo]
         for li:  for si vector:  y[lo, so] = f(t[si, li])
+
+What is only copied is turned in registers, block by block; a result that no cache holds goes to
+memory past the caches.
+
+    for so parallel:  for lo:
+        for li < 16 unroll:  for si < 16 vector unroll:  y[lo, so] = x[so, lo]
 """
 
 from __future__ import annotations
@@ -14,9 +20,18 @@ from collections.abc import Iterator
 from xdsl.ir import SSAValue
 
 from compiler.loop.nest import accesses_in, perfect_nest
-from compiler.loop.primitives import reorder, split_at, stage, tile, vectorize
+from compiler.loop.primitives import (
+    nontemporal,
+    reorder,
+    split_at,
+    stage,
+    tile,
+    unroll,
+    vectorize,
+)
 from compiler.loop.schedules import pointwise
 from compiler.loop.schedules.leaves import (
+    is_past_caches,
     lanes_for,
     parallelize_outermost,
     stride,
@@ -32,6 +47,11 @@ NAME = "transpose"
 
 RUN_BYTES = 256
 """How far a tile reaches along either loop: whole lines of the cache, and few enough of them."""
+
+PAST_CACHES = 64
+"""Times as far a tile reaches along loads where stores go past the caches: loads alone need them,
+and whole pages are read on and on.
+"""
 
 FAR = 8
 """Elements between neighbouring loads from which on they lie on lines of their own."""
@@ -85,14 +105,30 @@ def apply(nest: list[ForOp], target: Target) -> bool:
     others = [loop for loop in nest if loop not in (stores, loads)]
     reorder(*others, loads, stores)
     buffers = list(dict.fromkeys(load.buffer for load in across))
+    copied = _copied(nest[-1])
+    past = copied is not None and is_past_caches(copied, target)
+    if copied is not None and past:
+        nontemporal(copied)
     tops: list[ForOp] = []
-    for loop, size in _parts(loads, longest):
+    for loop, size in _parts(loads, longest * PAST_CACHES if past else longest):
         turned, _ = reorder(perfect_nest(loop)[1], loop)
         for part, length in _parts(turned, longest):
-            tops.append(_tile(perfect_nest(part), (length, size), buffers, target))
+            pair = perfect_nest(part)
+            if copied is not None and length is not None and size is not None:
+                tops.append(_turn(pair, (length, size), lanes, along_loads=past))
+            else:
+                tops.append(_tile(pair, (length, size), buffers, target))
     for top in others[:1] or tops:
         parallelize_outermost(top)
     return True
+
+
+def _copied(loop: ForOp) -> StoreOp | None:
+    """The store of a loop that does nothing but store what it loads."""
+    load, store = loop.body.block.first_op, loop.body.block.last_op
+    if not isinstance(load, LoadOp) or not isinstance(store, StoreOp) or load.next_op is not store:
+        return None
+    return store if store.value is load.result else None
 
 
 def _parts(loop: ForOp, longest: int) -> list[tuple[ForOp, int | None]]:
@@ -131,3 +167,40 @@ def _tile(
         vectorize_leaves(staged.load_in[0], target)
     vectorize(si, lanes_for(si, target))
     return lo
+
+
+def _turn(nest: list[ForOp], sizes: tuple[int, int], lanes: int, *, along_loads: bool) -> ForOp:
+    """Tiles one part, the loop along which it stores outside, and cuts the tiles into blocks that
+    registers hold, the next of which is the one along loads or the one along stores; returns its
+    outermost loop.
+    """
+    stores, loads = nest
+    so, si, _ = tile(stores, sizes[0])
+    lo, li, _ = tile(loads, sizes[1])
+    reorder(so, lo, si, li)
+    for part in _whole_and_rest(si, lanes):
+        turned, _ = reorder(perfect_nest(part)[1], part)
+        for each in _whole_and_rest(turned, lanes):
+            _turn_blocks(perfect_nest(each), lanes, along_loads=along_loads)
+    return so
+
+
+def _whole_and_rest(loop: ForOp, lanes: int) -> list[ForOp]:
+    """The loop as what fills vectors, and the few iterations that are left."""
+    extent = loop.extent.constant
+    assert extent is not None, "a tile has a constant size"
+    whole = extent // lanes * lanes
+    return [loop] if whole in (0, extent) else list(split_at(loop, whole))
+
+
+def _turn_blocks(nest: list[ForOp], lanes: int, *, along_loads: bool) -> None:
+    """Makes blocks of a part of a tile whose sides are multiples of a vector, or shorter."""
+    loads, stores = nest
+    lo, li, _ = tile(loads, min(lanes, loads.extent.constant or lanes))
+    so, si, _ = tile(stores, min(lanes, stores.extent.constant or lanes))
+    if along_loads:
+        reorder(so, lo, li, si)
+    else:
+        reorder(lo, so, li, si)
+    unroll(vectorize(si, lanes))
+    unroll(li)

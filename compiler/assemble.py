@@ -15,9 +15,11 @@ from itertools import chain
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.utils.hints import isa
 
+from compiler.derive_weights import DerivedWeights
 from compiler.frontend.string_outputs import described_strings
-from compiler.golden import GoldenRun, golden_ir
+from compiler.golden import GoldenRun
 from compiler.loop_to_llvm.choose import bucket_prefix, emit_choice
+from compiler.loop_to_llvm.data import data_ir
 from compiler.loop_to_llvm.program import (
     WeightKey,
     emit_program,
@@ -47,6 +49,7 @@ from compiler.machine.signature import Signature, TensorSpec
 from compiler.machine.weights import Weights
 from compiler.options import Options
 from compiler.prepare_weights import (
+    derived_weights,
     describe_weights,
     outside_weights,
     prepare_weights,
@@ -111,15 +114,16 @@ def assemble(
     keys = list(dict.fromkeys(chain(*map(program_weights, bodies))))
     with report.stage("weights"):
         prepared = prepare_weights(keys, weights, options)
+        derived = derived_weights(keys, weights, options)
     signature = signature_of(levels[0].program)
-    metadata = _metadata(levels, signature, prepared, options)
+    metadata = _metadata(levels, signature, prepared, derived, options)
     if golden is not None:
         metadata["self_test"] = golden.facts()
-    outside = outside_weights(prepared, metadata, options)
+    outside = outside_weights(prepared, derived, metadata, options)
     objects = _common_objects(
         levels, signature, prepared, metadata, outside, options, report, golden
     )
-    objects |= transform_objects(keys, options)
+    objects |= transform_objects(keys, derived, options)
     with report.stage("program"):
         for level in levels:
             objects |= _level_objects(level, keys, options)
@@ -181,7 +185,7 @@ def _common_objects(
             None if golden is None else golden.layout(signature.symbols),
         )  # fmt: skip
         if golden is not None:
-            text = golden_ir(target.triple, prefix, golden.content())
+            text = data_ir(target.triple, f"{prefix}.golden", golden.content())
             objects["golden"] = compile_object(text, baseline(target))
         if is_standalone(target):
             objects["standalone"] = compile_object(emit_standalone(prefix), target)
@@ -267,7 +271,11 @@ def _dim(dim: Expr) -> int | str:
 
 
 def _metadata(
-    levels: Sequence[CompiledLevel], signature: Signature, weights: Weights, options: Options
+    levels: Sequence[CompiledLevel],
+    signature: Signature,
+    weights: Weights,
+    derived: DerivedWeights | None,
+    options: Options,
 ) -> dict[str, object]:
     """What an artifact says of itself: nothing that differs between two compilations. What its
     inside is like is that of the last level, and of each where there are more than one.
@@ -292,7 +300,7 @@ def _metadata(
             **signature.to_json(),
             "bounds": {each.name: [each.least, each.most] for each in options.bounds},
             "workspace_bytes": _dim(maximum(sizes)),
-            **describe_weights(weights, options),
+            **describe_weights(weights, derived, options),
             **{key: value for key, value in inside[-1].items() if key not in ("name", "features")},
         }
     )

@@ -21,6 +21,7 @@ from xdsl.utils.hints import isa
 
 from compiler.graph.bound_sizes import graph_function, input_sizes
 from compiler.graph.differentiate import DifferentiatePass
+from compiler.loop_to_llvm.data import ALIGNMENT
 from compiler.loop_to_llvm.runtime.self_test import Golden, GoldenTensor
 from compiler.options import Options
 from compiler.report import Report
@@ -36,7 +37,6 @@ from dialects.weights import Array, WeightStore
 MOST_BYTES: Final = 64 << 20
 """Of all golden inputs and outputs together."""
 
-_ALIGNMENT: Final = 64
 _BATCH: Final = 2
 _CANDIDATES: Final = (8, 2, 32, 64, 224)
 """Values that are tried for sizes without bounds, in this order."""
@@ -287,15 +287,4 @@ def _rounded(function: FuncOp, results: Sequence[Array], tolerance: float) -> li
 
 
 def _room(array: Array) -> int:
-    return -(-array.nbytes // _ALIGNMENT) * _ALIGNMENT
-
-
-_BYTES: Final = np.array([f"\\{byte:02x}" for byte in range(256)], "S3")
-
-
-def golden_ir(triple: str, prefix: str, content: bytes) -> str:
-    """LLVM IR that defines the content under the name that the run time knows."""
-    text = _BYTES[np.frombuffer(content, np.uint8)].tobytes().decode()
-    kind = f"[{len(content)} x i8]"
-    data = f'@"{prefix}.golden" = hidden constant {kind} c"{text}", align {_ALIGNMENT}'
-    return f'target triple = "{triple}"\n{data}\n'
+    return -(-array.nbytes // ALIGNMENT) * ALIGNMENT

@@ -42,12 +42,13 @@ from compiler.graph.eliminate import EliminatePass
 from compiler.graph.inline_calls import inline_calls
 from compiler.graph.join_products import JoinProductsPass
 from compiler.graph.passes import GROUPING_PASSES, NAIVE_GRAPH_PASSES, SIMPLIFYING_PASSES
-from compiler.graph.share_weights import share_weights
+from compiler.graph.share_weights import replace_constants, share_weights
 from compiler.graph.winograd import WinogradPass
 from compiler.graph_to_loop import canonicalize_kernel, copy_kernel, lower_module
 from compiler.layout_choices import place_buffers
 from compiler.loop.schedules import SCHEDULES, schedule_kernel
 from compiler.machine.artifact import Compiled
+from compiler.machine.weights_file import CALLER
 from compiler.options import KernelSchedule, Options
 from compiler.program.assign_layouts import (
     AssignLayouts,
@@ -141,12 +142,17 @@ def read_model(
         if options.buckets:
             raise OptionError("buckets require a model in a file, got a graph")
         imported = source
+        if options.weights == CALLER:
+            replace_constants(imported.module, imported.weights)
     else:
         ops = (*OPS, *(op for extension in extensions for op in extension.ops))
         importers = dict(COMPOSITES)
         for extension in reversed(extensions):
             importers |= extension.onnx
-        imported = import_model(source, ops, importers, options.outputs, sizes)
+        replaceable = options.weights == CALLER
+        imported = import_model(
+            source, ops, importers, options.outputs, sizes, replaceable=replaceable
+        )
     bounds = [each for each in options.bounds if each.name not in (sizes or {})]
     bound_sizes(imported.module, bounds)
     return imported

@@ -6,10 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from compiler.derive_weights import DerivedWeights
 from compiler.graph_to_loop import canonicalize_kernel, copy_kernel
 from compiler.loop_to_llvm.kernel import emit_kernel, kernel_symbol
 from compiler.loop_to_llvm.program import WeightKey
-from compiler.loop_to_llvm.runtime.outside_weights import OutsideWeight, OutsideWeights
+from compiler.loop_to_llvm.runtime.outside_weights import (
+    OutsideWeights,
+    PreparedWeight,
+    PreparedWeights,
+)
 from compiler.machine.artifact import weight_offsets, weights_digest
 from compiler.machine.host import host_target
 from compiler.machine.jit import load_objects
@@ -135,22 +140,35 @@ def _indices_in_row(layout: LayoutAttr, axis: int) -> int | None:
     return None
 
 
-def transform_objects(keys: Sequence[WeightKey], options: Options) -> dict[str, bytes]:
-    """The transforms by name, where the artifact has to have them, for any processor of its
-    architecture.
-    """
+def derived_weights(
+    keys: Sequence[WeightKey], weights: WeightStore, options: Options
+) -> DerivedWeights | None:
+    """What the artifact makes of a caller's tensors; None where none come from a caller."""
     if options.weights != CALLER:
+        return None
+    return DerivedWeights.of([key for key, _ in keys], weights)
+
+
+def transform_objects(
+    keys: Sequence[WeightKey], derived: DerivedWeights | None, options: Options
+) -> dict[str, bytes]:
+    """The transforms by name, where the artifact has to have them, for any processor of its
+    architecture, and what they read beside the caller's tensors.
+    """
+    if derived is None:
         return {}
     prefix, target = kernel_symbol(options.prefix, _PREPARE), baseline(options.target)
-    return {
+    return derived.objects(options) | {
         f"{_PREPARE}_{name}": compile_object(emit_kernel(kernel, target, prefix=prefix), target)
         for name, kernel in _transform_kernels(keys).items()
     }
 
 
-def describe_weights(weights: Weights, options: Options) -> dict[str, object]:
+def describe_weights(
+    weights: Weights, derived: DerivedWeights | None, options: Options
+) -> dict[str, object]:
     """What an artifact says of its weights: of each that its kernels read, name, dtype, and place;
-    of logical tensors, where it prepares them, name, dtype and dims.
+    of the tensors of a caller, where it prepares them, name, dtype and dims.
     """
     facts: dict[str, object] = {
         "weights_in": options.weights,
@@ -166,34 +184,42 @@ def describe_weights(weights: Weights, options: Options) -> dict[str, object]:
     }
     if options.weights == FILE:
         facts["weights_sha256"] = weights_digest(weights)
-    if options.weights == CALLER:
+    if derived is not None:
         facts["logical_weights"] = [
             {
                 "name": key,
                 "dtype": weights.arrays[key].dtype.name,
                 "dims": list(weights.arrays[key].shape),
             }
-            for key in _logical(weights)
+            for key in derived.given
         ]
+        facts["fixed_weights"] = derived.store.fixed
     return facts
 
 
-def _logical(weights: Weights) -> list[str]:
-    return list(dict.fromkeys(source.key for source in weights.sources))
-
-
 def outside_weights(
-    weights: Weights, metadata: Mapping[str, object], options: Options
+    weights: Weights,
+    derived: DerivedWeights | None,
+    metadata: Mapping[str, object],
+    options: Options,
 ) -> OutsideWeights | None:
     """What the run time has to know of weights that are not in the artifact."""
     if options.weights == EMBEDDED:
         return None
-    logical = _logical(weights)
     offsets = weight_offsets(weights)
-    each = [
-        OutsideWeight(offset, weights.bytes(one), logical.index(one.key), one.transform)
+    sizes = [
+        {"offset": offset, "bytes": weights.bytes(one)}
         for one, offset in zip(weights.sources, offsets, strict=True)
     ]
-    sizes = [{"offset": one.offset, "bytes": one.bytes} for one in each]
     header = file_header(metadata) if options.weights == FILE else b""
-    return OutsideWeights(each, header, data_bytes(sizes), options.weights == CALLER)
+    prepared = None if derived is None else _prepared(weights, derived)
+    return OutsideWeights(offsets, header, data_bytes(sizes), prepared)
+
+
+def _prepared(weights: Weights, derived: DerivedWeights) -> PreparedWeights:
+    """How the run time makes the weights."""
+    each = [
+        PreparedWeight(offset, weights.bytes(one), derived.number(one.key), one.transform)
+        for one, offset in zip(weights.sources, weight_offsets(weights), strict=True)
+    ]
+    return PreparedWeights(each, len(derived.given), derived.own_offsets, derived.tensors())

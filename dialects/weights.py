@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import permutations
 from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from xdsl.ir import Attribute
 
 Array = npt.NDArray[Any]
 
@@ -19,14 +21,41 @@ SAMPLE: Final = 64
 """Elements that are compared before all are."""
 
 
+Properties = tuple[tuple[str, Attribute], ...]
+"""The properties of an operator by name, in the order of the names."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a tensor comes out of others: the result of that number of an operator, on operands that
+    are constants (by their properties, which name a key), recipes again, or absent.
+    """
+
+    operator: type[Any]
+    properties: Properties
+    operands: tuple[Recipe | Properties | None, ...]
+    result: int = 0
+
+
 class WeightStore:
     """Logical tensors by key. Arrays are kept as they come (memory maps
     stay maps) and are never written.
+
+    In a `replaceable` store tensors that are given may get other values once the model is compiled:
+    what is computed of them has a recipe, and no values decide how the graph looks.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, replaceable: bool = False) -> None:
+        self.replaceable = replaceable
         self._arrays: dict[str, Array] = {}
         self._digests: dict[str, str] = {}
+        self._given: set[str] = set()
+        self.fixed: dict[str, str] = {}
+        """Digests of the model's tensors that stay what they are, by name: their values have
+        decided something.
+        """
+        self._recipes: dict[str, Recipe] = {}
+        self._made: dict[Recipe, str] = {}
 
     def add(self, name: str, array: Array) -> str:
         """Stores an array; returns its key: the name, made unique where another array has it."""
@@ -38,6 +67,42 @@ class WeightStore:
             key = f"{name}.{attempt}"
         self._arrays[key] = array
         return key
+
+    def give(self, name: str, array: Array) -> str:
+        """Stores a tensor of the model whose values may be replaced; returns its key."""
+        key = self.add(name, array)
+        self._given.add(key)
+        return key
+
+    def fix(self, name: str, array: Array) -> None:
+        """Makes a tensor of the model one that stays what it is."""
+        self._given.discard(name)
+        self.fixed[name] = digest_of(array)
+
+    def derive(self, name: str, array: Array, recipe: Recipe) -> str:
+        """Stores what a recipe gives, once; returns its key."""
+        if recipe not in self._made:
+            key = self.add(name, array)
+            self._made[recipe] = key
+            self._recipes[key] = recipe
+        return self._made[recipe]
+
+    def recipe(self, key: str) -> Recipe | None:
+        """How a tensor comes out of given ones, None for one that does not."""
+        return self._recipes.get(key)
+
+    def is_given(self, key: str) -> bool:
+        """Whether the tensor is one of the model's whose values may be replaced."""
+        return key in self._given
+
+    def let_replace(self, keys: Iterable[str]) -> None:
+        """Makes the store one in which these tensors may get other values."""
+        self.replaceable = True
+        self._given |= set(keys)
+
+    def varies(self, key: str) -> bool:
+        """Whether the values of a tensor may be others once the model is compiled."""
+        return key in self._given or key in self._recipes
 
     def __getitem__(self, key: str) -> Array:
         return self._arrays[key]
@@ -54,15 +119,15 @@ class WeightStore:
     def digest(self, key: str) -> str:
         """SHA-256 of the dtype and the bytes of a tensor, whatever its shape."""
         if key not in self._digests:
-            array = self._arrays[key]
-            hasher = hashlib.sha256(f"{array.dtype.str}{array.dtype.name}".encode())
-            for block in byte_blocks(array):
-                hasher.update(block.data)
-            self._digests[key] = hasher.hexdigest()
+            self._digests[key] = digest_of(self._arrays[key])
         return self._digests[key]
 
     def transposition(self, key: str, other: str) -> tuple[int, ...] | None:
-        """The axes with which the first tensor transposed is the second, None if there are none."""
+        """The axes with which the first tensor transposed is the second, None if there are none or
+        one of the two may get other values.
+        """
+        if self.varies(key) or self.varies(other):
+            return None
         array, wanted = self._arrays[key], self._arrays[other]
         if array.dtype != wanted.dtype or array.size != wanted.size or not array.size:
             return None
@@ -84,6 +149,14 @@ def _have_same_bytes(array: Array, other: Array) -> bool:
     rows = max(1, BLOCK_BYTES // array[0].nbytes)
     parts = (slice(start, start + rows) for start in range(0, len(array), rows))
     return all(array[part].tobytes() == other[part].tobytes() for part in parts)
+
+
+def digest_of(array: Array) -> str:
+    """SHA-256 of the dtype and the bytes of an array, whatever its shape."""
+    hasher = hashlib.sha256(f"{array.dtype.str}{array.dtype.name}".encode())
+    for block in byte_blocks(array):
+        hasher.update(block.data)
+    return hasher.hexdigest()
 
 
 def byte_blocks(array: Array) -> Iterator[Array]:

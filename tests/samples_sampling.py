@@ -18,7 +18,7 @@ from dialects.graph.resample import ResampleOp
 from dialects.graph.sort import ArgsortOp
 from dialects.graph.types import BF16, F16, F32, F64, I32, ShapeAttr
 from dialects.graph.unfold import FoldOp, UnfoldOp
-from dialects.graph.winograd import WinogradResultOp, WinogradTilesOp
+from dialects.graph.winograd import WinogradFilterOp, WinogradResultOp, WinogradTilesOp
 from dialects.loop.scalar import compute_type
 from tests.sample import Sample, bools, floats, integers, shapes
 from tests.samples_elementwise import numbers
@@ -71,6 +71,14 @@ def unfolds(draw, *, is_transposed: bool = False) -> Sample:
     positions = [(dim + a + b - r) // s + 1 for dim, r, s, a, b in steps]
     x = draw(numbers((*lead, *kernel, *positions), element))
     return Sample([x], {"spatial": ShapeAttr(tuple(map(Expr.of, spatial))), **attributes})
+
+
+@st.composite
+def winograd_filters(draw) -> Sample:
+    """Filters for tiles of both sizes."""
+    shape = draw(st.integers(1, 3)), draw(st.integers(1, 3)), 3, 3
+    filters = draw(numbers(shape, draw(st.sampled_from([F32, F64]))))
+    return Sample([filters], {"size": draw(st.sampled_from([2, 4]))})
 
 
 @st.composite
@@ -141,6 +149,7 @@ SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {
     ResampleOp: resamples(),
     UnfoldOp: unfolds(),
     FoldOp: unfolds(is_transposed=True),
+    WinogradFilterOp: winograd_filters(),
     WinogradTilesOp: winograd_tiles(),
     WinogradResultOp: winograd_results(),
 }

@@ -45,12 +45,15 @@ def import_model(
     composites: ImporterTable = COMPOSITES,
     outputs: Sequence[str] = (),
     sizes: Mapping[str, int] | None = None,
+    *,
+    replaceable: bool = False,
 ) -> ImportedModel:
     """Reads a model (a path, bytes or ModelProto) into the graph level.
 
     Operators of `ops` are found by their ONNX names, the others through `composites` and the
     function bodies that ONNX defines. `outputs` are the values that the model is to give, any of
     the graph's, by default its own outputs; `sizes` are values of named sizes of its inputs.
+    The values of weights may be `replaceable` once the model is compiled.
 
     Raises ModelError for a damaged model, OptionError for outputs that it does not have, and
     UnsupportedError that lists every node that weft cannot compile.
@@ -58,7 +61,7 @@ def import_model(
     loaded = load_model(source)
     opset = default_opset(loaded.proto) or newest_opset()
     model = normalise(loaded)
-    importer = GraphImporter(model, ops, composites, sizes)
+    importer = GraphImporter(model, ops, composites, sizes, WeightStore(replaceable=replaceable))
     names = tuple(outputs) or tuple(value.name for value in model.proto.graph.output)
     _require_values(model, names)
     try:

@@ -29,7 +29,7 @@ def import_constant(node: OnnxNode) -> Sequence[SSAValue]:
     names = [attribute.name for attribute in node.proto.attribute]
     if len(names) != 1:
         raise ModelError(f"requires one attribute with a value, got {', '.join(names) or 'none'}")
-    return [node.constant(_constant_array(node.proto.attribute[0], node.base_dir))]
+    return [node.given(_constant_array(node.proto.attribute[0], node.base_dir))]
 
 
 def _constant_array(attribute: AttributeProto, base_dir: Path | None) -> Array:

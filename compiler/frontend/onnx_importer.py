@@ -71,11 +71,12 @@ class GraphImporter:
         ops: Sequence[type[GraphOp]],
         composites: ImporterTable,
         sizes: Mapping[str, int] | None = None,
+        store: WeightStore | None = None,
     ) -> None:
         self.model = model
         self.composites = composites
         self.one_to_one = {(op.ONNX.domain, op.ONNX.name): op for op in ops if op.ONNX}
-        self.store = WeightStore()
+        self.store = WeightStore() if store is None else store
         self.known = KnownValues(self.store)
         self.names = fresh_names(model)
         self.block: Block = Block()
@@ -117,7 +118,7 @@ class GraphImporter:
         return self.values[name]
 
     def _insert_constant(self, b: GraphBuilder, name: str, array: Array) -> SSAValue:
-        constant = b.builder.insert(ConstantOp.stored(name, array, self.store)).results[0]
+        constant = b.builder.insert(ConstantOp.given(name, array, self.store)).results[0]
         constant.name_hint = name_hint(name)
         return constant
 

@@ -55,7 +55,20 @@ class KnownValues:
                 pending.pop()
             else:
                 pending.append(missing)
+        if self._arrays[value] is not None and self.store.replaceable:
+            self._fix(value)
         return self._arrays[value]
+
+    def _fix(self, value: SSAValue) -> None:
+        """Keeps the tensors that a known value comes from as they are, for it decides something."""
+        pending = [value]
+        while pending:
+            owner = pending.pop().owner
+            key = owner.key if isinstance(owner, ConstantOp) else None
+            if key is not None and self.store.is_given(key.data):
+                self.store.fix(key.data, self.store[key.data])
+            elif isinstance(owner, GraphOp):
+                pending += owner.operands
 
     def _find(self, value: SSAValue) -> SSAValue | None:
         """Settles what is known of the value, or returns an operand to look at first."""

@@ -200,9 +200,17 @@ class OnnxNode:
 
     def constant(self, array: Array) -> SSAValue:
         """A constant of any size: a small one inline, another in the weight store."""
-        name = next(iter(self.proto.output), self.proto.name)
-        op = ConstantOp.stored(name, array, self.known.store, self.b.location)
+        op = ConstantOp.stored(self._first_name, array, self.known.store, self.b.location)
         return self.b.builder.insert(op).results[0]
+
+    def given(self, array: Array) -> SSAValue:
+        """A tensor of the model's own, which may be a weight."""
+        op = ConstantOp.given(self._first_name, array, self.known.store, self.b.location)
+        return self.b.builder.insert(op).results[0]
+
+    @property
+    def _first_name(self) -> str:
+        return next(iter(self.proto.output), self.proto.name)
 
     def scalar(self, value: float, element: Attribute) -> SSAValue:
         """A constant of rank 0."""

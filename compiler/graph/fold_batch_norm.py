@@ -11,22 +11,24 @@ Anywhere else it becomes a product and a sum, which fuse.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
+from compiler.graph.settle import known_constant, settle
 from dialects.context import weights_of
-from dialects.graph import OPS_BY_NAME, ConstantOp
+from dialects.graph import OPS_BY_NAME
+from dialects.graph.algebra import Term
 from dialects.graph.builder import GraphBuilder
 from dialects.graph.conv import ConvOp
-from dialects.graph.dtypes import numpy_dtype
 from dialects.graph.normalize import BatchNormOp
-from dialects.weights import Array, WeightStore
+from dialects.graph.types import F64, type_of
+from dialects.weights import WeightStore
 
 
 @dataclass(frozen=True)
@@ -38,33 +40,21 @@ class FoldBatchNormPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         weights = weights_of(ctx)
         for norm in [inner for inner in op.walk() if isinstance(inner, BatchNormOp)]:
-            parameters = [_constant(value, weights) for value in norm.operands[1:]]
-            known = [array for array in parameters if array is not None]
-            if len(known) == len(parameters):
-                _rewrite(norm, known, weights)
+            if all(known_constant(value, weights) for value in norm.operands[1:]):
+                _rewrite(norm, weights)
 
 
-def _constant(value: SSAValue, weights: WeightStore) -> Array | None:
-    owner = value.owner
-    if isinstance(owner, ConstantOp) and (
-        owner.literal is not None or (owner.key and owner.key.data in weights)
-    ):
-        return owner.array(weights)
-    return None
-
-
-def _rewrite(norm: BatchNormOp, parameters: list[Array], weights: WeightStore) -> None:
-    scale, bias, mean, variance = (array.astype(np.float64) for array in parameters)
-    factor = scale / np.sqrt(variance + norm.epsilon.value.data)
-    shift = bias - mean * factor
+def _rewrite(norm: BatchNormOp, weights: WeightStore) -> None:
     b = GraphBuilder(InsertPoint.before(norm), OPS_BY_NAME, norm.location)
+    scale, bias, mean, variance = (Term(b, value).cast(F64) for value in norm.operands[1:])
+    factor = scale / (variance + norm.epsilon.value.data).math("sqrt")
+    shift = bias - mean * factor
     result = _into_convolution(norm, factor, shift, weights, b)
     if result is None:
-        spatial = (1,) * (norm.result_type.rank - 2)
-        result = b.mul(
-            norm.operand, _stored(norm, "scale", factor.reshape(-1, *spatial), weights, b)
-        )
-        result = b.add(result, _stored(norm, "shift", shift.reshape(-1, *spatial), weights, b))
+        dims = (*factor.shape, *(1,) * (norm.result_type.rank - 2))
+        parts = {"scale": factor.reshape(dims), "shift": shift.reshape(dims)}
+        scaled, shifted = _settled(norm, parts, weights)
+        result = b.add(b.mul(norm.operand, scaled), shifted)
     result.name_hint = norm.result.name_hint
     norm.result.replace_all_uses_with(result)
     norm.detach()
@@ -72,7 +62,7 @@ def _rewrite(norm: BatchNormOp, parameters: list[Array], weights: WeightStore) -
 
 
 def _into_convolution(
-    norm: BatchNormOp, factor: Array, shift: Array, weights: WeightStore, b: GraphBuilder
+    norm: BatchNormOp, factor: Term, shift: Term, weights: WeightStore, b: GraphBuilder
 ) -> SSAValue | None:
     """The convolution with scaled filters and another bias,
     or None where it is not the norm's alone.
@@ -80,27 +70,23 @@ def _into_convolution(
     conv = norm.operand.owner
     if not isinstance(conv, ConvOp) or norm.operand.uses.get_length() != 1:
         return None
-    filters = _constant(conv.filter, weights)
-    bias = np.zeros(len(factor)) if conv.bias is None else _constant(conv.bias, weights)
-    if filters is None or bias is None:
+    known = known_constant(conv.filter, weights) is not None
+    if not known or (conv.bias is not None and known_constant(conv.bias, weights) is None):
         return None
-    dtype = filters.dtype
-    scaled = filters * factor.reshape(-1, *(1,) * (filters.ndim - 1)).astype(dtype)
-    operands = [
-        conv.image,
-        _stored(norm, "filter", scaled, weights, b),
-        _stored(norm, "bias", bias.astype(np.float64) * factor + shift, weights, b),
-    ]
+    filters = Term(b, conv.filter)
+    dims = (*factor.shape, *(1,) * (len(filters.shape) - 1))
+    scaled = filters * factor.cast(type_of(conv.filter).element).reshape(dims)
+    if conv.bias is not None:
+        shift = Term(b, conv.bias).cast(F64) * factor + shift
+    operands = [conv.image, *_settled(norm, {"filter": scaled, "bias": shift}, weights)]
     properties = {
         name: value for name, value in conv.properties.items() if name != "operandSegmentSizes"
     }
     return b.builder.insert(ConvOp.from_properties(operands, properties, conv.location)).results[0]
 
 
-def _stored(
-    norm: BatchNormOp, role: str, array: Array, weights: WeightStore, b: GraphBuilder
-) -> SSAValue:
-    """A constant of the norm's element type."""
-    name = f"{norm.onnx_name or 'batch_norm'}.{role}"
-    typed = array.astype(numpy_dtype(norm.result_type.element), copy=False)
-    return b.builder.insert(ConstantOp.stored(name, typed, weights, norm.location)).results[0]
+def _settled(norm: BatchNormOp, parts: Mapping[str, Term], weights: WeightStore) -> list[SSAValue]:
+    """Constants of the norm's element type."""
+    stem, element = norm.onnx_name or "batch_norm", norm.result_type.element
+    values = [term.cast(element).value for term in parts.values()]
+    return settle(values, [f"{stem}.{role}" for role in parts], weights)

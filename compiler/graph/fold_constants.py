@@ -19,6 +19,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from compiler.graph.fold_control import UnrollingBudget, fold_branch, fold_loop
+from compiler.graph.settle import evaluate
 from dialects.context import note, weights_of
 from dialects.expr import Expr
 from dialects.graph import ConstantOp, DimsOp, ForOp, GraphOp
@@ -155,10 +156,10 @@ class _Folder:
         held = sum(map(self._constant_bytes, dict.fromkeys(constants)))
         if not self.budget.allows(_result_bytes(op), held):
             return None
-        results = op.reference(*(owner.array(self.weights) for owner in constants))
-        return [
-            ConstantOp.computed(_name(op), array, self.weights, op.location) for array in results
-        ]
+        results = evaluate(op, self.weights)
+        if results is None:
+            return None
+        return [result.constant(_name(op), self.weights, op.location) for result in results]
 
     def _constant_bytes(self, op: ConstantOp) -> int:
         """The memory that a constant takes; equal elements of an inline one are one."""

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, SSAValue
@@ -18,14 +17,16 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
 from compiler.graph.match import erase_unused, only_user
+from compiler.graph.settle import known_constant, settle
 from dialects.context import weights_of
 from dialects.expr import Expr, product
-from dialects.graph import OPS_BY_NAME, ConstantOp, GraphOp
+from dialects.graph import OPS_BY_NAME, GraphOp
+from dialects.graph.algebra import Term
 from dialects.graph.arithmetic import AddOp
 from dialects.graph.builder import GraphBuilder
 from dialects.graph.matmul import MatmulOp
 from dialects.graph.types import ShapeAttr, type_of
-from dialects.weights import Array, WeightStore
+from dialects.weights import WeightStore
 
 MOST_ROWS = 32
 """Rows of the operand up to which one product wins: what starting each one costs shows. Attentions
@@ -83,17 +84,10 @@ def join_products(block: Block, weights: WeightStore, most_rows: int = MOST_ROWS
 
 def _fits(op: MatmulOp, weights: WeightStore, most_rows: int) -> bool:
     lhs, rhs = type_of(op.lhs), type_of(op.rhs)
-    if not lhs.has_rank or lhs.rank < 2 or rhs.rank != 2 or not _is_stored(op.rhs, weights):
+    if not lhs.has_rank or lhs.rank < 2 or rhs.rank != 2 or known_constant(op.rhs, weights) is None:
         return False
     rows = product(lhs.shape[:-1]).constant
     return rows is not None and 0 < rows <= most_rows
-
-
-def _is_stored(value: SSAValue, weights: WeightStore) -> bool:
-    owner = value.owner
-    if not isinstance(owner, ConstantOp):
-        return False
-    return owner.key is None or owner.key.data in weights
 
 
 def _bias_behind(op: MatmulOp, weights: WeightStore) -> AddOp | None:
@@ -104,9 +98,9 @@ def _bias_behind(op: MatmulOp, weights: WeightStore) -> AddOp | None:
     other = _other_operand(user, op.result)
     kind = type_of(other)
     is_row = kind.has_rank and kind.shape[-1:] == op.result_type.shape[-1:]
-    if not is_row or kind.size != kind.shape[-1] or not _is_stored(other, weights):
+    if not is_row or kind.size != kind.shape[-1]:
         return None
-    return user
+    return None if known_constant(other, weights) is None else user
 
 
 def _other_operand(add: AddOp, value: SSAValue) -> SSAValue:
@@ -118,16 +112,16 @@ def _join(members: Sequence[_Product], weights: WeightStore) -> None:
     first = members[0].product
     b = GraphBuilder(InsertPoint.before(first), OPS_BY_NAME, first.location)
 
-    def stored(role: str, arrays: Sequence[Array]) -> SSAValue:
+    def side_by_side(role: str, parts: Sequence[SSAValue]) -> SSAValue:
         name = f"{first.onnx_name or 'product'}.{role}"
-        joined = np.concatenate(arrays, axis=-1)
-        return b.builder.insert(ConstantOp.stored(name, joined, weights, b.location)).result
+        (joined,) = settle([b.concat(*parts, axis=-1)], [name], weights)
+        return joined
 
-    parts = [_array(each.product.rhs, weights) for each in members]
-    wide = b.matmul(first.lhs, stored("weights", parts))
+    wide = b.matmul(first.lhs, side_by_side("weights", [each.product.rhs for each in members]))
     rows = [_other_operand(each.bias, each.product.result) for each in members if each.bias]
     if rows:
-        wide = b.add(wide, stored("biases", [_array(row, weights).reshape(-1) for row in rows]))
+        flat = [Term(b, row).reshape(type_of(row).shape[-1:]).value for row in rows]
+        wide = b.add(wide, side_by_side("biases", flat))
     start = 0
     for member in members:
         part = _columns(b, wide, start, member.columns)
@@ -137,12 +131,6 @@ def _join(members: Sequence[_Product], weights: WeightStore) -> None:
         start += member.columns
     for member in members:
         erase_unused(member.last)
-
-
-def _array(value: SSAValue, weights: WeightStore) -> Array:
-    owner = value.owner
-    assert isinstance(owner, ConstantOp), "weights and biases are constants"
-    return owner.array(weights)
 
 
 def _columns(b: GraphBuilder, wide: SSAValue, start: int, count: int) -> SSAValue:

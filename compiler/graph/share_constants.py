@@ -1,7 +1,7 @@
 """graph -> graph: stored constants of the same bytes name one tensor of the weight store.
 
 Their shapes may differ: a constant is the bytes of its key under its own shape. Equal operators are
-then merged by weft-eliminate.
+then merged by weft-eliminate. Tensors whose values may be replaced later stay apart.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def share_constants(module: ModuleOp, weights: WeightStore) -> None:
     stored = [op for op in constants if op.key is not None and op.key.data in weights]
     alike: dict[Hashable, list[str]] = {}
     for key in dict.fromkeys(op.key.data for op in stored if op.key is not None):
-        alike.setdefault(_sample(weights[key]), []).append(key)
+        alike.setdefault(key if weights.varies(key) else _sample(weights[key]), []).append(key)
     names: dict[str, str] = {}
     for keys in alike.values():
         names |= _first_of(keys, weights)

@@ -12,15 +12,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint
 
 from compiler.graph.match import erase_unused, only_user
+from compiler.graph.settle import known_constant, settle
 from dialects.context import weights_of
-from dialects.graph import ConstantOp, GraphOp, ReshapeOp, TransposeOp
+from dialects.graph import OPS_BY_NAME, ConstantOp, GraphOp, ReshapeOp, TransposeOp
+from dialects.graph.algebra import Term
+from dialects.graph.builder import GraphBuilder
 from dialects.graph.elementwise import ElementwiseOp
 from dialects.graph.op import SEGMENTS
 from dialects.graph.types import Shape, type_of
@@ -77,14 +80,7 @@ def _moves_with(
     if type_of(op.results[0]).dims != type_of(value).dims:
         return False
     others = [operand for operand in op.operands if operand is not value]
-    return all(_is_known(each, weights) or _is_same(each, transpose) for each in others)
-
-
-def _is_known(value: SSAValue, weights: WeightStore) -> bool:
-    owner = value.owner
-    return isinstance(owner, ConstantOp) and (
-        owner.literal is not None or (owner.key is not None and owner.key.data in weights)
-    )
+    return all(known_constant(each, weights) or _is_same(each, transpose) for each in others)
 
 
 def _is_same(value: SSAValue, transpose: TransposeOp) -> bool:
@@ -120,15 +116,15 @@ def _before(
     if isinstance(owner, TransposeOp):
         return owner.operand
     assert isinstance(owner, ConstantOp), "what moves along is a constant or transposed as well"
-    array, axes = owner.array(weights), transpose.axes
-    if array.size == 1:
+    axes, dims = transpose.axes, owner.result_type.shape
+    if owner.result_type.size == 1:
         return value
-    padded = array.reshape((1,) * (len(axes) - array.ndim) + array.shape)
-    turned = np.transpose(padded, [axes.index(axis) for axis in range(len(axes))])
+    b = GraphBuilder(InsertPoint.before(user), OPS_BY_NAME, owner.location)
+    padded = Term(b, value).reshape((1,) * (len(axes) - len(dims)) + dims)
+    turned = padded.transpose([axes.index(axis) for axis in range(len(axes))])
     name = owner.key.data if owner.key is not None else "constant"
-    constant = ConstantOp.stored(name, np.ascontiguousarray(turned), weights, owner.location)
-    _insert_before(constant, user)
-    return constant.result
+    (constant,) = settle([turned.value], [name], weights)
+    return constant
 
 
 def _rebuilt(op: ElementwiseOp, operands: Sequence[SSAValue | None]) -> GraphOp:

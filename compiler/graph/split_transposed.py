@@ -11,19 +11,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import prod
 
-import numpy as np
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
+from compiler.graph.settle import known_constant, settle
 from dialects.context import weights_of
-from dialects.graph import OPS_BY_NAME, ConstantOp
-from dialects.graph.algebra import Term
+from dialects.graph import OPS_BY_NAME
+from dialects.graph.algebra import Term, shape_attr
 from dialects.graph.builder import GraphBuilder
 from dialects.graph.conv import ConvTransposeOp
-from dialects.weights import Array, WeightStore
+from dialects.weights import WeightStore
 
 
 @dataclass(frozen=True)
@@ -38,15 +37,9 @@ class SplitTransposedPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         weights = weights_of(ctx)
         for conv in [inner for inner in op.walk() if isinstance(inner, ConvTransposeOp)]:
-            parameters = [_constant(value, weights) for value in conv.operands[1:]]
-            known = [array for array in parameters if array is not None]
-            if len(known) == len(parameters) and _fits(conv):
-                _rewrite(conv, known, weights)
-
-
-def _constant(value: SSAValue, weights: WeightStore) -> Array | None:
-    owner = value.owner
-    return owner.array(weights) if isinstance(owner, ConstantOp) else None
+            known = all(known_constant(value, weights) for value in conv.operands[1:])
+            if known and _fits(conv):
+                _rewrite(conv, weights)
 
 
 def _fits(conv: ConvTransposeOp) -> bool:
@@ -62,21 +55,17 @@ def _fits(conv: ConvTransposeOp) -> bool:
     return True
 
 
-def _rewrite(conv: ConvTransposeOp, parameters: list[Array], weights: WeightStore) -> None:
+def _rewrite(conv: ConvTransposeOp, weights: WeightStore) -> None:
     window, groups = conv.window(), conv.groups
-    filters, *bias = parameters
     blocks = prod(window.strides)
     b = GraphBuilder(InsertPoint.before(conv), OPS_BY_NAME, conv.location)
+    filters, *bias = (Term(b, value) for value in conv.operands[1:])
     folded = _filters_of_blocks(filters, groups, window.strides)
-    arrays = [folded, *(np.repeat(array, blocks) for array in bias)]
+    parts = [folded, *(_repeated(each, blocks) for each in bias)]
     name = conv.onnx_name or "conv_transpose"
-    stored = [
-        b.builder.insert(
-            ConstantOp.stored(f"{name}.{role}", array, weights, conv.location)
-        ).results[0]
-        for role, array in zip(("filter", "bias"), arrays, strict=False)
-    ]
-    pads = [taps - 1 for taps in folded.shape[2:]] * 2
+    names = [f"{name}.{role}" for role in ("filter", "bias")[: len(parts)]]
+    stored = settle([part.value for part in parts], names, weights)
+    pads = [(dim - 1).evaluate({}) for dim in folded.shape[2:]] * 2
     computed = Term(b, b.conv(conv.image, *stored, group=groups, pads=pads))
     rank = len(window.axes)
     batch, channels, *positions = computed.shape
@@ -92,19 +81,28 @@ def _rewrite(conv: ConvTransposeOp, parameters: list[Array], weights: WeightStor
     conv.erase()
 
 
-def _filters_of_blocks(filters: Array, groups: int, strides: tuple[int, ...]) -> Array:
+def _repeated(bias: Term, blocks: int) -> Term:
+    """Each element as often as there are results in a block."""
+    (count,) = bias.shape
+    return bias.insert(1).expand((count, blocks)).reshape((count * blocks,))
+
+
+def _filters_of_blocks(filters: Term, groups: int, strides: tuple[int, ...]) -> Term:
     """`[c, o, k...]` as `[group * o * stride..., c / group, taps...]`, with zeros behind the last
     elements and the taps in descending order.
     """
     rank = len(strides)
     channels, per_group, *kernel = filters.shape
-    taps = [-(-k // s) for k, s in zip(kernel, strides, strict=True)]
-    missing = [(0, t * s - k) for t, s, k in zip(taps, strides, kernel, strict=True)]
-    padded: Array = np.pad(filters, [(0, 0), (0, 0), *missing])
+    taps = [dim.ceildiv(step) for dim, step in zip(kernel, strides, strict=True)]
+    ends = [count * step for count, step in zip(taps, strides, strict=True)]
+    missing = [end - dim for end, dim in zip(ends, kernel, strict=True)]
+    pads = shape_attr([*(0 for _ in filters.shape), 0, 0, *missing])
+    padded = filters.of(filters.b.pad(filters.value, pads=pads, mode="constant"))
     split = [size for pair in zip(taps, strides, strict=True) for size in pair]
-    split_up: Array = padded.reshape(groups, channels // groups, per_group, *split)
-    parts: Array = np.flip(split_up, tuple(3 + 2 * axis for axis in range(rank)))
+    parts = padded.reshape((groups, channels // groups, per_group, *split))
+    for axis in range(rank):
+        parts = parts.flip(3 + 2 * axis)
     phases = [4 + 2 * axis for axis in range(rank)]
     order = [0, 2, *phases, 1, *(phase - 1 for phase in phases)]
     shape = (groups * per_group * prod(strides), channels // groups, *taps)
-    return np.ascontiguousarray(parts.transpose(order).reshape(shape))
+    return parts.transpose(order).reshape(shape)

@@ -2,7 +2,7 @@
 
     conv(x, w, b) -> winograd_result(einsum(winograd_tiles(x), G w Gt), b)
 
-The filter is transformed here, in f64. A model of multiply-adds, of what the transforms cost and of
+The filter is transformed while compiling. A model of multiply-adds, of what transforms cost and of
 the bytes of the filters decides, over what is known of the sizes: filters grow by 16 / 9 for tiles
 of 2 x 2 and by 4 for those of 4 x 4, an artifact holds them, and a whole network reads them from
 memory. Another model, of rounding errors, has tiles of 2 x 2 where results are images and those of
@@ -22,15 +22,16 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
+from compiler.graph.settle import known_constant, settle
 from dialects.context import weights_of
-from dialects.graph import OPS_BY_NAME, ConstantOp
+from dialects.graph import OPS_BY_NAME
 from dialects.graph.builder import GraphBuilder
 from dialects.graph.conv import ConvOp
 from dialects.graph.matmul import GemmOp, MatmulOp
 from dialects.graph.pool import GlobalMaxPoolOp
 from dialects.graph.reduce import ExtremumOp, ReductionOp
 from dialects.graph.types import F32, ShapeAttr, type_of
-from dialects.graph.winograd import POINTS, TAPS, transformed_filter
+from dialects.graph.winograd import POINTS, TAPS
 from dialects.weights import WeightStore
 
 EQUATION = "ncpt,poc->nopt"
@@ -85,16 +86,9 @@ class WinogradPass(ModulePass):
             assert conv.parent is not None, "a convolution lies in a block"
             blocks.setdefault(conv.parent, []).append(conv)
         for block, convs in blocks.items():
-            costs = {conv: _costs(conv) for conv in convs if _is_known(conv.filter, weights)}
+            costs = {conv: _costs(conv) for conv in convs if known_constant(conv.filter, weights)}
             for conv, size in _sizes(convs, costs, summed_terms(block)).items():
                 _rewrite(conv, size, weights)
-
-
-def _is_known(filters: SSAValue, weights: WeightStore) -> bool:
-    owner = filters.owner
-    return isinstance(owner, ConstantOp) and bool(
-        owner.literal is not None or (owner.key and owner.key.data in weights)
-    )
 
 
 def _sizes(
@@ -192,15 +186,15 @@ def _cost(size: int, inputs: int, outputs: int, image: tuple[int, ...]) -> float
 
 def _rewrite(conv: ConvOp, size: int, weights: WeightStore) -> None:
     b = GraphBuilder(InsertPoint.before(conv), OPS_BY_NAME, conv.location)
-    filters = conv.filter.owner
-    assert isinstance(filters, ConstantOp), "the caller asked for a known filter"
+    filters = known_constant(conv.filter, weights)
+    assert filters is not None, "the caller asked for a known filter"
     stem = filters.key.data if filters.key is not None else conv.onnx_name or "filter"
-    transformed = transformed_filter(filters.array(weights), size)
-    stored = ConstantOp.stored(f"{stem}.winograd{size}", transformed, weights, conv.location)
+    transformed = b.winograd_filter(conv.filter, size=size)
+    (stored,) = settle([transformed], [f"{stem}.winograd{size}"], weights)
     window = conv.window()
     pads = ShapeAttr((*window.before, *window.after))
     tiles = b.winograd_tiles(conv.image, size=size, pads=pads)
-    products = b.einsum(tiles, b.builder.insert(stored).results[0], equation=EQUATION)
+    products = b.einsum(tiles, stored, equation=EQUATION)
     spatial = ShapeAttr(conv.result_type.shape[2:])
     result = b.winograd_result(products, conv.bias, size=size, spatial=spatial)
     result.name_hint = conv.result.name_hint

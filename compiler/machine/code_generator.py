@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
 
 from llvmlite import binding
@@ -10,6 +11,13 @@ from compiler.target.target import Target
 from dialects.errors import OptionError
 
 CODEGEN_LEVEL = 2
+
+_DEFINITION = re.compile(r"^(define .*?)( prologue .*| \{.*)?$", re.MULTILINE)
+_NO_TABLES = r'\1 "no-jump-tables"="true"\2'
+"""Of every function. How long a switch has to be for a table is a global of LLVM's, which some
+targets set to a number of their own as soon as they are used: what was compiled before in a process
+would decide what comes out.
+"""
 
 
 @cache
@@ -50,7 +58,7 @@ def create_target_machine(target: Target) -> binding.TargetMachine:
 def parse(ir_text: str, target: Target) -> binding.ModuleRef:
     """The verified module, with the target's triple and data layout."""
     machine = target_machine(target)
-    module = binding.parse_assembly(ir_text)
+    module = binding.parse_assembly(_DEFINITION.sub(_NO_TABLES, ir_text))
     module.triple = target.triple
     module.data_layout = str(machine.target_data)
     module.verify()

@@ -17,7 +17,7 @@ from compiler.machine.signature import DTYPES
 from compiler.machine.weights import ALIGNMENT
 from compiler.machine.weights_file import CALLER, EMBEDDED, FILE, SUFFIX, data_bytes, map_weights
 from dialects.errors import ArtifactError, InputError, OptionError
-from dialects.weights import Array
+from dialects.weights import Array, digest_of
 
 Given = str | os.PathLike[str] | Mapping[str, Array] | None
 
@@ -47,6 +47,10 @@ def weights_for(
 def _prepare(
     path: Path, metadata: Mapping[str, Any], library: LoadedCode, given: Mapping[str, Array]
 ) -> list[Array]:
+    for name, digest in metadata["fixed_weights"].items():
+        if name in given and digest_of(np.asarray(given[name])) != digest:
+            rule = f"weight '{name}' as it was compiled with, for its values have decided something"
+            raise InputError(f"{path} requires {rule}, got others")
     arrays = [_checked(path, each, given) for each in metadata["logical_weights"]]
     pointers = (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))
     size = data_bytes(metadata["weights"])

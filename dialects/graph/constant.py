@@ -18,7 +18,7 @@ from dialects.errors import WeftError
 from dialects.expr import Expr, Operand
 from dialects.graph.dtypes import element_type, numpy_dtype
 from dialects.graph.op import GraphOp
-from dialects.graph.types import BOOL, I64, INTEGERS, ShapeAttr, TensorType, tensor
+from dialects.graph.types import BOOL, I64, INTEGERS, UI64, ShapeAttr, TensorType, tensor
 from dialects.loop.builder import LoopBuilder
 from dialects.weights import Array, WeightStore
 
@@ -26,6 +26,15 @@ INLINE_ELEMENTS = 16
 """Constants up to this many elements are part of the IR's text."""
 
 _DIMS = (*INTEGERS, BOOL)
+
+_STRUCTURE = (I64, UI64, BOOL)
+
+
+def may_be_replaced(element: Attribute) -> bool:
+    """Whether tensors of the element type may be weights: not truth values and integers of 64 bits,
+    which decide shapes, places and branches.
+    """
+    return element not in _STRUCTURE
 
 
 @irdl_attr_definition
@@ -122,9 +131,29 @@ class ConstantOp(GraphOp):
         element = element_type(array.dtype)
         if array.size <= INLINE_ELEMENTS:
             return cls.small(array, element, location)
-        return cls.of(
-            key=store.add(name, array), shape=_dims(array.shape), element=element, location=location
-        )
+        return cls.keyed(store.add(name, array), array, location)
+
+    @classmethod
+    def given(
+        cls, name: str, array: Array, store: WeightStore, location: LocationAttr | None = None
+    ) -> ConstantOp:
+        """A tensor of the model. In a replaceable store it stays one of its own, however small,
+        where it may be a weight: single numbers and a few integers are part of the program.
+        """
+        element = element_type(array.dtype)
+        may = store.replaceable and may_be_replaced(element)
+        fewest = INLINE_ELEMENTS if isinstance(element, IntegerType) else 1
+        if not may or array.size <= fewest:
+            if store.replaceable:
+                store.fix(name, array)
+            return cls.stored(name, array, store, location)
+        return cls.keyed(store.give(name, array), array, location)
+
+    @classmethod
+    def keyed(cls, key: str, array: Array, location: LocationAttr | None = None) -> ConstantOp:
+        """The constant of an array that a store has."""
+        shape, element = _dims(array.shape), element_type(array.dtype)
+        return cls.of(key=key, shape=shape, element=element, location=location)
 
     @classmethod
     def computed(

@@ -61,13 +61,6 @@ def matrices(size: int) -> tuple[Array, Array, Array]:
     return at, g, bt
 
 
-def transformed_filter(filters: Array, size: int) -> Array:
-    """`G w Gt` of filters `[o, c, 3, 3]` as `[n * n, o, c]`, computed in f64."""
-    g = matrices(size)[1]
-    result = np.einsum("pr,ocrs,qs->pqoc", g, filters.astype(np.float64), g, optimize=True)
-    return result.reshape(-1, *filters.shape[:2]).astype(filters.dtype)
-
-
 def _applied(matrix: Array, values: Sequence[Scalar]) -> list[Scalar]:
     """A matrix times a vector of scalars, written out. Rows that differ in the sign of the odd (or
     even) columns only, as those of points `p` and `-p` do, share both of their halves.
@@ -117,6 +110,53 @@ def _both_ways(matrix: Array, tile: list[list[Scalar]]) -> list[list[Scalar]]:
     """`M d Mt` of a square tile of scalars."""
     columns = [_applied(matrix, list(column)) for column in zip(*tile, strict=True)]
     return [_applied(matrix, list(row)) for row in zip(*columns, strict=True)]
+
+
+@irdl_op_definition
+class WinogradFilterOp(GraphOp):
+    """`y[:, o, c] = G w[o, c] Gt` of filters `[o, c, 3, 3]` for tiles of `size`: the result is
+    `[(size + 2)^2, o, c]`. It is computed in f64.
+    """
+
+    name = "graph.winograd_filter"
+    HAS_VJP: ClassVar = True
+    filters: SSAValue = operand_def(TensorType)
+    size: IntegerAttr[Any] = prop_def(IntegerAttr)
+    result: SSAValue = result_def(TensorType)
+
+    def infer(self) -> Sequence[TensorType]:
+        kind, size = type_of(self.filters), self.size.value.data
+        self.require(size in POINTS, f"a size of {set(POINTS)}", self.size)
+        self.require(kind.element in ELEMENTS, "filters of f32 or f64", kind)
+        if not kind.has_rank:
+            return [tensor(None, kind.element)]
+        square = kind.rank == 4 and kind.shape[2:] == (TAPS, TAPS)
+        self.require(square, "filters of 3 x 3 taps", kind)
+        return [tensor(((size + TAPS - 1) ** 2, *kind.shape[:2]), kind.element)]
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        (filters,) = operands
+        g = matrices(self.size.value.data)[1]
+        result = np.einsum("pr,ocrs,qs->pqoc", g, filters.astype(np.float64), g, optimize=True)
+        return [result.reshape(-1, *filters.shape[:2]).astype(filters.dtype)]
+
+    def lower(
+        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
+    ) -> None:
+        kind = type_of(self.filters)
+        taps = range(TAPS)
+        with b.loops(kind.shape[:2], "oc") as (o, c):
+            filters = [[b.load(operands[0], (o, c, r, s)).cast(F64) for s in taps] for r in taps]
+            transformed = _both_ways(matrices(self.size.value.data)[1], filters)
+            for p, value in enumerate(value for row in transformed for value in row):
+                b.store(results[0], (p, o, c), value.cast(kind.element))
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        """`Gt y[:, o, c] G` of the cotangents."""
+        kind, g = type_of(self.filters), matrices(self.size.value.data)[1]
+        matrix = b.constant_of(np.kron(g, g), kind.element)
+        taps = Term(b, b.einsum(matrix, cotangents[0], equation="pt,poc->oct"))
+        return [taps.reshape(kind.shape).value]
 
 
 @irdl_op_definition
@@ -284,4 +324,4 @@ class WinogradResultOp(GraphOp):
         return [products, *([] if self.bias is None else [dy.sum([0, 2, 3]).value])]
 
 
-OPS = (WinogradTilesOp, WinogradResultOp)
+OPS = (WinogradFilterOp, WinogradTilesOp, WinogradResultOp)

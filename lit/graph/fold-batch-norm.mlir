@@ -3,8 +3,8 @@
 // Known parameters are a factor and a shift of each channel: 1/2, 2/4 and 1 - 1/2, 3 - 4/2.
 // CHECK-LABEL: func.func @anywhere
 // CHECK: %[[FACTOR:[a-z_0-9]+]] = graph.constant {literal = #graph.literal<[0.5]>, shape = #graph.shape<[2, 1, 1]>
-// CHECK-NEXT: %[[P:[a-z_0-9]+]] = graph.mul %x, %[[FACTOR]]
 // CHECK-NEXT: %[[SHIFT:[a-z_0-9]+]] = graph.constant {literal = #graph.literal<[0.5, 1.0]>, shape = #graph.shape<[2, 1, 1]>
+// CHECK-NEXT: %[[P:[a-z_0-9]+]] = graph.mul %x, %[[FACTOR]]
 // CHECK-NEXT: graph.add %[[P]], %[[SHIFT]]
 // CHECK-NOT: graph.batch_norm
 func.func @anywhere(%x: !graph.tensor<[n, 2, 4, 4], f32>) -> !graph.tensor<[n, 2, 4, 4], f32> {

@@ -9,7 +9,10 @@ from pathlib import Path
 import onnx
 import pytest
 
+from compiler.pipeline import compile_model
 from tests.models.networks import NETWORKS
+from tests.small_models import dense_model
+from weft.compilation import options_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -61,3 +64,14 @@ def test_builds_are_the_same_bytes(name: str, options: str, tmp_path: Path):
         assert first == (tmp_path / "b" / "deeper" / file).read_bytes(), file
         assert str(tmp_path).encode() not in first
         assert str(ROOT).encode() not in first
+
+
+def test_what_was_compiled_before_does_not_matter():
+    """LLVM has globals that a target changes as soon as code is made for it."""
+
+    def objects(target: str) -> dict[str, bytes]:
+        options = options_of(dense_model(), target, prefix="net")
+        return dict(compile_model(dense_model(), options).objects)
+
+    first = {target: objects(target) for target in ("x86-64-v3", "aarch64", "riscv64", "wasm32")}
+    assert {target: objects(target) for target in first} == first

@@ -11,53 +11,86 @@ from typing import Final
 from llvmlite import ir
 
 from compiler.loop_to_llvm.runtime.code import (
+    I8,
     I32,
     I64,
+    NULL,
     POINTER,
     VOID,
     Code,
     constant_bytes,
     constant_integers,
-    declare_function,
     i32,
     i64,
     new_function,
 )
+from compiler.loop_to_llvm.runtime.layout import PROGRAM
 from compiler.loop_to_llvm.runtime.pool import Pool
 from compiler.loop_to_llvm.runtime.status import Status
 
 _TRANSFORM: Final = ir.FunctionType(VOID, [POINTER, POINTER, POINTER])
 
+OWN: Final = "own"
+"""The symbol behind the prefix of the tensors that such an artifact has of its own."""
+
+DERIVE: Final = "derive"
+"""What the symbols of the program start with that computes tensors of others."""
+
+_ALIGNMENT: Final = 64
+
 
 @dataclass(frozen=True)
-class OutsideWeight:
-    """A weight of `bytes` at `offset` of what holds them all, made of the logical tensor of that
-    number, by the kernel `transform` if it is not a copy.
+class PreparedWeight:
+    """A weight of `bytes` at `offset` of what holds them all, made of the tensor of that number, by
+    the kernel `transform` if it is not a copy.
     """
 
     offset: int
     bytes: int
-    logical: int
+    tensor: int
     transform: str | None
 
 
 @dataclass(frozen=True)
-class OutsideWeights:
-    """All weights, behind a `header` that has to be found before them; `size` is theirs alone.
-    `prepares` says whether the artifact can make them from logical tensors.
+class DerivedTensors:
+    """Tensors of so many `bytes` each that a program computes of those with the numbers `inputs`,
+    in a workspace.
     """
 
-    weights: Sequence[OutsideWeight]
+    inputs: Sequence[int]
+    bytes: Sequence[int]
+    workspace: int
+
+
+@dataclass(frozen=True)
+class PreparedWeights:
+    """All weights that an artifact makes. Their tensors are numbered: first those that the caller
+    has `given`, then the artifact's own at `own_offsets`, then those that are derived of both.
+    """
+
+    weights: Sequence[PreparedWeight]
+    given: int
+    own_offsets: Sequence[int]
+    derived: DerivedTensors | None
+
+
+@dataclass(frozen=True)
+class OutsideWeights:
+    """All weights at their offsets, behind a `header` that has to be found before them; `size` is
+    theirs alone. `prepared` says how the artifact makes them, None where they are in a file.
+    """
+
+    offsets: Sequence[int]
     header: bytes
     size: int
-    prepares: bool
+    prepared: PreparedWeights | None
 
 
 def outside_exports(prefix: str, outside: OutsideWeights | None) -> tuple[str, ...]:
     """What artifacts with such weights show to others beside what all do."""
     if outside is None:
         return ()
-    prepare = (f"{prefix}_prepare_weights",) if outside.prepares else ()
+    prepare = () if outside.prepared is None else (f"{prefix}_prepare_weights",)
     return (f"{prefix}_bind_weights", *prepare)
 
 
@@ -66,8 +99,8 @@ def define_outside_weights(pool: Pool, outside: OutsideWeights) -> None:
     `i32 m_prepare_weights(logical, prepared)`.
     """
     _define_bind(pool, outside)
-    if outside.prepares:
-        _define_prepare(pool, outside)
+    if outside.prepared is not None:
+        _Preparation(pool, outside.prepared, outside.size).define()
 
 
 def _define_bind(pool: Pool, outside: OutsideWeights) -> None:
@@ -85,7 +118,7 @@ def _define_bind(pool: Pool, outside: OutsideWeights) -> None:
                 code.load(code.element(each, word, I64), typ=I64, align=1) for each in (file, own)
             )
             code.return_if(code.icmp_unsigned("!=", *pair), i32(Status.BAD_WEIGHTS))
-    starts = [len(outside.header) + each.offset for each in outside.weights]
+    starts = [len(outside.header) + offset for offset in outside.offsets]
     if starts:
         offsets = constant_integers(pool.module, f"{pool.prefix}.weight_starts", I64, starts)
         with code.repeat(i64(len(starts)), number) as weight:
@@ -94,24 +127,74 @@ def _define_bind(pool: Pool, outside: OutsideWeights) -> None:
     code.ret(i32(Status.OK))
 
 
-def _define_prepare(pool: Pool, outside: OutsideWeights) -> None:
-    kind = ir.FunctionType(I32, [POINTER, POINTER])
-    code = new_function(pool.module, f"{pool.prefix}_prepare_weights", kind, visible=True)
-    logical, prepared = code.arguments
-    _require_pointers(code, [logical, prepared])
-    used = sorted({each.logical for each in outside.weights})
-    tensors = {n: code.load(code.element(logical, i64(n), POINTER), typ=POINTER) for n in used}
-    _require_pointers(code, list(tensors.values()))
-    pool.platform.call(code, "memset", [prepared, i32(0), i64(outside.size)])
-    for weight in outside.weights:
-        source, place = tensors[weight.logical], code.at(prepared, weight.offset)
+@dataclass
+class _Preparation:
+    """Emits `m_prepare_weights`: the derived tensors are computed in memory that it takes for the
+    time, then each weight is brought into its layout.
+    """
+
+    pool: Pool
+    prepared: PreparedWeights
+    size: int
+
+    def define(self) -> None:
+        """Emits the function."""
+        pool = self.pool
+        kind = ir.FunctionType(I32, [POINTER, POINTER])
+        code = new_function(pool.module, f"{pool.prefix}_prepare_weights", kind, visible=True)
+        logical, place = code.arguments
+        _require_pointers(code, [logical, place])
+        numbers = range(self.prepared.given)
+        tensors = [code.load(code.element(logical, i64(n), POINTER), typ=POINTER) for n in numbers]
+        _require_pointers(code, tensors)
+        tensors += self._own(code)
+        derived = self.prepared.derived
+        memory = None if derived is None else self._derive(code, derived, tensors)
+        pool.platform.call(code, "memset", [place, i32(0), i64(self.size)])
+        for weight in self.prepared.weights:
+            self._write(code, weight, tensors[weight.tensor], code.at(place, weight.offset))
+        if memory is not None:
+            pool.platform.call(code, "free", [memory])
+        code.ret(i32(Status.OK))
+
+    def _own(self, code: Code) -> list[ir.Value]:
+        """The tensors that the artifact has."""
+        if not self.prepared.own_offsets:
+            return []
+        blob = ir.GlobalVariable(code.module, I8, f"{self.pool.prefix}.{OWN}")
+        blob.global_constant = True
+        blob.type = POINTER  # llvmlite still makes it a typed one
+        return [code.at(blob, offset) for offset in self.prepared.own_offsets]
+
+    def _derive(self, code: Code, derived: DerivedTensors, tensors: list[ir.Value]) -> ir.Value:
+        """Appends the derived tensors to the others; gives the memory that holds them."""
+        places, end = list[int](), 0
+        for size in (*derived.bytes, derived.workspace, 8 * len(derived.inputs)):
+            places.append(end)
+            end += -(-size // _ALIGNMENT) * _ALIGNMENT
+        end += -(-8 * len(derived.bytes) // _ALIGNMENT) * _ALIGNMENT
+        platform = self.pool.platform
+        memory = platform.call(code, "aligned_alloc", [i64(_ALIGNMENT), i64(end)])
+        code.return_if(code.is_null(memory), i32(Status.OUT_OF_MEMORY))
+        *made, workspace, inputs = (code.at(memory, place) for place in places)
+        outputs = code.at(inputs, -(-8 * len(derived.inputs) // _ALIGNMENT) * _ALIGNMENT)
+        for array, values in ((inputs, [tensors[n] for n in derived.inputs]), (outputs, made)):
+            for number, value in enumerate(values):
+                code.store(value, code.element(array, i64(number), POINTER))
+        program = self.pool.declare(f"{DERIVE}.program", PROGRAM)
+        status = code.call(program, [NULL, inputs, outputs, NULL, workspace])
+        with code.unlikely(code.icmp_signed("!=", status, i32(Status.OK))):
+            platform.call(code, "free", [memory])
+            code.ret(status)
+        tensors += made
+        return memory
+
+    def _write(self, code: Code, weight: PreparedWeight, tensor: ir.Value, place: ir.Value) -> None:
         if weight.transform is None:
-            pool.platform.call(code, "memcpy", [place, source, i64(weight.bytes)])
-        else:
-            name = f"{pool.prefix}.{weight.transform}"
-            transform = declare_function(pool.module, name, _TRANSFORM)
-            code.call(transform, [ir.Constant(POINTER, None), source, place])
-    code.ret(i32(Status.OK))
+            self.pool.platform.call(code, "memcpy", [place, tensor, i64(weight.bytes)])
+            return
+        transform = self.pool.declare(weight.transform, _TRANSFORM)
+        code.call(transform, [NULL, tensor, place])
 
 
 def _require_pointers(code: Code, pointers: Sequence[ir.Value]) -> None:

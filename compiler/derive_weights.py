@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Final
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
@@ -37,6 +38,12 @@ from dialects.loop.program import KernelOp, ProgramOp
 from dialects.weights import Array, Properties, Recipe, WeightStore
 
 
+MOST_OWN_BYTES: Final = 1 << 20
+"""A tensor with more that is not the model's own, but computed while compiling of sizes and single
+numbers, is asked of the caller too.
+"""
+
+
 @dataclass(frozen=True)
 class DerivedWeights:
     """The tensors that kernels read, by where a caller's artifact has them from: `given` to it,
@@ -54,7 +61,8 @@ class DerivedWeights:
         made = [key for key in dict.fromkeys(keys) if store.recipe(key) is not None]
         read = dict.fromkeys([*keys, *(name for key in made for name in _leaves(key, store))])
         plain = [key for key in read if store.recipe(key) is None]
-        given = tuple(key for key in plain if store.is_given(key))
+        large = {key for key in plain if store[key].nbytes > MOST_OWN_BYTES}
+        given = tuple(key for key in plain if store.is_given(key) or key in large)
         return DerivedWeights(given, tuple(k for k in plain if k not in given), tuple(made), store)
 
     def number(self, key: str) -> int:

@@ -130,9 +130,13 @@ class WinogradFilterOp(GraphOp):
         self.require(kind.element in ELEMENTS, "filters of f32 or f64", kind)
         if not kind.has_rank:
             return [tensor(None, kind.element)]
-        square = kind.rank == 4 and kind.shape[2:] == (TAPS, TAPS)
-        self.require(square, "filters of 3 x 3 taps", kind)
+        taps = [dim.constant or TAPS for dim in kind.shape[2:]]
+        self.require(taps == [TAPS, TAPS], "filters of 3 x 3 taps", kind)
         return [tensor(((size + TAPS - 1) ** 2, *kind.shape[:2]), kind.element)]
+
+    def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
+        taps = type_of(self.filters).shape[2:]
+        return [(dim, Expr.of(TAPS)) for dim in taps if dim.constant is None]
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         (filters,) = operands

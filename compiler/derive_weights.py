@@ -37,7 +37,6 @@ from dialects.graph.types import ShapeAttr, tensor
 from dialects.loop.program import KernelOp, ProgramOp
 from dialects.weights import Array, Properties, Recipe, WeightStore
 
-
 MOST_OWN_BYTES: Final = 1 << 20
 """A tensor with more that is not the model's own, but computed while compiling of sizes and single
 numbers, is asked of the caller too.

@@ -10,7 +10,13 @@ from xdsl.passes import ModulePass
 
 from compiler.graph_to_loop import canonicalize_kernel, copy_kernel
 from compiler.loop.halos import Halo, border_kernel, halo_of, with_types, without_padding
-from compiler.loop.layouts import Traffic, blocked, conversion_traffic, with_layouts
+from compiler.loop.layouts import (
+    Traffic,
+    blocked,
+    conversion_traffic,
+    reads_windows,
+    with_layouts,
+)
 from compiler.loop.schedules import GENERIC
 from compiler.program.choose_layouts import Kinds, LayoutChoices, choose_layouts
 from compiler.program.kernel_table import name_variants
@@ -31,6 +37,7 @@ def layout_choices(target: Target) -> LayoutChoices:
 
     return LayoutChoices(
         lambda kind: blocked(kind, target),
+        reads_windows,
         cost,
         conversion_traffic,
         lambda kernel, kinds: with_layouts(kernel, kinds, target),

@@ -16,6 +16,11 @@ def composite(function: Callable[..., Any], *operands: Any, **attributes: Any) -
 
     The function is a module's, and depends on its operands and attributes alone.
     """
+    first = operands[0]
+    if type(first) is Tensor:
+        found = first.composed(function, operands, attributes)
+        if found is not None:
+            return found
     tensors = [each for each in operands if isinstance(each, ArrayOperators)]
     if all(isinstance(each, Tensor) for each in tensors) and tensors:
         values = [each if isinstance(each, Tensor) else Tensor(each) for each in operands]

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from weft.composites import composite
 from weft.creation import (
     arange,
     asarray,
@@ -51,8 +52,12 @@ def leader(*arguments: Any) -> Any:
 
 def _lifted(first: Any, operand: Any, like: Any = None) -> Any:
     """The operand as a tensor of the kind of `first`; a number takes the dtype of `like`."""
-    number = isinstance(operand, bool | int | float)
-    return (first if like is None or not number else like).lifted(operand)
+    if not isinstance(operand, bool | int | float):
+        return first.lifted(operand)
+    target = first if like is None else like
+    if type(target) is Tensor and type(operand) is target.kind.number:
+        return Tensor.of(np.array(operand, target.kind.dtype))
+    return target.lifted(operand)
 
 
 def _unary(name: str, of_numpy: Callable[[Any], Any], floats: bool = False) -> Callable[..., Any]:
@@ -68,7 +73,7 @@ def _unary(name: str, of_numpy: Callable[[Any], Any], floats: bool = False) -> C
 
 def _binary(name: str, of_numpy: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def function(x: Any, y: Any) -> Any:
-        if type(x) is Tensor and type(y) is Tensor:
+        if type(x) is Tensor and type(y) in (Tensor, float, int):
             return x.apply(name, y)
         first = leader(x, y)
         if first is None:
@@ -97,7 +102,7 @@ floor, ceil, sign, round = (
     _unary(name, _number(name)) for name in ("floor", "ceil", "sign", "round")
 )
 abs, negative = _unary("abs", np.abs), _unary("neg", np.negative)
-isnan, isinf = _unary("is_nan", np.isnan), _unary("is_inf", np.isinf)
+isnan = _unary("is_nan", np.isnan)
 logical_not = _unary("logical_not", np.logical_not)
 add, subtract = _binary("add", np.add), _binary("sub", np.subtract)
 multiply = _binary("mul", np.multiply)
@@ -148,6 +153,10 @@ def expm1(x: Any) -> Any:
     """`exp(x) - 1`, by `tanh` where the difference would cancel."""
     if not isinstance(x, ArrayOperators):
         return np.expm1(x)
+    return composite(_expm1, x)
+
+
+def _expm1(x: Any) -> Any:
     half = tanh(x * 0.5)
     return where(abs(x) < 0.5, 2.0 * half / (1.0 - half), exp(x) - 1.0)
 
@@ -156,14 +165,29 @@ def log1p(x: Any) -> Any:
     """`log(1 + x)`, by `atanh` where the sum would lose what `x` has."""
     if not isinstance(x, ArrayOperators):
         return np.log1p(x)
+    return composite(_log1p, x)
+
+
+def _log1p(x: Any) -> Any:
     near = where(abs(x) < 0.5, x, 0.0)
     return where(abs(x) < 0.5, 2.0 * atanh(near / (2.0 + near)), log(1.0 + x))
+
+
+def isinf(x: Any) -> Any:
+    """Whether each element is infinite."""
+    if not isinstance(x, ArrayOperators):
+        return np.isinf(x)
+    return x.apply("is_inf", negative=True, positive=True)
 
 
 def isfinite(x: Any) -> Any:
     """Whether each element is neither infinite nor NaN."""
     if not isinstance(x, ArrayOperators):
         return np.isfinite(x)
+    return composite(_isfinite, x)
+
+
+def _isfinite(x: Any) -> Any:
     return logical_not(logical_or(isnan(x), isinf(x)))
 
 
@@ -211,6 +235,10 @@ def any(x: Any, axis: Axes = None, keepdims: bool = False) -> Any:
     """Whether an element over axes is not zero."""
     if not isinstance(x, ArrayOperators):
         return _any(x, axis, keepdims=keepdims)
+    return composite(_any_over, x, axis=axis, keepdims=keepdims)
+
+
+def _any_over(x: Any, axis: Axes, keepdims: bool) -> Any:
     return (x != 0).astype(np.int32).max(axis, keepdims).astype(np.bool_)
 
 
@@ -218,6 +246,10 @@ def all(x: Any, axis: Axes = None, keepdims: bool = False) -> Any:
     """Whether no element over axes is zero."""
     if not isinstance(x, ArrayOperators):
         return _all(x, axis, keepdims=keepdims)
+    return composite(_all_over, x, axis=axis, keepdims=keepdims)
+
+
+def _all_over(x: Any, axis: Axes, keepdims: bool) -> Any:
     return (x != 0).astype(np.int32).min(axis, keepdims).astype(np.bool_)
 
 
@@ -252,8 +284,13 @@ _choose: Any = np.where
 
 def where(condition: Any, x: Any, y: Any) -> Any:
     """Elements of `x` where the condition holds, else of `y`."""
-    if type(condition) is type(x) is type(y) is Tensor and x.kind.dtype == y.kind.dtype:
-        return condition.op("where", condition, x, y)
+    if type(condition) is Tensor:
+        if type(x) is not Tensor and type(y) is Tensor:
+            x = _lifted(condition, x, y)
+        elif type(y) is not Tensor and type(x) is Tensor:
+            y = _lifted(condition, y, x)
+        if type(x) is type(y) is Tensor and x.kind.dtype == y.kind.dtype:
+            return condition.op("where", condition, x, y)
     first = leader(condition, x, y)
     if first is None:
         return _choose(condition, x, y)
@@ -278,8 +315,10 @@ def concat(arrays: Sequence[Any], axis: int = 0) -> Any:
     if first is None:
         return np.concatenate(arrays, axis)
     parts = [first.lifted(each) for each in arrays]
-    common = common_dtype(*[part.dtype for part in parts])
-    parts = [part.astype(common) for part in parts]
+    dtypes = {part.dtype for part in parts}
+    if len(dtypes) > 1:
+        common = common_dtype(*[part.dtype for part in parts])
+        parts = [part.astype(common) for part in parts]
     return first.op("concat", *parts, axis=axis % parts[0].ndim)
 
 

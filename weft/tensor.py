@@ -10,7 +10,7 @@ import numpy as np
 from dialects.errors import WeftError
 from dialects.weights import Array
 from weft.eager.kernels import Kernel
-from weft.eager.quick import Kind, install, kind_of
+from weft.eager.quick import Kind, install, kind, kind_of
 from weft.eager.tape import DEPTH, Backward, Node, by_graph
 from weft.eager.templates import Template, frozen, operator_of
 from weft.operators import ArrayOperators, listed, users_line
@@ -40,7 +40,7 @@ class Tensor(ArrayOperators):
     def of(array: Array) -> Tensor:
         """A tensor of an array that nothing changes from now on, copied if it is not dense."""
         tensor = object.__new__(Tensor)
-        dense = array if array.flags.carray else np.require(array, requirements=("C", "A", "O"))
+        dense = array if array.flags.carray else array.copy("C")
         tensor.array, tensor.kind = dense, kind_of(dense)
         tensor.node, tensor.place = None, 0
         return tensor
@@ -134,7 +134,7 @@ class Tensor(ArrayOperators):
     def astype(self, dtype: Any) -> Tensor:
         """The elements converted; the tensor itself where there is nothing to convert."""
         wanted = np.dtype(dtype)
-        return self if wanted == self.kind.dtype else self.apply("cast", to=wanted.name)
+        return self if wanted == self.kind.dtype else self.apply("cast", to=kind(wanted, 0).key[0])
 
     def transpose(self, *axes: Any) -> Tensor:
         """The axes in another order; without one reversed."""

@@ -19,7 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from compiler.bench.session import Inputs
-from compiler.bench.worker import Failed, Job, Ready, Timed
+from compiler.bench.worker import Failed, Job, ModelJob, Ready, Timed
 from dialects.errors import OptionError
 from dialects.weights import Array
 
@@ -119,18 +119,31 @@ def measure(
     seconds: float = SECONDS,
     on_turn: OnTurn = lambda engine, done, total: None,
 ) -> list[Measured]:
-    """Loads each engine's file of the model, compares its answer with that of the first engine that
-    has one, and times those that agree in interleaved rounds.
+    """Measures each engine's file of the model; see `measure_jobs`.
 
     Raises OptionError for more threads than cores.
     """
     cores = choose_cores(threads)
-    found = [Measured(engine) for engine in models]
+    jobs = {name: ModelJob(cores, name, model, inputs) for name, model in models.items()}
+    return measure_jobs(jobs, rounds=rounds, seconds=seconds, on_turn=on_turn)
+
+
+def measure_jobs(
+    jobs: Mapping[str, Job],
+    *,
+    rounds: int = ROUNDS,
+    seconds: float = SECONDS,
+    on_turn: OnTurn = lambda engine, done, total: None,
+) -> list[Measured]:
+    """Loads each job, compares its answer with that of the first that has one, and times those that
+    agree in interleaved rounds.
+    """
+    found = [Measured(name) for name in jobs]
     total = len(found) * (rounds + 1)
     with _processes() as processes:
         answers: list[Array] | None = None
-        for engine, model in models.items():  # which import at the same time, and load in turn
-            processes[engine] = EngineProcess(Job(engine, model, inputs, cores))
+        for name, job in jobs.items():  # which import at the same time, and load in turn
+            processes[name] = EngineProcess(job)
         for number, each in enumerate(found):
             on_turn(each.engine, number, total)
             ready = processes[each.engine].ask(None)

@@ -14,6 +14,7 @@ import pickle
 import signal
 import sys
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
@@ -38,13 +39,47 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Job:
-    """What an engine is to load, and the numbers of the cores that it may use."""
+class Job(ABC):
+    """What is to be loaded, and the numbers of the cores that it may use."""
+
+    cores: tuple[int, ...]
+
+    @property
+    @abstractmethod
+    def package(self) -> str:
+        """The package whose version is reported."""
+
+    def prepare(self) -> None:
+        """Imports what the job needs; others do so at the same time."""
+        importlib.import_module(self.package)
+
+    @abstractmethod
+    def load(self) -> Session:
+        """The session, in the process that runs it. Raises PeerLacks for what it cannot run."""
+
+
+@dataclass(frozen=True)
+class ModelJob(Job):
+    """A model for an engine, and the arrays to run it on."""
 
     engine: str
     model: Path
     inputs: Inputs
-    cores: tuple[int, ...]
+
+    @property
+    def package(self) -> str:
+        return ENGINES[self.engine][2]
+
+    def prepare(self) -> None:
+        if self.engine in IMPORTED_AHEAD:
+            importlib.import_module(self.engine)
+        importlib.import_module(f"compiler.bench.engines.{ENGINES[self.engine][0]}")
+
+    def load(self) -> Session:
+        module, function, _ = ENGINES[self.engine]
+        engine = importlib.import_module(f"compiler.bench.engines.{module}")
+        inputs = {name: fresh(array) for name, array in self.inputs.items()}
+        return getattr(engine, function)(self.model, inputs, len(self.cores))
 
 
 @dataclass(frozen=True)
@@ -86,9 +121,9 @@ def serve() -> None:
         pickle.dump(answer, replies)
         replies.flush()
 
-    engine = _attempt(lambda: _import_engine(job))
+    prepared = _attempt(job.prepare)
     pickle.load(commands)  # comes when it is this engine's turn
-    loaded = engine if isinstance(engine, Failed) else _attempt(lambda: _load(engine, job))
+    loaded = prepared if isinstance(prepared, Failed) else _attempt(lambda: _load(job))
     if isinstance(loaded, Failed):
         reply(loaded)
         return
@@ -104,27 +139,19 @@ def serve() -> None:
         reply(_attempt(lambda seconds=seconds: Timed(sample(session, seconds), peak_bytes())))
 
 
-def _import_engine(job: Job) -> Callable[..., Session]:
-    module, function, _ = ENGINES[job.engine]
-    if job.engine in IMPORTED_AHEAD:
-        importlib.import_module(job.engine)
-    return getattr(importlib.import_module(f"compiler.bench.engines.{module}"), function)
-
-
-def _load(engine: Callable[..., Session], job: Job) -> tuple[Session, Ready]:
+def _load(job: Job) -> tuple[Session, Ready]:
     start = time.perf_counter()
-    inputs = {name: _fresh(array) for name, array in job.inputs.items()}
-    session = engine(job.model, inputs, len(job.cores))
+    session = job.load()
     outputs = session.arrays(session.call())
     seconds = time.perf_counter() - start
     try:
-        known = version(ENGINES[job.engine][2])
+        known = version(job.package)
     except PackageNotFoundError:
         known = ""
     return session, Ready(seconds, known, outputs)
 
 
-def _fresh(array: Array) -> Array:
+def fresh(array: Array) -> Array:
     """An array as NumPy makes them: the pickled ones lie anywhere, with a dtype of their own."""
     return array.astype(np.dtype(array.dtype.type), order="C")
 

@@ -3,13 +3,14 @@
 A group has at most one operator that is more than elementwise or a movement of elements.
 Elementwise operators join the group of their operand where they are its only user and keep its
 shape; cheap operators join the group of their only user where that reads each element about once,
-so that neither costs a pass over memory of its own.
+so that neither costs a pass over memory of its own. What goes over the same elements then becomes
+one group with several results (join_groups).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -17,8 +18,10 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from compiler.graph.join_groups import Group, join_groups
 from dialects.graph import ConstantOp, ControlOp, FusedOp, GraphOp, ReshapeOp, YieldOp
 from dialects.graph.elementwise import ElementwiseOp
+from dialects.graph.matmul import MatmulOp
 from dialects.graph.movement import IndexMapOp, TransposeOp
 from dialects.graph.types import type_of
 from dialects.loop.scalar import width
@@ -42,16 +45,6 @@ class FusePass(ModulePass):
                 fuse(function.body.block)
 
 
-@dataclass(eq=False)
-class _Group:
-    """Operators that will be one kernel, in order;
-    `anchor` is the one that is no elementwise operator or movement.
-    """
-
-    members: list[GraphOp] = field(default_factory=list[GraphOp])
-    anchor: GraphOp | None = None
-
-
 def fuse(block: Block) -> None:
     """Forms the groups in one walk from the first operator on, then builds them; regions of control
     flow come first, each by itself.
@@ -59,11 +52,14 @@ def fuse(block: Block) -> None:
     for op in block.ops:
         for region in op.regions if isinstance(op, ControlOp) else ():
             fuse(region.block)
-    groups: dict[Operation, _Group] = {}
+    for op in list(block.ops):
+        if isinstance(op, TransposeOp) and is_taken_in(op):
+            _copy_for_each_user(op, block)
+    groups: dict[Operation, Group] = {}
     position = {op: number for number, op in enumerate(block.ops)}
     for op in block.ops:
         if isinstance(op, GraphOp) and _is_computed(op):
-            group = _Group([op], None if _is_light(op) else op)
+            group = Group([op], None if _is_light(op) else op)
             groups[op] = group
             for operand in dict.fromkeys(op.operands):
                 producer = groups.get(operand.owner) if isinstance(operand.owner, GraphOp) else None
@@ -73,8 +69,26 @@ def fuse(block: Block) -> None:
                     and _joins(producer, group, operand, groups)
                 ):
                     _merge(producer, group, groups, position)
+    join_groups(block, groups, position)
     for group in dict.fromkeys(groups.values()):
-        build_group(group.members, block)
+        build_group(group.in_order(), block, group.members[-1])
+
+
+def is_taken_in(op: TransposeOp) -> bool:
+    """Whether a transposed matrix is only read by products, as rows: that costs nothing, where its
+    columns do not collide in a cache.
+    """
+    users = [(use.operation, use.index) for use in op.result.uses]
+    rows = (isinstance(user, MatmulOp) and index == 0 for user, index in users)
+    return all(rows) and not collides(op)
+
+
+def _copy_for_each_user(op: TransposeOp, block: Block) -> None:
+    """Gives each product but the first a transpose of its own."""
+    for use in list(op.result.uses)[1:]:
+        copy = op.clone()
+        block.insert_op_before(copy, op)
+        use.operation.operands[use.index] = copy.result
 
 
 def _is_computed(op: GraphOp) -> bool:
@@ -89,7 +103,7 @@ def _is_light(op: GraphOp) -> bool:
 
 
 def _joins(
-    producer: _Group, consumer: _Group, value: SSAValue, groups: dict[Operation, _Group]
+    producer: Group, consumer: Group, value: SSAValue, groups: dict[Operation, Group]
 ) -> bool:
     """Whether the group that makes `value` becomes part of the group that uses it."""
     users = {groups.get(use.operation) for use in value.uses}
@@ -102,15 +116,15 @@ def _joins(
     return consumer.anchor is None and _continues(producer, consumer, value)
 
 
-def _absorbs(consumer: _Group, producer: _Group) -> bool:
+def _absorbs(consumer: Group, producer: Group) -> bool:
     """Whether the anchor may compute the producer's elements anew at each of its reads."""
     assert consumer.anchor is not None, "a group without an anchor absorbs anything"
     if consumer.anchor.REUSES_OPERANDS:
-        return all(isinstance(op, IndexMapOp) and not _collides(op) for op in producer.members)
+        return all(isinstance(op, IndexMapOp) and not collides(op) for op in producer.members)
     return True
 
 
-def _collides(op: IndexMapOp) -> bool:
+def collides(op: IndexMapOp) -> bool:
     """Whether reading along the rows of a transposed matrix goes down columns whose elements share
     a few sets of a cache and evict each other: rows are longer than a page, and a multiple of half
     a page apart. A copy costs less: of 768 x 3072 floats, times 128 rows, a tenth.
@@ -125,7 +139,7 @@ def _collides(op: IndexMapOp) -> bool:
     return distance > PAGE and distance % (PAGE // 2) == 0
 
 
-def _continues(producer: _Group, consumer: _Group, value: SSAValue) -> bool:
+def _continues(producer: Group, consumer: Group, value: SSAValue) -> bool:
     """Whether elementwise operators go on from an anchor's result,
     each at the index of that result.
     """
@@ -135,9 +149,9 @@ def _continues(producer: _Group, consumer: _Group, value: SSAValue) -> bool:
 
 
 def _merge(
-    producer: _Group,
-    consumer: _Group,
-    groups: dict[Operation, _Group],
+    producer: Group,
+    consumer: Group,
+    groups: dict[Operation, Group],
     position: dict[Operation, int],
 ) -> None:
     consumer.members = sorted([*producer.members, *consumer.members], key=lambda op: position[op])
@@ -146,11 +160,12 @@ def _merge(
         groups[op] = consumer
 
 
-def build_group(operators: Sequence[GraphOp], block: Block) -> None:
-    """Moves operators, in their order, into a `graph.fused` in place of the last one;
-    small constants are copied in.
+def build_group(operators: Sequence[GraphOp], block: Block, place: GraphOp | None = None) -> None:
+    """Moves operators, in their order, into a `graph.fused` in place of one of them, by default the
+    last; small constants are copied in.
     """
-    last = operators[-1]
+    last = place or operators[-1]
+    yielded = Group(list(operators)).results() or last.results
     members = _with_constants(operators)
     inside = {result for op in members for result in op.results}
     if len(operators) == 1 and len(members) == 1:
@@ -164,12 +179,13 @@ def build_group(operators: Sequence[GraphOp], block: Block) -> None:
         argument.name_hint = operand.name_hint
     for op in members:
         body.add_op(op.clone(values))
-    body.add_op(YieldOp.create(operands=[values[last.results[0]]]))
+    body.add_op(YieldOp.create(operands=[values[each] for each in yielded]))
     fused = FusedOp.of(operands, body)
     fused.location = last.location
     block.insert_op_before(fused, last)
-    fused.results[0].name_hint = last.results[0].name_hint
-    last.results[0].replace_all_uses_with(fused.results[0])
+    for old, new in zip(yielded, fused.results, strict=True):
+        new.name_hint = old.name_hint
+        old.replace_all_uses_with(new)
     for op in reversed(operators):
         op.detach()
         op.erase()

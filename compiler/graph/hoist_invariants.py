@@ -8,19 +8,28 @@ A loop may run no round at all, so what could fail is left in one that is not kn
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container
 from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.ir import Block, Region, SSAValue
+from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from compiler.graph.eliminate import own_sizes
-from dialects.graph import ConstantOp, DimsOp, ExpandOp, ForOp, GraphOp, WhileOp
+from compiler.graph.fuse import is_taken_in
+from dialects.graph import (
+    ConstantOp,
+    DimsOp,
+    ExpandOp,
+    ForOp,
+    GraphOp,
+    WhileOp,
+)
 from dialects.graph.control import defined_sizes
 from dialects.graph.gather import IndexedOp
+from dialects.graph.movement import TransposeOp
 from dialects.graph.repeat import RepeatOp
 from dialects.graph.types import FLOATS, type_of
 
@@ -49,19 +58,29 @@ def hoist_invariants(function: FuncOp) -> None:
         if isinstance(loop, WhileOp):
             inner |= {loop.count.data}
         for region in loop.regions:
-            for op in _invariants(region, inner):
-                if _runs(loop) or _cannot_fail(op, found):
-                    _move_before(op, loop)
+            for op in _invariants(region, inner, None if _runs(loop) else found):
+                _move_before(op, loop)
 
 
-def _invariants(region: Region, inner: set[str]) -> Iterator[GraphOp]:
-    """Operators that read nothing of the region; those that have moved count as outside."""
-    for op in list(region.block.ops):
+def _invariants(region: Region, inner: set[str], found_sizes: set[str] | None) -> list[GraphOp]:
+    """Operators that read nothing of the region but each other, in order, without transposes that
+    products read where they lie; those that cannot fail, where sizes are given that are found.
+    """
+    found: dict[Operation, GraphOp] = {}
+    for op in region.block.ops:
         if not isinstance(op, GraphOp) or isinstance(op, CHEAP):
             continue
-        is_free = not any(_is_inside(value, region) for value in op.operands)
-        if is_free and inner.isdisjoint(own_sizes(op)):
-            yield op
+        inside = (value for value in op.operands if _is_inside(value, region))
+        moves = all(value.owner in found for value in inside) and inner.isdisjoint(own_sizes(op))
+        if moves and (found_sizes is None or _cannot_fail(op, found_sizes)):
+            found[op] = op
+    return [op for op in found.values() if not _is_taken_in(op, found)]
+
+
+def _is_taken_in(op: GraphOp, moving: Container[Operation]) -> bool:
+    """Whether products that stay read a transposed matrix where it lies."""
+    stays = all(use.operation not in moving for result in op.results for use in result.uses)
+    return stays and isinstance(op, TransposeOp) and is_taken_in(op)
 
 
 def _is_inside(value: SSAValue, region: Region) -> bool:

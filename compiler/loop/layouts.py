@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
-from compiler.loop.nest import ranges_around, subscripts, update_of, weight_arguments
+from compiler.loop.nest import accesses_in, ranges_around, subscripts, update_of, weight_arguments
 from compiler.target.target import Target
 from dialects.expr import (
     Atom,
@@ -66,6 +66,16 @@ def blocked(kind: BufferType, target: Target) -> BufferType | None:
     batch, count, *spatial = kind.shape
     storage = (batch, count.ceildiv(lanes), *spatial, Expr.of(lanes))
     return BufferType(kind.dims, kind.element, LayoutAttr(ExprsAttr(place), ExprsAttr(storage)))
+
+
+def reads_windows(kernel: KernelOp) -> bool:
+    """Whether the kernel goes through windows of images: two loops move along one of their axes."""
+    return any(
+        sum(isinstance(atom, SSAValue) for atom in set(expr.atoms())) > 1
+        for access in accesses_in(kernel)
+        if access.buffer_type.rank >= 3
+        for expr in subscripts(access)[CHANNELS + 1 :]
+    )
 
 
 def with_layouts(kernel: KernelOp, kinds: Sequence[BufferType], target: Target) -> KernelOp:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import product
 from typing import NoReturn
 
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation
 
 from compiler.loop.dependence import (
@@ -223,6 +224,21 @@ def require_fusable(who: str, first: ForOp, second: ForOp) -> None:
     for pair in crossing_pairs([first], [second]):
         if may_clash(*pair, relations):
             refuse(who, "that no iteration needs a later one of the first loop", pair)
+
+
+def common_reduction(first: ForOp, second: ForOp) -> StringAttr | None:
+    """The mark of the loop that two become: their own where it is one; that of one of them where
+    the other's iterations depend neither on each other nor on the first's.
+    """
+    if first.reduction == second.reduction:
+        return first.reduction
+    marked, other = (first, second) if second.reduction is None else (second, first)
+    if other.reduction is not None or carried_pair(other) is not None:
+        return None
+    outside = [Relation(outer, outer, "=") for outer in enclosing_loops(first)]
+    relations = [*outside, Relation(first, second, "<")]
+    apart = not any(may_clash(*pair, relations) for pair in crossing_pairs([first], [second]))
+    return marked.reduction if apart else None
 
 
 def require_commuting(who: str, first: Sequence[Operation], second: Sequence[Operation]) -> None:

@@ -24,6 +24,9 @@ from dialects.loop.types import BufferType, buffer_type
 
 Kinds = tuple[BufferType, ...]
 
+IMAGE = 4
+"""Axes of buffers that have channels whatever is done with them."""
+
 MOST_SWEEPS = 8
 """Over the buffers, until no single change is for the better."""
 
@@ -32,12 +35,15 @@ MOST_SWEEPS = 8
 class LayoutChoices:
     """What kernels say about layouts; handed in by the pipeline.
 
-    `candidate` is the other layout that a type may have, `cost` what a kernel costs with arguments
-    of these types, `conversion` what bringing a buffer into another layout costs, `variant` the
-    kernel with arguments of these types, `copy` a kernel that converts.
+    `candidate` is the other layout that a type may have, `wants` whether a kernel gains by it where
+    buffers have fewer than four axes: such are asked about only where calls connect them to one
+    that does, for rows of matrices are no channels. `cost` is what a kernel costs
+    with arguments of these types, `conversion` what bringing a buffer into another layout costs,
+    `variant` the kernel with arguments of these types, `copy` a kernel that converts.
     """
 
     candidate: Callable[[BufferType], BufferType | None]
+    wants: Callable[[KernelOp], bool]
     cost: Callable[[KernelOp, Kinds], float]
     conversion: Callable[[BufferType], float]
     variant: Callable[[KernelOp, Kinds], KernelOp]
@@ -71,9 +77,25 @@ class _Search:
         for call in self.calls:
             for argument in dict.fromkeys(call.arguments):
                 self.calls_of.setdefault(argument, []).append(call)
-        free = [value for value in self.calls_of if self._is_free(value)]
+        reached = self._reached()
+        free = [
+            value
+            for value in self.calls_of
+            if (value in reached or buffer_type(value).rank >= IMAGE) and self._is_free(value)
+        ]
         results = [self._descend(set(start), free) for start in ((), free)]
         return min(results, key=self._total)
+
+    def _reached(self) -> set[SSAValue]:
+        """The buffers that are connected by calls to a kernel that may gain."""
+        waiting = [call for call in self.calls if self.choices.wants(self.table[call.kernel])]
+        reached: set[SSAValue] = set()
+        while waiting:
+            for value in waiting.pop().arguments:
+                if isinstance(value.owner, AllocOp) and value not in reached:
+                    reached.add(value)
+                    waiting += self.calls_of[value]
+        return reached
 
     def _is_free(self, value: SSAValue) -> bool:
         if not isinstance(value.owner, AllocOp):

@@ -19,6 +19,7 @@ from dialects.graph.broadcast import (
 )
 from dialects.graph.builder import GraphBuilder
 from dialects.graph.elementwise import sum_to
+from dialects.graph.movement import TransposeOp
 from dialects.graph.op import GraphOp, OnnxName
 from dialects.graph.types import FLOATS, NUMBERS, Shape, TensorType, tensor, type_of
 from dialects.loop.builder import LoopBuilder
@@ -88,10 +89,11 @@ class MatmulOp(GraphOp):
         lhs, rhs = self.tensor_types()
         row = b.reshape(self.lhs, shape=(1, lhs.shape[0])) if lhs.rank == 1 else self.lhs
         column = b.reshape(self.rhs, shape=(rhs.shape[0], 1)) if rhs.rank == 1 else self.rhs
-        result = MatmulOp.of(row, column).result_type
-        cotangent = b.reshape(cotangents[0], shape=result.dims)
+        whole = MatmulOp.of(row, column)
+        cotangent = b.reshape(cotangents[0], shape=whole.result_type.dims)
+        whole.erase()
         left = sum_to(b, b.matmul(cotangent, transposed(b, column)), row)
-        right = sum_to(b, b.matmul(transposed(b, row), cotangent), column)
+        right = _right_cotangent(b, row, column, cotangent)
         return [b.reshape(left, shape=lhs.dims), b.reshape(right, shape=rhs.dims)]
 
     @staticmethod
@@ -110,6 +112,18 @@ class MatmulOp(GraphOp):
         batch_end = len(index) - 1 - int(other_rank > 1)
         batch = broadcast_index(index[:batch_end], shape[:-2])
         return [*batch, k, index[-1]]
+
+
+def _right_cotangent(
+    b: GraphBuilder, row: SSAValue, column: SSAValue, cotangent: SSAValue
+) -> SSAValue:
+    """`lhs^T dy`, or `(dy^T lhs)^T` for a transposed matrix, whose own cotangent is `dy^T lhs`."""
+    owner = column.owner
+    last = [type_of(column).rank - 1, type_of(column).rank - 2]
+    if isinstance(owner, TransposeOp) and list(owner.axes[-2:]) == last:
+        turned = transposed(b, column)
+        return transposed(b, sum_to(b, b.matmul(transposed(b, cotangent), row), turned))
+    return sum_to(b, b.matmul(transposed(b, row), cotangent), column)
 
 
 def transposed(b: GraphBuilder, matrix: SSAValue) -> SSAValue:

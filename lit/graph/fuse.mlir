@@ -85,10 +85,12 @@ func.func @reused(%x: !graph.tensor<[4, 8], f32>, %w: !graph.tensor<[8, 16], f32
 
 // -----
 
-// What two operators read is computed once, not in both.
+// What two operators over the same elements read is computed once, with both.
 // CHECK-LABEL: func.func @two_users
-// CHECK-NOT: graph.fused
-// CHECK: graph.exp
+// CHECK: %y, %z = graph.fused
+// CHECK-NEXT: graph.exp
+// CHECK-NEXT: graph.neg
+// CHECK-NEXT: graph.log
 func.func @two_users(%x: !graph.tensor<[4], f32>) -> (!graph.tensor<[4], f32>, !graph.tensor<[4], f32>) {
   %a = graph.exp %x : (!graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
   %y = graph.neg %a : (!graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
@@ -98,10 +100,11 @@ func.func @two_users(%x: !graph.tensor<[4], f32>) -> (!graph.tensor<[4], f32>, !
 
 // -----
 
-// A result of the function has to exist in memory.
+// A result of the function has to exist in memory, which the kernel that goes on writes as well.
 // CHECK-LABEL: func.func @returned
-// CHECK-NOT: graph.fused
-// CHECK: graph.exp
+// CHECK: %a, %y = graph.fused
+// CHECK-NEXT: graph.exp
+// CHECK-NEXT: graph.neg
 func.func @returned(%x: !graph.tensor<[4], f32>) -> (!graph.tensor<[4], f32>, !graph.tensor<[4], f32>) {
   %a = graph.exp %x : (!graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
   %y = graph.neg %a : (!graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
@@ -149,4 +152,73 @@ func.func @transposed(%x: !graph.tensor<[8, 768], f32>, %w: !graph.tensor<[64, 7
   %u = graph.transpose %v {permutation = array<i64: 1, 0>} : (!graph.tensor<[64, 3072], f32>) -> !graph.tensor<[3072, 64], f32>
   %q = graph.matmul %y, %u : (!graph.tensor<[8, 3072], f32>, !graph.tensor<[3072, 64], f32>) -> !graph.tensor<[8, 64], f32>
   func.return %p, %q : !graph.tensor<[8, 64], f32>, !graph.tensor<[8, 64], f32>
+}
+
+// -----
+
+// What is read by two operators over the same elements is computed with both, in one kernel with two results.
+// CHECK-LABEL: func.func @several_results
+// CHECK-NEXT: %{{.*}}, %{{.*}} = graph.fused(%{{.*}} = %a, %{{.*}} = %b)
+// CHECK-NEXT: %[[S:[a-z_0-9]+]] = graph.add
+// CHECK-NEXT: %[[Y:[a-z_0-9]+]] = graph.exp %[[S]]
+// CHECK-NEXT: %[[Z:[a-z_0-9]+]] = graph.mul %[[S]], %[[Y]]
+// CHECK-NEXT: graph.yield %[[Y]], %[[Z]]
+func.func @several_results(%a: !graph.tensor<[4, 8], f32>, %b: !graph.tensor<[8], f32>) -> (!graph.tensor<[4, 8], f32>, !graph.tensor<[4, 8], f32>) {
+  %s = graph.add %a, %b : (!graph.tensor<[4, 8], f32>, !graph.tensor<[8], f32>) -> !graph.tensor<[4, 8], f32>
+  %y = graph.exp %s : (!graph.tensor<[4, 8], f32>) -> !graph.tensor<[4, 8], f32>
+  %z = graph.mul %s, %y : (!graph.tensor<[4, 8], f32>, !graph.tensor<[4, 8], f32>) -> !graph.tensor<[4, 8], f32>
+  func.return %y, %z : !graph.tensor<[4, 8], f32>, !graph.tensor<[4, 8], f32>
+}
+
+// -----
+
+// Two sums over the same rows share what they add up; what goes on from the first stands behind the second.
+// CHECK-LABEL: func.func @several_sums
+// CHECK-NEXT: graph.fused(%{{.*}} = %a, %{{.*}} = %b)
+// CHECK-NEXT: graph.add
+// CHECK-NEXT: graph.reduce_sum
+// CHECK-NEXT: graph.mul
+// CHECK-NEXT: graph.reduce_sum
+// CHECK-NEXT: graph.exp
+// CHECK-NEXT: graph.yield
+// CHECK-NEXT: }
+// CHECK-NEXT: func.return
+func.func @several_sums(%a: !graph.tensor<[4, 8], f32>, %b: !graph.tensor<[8], f32>) -> (!graph.tensor<[4], f32>, !graph.tensor<[4], f32>) {
+  %s = graph.add %a, %b : (!graph.tensor<[4, 8], f32>, !graph.tensor<[8], f32>) -> !graph.tensor<[4, 8], f32>
+  %t = graph.reduce_sum %s {axes = array<i64: 1>, keepdims = false} : (!graph.tensor<[4, 8], f32>) -> !graph.tensor<[4], f32>
+  %y = graph.exp %t : (!graph.tensor<[4], f32>) -> !graph.tensor<[4], f32>
+  %q = graph.mul %s, %s : (!graph.tensor<[4, 8], f32>, !graph.tensor<[4, 8], f32>) -> !graph.tensor<[4, 8], f32>
+  %z = graph.reduce_sum %q {axes = array<i64: 1>, keepdims = false} : (!graph.tensor<[4, 8], f32>) -> !graph.tensor<[4], f32>
+  func.return %y, %z : !graph.tensor<[4], f32>, !graph.tensor<[4], f32>
+}
+
+// -----
+
+// An operator between the two reads the first's result: it stays a kernel of its own.
+// CHECK-LABEL: func.func @between
+// CHECK: %[[S:.*]] = graph.add
+// CHECK-NEXT: %[[M:.*]] = graph.softmax %[[S]]
+// CHECK-NEXT: graph.mul %[[S]], %[[M]]
+func.func @between(%a: !graph.tensor<[4, 8], f32>, %b: !graph.tensor<[8], f32>) -> !graph.tensor<[4, 8], f32> {
+  %s = graph.add %a, %b : (!graph.tensor<[4, 8], f32>, !graph.tensor<[8], f32>) -> !graph.tensor<[4, 8], f32>
+  %m = graph.softmax %s {axis = 1 : i64} : (!graph.tensor<[4, 8], f32>) -> !graph.tensor<[4, 8], f32>
+  %z = graph.mul %s, %m : (!graph.tensor<[4, 8], f32>, !graph.tensor<[4, 8], f32>) -> !graph.tensor<[4, 8], f32>
+  func.return %z : !graph.tensor<[4, 8], f32>
+}
+
+// -----
+
+// Each product reads the rows of a transposed matrix where they lie.
+// CHECK-LABEL: func.func @shared_transpose
+// CHECK: graph.fused
+// CHECK-NEXT: graph.transpose
+// CHECK-NEXT: graph.matmul
+// CHECK: graph.fused
+// CHECK-NEXT: graph.transpose
+// CHECK-NEXT: graph.matmul
+func.func @shared_transpose(%x: !graph.tensor<[8, 64], f32>, %a: !graph.tensor<[8, 16], f32>, %b: !graph.tensor<[8, 24], f32>) -> (!graph.tensor<[64, 16], f32>, !graph.tensor<[64, 24], f32>) {
+  %t = graph.transpose %x {permutation = array<i64: 1, 0>} : (!graph.tensor<[8, 64], f32>) -> !graph.tensor<[64, 8], f32>
+  %p = graph.matmul %t, %a : (!graph.tensor<[64, 8], f32>, !graph.tensor<[8, 16], f32>) -> !graph.tensor<[64, 16], f32>
+  %q = graph.matmul %t, %b : (!graph.tensor<[64, 8], f32>, !graph.tensor<[8, 24], f32>) -> !graph.tensor<[64, 24], f32>
+  func.return %p, %q : !graph.tensor<[64, 16], f32>, !graph.tensor<[64, 24], f32>
 }

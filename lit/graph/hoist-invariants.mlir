@@ -41,3 +41,21 @@ func.func @speculated(%x: !graph.tensor<[n], f32>, %k: !graph.tensor<[], i64>, %
   }
   func.return %r : !graph.tensor<[n], f32>
 }
+
+// -----
+
+// A transposed matrix that a product reads as rows costs nothing where it is read.
+// CHECK-LABEL: func.func @turned
+// CHECK-NEXT: graph.for
+// CHECK: graph.transpose %x
+// CHECK: graph.matmul
+func.func @turned(%x: !graph.tensor<[8, 4], f32>, %w: !graph.tensor<[8, 4], f32>) -> !graph.tensor<[8, 4], f32> {
+  %r = graph.for %w {count = #graph.shape<[3]>, index = "i"} : (!graph.tensor<[8, 4], f32>) -> !graph.tensor<[8, 4], f32> {
+  ^body(%p: !graph.tensor<[8, 4], f32>):
+    %t = graph.transpose %x {permutation = array<i64: 1, 0>} : (!graph.tensor<[8, 4], f32>) -> !graph.tensor<[4, 8], f32>
+    %g = graph.matmul %t, %p : (!graph.tensor<[4, 8], f32>, !graph.tensor<[8, 4], f32>) -> !graph.tensor<[4, 4], f32>
+    %q = graph.matmul %p, %g : (!graph.tensor<[8, 4], f32>, !graph.tensor<[4, 4], f32>) -> !graph.tensor<[8, 4], f32>
+    graph.yield %q : !graph.tensor<[8, 4], f32>
+  }
+  func.return %r : !graph.tensor<[8, 4], f32>
+}

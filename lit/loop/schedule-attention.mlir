@@ -12,7 +12,7 @@
 // CHECK-NEXT: loop.for %{{[a-z_0-9]+}} = 0 to 16 unroll vector(8) {
 // CHECK: loop.for %{{[a-z_0-9]+}} = 0 to 16 reduction(max) {
 // CHECK-NEXT: loop.for %{{[a-z_0-9]+}} = 0 to 16 unroll vector(8) {
-// CHECK: loop.for %{{[a-z_0-9]+}} = 0 to 16 {
+// CHECK: loop.for %{{[a-z_0-9]+}} = 0 to 16 reduction(add) {
 // CHECK-NEXT: loop.for %{{[a-z_0-9]+}} = 0 to 16 unroll vector(8) {
 // CHECK: math.exp
 // CHECK: arith.addf

@@ -21,6 +21,8 @@ def indexed(x: Tensor, index: Any) -> Tensor:
     """The part of a tensor that integers, slices, `...`, `None`, and at most one array of integers
     or of bools choose. Raises WeftError, which names the line, for anything else.
     """
+    if isinstance(index, ArrayOperators) and index.dtype.kind == "i" and x.ndim and index.ndim:
+        return _rows(x, index)
     parts = (
         [_plain(part) for part in listed(index)] if isinstance(index, tuple) else [_plain(index)]
     )
@@ -46,6 +48,20 @@ def indexed(x: Tensor, index: Any) -> Tensor:
 
     whole = _part(x, tuple(parts))
     return whole.op("gather", whole, Tensor.of(chosen.astype(np.int64)), axis=axis)
+
+
+def _rows(x: Tensor, index: Any) -> Tensor:
+    """The slices along the first axis at the places of one tensor of integers."""
+    places = index.astype(np.int64)
+    if x.node is not None:
+        _check_places(places.array, x.shape[0])
+        return x.op("gather", x, places, axis=0)
+    try:
+        return type(x).of(x.array.take(places.array, 0))
+    except IndexError as error:
+        raise IndexError(
+            f"{users_line()}: an index requires places within {x.shape[0]}, got others"
+        ) from error
 
 
 def _check_places(chosen: Array, size: int) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from dialects.weights import Array
 from weft.eager.tape import DEPTH, Node, by_graph
-from weft.eager.templates import Operator, frozen, operator_of
+from weft.eager.templates import Composite, Operator, composite_of, frozen, operator_of
 from weft.operators import ArrayOperators, Axes
 
 if TYPE_CHECKING:
@@ -24,14 +24,21 @@ BINARY: Final[Mapping[str, str]] = {
 """Methods of Python, without underscores, and the graph operators that they are."""
 
 
+COMPOSED: Final = ("mod", "floordiv", "ne", "and", "or", "xor")
+"""Methods that are more than one operator, or one that the dtype chooses."""
+
+REVERSED: Final = ("add", "sub", "mul", "truediv", "pow", "mod", "floordiv")
+
+
 class Kind:
     """A dtype and a rank, of which there is one object in a process; kernels are found by them."""
 
-    __slots__ = ("dtype", "is_float", "key", "rank")
+    __slots__ = ("dtype", "is_float", "key", "number", "rank")
 
     def __init__(self, dtype: np.dtype[Any], rank: int):
         self.dtype, self.rank, self.key = dtype, rank, (dtype.name, rank)
         self.is_float = dtype.kind not in "biu"
+        self.number = float if self.is_float else int if dtype.kind == "i" else None
 
 
 _KINDS: Final[dict[tuple[np.dtype[Any], int], Kind]] = {}
@@ -48,16 +55,18 @@ def kind(dtype: np.dtype[Any], rank: int) -> Kind:
     return _KINDS.setdefault((dtype, rank), Kind(dtype, rank)) if found is None else found
 
 
-Entry = tuple[Callable[..., Any], Kind, Operator]
-"""What is called with the arrays, the kind of its one result, and the operator."""
+Entry = tuple[Callable[..., Any], Kind, Operator | Composite]
+"""What is called with the arrays, the kind of its one result, and what it computes."""
 
 
-def _entry(operator: Operator, *operands: Tensor) -> Entry:
+def _entry(operator: Operator | Composite, *operands: Tensor) -> Entry:
     kernel = type(operands[0]).kernel(operator, operands)
     return kernel.call, kernel.results[0], operator
 
 
-def _noted(operator: Operator, operands: tuple[Tensor, ...], arrays: Any) -> Node | None:
+def _noted(
+    operator: Operator | Composite, operands: tuple[Tensor, ...], arrays: Any
+) -> Node | None:
     """The node of an operator, where a derivative is being taken in an operand."""
     if DEPTH.count and any(each.node is not None for each in operands):
         return Node(by_graph, operands, arrays, operator)
@@ -66,26 +75,31 @@ def _noted(operator: Operator, operands: tuple[Tensor, ...], arrays: Any) -> Nod
 
 def _binary(
     tensor: type[Tensor],
-    name: str,
+    name: str | None,
     slow: Callable[[Any, Any], Any],
+    composed: Composite | None,
     divides: bool = False,
 ) -> Any:
-    """An operator on two tensors of one dtype, or on one and a number of Python's."""
+    """An operator on two tensors, or on one and a number of Python's: the graph operator of that
+    name where they have one dtype, else what `composed` composes.
+    """
     entries: dict[tuple[Kind, Kind], Entry] = {}
     new = object.__new__
 
     def operator(self: Tensor, other: Any) -> Any:
         if type(other) is not tensor:
-            number = type(other) is float or type(other) is int
-            if not number or not self.kind.is_float:
+            if type(other) is not self.kind.number and not (
+                self.kind.is_float and type(other) is int
+            ):
                 return slow(self, other)
             other = tensor.of(np.array(other, self.kind.dtype))
         entry = entries.get((self.kind, other.kind))
         if entry is None:
-            if self.kind.dtype != other.kind.dtype or (divides and not self.kind.is_float):
+            plain = self.kind.dtype == other.kind.dtype and (self.kind.is_float or not divides)
+            template = composed if name is None or not plain else operator_of(name, (), 2)
+            if template is None:
                 return slow(self, other)
-            entry = _entry(operator_of(name, (), 2), self, other)
-            entries[self.kind, other.kind] = entry
+            entry = entries[self.kind, other.kind] = _entry(template, self, other)
         call, result_kind, template = entry
         result = new(tensor)
         arrays = call(self.array, other.array)
@@ -124,7 +138,9 @@ def _apply(tensor: type[Tensor]) -> Any:
                 return ArrayOperators.apply(self, name, *others, **attributes)
             pair = pairs.get(name)
             if pair is None:
-                pair = pairs[name] = _binary(tensor, name, _slowly(name))
+                together = composite_of(_together, (("name", name),), 2)
+                composed = None if name == "matmul" else together
+                pair = pairs[name] = _binary(tensor, name, _slowly(name), composed)
             return pair(self, *others)
         key = (name, self.kind, *attributes.items()) if attributes else (name, self.kind)
         entry = entries.get(key)
@@ -136,9 +152,83 @@ def _apply(tensor: type[Tensor]) -> Any:
     return apply
 
 
+def _together(first: Any, second: Any, name: str) -> Any:
+    return ArrayOperators.apply(first, name, second)
+
+
+def _reversed(tensor: type[Tensor], method: str) -> Any:
+    """An operator on a number of Python's and a tensor."""
+    slow = getattr(ArrayOperators, f"__r{method}__")
+    straight = getattr(tensor, f"__{method}__")
+
+    def operator(self: Tensor, other: Any) -> Any:
+        if type(other) is not self.kind.number and not (self.kind.is_float and type(other) is int):
+            return slow(self, other)
+        return straight(tensor.of(np.array(other, self.kind.dtype)), self)
+
+    return operator
+
+
 def _slowly(name: str) -> Callable[[Any, Any], Any]:
     """The operator of that name on operands that are brought to one dtype first."""
     return lambda first, second: ArrayOperators.apply(first, name, second)
+
+
+def _op(tensor: type[Tensor]) -> Any:
+    """`op` of an operator with one result on any number of tensors."""
+    entries: dict[Any, Entry] = {}
+
+    def op(self: Tensor, name: str, *operands: Any, **attributes: Any) -> Any:
+        try:
+            key = name, *[each.kind for each in operands], *attributes.items()
+            entry = entries.get(key)
+        except (AttributeError, TypeError):  # of another kind of array, or attributes in a list
+            return ArrayOperators.op(self, name, *operands, **attributes)
+        if entry is None:
+            if "to" in attributes or not all(type(each) is tensor for each in operands):
+                return ArrayOperators.op(self, name, *operands, **attributes)
+            operator = operator_of(name, frozen(attributes), len(operands))
+            entry = entries[key] = _entry(operator, *operands)
+        return _of_all(tensor, entry, operands)
+
+    return op
+
+
+def _of_all(tensor: type[Tensor], entry: Entry, operands: tuple[Tensor, ...]) -> Tensor:
+    """The result of an operator on several tensors."""
+    call, result_kind, template = entry
+    result = object.__new__(tensor)
+    arrays = call(*[each.array for each in operands])
+    result.array = arrays[0]
+    result.kind = result_kind
+    result.place = 0
+    result.node = _noted(template, operands, arrays) if DEPTH.count else None
+    return result
+
+
+def _composed(tensor: type[Tensor]) -> Any:
+    """`composed`: what a function of tensors gives by one kernel; None where an operand is none."""
+    entries: dict[Any, Entry] = {}
+
+    def composed(
+        self: Tensor,
+        function: Callable[..., Any],
+        operands: tuple[Any, ...],
+        attributes: Mapping[str, Any],
+    ) -> Tensor | None:
+        try:
+            key = function, *[each.kind for each in operands], *attributes.items()
+            entry = entries.get(key)
+        except (AttributeError, TypeError):
+            return None
+        if entry is None:
+            if not all(type(each) is tensor for each in operands):
+                return None
+            template = composite_of(function, frozen(attributes), len(operands))
+            entry = entries[key] = _entry(template, *operands)
+        return _of_all(tensor, entry, operands)
+
+    return composed
 
 
 def _reduction(tensor: type[Tensor]) -> Any:
@@ -164,13 +254,16 @@ def _reduction(tensor: type[Tensor]) -> Any:
 
 def install(tensor: type[Tensor]) -> None:
     """Puts the short way in front of the one that every kind of tensor has."""
-    methods: dict[str, Any] = {
-        f"__{method}__": _binary(
-            tensor, name, getattr(ArrayOperators, f"__{method}__"), method == "truediv"
-        )
-        for method, name in BINARY.items()
-    }
-    methods |= {"apply": _apply(tensor), "reduced": _reduction(tensor)}
+    methods: dict[str, Any] = {}
+    for method in (*BINARY, *COMPOSED):
+        slow = getattr(ArrayOperators, f"__{method}__")
+        composed = None if method == "matmul" else composite_of(slow, (), 2)
+        operator = _binary(tensor, BINARY.get(method), slow, composed, method == "truediv")
+        methods[f"__{method}__"] = operator
+    methods |= {"apply": _apply(tensor), "op": _op(tensor), "reduced": _reduction(tensor)}
+    methods |= {"composed": _composed(tensor)}
     for name, method in methods.items():
         setattr(tensor, name, method)
+    for method in REVERSED:
+        setattr(tensor, f"__r{method}__", _reversed(tensor, method))
     tensor.__hash__ = object.__hash__

@@ -8,7 +8,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from compiler.loop.dependence import Relation, crossing_pairs, may_clash
-from compiler.loop.legality import refuse, require_commuting, require_fusable
+from compiler.loop.legality import common_reduction, refuse, require_commuting, require_fusable
 from compiler.loop.nest import (
     accesses_in,
     child_in,
@@ -35,8 +35,9 @@ def fuse(first: ForOp, second: ForOp) -> ForOp:
         for i:  S(i)      ->   for i:  S(i); T(i)
         for i:  T(i)
 
-    What stands between them moves in front of the first. Raises IllegalSchedule where T(i) needs S
-    of a later iteration, or what stands between cannot move. Returns the first loop.
+    What stands between them moves in front of the first. The loop is a reduction where both are of
+    one kind, or one is and the other only adds independent iterations. Raises IllegalSchedule where
+    T(i) needs S of a later iteration, or what stands between cannot move. Returns the first loop.
     """
     require_unmarked("fuse", first)
     require_unmarked("fuse", second)
@@ -67,8 +68,10 @@ def _between(first: ForOp, second: ForOp) -> list[Operation]:
 
 def _append(first: ForOp, second: ForOp) -> None:
     """Moves the second loop's body to the end of the first's."""
-    if first.reduction != second.reduction:
-        first.properties.pop("reduction", None)
+    kind = common_reduction(first, second)
+    first.properties.pop("reduction", None)
+    if kind is not None:
+        first.properties["reduction"] = kind
     move_ops(list(second.body.block.ops), first.body.block)
     steps = (atom_expr(first.index) - first.lower) // first.step.data
     index = second.lower + steps * second.step.data

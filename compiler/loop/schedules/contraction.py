@@ -135,7 +135,8 @@ def find(kernel: KernelOp, nest: list[ForOp], target: Target) -> Accumulation | 
     narrow = position in both or alone
     both = [n for n in both if n != position]
     packed = panel if _is_packed(kernel, panel, outer[position], nest, target) else None
-    return Accumulation(nests, reductions, position, rows, both, packed, result, narrow)
+    beside = _other_factor(panel, nest)
+    return Accumulation(nests, reductions, position, rows, both, packed, result, narrow, beside)
 
 
 def _choose_rows(others: Sequence[int], outer: Sequence[ForOp]) -> int | None:

@@ -38,8 +38,8 @@ from dialects.loop.scalar import compute_type, width
 from dialects.loop.types import buffer_type
 
 ACCUMULATORS = 4
-"""Vectors of partial results of a reduction: the next operation on one has not to wait for the last
-on another.
+"""Vectors of partial results of the reductions of a loop: the next operation on one has not to wait
+for the last on another.
 """
 
 AHEAD = 4096
@@ -162,13 +162,15 @@ def vectorize_reduction(loop: ForOp, lanes: int) -> None:
     chosen at run time.
     """
     extent = loop.extent.constant
+    sums = {access.buffer for access in accesses_in(loop) if isinstance(access, StoreOp)}
+    vectors = max(1, ACCUMULATORS // max(1, len(sums)))
     if extent is None:
-        width = ACCUMULATORS * lanes
+        width = vectors * lanes
         loop, rest = split_at(loop, loop.extent // width * width)
         _accumulate(rest, lanes, 1)
-        _accumulate(loop, lanes, ACCUMULATORS)
+        _accumulate(loop, lanes, vectors)
     else:
-        _accumulate(loop, lanes, min(ACCUMULATORS, extent // lanes))
+        _accumulate(loop, lanes, min(vectors, extent // lanes))
 
 
 def _accumulate(loop: ForOp, lanes: int, vectors: int) -> None:

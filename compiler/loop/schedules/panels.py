@@ -23,7 +23,7 @@ from compiler.loop.primitives import (
     unroll,
     vectorize,
 )
-from compiler.loop.schedules.leaves import stride
+from compiler.loop.schedules.leaves import stride, vectorize_leaves
 from compiler.loop.schedules.tile_params import Params
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
@@ -143,6 +143,52 @@ def stage_panel(panel: SSAValue, jo: ForOp, ji: ForOp, lanes: int, params: Param
     pack(staged.buffer, columns_last(kind, axis))
     fill_panels(staged.load_in, axis, kind.shape[axis].constant or 1, lanes)
     return True
+
+
+def pack_columns(panel: SSAValue, block: ForOp, ji: ForOp, lanes: int) -> None:
+    """Brings the columns that an iteration of a block reads together on the thread's stack."""
+    load = next(access for access in accesses_in(block) if access.buffer is panel)
+    axis = column_axis(load, ji)
+    if axis is None:
+        raise IllegalSchedule("contraction requires columns that one dim counts, got several")
+    staged = stage(panel, block, "scratch")
+    kind = buffer_type(staged.buffer)
+    pack(staged.buffer, columns_last(kind, axis))
+    fill_panels(staged.load_in, axis, kind.shape[axis].constant or 1, lanes)
+
+
+def is_deep(panel: SSAValue, jo: ForOp, rows: int, columns: int, target: Target) -> bool:
+    """Whether tiles of so many rows follow each other over a panel of columns that the second cache
+    does not hold.
+    """
+    reductions = [loop for loop in loops_in(jo) if loop.reduction is not None]
+    outer = next((loop.extent.constant for loop in loops_in(jo) if loop.reduction is None), None)
+    depth = reductions[0].extent.constant if len(reductions) == 1 else None
+    if depth is None or (outer or 0) <= rows:
+        return False
+    return depth * columns * width(buffer_type(panel).element) // 8 > target.l2_bytes
+
+
+def turned_rows(beside: LoadOp | None, panel: SSAValue | None, target: Target) -> SSAValue | None:
+    """The operand of the rows, where these are its columns, so far apart that it is better read
+    once, a tile at a time, while the other operand stays in the second cache.
+    """
+    if beside is None or panel is None:
+        return None
+    kinds = [buffer_type(beside.buffer), buffer_type(panel)]
+    large, small = ((kind.size.constant or 0) * width(kind.element) // 8 for kind in kinds)
+    rows = next((loop for loop in enclosing_loops(beside) if stride(beside, loop) == 1), None)
+    fits = 0 < 2 * small <= target.l2_bytes < large
+    return beside.buffer if fits and rows is not None and rows.reduction is None else None
+
+
+def rows_first(outer: Sequence[ForOp], turned: SSAValue, target: Target) -> ForOp:
+    """Brings the tiles of rows outside, and the rows of each together on the thread's stack."""
+    *around, io = outer
+    reorder(io, *around)
+    staged = stage(turned, io, "scratch")
+    vectorize_leaves(staged.load_in[0], target)
+    return io
 
 
 def column_axis(access: AccessOp, ji: ForOp) -> int | None:

@@ -44,9 +44,13 @@ from compiler.loop.schedules.panels import (
     column_axis,
     columns_last,
     copy_panels,
+    is_deep,
+    pack_columns,
     panel_axis,
     pays_to_copy,
+    rows_first,
     stage_panel,
+    turned_rows,
 )
 from compiler.loop.schedules.producers import join_producers
 from compiler.loop.schedules.simplify import drop_stored_only
@@ -60,8 +64,9 @@ from compiler.loop.schedules.tile_params import Params, default_params, narrow_p
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
 from dialects.expr import Expr, product
-from dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp
+from dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
 from dialects.loop.program import KernelOp
+from dialects.loop.scalar import width
 from dialects.loop.types import buffer_type
 
 ENOUGH = 12
@@ -95,8 +100,8 @@ class Accumulation:
 
     `columns` and `rows` are positions among those loops, `both` those of the loops that move both
     operands, as a batch or the groups of a convolution do. `panel` is the load of the operand that
-    the columns move, where that may be packed; `result` the buffer of the sums. In a `narrow` one
-    rows share nothing that wider columns would use again.
+    the columns move, where that may be packed, `beside` that of the other; `result` the buffer of
+    the sums. In a `narrow` one rows share nothing that wider columns would use again.
     """
 
     nests: list[list[ForOp]]
@@ -107,6 +112,7 @@ class Accumulation:
     panel: LoadOp | None
     result: SSAValue
     narrow: bool = False
+    beside: LoadOp | None = None
 
 
 def aligned(loop: ForOp, outer: Sequence[ForOp]) -> list[ForOp]:
@@ -169,13 +175,15 @@ def accumulate(
         return False
     shared = list(reorder(shared.pop(shape.both), *shared))
     panel = None if found.panel is None else _bring_together(kernel, found.panel, shared, shape)
+    plain = shape.has_rows and not shape.both
+    turned = turned_rows(found.beside, panel, target) if plain else None
     streams = _streams(kernel, found, shared[0], shape)
     tops: list[ForOp] = []
     for part in _split(shared, shape.width):
         if streams and _is_whole(part[0], shape.width):
             tops.append(_stream_part(part, shape, found.result))
         else:
-            tops += _tile_part(part, shape, panel, found.result)
+            tops += _tile_part(part, shape, panel, found.result, turned)
     if found.narrow:
         tops = join_producers(tops, target)
     for top in tops:
@@ -274,18 +282,24 @@ def _is_whole(loop: ForOp, size: int) -> bool:
 
 
 def _tile_part(
-    chain: Sequence[ForOp], shape: Shape, panel: SSAValue | None, result: SSAValue
+    chain: Sequence[ForOp],
+    shape: Shape,
+    panel: SSAValue | None,
+    result: SSAValue,
+    turned: SSAValue | None,
 ) -> list[ForOp]:
     """Tiles, stages and marks one nest whose columns hold whole tiles, or are fewer than one has;
     returns the outer loops of what it became.
 
     All tiles of rows share a panel that is packed for them, and unknown numbers of rows the columns
-    that a thread has.
+    that a thread has; or all columns a tile of `turned` rows.
     """
     columns, *others = chain
     jo, ji = _tile_columns(columns, shape)
     around, inside = [*others[: shape.both], jo], [*others[shape.both :], ji]
     reorder(*around, *inside)
+    if panel is not None and is_deep(panel, jo, shape.params.rows, shape.width, shape.target):
+        return [_tile_in_blocks(around, inside, panel, shape, result)]
     staged = panel is not None and stage_panel(panel, jo, ji, shape.lanes, shape.params)
     if staged or _shares_columns(inside, around, shape):
         for part in _split_rows(inside, shape):
@@ -294,6 +308,9 @@ def _tile_part(
     tops: list[ForOp] = []
     for part in _split_rows([*around, *inside], shape):
         outer = _tile_rows(part, shape, result)
+        if turned is not None:
+            tops.append(rows_first(outer, turned, shape.target))
+            continue
         tops.append(outer[0] if shape.both else _spread(outer))
     return tops
 
@@ -304,6 +321,36 @@ def _shares_columns(inside: Sequence[ForOp], around: Sequence[ForOp], shape: Sha
     """
     unknown = shape.has_rows and inside[-2].extent.constant is None
     return unknown and len(around) == 1 and (around[0].extent.constant or 0) >= ENOUGH
+
+
+def _tile_in_blocks(
+    around: Sequence[ForOp],
+    inside: Sequence[ForOp],
+    panel: SSAValue,
+    shape: Shape,
+    result: SSAValue,
+) -> ForOp:
+    """Cuts a long sum into blocks, each of which goes through all rows with a part of the panel
+    that is brought together before; the sums wait in memory. Returns the outer loop.
+    """
+    nests, (long,) = _separate(inside, shape)
+    (sums,) = [nest for nest in nests if long in enclosing_loops(nest[0])]
+    for nest in nests:
+        if nest is not sums:
+            unroll(vectorize(nest[-1], shape.lanes))
+    most = shape.params.stack_bytes // (shape.width * width(buffer_type(panel).element) // 8)
+    depth = long.extent.constant or most
+    tiles = tile(long, -(-depth // -(-depth // most)))
+    blocks = [tiles.outer]
+    if tiles.remainder is not None:
+        blocks.append(tile(tiles.remainder, tiles.remainder.extent.constant or 1).outer)
+    for ko in blocks:
+        ki, *nest = perfect_nest(ko)[1:]
+        reorder(ko, *nest, ki)
+        for part in _split_rows([ko, *nest], shape):
+            pack_columns(panel, part[0], part[-1], shape.lanes)
+            _tile_rows(part, shape, result)
+    return around[0]
 
 
 def _tile_rows(chain: Sequence[ForOp], shape: Shape, result: SSAValue) -> list[ForOp]:
@@ -317,10 +364,10 @@ def _tile_rows(chain: Sequence[ForOp], shape: Shape, result: SSAValue) -> list[F
         outer, inner = [*outer, io], [ii, ji]
     around = inner[0].parent_op()
     assert isinstance(around, ForOp), "tiles of columns lie in the loop over them"
-    sums, write_back = _stage_sums(result, around, ji)
+    sums, staged = _stage_sums(result, around, ji)
     nests, reductions = _separate(inner, shape)
     partial = cut_long_sum(reductions, sums, shape.params.sum_block)
-    for nest in (*nests, write_back, *partial):
+    for nest in (*nests, *staged, *partial):
         _mark(nest, shape.lanes)
     return outer
 
@@ -350,16 +397,16 @@ def _spread(loops: Sequence[ForOp]) -> ForOp:
     return reorder(shared, *(loop for loop in loops if loop is not shared))[0]
 
 
-def _stage_sums(result: SSAValue, at: ForOp, ji: ForOp) -> tuple[SSAValue, list[ForOp]]:
+def _stage_sums(result: SSAValue, at: ForOp, ji: ForOp) -> tuple[SSAValue, list[list[ForOp]]]:
     """Keeps the tile of sums in registers, its columns next to each other; returns it and the
-    loops that write it back.
+    nests that load it, where it goes on with sums, and write it back.
     """
     access = next(access for access in accesses_in(at) if access.buffer is result)
     axis = column_axis(access, ji)
     assert axis is not None, "the columns move the result"
     staged = stage(result, at, "registers")
     sums = pack(staged.buffer, columns_last(buffer_type(staged.buffer), axis))
-    return sums, list(staged.write_back)
+    return sums, [list(nest) for nest in (staged.load_in, staged.write_back) if nest]
 
 
 def _separate(inner: Sequence[ForOp], shape: Shape) -> tuple[list[list[ForOp]], list[ForOp]]:

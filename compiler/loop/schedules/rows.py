@@ -7,11 +7,12 @@ Also what takes any kernel that no other schedule matched: independent nests sta
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from xdsl.ir import Block, SSAValue
 
 from compiler.loop.nest import accesses_in, perfect_nest
-from compiler.loop.primitives import block_reduction, fuse, prefetch, stage
+from compiler.loop.primitives import block_reduction, forward, fuse, prefetch, stage
 from compiler.loop.schedules.leaves import (
     AHEAD,
     collapse_contiguous,
@@ -21,6 +22,7 @@ from compiler.loop.schedules.leaves import (
     unscheduled,
     vectorize_leaves,
 )
+from compiler.loop.schedules.sums import fuse_sums
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
 from dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
@@ -40,10 +42,28 @@ LEAST_ROW = 512
 
 
 def fuse_all(kernel: KernelOp, target: Target) -> Iterator[str]:
-    """Fuses the nests that have no marks yet; names no schedule, for others make them fast."""
+    """Fuses the nests that have no marks yet, which then hand on values without memory; names no
+    schedule, for others make them fast.
+    """
     if unscheduled(kernel):
         fuse_rows(kernel.body.block)
+        for loop in unscheduled(kernel):
+            _forward_stored(loop)
     yield from ()
+
+
+def _forward_stored(loop: ForOp) -> None:
+    """Replaces loads of what the same iteration has stored before, where nothing may have changed
+    it since.
+    """
+    stored: set[tuple[Block | None, SSAValue]] = set()
+    for access in accesses_in(loop):
+        place = access.parent, access.buffer
+        if isinstance(access, StoreOp):
+            stored.add(place)
+        elif isinstance(access, LoadOp) and place in stored:
+            with suppress(IllegalSchedule):
+                forward(access)
 
 
 def apply_all(kernel: KernelOp, target: Target) -> Iterator[str]:
@@ -66,6 +86,8 @@ def fuse_rows(block: Block) -> list[ForOp]:
             kept.append(loop)
     for loop in kept:
         fuse_rows(loop.body.block)
+    if isinstance(block.parent_op(), ForOp):
+        fuse_sums(kept)
     return kept
 
 

@@ -1,0 +1,108 @@
+"""NumPy-style programs through weft.jit, numba and NumPy: `python -m benchmarks.numeric --threads 1,2`.
+
+Engines take turns in processes of their own; a line of the result is one program with one number of
+threads. Those in the file already are not measured again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from benchmarks.numeric_cases import ENGINES, PROGRAMS, ProgramJob
+from benchmarks.run import RESULTS, recorded
+from compiler.bench.engines import OURS
+from compiler.bench.rounds import ROUNDS, SECONDS, Measured, choose_cores, measure_jobs
+
+
+def main() -> None:
+    """Measures what is asked for and is not in the file yet; prints a line for each."""
+    arguments = _arguments()
+    path: Path = arguments.output
+    path.parent.mkdir(exist_ok=True)
+    failed = 0
+    for name in arguments.programs or [program.name for program in PROGRAMS]:
+        for threads in arguments.threads:
+            if (name, threads) in recorded(path):
+                continue
+            cores = choose_cores(threads)
+            jobs = {engine: ProgramJob(cores, engine, name) for engine in arguments.engines}
+            measured = measure_jobs(jobs, rounds=arguments.rounds, seconds=arguments.seconds)
+            row = row_of(name, threads, measured)
+            failed += "error" in row
+            with path.open("a") as out:
+                out.write(json.dumps(row) + "\n")
+            print(shown(row), flush=True)
+    sys.exit(1 if failed else 0)
+
+
+def row_of(name: str, threads: int, measured: Sequence[Measured]) -> dict[str, Any]:
+    """Milliseconds of each engine, and its time over that of the first."""
+    ours = measured[0].milliseconds
+    engines: dict[str, Any] = {}
+    for each in measured:
+        engine: dict[str, Any] = {"status": each.status, "version": each.version}
+        if each.reason:
+            engine["reason"] = each.reason
+        if each.milliseconds is not None and ours is not None:
+            engine |= {
+                "ms": float(f"{each.milliseconds:.4g}"),
+                "ratio": round(each.milliseconds / ours, 3),
+                "rounds_ms": [float(f"{ms:.4g}") for ms in each.rounds],
+                "difference": each.difference,
+                "peak_mb": round(each.peak_bytes / 1e6, 1),
+                "load_s": round(each.load_seconds, 3),
+            }
+        engines[each.engine] = engine
+    row: dict[str, Any] = {"case": name, "threads": threads}
+    row |= {"when": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")}
+    row["engines"] = engines
+    first = measured[0]
+    return row if first.status == "ok" else row | {"error": first.reason}
+
+
+def shown(row: dict[str, Any]) -> str:
+    """A line of a row for people: weft's time, and ratios of the others."""
+    parts = [f"{row['case']:20} {row['threads']}"]
+    for name, engine in row["engines"].items():
+        if "ms" not in engine:
+            parts.append(f"{name} {engine['status']}: {engine.get('reason', '')[:60]}")
+        elif name == next(iter(row["engines"])):
+            parts.append(f"{name} {engine['ms']} ms")
+        else:
+            parts.append(f"{name} {engine['ratio']}")
+    return "  ".join(parts)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        "python -m benchmarks.numeric",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    today = RESULTS / f"numeric-{datetime.date.today():%Y-%m-%d}.jsonl"
+    names = [program.name for program in PROGRAMS]
+    parser.add_argument("programs", nargs="*", help=", ".join(names))
+    parser.add_argument(
+        "--threads", type=lambda text: [int(each) for each in text.split(",")], default=[1, 2]
+    )
+    parser.add_argument(
+        "--engines", type=lambda text: text.split(","), default=list(ENGINES), help="by commas"
+    )
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="of an engine in a round")
+    parser.add_argument("--output", type=Path, default=today)
+    arguments = parser.parse_args()
+    unknown = set(arguments.programs) - set(names) | set(arguments.engines) - set(ENGINES)
+    if unknown or arguments.engines[:1] != [OURS]:
+        parser.error(f"requires programs and engines, {OURS} first, got {sorted(unknown)}")
+    return arguments
+
+
+if __name__ == "__main__":
+    main()

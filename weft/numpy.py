@@ -55,7 +55,7 @@ def _lifted(first: Any, operand: Any, like: Any = None) -> Any:
     if not isinstance(operand, bool | int | float):
         return first.lifted(operand)
     target = first if like is None else like
-    if type(target) is Tensor and type(operand) is target.kind.number:
+    if type(target) is Tensor and type(operand) in target.kind.numbers:
         return Tensor.of(np.array(operand, target.kind.dtype))
     return target.lifted(operand)
 

@@ -199,11 +199,11 @@ func.func @several_sums(%a: !graph.tensor<[4, 8], f32>, %b: !graph.tensor<[8], f
 // CHECK: %[[S:.*]] = graph.add
 // CHECK-NEXT: %[[M:.*]] = graph.softmax %[[S]]
 // CHECK-NEXT: graph.mul %[[S]], %[[M]]
-func.func @between(%a: !graph.tensor<[4, 8], f32>, %b: !graph.tensor<[8], f32>) -> !graph.tensor<[4, 8], f32> {
+func.func @between(%a: !graph.tensor<[4, 8], f32>, %b: !graph.tensor<[8], f32>) -> (!graph.tensor<[4, 8], f32>, !graph.tensor<[4, 8], f32>) {
   %s = graph.add %a, %b : (!graph.tensor<[4, 8], f32>, !graph.tensor<[8], f32>) -> !graph.tensor<[4, 8], f32>
   %m = graph.softmax %s {axis = 1 : i64} : (!graph.tensor<[4, 8], f32>) -> !graph.tensor<[4, 8], f32>
   %z = graph.mul %s, %m : (!graph.tensor<[4, 8], f32>, !graph.tensor<[4, 8], f32>) -> !graph.tensor<[4, 8], f32>
-  func.return %z : !graph.tensor<[4, 8], f32>
+  func.return %m, %z : !graph.tensor<[4, 8], f32>, !graph.tensor<[4, 8], f32>
 }
 
 // -----

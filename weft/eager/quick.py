@@ -33,12 +33,12 @@ REVERSED: Final = ("add", "sub", "mul", "truediv", "pow", "mod", "floordiv")
 class Kind:
     """A dtype and a rank, of which there is one object in a process; kernels are found by them."""
 
-    __slots__ = ("dtype", "is_float", "key", "number", "rank")
+    __slots__ = ("dtype", "is_float", "key", "numbers", "rank")
 
     def __init__(self, dtype: np.dtype[Any], rank: int):
         self.dtype, self.rank, self.key = dtype, rank, (dtype.name, rank)
         self.is_float = dtype.kind not in "biu"
-        self.number = float if self.is_float else int if dtype.kind == "i" else None
+        self.numbers = (float, int) if self.is_float else (int,) if dtype.kind == "i" else ()
 
 
 _KINDS: Final[dict[tuple[np.dtype[Any], int], Kind]] = {}
@@ -88,9 +88,7 @@ def _binary(
 
     def operator(self: Tensor, other: Any) -> Any:
         if type(other) is not tensor:
-            if type(other) is not self.kind.number and not (
-                self.kind.is_float and type(other) is int
-            ):
+            if type(other) not in self.kind.numbers or (divides and not self.kind.is_float):
                 return slow(self, other)
             other = tensor.of(np.array(other, self.kind.dtype))
         entry = entries.get((self.kind, other.kind))
@@ -162,7 +160,7 @@ def _reversed(tensor: type[Tensor], method: str) -> Any:
     straight = getattr(tensor, f"__{method}__")
 
     def operator(self: Tensor, other: Any) -> Any:
-        if type(other) is not self.kind.number and not (self.kind.is_float and type(other) is int):
+        if type(other) not in self.kind.numbers:
             return slow(self, other)
         return straight(tensor.of(np.array(other, self.kind.dtype)), self)
 

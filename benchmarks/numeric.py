@@ -1,4 +1,4 @@
-"""NumPy-style programs through weft.jit, numba and NumPy: `python -m benchmarks.numeric --threads 1,2`.
+"""Programs in plain NumPy by weft, numba and NumPy: `python -m benchmarks.numeric --threads 1,2`.
 
 Engines take turns in processes of their own; a line of the result is one program with one number of
 threads. Those in the file already are not measured again.
@@ -55,7 +55,7 @@ def row_of(name: str, threads: int, measured: Sequence[Measured]) -> dict[str, A
                 "ratio": round(each.milliseconds / ours, 3),
                 "rounds_ms": [float(f"{ms:.4g}") for ms in each.rounds],
                 "difference": each.difference,
-                "peak_mb": round(each.peak_bytes / 1e6, 1),
+                "peak_mb": round((each.peak_bytes - each.base_bytes) / 1e6, 1),
                 "load_s": round(each.load_seconds, 3),
             }
         engines[each.engine] = engine

@@ -1,5 +1,5 @@
-"""Programs in plain NumPy, which weft and numba compile as they are, and each once more in loops, as
-numba's users write for speed.
+"""Programs in plain NumPy, which weft and numba compile as they are, and each once more in loops,
+as numba's users write for speed.
 """
 
 import numpy as np

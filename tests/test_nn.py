@@ -162,3 +162,28 @@ def test_losses():
     assert float(nn.huber_loss(x, x + 3.0)) == pytest.approx(2.5)
     binary = nn.binary_cross_entropy_with_logits(Tensor([0.0]), Tensor([1.0]))
     assert float(binary) == pytest.approx(np.log(2))
+
+
+def test_gradients_of_an_lstm_are_torchs():
+    torch = pytest.importorskip("torch")
+    module, x = nn.LSTM(3, 5), RNG.normal(size=(2, 4, 3)).astype(np.float32)
+
+    def loss(parameters):
+        return wnp.sin(module.apply(parameters, Tensor(x))[0]).sum()
+
+    own = module.parameters()
+    value, slopes = weft.value_and_grad(loss)(own)
+    theirs = torch.nn.LSTM(3, 5, batch_first=True)
+    weights = {"weight_ih_l0": "input_weight", "weight_hh_l0": "hidden_weight"}
+    with torch.no_grad():
+        for name, ours in weights.items():
+            getattr(theirs, name).copy_(torch.from_numpy(np.array(own[ours]).T))
+        theirs.bias_ih_l0.copy_(torch.from_numpy(np.array(own["bias"])))
+        theirs.bias_hh_l0.zero_()
+    expected = torch.sin(theirs(torch.from_numpy(x))[0]).sum()
+    expected.backward()
+    assert float(value) == pytest.approx(float(expected.detach()), rel=1e-5)
+    for name, ours in weights.items():
+        slope = getattr(theirs, name).grad.numpy().T
+        np.testing.assert_allclose(slopes[ours], slope, rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(slopes["bias"], theirs.bias_ih_l0.grad.numpy(), rtol=1e-3, atol=1e-5)

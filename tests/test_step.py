@@ -127,3 +127,28 @@ def test_a_loop_in_c_trains(tmp_path: Path):
     first, last = map(float, printed.stdout.split())
     assert first == pytest.approx(np.log(10), rel=0.1)
     assert last < 0.1
+
+
+def noted(parameters, x):
+    hidden = weft.watch(x @ parameters["w"], "hidden")
+    return (hidden * hidden).sum(), {"w": parameters["w"] * weft.numpy.log(x[0, 0])}
+
+
+def test_values_inside_of_a_step_are_watched():
+    parameters = {"w": Tensor(RNG.normal(size=(8, 3)).astype(np.float32))}
+    x = Tensor(np.ones((2, 8), np.float32))
+    step = weft.step(noted, parameters, x, donate=(0,))
+    (loss, after), values = step.watch("hidden")(parameters, x)
+    np.testing.assert_allclose(values["hidden"], np.asarray(x) @ np.asarray(parameters["w"]), 1e-5)
+    expected, given = step(parameters, x)
+    assert float(loss) == float(expected)
+    np.testing.assert_array_equal(after["w"], given["w"])
+
+
+def test_a_trapped_step_names_what_makes_an_infinity():
+    parameters, x = {"w": Tensor(np.ones((8, 3), np.float32))}, Tensor(np.ones((2, 8), np.float32))
+    running = weft.step(noted, parameters, x, donate=(0,), trap_nan=True).start(parameters)
+    assert float(running(x)) == pytest.approx(2 * 3 * 64)
+    np.testing.assert_array_equal(running.state[0]["w"], np.zeros((8, 3)))
+    with pytest.raises(weft.InputError, match="an infinity of .*test_step.py"):
+        running(Tensor(np.zeros((2, 8), np.float32)))

@@ -17,6 +17,7 @@ from compiler.machine.artifact import check_runs_on
 from compiler.machine.cache import default_cache
 from compiler.machine.executable import Executable
 from compiler.machine.host import host_target
+from compiler.options import Options
 from dialects.errors import WeftError
 from dialects.loop.program import DONATED
 from dialects.weights import Array
@@ -36,8 +37,15 @@ class Step:
     their tensors can be used no more. Memory that something else refers to is copied first.
     """
 
-    def __init__(self, executable: Executable, traced: Trace, positions: Sequence[int]):
-        self.executable = executable
+    def __init__(
+        self,
+        executable: Executable,
+        traced: Trace,
+        positions: Sequence[int],
+        pairs: Sequence[tuple[int, int]],
+        in_place: bool,
+    ):
+        self.executable, self.pairs, self.in_place = executable, pairs, in_place
         self._inputs, self._outputs = traced.inputs, traced.outputs
         below = [each for _, each in traced.inputs.below]
         self._donated = [
@@ -56,6 +64,22 @@ class Step:
             if donated and isinstance(leaf, Tensor):
                 leaf.give_up()
         return unflatten(self._outputs, map(Tensor.of, results))
+
+    def watch(self, *names: str) -> Callable[..., tuple[Any, dict[str, Array]]]:
+        """The step compiled again for values that it names with `weft.watch`: a call gives its
+        results, and these by name. It takes no memory of its arguments.
+        """
+        executable = self.executable.watch(*names)
+        count = self._outputs.leaves
+        found = [spec.name for spec in executable.outputs[count:]]
+
+        def watched(*arguments: Any) -> tuple[Any, dict[str, Array]]:
+            arrays = [_array(leaf).copy() for _, leaf in self._flattened(arguments)]
+            results = executable(*arrays)
+            tree = unflatten(self._outputs, map(Tensor.of, results[:count]))
+            return tree, dict(zip(found, results[count:], strict=True))
+
+        return watched
 
     def start(self, *donated: Any) -> Running:
         """The step with its first arguments, those that it donates, in memory of its own, which
@@ -97,7 +121,8 @@ class Running:
         self._held = [np.array(_array(leaf), order="C") for _, leaf in leaves]
         self._structure = structure
         self._rest = Structure(tuple, inputs.below[len(donated) :])
-        taken = {target for _, target in step.executable.donated}
+        self._moved = () if step.in_place else step.pairs
+        taken = {target for _, target in step.pairs}
         self._left = [place for place in range(outputs.leaves) if place not in taken]
 
     def __call__(self, *arguments: Any) -> Any:
@@ -107,6 +132,8 @@ class Running:
         else:
             given = [_array(leaf) for _, leaf in flatten(arguments)[0]]
         results = self._executable(*self._held, *given)
+        for source, target in self._moved:
+            self._held[source] = results[target]
         if len(self._left) == 1:
             return Tensor.of(results[self._left[0]])
         return tuple(Tensor.of(results[place]) for place in self._left)
@@ -128,16 +155,21 @@ def step(
     threads: int | None = None,
     target: str = "native",
     strict_fp: bool = False,
+    trap_nan: bool = False,
     prefix: str | None = None,
 ) -> Step:
     """Compiles what a function of trees does with arguments like the examples, as `trace` does.
 
     Each leaf of the arguments that `donate` names by position takes a result's memory: that of the
-    first result of its type whose path ends as its own does, behind the argument's name. Raises
-    WeftError for a leaf without one, ArtifactError for a target that this machine is not.
+    first result of its type whose path ends as its own does, behind the argument's name. With
+    `trap_nan` calls look at every value, in memory of their own, and raise InputError that names
+    the first operator which makes NaN or an infinity. Raises WeftError for a leaf without a result,
+    ArtifactError for a target that this machine is not.
     """
     from compiler.frontend.from_onnx import ImportedModel
     from weft.compilation import compile_cached, options_of
+    from weft.inside import build_trapped
+    from weft.watching import build_watchable
 
     name = prefix or getattr(function, "__name__", "step").strip("<>")
     options = options_of(b"", target, name, strict_fp=strict_fp)
@@ -145,13 +177,23 @@ def step(
     main = recorded.module.ops.first
     assert isinstance(main, FuncOp), "a trace is a function"
     pairs = list(_pairs(main, recorded, donate))
-    places = [ArrayAttr([IntAttr(source), IntAttr(target)]) for source, target in pairs]
-    main.attributes[DONATED] = ArrayAttr(places)
+    if not trap_nan:
+        places = [ArrayAttr([IntAttr(source), IntAttr(target)]) for source, target in pairs]
+        main.attributes[DONATED] = ArrayAttr(places)
     weights = recorded.recording.weights
     model = ImportedModel(recorded.module, weights, name, *_names(main))
-    compiled = compile_cached(model, options, default_cache(os.environ))
-    check_runs_on(host_target(), compiled.metadata, name)
-    return Step(compiled.executable(threads), recorded, donate)
+
+    def build(source: Any, options: Options) -> Executable:
+        compiled = compile_cached(source, options, default_cache(os.environ))
+        check_runs_on(host_target(), compiled.metadata, name)
+        return compiled.executable(threads)
+
+    executable = (
+        build_trapped(model, options, (), build)
+        if trap_nan
+        else build_watchable(model, options, build)
+    )
+    return Step(executable, recorded, donate, pairs, not trap_nan)
 
 
 def _names(main: FuncOp) -> Iterator[tuple[str, ...]]:

@@ -52,6 +52,7 @@ class Measured:
     reason: str = ""
     version: str = ""
     load_seconds: float = 0.0
+    base_bytes: int = 0
     peak_bytes: int = 0
     difference: float | None = None
     rounds: list[float] = field(default_factory=list[float])
@@ -164,6 +165,7 @@ def _note_ready(each: Measured, ready: Ready | Failed, answers: list[Array] | No
         each.status, each.reason = ready.status, ready.reason
         return
     each.version, each.load_seconds = ready.version, ready.seconds
+    each.base_bytes = ready.base_bytes
     problem = None if answers is None else disagreement(answers, ready.outputs)
     if answers is not None and problem is None:
         each.difference = difference(answers, ready.outputs)

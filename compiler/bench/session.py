@@ -19,8 +19,10 @@ class PeerLacks(WeftError):
 @dataclass(frozen=True)
 class Session:
     """`call()` runs the model once, whole, and returns what the engine returns;
-    `arrays` brings that into NumPy arrays in the order of the model's outputs.
+    `arrays` brings that into NumPy arrays in the order of the model's outputs. `base_bytes` is what
+    the process had before the model's own memory, where that is told apart.
     """
 
     call: Callable[[], Any]
     arrays: Callable[[Any], list[Array]]
+    base_bytes: int = 0

@@ -85,12 +85,13 @@ class ModelJob(Job):
 @dataclass(frozen=True)
 class Ready:
     """An engine has loaded the model: the seconds that took, imports aside, its version, its
-    outputs.
+    outputs, and the memory that it had before.
     """
 
     seconds: float
     version: str
     outputs: list[Array]
+    base_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -148,7 +149,7 @@ def _load(job: Job) -> tuple[Session, Ready]:
         known = version(job.package)
     except PackageNotFoundError:
         known = ""
-    return session, Ready(seconds, known, outputs)
+    return session, Ready(seconds, known, outputs, session.base_bytes)
 
 
 def fresh(array: Array) -> Array:

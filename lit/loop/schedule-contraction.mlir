@@ -422,3 +422,62 @@ loop.kernel @unknown[c](%x: !loop.buffer<[c, 9, 12], f32>, %w: !loop.buffer<[c, 
     }
   }
 }
+
+// -----
+
+// A sum too long for a panel in the second cache goes through blocks: all rows over a part of the panel, the sums in memory.
+// CHECK-LABEL: loop.kernel @deep
+// CHECK: loop.for %{{.*}} = 0 to 4 parallel {
+// CHECK: loop.for %[[KO:[a-z_0-9]+]] = 0 to 10 reduction(add) {
+// CHECK-NEXT: loop.alloc scratch : !loop.buffer<[2000, 16], f32
+// CHECK: loop.for %{{.*}} = 0 to 16 {
+// CHECK: loop.alloc registers
+// CHECK: loop.load %z[
+loop.kernel @deep(%x: !loop.buffer<[64, 20000], f32>, %y: !loop.buffer<[20000, 64], f32>, %z: !loop.buffer<[64, 64], f32>) {
+  loop.for %i = 0 to 64 {
+    loop.for %j = 0 to 64 {
+      %zero = arith.constant 0.0 : f32
+      loop.store %zero, %z[%i, %j] : !loop.buffer<[64, 64], f32>
+    }
+  }
+  loop.for %i = 0 to 64 {
+    loop.for %j = 0 to 64 {
+      loop.for %k = 0 to 20000 reduction(add) {
+        %a = loop.load %x[%i, %k] : !loop.buffer<[64, 20000], f32>
+        %b = loop.load %y[%k, %j] : !loop.buffer<[20000, 64], f32>
+        %c = loop.load %z[%i, %j] : !loop.buffer<[64, 64], f32>
+        %p = arith.mulf %a, %b : f32
+        %s = arith.addf %c, %p : f32
+        loop.store %s, %z[%i, %j] : !loop.buffer<[64, 64], f32>
+      }
+    }
+  }
+}
+
+// -----
+
+// Rows that are columns of a large matrix are read once: a tile of them goes through all columns of the other operand.
+// CHECK-LABEL: loop.kernel @turned
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 4000 parallel {
+// CHECK-NEXT: loop.alloc scratch : !loop.buffer<[64, 5], f32>
+// CHECK: loop.for %{{.*}} = 0 to 2 {
+loop.kernel @turned(%x: !loop.buffer<[64, 20000], f32>, %y: !loop.buffer<[64, 32], f32>, %z: !loop.buffer<[20000, 32], f32>) {
+  loop.for %i = 0 to 20000 {
+    loop.for %j = 0 to 32 {
+      %zero = arith.constant 0.0 : f32
+      loop.store %zero, %z[%i, %j] : !loop.buffer<[20000, 32], f32>
+    }
+  }
+  loop.for %i = 0 to 20000 {
+    loop.for %j = 0 to 32 {
+      loop.for %k = 0 to 64 reduction(add) {
+        %a = loop.load %x[%k, %i] : !loop.buffer<[64, 20000], f32>
+        %b = loop.load %y[%k, %j] : !loop.buffer<[64, 32], f32>
+        %c = loop.load %z[%i, %j] : !loop.buffer<[20000, 32], f32>
+        %p = arith.mulf %a, %b : f32
+        %s = arith.addf %c, %p : f32
+        loop.store %s, %z[%i, %j] : !loop.buffer<[20000, 32], f32>
+      }
+    }
+  }
+}

@@ -151,3 +151,52 @@ loop.kernel @centre(%x: !loop.buffer<[64, 256], f32>, %y: !loop.buffer<[64, 256]
     }
   }
 }
+
+// -----
+
+// What two sums over a row share is computed once, in one loop with both; nothing of it goes through memory.
+// CHECK-LABEL: loop.kernel @shared
+// CHECK: loop.for %{{.*}} = 0 to 4 parallel {
+// CHECK: loop.for %{{.*}} = 0 to 4 reduction(add) {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 16 unroll vector(8) {
+// CHECK: math.sqrt
+// CHECK-NOT: math.sqrt
+// CHECK: arith.addf
+// CHECK: arith.addf
+// CHECK-NOT: %t
+loop.kernel @shared(%x: !loop.buffer<[4, 64], f32>, %y: !loop.buffer<[4, 64], f32>, %a: !loop.buffer<[4], f32>, %b: !loop.buffer<[4], f32>) {
+  %t = loop.alloc workspace : !loop.buffer<[4, 64], f32>
+  loop.for %i = 0 to 4 {
+    loop.for %j = 0 to 64 {
+      %v = loop.load %x[%i, %j] : !loop.buffer<[4, 64], f32>
+      %r = math.sqrt %v : f32
+      loop.store %r, %t[%i, %j] : !loop.buffer<[4, 64], f32>
+    }
+  }
+  loop.for %i = 0 to 4 {
+    %zero = arith.constant 0.0 : f32
+    loop.store %zero, %a[%i] : !loop.buffer<[4], f32>
+  }
+  loop.for %i = 0 to 4 {
+    loop.for %j = 0 to 64 reduction(add) {
+      %v = loop.load %t[%i, %j] : !loop.buffer<[4, 64], f32>
+      %s = loop.load %a[%i] : !loop.buffer<[4], f32>
+      %w = arith.addf %s, %v : f32
+      loop.store %w, %a[%i] : !loop.buffer<[4], f32>
+    }
+  }
+  loop.for %i = 0 to 4 {
+    %zero = arith.constant 0.0 : f32
+    loop.store %zero, %b[%i] : !loop.buffer<[4], f32>
+  }
+  loop.for %i = 0 to 4 {
+    loop.for %j = 0 to 64 reduction(add) {
+      %v = loop.load %t[%i, %j] : !loop.buffer<[4, 64], f32>
+      %u = loop.load %y[%i, %j] : !loop.buffer<[4, 64], f32>
+      %p = arith.mulf %v, %u : f32
+      %s = loop.load %b[%i] : !loop.buffer<[4], f32>
+      %w = arith.addf %s, %p : f32
+      loop.store %w, %b[%i] : !loop.buffer<[4], f32>
+    }
+  }
+}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import weft.numpy as wnp
+from weft.control import scan
 from weft.nn.initializers import uniform
 from weft.nn.layers import sigmoid
 from weft.nn.module import Module
@@ -25,19 +26,18 @@ class LSTM(Module):
         self.bias = uniform((4 * width,), bound)
 
     def construct(self, x: Any, state: Any = None) -> Any:
-        """`[n, length, width]` of hidden states, and the last hidden and cell state; the length is
-        a known number.
-        """
+        """`[n, length, width]` of hidden states, and the last hidden and cell state."""
         driven = x @ self.input_weight + self.bias
         if state is None:
             zeros = wnp.zeros_like(driven[:, 0, : self.width])
             state = zeros, zeros
-        hidden, cell = state
-        outputs: list[Any] = []
-        for place in range(len(x[0])):
-            hidden, cell = self._step(driven[:, place], hidden, cell)
-            outputs.append(hidden)
-        return wnp.stack(outputs, 1), (hidden, cell)
+
+        def step(state: Any, row: Any) -> Any:
+            hidden, cell = self._step(row, *state)
+            return (hidden, cell), hidden
+
+        state, hidden = scan(step, state, driven.transpose(1, 0, 2))
+        return hidden.transpose(1, 0, 2), state
 
     def _step(self, driven: Any, hidden: Any, cell: Any) -> tuple[Any, Any]:
         gates = driven + hidden @ self.hidden_weight

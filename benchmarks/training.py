@@ -1,0 +1,80 @@
+"""Steps of training against PyTorch's: `python -m benchmarks.training --threads 1,2`.
+
+Engines take turns in processes of their own, start from the same weights, and have to agree on the
+losses of the first steps. `peak_mb` is the most memory beyond what the engine itself takes once it
+is imported. A line of the result is one network with one number of threads; those in the file
+already are not measured again.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+import weft
+from benchmarks.numeric import row_of, shown
+from benchmarks.run import RESULTS, recorded
+from benchmarks.training_cases import EAGER, ENGINES, TRAININGS, TrainingJob
+from compiler.bench.engines import OURS
+from compiler.bench.rounds import ROUNDS, SECONDS, choose_cores, measure_jobs
+
+
+def main() -> None:
+    """Measures what is asked for and is not in the file yet; prints a line for each."""
+    arguments = _arguments()
+    path: Path = arguments.output
+    path.parent.mkdir(exist_ok=True)
+    failed = 0
+    for case in TRAININGS:
+        wanted = [n for n in arguments.threads if (case.name, n) not in recorded(path)]
+        if not wanted or (arguments.networks and case.name not in arguments.networks):
+            continue
+        with tempfile.TemporaryDirectory(prefix="weft-bench-") as folder:
+            artifact = Path(folder) / "libstep.so"
+            step, examples = case.weft()
+            weft.step(step, *examples, donate=(0, 1, 2)).export(artifact)
+            del step, examples
+            engines = [each for each in arguments.engines if case.eager or each != EAGER]
+            for threads in wanted:
+                cores = choose_cores(threads)
+                jobs = {name: TrainingJob(cores, name, case.name, artifact) for name in engines}
+                measured = measure_jobs(jobs, rounds=arguments.rounds, seconds=arguments.seconds)
+                row = row_of(case.name, threads, measured)
+                failed += "error" in row
+                with path.open("a") as out:
+                    out.write(json.dumps(row) + "\n")
+                print(shown(row), flush=True)
+    sys.exit(1 if failed else 0)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        "python -m benchmarks.training",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    today = RESULTS / f"training-{datetime.date.today():%Y-%m-%d}.jsonl"
+    parser.add_argument("networks", nargs="*", help=", ".join(case.name for case in TRAININGS))
+    parser.add_argument(
+        "--threads", type=lambda text: [int(each) for each in text.split(",")], default=[1, 2]
+    )
+    parser.add_argument(
+        "--engines", type=lambda text: text.split(","), default=list(ENGINES), help="by commas"
+    )
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="of an engine in a round")
+    parser.add_argument("--output", type=Path, default=today)
+    arguments = parser.parse_args()
+    unknown = set(arguments.networks) - {case.name for case in TRAININGS}
+    unknown |= set(arguments.engines) - set(ENGINES)
+    if unknown or arguments.engines[:1] != [OURS]:
+        parser.error(f"requires networks and engines, {OURS} first, got {sorted(unknown)}")
+    return arguments
+
+
+if __name__ == "__main__":
+    main()

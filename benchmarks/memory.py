@@ -52,11 +52,11 @@ def memory(name):
     return next(int(line.split()[1]) for line in lines if line.startswith(name))
 
 before = memory("VmRSS:")
-model, threads, calls, *files = sys.argv[1:]
+model, threads, calls, file = sys.argv[1:]
 options = onnxruntime.SessionOptions()
 options.intra_op_num_threads = int(threads)
 session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-inputs = {Path(file).stem: np.load(file) for file in files}
+inputs = dict(np.load(file))
 for _ in range(int(calls)):
     outputs = session.run(None, inputs)
 print(memory("VmHWM:") - before)
@@ -98,7 +98,7 @@ def measure_case(case: Case, host: Path, threads: int) -> Row:
         model, library = folder / "model.onnx", folder / "libmodel.so"
         model.write_bytes(case.build().SerializeToString())
         weights = model.stat().st_size / 1e6
-        peak, seconds = peak_of_compiling(model, library)
+        peak = peak_of_compiling(model, library)
         ours, theirs = peak_of_runs(library, model, case.inputs(), host, threads)
     return {
         "case": case.name,
@@ -106,25 +106,22 @@ def measure_case(case: Case, host: Path, threads: int) -> Row:
         "threads": threads,
         "model_mb": round(weights, 1),
         "compile_mb": round(peak, 1),
-        "compile_s": round(seconds, 2),
         "run_mb": round(ours, 1),
         "onnxruntime_run_mb": round(theirs, 1),
     }
 
 
-def peak_of_compiling(model: Path, library: Path) -> tuple[float, float]:
-    """The most memory of `weft compile` with all its processes, and the seconds that it takes; both
-    with what taking samples costs.
-    """
+def peak_of_compiling(model: Path, library: Path) -> float:
+    """The most memory of `weft compile` with all its processes."""
     command = [sys.executable, "-m", "compiler.cli.main", "compile", str(model)]
-    start, peak = time.perf_counter(), 0
+    peak = 0
     process = subprocess.Popen([*command, "-o", str(library), "--no-cache"])
     while process.poll() is None:
         peak = max(peak, sum(map(_shared_memory, _tree(process.pid))))
         time.sleep(_BETWEEN)
     if process.returncode:
         raise SystemExit(f"weft compile {model} failed")
-    return peak / 1e6, time.perf_counter() - start
+    return peak / 1e6
 
 
 def _tree(process: int) -> Iterator[int]:
@@ -153,18 +150,18 @@ def peak_of_runs(
     needs for it.
     """
     signature = Signature.from_json(read_metadata(library))
-    raw, arrays = [], []
+    raw: list[Path] = []
     for number, spec in enumerate(signature.inputs):
         raw.append(library.with_name(f"{number}.bin"))
         raw[-1].write_bytes(inputs[spec.name].tobytes())
-    for name, array in inputs.items():
-        arrays.append(library.with_name(f"{name}.npy"))
-        np.save(arrays[-1], array)
+    arrays = library.with_name("inputs.npz")
+    with arrays.open("wb") as file:
+        np.savez(file, **inputs)
     options = [str(threads), str(CALLS)]
     sizes = symbols_of(signature, inputs)
     symbols = [str(sizes[name]) for name in signature.symbols]
     ours = _kilobytes([str(host), str(library), "model", *options, *map(str, raw), *symbols])
-    peer = [sys.executable, "-c", _PEER, str(model), *options, *map(str, arrays)]
+    peer = [sys.executable, "-c", _PEER, str(model), *options, str(arrays)]
     return ours / 1e3 * 1.024, _kilobytes(peer) / 1e3 * 1.024
 
 

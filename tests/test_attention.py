@@ -40,6 +40,29 @@ def spelled_out(
     )
 
 
+def guarded(rows: int, columns: int) -> onnx.ModelProto:
+    """Rows of scores without any that is allowed are zeros, as PyTorch's exporters write it."""
+    nodes = [
+        helper.make_node("MatMul", ["q", "k"], ["s"]),
+        helper.make_node("Greater", ["m", "zero"], ["allowed"]),
+        helper.make_node("Where", ["allowed", "zero", "lowest"], ["mask"]),
+        helper.make_node("Add", ["s", "mask"], ["masked"]),
+        helper.make_node("Softmax", ["masked"], ["p"], axis=-1),
+        helper.make_node("IsNaN", ["p"], ["nothing"]),
+        helper.make_node("Where", ["nothing", "zero", "p"], ["kept"]),
+        helper.make_node("MatMul", ["kept", "v"], ["y"]),
+    ]
+    shapes: dict[str, tuple[int | str, ...]] = {
+        "q": (2, 3, rows, 8),
+        "k": (2, 3, 8, columns),
+        "v": (2, 3, columns, 8),
+        "m": (2, 1, rows, 1),
+    }
+    numbers = {"zero": 0.0, "lowest": -np.inf}
+    weights = [numpy_helper.from_array(np.array(x, np.float32), n) for n, x in numbers.items()]
+    return model(nodes, shapes, (2, 3, rows, 8), weights)
+
+
 def as_one_node(rows: int, columns: int, heads: int, *, causal: bool) -> onnx.ModelProto:
     """ONNX's operator: 6 heads of queries, and fewer of keys and values."""
     nodes = [helper.make_node("Attention", ["q", "k", "v"], ["y"], is_causal=int(causal))]
@@ -82,6 +105,7 @@ MODELS = {
     "whole blocks": spelled_out(32, 16, (2, 1, 1, 16)),
     "rest of rows and columns": spelled_out(45, 37, (45, 37)),
     "fewer rows than a vector has lanes": spelled_out(17, 11, (1,)),
+    "rows that see nothing": guarded(37, 24),
     "two columns": spelled_out(16, 2, (1,)),
     "causal": as_one_node(33, 33, 6, causal=True),
     "shared heads": as_one_node(20, 24, 2, causal=False),

@@ -91,8 +91,9 @@ def _on_to_result(softmax: SoftmaxOp) -> list[GraphOp] | None:
     """The elementwise operators on the way from the softmax to the product that takes it."""
     path: list[GraphOp] = []
     value = softmax.result
-    while (user := _only_user(value)) is not None:
-        path.append(user)
+    while users := _next_users(value):
+        path += users
+        user = users[-1]
         if isinstance(user, MatmulOp):
             fits = user.lhs is value and user.rhs is not value and type_of(user.rhs).rank > 1
             return path if fits else None
@@ -102,6 +103,22 @@ def _on_to_result(softmax: SoftmaxOp) -> list[GraphOp] | None:
             return None
         value = user.results[0]
     return None
+
+
+def _next_users(value: SSAValue) -> list[GraphOp]:
+    """The only user of a value, or the only other one and before it one that computes for it, as in
+    `where(is_nan(p), 0, p)`; nothing where others use it too.
+    """
+    user = _only_user(value)
+    if user is not None:
+        return [user]
+    users = list(dict.fromkeys(use.operation for use in value.uses))
+    for first, second in (users, reversed(users)) if len(users) == 2 else ():
+        if isinstance(first, ElementwiseOp) and isinstance(second, ElementwiseOp):
+            between = [_only_user(result) for result in first.results]
+            if between == [second] and first.result_type.shape == type_of(value).shape:
+                return [first, second]
+    return []
 
 
 def _drop_zeros(softmax: SoftmaxOp) -> None:

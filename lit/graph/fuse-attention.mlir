@@ -78,3 +78,22 @@ func.func @main(%s: !graph.tensor<[2, 32], f32>) -> !graph.tensor<[2, 32], f32> 
   %p = graph.softmax %t {axis = -1 : i64} : (!graph.tensor<[2, 32], f32>) -> !graph.tensor<[2, 32], f32>
   func.return %p : !graph.tensor<[2, 32], f32>
 }
+
+// -----
+
+// Rows without any score are set to zero behind the softmax, which has two users then.
+// CHECK-LABEL: func.func @main
+// CHECK: graph.fused
+// CHECK: %[[P:[a-z_0-9]+]] = graph.softmax
+// CHECK-NEXT: %[[N:[a-z_0-9]+]] = graph.is_nan %[[P]]
+// CHECK-NEXT: %[[W:[a-z_0-9]+]] = graph.where %[[N]], %{{.*}}, %[[P]]
+// CHECK-NEXT: graph.matmul %[[W]], %{{.*}}
+func.func @main(%q: !graph.tensor<[1, 2, 32, 8], f32>, %k: !graph.tensor<[1, 2, 8, 32], f32>, %v: !graph.tensor<[1, 2, 32, 8], f32>) -> !graph.tensor<[1, 2, 32, 8], f32> {
+  %s = graph.matmul %q, %k : (!graph.tensor<[1, 2, 32, 8], f32>, !graph.tensor<[1, 2, 8, 32], f32>) -> !graph.tensor<[1, 2, 32, 32], f32>
+  %p = graph.softmax %s {axis = -1 : i64} : (!graph.tensor<[1, 2, 32, 32], f32>) -> !graph.tensor<[1, 2, 32, 32], f32>
+  %n = graph.is_nan %p : (!graph.tensor<[1, 2, 32, 32], f32>) -> !graph.tensor<[1, 2, 32, 32], i1>
+  %z = graph.constant {literal = #graph.literal<[0.0]>, shape = #graph.shape<[]>, element = f32} : () -> !graph.tensor<[], f32>
+  %w = graph.where %n, %z, %p : (!graph.tensor<[1, 2, 32, 32], i1>, !graph.tensor<[], f32>, !graph.tensor<[1, 2, 32, 32], f32>) -> !graph.tensor<[1, 2, 32, 32], f32>
+  %y = graph.matmul %w, %v : (!graph.tensor<[1, 2, 32, 32], f32>, !graph.tensor<[1, 2, 32, 8], f32>) -> !graph.tensor<[1, 2, 32, 8], f32>
+  func.return %y : !graph.tensor<[1, 2, 32, 8], f32>
+}

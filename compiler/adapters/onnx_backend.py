@@ -126,7 +126,8 @@ class WeftBackend(Backend):
         """Compiles a model; raises UnsupportedError for what weft lacks, also for other devices."""
         if not cls.supports_device(device):
             raise UnsupportedError(f"weft requires the device CPU, got {device}")
-        return Prepared(model, Options(host_target()), kwargs.get("threads"))
+        options = Options(host_target(), bare=True)  # no artifact that describes itself
+        return Prepared(model, options, kwargs.get("threads"))
 
     @classmethod
     def run_node(

@@ -183,9 +183,10 @@ def import_recurrent(node: OnnxNode) -> Sequence[SSAValue]:
     direction = choice(node, "direction", "forward", ("forward", "reverse", "bidirectional"))
     backward = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}[direction]
     batch_first = bool(node.integer("layout", 0))
+    dims = [node.shape_of(position, 3) for position in range(3)]
     x = Term(node.b, node.operand(0))
     x = x.transpose([1, 0, 2]) if batch_first else x
-    if node.shape(1)[0] != len(backward) or len(x.shape) != 3:
+    if dims[1][0] != len(backward):
         raise ModelError(f"requires weights of {len(backward)} directions, got {node.type(1)}")
     parameters = _Parameters(node)
     names = list(kind.defaults) * len(backward)

@@ -210,8 +210,8 @@ def import_roi_align(node: OnnxNode) -> Sequence[SSAValue]:
         raise UnsupportedError(f"requires a sampling_ratio of 1 or more, got {ratio}")
     mode = choice(node, "mode", "avg", ("avg", "max"))
     image, regions = Term(node.b, node.operand(0)), Term(node.b, node.operand(1))
-    batch, channels, *spatial = image.shape
-    count = regions.shape[0]
+    batch, channels, *spatial = node.shape_of(0, 4)
+    count = node.shape_of(1, 2)[0]
     bins = [node.integer("output_height", 1), node.integer("output_width", 1)]
     places, weights = _region_table(node, regions, spatial, bins, ratio)
     index, weight = _combined(places, weights, tuple(spatial))

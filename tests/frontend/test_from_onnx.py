@@ -362,6 +362,8 @@ BODY = "b (int64 i, bool c, float[2] s) => (bool d, float[2] t) { d = Identity(c
         ("y = Constant <value_int = 1, value_float = 1.0> ()", "got value_int, value_float"),
         ("y = Multinomial (x)", r"operand 0 requires 2 dims, got .*\[2\]"),
         ("y = NonMaxSuppression (x, x)", "operand 1 requires 3 dims"),
+        ("y = RNN <hidden_size = 1> (x, x, x)", "operand 0 requires 3 dims"),
+        ("y = RoiAlign <sampling_ratio = 2> (x, x, x)", "operand 0 requires 4 dims"),
         (
             f"n = Constant <value_int = 3> () y = Loop <body = {BODY}> (n, , x, x)",
             "requires a body of 4 inputs, got 3",

@@ -20,15 +20,14 @@ from dialects.loop.program import KernelOp
 
 # Shares the iterations out one by one, the last first, so that a body which assumes an order fails.
 PARALLEL_FOR = """
-define hidden void @"weft.parallel_for"(
-    ptr %ctx, i64 %count, i64 %grain, ptr %body, ptr %argument) {
+define hidden void @"weft.parallel_for"(ptr %ctx, i64 %count, i64 %grain, ptr %body, ptr %with) {
 entry:
   %none = icmp sle i64 %count, 0
   br i1 %none, label %done, label %loop
 loop:
   %end = phi i64 [ %count, %entry ], [ %begin, %loop ]
   %begin = sub i64 %end, 1
-  call void %body(ptr %argument, i64 %begin, i64 %end)
+  call void %body(ptr %with, i64 %begin, i64 %end)
   %more = icmp sgt i64 %begin, 0
   br i1 %more, label %loop, label %done
 done:

@@ -6,11 +6,13 @@ import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import permutations
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
-from xdsl.ir import Attribute
+
+if TYPE_CHECKING:  # models out of the cache have no need of xDSL
+    from xdsl.ir import Attribute
 
 Array = npt.NDArray[Any]
 
@@ -21,7 +23,7 @@ SAMPLE: Final = 64
 """Elements that are compared before all are."""
 
 
-Properties = tuple[tuple[str, Attribute], ...]
+Properties = tuple[tuple[str, "Attribute"], ...]
 """The properties of an operator by name, in the order of the names."""
 
 

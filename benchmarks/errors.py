@@ -29,7 +29,7 @@ from xdsl.dialects.builtin import IntegerAttr, i64
 import weft
 from benchmarks.case import Case, Inputs
 from benchmarks.models import MODELS, MORE_MODELS, find_cases
-from benchmarks.run import RESULTS
+from benchmarks.options import parser_of
 from compiler.frontend.from_graph_file import STAMP, VERSION
 from compiler.frontend.from_onnx import import_model
 from compiler.graph.passes import GRAPH_PASSES
@@ -221,14 +221,8 @@ def _digits(number: float) -> float:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        "python -m benchmarks.errors",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    today = RESULTS / f"errors-{datetime.date.today():%Y-%m-%d}.jsonl"
+    parser = parser_of("errors", __doc__, "errors-")
     parser.add_argument("cases", nargs="*", help="names of cases, all models by default")
-    parser.add_argument("--output", type=Path, default=today)
     return parser.parse_args()
 
 

@@ -28,7 +28,7 @@ import numpy as np
 from benchmarks.case import Case, Inputs
 from benchmarks.errors import recorded
 from benchmarks.models import MODELS, MORE_MODELS, find_cases
-from benchmarks.run import RESULTS
+from benchmarks.options import parser_of
 from compiler.bench.work import symbols_of
 from compiler.machine.artifact import read_metadata
 from compiler.machine.header import header
@@ -191,15 +191,9 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        "python -m benchmarks.memory",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    today = RESULTS / f"memory-{datetime.date.today():%Y-%m-%d}.jsonl"
+    parser = parser_of("memory", __doc__, "memory-")
     parser.add_argument("cases", nargs="*", help="names of models, all of the list by default")
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--output", type=Path, default=today)
     return parser.parse_args()
 
 

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.numeric_cases import ENGINES, PROGRAMS, ProgramJob
-from benchmarks.run import RESULTS, recorded
-from compiler.bench.engines import OURS
-from compiler.bench.rounds import ROUNDS, SECONDS, Measured, choose_cores, measure_jobs
+from benchmarks.options import parse_jobs, parser_of
+from benchmarks.run import recorded
+from compiler.bench.rounds import Measured, choose_cores, measure_jobs
 
 
 def main() -> None:
@@ -80,28 +80,8 @@ def shown(row: dict[str, Any]) -> str:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        "python -m benchmarks.numeric",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    today = RESULTS / f"numeric-{datetime.date.today():%Y-%m-%d}.jsonl"
-    names = [program.name for program in PROGRAMS]
-    parser.add_argument("programs", nargs="*", help=", ".join(names))
-    parser.add_argument(
-        "--threads", type=lambda text: [int(each) for each in text.split(",")], default=[1, 2]
-    )
-    parser.add_argument(
-        "--engines", type=lambda text: text.split(","), default=list(ENGINES), help="by commas"
-    )
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="of an engine in a round")
-    parser.add_argument("--output", type=Path, default=today)
-    arguments = parser.parse_args()
-    unknown = set(arguments.programs) - set(names) | set(arguments.engines) - set(ENGINES)
-    if unknown or arguments.engines[:1] != [OURS]:
-        parser.error(f"requires programs and engines, {OURS} first, got {sorted(unknown)}")
-    return arguments
+    parser = parser_of("numeric", __doc__, "numeric-")
+    return parse_jobs(parser, "programs", [program.name for program in PROGRAMS], ENGINES)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,8 @@ from statistics import geometric_mean
 from typing import Any
 
 from benchmarks.models import GROUPS
-from benchmarks.run import RESULTS, best_peer, recorded
+from benchmarks.options import RESULTS
+from benchmarks.run import best_peer, recorded
 from compiler.bench.engines import OURS
 
 BELOW = 1.2

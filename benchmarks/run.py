@@ -26,16 +26,15 @@ from typing import Any
 import weft
 from benchmarks.case import Case
 from benchmarks.models import find_cases
+from benchmarks.options import RESULTS, add_rounds, parser_of
 from compiler.bench.engines import OURS, PEERS
 from compiler.bench.limits import Limits, measure_limits
-from compiler.bench.rounds import ROUNDS, SECONDS, measure
+from compiler.bench.rounds import measure
 from compiler.bench.rows import engine_rows, limit_rows
 from compiler.bench.work import work_of
 from compiler.machine.artifact import read_metadata
 from dialects.errors import WeftError
 from weft.compilation import compiler_digest
-
-RESULTS = Path(__file__).with_name("results")
 
 Row = dict[str, Any]
 
@@ -221,25 +220,15 @@ def _shard(text: str) -> tuple[int, int]:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        "python -m benchmarks.run",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    today = RESULTS / f"{datetime.date.today():%Y-%m-%d}.jsonl"
+    parser = parser_of("run", __doc__)
     parser.add_argument(
         "cases", nargs="*", help="names of cases or of groups of them, all by default"
     )
     parser.add_argument(
         "--vs", type=lambda text: text.split(","), default=list(PEERS), help=f"{','.join(PEERS)}"
     )
-    parser.add_argument(
-        "--threads", type=lambda text: [int(each) for each in text.split(",")], default=[1, 2]
-    )
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="of an engine in a round")
+    add_rounds(parser)
     parser.add_argument("--shard", type=_shard, default=(1, 1), help="number/count")
-    parser.add_argument("--output", type=Path, default=today)
     parser.add_argument("--artifacts", type=Path, metavar="DIR", help="keeps compiled models there")
     parser.add_argument(
         "--prepare", action="store_true", help="only compile them, into --artifacts"

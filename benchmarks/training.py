@@ -9,7 +9,6 @@ already are not measured again.
 from __future__ import annotations
 
 import argparse
-import datetime
 import json
 import sys
 import tempfile
@@ -17,10 +16,10 @@ from pathlib import Path
 
 import weft
 from benchmarks.numeric import row_of, shown
-from benchmarks.run import RESULTS, recorded
+from benchmarks.options import parse_jobs, parser_of
+from benchmarks.run import recorded
 from benchmarks.training_cases import EAGER, ENGINES, TRAININGS, TrainingJob
-from compiler.bench.engines import OURS
-from compiler.bench.rounds import ROUNDS, SECONDS, choose_cores, measure_jobs
+from compiler.bench.rounds import choose_cores, measure_jobs
 
 
 def main() -> None:
@@ -52,28 +51,8 @@ def main() -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(
-        "python -m benchmarks.training",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    today = RESULTS / f"training-{datetime.date.today():%Y-%m-%d}.jsonl"
-    parser.add_argument("networks", nargs="*", help=", ".join(case.name for case in TRAININGS))
-    parser.add_argument(
-        "--threads", type=lambda text: [int(each) for each in text.split(",")], default=[1, 2]
-    )
-    parser.add_argument(
-        "--engines", type=lambda text: text.split(","), default=list(ENGINES), help="by commas"
-    )
-    parser.add_argument("--rounds", type=int, default=ROUNDS)
-    parser.add_argument("--seconds", type=float, default=SECONDS, help="of an engine in a round")
-    parser.add_argument("--output", type=Path, default=today)
-    arguments = parser.parse_args()
-    unknown = set(arguments.networks) - {case.name for case in TRAININGS}
-    unknown |= set(arguments.engines) - set(ENGINES)
-    if unknown or arguments.engines[:1] != [OURS]:
-        parser.error(f"requires networks and engines, {OURS} first, got {sorted(unknown)}")
-    return arguments
+    parser = parser_of("training", __doc__, "training-")
+    return parse_jobs(parser, "networks", [case.name for case in TRAININGS], ENGINES)
 
 
 if __name__ == "__main__":

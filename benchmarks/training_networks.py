@@ -124,7 +124,15 @@ class GPT2(nn.Module):
 
 def torch_networks(torch: Any) -> dict[str, Callable[[], Any]]:
     """The same networks as PyTorch's modules."""
-    functional = torch.nn.functional
+    return {
+        **_torch_small(torch),
+        "resnet18": _torch_resnet(torch),
+        "gpt2_small": _torch_gpt2(torch),
+    }
+
+
+def _torch_module(torch: Any) -> type[Any]:
+    """The base of modules whose parts are given by name."""
 
     class Base(torch.nn.Module):
         def __init__(self, **modules: Any):
@@ -132,18 +140,36 @@ def torch_networks(torch: Any) -> dict[str, Callable[[], Any]]:
             for name, module in modules.items():
                 setattr(self, name, module)
 
-    linear, norm2d, layer_norm = torch.nn.Linear, torch.nn.BatchNorm2d, torch.nn.LayerNorm
+    return Base
 
-    class TorchPerceptron(Base):
+
+def _torch_small(torch: Any) -> dict[str, Callable[[], Any]]:
+    functional, linear = torch.nn.functional, torch.nn.Linear
+    base = _torch_module(torch)
+
+    class TorchPerceptron(base):
         def forward(self, x: Any) -> Any:
             return self.second(functional.relu(self.first(x)))
 
-    class TorchConvolutional(Base):
+    class TorchConvolutional(base):
         def forward(self, x: Any) -> Any:
             x = functional.max_pool2d(functional.relu(self.first(x)), 2)
             return self.head(functional.max_pool2d(functional.relu(self.second(x)), 2).flatten(1))
 
-    class TorchBlock(Base):
+    return {
+        "mlp": lambda: TorchPerceptron(first=linear(64, 128), second=linear(128, 10)),
+        "convolutional": lambda: TorchConvolutional(
+            first=torch.nn.Conv2d(1, 16, 3, padding=1),
+            second=torch.nn.Conv2d(16, 32, 3, padding=1), head=linear(128, 10),
+        ),
+    }  # fmt: skip
+
+
+def _torch_resnet(torch: Any) -> Callable[[], Any]:
+    functional, norm2d = torch.nn.functional, torch.nn.BatchNorm2d
+    base = _torch_module(torch)
+
+    class TorchBlock(base):
         def forward(self, x: Any) -> Any:
             y = functional.relu(self.norm1(self.conv1(x)), inplace=True)
             y = self.norm2(self.conv2(y))
@@ -151,35 +177,13 @@ def torch_networks(torch: Any) -> dict[str, Callable[[], Any]]:
                 y + (self.norm3(self.short(x)) if hasattr(self, "short") else x), inplace=True
             )
 
-    class TorchResNet(Base):
+    class TorchResNet(base):
         def forward(self, x: Any) -> Any:
             x = functional.relu(self.norm(self.stem(x)), inplace=True)
             x = functional.max_pool2d(x, 3, 2, 1)
             for block in self.blocks:
                 x = block(x)
             return self.head(x.mean((2, 3)))
-
-    class TorchAttention(Base):
-        def forward(self, x: Any) -> Any:
-            count, length, width = x.shape
-            parts = (
-                each(x).view(count, length, width // 64, 64).transpose(1, 2)
-                for each in (self.query, self.key, self.value)
-            )
-            mixed = functional.scaled_dot_product_attention(*parts, is_causal=True)
-            return self.output(mixed.transpose(1, 2).reshape(count, length, width))
-
-    class TorchLayer(Base):
-        def forward(self, x: Any) -> Any:
-            x = x + self.attention(self.norm1(x))
-            return x + self.down(functional.gelu(self.up(self.norm2(x)), approximate="tanh"))
-
-    class TorchGPT2(Base):
-        def forward(self, tokens: Any) -> Any:
-            x = self.table(tokens) + self.places.weight
-            for layer in self.layers:
-                x = layer(x)
-            return self.norm(x) @ self.table.weight.T
 
     def conv(*sizes: int) -> Any:
         return torch.nn.Conv2d(*sizes, bias=False)
@@ -193,26 +197,47 @@ def torch_networks(torch: Any) -> dict[str, Callable[[], Any]]:
             made.short, made.norm3 = conv(channels, wider, 1, stride), norm2d(wider)
         return made
 
+    return lambda: TorchResNet(
+        stem=conv(3, 64, 7, 2, 3), norm=norm2d(64), head=torch.nn.Linear(512, 1000),
+        blocks=torch.nn.ModuleList(block(*stage) for stage in STAGES),
+    )  # fmt: skip
+
+
+def _torch_gpt2(torch: Any) -> Callable[[], Any]:
+    functional, linear, norm = torch.nn.functional, torch.nn.Linear, torch.nn.LayerNorm
+    base = _torch_module(torch)
+
+    class TorchAttention(base):
+        def forward(self, x: Any) -> Any:
+            count, length, width = x.shape
+            parts = (
+                each(x).view(count, length, width // 64, 64).transpose(1, 2)
+                for each in (self.query, self.key, self.value)
+            )
+            mixed = functional.scaled_dot_product_attention(*parts, is_causal=True)
+            return self.output(mixed.transpose(1, 2).reshape(count, length, width))
+
+    class TorchLayer(base):
+        def forward(self, x: Any) -> Any:
+            x = x + self.attention(self.norm1(x))
+            return x + self.down(functional.gelu(self.up(self.norm2(x)), approximate="tanh"))
+
+    class TorchGPT2(base):
+        def forward(self, tokens: Any) -> Any:
+            x = self.table(tokens) + self.places.weight
+            for layer in self.layers:
+                x = layer(x)
+            return self.norm(x) @ self.table.weight.T
+
     def layer(width: int) -> Any:
         names = ("query", "key", "value", "output")
         return TorchLayer(
-            norm1=layer_norm(width), norm2=layer_norm(width),
+            norm1=norm(width), norm2=norm(width),
             attention=TorchAttention(**{name: linear(width, width) for name in names}),
             up=linear(width, 4 * width), down=linear(4 * width, width),
         )  # fmt: skip
 
-    return {
-        "mlp": lambda: TorchPerceptron(first=linear(64, 128), second=linear(128, 10)),
-        "convolutional": lambda: TorchConvolutional(
-            first=torch.nn.Conv2d(1, 16, 3, padding=1),
-            second=torch.nn.Conv2d(16, 32, 3, padding=1), head=linear(128, 10),
-        ),
-        "resnet18": lambda: TorchResNet(
-            stem=conv(3, 64, 7, 2, 3), norm=norm2d(64), head=linear(512, 1000),
-            blocks=torch.nn.ModuleList(block(*stage) for stage in STAGES),
-        ),
-        "gpt2_small": lambda: TorchGPT2(
-            table=torch.nn.Embedding(50257, 768), places=torch.nn.Embedding(128, 768),
-            layers=torch.nn.ModuleList(layer(768) for _ in range(12)), norm=layer_norm(768),
-        ),
-    }  # fmt: skip
+    return lambda: TorchGPT2(
+        table=torch.nn.Embedding(50257, 768), places=torch.nn.Embedding(128, 768),
+        layers=torch.nn.ModuleList(layer(768) for _ in range(12)), norm=norm(768),
+    )  # fmt: skip

@@ -18,7 +18,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from compiler.graph.join_groups import Group, join_groups
+from compiler.graph.join_groups import Group, join, join_groups
 from dialects.graph import ConstantOp, ControlOp, FusedOp, GraphOp, ReshapeOp, YieldOp
 from dialects.graph.elementwise import ElementwiseOp
 from dialects.graph.matmul import MatmulOp
@@ -68,7 +68,7 @@ def fuse(block: Block) -> None:
                     and producer is not group
                     and _joins(producer, group, operand, groups)
                 ):
-                    _merge(producer, group, groups, position)
+                    join(producer, group, groups, position)
     join_groups(block, groups, position)
     for group in dict.fromkeys(groups.values()):
         build_group(group.in_order(), block, group.members[-1])
@@ -146,18 +146,6 @@ def _continues(producer: Group, consumer: Group, value: SSAValue) -> bool:
     return all(isinstance(op, ElementwiseOp) for op in consumer.members) and all(
         op.result_type.dims == type_of(value).dims for op in consumer.members
     )
-
-
-def _merge(
-    producer: Group,
-    consumer: Group,
-    groups: dict[Operation, Group],
-    position: dict[Operation, int],
-) -> None:
-    consumer.members = sorted([*producer.members, *consumer.members], key=lambda op: position[op])
-    consumer.anchor = consumer.anchor or producer.anchor
-    for op in producer.members:
-        groups[op] = consumer
 
 
 def build_group(operators: Sequence[GraphOp], block: Block, place: GraphOp | None = None) -> None:

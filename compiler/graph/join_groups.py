@@ -88,7 +88,7 @@ def join_groups(
             if _flows_along(producer, group, first) and _may_wait(
                 producer, group, groups, position
             ):
-                _join(producer, group, groups, position)
+                join(producer, group, groups, position)
                 shapes[group] = first.joined(second)
 
 
@@ -192,12 +192,13 @@ def _place(
     return position[groups[user].members[-1] if user in groups else user]
 
 
-def _join(
+def join(
     producer: Group,
     consumer: Group,
     groups: dict[Operation, Group],
     position: Mapping[Operation, int],
 ) -> None:
+    """Puts the members of one group, which stand at these positions, into another."""
     consumer.members = sorted([*producer.members, *consumer.members], key=lambda op: position[op])
     consumer.anchor = consumer.anchor or producer.anchor
     for op in producer.members:

@@ -119,7 +119,8 @@ class GeluOp(ActivationOp):
             distribution = (x * math.sqrt(0.5)).math("erf")
         else:
             distribution = ((x + x * x * x * self.CUBIC) * self.SLOPE_AT_ZERO).math("tanh")
-        return x * 0.5 * (distribution + 1)
+        half = x * 0.5
+        return half * distribution + half
 
     def slope(self, b: GraphBuilder) -> SSAValue:
         return self._exact_slope(b) if self.is_exact else self._tanh_slope(b)

@@ -336,13 +336,15 @@ def test_every_width_gives_the_same(name: str, fmt: str) -> None:
 
 
 @pytest.mark.skipif(not HOST_FEATURES.get("avx512f"), reason="requires AVX-512")
-@pytest.mark.parametrize("name", ["exp", "expm1", "sinh"])
-def test_avx512_has_instructions_for_powers_of_two(name: str) -> None:
+@pytest.mark.parametrize("name", ["exp", "expm1", "sinh", "erf"])
+def test_avx512_scales_by_powers_of_two_and_picks_coefficients(name: str) -> None:
+    special, expected = np.array((*SPECIALS[name], (NAN, NAN)), np.float32).T
     x = points(name, "f32", 400_000)
     with np.errstate(all="ignore"):
-        exact = getattr(np, name)(x.astype(np.float64))
+        exact = (IN_F64.get(name) or getattr(np, name))(x.astype(np.float64))
     got = compiled(name, "f32", lanes=16, has_scale=True)(x)
     assert_close(ulps_f32(got, exact), got, x)
+    assert_identical(compiled(name, "f32", lanes=0, has_scale=True)(special), expected)
     for lanes in (0, 2, 8):
         again = compiled(name, "f32", lanes=lanes, has_scale=True)(x[:400])
         assert_identical(again, got[:400])

@@ -403,6 +403,15 @@ def polynomial(x: Real, coefficients: Sequence[float]) -> Real:
     return total
 
 
+def picked_polynomial(x: Real, which: Real, rows: Sequence[Sequence[float]]) -> Real:
+    """One of sixteen polynomials: the row that the low four bits of `which` say."""
+    highest, *others = reversed(tuple(zip(*rows, strict=True)))
+    total = which.pick(highest)
+    for table in others:
+        total = fma(total, x, which.pick(table))
+    return total
+
+
 def nan(like: Real) -> Real:
     """A quiet NaN in every lane."""
     return like.literal(math.nan)

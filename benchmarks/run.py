@@ -4,14 +4,16 @@ Each line of the result is one case with one number of threads: every engine tha
 its time or the reason why it has none, and the limits of the machine that were measured meanwhile.
 What this compiler was measured against already is in the file and is not measured again, so that a
 run can be broken off and gone on with, and other peers be added; `--shard 2/4` measures every
-fourth case. With `--artifacts DIR` compiled models are kept there; `--prepare` only compiles them,
-so that nothing does while a quiet machine is measured.
+fourth case. With `--artifacts DIR` compiled models are kept there, with what the peers compile and
+why some could not; `--prepare` only compiles, and compares the answers, so that nothing does while
+a quiet machine is measured. `--minutes` begins no case after so long.
 """
 
 from __future__ import annotations
 
 import argparse
 import datetime
+import hashlib
 import json
 import subprocess
 import sys
@@ -20,6 +22,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +30,9 @@ import weft
 from benchmarks.case import Case
 from benchmarks.models import find_cases
 from benchmarks.options import RESULTS, add_rounds, parser_of
-from compiler.bench.engines import OURS, PEERS
+from compiler.bench.engines import ENGINES, OURS, PEERS
 from compiler.bench.limits import Limits, measure_limits
-from compiler.bench.rounds import measure
+from compiler.bench.rounds import Measured, Templates, measure
 from compiler.bench.rows import engine_rows, limit_rows
 from compiler.bench.work import work_of
 from compiler.machine.artifact import read_metadata
@@ -39,13 +42,27 @@ from weft.compilation import compiler_digest
 Row = dict[str, Any]
 
 
+KEPT = "peers"
+"""The folder among the artifacts of what peers have compiled."""
+
+
 @dataclass(frozen=True)
 class Prepared:
-    """A model's file, its artifact, and the seconds that compiling took."""
+    """A model's file, a digest of it, its artifact, and the seconds that compiling took."""
 
     model: Path
+    digest: str
     library: Path
     seconds: float
+
+    @property
+    def kept(self) -> Path:
+        """Where peers keep what they compile."""
+        return self.model.parent / KEPT
+
+    def known(self, threads: int) -> Path:
+        """What peers have said to this very model before."""
+        return self.kept / f"{self.model.stem}.{self.digest}.{threads}.json"
 
 
 def main() -> None:
@@ -62,13 +79,18 @@ def main() -> None:
         limits = {
             n: measure_limits(n) for n in sorted({n for each in wanted.values() for n in each})
         }
-    failed = 0
-    for case in cases:
-        for row in measure_case(case, wanted[case.name], limits, arguments):
-            failed += "error" in row
-            with path.open("a") as out:
-                out.write(json.dumps(row) + "\n")
-            print(shown(row), flush=True)
+    failed, start = 0, time.monotonic()
+    with Templates() as templates:
+        for case in cases:
+            if time.monotonic() - start > arguments.minutes * 60:
+                print(f"{case.name} and what follows is left for another run", flush=True)
+                break
+            for row in measure_case(case, wanted[case.name], limits, templates, arguments):
+                failed += "error" in row
+                if not arguments.prepare:
+                    with path.open("a") as out:
+                        out.write(json.dumps(row) + "\n")
+                print(shown(row), flush=True)
     sys.exit(1 if failed else 0)
 
 
@@ -111,10 +133,11 @@ def measure_case(
     case: Case,
     wanted: Mapping[int, Sequence[str]],
     limits: Mapping[int, Limits],
+    templates: Templates,
     arguments: argparse.Namespace,
 ) -> Iterator[Row]:
     """A row for each number of threads. What weft cannot do, or does wrongly, or fails at, is an
-    `error`; where models are only prepared there are no others.
+    `error`; where models are only prepared, rows have no times.
     """
     if not wanted:
         return
@@ -127,26 +150,88 @@ def measure_case(
             for threads in wanted:
                 yield shared | {"threads": threads, "when": _now(), "error": f"{kind}{error}"}
             return
-        if not arguments.prepare:
-            for threads, peers in wanted.items():
-                yield shared | _measured(case, prepared, peers, limits[threads], arguments)
+        for threads, peers in wanted.items():
+            row = shared | {"threads": threads, "when": _now()}
+            if arguments.prepare:
+                yield row | _tried(case, prepared, peers, threads, templates)
+            else:
+                yield row | _measured(case, prepared, peers, limits[threads], templates, arguments)
 
 
 def prepare(case: Case, folder: Path) -> Prepared:
-    """The model in a file and compiled, unless this compiler has done so in that folder already.
+    """The model in a file and compiled, unless this compiler has done so in that folder already;
+    what another has compiled there goes.
 
     Raises WeftError for what weft cannot compile.
     """
     model = folder / f"{case.name}.onnx"
     library = folder / f"lib{case.name}.{_compiler()}.so"
-    times = library.with_suffix(".json")
-    if not times.exists():
+    made = library.with_suffix(".json")
+    if not made.exists():
         folder.mkdir(parents=True, exist_ok=True)
-        model.write_bytes(case.build().SerializeToString())
+        for old in folder.glob(f"lib{case.name}.*"):
+            old.unlink()
+        contents = case.build().SerializeToString()
+        model.write_bytes(contents)
         start = time.perf_counter()
         weft.compile(model, threads=1, cache=False, prefix="model").export(library)
-        times.write_text(json.dumps(time.perf_counter() - start))
-    return Prepared(model, library, json.loads(times.read_text()))
+        digest = hashlib.sha256(contents).hexdigest()[:16]
+        made.write_text(json.dumps([digest, time.perf_counter() - start]))
+    return Prepared(model, *_both(made, library))
+
+
+def _both(made: Path, library: Path) -> tuple[str, Path, float]:
+    digest, seconds = json.loads(made.read_text())
+    return digest, library, seconds
+
+
+def _tried(
+    case: Case, prepared: Prepared, peers: Sequence[str], threads: int, templates: Templates
+) -> Row:
+    """Every peer that has not said what it does with this model loads it, and answers once; what it
+    says is noted.
+    """
+    known = noted(prepared.known(threads))
+    left = [peer for peer in peers if peer not in known]
+    if not left:
+        return {"engines": known}
+    models = {OURS: prepared.library} | dict.fromkeys(left, prepared.model)
+    tried = measure(
+        models, case.inputs(), threads, rounds=0, templates=templates, kept=prepared.kept
+    )
+    row: Row = {"error": tried[0].reason} if tried[0].status != "ok" else {}
+    answers = {
+        each.engine: {
+            "status": each.status,
+            "reason": each.reason,
+            "version": _version(each.engine),
+            "load_s": round(each.load_seconds, 3),
+        }
+        for each in tried[1:]
+    }
+    prepared.kept.mkdir(exist_ok=True)
+    prepared.known(threads).write_text(json.dumps(known | answers, indent=1))
+    return row | {"engines": known | answers}
+
+
+def noted(path: Path) -> dict[str, Row]:
+    """What peers of the versions that are here have said to a model, by name. Whether an answer
+    differs is weft's affair too, and not noted.
+    """
+    engines: dict[str, Row] = json.loads(path.read_text()) if path.exists() else {}
+    return {
+        name: engine
+        for name, engine in engines.items()
+        if engine["version"] == _version(name) and engine["status"] != "differs"
+    }
+
+
+@cache
+def _version(engine: str) -> str:
+    try:
+        return version(ENGINES[engine][2])
+    except PackageNotFoundError:
+        return ""
 
 
 def _measured(
@@ -154,20 +239,29 @@ def _measured(
     prepared: Prepared,
     peers: Sequence[str],
     limits: Limits,
+    templates: Templates,
     arguments: argparse.Namespace,
 ) -> Row:
     inputs, library = case.inputs(), prepared.library
+    cannot = [
+        Measured(name, engine["status"], engine["reason"], engine["version"])
+        for name, engine in noted(prepared.known(limits.threads)).items()
+        if engine["status"] != "ok" and name in peers
+    ]
+    able = [peer for peer in peers if peer not in [each.engine for each in cannot]]
     measured = measure(
-        {OURS: library} | dict.fromkeys(peers, prepared.model),
+        {OURS: library} | dict.fromkeys(able, prepared.model),
         inputs,
         limits.threads,
         rounds=arguments.rounds,
         seconds=arguments.seconds,
+        templates=templates,
+        kept=prepared.kept if arguments.artifacts else None,
     )
     work = work_of(read_metadata(library), inputs)
-    row: Row = {"threads": limits.threads, "when": _now()}
-    row |= {"compile_s": round(prepared.seconds, 3), "so_kb": library.stat().st_size // 1000}
-    engines = {each.pop("engine"): each for each in engine_rows(measured, work, limits)}
+    row: Row = {"compile_s": round(prepared.seconds, 3), "so_kb": library.stat().st_size // 1000}
+    rows = engine_rows([*measured, *cannot], work, limits)
+    engines = {each.pop("engine"): each for each in rows}
     row |= {"flops": work.flops, "bytes": work.bytes, "limits": limit_rows(limits)[0]}
     row |= {"engines": engines}
     if engines[OURS]["status"] != "ok":
@@ -202,13 +296,15 @@ def shown(row: Row) -> str:
     head = f"{row['case']:32} {row['threads']} "
     if "error" in row:
         return f"{head} {row['error']}"
-    ours, best = row["engines"][OURS], best_peer(row)
-    peer = f"{best[1]:6.2f} {best[0]}" if best else "  none"
+    ours, best = row["engines"].get(OURS), best_peer(row)
     others = [
-        f"{name} {engine['status']}"
+        f"{name} {engine['status']}: {engine['reason']}"
         for name, engine in row["engines"].items()
         if engine["status"] != "ok"
     ]
+    if ours is None:
+        return f"{head} prepared  {', '.join(others)}".rstrip()
+    peer = f"{best[1]:6.2f} {best[0]}" if best else "  none"
     return f"{head} {ours['ms']:10.4f} ms  {peer:20} {', '.join(others)}".rstrip()
 
 
@@ -229,10 +325,9 @@ def _arguments() -> argparse.Namespace:
     )
     add_rounds(parser)
     parser.add_argument("--shard", type=_shard, default=(1, 1), help="number/count")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="no limit by default")
     parser.add_argument("--artifacts", type=Path, metavar="DIR", help="keeps compiled models there")
-    parser.add_argument(
-        "--prepare", action="store_true", help="only compile them, into --artifacts"
-    )
+    parser.add_argument("--prepare", action="store_true", help="only compile, into --artifacts")
     arguments = parser.parse_args()
     unknown = [name for name in arguments.vs if name not in PEERS]
     if unknown:

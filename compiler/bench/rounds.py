@@ -6,12 +6,14 @@ from __future__ import annotations
 
 import os
 import pickle
+import select
 import signal
+import socket
 import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +21,7 @@ from typing import Any, Final
 import numpy as np
 
 from compiler.bench.session import Inputs
-from compiler.bench.worker import Failed, Job, ModelJob, Ready, Timed
+from compiler.bench.worker import ORDER_BYTES, Failed, Job, ModelJob, Ready, Timed
 from dialects.errors import OptionError
 from dialects.weights import Array
 
@@ -27,12 +29,19 @@ ROUNDS: Final = 5
 SECONDS: Final = 0.25
 """Of each engine in each round."""
 
+LOAD_LIMIT: Final = 600.0
+ROUND_LIMIT: Final = 60.0
+"""Seconds after which an engine that loads a model, or has its turn, is given up."""
+
+BEHIND: Final = 10.0
+"""Times the first engine's time: peers that take longer in two rounds have no more."""
+
 TOLERANCE: Final = {"float32": 1e-3, "float64": 1e-9, "float16": 2e-2, "bfloat16": 8e-2}
 """Differences between answers that are allowed, by dtype and relative to the output's scale;
 other dtypes have to be equal.
 """
 
-_SERVE: Final = "from compiler.bench.worker import serve; serve()"
+_SERVE: Final = "import sys; from compiler.bench.worker import serve; serve(int(sys.argv[1]))"
 
 _POOLS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 """Variables of libraries that count their threads while they are loaded."""
@@ -63,52 +72,115 @@ class Measured:
         return statistics.median(self.rounds) if self.rounds else None
 
 
-class EngineProcess:
-    """An engine's process and the pipe to it; it runs only while it is asked something."""
+class Template:
+    """A process that has imported what a job needs, and is forked for each such job."""
 
     def __init__(self, job: Job):
         path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", _SERVE],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env=os.environ | {"PYTHONPATH": path} | dict.fromkeys(_POOLS, str(len(job.cores))),
-            start_new_session=True,
-        )
-        self._send(job)
+        self._orders, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-c", _SERVE, str(theirs.fileno())],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                env=os.environ | {"PYTHONPATH": path} | dict.fromkeys(_POOLS, str(len(job.cores))),
+                start_new_session=True,
+            )
+        assert self._process.stdin is not None, "a template reads its job from a pipe"
+        with self._process.stdin as pipe:
+            pickle.dump(job, pipe)
 
-    def ask(self, question: float | None) -> Any:
-        """What the process answers: to None, which has it load the model, that it is ready. One
-        that dies has failed.
+    def fork(self, commands: int, replies: int) -> int:
+        """The number of a new process with these ends of pipes; OSError if there is none."""
+        socket.send_fds(self._orders, [b"fork"], [commands, replies])
+        return self._answer()
+
+    def wait(self, process: int) -> int:
+        """The status that a forked process ends with, by which it is gone."""
+        self._orders.send(str(process).encode())
+        return self._answer()
+
+    def close(self) -> None:
+        """Ends the process, and what it has forked ends with it."""
+        self._process.kill()
+        self._process.wait()
+        self._orders.close()
+
+    def _answer(self) -> int:
+        answer = self._orders.recv(ORDER_BYTES)
+        if not answer:
+            raise ChildProcessError(f"its process ended with status {self._process.wait()}")
+        return int(answer)
+
+
+class EngineProcess:
+    """An engine's process and the pipes to it; it runs only while it is asked something."""
+
+    def __init__(self, template: Template):
+        self._template = template
+        commands, ours = os.pipe()
+        theirs, replies = os.pipe()
+        self._commands, self._replies = os.fdopen(ours, "wb"), os.fdopen(theirs, "rb")
+        try:
+            self._process = template.fork(commands, replies)
+        finally:
+            os.close(commands)
+            os.close(replies)
+
+    def ask(self, question: Job | float, seconds: float) -> Any:
+        """What the process answers: to a job that it is ready, to a time how it has used it. One
+        that dies or takes longer than so many seconds has failed.
         """
         try:
             self._signal(signal.SIGCONT)
-            self._send(question)
-            assert self._process.stdout is not None, "an engine answers through a pipe"
-            answer = pickle.load(self._process.stdout)
+            pickle.dump(question, self._commands)
+            self._commands.flush()
+            if not select.select([self._replies], [], [], seconds)[0]:
+                self._signal(signal.SIGKILL)
+                return Failed("failed", f"took more than {seconds:g} s")
+            answer = pickle.load(self._replies)
             self._signal(signal.SIGSTOP)
             return answer
         except (EOFError, OSError):
-            return Failed("failed", f"its process ended with status {self._process.wait()}")
+            status = self._template.wait(self._process)
+            self._process = 0
+            return Failed("failed", f"its process ended with status {status}")
 
     def close(self) -> None:
         """Ends the process and those that it started."""
         self._signal(signal.SIGKILL)
-        self._process.wait()
-        for pipe in (self._process.stdin, self._process.stdout):
+        if self._process:
+            self._template.wait(self._process)
+        for pipe in (self._commands, self._replies):
             with suppress(BrokenPipeError):
-                assert pipe is not None, "an engine has pipes"
                 pipe.close()
-
-    def _send(self, thing: object) -> None:
-        assert self._process.stdin is not None, "an engine reads from a pipe"
-        pickle.dump(thing, self._process.stdin)
-        self._process.stdin.flush()
 
     def _signal(self, number: int) -> None:
         with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, number)
+            if self._process:
+                os.killpg(self._process, number)
+
+
+class Templates:
+    """The templates of a run by what they import; a context, after which they are gone."""
+
+    def __init__(self) -> None:
+        self._templates: dict[tuple[Any, ...], Template] = {}
+
+    def __enter__(self) -> Templates:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for template in self._templates.values():
+            template.close()
+
+    def of(self, job: Job) -> Template:
+        """The template of a job, which begins to import if it is new."""
+        if job.imports not in self._templates:
+            self._templates[job.imports] = Template(job)
+        return self._templates[job.imports]
 
 
 def measure(
@@ -119,14 +191,17 @@ def measure(
     rounds: int = ROUNDS,
     seconds: float = SECONDS,
     on_turn: OnTurn = lambda engine, done, total: None,
+    templates: Templates | None = None,
+    kept: Path | None = None,
 ) -> list[Measured]:
-    """Measures each engine's file of the model; see `measure_jobs`.
+    """Measures each engine's file of the model; see `measure_jobs`. Engines keep what they compile
+    in a folder if one is given.
 
     Raises OptionError for more threads than cores.
     """
     cores = choose_cores(threads)
-    jobs = {name: ModelJob(cores, name, model, inputs) for name, model in models.items()}
-    return measure_jobs(jobs, rounds=rounds, seconds=seconds, on_turn=on_turn)
+    jobs = {name: ModelJob(cores, name, model, inputs, kept) for name, model in models.items()}
+    return measure_jobs(jobs, rounds=rounds, seconds=seconds, on_turn=on_turn, templates=templates)
 
 
 def measure_jobs(
@@ -135,19 +210,24 @@ def measure_jobs(
     rounds: int = ROUNDS,
     seconds: float = SECONDS,
     on_turn: OnTurn = lambda engine, done, total: None,
+    templates: Templates | None = None,
 ) -> list[Measured]:
     """Loads each job, compares its answer with that of the first that has one, and times those that
-    agree in interleaved rounds.
+    agree in interleaved rounds. Those that are far behind the first have two rounds. Templates that
+    are given serve several runs.
     """
     found = [Measured(name) for name in jobs]
     total = len(found) * (rounds + 1)
-    with _processes() as processes:
+    with ExitStack() as stack:
+        templates = templates or stack.enter_context(Templates())
+        processes = stack.enter_context(_processes())
         answers: list[Array] | None = None
-        for name, job in jobs.items():  # which import at the same time, and load in turn
-            processes[name] = EngineProcess(job)
+        for job in jobs.values():  # which import at the same time, and load in turn
+            templates.of(job)
         for number, each in enumerate(found):
             on_turn(each.engine, number, total)
-            ready = processes[each.engine].ask(None)
+            job = jobs[each.engine]
+            ready = _load(processes, each.engine, templates.of(job), job)
             if isinstance(ready, Ready) and answers is None:
                 answers = ready.outputs
             _note_ready(each, ready, answers)
@@ -156,8 +236,27 @@ def measure_jobs(
             first = turn % max(1, len(taking_part))
             for number, each in enumerate(taking_part[first:] + taking_part[:first]):
                 on_turn(each.engine, len(found) + turn * len(found) + number, total)
-                _note_timed(each, processes[each.engine].ask(seconds))
+                if not _far_behind(each, found[0]):
+                    _note_timed(each, processes[each.engine].ask(seconds, ROUND_LIMIT))
     return found
+
+
+def _load(
+    processes: dict[str, EngineProcess], name: str, template: Template, job: Job
+) -> Ready | Failed:
+    """What the job's new process, noted among the others, says to it."""
+    try:
+        processes[name] = EngineProcess(template)
+    except OSError as error:
+        return Failed("failed", str(error))
+    return processes[name].ask(job, LOAD_LIMIT)
+
+
+def _far_behind(each: Measured, first: Measured) -> bool:
+    """After two rounds, by the best of both."""
+    if len(each.rounds) < 2 or not first.rounds:
+        return False
+    return min(each.rounds) > BEHIND * min(first.rounds)
 
 
 def _note_ready(each: Measured, ready: Ready | Failed, answers: list[Array] | None) -> None:

@@ -1,7 +1,8 @@
-"""One engine in a process of its own, which reads a `Job` from its standard input, then when to
-load the model, then how long to run, and answers these.
+"""One engine in a process of its own, which reads a `Job` and loads it, then reads how long to run,
+and answers both.
 
-The process uses as many cores as the job has threads, whatever the engine believes.
+The process is a fork of one that has imported the engine and no more, so that one import serves
+many jobs. It uses as many cores as the job has threads, whatever the engine believes.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import importlib
 import os
 import pickle
 import signal
+import socket
 import sys
 import time
 from abc import ABC, abstractmethod
@@ -19,7 +21,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, BinaryIO, Final, NoReturn, TypeVar
 
 import numpy as np
 
@@ -32,6 +34,11 @@ SHORTEST_SAMPLE: Final = 1e-4
 
 LEAST_SAMPLES: Final = 2
 MOST_SAMPLES: Final = 1000
+LONG_CALL: Final = 4
+"""Times the seconds of a round: calls that take longer are timed once in it."""
+
+ORDER_BYTES: Final = 64
+"""The longest message to a process that forks: the number of a process."""
 
 _PR_SET_PDEATHSIG: Final = 1
 
@@ -49,6 +56,11 @@ class Job(ABC):
     def package(self) -> str:
         """The package whose version is reported."""
 
+    @property
+    def imports(self) -> tuple[Any, ...]:
+        """What tells jobs apart that cannot be forks of one process."""
+        return type(self), self.package, self.cores
+
     def prepare(self) -> None:
         """Imports what the job needs; others do so at the same time."""
         importlib.import_module(self.package)
@@ -60,26 +72,31 @@ class Job(ABC):
 
 @dataclass(frozen=True)
 class ModelJob(Job):
-    """A model for an engine, and the arrays to run it on."""
+    """A model for an engine, the arrays to run it on, and where it may keep what it compiles."""
 
     engine: str
     model: Path
     inputs: Inputs
+    kept: Path | None = None
 
     @property
     def package(self) -> str:
         return ENGINES[self.engine][2]
 
+    @property
+    def imports(self) -> tuple[Any, ...]:
+        return self.engine, self.cores
+
     def prepare(self) -> None:
         if self.engine in IMPORTED_AHEAD:
-            importlib.import_module(self.engine)
+            importlib.import_module(IMPORTED_AHEAD[self.engine])
         importlib.import_module(f"compiler.bench.engines.{ENGINES[self.engine][0]}")
 
     def load(self) -> Session:
         module, function, _ = ENGINES[self.engine]
         engine = importlib.import_module(f"compiler.bench.engines.{module}")
         inputs = {name: fresh(array) for name, array in self.inputs.items()}
-        return getattr(engine, function)(self.model, inputs, len(self.cores))
+        return getattr(engine, function)(self.model, inputs, len(self.cores), self.kept)
 
 
 @dataclass(frozen=True)
@@ -110,20 +127,51 @@ class Timed:
     peak_bytes: int
 
 
-def serve() -> None:
-    """Serves one job until its standard input ends."""
+def serve(number: int) -> None:
+    """Imports what the job on the standard input needs, then forks a process for each pair of pipes
+    that comes over the socket of this number, and answers with its number; for a number, waits for
+    that process to end and answers with its status.
+    """
     _die_with_parent()
-    commands, replies = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what engines print does not get among the replies
-    job: Job = pickle.load(commands)
+    orders = socket.socket(fileno=number)
+    job: Job = pickle.load(sys.stdin.buffer)
     os.sched_setaffinity(0, job.cores)
+    prepared = _attempt(job.prepare)
+    while True:
+        order, pipes, _, _ = socket.recv_fds(orders, ORDER_BYTES, 2)
+        if not order:
+            return
+        if pipes:
+            process = os.fork()
+            if process == 0:
+                orders.close()
+                _become_engine(pipes[0], pipes[1], prepared)
+            for pipe in pipes:
+                os.close(pipe)
+            orders.send(str(process).encode())
+        else:
+            _, status = os.waitpid(int(order), 0)
+            orders.send(str(os.waitstatus_to_exitcode(status)).encode())
+
+
+def _become_engine(commands: int, replies: int, prepared: Failed | None) -> NoReturn:
+    """Serves one job, as the first of a group of processes, and ends."""
+    os.setsid()
+    _die_with_parent()
+    try:
+        _serve_job(os.fdopen(commands, "rb"), os.fdopen(replies, "wb"), prepared)
+    finally:
+        os._exit(0)
+
+
+def _serve_job(commands: BinaryIO, replies: BinaryIO, prepared: Failed | None) -> None:
+    """Answers until there are no more commands."""
 
     def reply(answer: Ready | Failed | Timed) -> None:
         pickle.dump(answer, replies)
         replies.flush()
 
-    prepared = _attempt(job.prepare)
-    pickle.load(commands)  # comes when it is this engine's turn
+    job: Job = pickle.load(commands)
     loaded = prepared if isinstance(prepared, Failed) else _attempt(lambda: _load(job))
     if isinstance(loaded, Failed):
         reply(loaded)
@@ -173,13 +221,16 @@ def _attempt(action: Callable[[], T]) -> T | Failed:
 def sample(session: Session, seconds: float) -> list[float]:
     """Seconds of calls, taken until about so many seconds have gone, after calls that warm up."""
     call = session.call
-    once = min(_time(call, 1) for _ in range(2))
+    once = _time(call, 1)
+    if once < seconds:
+        once = min(once, _time(call, 1))
+    least = LEAST_SAMPLES if once < LONG_CALL * seconds else 1
     count = max(1, round(SHORTEST_SAMPLE / max(once, 1e-9)))
     if count > 1:
         count = max(1, round(SHORTEST_SAMPLE * count / _time(call, count)))
     samples: list[float] = []
     begin = time.perf_counter()
-    while len(samples) < LEAST_SAMPLES or (
+    while len(samples) < least or (
         time.perf_counter() - begin < seconds and len(samples) < MOST_SAMPLES
     ):
         samples.append(_time(call, count) / count)

@@ -1,16 +1,26 @@
 """Engines in processes of their own: answers are compared, turns taken, failures told."""
 
 import os
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from compiler.bench.rounds import choose_cores, difference, disagreement, measure
+from compiler.bench.rounds import (
+    EngineProcess,
+    Templates,
+    choose_cores,
+    difference,
+    disagreement,
+    measure,
+    measure_jobs,
+)
 from compiler.bench.session import Session
-from compiler.bench.worker import sample
+from compiler.bench.worker import Failed, Ready, sample
 from dialects.errors import OptionError
 from dialects.weights import Array
+from tests.bench.jobs import DyingJob, LongJob, PlainJob
 from tests.small_models import dense_model, rows_of
 
 
@@ -53,6 +63,41 @@ def test_an_engine_that_fails_is_told_and_the_others_go_on(dense_path: Path):
     assert "none.onnx" in theirs.reason
 
 
+def test_jobs_of_one_kind_are_forks_of_one_process():
+    job = PlainJob(choose_cores(1))
+    answers: list[int] = []
+    with Templates() as templates:
+        for _ in range(2):
+            process = EngineProcess(templates.of(job))
+            ready = process.ask(job, 60)
+            assert isinstance(ready, Ready)
+            answers += ready.outputs[0].tolist()
+            process.close()
+    assert answers[0] == answers[1] != os.getpid()
+
+
+def test_engines_that_are_far_behind_have_two_rounds():
+    cores = choose_cores(1)
+    jobs = {"first": PlainJob(cores, 1e-3), "slow": PlainJob(cores, 2e-2)}
+    first, slow = measure_jobs(jobs, rounds=4, seconds=0.001)
+    assert (first.status, len(first.rounds)) == ("ok", 4)
+    assert (slow.status, len(slow.rounds)) == ("ok", 2)
+
+
+def test_an_engine_that_dies_or_takes_too_long_has_failed():
+    cores = choose_cores(1)
+    with Templates() as templates:
+        for job, reason in (
+            (DyingJob(cores), "its process ended with status 3"),
+            (LongJob(cores), "took more than 0.05 s"),
+        ):
+            process = EngineProcess(templates.of(job))
+            assert process.ask(job, 60 if isinstance(job, DyingJob) else 0.05) == Failed(
+                "failed", reason
+            )
+            process.close()
+
+
 def test_cores_are_refused_that_there_are_not():
     count = len(os.sched_getaffinity(0))
     assert len(set(choose_cores(count))) == count
@@ -79,6 +124,17 @@ def test_answers_that_agree_within_their_dtype():
     assert disagreement(ours, theirs) is None
     assert 0 < difference(ours, theirs) < 2e-4
     assert disagreement([np.array([3])], [np.array([4])]) is not None
+
+
+def test_long_calls_are_timed_once_after_one_that_warms_up():
+    calls: list[int] = []
+
+    def call() -> None:
+        calls.append(1)
+        time.sleep(0.005)
+
+    assert len(sample(Session(call, list), 0.001)) == 1
+    assert len(calls) == 2
 
 
 def test_short_calls_are_timed_several_at_once():

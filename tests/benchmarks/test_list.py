@@ -2,6 +2,7 @@
 
 import json
 from argparse import Namespace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from benchmarks.case import Case
 from benchmarks.models import GROUPS, MORE_OPERATORS, OPERATORS, find_cases
 from benchmarks.report import MARKS, report, short_table, with_table
-from benchmarks.run import best_peer, left_to_measure, recorded
+from benchmarks.run import best_peer, left_to_measure, noted, recorded
 from weft.compilation import compiler_digest
 
 SMALL = [case for case in (*OPERATORS, *MORE_OPERATORS) if "embedding" not in case.name]
@@ -85,6 +86,19 @@ def test_what_a_compiler_was_measured_against_is_not_measured_again(tmp_path: Pa
     (case,) = find_cases(["sgemm_256"])
     asked = Namespace(vs=["onnxruntime", "torch", "xla"], threads=[1, 2])
     assert left_to_measure(case, found, asked) == {1: ["torch"], 2: asked.vs}
+
+
+def test_what_peers_have_said_counts_for_their_versions(tmp_path: Path):
+    path = tmp_path / "case.1.json"
+    said = {"reason": "no", "version": version("numpy")}
+    engines = {
+        "openblas": said | {"status": "lacks"},
+        "onnxruntime": said | {"status": "failed", "version": "0.1"},
+    }
+    path.write_text(json.dumps(engines))
+    assert noted(path).keys() == {"openblas"}
+    path.write_text(json.dumps({"openblas": said | {"status": "differs"}}))
+    assert noted(path) == noted(tmp_path / "none") == {}
 
 
 def test_the_readme_s_table_is_between_its_marks():

@@ -1,6 +1,7 @@
-"""weft and its peers, each a module with functions `(model, inputs, threads) -> Session`.
+"""weft and its peers, each a module with functions `(model, inputs, threads, kept) -> Session`.
 
-A module is imported only in the process that runs it, so that none disturbs another.
+A module is imported only in the process that runs it, so that none disturbs another. `kept` is a
+folder of what engines have compiled, which several models and runs share, or None.
 """
 
 from __future__ import annotations
@@ -21,9 +22,16 @@ ENGINES: Final[dict[str, tuple[str, str, str]]] = {
 }
 """By name: the module beside this one, its function, and the package whose version is reported."""
 
-IMPORTED_AHEAD: Final = ("onnxruntime", "openvino", "torch")
-"""Engines whose packages of that name are imported before it is their turn to load a model; others
-read their environment while they are imported.
+IMPORTED_AHEAD: Final = {
+    "onnxruntime": "onnxruntime",
+    "openvino": "openvino",
+    "torch": "torch",
+    "torch.compile": "torch._inductor.compile_fx",
+    "xla": "jax",
+    "iree": "iree.runtime",
+}
+"""What each engine's process imports before it is forked for a model; nothing of it may start
+threads.
 """
 
 PEERS: Final = tuple(name for name in ENGINES if name != OURS)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib
+import shutil
 import subprocess
 import sysconfig
 import tempfile
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,12 +30,11 @@ _FLAGS: Final = (
 )
 
 
-def load(model: Path, inputs: Inputs, threads: int) -> Session:
+def load(model: Path, inputs: Inputs, threads: int, kept: Path | None = None) -> Session:
     """A module on the local-task device with one worker for each thread."""
-    importlib.import_module("iree.compiler")
     runtime: Any = importlib.import_module("iree.runtime")
     with tempfile.TemporaryDirectory() as folder:
-        program, names = _compile(model, inputs, Path(folder))
+        program, names = _program(model, inputs, Path(folder), kept)
     runtime.flags.parse_flags(f"--task_topology_group_count={threads}")
     config = runtime.Config("local-task" if threads > 1 else "local-sync")
     module = runtime.load_vm_module(
@@ -53,13 +55,29 @@ def _only_function(module: Any) -> str:
     return next(name for name in names if not name.endswith("$async"))
 
 
-def _compile(model: Path, inputs: Inputs, folder: Path) -> tuple[bytes, list[str]]:
-    """The program, and the names of the inputs in its order."""
-    fixed, text, program = folder / "model.onnx", folder / "model.mlir", folder / "model.vmfb"
+def _program(
+    model: Path, inputs: Inputs, folder: Path, kept: Path | None
+) -> tuple[bytes, list[str]]:
+    """The program, and the names of the inputs in its order; compiled where it is not kept."""
+    fixed, program = folder / "model.onnx", folder / "model.vmfb"
     names = _fix_sizes(model, inputs, fixed)
-    _run([_tool("iree-import-onnx"), str(fixed), "-o", str(text)])
-    _run([_tool("iree-compile"), *_FLAGS, str(text), "-o", str(program)])
+    if kept is not None:
+        key = hashlib.sha256(" ".join((version("iree-base-compiler"), *_FLAGS)).encode())
+        key.update(fixed.read_bytes())
+        program = kept / f"iree-{key.hexdigest()[:32]}.vmfb"
+    if not program.exists():
+        _compile(fixed, program, folder)
     return program.read_bytes(), names
+
+
+def _compile(model: Path, program: Path, folder: Path) -> None:
+    """Writes the program whole or not at all."""
+    importlib.import_module("iree.compiler")
+    text, made = folder / "model.mlir", folder / "made.vmfb"
+    _run([_tool("iree-import-onnx"), str(model), "-o", str(text)])
+    _run([_tool("iree-compile"), *_FLAGS, str(text), "-o", str(made)])
+    program.parent.mkdir(parents=True, exist_ok=True)
+    shutil.move(made, program)
 
 
 def _fix_sizes(model: Path, inputs: Inputs, path: Path) -> list[str]:

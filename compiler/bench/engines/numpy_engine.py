@@ -11,7 +11,7 @@ from onnx import numpy_helper
 from compiler.bench.session import Inputs, PeerLacks, Session
 
 
-def load(model: Path, inputs: Inputs, threads: int) -> Session:
+def load(model: Path, inputs: Inputs, threads: int, kept: Path | None = None) -> Session:
     """`np.matmul` into an array that is there, for a model that is one MatMul.
 
     OpenBLAS has read its number of threads from the environment, which the process started with.

@@ -11,7 +11,7 @@ from compiler.bench.session import Inputs, Session
 _ERRORS_ONLY = 3
 
 
-def load(model: Path, inputs: Inputs, threads: int) -> Session:
+def load(model: Path, inputs: Inputs, threads: int, kept: Path | None = None) -> Session:
     """A session with as many threads."""
     onnxruntime: Any = importlib.import_module("onnxruntime")
     options = onnxruntime.SessionOptions()

@@ -12,7 +12,7 @@ from compiler.bench.session import Inputs, Session
 from dialects.weights import Array
 
 
-def load(model: Path, inputs: Inputs, threads: int) -> Session:
+def load(model: Path, inputs: Inputs, threads: int, kept: Path | None = None) -> Session:
     """A request of a model that is compiled for latency, with shapes of the inputs."""
     openvino: Any = importlib.import_module("openvino")
     core = openvino.Core()

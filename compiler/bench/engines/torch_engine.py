@@ -16,15 +16,18 @@ from compiler.bench.session import Inputs, Session
 from dialects.weights import Array
 
 
-def load_eager(model: Path, inputs: Inputs, threads: int) -> Session:
+def load_eager(model: Path, inputs: Inputs, threads: int, kept: Path | None = None) -> Session:
     """Each operator at once, as it is called."""
     return _load(model, inputs, threads, compiled=False)
 
 
-def load_compiled(model: Path, inputs: Inputs, threads: int) -> Session:
+def load_compiled(model: Path, inputs: Inputs, threads: int, kept: Path | None = None) -> Session:
     """torch.compile with its best mode for shapes that do not change, weights frozen."""
-    os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
-    os.environ["TORCHINDUCTOR_FREEZING"] = "1"
+    config: Any = importlib.import_module("torch._inductor.config")
+    config.freezing, config.compile_threads = True, 1
+    if kept is not None:
+        version = importlib.import_module("torch").__version__
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(kept / f"torch-{version}")
     return _load(model, inputs, threads, compiled=True)
 
 

@@ -8,7 +8,7 @@ import weft
 from compiler.bench.session import Inputs, Session
 
 
-def load(model: Path, inputs: Inputs, threads: int) -> Session:
+def load(model: Path, inputs: Inputs, threads: int, kept: Path | None = None) -> Session:
     """A compiled model, or a shared object that `weft compile` wrote."""
     open_model = weft.load if model.suffix == ".so" else weft.compile
     executable = open_model(model, threads=threads)

@@ -6,6 +6,7 @@ What a hit needs is imported at once; the compiler itself (half a second) only w
 from __future__ import annotations
 
 import hashlib
+import json
 import mmap
 import os
 import sys
@@ -62,7 +63,7 @@ def compile_cached(
     UnsupportedError for one that needs what weft lacks.
     """
     unkeyed = cache is None or bool(extensions) or hasattr(source, "module")
-    key = None if unkeyed else model_key(cast("Source", source), options)
+    key = None if unkeyed else model_key(cast("Source", source), options, cache)
     found = cache.find(key, options.target) if cache and key else None
     if found is not None:
         return found
@@ -215,36 +216,54 @@ def _prefix_of(source: Source | ImportedModel) -> str:
     return DEFAULT_PREFIX
 
 
-def model_key(source: Source, options: Options) -> str | None:
+def model_key(source: Source, options: Options, cache: Cache | None = None) -> str | None:
     """A hash of the model with its external weights, the options and the compiler; None for a model
-    whose files cannot all be read, which the front end will explain.
+    whose files cannot all be read, which the front end will explain. The cache remembers the hashes
+    of large files.
     """
     try:
-        contents = list(_content_digests(source))
+        contents = list(_content_digests(source, cache))
     except OSError:
         return None
     return cache_key([*contents, options.digest, compiler_digest()])
 
 
-def _content_digests(source: Source) -> Iterator[str]:
+def _content_digests(source: Source, cache: Cache | None) -> Iterator[str]:
     """The hash of a model, then the name and the hash of every other file that it names."""
     if isinstance(source, (str, os.PathLike)):
         path = Path(source)
-        with _mapped(path) as data, ThreadPoolExecutor(1) as beside:
-            hasher = beside.submit(hashlib.sha256, data)
-            locations = external_locations(data)
-            yield hasher.result().hexdigest()
+        digest, *locations = _facts(path, _model_facts, cache)
+        yield digest
         weights = path.with_suffix(".weights")
         if path.suffix == ".mlir" and weights.exists():
-            with _mapped(weights) as data:
-                yield hashlib.sha256(data).hexdigest()
+            yield from _facts(weights, _digest, cache)
         for location in locations:
-            with _mapped(_inside(path.parent, location)) as data:
-                yield f"{location} {hashlib.sha256(data).hexdigest()}"
+            (digest,) = _facts(_inside(path.parent, location), _digest, cache)
+            yield f"{location} {digest}"
     elif isinstance(source, bytes):
         yield hashlib.sha256(source).hexdigest()
     else:
         yield hashlib.sha256(source.SerializeToString(deterministic=True)).hexdigest()
+
+
+def _facts(path: Path, find: Callable[[Path], list[str]], cache: Cache | None) -> list[str]:
+    """What `find` gives for a file, out of the cache where it remembers that."""
+    if cache is None:
+        return find(path)
+    return json.loads(cache.facts(find.__name__, path, lambda: json.dumps(find(path)).encode()))
+
+
+def _model_facts(path: Path) -> list[str]:
+    """The hash of a model, and the other files that it names."""
+    with _mapped(path) as data, ThreadPoolExecutor(1) as beside:
+        hasher = beside.submit(hashlib.sha256, data)
+        locations = external_locations(data)
+        return [hasher.result().hexdigest(), *locations]
+
+
+def _digest(path: Path) -> list[str]:
+    with _mapped(path) as data:
+        return [hashlib.sha256(data).hexdigest()]
 
 
 @contextmanager

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from compiler.machine.artifact import replacing
 from compiler.machine.dims import size_of
+from compiler.machine.replace_file import replacing
 from compiler.machine.signature import TensorSpec
 from dialects.errors import InputError, OptionError
 from dialects.weights import Array

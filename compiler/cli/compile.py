@@ -10,9 +10,10 @@ from typing import Final
 
 from compiler.cli.model import add_compile_options, compile_from, options_from, progressing
 from compiler.cli.table import shown_bytes
-from compiler.machine.artifact import WASM, Compiled, replacing
+from compiler.machine.artifact import WASM, Compiled
 from compiler.machine.forms import FORMS
 from compiler.machine.link_tool import LINKERS, WEFT
+from compiler.machine.replace_file import replacing
 from dialects.errors import OptionError
 
 TEXTS: Final = ("graph", "loop", "llvm", "asm")

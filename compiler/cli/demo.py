@@ -13,9 +13,10 @@ from compiler.cli.demo_model import DEMO_NETWORK, demo_input, demo_model, demo_r
 from compiler.cli.model import progressing
 from compiler.cli.table import shown_bytes
 from compiler.cli.timing import median_ms
-from compiler.machine.artifact import Compiled, load, replacing
+from compiler.machine.artifact import Compiled, load
 from compiler.machine.executable import Executable
 from compiler.machine.host import host_target
+from compiler.machine.replace_file import replacing
 from compiler.pipeline import compile_model
 from dialects.errors import WeftError
 from weft.compilation import options_of

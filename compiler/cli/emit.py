@@ -11,8 +11,8 @@ from compiler.frontend.from_graph_file import graph_text, has_weights, weights_b
 from compiler.frontend.from_onnx import Source
 from compiler.loop_to_llvm.kernel import emit_kernel
 from compiler.loop_to_llvm.program import emit_program
-from compiler.machine.artifact import replacing
 from compiler.machine.object import compile_assembly
+from compiler.machine.replace_file import replacing
 from compiler.pipeline import Road, optimize_graph, read_model, to_loops
 from dialects.context import WeftContext
 from dialects.errors import OptionError

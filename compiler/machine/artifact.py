@@ -35,6 +35,7 @@ from compiler.machine.link import (
 from compiler.machine.link_tool import LINKERS, WEFT, link_with_tool, write_weights_object
 from compiler.machine.note import check_image, read_machine, read_note
 from compiler.machine.outside_weights import Given, weights_for
+from compiler.machine.replace_file import replacing, rewriting
 from compiler.machine.signature import Signature
 from compiler.machine.weight_blob import HashingFile
 from compiler.machine.weights import ALIGNMENT, WeightSource
@@ -48,6 +49,8 @@ VERSION = "0.1.0"
 ABI_VERSION = 1
 WASM = "wasm32"
 
+_Writing = Callable[[Path, int], contextlib.AbstractContextManager[BinaryIO]]
+
 
 class PreparedWeights(Protocol):
     """The weights of a compiled model as its kernels read them: made on demand, or stored."""
@@ -55,6 +58,11 @@ class PreparedWeights(Protocol):
     @property
     def sources(self) -> Sequence[WeightSource]:
         """What there is, in the order of the artifact's table."""
+        ...
+
+    @property
+    def digest(self) -> bytes | None:
+        """The SHA-256 of all weights as they lie one after the other, where that is known."""
         ...
 
     def prepare(self, source: WeightSource) -> Array:
@@ -131,7 +139,7 @@ class Compiled:
         distinct = dict.fromkeys(self.weights.sources)
         size = sum(_aligned(self.weights.bytes(source)) for source in distinct)
         write = partial(_write_weights, self.weights)
-        blob = WeightBlob(self.weights_symbol, size, ALIGNMENT, write)
+        blob = WeightBlob(self.weights_symbol, size, ALIGNMENT, write, self.weights.digest)
         return (blob,) if self.weights.sources else ()
 
     def _embedded(self) -> tuple[WeightBlob, ...]:
@@ -153,7 +161,7 @@ class Compiled:
         objects = list(self.objects.values())
         missing = undefined_symbols(objects) - self.libc - {self.weights_symbol}
         assert not missing, f"generated code needs nothing but libc, not {sorted(missing)}"
-        with self._with_header(path, 0o755) as out:
+        with self._with_header(path, rewriting, 0o755) as out:
             self._link(linker)(
                 objects,
                 soname=path.name,
@@ -246,7 +254,9 @@ class Compiled:
             out.write(self._header().encode())
 
     @contextlib.contextmanager
-    def _with_header(self, path: Path, mode: int = 0o644) -> Generator[BinaryIO]:
+    def _with_header(
+        self, path: Path, writing: _Writing = replacing, mode: int = 0o644
+    ) -> Generator[BinaryIO]:
         """The file `path` to write; it and the header beside it appear together, or not at all."""
         beside = path.with_suffix(".h")
         if beside == path:
@@ -254,8 +264,8 @@ class Compiled:
         with contextlib.ExitStack() as files:
             files.enter_context(replacing(beside)).write(self._header().encode())
             if self.weights_in == FILE:
-                self._write_weights_file(files.enter_context(replacing(path.with_suffix(SUFFIX))))
-            yield files.enter_context(replacing(path, mode))
+                self._write_weights_file(files.enter_context(rewriting(path.with_suffix(SUFFIX))))
+            yield files.enter_context(writing(path, mode))
 
     def _write_weights_file(self, out: BinaryIO) -> None:
         out.write(file_header(self.metadata))
@@ -317,25 +327,6 @@ def weights_digest(weights: PreparedWeights) -> str:
 
 def _write_nothing(out: BinaryIO) -> None:
     out.write(bytes(ALIGNMENT))
-
-
-@contextlib.contextmanager
-def replacing(path: Path, mode: int = 0o644) -> Generator[BinaryIO]:
-    """A file that takes its name only when it is complete; it replaces another of that name."""
-    try:
-        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    except OSError as error:
-        rule = "requires a folder that can be written"
-        raise ArtifactError(f"{path} {rule}, got {error.strerror}") from error
-    try:
-        with os.fdopen(descriptor, "w+b") as out:
-            yield out
-        os.chmod(name, mode)
-        os.replace(name, path)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(name)
-        raise
 
 
 _LOADED: Final[WeakValueDictionary[tuple[int, int], LoadedCode]] = WeakValueDictionary()

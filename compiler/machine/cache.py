@@ -3,10 +3,15 @@ everything that they were made from.
 
 An entry is one file that appears when it is complete, so that processes need no locks:
 
-    magic, size of the head, CRC-32 of all that follows, head (JSON), objects, weights
+    magic, size of the head, start of the weights, SHA-256 of sizes, head and objects,
+    SHA-256 of the weights, head (JSON), objects, weights
 
-The check is for what disks and crashes do; it is the cheapest that finds it, since weights are
-large. An entry of a kernel is the SHA-256 of what follows, and that.
+The weights' digest is the one that artifacts carry. An entry of a kernel
+is the SHA-256 of what follows, and that.
+
+Large files are not read again to see what is in them as long as nothing says that they have
+changed: neither place, size and times nor a restart of the machine, after which a file may be other
+than it was when it was read.
 """
 
 from __future__ import annotations
@@ -17,15 +22,17 @@ import json
 import mmap
 import os
 import struct
+import sys
 import time
 import warnings
-import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
-from compiler.machine.artifact import Compiled, replacing
+from compiler.machine.artifact import Compiled
+from compiler.machine.replace_file import replacing
 from compiler.machine.signature import Signature
 from compiler.machine.stored_weights import StoredWeights
 from compiler.machine.weight_blob import HashingFile
@@ -37,12 +44,19 @@ SUFFIX: Final = ".weft"
 KERNEL_SUFFIX: Final = ".weft-kernel"
 DEFAULT_LIMIT: Final = 4 << 30
 
-_MAGIC: Final = b"weftbin2"
+_MAGIC: Final = b"weftbin3"
 _DIGEST_SIZE: Final = 32
-_FRONT: Final = struct.Struct("<8sQQ")
+_FRONT: Final = struct.Struct("<8sQQ32s32s")
+_SIZES: Final = struct.Struct("<QQ")
 _BLOCK: Final = 1 << 20
 _ABANDONED: Final = 3600
 """Seconds after which a file that never became an entry belongs to a process that died."""
+
+_LARGE: Final = 1 << 20
+"""Bytes from which on it takes longer to read a file than to look up what is known of it."""
+
+_TICK: Final = 2_000_000_000
+"""Nanoseconds within which two changes of a file may leave the same time, on any file system."""
 
 
 class CacheWarning(UserWarning):
@@ -63,11 +77,26 @@ class Cache:
         path = self._path(key)
         try:
             with path.open("rb") as file:
-                data = _map(file) if _is_whole(file) else None
-            os.utime(path)
+                whole = self._is_known(path, file) or _is_whole(file)
+                data = _map(file) if whole else None
+            _used(path)
         except OSError:
             return None
         return None if data is None else _read(data, target)
+
+    def facts(self, kind: str, path: Path, find: Callable[[], bytes]) -> bytes:
+        """What `find` gives for a file's contents, which is remembered under `kind` for a large
+        file. Raises OSError for a file that is not there.
+        """
+        status = path.stat()
+        settled = max(status.st_mtime_ns, status.st_ctime_ns) < time.time_ns() - _TICK
+        key = _file_key(kind, path, status, status.st_ctime_ns)
+        if key is None or not settled:
+            return find()
+        known = self.find_kernel(key)
+        if known is None:
+            self.keep_kernel(key, known := find())
+        return known
 
     def keep(self, key: str, compiled: Compiled) -> Compiled:
         """Stores a compiled model; returns it as the cache has it, or as it was, with a
@@ -80,6 +109,7 @@ class Cache:
                 _write(compiled, out)
             self._shrink(path)
             with path.open("rb") as file:
+                self._know(path, file)
                 data = _map(file)
         except (OSError, ArtifactError) as error:
             rule = "cache requires a folder that can be written"
@@ -92,7 +122,7 @@ class Cache:
         path = self._path(key, KERNEL_SUFFIX)
         try:
             data = path.read_bytes()
-            os.utime(path)
+            _used(path)
         except OSError:
             return None
         content = data[_DIGEST_SIZE:]
@@ -105,6 +135,21 @@ class Cache:
             with replacing(self._path(key, KERNEL_SUFFIX)) as out:
                 out.write(hashlib.sha256(data).digest() + data)
 
+    def _is_known(self, path: Path, file: BinaryIO) -> bool:
+        """Whether this entry was written in whole, and not since the machine was started."""
+        key = _file_key("entry", path, os.fstat(file.fileno()))
+        return key is not None and self.find_kernel(key) is not None
+
+    def _know(self, path: Path, file: BinaryIO) -> None:
+        """Remembers an entry that was written in whole. Its time is set back, so that whatever is
+        written into it from now on gives it another.
+        """
+        now = time.time_ns()
+        os.utime(path, ns=(now, now - _TICK))
+        key = _file_key("entry", path, os.fstat(file.fileno()))
+        if key is not None:
+            self.keep_kernel(key, b"whole")
+
     def _path(self, key: str, suffix: str = SUFFIX) -> Path:
         return self.folder / f"{key}{suffix}"
 
@@ -115,7 +160,7 @@ class Cache:
             with contextlib.suppress(FileNotFoundError):
                 status = path.stat()
                 if path.suffix in (SUFFIX, KERNEL_SUFFIX):
-                    entries.append((status.st_mtime, status.st_size, path))
+                    entries.append((status.st_atime, status.st_size, path))
                 elif SUFFIX in path.name and status.st_mtime < time.time() - _ABANDONED:
                     path.unlink()
         excess = sum(size for _, size, _ in entries) - self.limit
@@ -150,8 +195,31 @@ def _map(file: BinaryIO) -> memoryview:
     return memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
 
 
+def _used(path: Path) -> None:
+    """Notes that an entry was used; its time of change stays."""
+    os.utime(path, ns=(time.time_ns(), path.stat().st_mtime_ns))
+
+
+def _file_key(kind: str, path: Path, status: os.stat_result, *more: int) -> str | None:
+    """The key of what is known of a large file as it is, until the machine starts again."""
+    start = _start_of_machine()
+    if status.st_size < _LARGE or start is None:
+        return None
+    same = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, *more)
+    return cache_key([kind, start, os.path.realpath(path), *map(str, same)])
+
+
+@cache
+def _start_of_machine() -> str | None:
+    """What tells one start of the machine from another; None where nothing does."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text()
+    except OSError:
+        return None
+
+
 def _write(compiled: Compiled, out: BinaryIO) -> None:
-    """Streams an entry; its checksum is filled in when all is written."""
+    """Streams an entry; its digests are filled in when all is written."""
     content: dict[str, Any] = {
         "prefix": compiled.prefix,
         "metadata": compiled.metadata,
@@ -164,38 +232,18 @@ def _write(compiled: Compiled, out: BinaryIO) -> None:
         ],
     }
     head = json.dumps(content).encode()
-    out.write(_FRONT.pack(_MAGIC, len(head), 0))
-    summed = HashingFile(out, checksum := _Checksum())
-    summed.write(head)
-    for data in compiled.objects.values():
-        summed.write(data)
+    size = _FRONT.size + len(head) + sum(map(len, compiled.objects.values()))
+    padding = -size % ALIGNMENT
+    sizes = len(head), size + padding
+    out.write(bytes(_FRONT.size))
+    described = HashingFile(out, hashlib.sha256(_SIZES.pack(*sizes)))
+    for part in (head, *compiled.objects.values(), bytes(padding)):
+        described.write(part)
+    weights = HashingFile(out)
     for blob in compiled.blobs():
-        summed.write(bytes(-out.tell() % ALIGNMENT))
-        blob.write(cast("BinaryIO", summed))
+        blob.write(cast("BinaryIO", weights))
     out.seek(0)
-    out.write(_FRONT.pack(_MAGIC, len(head), checksum.value))
-
-
-@dataclass
-class _Checksum:
-    """A CRC-32 in the manner of hashlib."""
-
-    value: int = 0
-
-    def update(self, data: memoryview, /) -> None:
-        self.value = zlib.crc32(data, self.value)
-
-    def digest(self) -> bytes:
-        return self.value.to_bytes(4, "little")
-
-
-def _checksum(file: BinaryIO) -> int:
-    """Of all that follows the front; read, not mapped, which would keep it in memory."""
-    file.seek(_FRONT.size)
-    checksum = 0
-    while block := file.read(_BLOCK):
-        checksum = zlib.crc32(block, checksum)
-    return checksum
+    out.write(_FRONT.pack(_MAGIC, *sizes, described.digest(), weights.digest()))
 
 
 def _is_whole(file: BinaryIO) -> bool:
@@ -203,13 +251,27 @@ def _is_whole(file: BinaryIO) -> bool:
     front = file.read(_FRONT.size)
     if len(front) < _FRONT.size:
         return False
-    magic, _, checksum = _FRONT.unpack(front)
-    return magic == _MAGIC and checksum == _checksum(file)
+    magic, head_size, start, *digests = _FRONT.unpack(front)
+    described, weights = hashlib.sha256(_SIZES.pack(head_size, start)), hashlib.sha256()
+    for block in _blocks(file, start - _FRONT.size):
+        described.update(block)
+    for block in _blocks(file):
+        weights.update(block)
+    return magic == _MAGIC and digests == [described.digest(), weights.digest()]
+
+
+def _blocks(file: BinaryIO, size: int = sys.maxsize) -> Iterator[bytes]:
+    """The next bytes of a file, or all that follow; read, not mapped, which would keep them in
+    memory.
+    """
+    while size > 0 and (block := file.read(min(_BLOCK, size))):
+        size -= len(block)
+        yield block
 
 
 def _read(data: memoryview, target: Target) -> Compiled:
     """The model of an entry that is whole."""
-    head_size: int = _FRONT.unpack_from(data)[1]
+    _, head_size, start, _, digest = _FRONT.unpack_from(data)
     position = _FRONT.size + head_size
     head = json.loads(bytes(data[_FRONT.size : position]))
     objects: dict[str, bytes] = {}
@@ -224,6 +286,6 @@ def _read(data: memoryview, target: Target) -> Compiled:
         objects,
         tuple(head["exports"]),
         frozenset(head["libc"]),
-        StoredWeights(sources, data[position + -position % ALIGNMENT :]),
+        StoredWeights(sources, data[start:], digest),
         head["metadata"],
     )

@@ -13,10 +13,13 @@ from dialects.weights import Array, byte_blocks
 
 
 class StoredWeights:
-    """Weights that lie in `data` one after the other, each on a cache line, equal ones once."""
+    """Weights that lie in `data` one after the other, each on a cache line, equal ones once;
+    `digest` is the SHA-256 of that.
+    """
 
-    def __init__(self, sources: Sequence[WeightSource], data: memoryview):
+    def __init__(self, sources: Sequence[WeightSource], data: memoryview, digest: bytes):
         self.sources = sources
+        self.digest = digest
         self._data: dict[WeightSource, memoryview] = {}
         position = 0
         for source in dict.fromkeys(sources):

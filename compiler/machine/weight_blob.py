@@ -27,13 +27,15 @@ class WeightBlob:
     `write` puts exactly `size` bytes into the file that it is given, once, while the result is
     written; `alignment` is a power of two of at most 4096. Code reaches a blob at any distance when
     it declares the symbol `external` with default visibility (a slot of the global offset table),
-    or keeps its address in initialised writable data.
+    or keeps its address in initialised writable data. `digest` is the SHA-256 of the bytes, where
+    that is known.
     """
 
     symbol: str
     size: int
     alignment: int
     write: Callable[[BinaryIO], None]
+    digest: bytes | None = None
 
 
 def weights_section(
@@ -110,16 +112,18 @@ class HashingFile:
 
 
 def _stream(weights: Sequence[WeightBlob], digest: OutputSection, file: BinaryIO) -> None:
-    out = HashingFile(file)
+    known = weights[0].digest if len(weights) == 1 else None
+    hashing = HashingFile(file)
+    out = file if known else cast("BinaryIO", hashing)
     start = out.tell()
     for blob in weights:
         out.write(bytes(-(out.tell() - start) % blob.alignment))
         before = out.tell()
-        blob.write(cast("BinaryIO", out))
+        blob.write(out)
         written = out.tell() - before
         if written != blob.size:
             raise ArtifactError(
                 f"linker requires {blob.size} bytes of weights '{blob.symbol}', got {written}"
             )
     if weights:
-        digest.content[:] = out.digest()
+        digest.content[:] = known or hashing.digest()

@@ -91,6 +91,10 @@ class Weights:
     arrays: Mapping[str, Array]
     transforms: WeightTransforms
 
+    @property
+    def digest(self) -> None:
+        """Nobody knows it before they have been made."""
+
     def prepare(self, source: WeightSource) -> Array:
         """The bytes of one weight, dense and in the order that its kernels read."""
         array = self.arrays[source.key]

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -115,6 +116,59 @@ def test_ignores_and_rewrites_a_damaged_entry(
     assert cache.find(KEY, OPTIONS.target) is not None
 
 
+def test_a_large_entry_is_read_once_until_it_changes(cache: Cache, compiled: Compiled):
+    large = replace(compiled, objects={**compiled.objects, "large": bytes(1 << 20)})
+    cache.keep(KEY, large)
+    path = entry(cache)
+    status = path.stat()
+    with path.open("r+b") as file:
+        file.seek(status.st_size // 2)
+        file.write(b"1")
+    assert cache.find(KEY, OPTIONS.target) is None
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))  # nothing else says that it changed
+    assert cache.find(KEY, OPTIONS.target) is not None
+
+
+class Counted:
+    """Facts of a file that say how often they were looked for."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self) -> bytes:
+        self.count += 1
+        return str(self.count).encode()
+
+
+def later(seconds: int) -> Callable[[], int]:
+    now = time.time_ns
+    return lambda: now() + seconds * 10**9
+
+
+def test_facts_of_a_large_file_are_remembered_until_it_changes(
+    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    path, find = tmp_path / "model.onnx", Counted()
+    path.write_bytes(bytes(1 << 20))
+    status = path.stat()
+    monkeypatch.setattr(time, "time_ns", later(10))
+    assert [cache.facts("f", path, find) for _ in range(2)] == [b"1", b"1"]
+    assert cache.facts("other", path, find) == b"2"
+    path.write_bytes(bytes(1 << 20))
+    os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))  # as an unpacked archive does
+    assert cache.facts("f", path, find) == b"3"
+
+
+@pytest.mark.parametrize(("size", "age"), [(1 << 20, 0), (1000, 10)], ids=["new", "small"])
+def test_facts_of_new_and_small_files_are_not_remembered(
+    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, age: int
+):
+    path, find = tmp_path / "model.onnx", Counted()
+    path.write_bytes(bytes(size))
+    monkeypatch.setattr(time, "time_ns", later(age))
+    assert [cache.facts("f", path, find) for _ in range(2)] == [b"1", b"2"]
+
+
 def test_writers_and_readers_at_the_same_time_meet_whole_entries(cache: Cache, compiled: Compiled):
     def use(number: int) -> int:
         cache.keep(KEY, compiled)
@@ -209,6 +263,21 @@ def test_a_key_depends_on_external_weights(tmp_path: Path):
     data[-1] ^= 1
     (tmp_path / "w.bin").write_bytes(data)
     assert before != model_key(path, OPTIONS)
+
+
+def test_a_key_is_the_same_whether_hashes_are_remembered(
+    cache: Cache, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    path = tmp_path / "model.onnx"
+    onnx.save_model(dense_model(), path, save_as_external_data=True, location="w.bin")
+    for file in (path, tmp_path / "w.bin"):
+        with file.open("ab") as out:
+            out.write(bytes(1 << 20))
+    monkeypatch.setattr(time, "time_ns", later(10))
+    fresh = model_key(path, OPTIONS)
+    assert [model_key(path, OPTIONS, cache) for _ in range(2)] == [fresh, fresh]
+    (tmp_path / "w.bin").write_bytes(b"1")
+    assert model_key(path, OPTIONS, cache) == model_key(path, OPTIONS) != fresh
 
 
 def test_finds_every_external_file():

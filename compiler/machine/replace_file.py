@@ -1,0 +1,110 @@
+"""Files that appear, or change, only when they are complete."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import stat
+import tempfile
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import BinaryIO, Final, cast
+
+import numpy as np
+
+from dialects.errors import ArtifactError
+
+_BLOCK: Final = 1 << 20
+
+
+@contextlib.contextmanager
+def replacing(path: Path, mode: int = 0o644) -> Generator[BinaryIO]:
+    """A file that takes its name only when it is complete; it replaces another of that name."""
+    try:
+        descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    except OSError as error:
+        rule = "requires a folder that can be written"
+        raise ArtifactError(f"{path} {rule}, got {error.strerror}") from error
+    try:
+        with os.fdopen(descriptor, "w+b") as out:
+            yield out
+        os.chmod(name, mode)
+        os.replace(name, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(name)
+        raise
+
+
+@contextlib.contextmanager
+def rewriting(path: Path, mode: int = 0o644) -> Generator[BinaryIO]:
+    """`replacing` for what is written from the start to the end, and is often there already: a file
+    of just these bytes stays, and gets only the time and the mode that it would have got.
+    """
+    with contextlib.ExitStack() as files:
+        old = files.enter_context(_own_file(path))
+        out = _Rewriting(old, lambda: files.enter_context(replacing(path, mode)))
+        yield cast("BinaryIO", out)
+        if out.is_unchanged():
+            os.chmod(path, mode)
+            os.utime(path)
+
+
+def _own_file(path: Path) -> BinaryIO:
+    """A regular file of this user, to read; an empty one where there is no such file."""
+    with contextlib.suppress(OSError):
+        status = path.lstat()
+        if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
+            return path.open("rb", buffering=0)
+    return io.BytesIO()
+
+
+class _Rewriting:
+    """A file that begins as another does: it is made when what is written to it differs."""
+
+    def __init__(self, old: BinaryIO, create: Callable[[], BinaryIO]) -> None:
+        self._old = old
+        self._create = create
+        self._same = 0
+        self._new: BinaryIO | None = None
+
+    def tell(self) -> int:
+        """The position in the file."""
+        return self._same if self._new is None else self._new.tell()
+
+    def write(self, content: bytes | bytearray | memoryview) -> int:
+        """Writes all of the content."""
+        data = memoryview(content).cast("B")
+        if self._new is None and self._is_next(data):
+            self._same += len(data)
+            return len(data)
+        return self._started().write(data)
+
+    def is_unchanged(self) -> bool:
+        """Whether all that was written is all that there was; else the file is made by now."""
+        if self._new is None and self._old.read(1):
+            self._started()
+        return self._new is None
+
+    def _is_next(self, data: memoryview) -> bool:
+        """Whether these are the next bytes of the other file. Only what it really holds when it is
+        read counts: somebody may cut it off at any time.
+        """
+        for start in range(0, len(data), _BLOCK):
+            due = np.frombuffer(data[start : start + _BLOCK], np.uint8)
+            if not np.array_equal(due, np.frombuffer(self._old.read(due.size), np.uint8)):
+                return False
+        return True
+
+    def _started(self) -> BinaryIO:
+        """The file itself, with what was the same so far."""
+        if self._new is None:
+            self._new = self._create()
+            self._old.seek(0)
+            while (left := self._same - self._new.tell()) > 0:
+                block = self._old.read(min(_BLOCK, left))
+                if not block:
+                    raise ArtifactError("export requires that nobody else writes the file, got one")
+                self._new.write(block)
+        return self._new

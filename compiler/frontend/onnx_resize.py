@@ -74,7 +74,7 @@ def import_resize(node: OnnxNode) -> Sequence[SSAValue]:
     exact = mode == "nearest" or element in FLOATS
     result = result if exact else result.cast(F32)
     repeats: dict[int, int] = {}
-    for axis in axes:
+    for axis in sorted(axes, key=_turn):
         if axis.is_same:
             continue
         times = _repetitions(node, axis) if mode == "nearest" else None
@@ -95,6 +95,15 @@ def import_resize(node: OnnxNode) -> Sequence[SSAValue]:
         mask = is_outside.reshape((*is_outside.shape, *ones))
         result = mask.where(node.real("extrapolation_value", 0.0), result)
     return [(result if exact else _rounded(result, element)).value]
+
+
+def _turn(axis: _Axis) -> tuple[bool, int]:
+    """When it is an axis's turn: those that shrink are first, for others then have less to do; the
+    last axis, whose neighbours are read element by element, is before those that make it more.
+    """
+    old, new = axis.source.constant, axis.size.constant
+    scale = axis.scale or (Fraction(new, old) if old and new is not None else 1)
+    return (False, axis.position) if scale < 1 else (True, -axis.position)
 
 
 def _rounded(value: Term, element: Attribute) -> Term:

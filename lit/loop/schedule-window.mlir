@@ -110,3 +110,44 @@ loop.kernel @tall(%x: !loop.buffer<[4, 34, 10], f32>, %y: !loop.buffer<[4, 32, 8
     }
   }
 }
+
+// -----
+
+// Wide rows that have elements in common share a tile too, and the tiles along a row come one after the other: what
+// they read is near then.
+// CHECK-LABEL: loop.kernel @depthwise
+// CHECK:      loop.for %[[C:[a-z_0-9]+]] = 0 to 4 parallel {
+// CHECK-NEXT: loop.for %[[I:[a-z_0-9]+]] = 0 to 4 {
+// CHECK-NEXT: loop.for %[[J:[a-z_0-9]+]] = 0 to 8 {
+// CHECK-NEXT: loop.alloc registers : !loop.buffer<[1, 8, 8], f32
+// CHECK:      loop.for %s = 0 to 3 reduction(add) {
+// CHECK-NEXT: loop.for %r = 0 to 3 unroll reduction(add) {
+// CHECK-NEXT: loop.for %[[R:[a-z_0-9]+]] = 0 to 8 unroll {
+// CHECK-NEXT: loop.for %[[L:[a-z_0-9]+]] = 0 to 8 unroll vector(8) {
+// CHECK-NEXT: loop.load %x[%[[C]], 8 * %[[I]] + %[[R]] + %r, 8 * %[[J]] + %[[L]] + %s]
+loop.kernel @depthwise(%x: !loop.buffer<[4, 34, 66], f32>, %f: !loop.buffer<[4, 3, 3], f32>, %y: !loop.buffer<[4, 32, 64], f32>) {
+  loop.for %c = 0 to 4 {
+    loop.for %i = 0 to 32 {
+      loop.for %j = 0 to 64 {
+        %zero = arith.constant 0.0 : f32
+        loop.store %zero, %y[%c, %i, %j] : !loop.buffer<[4, 32, 64], f32>
+      }
+    }
+  }
+  loop.for %c = 0 to 4 {
+    loop.for %i = 0 to 32 {
+      loop.for %j = 0 to 64 {
+        loop.for %r = 0 to 3 reduction(add) {
+          loop.for %s = 0 to 3 reduction(add) {
+            %a = loop.load %x[%c, %i + %r, %j + %s] : !loop.buffer<[4, 34, 66], f32>
+            %b = loop.load %f[%c, %r, %s] : !loop.buffer<[4, 3, 3], f32>
+            %m = arith.mulf %a, %b : f32
+            %t = loop.load %y[%c, %i, %j] : !loop.buffer<[4, 32, 64], f32>
+            %u = arith.addf %t, %m : f32
+            loop.store %u, %y[%c, %i, %j] : !loop.buffer<[4, 32, 64], f32>
+          }
+        }
+      }
+    }
+  }
+}

@@ -23,15 +23,16 @@ from xdsl.ir import SSAValue
 
 from compiler.loop.layouts import LONGEST_STRIDE, lane_stride
 from compiler.loop.nest import loops_in, perfect_nest, subscripts, update_of, weight_arguments
-from compiler.loop.schedules.flat import flatten_outer
-from compiler.loop.schedules.register_tile import (
+from compiler.loop.schedules.accumulation import (
     Accumulation,
-    accumulate,
     aligned,
     is_short,
-    lanes_of,
     neighbours,
+    overlap,
 )
+from compiler.loop.schedules.flat import flatten_outer
+from compiler.loop.schedules.leaves import lanes_of
+from compiler.loop.schedules.register_tile import accumulate
 from compiler.loop.schedules.tile_params import Params
 from compiler.target.target import Target
 from dialects.expr import product
@@ -128,9 +129,10 @@ def find(kernel: KernelOp, nest: list[ForOp], target: Target) -> Accumulation | 
     position, panel = column
     others = only_x if panel is y else only_y
     rows = _choose_rows(others, outer)
-    alone = rows is None and is_short(outer[position], lanes_of([nest[0]], target), target)
+    beside = [n for n in (only_x if panel is x else only_y) if n != position]
+    short = is_short(outer[position], lanes_of([nest[0]], target), target)
+    alone = rows is None and (short or any(overlap(panel, outer[n], reductions) for n in beside))
     if alone:
-        beside = [n for n in (only_x if panel is x else only_y) if n != position]
         rows = _choose_rows(beside, outer)
     narrow = position in both or alone
     both = [n for n in both if n != position]

@@ -14,8 +14,8 @@ from xdsl.ir import SSAValue
 
 from compiler.loop.nest import accesses_in
 from compiler.loop.primitives import collapse, flatten, stage
+from compiler.loop.schedules.accumulation import aligned
 from compiler.loop.schedules.leaves import continues
-from compiler.loop.schedules.register_tile import aligned
 from dialects.expr import atom_expr
 from dialects.loop.ops import AllocOp, ForOp
 from dialects.loop.program import KernelOp

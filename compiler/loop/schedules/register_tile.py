@@ -16,7 +16,6 @@ from xdsl.ir import Operation, SSAValue
 
 from compiler.loop.nest import (
     accesses_in,
-    loops_in,
     perfect_nest,
     subscripts,
     weight_arguments,
@@ -34,6 +33,7 @@ from compiler.loop.primitives import (
     unroll,
     vectorize,
 )
+from compiler.loop.schedules.accumulation import Accumulation
 from compiler.loop.schedules.leaves import (
     lanes_of,
     parallelize_outermost,
@@ -63,8 +63,8 @@ from compiler.loop.schedules.stream import (
 from compiler.loop.schedules.tile_params import Params, default_params, narrow_params
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
-from dialects.expr import Expr, product
-from dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
+from dialects.expr import product
+from dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, enclosing_loops
 from dialects.loop.program import KernelOp
 from dialects.loop.scalar import width
 from dialects.loop.types import buffer_type
@@ -87,74 +87,12 @@ class Shape:
     has_rows: bool
     both: int
     target: Target
+    narrow: bool
 
     @property
     def width(self) -> int:
         """Columns of a tile."""
         return self.params.vectors * self.lanes
-
-
-@dataclass
-class Accumulation:
-    """The nests of one reduction: the outer loops of each, in the order of the result's dims.
-
-    `columns` and `rows` are positions among those loops, `both` those of the loops that move both
-    operands, as a batch or the groups of a convolution do. `panel` is the load of the operand that
-    the columns move, where that may be packed, `beside` that of the other; `result` the buffer of
-    the sums. In a `narrow` one rows share nothing that wider columns would use again.
-    """
-
-    nests: list[list[ForOp]]
-    reductions: list[ForOp]
-    columns: int
-    rows: int | None
-    both: list[int]
-    panel: LoadOp | None
-    result: SSAValue
-    narrow: bool = False
-    beside: LoadOp | None = None
-
-
-def aligned(loop: ForOp, outer: Sequence[ForOp]) -> list[ForOp]:
-    """The nest's loops, one that runs over two of the others' together cut in two like them."""
-    found: list[ForOp] = []
-    remaining = list(perfect_nest(loop))
-    for position, wanted in enumerate(outer):
-        if not remaining:
-            break
-        following = outer[position + 1].extent if position + 1 < len(outer) else Expr.of(1)
-        size = following.constant
-        here = remaining[0].extent
-        if here != wanted.extent and size and size > 1 and here == wanted.extent * size:
-            tiles = tile(remaining.pop(0), size)
-            remaining = [tiles.outer, tiles.inner, *remaining]
-        found.append(remaining.pop(0))
-    return found
-
-
-def is_short(columns: ForOp, lanes: int, target: Target) -> bool:
-    """Whether vectors of one row of sums are too few to keep the units busy."""
-    known = columns.extent.constant
-    return known is not None and known // lanes < target.fma_latency
-
-
-def neighbours(loop: ForOp, store: StoreOp) -> tuple[list[ForOp], list[ForOp]]:
-    """The nest before that initialises the sum, and the one behind that reads it."""
-    before = loop.prev_op
-    after = loop.next_op
-    first = isinstance(before, ForOp) and _touches(before, store.buffer)
-    last = isinstance(after, ForOp) and _touches(after, store.buffer) and _is_pointwise(after)
-    return [before] if first and isinstance(before, ForOp) else [], [after] if last and isinstance(
-        after, ForOp
-    ) else []
-
-
-def _touches(loop: ForOp, buffer: SSAValue) -> bool:
-    return any(access.buffer is buffer for access in accesses_in(loop))
-
-
-def _is_pointwise(loop: ForOp) -> bool:
-    return all(level.reduction is None for level in (loop, *loops_in(loop)))
 
 
 def accumulate(
@@ -169,7 +107,7 @@ def accumulate(
     columns = loops[found.columns].extent.constant
     wanted = narrow_params if found.narrow and rows != 1 else default_params
     params = params or wanted(target, rows, columns, lanes)
-    shape = Shape(params, lanes, found.rows is not None, len(found.both), target)
+    shape = Shape(params, lanes, found.rows is not None, len(found.both), target, found.narrow)
     shared = _fuse([list(reorder(*[nest[n] for n in _order(found)])) for nest in found.nests])
     if shared is None:
         return False
@@ -311,8 +249,16 @@ def _tile_part(
         if turned is not None:
             tops.append(rows_first(outer, turned, shape.target))
             continue
+        if shape.narrow and shape.has_rows and _go_on(result, jo, shape.width):
+            outer = list(reorder(*(loop for loop in outer if loop is not jo), jo))
         tops.append(outer[0] if shape.both else _spread(outer))
     return tops
+
+
+def _go_on(result: SSAValue, jo: ForOp, size: int) -> bool:
+    """Whether memory goes on from one tile of columns to the next: what rows read is near then."""
+    sums = [access for access in accesses_in(jo) if access.buffer is result]
+    return all(stride(access, jo) == size for access in sums)
 
 
 def _shares_columns(inside: Sequence[ForOp], around: Sequence[ForOp], shape: Shape) -> bool:

@@ -8,16 +8,17 @@ from collections.abc import Iterator
 
 from compiler.loop.layouts import lane_stride
 from compiler.loop.nest import accesses_in, loops_in, perfect_nest, update_of
-from compiler.loop.schedules.leaves import lanes_of, stride
-from compiler.loop.schedules.register_tile import (
+from compiler.loop.schedules.accumulation import (
     Accumulation,
-    accumulate,
     aligned,
     is_short,
     neighbours,
+    overlap,
 )
+from compiler.loop.schedules.leaves import lanes_of, stride
+from compiler.loop.schedules.register_tile import accumulate
 from compiler.target.target import Target
-from dialects.loop.ops import ForOp, StoreOp
+from dialects.loop.ops import ForOp, LoadOp, StoreOp
 from dialects.loop.program import KernelOp
 
 NAME = "window"
@@ -49,8 +50,10 @@ def find(nest: list[ForOp], target: Target) -> Accumulation | None:
         return None
     rows = long[0]
     if columns == long[0]:
-        alone = is_short(outer[columns], lanes, target)
-        rows = next(iter(long[1:]), None) if alone else None
+        rows = next(iter(long[1:]), None)
+        loads = [access for access in accesses_in(nest[-1]) if isinstance(access, LoadOp)]
+        shared = rows is not None and any(overlap(load, outer[rows], reductions) for load in loads)
+        rows = rows if shared or is_short(outer[columns], lanes, target) else None
     before, after = neighbours(nest[0], store)
     nests = [aligned(loop, outer) for loop in (*before, nest[0], *after)]
     if any([a.extent for a in each] != [b.extent for b in outer] for each in nests):

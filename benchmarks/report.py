@@ -2,7 +2,8 @@
 
 A ratio is the time of the fastest peer over weft's: above 1, weft is faster. Peers that have no
 time are named with the reason. `--readme` writes the models' and the single operators' rows into
-README.md, between its two marks.
+README.md, between its two marks. `--closing` prints every row beside what it has to reach, and what
+is missing.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
+from benchmarks.closing import UNCOUNTED, closing_table
 from benchmarks.models import GROUPS
 from benchmarks.options import RESULTS
 from benchmarks.run import best_peer, recorded
@@ -21,9 +23,6 @@ from compiler.bench.engines import OURS
 
 BELOW = 1.2
 """Rows under this ratio are listed, with where the time goes."""
-
-UNCOUNTED = ("add_8",)
-"""Cases that geometric means leave out: their time is that of the call."""
 
 README = Path(__file__).parents[1] / "README.md"
 MARKS = "<!-- benchmarks.report: -->", "<!-- end -->"
@@ -40,6 +39,7 @@ def main() -> None:
     )
     parser.add_argument("files", nargs="*", type=Path, help="the newest by default")
     parser.add_argument("--readme", action="store_true", help="write README.md's table")
+    parser.add_argument("--closing", action="store_true", help="print each row's gate")
     arguments = parser.parse_args()
     files: list[Path] = arguments.files or sorted(RESULTS.glob("2*.jsonl"))[-1:]
     rows: dict[tuple[str, int], Row] = {}
@@ -48,7 +48,7 @@ def main() -> None:
     if arguments.readme:
         README.write_text(with_table(README.read_text(), short_table(rows)))
     else:
-        print(report(rows))
+        print(closing_table(rows) if arguments.closing else report(rows))
 
 
 def with_table(text: str, table: str) -> str:

@@ -10,6 +10,7 @@ import onnx
 import pytest
 
 from benchmarks.case import Case
+from benchmarks.closing import closing_table
 from benchmarks.models import GROUPS, MORE_OPERATORS, OPERATORS, find_cases
 from benchmarks.report import MARKS, report, short_table, with_table
 from benchmarks.run import best_peer, left_to_measure, noted, recorded
@@ -45,7 +46,15 @@ def test_unknown_cases_are_refused():
 
 def _row(case: str, threads: int, ours: float, **peers: float | str) -> dict[str, Any]:
     engines: dict[str, dict[str, Any]] = {
-        "weft": {"status": "ok", "version": "1", "ms": ours, "ratio": 1.0, "roofline_percent": 50}
+        "weft": {
+            "status": "ok",
+            "version": "1",
+            "ms": ours,
+            "ratio": 1.0,
+            "roofline_percent": 50,
+            "fma_percent": 93.0,
+            "bandwidth_percent": 40.0,
+        }
     }
     for name, time in peers.items():
         engines[name] = (
@@ -124,3 +133,37 @@ def test_tables_have_the_fastest_peer_and_its_ratio():
     assert "| torch | 1 | 2 | 3.00 | 3.00 |" in text
     assert "| add_8 | 1 | 0.10 | torch |" in text
     assert "| iree | missing | 1 | no module iree |" in text
+
+
+def test_the_closing_table_tells_what_is_below_its_gate_and_what_is_missing():
+    rows = [
+        _row("sgemm_256", 1, 1.0, torch=0.94),
+        _row("sgemm_512", 1, 1.0, torch=0.96),
+        _row("reduce_sum_4096x4096", 1, 1.0, xla=3.0),
+        _row("add_8", 1, 1.0, torch=9.0),
+        _row("resnet50_b1", 1, 1.0, torch=1.5, iree="no module iree"),
+        _row("add_1M", 1, 1.0, torch=0.81),
+        _row("vit_s16", 1, 1.0, torch=0.79),
+    ]
+    text = closing_table({(row["case"], row["threads"]): row for row in rows})
+    assert "| sgemm_256 | 1 | 0.94 torch | 0.94 | 93 | 40 | below 0.95 on 1 |" in text
+    assert "| sgemm_512 | 1 | 0.96 torch | 0.96 | 93 | 40 | tie on 1 |" in text
+    assert "| add_1M | 1 | 0.81 torch | 0.81 | 93 | 40 |  |" in text
+    mean = f"{(0.94 * 0.96 * 3) ** (1 / 3):.2f}"
+    assert f"| **geometric mean** | | | **{mean}** | | | below 1.4 on 1 |" in text
+    below = text[text.index("### Below their gates") : text.index("Not measured")]
+    assert [line.split()[1] for line in below.splitlines()[3:] if line] == ["vit_s16", "sgemm_256"]
+    assert "sgemm_1024 on 1" in text
+    assert "| iree | 0 of 7 | | |" in text
+    assert "| | | missing: no module iree | resnet50_b1 |" in text
+    assert "| | | not asked | add_1M, add_8," in text
+
+
+def test_products_have_to_reach_their_share_of_the_multiply_adds():
+    row = _row("sgemm_2048", 2, 1.0, torch=1.5)
+    assert (
+        "below"
+        not in closing_table({("sgemm_2048", 2): row}).partition("###")[2].partition("mean")[0]
+    )
+    row["engines"]["weft"]["fma_percent"] = 91.9
+    assert "below 92 % FMA on 2" in closing_table({("sgemm_2048", 2): row})

@@ -32,7 +32,7 @@ from benchmarks.models import find_cases
 from benchmarks.options import RESULTS, add_rounds, parser_of
 from compiler.bench.engines import ENGINES, OURS, PEERS
 from compiler.bench.limits import Limits, measure_limits
-from compiler.bench.rounds import Measured, Templates, measure
+from compiler.bench.rounds import LOAD_LIMIT, Measured, Templates, measure
 from compiler.bench.rows import engine_rows, limit_rows
 from compiler.bench.work import work_of
 from compiler.machine.artifact import read_metadata
@@ -153,7 +153,7 @@ def measure_case(
         for threads, peers in wanted.items():
             row = shared | {"threads": threads, "when": _now()}
             if arguments.prepare:
-                yield row | _tried(case, prepared, peers, threads, templates)
+                yield row | _tried(case, prepared, peers, threads, templates, arguments)
             else:
                 yield row | _measured(case, prepared, peers, limits[threads], templates, arguments)
 
@@ -186,7 +186,12 @@ def _both(made: Path, library: Path) -> tuple[str, Path, float]:
 
 
 def _tried(
-    case: Case, prepared: Prepared, peers: Sequence[str], threads: int, templates: Templates
+    case: Case,
+    prepared: Prepared,
+    peers: Sequence[str],
+    threads: int,
+    templates: Templates,
+    arguments: argparse.Namespace,
 ) -> Row:
     """Every peer that has not said what it does with this model loads it, and answers once; what it
     says is noted.
@@ -197,7 +202,13 @@ def _tried(
         return {"engines": known}
     models = {OURS: prepared.library} | dict.fromkeys(left, prepared.model)
     tried = measure(
-        models, case.inputs(), threads, rounds=0, templates=templates, kept=prepared.kept
+        models,
+        case.inputs(),
+        threads,
+        rounds=0,
+        load_limit=arguments.load_limit,
+        templates=templates,
+        kept=prepared.kept,
     )
     row: Row = {"error": tried[0].reason} if tried[0].status != "ok" else {}
     answers = {
@@ -216,13 +227,13 @@ def _tried(
 
 def noted(path: Path) -> dict[str, Row]:
     """What peers of the versions that are here have said to a model, by name. Whether an answer
-    differs is weft's affair too, and not noted.
+    differs is weft's affair too, and how long it takes the machine's, so neither counts.
     """
     engines: dict[str, Row] = json.loads(path.read_text()) if path.exists() else {}
     return {
         name: engine
         for name, engine in engines.items()
-        if engine["version"] == _version(name) and engine["status"] != "differs"
+        if engine["version"] == _version(name) and engine["status"] not in ("differs", "slow")
     }
 
 
@@ -255,6 +266,7 @@ def _measured(
         limits.threads,
         rounds=arguments.rounds,
         seconds=arguments.seconds,
+        load_limit=arguments.load_limit,
         templates=templates,
         kept=prepared.kept if arguments.artifacts else None,
     )
@@ -325,6 +337,9 @@ def _arguments() -> argparse.Namespace:
     )
     add_rounds(parser)
     parser.add_argument("--shard", type=_shard, default=(1, 1), help="number/count")
+    parser.add_argument(
+        "--load-limit", type=float, default=LOAD_LIMIT, help="seconds of an engine for a model"
+    )
     parser.add_argument("--minutes", type=float, default=float("inf"), help="no limit by default")
     parser.add_argument("--artifacts", type=Path, metavar="DIR", help="keeps compiled models there")
     parser.add_argument("--prepare", action="store_true", help="only compile, into --artifacts")

@@ -52,8 +52,8 @@ OnTurn = Callable[[str, int, int], None]
 
 @dataclass
 class Measured:
-    """What an engine did: `ok`, `differs`, `missing`, `lacks` or `failed`, and why; medians of its
-    rounds in milliseconds; the difference of its answer from the first engine's.
+    """What an engine did: `ok`, `differs`, `missing`, `lacks`, `failed` or `slow`, and why; medians
+    of its rounds in milliseconds; the difference of its answer from the first engine's.
     """
 
     engine: str
@@ -124,29 +124,33 @@ class EngineProcess:
         theirs, replies = os.pipe()
         self._commands, self._replies = os.fdopen(ours, "wb"), os.fdopen(theirs, "rb")
         try:
-            self._process = template.fork(commands, replies)
+            self._process, self._lost = template.fork(commands, replies), ""
+        except OSError as error:  # the package that it imports has ended it
+            self._process, self._lost = 0, str(error)
         finally:
             os.close(commands)
             os.close(replies)
 
     def ask(self, question: Job | float, seconds: float) -> Any:
         """What the process answers: to a job that it is ready, to a time how it has used it. One
-        that dies or takes longer than so many seconds has failed.
+        that dies has failed, one that takes longer than so many seconds is slow.
         """
+        if self._lost:
+            return Failed("failed", self._lost)
         try:
             self._signal(signal.SIGCONT)
             pickle.dump(question, self._commands)
             self._commands.flush()
             if not select.select([self._replies], [], [], seconds)[0]:
                 self._signal(signal.SIGKILL)
-                return Failed("failed", f"took more than {seconds:g} s")
+                return Failed("slow", f"took more than {seconds:g} s")
             answer = pickle.load(self._replies)
             self._signal(signal.SIGSTOP)
             return answer
         except (EOFError, OSError):
             status = self._template.wait(self._process)
-            self._process = 0
-            return Failed("failed", f"its process ended with status {status}")
+            self._process, self._lost = 0, f"its process ended with status {status}"
+            return Failed("failed", self._lost)
 
     def close(self) -> None:
         """Ends the process and those that it started."""
@@ -191,6 +195,7 @@ def measure(
     rounds: int = ROUNDS,
     seconds: float = SECONDS,
     on_turn: OnTurn = lambda engine, done, total: None,
+    load_limit: float = LOAD_LIMIT,
     templates: Templates | None = None,
     kept: Path | None = None,
 ) -> list[Measured]:
@@ -201,7 +206,14 @@ def measure(
     """
     cores = choose_cores(threads)
     jobs = {name: ModelJob(cores, name, model, inputs, kept) for name, model in models.items()}
-    return measure_jobs(jobs, rounds=rounds, seconds=seconds, on_turn=on_turn, templates=templates)
+    return measure_jobs(
+        jobs,
+        rounds=rounds,
+        seconds=seconds,
+        on_turn=on_turn,
+        load_limit=load_limit,
+        templates=templates,
+    )
 
 
 def measure_jobs(
@@ -210,11 +222,13 @@ def measure_jobs(
     rounds: int = ROUNDS,
     seconds: float = SECONDS,
     on_turn: OnTurn = lambda engine, done, total: None,
+    load_limit: float = LOAD_LIMIT,
     templates: Templates | None = None,
 ) -> list[Measured]:
     """Loads each job, compares its answer with that of the first that has one, and times those that
-    agree in interleaved rounds. Those that are far behind the first have two rounds. Templates that
-    are given serve several runs.
+    agree in interleaved rounds. Those that are far behind the first have two rounds. `load_limit`
+    are the seconds after which one that loads is given up; templates that are given serve several
+    runs.
     """
     found = [Measured(name) for name in jobs]
     total = len(found) * (rounds + 1)
@@ -227,7 +241,8 @@ def measure_jobs(
         for number, each in enumerate(found):
             on_turn(each.engine, number, total)
             job = jobs[each.engine]
-            ready = _load(processes, each.engine, templates.of(job), job)
+            processes[each.engine] = EngineProcess(templates.of(job))
+            ready = processes[each.engine].ask(job, load_limit)
             if isinstance(ready, Ready) and answers is None:
                 answers = ready.outputs
             _note_ready(each, ready, answers)
@@ -239,17 +254,6 @@ def measure_jobs(
                 if not _far_behind(each, found[0]):
                     _note_timed(each, processes[each.engine].ask(seconds, ROUND_LIMIT))
     return found
-
-
-def _load(
-    processes: dict[str, EngineProcess], name: str, template: Template, job: Job
-) -> Ready | Failed:
-    """What the job's new process, noted among the others, says to it."""
-    try:
-        processes[name] = EngineProcess(template)
-    except OSError as error:
-        return Failed("failed", str(error))
-    return processes[name].ask(job, LOAD_LIMIT)
 
 
 def _far_behind(each: Measured, first: Measured) -> bool:

@@ -113,7 +113,9 @@ class Ready:
 
 @dataclass(frozen=True)
 class Failed:
-    """An engine is `missing` from this machine, `lacks` what the model needs, or has `failed`."""
+    """An engine is `missing` from this machine, `lacks` what the model needs, has `failed`, or is
+    too `slow`.
+    """
 
     status: str
     reason: str

@@ -17,7 +17,7 @@ from compiler.bench.rounds import (
     measure_jobs,
 )
 from compiler.bench.session import Session
-from compiler.bench.worker import Failed, Ready, sample
+from compiler.bench.worker import Ready, sample
 from dialects.errors import OptionError
 from dialects.weights import Array
 from tests.bench.jobs import DyingJob, LongJob, PlainJob
@@ -84,18 +84,12 @@ def test_engines_that_are_far_behind_have_two_rounds():
     assert (slow.status, len(slow.rounds)) == ("ok", 2)
 
 
-def test_an_engine_that_dies_or_takes_too_long_has_failed():
+def test_an_engine_that_dies_has_failed_and_one_that_takes_too_long_is_slow():
     cores = choose_cores(1)
-    with Templates() as templates:
-        for job, reason in (
-            (DyingJob(cores), "its process ended with status 3"),
-            (LongJob(cores), "took more than 0.05 s"),
-        ):
-            process = EngineProcess(templates.of(job))
-            assert process.ask(job, 60 if isinstance(job, DyingJob) else 0.05) == Failed(
-                "failed", reason
-            )
-            process.close()
+    jobs = {"plain": PlainJob(cores), "dying": DyingJob(cores), "long": LongJob(cores)}
+    _, dying, long = measure_jobs(jobs, rounds=1, seconds=0.001, load_limit=1.0)
+    assert (dying.status, dying.reason) == ("failed", "its process ended with status 3")
+    assert (long.status, long.reason) == ("slow", "took more than 1 s")
 
 
 def test_cores_are_refused_that_there_are_not():

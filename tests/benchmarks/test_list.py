@@ -106,8 +106,10 @@ def test_what_peers_have_said_counts_for_their_versions(tmp_path: Path):
     }
     path.write_text(json.dumps(engines))
     assert noted(path).keys() == {"openblas"}
-    path.write_text(json.dumps({"openblas": said | {"status": "differs"}}))
-    assert noted(path) == noted(tmp_path / "none") == {}
+    for status in ("differs", "slow"):
+        path.write_text(json.dumps({"openblas": said | {"status": status}}))
+        assert noted(path) == {}
+    assert noted(tmp_path / "none") == {}
 
 
 def test_the_readme_s_table_is_between_its_marks():

@@ -19,9 +19,6 @@ import onnx
 from compiler.bench.session import Inputs, PeerLacks, Session
 from dialects.weights import Array
 
-SECONDS: Final = 300
-"""After which a compilation is given up."""
-
 _FLAGS: Final = (
     "--iree-hal-target-device=local",
     "--iree-hal-local-target-device-backends=llvm-cpu",
@@ -97,10 +94,7 @@ def _tool(name: str) -> str:
 
 
 def _run(command: Sequence[str]) -> None:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)
-    except subprocess.TimeoutExpired as error:
-        raise PeerLacks(f"{Path(command[0]).name} took more than {SECONDS} s") from error
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if "error" in line.lower()]
         reason = (lines or [f"status {done.returncode}"])[0]

@@ -50,6 +50,7 @@ from compiler.loop.schedules import SCHEDULES, schedule_kernel
 from compiler.machine.artifact import Compiled
 from compiler.machine.weights_file import CALLER
 from compiler.options import KernelSchedule, Options
+from compiler.program.alternate import alternate
 from compiler.program.assign_layouts import (
     AssignLayouts,
     drop_unused_weights,
@@ -415,6 +416,7 @@ def plan_program(module: ModuleOp, road: Road) -> None:
         AssignLayouts(_conversion).run(module)
         drop_unused_weights(module)
         write_states(module)
+        alternate(module)
         donate(module)
         kernels = kernels_of(module)
         for op in module.ops:

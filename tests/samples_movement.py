@@ -15,6 +15,7 @@ from dialects.graph import (
     derivative,
     gather,
     generate,
+    insert,
     movement,
     rearrange,
     scan,
@@ -116,6 +117,14 @@ def places(draw) -> Sample:
     starts, counts, steps = draw(boxes(shape))
     array = draw(numbers(tuple(counts), draw(st.sampled_from(ELEMENTS))))
     return Sample([array], {"shape": sizes(shape), "starts": sizes(starts), "steps": steps})
+
+
+@st.composite
+def insertions(draw) -> Sample:
+    array = draw(tensors(1))
+    starts, counts, steps = draw(boxes(array.shape))
+    updates = np.resize(array, counts) if 0 not in counts else np.zeros(counts, array.dtype)
+    return Sample([array, updates], {"starts": sizes(starts), "steps": steps})
 
 
 @st.composite
@@ -309,6 +318,7 @@ SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {
     movement.ExpandOp: expands(),
     slicing.SliceOp: slices(),
     slicing.PlaceOp: places(),
+    insert.InsertSliceOp: insertions(),
     slicing.ConcatOp: concats(),
     slicing.SplitOp: splits(),
     slicing.PadOp: pads(),

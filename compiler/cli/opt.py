@@ -24,6 +24,7 @@ from compiler.graph_to_loop import GraphToLoopPass
 from compiler.layout_choices import ChooseLayoutsPass, PlaceHalosPass
 from compiler.loop.primitive_passes import PRIMITIVE_PASSES
 from compiler.loop.schedules import SchedulePass
+from compiler.program.alternate import AlternatePass
 from compiler.program.assign_layouts import DropUnusedWeightsPass
 from compiler.program.donate import DonatePass
 from compiler.program.hoist_workspace import HoistWorkspacePass
@@ -51,6 +52,7 @@ ALL_PASSES: tuple[type[ModulePass], ...] = (
     HoistWorkspacePass,
     DropUnusedWeightsPass,
     UpdateInPlacePass,
+    AlternatePass,
     DonatePass,
     OverlapCallsPass,
     PlanMemoryPass,

@@ -3,7 +3,8 @@ results, so that what one computes is not read again by the other.
 
     s = a + b;  y = f(s);  z = g(s)      ->      s, y, z = fused(a, b)
 
-Such are elementwise operators, and reductions over rows of what these compute.
+Such are elementwise operators, reductions over rows of what these compute, and what inserts that
+into a tensor.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from dialects.graph import GraphOp
 from dialects.graph.elementwise import ElementwiseOp
+from dialects.graph.insert import InsertSliceOp
 from dialects.graph.movement import IndexMapOp
 from dialects.graph.reduce import ReduceOp
 from dialects.graph.types import ShapeAttr, type_of
@@ -106,6 +108,10 @@ def _producers(group: Group, groups: Mapping[Operation, Group]) -> Iterator[Grou
 def _shape_of(group: Group) -> _Shape | None:
     """The elements that all operators of a group go over; None where they have several shapes."""
     anchor = group.anchor
+    if isinstance(anchor, InsertSliceOp) and group.members[-1] is anchor:
+        dims = type_of(anchor.updates).dims
+        same = dims.data is not None and _all_have(group.members[:-1], dims)
+        return _Shape(dims) if same and _is_read_in_place(group) else None
     if anchor is None:
         dims = type_of(group.members[-1].results[0]).dims
         same = dims.data is not None and _all_have(group.members, dims)

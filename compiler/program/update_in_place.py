@@ -12,7 +12,7 @@ round of a loop leaves behind is also written at once where it need not be copie
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -24,7 +24,6 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
 from compiler.program.in_place import in_place_arguments
-from dialects.expr import Expr, atom_expr
 from dialects.loop.dynamic import CopyOp, aliased, root
 from dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp
 from dialects.loop.program import WEIGHTS, CallOp, KernelOp, ProgramOp
@@ -240,22 +239,30 @@ def _programs(module: ModuleOp) -> list[ProgramOp]:
 
 
 def _copied(kernel: KernelOp) -> Iterator[tuple[int, int]]:
-    """The operands that a kernel reads only to copy them to a result first, with the results."""
-    if len(kernel.body.block.ops) == 1:
-        return  # it does nothing else
+    """The operands that a kernel reads only to copy them, or parts of them, to a result first, with
+    the results.
+    """
     for operand in kernel.body.block.args:
-        store = _copying_store(operand)
-        target = None if store is None else store.buffer
-        if isinstance(target, BlockArgument) and target.owner is kernel.body.block:
-            assert store is not None, "a target has a store"
-            if operand.type == target.type and _is_first(store, kernel):
-                yield operand.index, target.index
+        stores = _copying_stores(operand)
+        targets = {store.buffer for store in stores}
+        if len(targets) != 1 or len(kernel.body.block.ops) == len(stores):
+            continue  # or it does nothing else
+        (target,) = targets
+        if not isinstance(target, BlockArgument) or target.owner is not kernel.body.block:
+            continue
+        if operand.type == target.type and _are_first(stores, kernel):
+            yield operand.index, target.index
 
 
-def _copying_store(operand: BlockArgument) -> StoreOp | None:
-    """The store of the nest that copies the whole of an operand, if nothing else reads that."""
-    users = [use.operation for use in operand.uses]
-    load = users[0] if len(users) == 1 else None
+def _copying_stores(operand: BlockArgument) -> list[StoreOp]:
+    """The stores of the nests that copy parts of an operand; none if anything else reads it."""
+    stores = [_copying_store(use.operation) for use in operand.uses]
+    found = [store for store in stores if store is not None]
+    return found if len(found) == len(stores) else []
+
+
+def _copying_store(load: Operation) -> StoreOp | None:
+    """The store of what was loaded at its own index."""
     if not isinstance(load, LoadOp):
         return None
     value: SSAValue = load.result
@@ -265,7 +272,7 @@ def _copying_store(operand: BlockArgument) -> StoreOp | None:
         return None
     if value.type != load.result.type or user.parent is not load.parent:
         return None
-    return user if _covers(load) else None
+    return user
 
 
 def _only_user(value: SSAValue) -> Operation | None:
@@ -273,31 +280,20 @@ def _only_user(value: SSAValue) -> Operation | None:
     return users[0] if len(users) == 1 else None
 
 
-def _covers(load: LoadOp) -> bool:
-    """Whether a perfect nest around a load goes through every element."""
-    inner: Operation = load
-    for subscript, dim in reversed(list(zip(load.index, load.buffer_type.shape, strict=True))):
-        if subscript == Expr.of(0) and dim == 1:
-            continue
-        loop = inner.parent_op()
-        if not isinstance(loop, ForOp) or subscript != atom_expr(loop.index):
-            return False
-        if loop.lower != 0 or loop.upper != dim or loop.step.data != 1:
-            return False
-        if inner is not load and len(loop.body.block.ops) > 1:
-            return False
-        inner = loop
-    return isinstance(inner.parent_op(), KernelOp)
+def _are_first(stores: Sequence[StoreOp], kernel: KernelOp) -> bool:
+    """Whether nothing touches the target of copies before their nests, which do only that."""
+    order = _Order(kernel.body.block)
+    nests = [_top(store) for store in stores]
+    others = {_top(use.operation) for use in stores[0].buffer.uses}.difference(nests)
+    last = max(map(order, nests))
+    return all(map(_only_copies, nests)) and all(order(each) > last for each in others)
 
 
-def _is_first(store: StoreOp, kernel: KernelOp) -> bool:
-    """Whether nothing touches the target of a copy before its nest, and the nest does only that."""
-    nest = _top(store)
+def _only_copies(nest: Operation) -> bool:
+    """Whether all that a nest does is one load and one store."""
     inside = [op for op in nest.walk() if not isinstance(op, (ForOp, LoadOp, StoreOp, *CASTS))]
     accesses = [op for op in nest.walk() if isinstance(op, (LoadOp, StoreOp))]
-    others = [_top(use.operation) for use in store.buffer.uses if use.operation is not store]
-    order = _Order(kernel.body.block)
-    return not inside and len(accesses) == 2 and all(order(each) > order(nest) for each in others)
+    return not inside and len(accesses) == 2
 
 
 def _top(op: Operation) -> Operation:
@@ -313,11 +309,10 @@ def _without_copy(kernel: KernelOp, operand: int) -> KernelOp:
     made = kernel.clone()
     made.properties["sym_name"] = StringAttr(kernel.sym_name.data.rpartition("_")[0])
     block = made.body.block
-    store = _copying_store(block.args[operand])
-    assert store is not None, "the kernel starts by copying"
-    nest = _top(store)
-    nest.detach()
-    nest.erase()
+    for store in _copying_stores(block.args[operand]):
+        nest = _top(store)
+        nest.detach()
+        nest.erase()
     block.erase_arg(block.args[operand])
     weights = made.attributes.get(WEIGHTS)
     if isa(weights, ArrayAttr[IntAttr]):

@@ -66,8 +66,8 @@ def positions(starts: Sequence[int], sizes: Sequence[int], steps: Sequence[int])
     return np.ix_(*(start + step * np.arange(size) for start, size, step in boxes))
 
 
-class StridedOp(IndexMapOp):
-    """What `slice` and `place` share: a first index and a step for each axis."""
+class StridedOp(GraphOp):
+    """What names a box of a tensor: a first index and a step for each axis."""
 
     starts: ShapeAttr = prop_def(ShapeAttr)
     steps: DenseArrayBase = prop_def(DenseArrayBase)
@@ -88,7 +88,7 @@ class StridedOp(IndexMapOp):
 
 
 @irdl_op_definition
-class SliceOp(StridedOp):
+class SliceOp(StridedOp, IndexMapOp):
     """`y[i] = x[start + i * step]` along each axis, `sizes` being the result's dims.
 
     Starts count from the front and are in bounds; steps may be negative.
@@ -131,7 +131,7 @@ class SliceOp(StridedOp):
 
 
 @irdl_op_definition
-class PlaceOp(StridedOp):
+class PlaceOp(StridedOp, IndexMapOp):
     """Zeros of the dims `shape`, but `y[start + i * step] = x[i]`: the transpose of `slice`."""
 
     name = "graph.place"

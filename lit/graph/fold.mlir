@@ -55,7 +55,8 @@ func.func @twice(%x: !graph.tensor<[2, 3], f32>) -> !graph.tensor<[2, 3], f32> {
   %k = graph.tile %j {repeats = #graph.shape<[1, 1]>} : (!graph.tensor<[2, 3], f32>) -> !graph.tensor<[2, 3], f32>
   %l = graph.concat %k {axis = 0 : i64} : (!graph.tensor<[2, 3], f32>) -> !graph.tensor<[2, 3], f32>
   %m = graph.split %l {axis = 0 : i64, sizes = #graph.shape<[2]>} : (!graph.tensor<[2, 3], f32>) -> !graph.tensor<[2, 3], f32>
-  func.return %m : !graph.tensor<[2, 3], f32>
+  %n = graph.insert_slice %x, %m {starts = #graph.shape<[0, 0]>, steps = array<i64: 1, 1>} : (!graph.tensor<[2, 3], f32>, !graph.tensor<[2, 3], f32>) -> !graph.tensor<[2, 3], f32>
+  func.return %n : !graph.tensor<[2, 3], f32>
 }
 
 // -----

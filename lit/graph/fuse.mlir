@@ -222,3 +222,25 @@ func.func @shared_transpose(%x: !graph.tensor<[8, 64], f32>, %a: !graph.tensor<[
   %q = graph.matmul %t, %b : (!graph.tensor<[64, 8], f32>, !graph.tensor<[8, 24], f32>) -> !graph.tensor<[64, 24], f32>
   func.return %p, %q : !graph.tensor<[64, 16], f32>, !graph.tensor<[64, 24], f32>
 }
+
+// -----
+
+// What is computed for a box of a tensor is inserted at once, though one part of it is used twice.
+// CHECK-LABEL: func.func @box
+// CHECK-NEXT: graph.fused
+// CHECK: graph.slice
+// CHECK: graph.slice
+// CHECK: graph.add
+// CHECK-NEXT: graph.mul
+// CHECK-NEXT: graph.insert_slice
+// CHECK-NEXT: graph.yield
+// CHECK-NEXT: }
+// CHECK-NEXT: func.return
+func.func @box(%x: !graph.tensor<[n, 8], f32>) -> !graph.tensor<[n, 8], f32> {
+  %a = graph.slice %x {starts = #graph.shape<[0, 1]>, sizes = #graph.shape<[n, 6]>, steps = array<i64: 1, 1>} : (!graph.tensor<[n, 8], f32>) -> !graph.tensor<[n, 6], f32>
+  %b = graph.slice %x {starts = #graph.shape<[0, 2]>, sizes = #graph.shape<[n, 6]>, steps = array<i64: 1, 1>} : (!graph.tensor<[n, 8], f32>) -> !graph.tensor<[n, 6], f32>
+  %c = graph.add %a, %b : (!graph.tensor<[n, 6], f32>, !graph.tensor<[n, 6], f32>) -> !graph.tensor<[n, 6], f32>
+  %d = graph.mul %c, %a : (!graph.tensor<[n, 6], f32>, !graph.tensor<[n, 6], f32>) -> !graph.tensor<[n, 6], f32>
+  %y = graph.insert_slice %x, %d {starts = #graph.shape<[0, 1]>, steps = array<i64: 1, 1>} : (!graph.tensor<[n, 8], f32>, !graph.tensor<[n, 6], f32>) -> !graph.tensor<[n, 8], f32>
+  func.return %y : !graph.tensor<[n, 8], f32>
+}

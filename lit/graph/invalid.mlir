@@ -135,6 +135,23 @@ func.func @main(%x0: !graph.tensor<[4], f32>) {
 
 // -----
 
+// A box that is inserted lies in the tensor, and has its element type.
+// CHECK: graph.insert_slice requires indices within an axis of 4, got 4 of 3 from 2 by 1
+func.func @main(%x0: !graph.tensor<[4], f32>, %x1: !graph.tensor<[3], f32>) {
+  %y = graph.insert_slice %x0, %x1 {starts = #graph.shape<[2]>, steps = array<i64: 1>} : (!graph.tensor<[4], f32>, !graph.tensor<[3], f32>) -> !graph.tensor<[4], f32>
+  func.return
+}
+
+// -----
+
+// CHECK: graph.insert_slice requires updates of f32, got [3] f64
+func.func @main(%x0: !graph.tensor<[4], f32>, %x1: !graph.tensor<[3], f64>) {
+  %y = graph.insert_slice %x0, %x1 {starts = #graph.shape<[0]>, steps = array<i64: 1>} : (!graph.tensor<[4], f32>, !graph.tensor<[3], f64>) -> !graph.tensor<[4], f32>
+  func.return
+}
+
+// -----
+
 // A symbolic slice is refused where no size allows it.
 // CHECK: graph.slice requires indices within an axis of n, got n of 2 from n by 1
 func.func @main(%x0: !graph.tensor<[n], f32>) {

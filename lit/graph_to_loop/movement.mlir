@@ -81,3 +81,23 @@ func.func @main(%x: !graph.tensor<[n, 6], f32>, %s: !graph.tensor<[2], i64>) -> 
   %y = graph.reshape_found %x {shape = #graph.shape<[a, b]>} : (!graph.tensor<[n, 6], f32>) -> !graph.tensor<[a, b], f32>
   func.return %y : !graph.tensor<[a, b], f32>
 }
+
+// -----
+
+// Only what lies around the box is copied: the rows above and below, and the columns beside it.
+// CHECK-LABEL: loop.kernel @insert_slice_
+// CHECK: loop.load %a0[0, %{{[a-z_0-9]+}}]
+// CHECK: loop.for %[[I:[a-z_0-9]+]] = 0 to n0 - 3 {
+// CHECK: loop.load %a0[%[[I]] + 3, %{{[a-z_0-9]+}}]
+// CHECK: loop.for %[[I:[a-z_0-9]+]] = 0 to 2 {
+// CHECK-NEXT: loop.for %{{[a-z_0-9]+}} = 0 to 3 {
+// CHECK: loop.for %[[I:[a-z_0-9]+]] = 0 to 2 {
+// CHECK-NEXT: loop.load %a0[%[[I]] + 1, 7]
+// CHECK: loop.for %[[I:[a-z_0-9]+]] = 0 to 2 {
+// CHECK-NEXT: loop.for %[[J:[a-z_0-9]+]] = 0 to 4 {
+// CHECK-NEXT: loop.load %a1[%[[I]], %[[J]]]
+// CHECK-NEXT: loop.store %{{.*}}, %a2[%[[I]] + 1, %[[J]] + 3]
+func.func @main(%x: !graph.tensor<[n, 8], f32>, %u: !graph.tensor<[2, 4], f32>) -> !graph.tensor<[n, 8], f32> {
+  %y = graph.insert_slice %x, %u {starts = #graph.shape<[1, 3]>, steps = array<i64: 1, 1>} : (!graph.tensor<[n, 8], f32>, !graph.tensor<[2, 4], f32>) -> !graph.tensor<[n, 8], f32>
+  func.return %y : !graph.tensor<[n, 8], f32>
+}

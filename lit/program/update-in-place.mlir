@@ -138,3 +138,38 @@ loop.program @main[](%x: !loop.buffer<[4], f32>, %y: !loop.buffer<[4], f32>) inp
   loop.copy %t, %s : !loop.buffer<[4], f32>
   loop.call @fill(%s, %y) : !loop.buffer<[4], f32>, !loop.buffer<[4], f32>
 }
+
+// -----
+
+// Copies of what lies around a row that is replaced are left out as well.
+// CHECK-LABEL: loop.kernel @insert(%u: !loop.buffer<[8], f32>, %y: !loop.buffer<[4, 8], f32>)
+// CHECK-NEXT: loop.for %j = 0 to 8 {
+// CHECK-NEXT: loop.load %u[%j]
+// CHECK-NEXT: loop.store %{{.*}}, %y[2, %j]
+// CHECK-LABEL: loop.program @main
+// CHECK: loop.for
+// CHECK-NEXT: loop.call @insert(%u, %s)
+// CHECK-NEXT: }
+loop.kernel @insert_0(%x: !loop.buffer<[4, 8], f32>, %u: !loop.buffer<[8], f32>, %y: !loop.buffer<[4, 8], f32>) {
+  loop.for %i = 0 to 2 {
+    loop.for %j = 0 to 8 {
+      %v = loop.load %x[%i, %j] : !loop.buffer<[4, 8], f32>
+      loop.store %v, %y[%i, %j] : !loop.buffer<[4, 8], f32>
+    }
+  }
+  loop.for %j = 0 to 8 {
+    %v = loop.load %x[3, %j] : !loop.buffer<[4, 8], f32>
+    loop.store %v, %y[3, %j] : !loop.buffer<[4, 8], f32>
+  }
+  loop.for %j = 0 to 8 {
+    %w = loop.load %u[%j] : !loop.buffer<[8], f32>
+    loop.store %w, %y[2, %j] : !loop.buffer<[4, 8], f32>
+  }
+}
+loop.program @main[n](%u: !loop.buffer<[8], f32>, %s: !loop.buffer<[4, 8], f32>) inputs 1 {
+  loop.for %i = 0 to n {
+    %t = loop.alloc workspace : !loop.buffer<[4, 8], f32>
+    loop.call @insert_0(%s, %u, %t) : !loop.buffer<[4, 8], f32>, !loop.buffer<[8], f32>, !loop.buffer<[4, 8], f32>
+    loop.copy %t, %s : !loop.buffer<[4, 8], f32>
+  }
+}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, cast
 
 import numpy as np
@@ -79,35 +80,52 @@ def _spread(x: Traced, parts: list[Any]) -> list[Any]:
     return spread(parts, axes, x.ndim)
 
 
+@dataclass
+class _Box:
+    """What slices and known integers choose: a strided box of an array, its shape as the index has
+    it, and axes of that which are to be gathered.
+    """
+
+    starts: list[Expr]
+    sizes: list[Expr]
+    steps: list[int]
+    shape: list[Expr] = field(default_factory=list[Expr])
+    gathered: list[tuple[int, Traced]] = field(default_factory=list[tuple[int, Traced]])
+
+
 def _basic(
     r: SourceRecording, x: Traced, parts: Sequence[Any]
 ) -> tuple[Traced, list[tuple[int, Traced]]]:
     """What slices and known integers choose, and which axes of that are to be gathered."""
-    starts, sizes, steps = [Expr.of(0)] * x.ndim, list(x.type.shape), [1] * x.ndim
-    shape: list[Expr] = []
-    gathered: list[tuple[int, Traced]] = []
+    box = _box(r, x, parts)
+    chosen = r.apply(
+        "slice", x,
+        sizes=ShapeAttr(tuple(box.sizes)), starts=ShapeAttr(tuple(box.starts)), steps=box.steps,
+    )  # fmt: skip
+    return r.apply("reshape", chosen, shape=ShapeAttr(tuple(box.shape))), box.gathered
+
+
+def _box(r: SourceRecording, x: Traced, parts: Sequence[Any]) -> _Box:
+    """The box of an array that an index names, as far as it is known while compiling."""
+    box = _Box([Expr.of(0)] * x.ndim, list(x.type.shape), [1] * x.ndim)
     axis = 0
     for part in parts:
         if part is None:
-            shape.append(Expr.of(1))
+            box.shape.append(Expr.of(1))
             continue
         extent = x.type.shape[axis]
         if isinstance(part, slice):
-            starts[axis], sizes[axis], steps[axis] = _range(
+            box.starts[axis], box.sizes[axis], box.steps[axis] = _range(
                 r, cast("slice[Any, Any, Any]", part), extent
             )
-            shape.append(sizes[axis])
+            box.shape.append(box.sizes[axis])
         elif (place := _place(r, part, extent)) is not None:
-            starts[axis], sizes[axis] = place, Expr.of(1)
+            box.starts[axis], box.sizes[axis] = place, Expr.of(1)
         else:
-            gathered.append((len(shape), part))
-            shape.append(extent)
+            box.gathered.append((len(box.shape), part))
+            box.shape.append(extent)
         axis += 1
-    chosen = r.apply(
-        "slice", x,
-        sizes=ShapeAttr(tuple(sizes)), starts=ShapeAttr(tuple(starts)), steps=steps,
-    )  # fmt: skip
-    return r.apply("reshape", chosen, shape=ShapeAttr(tuple(shape))), gathered
+    return box
 
 
 def _place(r: SourceRecording, part: Any, extent: Expr) -> Expr | None:
@@ -222,8 +240,12 @@ def write(r: SourceRecording, x: Array, index: Sequence[Any], value: Any) -> Tra
     if any(map(_is_mask, parts)):
         if not new.ndim and len([part for part in parts if _is_mask(part)]) == 1:
             return _where(r, x, parts, new)
-    elif all(is_number(part) or _is_scalar(part) for part in parts[: _leading(parts)]):
-        return _rows(r, x, parts[: _leading(parts)], new)
+    else:
+        box = _box(r, x, parts)
+        if not box.gathered:
+            return _inserted(r, x, box, new)
+        if all(is_number(part) or _is_scalar(part) for part in parts[: _leading(parts)]):
+            return _rows(r, x, parts[: _leading(parts)], new)
     numbers = r.apply(
         "range", r.array(r.scalar(int, 0)), r.array(r.scalar(int, 1)),
         size=ShapeAttr((x.type.size,)),
@@ -234,6 +256,14 @@ def write(r: SourceRecording, x: Array, index: Sequence[Any], value: Any) -> Tra
     vectors = places.reshape((*places.type.shape, Expr.of(1)))
     changed = r.apply("scatter_nd", flat, vectors, expanded, reduction="none")
     return changed.reshape(x.type.shape)
+
+
+def _inserted(r: SourceRecording, x: Array, box: _Box, new: Traced) -> Traced:
+    """The array with another box."""
+    updates = r.apply("expand", new, shape=ShapeAttr(tuple(box.shape)))
+    starts = ShapeAttr(tuple(box.starts))
+    shaped = updates.reshape(tuple(box.sizes))
+    return r.apply("insert_slice", x, shaped, starts=starts, steps=box.steps)
 
 
 def _is_scalar(part: Any) -> bool:
@@ -259,10 +289,6 @@ def _rows(r: SourceRecording, x: Array, places: Sequence[Any], new: Traced) -> T
     """Integers in front name what is replaced."""
     rest = x.type.shape[len(places) :]
     expanded = r.apply("expand", new, shape=ShapeAttr(rest)) if rest else new.reshape(())
-    if not places:
-        return expanded
-    for place, extent in zip(places, x.type.shape, strict=False):
-        _place(r, place, extent)
     vector = _together(r, [as_tensor(r, place) for place in places])
     return r.apply("scatter_nd", x, vector, expanded, reduction="none")
 

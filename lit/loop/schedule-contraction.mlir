@@ -147,20 +147,21 @@ loop.kernel @any[m, n](%x: !loop.buffer<[m, 64], f32>, %w: !loop.buffer<[64, n],
 // -----
 
 // An operand of a call that is larger than the second cache, and that many rows read, is copied into panels first.
-// A long sum is one of the sums of 64 products.
+// A few rows after the other go through all panels. A long sum is one of the sums of 128 products.
 // CHECK-LABEL: loop.kernel @large
 // CHECK: %w_w = loop.alloc workspace : !loop.buffer<[1024, 256], f32, [(d1 floordiv 16), d0, (d1 mod 16)] in [16, 1024, 16]>
-// CHECK-NEXT: loop.for %[[P:[a-z_0-9]+]] = 0 to 16 parallel {
-// CHECK-NEXT: loop.for %[[K:[a-z_0-9]+]] = 0 to 1024 {
+// CHECK-NEXT: loop.for %[[B:[a-z_0-9]+]] = 0 to 128 parallel {
+// CHECK-NEXT: loop.for %[[P:[a-z_0-9]+]] = 0 to 16 {
+// CHECK-NEXT: loop.for %[[K:[a-z_0-9]+]] = 0 to 8 {
 // CHECK-NEXT: loop.for %[[C:[a-z_0-9]+]] = 0 to 16 unroll vector(8) {
-// CHECK-NEXT: %[[W:[a-z_0-9]+]] = loop.load %w[%[[K]], 16 * %[[P]] + %[[C]]]
-// CHECK-NEXT: loop.store %[[W]], %w_w[%[[K]], 16 * %[[P]] + %[[C]]]
+// CHECK-NEXT: %[[W:[a-z_0-9]+]] = loop.load %w[8 * %[[B]] + %[[K]], 16 * %[[P]] + %[[C]]]
+// CHECK-NEXT: loop.store %[[W]], %w_w[8 * %[[B]] + %[[K]], 16 * %[[P]] + %[[C]]]
 // CHECK: loop.for %jo = 0 to 16 parallel {
 // CHECK: %y_r = loop.alloc registers
-// CHECK: loop.for %ko = 0 to 16 reduction(add) {
+// CHECK: loop.for %ko = 0 to 8 reduction(add) {
 // CHECK-NEXT: %[[PART:[a-z_0-9]+]] = loop.alloc registers
-// CHECK: loop.for %ki = 0 to 64 reduction(add) {
-// CHECK: loop.load %w_w[64 * %ko + %ki, 16 * %jo + %{{.*}}]
+// CHECK: loop.for %ki = 0 to 128 reduction(add) {
+// CHECK: loop.load %w_w[128 * %ko + %ki, 16 * %jo + %{{.*}}]
 // CHECK: loop.store %{{.*}}, %[[PART]]
 // CHECK: loop.load %y_r
 // CHECK-NEXT: loop.load %[[PART]]
@@ -397,8 +398,8 @@ loop.kernel @stride_two(%x: !loop.buffer<[3, 65, 65], f32>, %w: !loop.buffer<[12
 // Sums of a length that only a call knows have a last block that may be shorter; of several loops the one is cut
 // inside of which there are few terms.
 // CHECK-LABEL: loop.kernel @unknown
-// CHECK: loop.for %co = 0 to -(-c floordiv 7) reduction(add) {
-// CHECK: loop.for %ci = 0 to min(7, -7 * %co + c) reduction(add) {
+// CHECK: loop.for %co = 0 to -(-c floordiv 14) reduction(add) {
+// CHECK: loop.for %ci = 0 to min(14, -14 * %co + c) reduction(add) {
 // CHECK: loop.for %r = 0 to 9 reduction(add) {
 loop.kernel @unknown[c](%x: !loop.buffer<[c, 9, 12], f32>, %w: !loop.buffer<[c, 9, 32], f32>, %y: !loop.buffer<[12, 32], f32>) {
   loop.for %i = 0 to 12 {
@@ -477,6 +478,43 @@ loop.kernel @turned(%x: !loop.buffer<[64, 20000], f32>, %y: !loop.buffer<[64, 32
         %p = arith.mulf %a, %b : f32
         %s = arith.addf %c, %p : f32
         loop.store %s, %z[%i, %j] : !loop.buffer<[20000, 32], f32>
+      }
+    }
+  }
+}
+
+// -----
+
+// Narrow floats of a call are extended once where many products use each: rows into a copy like the operand.
+// CHECK-LABEL: loop.kernel @half
+// CHECK: %x_w = loop.alloc workspace : !loop.buffer<[24, 32], f32>
+// CHECK-NEXT: loop.for %[[I:[a-z_0-9]+]] = 0 to 24 parallel {
+// CHECK-NEXT: loop.for %[[K:[a-z_0-9]+]] = 0 to 32 vector(8) {
+// CHECK-NEXT: loop.load %x[%[[I]], %[[K]]] : !loop.buffer<[24, 32], f16>
+// CHECK-NEXT: arith.extf
+// CHECK-NEXT: loop.store %{{.*}}, %x_w[%[[I]], %[[K]]]
+// CHECK-NOT: loop.load %x[
+// CHECK: loop.load %x_w[{{.*}}] : !loop.buffer<[24, 32], f32>
+// CHECK-NEXT: loop.load %w[
+// CHECK-NEXT: arith.extf
+loop.kernel @half(%x: !loop.buffer<[24, 32], f16>, %w: !loop.buffer<[32, 64], f16>, %y: !loop.buffer<[24, 64], f32>) {
+  loop.for %i = 0 to 24 {
+    loop.for %j = 0 to 64 {
+      %zero = arith.constant 0.0 : f32
+      loop.store %zero, %y[%i, %j] : !loop.buffer<[24, 64], f32>
+    }
+  }
+  loop.for %i = 0 to 24 {
+    loop.for %j = 0 to 64 {
+      loop.for %k = 0 to 32 reduction(add) {
+        %a = loop.load %x[%i, %k] : !loop.buffer<[24, 32], f16>
+        %b = loop.load %w[%k, %j] : !loop.buffer<[32, 64], f16>
+        %u = arith.extf %a : f16 to f32
+        %v = arith.extf %b : f16 to f32
+        %p = arith.mulf %u, %v : f32
+        %s = loop.load %y[%i, %j] : !loop.buffer<[24, 64], f32>
+        %t = arith.addf %s, %p : f32
+        loop.store %t, %y[%i, %j] : !loop.buffer<[24, 64], f32>
       }
     }
   }

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from xdsl.dialects.builtin import IntegerType
-from xdsl.ir import SSAValue
+from xdsl.ir import Attribute, SSAValue
 
 from compiler.loop.references import find_loop
 from dialects.expr import Symbol
@@ -79,18 +79,26 @@ def bordered() -> KernelOp:
     return kernel(fill_and_copy, x=[2, 3], y=[4, 5])
 
 
-def product(rows: int, columns: int, depth: int, *, transposed: bool = False) -> KernelOp:
-    """C = A B, or A times the transpose of B."""
+def product(
+    rows: int,
+    columns: int,
+    depth: int,
+    *,
+    transposed: bool = False,
+    element: Attribute = F32,
+) -> KernelOp:
+    """C = A B, or A times the transpose of B, summed up in f32."""
 
     def mm(b: LoopBuilder, lhs: SSAValue, rhs: SSAValue, out: SSAValue) -> None:
         with b.loops([rows, columns], "ij") as (i, j):
             b.store(out, (i, j), b.constant(0, F32))
         with b.loops([rows, columns], "ij") as (i, j), b.reduce([depth], "add", "k") as (k,):
-            factor = b.load(rhs, (j, k) if transposed else (k, j))
-            b.store(out, (i, j), b.load(out, (i, j)) + b.load(lhs, (i, k)) * factor)
+            factor = b.load(rhs, (j, k) if transposed else (k, j)).cast(F32)
+            term = b.load(lhs, (i, k)).cast(F32) * factor
+            b.store(out, (i, j), b.load(out, (i, j)) + term)
 
-    other = [columns, depth] if transposed else [depth, columns]
-    return kernel(mm, lhs=[rows, depth], rhs=other, out=[rows, columns])
+    other = buffer([columns, depth] if transposed else [depth, columns], element)
+    return kernel(mm, lhs=buffer([rows, depth], element), rhs=other, out=[rows, columns])
 
 
 def matmul(

@@ -31,6 +31,7 @@ from compiler.loop.primitives import (
     tile,
     tile_ragged,
     vectorize,
+    widen,
 )
 from dialects.errors import IllegalSchedule
 from dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp
@@ -90,6 +91,7 @@ def step(op: KernelOp, action: str, choice: int, size: int) -> None:
         "flatten": lambda: (
             isinstance(access.buffer.owner, AllocOp) and flatten(access.buffer.owner, size - 1)
         ),
+        "widen": lambda: isinstance(access.buffer.owner, AllocOp) and widen(access.buffer.owner),
         "vectorize": lambda: vectorize(loop, size),
         "parallelize": lambda: parallelize(loop),
         "nontemporal": lambda: isinstance(access, StoreOp) and nontemporal(access),
@@ -129,6 +131,7 @@ ACTIONS = [
     "block_reduction",
     "pack",
     "flatten",
+    "widen",
     "vectorize",
     "parallelize",
     "nontemporal",

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from xdsl.dialects.builtin import Float16Type
 
 from compiler.graph_to_loop import lower_group
 from compiler.loop.nest import loops_in
@@ -21,6 +22,7 @@ from dialects.graph.dtypes import numpy_dtype
 from dialects.graph.types import type_of
 from dialects.loop.ops import AllocOp, ForOp
 from dialects.loop.program import KernelOp
+from dialects.loop.scalar import F32
 from tests import oracle
 from tests.loop import kernels
 from tests.loop.interpreter import run_kernel
@@ -112,6 +114,22 @@ def test_copies_of_whole_operands_compute_the_same(transposed: bool):
     assert list(contraction.apply_all(op, small, params)) == ["contraction"]
     scopes = [alloc.scope.data for alloc in op.walk() if isinstance(alloc, AllocOp)]
     assert "workspace" in scopes
+    kernels.same(build(), op)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_copies_of_narrow_floats_are_wide_and_compute_the_same(transposed: bool):
+    params = Params(rows=3, vectors=2, stack_bytes=64, copy_rows=2)
+    small = dataclasses.replace(GENERIC, l2_bytes=64)
+
+    def build():
+        return kernels.product(5, 67, 11, transposed=transposed, element=Float16Type())
+
+    op = build()
+    assert list(contraction.apply_all(op, small, params)) == ["contraction"]
+    copies = [alloc for alloc in op.walk() if isinstance(alloc, AllocOp)]
+    found = [c.result.type.element for c in copies if c.scope.data == "workspace"]
+    assert found == [Float16Type() if transposed else F32, F32]
     kernels.same(build(), op)
 
 

@@ -17,11 +17,13 @@ from compiler.loop.primitives import (
     tile,
     tile_ragged,
     vectorize,
+    widen,
 )
 from compiler.loop.references import find_buffer
 from dialects.errors import IllegalSchedule
 from dialects.loop.builder import LoopBuilder
 from dialects.loop.ops import AllocOp
+from dialects.loop.scalar import F32
 from dialects.loop.types import buffer
 from tests.loop.kernels import (
     convolution,
@@ -31,6 +33,7 @@ from tests.loop.kernels import (
     matmul,
     pointwise,
     prefix_sum,
+    product,
     row_sum,
     same,
 )
@@ -61,6 +64,19 @@ def test_stage_keeps_accumulators_of_a_contraction_in_registers(rows: int, colum
     scopes = [inner.scope.data for inner in op.walk() if isinstance(inner, AllocOp)]
     assert scopes == ["registers"]
     same(matmul(6, 8, 3), op)
+
+
+@given(rows=st.integers(2, 5), size=st.integers(2, 5), name=st.sampled_from("ik"))
+def test_widen_extends_what_is_staged_once(rows: int, size: int, name: str):
+    def build():
+        return product(rows, 4, size, element=Float16Type())
+
+    op = build()
+    (loop,) = loops(op, f"{name}#1" if name == "i" else name)
+    staged = stage(find_buffer(op, "lhs"), loop, "scratch")
+    wide = widen(staged.buffer.owner)
+    assert wide.result.type.element == F32
+    same(build(), op)
 
 
 @given(rows=st.integers(1, 7), columns=st.integers(1, 9))

@@ -18,6 +18,7 @@ from compiler.loop.primitives.reducing import (
 )
 from compiler.loop.primitives.staging import Staged, stage, stage_partial
 from compiler.loop.primitives.tiling import Tiles, collapse, normalize, split_at, tile, tile_ragged
+from compiler.loop.primitives.widening import widen
 
 PRIMITIVES = (
     tile,
@@ -42,6 +43,7 @@ PRIMITIVES = (
     pack,
     flatten,
     hoist_allocation,
+    widen,
     vectorize,
     unroll,
     parallelize,
@@ -84,4 +86,5 @@ __all__ = [
     "tile_ragged",
     "unroll",
     "vectorize",
+    "widen",
 ]

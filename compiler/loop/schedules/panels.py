@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from xdsl.ir import SSAValue
+from xdsl.dialects import arith
+from xdsl.ir import Attribute, SSAValue
 
 from compiler.loop.nest import accesses_in, loops_in, most_iterations, perfect_nest, subscripts
 from compiler.loop.primitives import (
@@ -22,16 +23,25 @@ from compiler.loop.primitives import (
     tile_ragged,
     unroll,
     vectorize,
+    widen,
 )
-from compiler.loop.schedules.leaves import stride, vectorize_leaves
+from compiler.loop.schedules.leaves import parallelize_outermost, stride, vectorize_leaves
 from compiler.loop.schedules.tile_params import Params
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
 from dialects.expr import Expr, Operand, atom_expr, product
-from dialects.loop.ops import AccessOp, ForOp, LoadOp, enclosing_loops
+from dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, enclosing_loops
 from dialects.loop.program import KernelOp
 from dialects.loop.scalar import width
 from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type
+
+WIDENED_USES = 64
+"""Uses of each element that pay for a copy of an operand in a wider type."""
+
+ROWS_OF_BLOCK = 8
+"""Rows of an operand that are copied into panels together: each is read as far as it goes, and
+what comes to lie in one panel is written together.
+"""
 
 
 def panel_axis(load: LoadOp, column: ForOp, size: int) -> int | None:
@@ -55,17 +65,58 @@ def pays_to_copy(load: LoadOp, column: ForOp, target: Target, params: Params) ->
     own = product(loop.extent for loop in loops if loop.index in moving).constant
     if rows is None or own is None or rows < params.copy_rows:
         return False
-    bytes = own * width(buffer_type(load.buffer).element) // 8
-    return bytes > target.l2_bytes or (stride(load, column) != 1 and bytes > params.stack_bytes)
+    bytes = own * width(computed_type(load)) // 8
+    return bytes >= target.l2_bytes or (stride(load, column) != 1 and bytes > params.stack_bytes)
 
 
-def copy_panels(kernel: KernelOp, panel: SSAValue, axis: int, size: int, lanes: int) -> SSAValue:
-    """Copies all of an operand into panels of so many columns, in parallel; returns the copy."""
-    staged = stage(panel, kernel, "workspace")
+def copy_panels(
+    kernel: KernelOp, load: LoadOp, axis: int, size: int, lanes: int, *, widened: bool
+) -> SSAValue:
+    """Copies all of an operand into panels of so many columns, in parallel; returns the copy,
+    narrow floats in the type of the sums where it is to be `widened`.
+    """
+    widened &= is_extended(load)
+    staged = stage(load.buffer, kernel, "workspace")
     copy = pack(staged.buffer, panels(buffer_type(staged.buffer), axis, size))
+    if widened and isinstance(copy.owner, AllocOp):
+        copy = widen(copy.owner).result
     for nest in fill_panels(staged.load_in, axis, size, lanes):
         parallelize(nest[0])
     return copy
+
+
+def is_extended(load: LoadOp) -> bool:
+    """Whether the elements of an operand are narrow floats, which are only loaded and extended."""
+    accesses = [use.operation for use in load.buffer.uses]
+    return all(
+        isinstance(access, LoadOp)
+        and all(isinstance(use.operation, arith.ExtFOp) for use in access.result.uses)
+        for access in accesses
+    )
+
+
+def computed_type(load: LoadOp) -> Attribute:
+    """The type in which an operand's elements are multiplied."""
+    (use, *_) = load.result.uses
+    extended = use.operation
+    return extended.results[0].type if isinstance(extended, arith.ExtFOp) else load.result.type
+
+
+def widen_rows(kernel: KernelOp, load: LoadOp, target: Target) -> bool:
+    """Copies the operand of the rows in the type of the sums, where that is wider than its own and
+    so many columns read each element that it would be extended over and over. True if it did.
+    """
+    moving = {atom for expr in subscripts(load) for atom in expr.atoms()}
+    others = [loop.extent for loop in enclosing_loops(load) if loop.index not in moving]
+    uses = product(others).constant
+    if not is_extended(load) or uses is None or uses < WIDENED_USES:
+        return False
+    staged = stage(load.buffer, kernel, "workspace")
+    assert isinstance(staged.buffer.owner, AllocOp), "a copy is allocated"
+    widen(staged.buffer.owner)
+    vectorize_leaves(staged.load_in[0], target)
+    parallelize_outermost(staged.load_in[0])
+    return True
 
 
 def fill_panels(
@@ -99,10 +150,16 @@ def fill_panels(
 def _fill(
     column: ForOp, others: Sequence[ForOp], line: ForOp | None, size: int, lanes: int
 ) -> tuple[ForOp, ...]:
-    """Vectors of columns within panels, inside a line that is written out, if there is one."""
+    """Vectors of columns within panels, inside a line that is written out, if there is one; else
+    a few rows after the other, through all panels.
+    """
     jo, ji = _in_tiles(column, size)
     jm, ji = _in_tiles(ji, lanes) if line is not None else ([], ji)
-    nest = reorder(*jo, *jm, *others, *([] if line is None else [line]), ji)
+    if line is None and jo and others:
+        ko, ki = _in_tiles(others[-1], ROWS_OF_BLOCK)
+        nest = reorder(*ko, *others[:-1], *jo, ki, ji)
+    else:
+        nest = reorder(*jo, *jm, *others, *([] if line is None else [line]), ji)
     if lanes > 1:
         unroll(vectorize(ji, lanes))
     if line is not None:

@@ -51,6 +51,7 @@ from compiler.loop.schedules.panels import (
     rows_first,
     stage_panel,
     turned_rows,
+    widen_rows,
 )
 from compiler.loop.schedules.producers import join_producers
 from compiler.loop.schedules.simplify import drop_stored_only
@@ -114,7 +115,10 @@ def accumulate(
     shared = list(reorder(shared.pop(shape.both), *shared))
     panel = None if found.panel is None else _bring_together(kernel, found.panel, shared, shape)
     plain = shape.has_rows and not shape.both
-    turned = turned_rows(found.beside, panel, target) if plain else None
+    beside = found.beside
+    if shape.has_rows and beside is not None and widen_rows(kernel, beside, target):
+        beside = None
+    turned = turned_rows(beside, panel, target) if plain else None
     streams = _streams(kernel, found, shared[0], shape)
     tops: list[ForOp] = []
     for part in _split(shared, shape.width):
@@ -139,7 +143,8 @@ def _bring_together(
     if axis is not None and panel in weight_arguments(kernel):
         return pack(panel, panels(buffer_type(panel), axis, shape.width))
     if axis is not None and pays_to_copy(load, column, shape.target, shape.params):
-        return copy_panels(kernel, panel, axis, shape.width, shape.lanes)
+        near = shape.has_rows and stride(load, column) == 1
+        return copy_panels(kernel, load, axis, shape.width, shape.lanes, widened=near)
     return panel
 
 

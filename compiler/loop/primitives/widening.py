@@ -1,0 +1,84 @@
+"""The primitive that converts elements where they are stored, not wherever they are loaded."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from xdsl.dialects import arith
+from xdsl.ir import Attribute
+from xdsl.rewriter import InsertPoint, Rewriter
+
+from compiler.loop.nest import describe, value_name
+from compiler.loop.primitives.recording import primitive
+from dialects.errors import IllegalSchedule
+from dialects.loop.ops import AllocOp, LoadOp, StoreOp
+from dialects.loop.types import BufferType, buffer_type
+
+_Extension: TypeAlias = arith.ExtFOp | arith.ExtSIOp | arith.ExtUIOp
+
+
+@primitive
+def widen(allocation: AllocOp) -> AllocOp:
+    """Has a local buffer hold what its elements are extended to wherever they are loaded.
+
+        t = alloc [8] x f16                         t = alloc [8] x f32
+        for i:  t[i] = x[i]                    ->   for i:  t[i] = extf x[i]
+        for j:  for i:  y[j, i] = extf t[i]         for j:  for i:  y[j, i] = t[i]
+
+    Each element is converted once, however often it is loaded, and extending one is exact. Raises
+    IllegalSchedule for a buffer that is not only loaded and stored, and where loads are not all
+    extended alike.
+    """
+    name = value_name(allocation.result)
+    loads: list[tuple[LoadOp, list[_Extension]]] = []
+    stores: list[StoreOp] = []
+    for access in dict.fromkeys(use.operation for use in allocation.result.uses):
+        if isinstance(access, StoreOp):
+            stores.append(access)
+        elif isinstance(access, LoadOp):
+            loads.append((access, _extensions(access)))
+        else:
+            rule = f"that {name} is only loaded and stored"
+            raise IllegalSchedule(f"widen requires {rule}, got {describe(access)}")
+    extended = [op for _, extensions in loads for op in extensions]
+    kinds = {f"{op.name} to {op.result.type}" for op in extended}
+    if len(kinds) != 1:
+        got = ", ".join(sorted(kinds)) or "no load"
+        raise IllegalSchedule(f"widen requires loads of {name} extended to one type, got {got}")
+    first = extended[0]
+    wide = _reallocate(allocation, first.result.type)
+    for store in stores:
+        value = first.clone({first.input: store.value})
+        Rewriter.insert_op(value, InsertPoint.before(store))
+        store.operands = [
+            {store.value: value.result, allocation.result: wide.result}.get(operand, operand)
+            for operand in store.operands
+        ]
+    for load, extensions in loads:
+        loaded = LoadOp.of(wide.result, list(load.index))
+        Rewriter.insert_op(loaded, InsertPoint.before(load))
+        for extension in extensions:
+            Rewriter.replace_op(extension, [], [loaded.result])
+        Rewriter.erase_op(load)
+    Rewriter.erase_op(allocation)
+    return wide
+
+
+def _extensions(load: LoadOp) -> list[_Extension]:
+    """The operations that extend what is loaded; refuses a load that has other uses."""
+    found = [use.operation for use in load.result.uses]
+    extensions = [op for op in found if isinstance(op, _Extension)]
+    if len(extensions) != len(found):
+        rule = "loads that are only extended"
+        raise IllegalSchedule(f"widen requires {rule}, got {describe(load)}")
+    return extensions
+
+
+def _reallocate(allocation: AllocOp, element: Attribute) -> AllocOp:
+    """The allocation with elements of another type, beside the one it is to replace."""
+    type = buffer_type(allocation.result)
+    wide = AllocOp.of(BufferType(type.dims, element, type.layout))
+    wide.scope = allocation.scope
+    wide.result.name_hint = allocation.result.name_hint
+    Rewriter.insert_op(wide, InsertPoint.before(allocation))
+    return wide

@@ -102,6 +102,13 @@ class Template:
         self._orders.send(str(process).encode())
         return self._answer()
 
+    def end_of(self, process: int) -> str:
+        """How a forked process, or this one, has ended."""
+        try:
+            return f"its process ended with status {self.wait(process)}"
+        except OSError as error:
+            return str(error)
+
     def close(self) -> None:
         """Ends the process, and what it has forked ends with it."""
         self._process.kill()
@@ -148,15 +155,16 @@ class EngineProcess:
             self._signal(signal.SIGSTOP)
             return answer
         except (EOFError, OSError):
-            status = self._template.wait(self._process)
-            self._process, self._lost = 0, f"its process ended with status {status}"
+            self._lost = self._template.end_of(self._process)
+            self._process = 0
             return Failed("failed", self._lost)
 
     def close(self) -> None:
         """Ends the process and those that it started."""
         self._signal(signal.SIGKILL)
         if self._process:
-            self._template.wait(self._process)
+            self._template.end_of(self._process)
+            self._process = 0
         for pipe in (self._commands, self._replies):
             with suppress(BrokenPipeError):
                 pipe.close()
@@ -246,6 +254,8 @@ def measure_jobs(
             if isinstance(ready, Ready) and answers is None:
                 answers = ready.outputs
             _note_ready(each, ready, answers)
+            if each.status != "ok" or not rounds:  # its memory is not needed any more
+                processes[each.engine].close()
         taking_part = [each for each in found if each.status == "ok"]
         for turn in range(rounds):
             first = turn % max(1, len(taking_part))

@@ -42,13 +42,18 @@ def _load(model: Path, inputs: Inputs, threads: int, *, compiled: bool) -> Sessi
     with torch.inference_mode():
         plan, tensors = Planner(functions, to_device).plan(model, inputs)
 
-    run = _compiled(torch, plan) if compiled else partial(plan.run, constants=plan.constants)
+    run = _compiled(torch, plan) if compiled else partial(_arrays, plan, constants=plan.constants)
 
     def call() -> Any:
         with torch.inference_mode():
             return run(tensors)
 
-    return Session(call, lambda results: [each.contiguous().numpy() for each in results])
+    return Session(call, lambda results: [each.numpy() for each in results])
+
+
+def _arrays(plan: Plan, given: list[Any], constants: list[Any]) -> list[Any]:
+    """The outputs as other engines give them: a view that is a transposed one is no answer yet."""
+    return [each.contiguous() for each in plan.run(given, constants)]
 
 
 def _compiled(torch: Any, plan: Plan) -> Callable[[list[Any]], list[Any]]:
@@ -61,6 +66,6 @@ def _compiled(torch: Any, plan: Plan) -> Callable[[list[Any]], list[Any]]:
                 self.register_buffer(f"weight{number}", constant.clone())
 
         def forward(self, given: list[Any]) -> list[Any]:
-            return plan.run(given, list(self.buffers()))
+            return _arrays(plan, given, list(self.buffers()))
 
     return torch.compile(Model().eval(), dynamic=False)

@@ -13,6 +13,7 @@ from compiler.machine.link import undefined_symbols
 from compiler.machine.object import compile_object
 from compiler.machine.wasm_object import read_wasm
 from compiler.target import TARGETS
+from compiler.target.x86 import X86_64_V3, X86_64_V4
 from tests.loop_to_llvm.compiled_kernel import HOST, CompiledKernel, parse_kernel
 
 LENGTH = 21
@@ -332,6 +333,39 @@ def test_fma_rounds_once():
     exact = [float(Fraction(v) * Fraction(v) + Fraction(-v * v)) for v in a.tolist()]
     np.testing.assert_array_equal(result, exact)
     assert result.any()
+
+
+GELU = """loop.kernel @activation(%x: !loop.buffer<[16], f32>, %y: !loop.buffer<[16], f32>) {{
+  loop.for %i = 0 to 16 vector(16) {{
+    %a = loop.load %x[%i] : !loop.buffer<[16], f32>
+    %c = arith.constant 5.000000e-01 : f32
+    %h = arith.mulf %a, %c : f32
+    %d = arith.constant {factor} : f32
+    %s = arith.mulf %a, %d : f32
+    %e = math.erf %s : f32
+    %p = arith.mulf {product} : f32
+    %r = arith.addf {sum} : f32
+    loop.store %r, %y[%i] : !loop.buffer<[16], f32>
+  }}
+}}"""
+
+
+@pytest.mark.parametrize("product", ["%h, %e", "%e, %h"])
+@pytest.mark.parametrize("sum", ["%p, %h", "%h, %p"])
+def test_gelu_is_one_function_on_avx512(product: str, sum: str):
+    kernel = parse_kernel(GELU.format(factor=0.70710678, product=product, sum=sum))
+    assert '@"weft.gelu.v16f32"' in emit_kernel(kernel, X86_64_V4)
+    assert "weft.gelu" not in emit_kernel(kernel, X86_64_V4, strict_fp=True)
+    assert "weft.gelu" not in emit_kernel(kernel, X86_64_V3)
+
+
+@pytest.mark.parametrize(
+    ("factor", "product", "sum"),
+    [(0.7, "%h, %e", "%p, %h"), (0.70710678, "%h, %e", "%p, %a"), (0.70710678, "%a, %e", "%p, %a")],
+)
+def test_what_is_nearly_gelu_stays(factor: float, product: str, sum: str):
+    kernel = parse_kernel(GELU.format(factor=factor, product=product, sum=sum))
+    assert "weft.gelu" not in emit_kernel(kernel, X86_64_V4)
 
 
 HALVES = """

@@ -60,7 +60,7 @@ def add_function(
         return call_math(builder, name, operands, has_fma=has_fma, has_scale=has_scale)
 
     element = ELEMENTS[fmt]
-    add_loop(module, name, [element] * ARITY[name], element, lanes, expression)
+    add_loop(module, name, [element] * ARITY.get(name, 1), element, lanes, expression)
 
 
 @cache
@@ -348,6 +348,24 @@ def test_avx512_scales_by_powers_of_two_and_picks_coefficients(name: str) -> Non
     for lanes in (0, 2, 8):
         again = compiled(name, "f32", lanes=lanes, has_scale=True)(x[:400])
         assert_identical(again, got[:400])
+
+
+@pytest.mark.skipif(not HOST_FEATURES.get("avx512f"), reason="requires AVX-512")
+def test_gelu_cancels_nothing_where_its_operand_is_negative() -> None:
+    x = np.concatenate([all_magnitudes("f32", 50_000), np.linspace(-9, 9, 50_001, dtype="f4")])
+    x = x[np.isfinite(x)]
+    wide = x.astype(np.float64)
+    tail = np.vectorize(math.erfc, otypes=[np.float64])(np.abs(wide) * math.sqrt(0.5)) / 2
+    exact = np.maximum(wide, 0) - np.abs(wide) * tail
+    got = [compiled("gelu", "f32", lanes=lanes, has_scale=True)(x) for lanes in (16, 8, 0)]
+    difference, negative = np.abs(got[0] - exact), (x > -4) & (x < 0)
+    assert np.all(difference <= 2.0**-23 * np.maximum(np.abs(wide), 0.25))
+    assert np.all(difference[negative] <= np.maximum(-(2.0**-15) * exact[negative], 2.0**-149))
+    for again in got[1:]:
+        assert_identical(again, got[0])
+    special = np.array([0.0, -0.0, INF, -INF, NAN, -1e38], np.float32)
+    expected = np.array([0.0, -0.0, INF, NAN, NAN, 0.0], np.float32)
+    assert_identical(compiled("gelu", "f32", lanes=0, has_scale=True)(special), expected)
 
 
 def test_a_function_is_defined_once_and_inlined() -> None:

@@ -198,6 +198,12 @@ class Integer:
             self.at, self.at.builder.icmp_unsigned(relation, self.value, self._operand(other))
         )
 
+    def at_most(self, bound: int, *, signed: bool) -> Integer:
+        """The smaller of the two."""
+        name, other = "smin" if signed else "umin", self.literal(bound).value
+        kind = self.at.suffix(f"i{self.bits}")
+        return self.like(self.at.intrinsic(name, other.type, [self.value, other], kind))
+
     def leading_zeros(self) -> Integer:
         """Zero bits above the highest set bit; the width for zero."""
         kind = f"i{self.bits}"
@@ -330,13 +336,20 @@ class Real:
         return self.at.has_scale and self.format.bits == 32
 
     def pick(self, table: Sequence[float]) -> Real:
-        """The number out of sixteen that the low four bits of this pattern say."""
-        at = self.at
-        index = at.resized(self.bits().value, 16)
-        numbers = at.scalar().real_type(self.format)
-        kind = ir.VectorType(numbers, 16)
-        held = ir.Constant(kind, [ir.Constant(numbers, number) for number in table])
-        picked = at.call("llvm.x86.avx512.permvar.sf.512", kind, [held, index])
+        """The number out of sixteen, or 32, that the low four bits of this pattern say, or five."""
+        at, numbers = self.at, self.at.scalar().real_type(self.format)
+        index, kind = at.resized(self.bits().value, 16), ir.VectorType(numbers, 16)
+        held = [
+            ir.Constant(
+                kind, [ir.Constant(numbers, number) for number in table[start : start + 16]]
+            )
+            for start in range(0, len(table), 16)
+        ]
+        if len(held) == 1:
+            picked = at.call("llvm.x86.avx512.permvar.sf.512", kind, [held[0], index])
+        else:
+            operands = [held[0], index, held[1]]
+            picked = at.call("llvm.x86.avx512.vpermi2var.ps.512", kind, operands)
         return self.like(at.resized(picked, at.lanes))
 
     def sqrt(self) -> Real:
@@ -404,7 +417,7 @@ def polynomial(x: Real, coefficients: Sequence[float]) -> Real:
 
 
 def picked_polynomial(x: Real, which: Real, rows: Sequence[Sequence[float]]) -> Real:
-    """One of sixteen polynomials: the row that the low four bits of `which` say."""
+    """One of sixteen polynomials, or 32: the row that the low bits of `which` say."""
     highest, *others = reversed(tuple(zip(*rows, strict=True)))
     total = which.pick(highest)
     for table in others:

@@ -15,6 +15,8 @@ from typing import Any, Final
 
 import numpy as np
 import onnx
+from onnx.inliner import inline_selected_functions
+from onnx.shape_inference import infer_shapes
 
 from compiler.bench.session import Inputs, PeerLacks, Session
 from dialects.weights import Array
@@ -25,6 +27,12 @@ _FLAGS: Final = (
     "--iree-llvmcpu-target-cpu=host",
     "--iree-opt-level=O3",
 )
+
+
+_INLINED: Final = [("", "Attention")]
+"""Operators that IREE's importer does not have: it is given the operators that ONNX defines them
+by.
+"""
 
 
 def load(model: Path, inputs: Inputs, threads: int, kept: Path | None = None) -> Session:
@@ -78,13 +86,16 @@ def _compile(model: Path, program: Path, folder: Path) -> None:
 
 
 def _fix_sizes(model: Path, inputs: Inputs, path: Path) -> list[str]:
-    """Writes the model with its inputs' sizes; returns their names."""
+    """Writes the model with its inputs' sizes, in operators that IREE has; returns their names."""
     loaded = onnx.load(str(model))
     given = [value for value in loaded.graph.input if value.name in inputs]
     for value in given:
         shape = value.type.tensor_type.shape
         for dim, size in zip(shape.dim, inputs[value.name].shape, strict=True):
             dim.dim_value = size
+    if any((node.domain, node.op_type) in _INLINED for node in loaded.graph.node):
+        loaded = inline_selected_functions(loaded, _INLINED, inline_schema_functions=True)
+        loaded = infer_shapes(loaded, data_prop=True)
     path.write_bytes(loaded.SerializeToString())
     return [value.name for value in given]
 

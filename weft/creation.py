@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from weft.operators import ArrayOperators
+from dialects.errors import WeftError
+from weft.operators import ArrayOperators, users_line
 from weft.tensor import Tensor
 
 Size = int | Sequence[int]
@@ -16,69 +17,116 @@ _range: Any = np.arange  # whose overloads ask for one type of bounds
 _spaced: Any = np.linspace
 
 
-def asarray(value: Any, dtype: Any = None) -> Any:
+def asarray(value: Any, dtype: Any = None, *, device: Any = None, copy: bool | None = None) -> Any:
     """A tensor of numbers, nested lists or an array, which is copied; a tensor stays one."""
+    _require_cpu(device)
     if isinstance(value, ArrayOperators):
         return value if dtype is None else value.astype(dtype)
+    if copy is False:
+        got = "copy=False (Tensor.of takes an array that nothing changes any more)"
+        raise ValueError(f"{users_line()}: a tensor of other values requires a copy, got {got}")
     return Tensor(value, dtype)
 
 
-def from_dlpack(other: Any) -> Tensor:
+def from_dlpack(other: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """A tensor that shares the memory of another library's, which must not change it any more."""
-    return Tensor.of(np.from_dlpack(other))
+    _require_cpu(device)
+    found = np.from_dlpack(other)
+    return Tensor.of(found.copy() if copy else found)
 
 
-def zeros(shape: Size, dtype: Any = np.float32) -> Tensor:
+def zeros(shape: Size, dtype: Any = np.float32, *, device: Any = None) -> Tensor:
     """Zeros."""
-    return Tensor.of(np.zeros(shape, dtype))
+    return Tensor.of(np.zeros(shape, _dtype(dtype, device)))
 
 
-def ones(shape: Size, dtype: Any = np.float32) -> Tensor:
+def ones(shape: Size, dtype: Any = np.float32, *, device: Any = None) -> Tensor:
     """Ones."""
-    return Tensor.of(np.ones(shape, dtype))
+    return Tensor.of(np.ones(shape, _dtype(dtype, device)))
 
 
-def empty(shape: Size, dtype: Any = np.float32) -> Tensor:
+def empty(shape: Size, dtype: Any = np.float32, *, device: Any = None) -> Tensor:
     """Elements of any value."""
-    return Tensor.of(np.empty(shape, dtype))
+    return Tensor.of(np.empty(shape, _dtype(dtype, device)))
 
 
-def full(shape: Size, value: float, dtype: Any = None) -> Tensor:
+def full(shape: Size, fill_value: float, dtype: Any = None, *, device: Any = None) -> Tensor:
     """Elements of one value; floats are float32 unless said otherwise."""
-    chosen = np.float32 if dtype is None and isinstance(value, float) else dtype
-    return Tensor.of(np.full(shape, value, chosen))
+    _require_cpu(device)
+    chosen = np.float32 if dtype is None and isinstance(fill_value, float) else dtype
+    return Tensor.of(np.full(shape, fill_value, chosen))
 
 
-def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any = None) -> Tensor:
+def arange(
+    start: float,
+    stop: float | None = None,
+    step: float = 1,
+    dtype: Any = None,
+    *,
+    device: Any = None,
+) -> Tensor:
     """Numbers from `start`, or 0 where one bound alone is given, up to but not including `stop`."""
+    _require_cpu(device)
     low, high = (0, start) if stop is None else (start, stop)
     floats = any(isinstance(each, float) for each in (low, high, step))
     chosen = np.float32 if dtype is None and floats else dtype
     return Tensor.of(_range(low, high, step, chosen))
 
 
-def linspace(start: float, stop: float, count: int, dtype: Any = np.float32) -> Tensor:
-    """So many numbers at equal distances, both ends among them."""
-    return Tensor.of(_spaced(start, stop, count, dtype=dtype))
+def linspace(
+    start: float,
+    stop: float,
+    num: int,
+    dtype: Any = np.float32,
+    *,
+    device: Any = None,
+    endpoint: bool = True,
+) -> Tensor:
+    """So many numbers at equal distances, both ends among them, or the first alone."""
+    chosen = _dtype(dtype, device)
+    return Tensor.of(_spaced(start, stop, num, dtype=chosen, endpoint=endpoint))
 
 
-def eye(rows: int, columns: int | None = None, dtype: Any = np.float32) -> Tensor:
-    """Ones on the diagonal."""
-    return Tensor.of(np.eye(rows, columns, dtype=dtype))
+def eye(
+    n_rows: int,
+    n_cols: int | None = None,
+    /,
+    *,
+    k: int = 0,
+    dtype: Any = np.float32,
+    device: Any = None,
+) -> Tensor:
+    """Ones on a diagonal."""
+    return Tensor.of(np.eye(n_rows, n_cols, k, dtype=_dtype(dtype, device)))
 
 
-def full_like(x: Any, value: float) -> Any:
-    """Elements of one value, of the dtype and sizes of a tensor."""
+def full_like(x: Any, fill_value: float, *, dtype: Any = None, device: Any = None) -> Any:
+    """Elements of one value, of the dtype, unless another is given, and sizes of a tensor."""
+    _require_cpu(device)
     if not isinstance(x, ArrayOperators):
-        return np.full_like(x, value)
-    return x.constant(np.asarray(value, x.dtype)).broadcast_to(x.shape)
+        return np.full_like(x, fill_value, dtype)
+    return x.constant(np.asarray(fill_value, dtype or x.dtype)).broadcast_to(x.shape)
 
 
-def zeros_like(x: Any) -> Any:
-    """Zeros of the dtype and sizes of a tensor."""
-    return full_like(x, 0)
+def zeros_like(x: Any, *, dtype: Any = None, device: Any = None) -> Any:
+    """Zeros of the dtype, unless another is given, and sizes of a tensor."""
+    return full_like(x, 0, dtype=dtype, device=device)
 
 
-def ones_like(x: Any) -> Any:
-    """Ones of the dtype and sizes of a tensor."""
-    return full_like(x, 1)
+def ones_like(x: Any, *, dtype: Any = None, device: Any = None) -> Any:
+    """Ones of the dtype, unless another is given, and sizes of a tensor."""
+    return full_like(x, 1, dtype=dtype, device=device)
+
+
+empty_like = zeros_like
+
+
+def _dtype(dtype: Any, device: Any) -> Any:
+    """The dtype that is asked for; floats are float32 unless said otherwise."""
+    _require_cpu(device)
+    return np.float32 if dtype is None else dtype
+
+
+def _require_cpu(device: Any) -> None:
+    if device not in (None, "cpu"):
+        raise WeftError(f"{users_line()}: a tensor requires the device 'cpu', got {device!r}")

@@ -1,4 +1,4 @@
-"""`x[...]`: NumPy's basic indexing, and one array of integers, as graph operators."""
+"""`x[...]`: NumPy's indexing as graph operators."""
 
 from __future__ import annotations
 
@@ -9,62 +9,142 @@ import numpy as np
 
 from dialects.errors import TypeInferenceError, WeftError
 from dialects.expr import Expr
-from dialects.graph.types import ShapeAttr
 from weft.operators import users_line
 from weft.traced import Traced
 
 
 def indexed(x: Traced, index: Sequence[Any]) -> Traced:
-    """The part of a tensor that integers, slices, `...`, `None` and at most one array of integers
-    choose. Raises WeftError, which names the line, for anything else.
+    """The part of a tensor that integers, slices, `...`, `None` and arrays of integers, or one of
+    bools, choose. Raises WeftError, which names the line, for anything else.
     """
-    parts = _spread(x, index)
+    try:
+        parts = _spread(x, [_part(x, each) for each in index])
+        masks = [part for part in parts if is_mask(part)]
+        if masks:
+            return _masked(x, parts, masks)
+        if any(isinstance(part, Traced) for part in parts):
+            parts = [_constant(x, part) for part in parts]
+        return _chosen(x, parts)
+    except TypeInferenceError as error:
+        text, line = str(error), users_line()
+        raise WeftError(text if text.startswith(line) else f"{line}: {text}") from error
+
+
+def _chosen(x: Traced, parts: Sequence[Any]) -> Traced:
+    """What integers, slices, None and arrays of integers choose."""
     starts, sizes, steps = [Expr.of(0)] * x.ndim, list(x.type.shape), [1] * x.ndim
     shape: list[Expr] = []
-    gathered: tuple[int, Any] | None = None
+    gathered: list[tuple[int, Traced]] = []
     axis = 0
     for part in parts:
         if part is None:
             shape.append(Expr.of(1))
             continue
         extent = x.type.shape[axis]
-        if isinstance(part, int):
-            starts[axis], sizes[axis] = _place(int(part), extent), Expr.of(1)
+        if isinstance(part, Traced):
+            gathered.append((len(shape), part))
+            shape.append(extent)
         elif isinstance(part, slice):
             starts[axis], sizes[axis], steps[axis] = _range(
                 cast("slice[Any, Any, Any]", part), extent
             )
             shape.append(sizes[axis])
-        elif gathered is None and (isinstance(part, Traced) or np.asarray(part).dtype.kind in "iu"):
-            gathered = len(shape), part
-            shape.append(extent)
         else:
-            rule = "integers, slices, None, ... and one array of integers"
-            raise WeftError(f"{users_line()}: an index requires {rule}, got {part!r}")
+            starts[axis], sizes[axis] = _place(int(part), extent), Expr.of(1)
         axis += 1
-    if gathered is not None and any(isinstance(part, int) for part in parts):
-        got = "integers and an array"  # whose place in the result is a corner of NumPy's rules
-        raise WeftError(f"{users_line()}: an index requires slices beside an array, got {got}")
-    chosen = x.recording.apply(
-        "slice", x,
-        sizes=ShapeAttr(tuple(sizes)), starts=ShapeAttr(tuple(starts)), steps=steps,
-    )  # fmt: skip
+    chosen = x.op("slice", x, sizes=tuple(sizes), starts=tuple(starts), steps=steps)
     result = chosen.reshape(tuple(shape))
-    return result if gathered is None else _gathered(result, *gathered)
+    if len(gathered) > 1:
+        return gathered_together(result, gathered)
+    for place, places in gathered:
+        result = x.op("gather", result, places.astype(np.int64), axis=place)
+    return result
 
 
-def _gathered(x: Traced, axis: int, index: Any) -> Traced:
-    places = index if isinstance(index, Traced) else x.recording.constant(np.asarray(index))
-    return x.recording.apply("gather", x, places.astype(np.int64), axis=axis)
+def _part(x: Traced, part: Any) -> Any:
+    """A part of an index: int, slice, None, ... or a tensor of integers or bools."""
+    if part is None or part is Ellipsis or isinstance(part, slice):
+        return cast("Any", part)
+    if isinstance(part, int | np.integer) and not isinstance(part, bool):
+        return int(cast("Any", part))
+    found = part if isinstance(part, Traced) else _array(part)
+    if found.dtype.kind not in "biu":
+        rule = "integers, slices, None, ... and arrays of integers or bools"
+        raise TypeInferenceError(f"an index requires {rule}, got {part!r}")
+    return x.lifted(found)
 
 
-def _spread(x: Traced, index: Sequence[Any]) -> list[Any]:
-    """The index with `...` written out, one part for each axis."""
-    taken = sum(part is not None and part is not Ellipsis for part in index)
-    try:
-        return spread(index, taken, x.ndim)
-    except TypeInferenceError as error:
-        raise WeftError(f"{users_line()}: {error}") from error
+def _array(part: Any) -> Any:
+    array = np.asarray(part)
+    return array if array.size else array.astype(np.int64)  # an empty list
+
+
+def _constant(x: Traced, part: Any) -> Any:
+    """An integer beside an array counts as one."""
+    return x.lifted(np.asarray(part)) if isinstance(part, int) else part
+
+
+def is_mask(part: Any) -> bool:
+    """Whether a part of an index is an array of bools."""
+    return isinstance(part, Traced) and not part.python_kind and part.dtype.kind == "b"
+
+
+def gathered_together(
+    x: Traced, gathered: Sequence[tuple[int, Traced]], apart: bool = False
+) -> Traced:
+    """Several arrays of integers, with the axes that they choose of, choose elements together; what
+    they give takes their place, or comes first where they are apart, as NumPy has it.
+    """
+    axes = [axis for axis, _ in gathered]
+    beside = not apart and axes == list(range(axes[0], axes[0] + len(axes)))
+    places = together([place for _, place in gathered])
+    first, rest = axes[0] if beside else 0, [axis for axis in range(x.ndim) if axis not in axes]
+    order = [*axes, *rest]
+    chosen = x.op("gather_nd", x.transpose(*order), places, batch_dims=0)
+    count = places.ndim - 1
+    back = [*range(count, count + first), *range(count), *range(count + first, chosen.ndim)]
+    return chosen.transpose(*back) if chosen.ndim else chosen
+
+
+def together(places: Sequence[Traced]) -> Traced:
+    """Arrays of integers, broadcast to each other, as index vectors."""
+    wide = [each.astype(np.int64) for each in places]
+    total = wide[0]
+    for each in wide[1:]:
+        total = total.apply("add", each)
+    column = (*total.type.shape, Expr.of(1))
+    columns = [each.op("expand", each, shape=total.type.shape).reshape(column) for each in wide]
+    return columns[0] if len(columns) == 1 else total.op("concat", *columns, axis=total.ndim)
+
+
+def _masked(x: Traced, parts: Sequence[Any], masks: Sequence[Any]) -> Traced:
+    """The elements at which an array of bools holds, as many as there are."""
+    mask = masks[0]
+    whole = [part for part in parts if not is_mask(part)]
+    if len(masks) > 1 or parts[0] is not mask or not all(map(is_whole, whole)):
+        raise TypeInferenceError("an index requires an array of bools alone, got more")
+    return x.op("gather_nd", x, mask.holding(), batch_dims=0)
+
+
+def is_whole(part: Any) -> bool:
+    """Whether a part of an index is `:`."""
+    if not isinstance(part, slice):
+        return False
+    ends = cast("slice[Any, Any, Any]", part)
+    return ends.start is None and ends.stop is None and ends.step is None
+
+
+def _spread(x: Traced, parts: Sequence[Any]) -> list[Any]:
+    """The index with `...` written out, one part for each axis; a mask has several."""
+    return spread(parts, axes_taken(parts), x.ndim)
+
+
+def axes_taken(parts: Sequence[Any]) -> int:
+    """How many axes the parts of an index choose of."""
+    return sum(
+        0 if part is None or part is Ellipsis else part.ndim if is_mask(part) else 1
+        for part in parts
+    )
 
 
 def spread(index: Sequence[Any], taken: int, rank: int) -> list[Any]:
@@ -97,8 +177,9 @@ def _range(part: slice[Any, Any, Any], extent: Expr) -> tuple[Expr, Expr, int]:
     start, stop = (None if end is None else int(end) for end in (part.start, part.stop))
     if step == 1 and (start or 0) <= 0 and (stop is None or stop < 0) and start is None:
         return Expr.of(0), extent if stop is None else extent + stop, 1
-    if step == 1 and stop is None and start is not None and start >= 0:
-        return Expr.of(start), extent - start, 1
+    if step == 1 and stop is None and start is not None:
+        first = Expr.of(start) if start >= 0 else extent + start
+        return first, extent - first, 1
     raise WeftError(
         f"{users_line()}: a slice of the unknown size {extent} requires one end and step 1, "
         f"got {part}"

@@ -109,6 +109,10 @@ class ArrayOperators(ABC):
         """The elements repeated along new axes in front and along those of size 1."""
 
     @abstractmethod
+    def holding(self) -> Self:
+        """Where bools are true, an index vector a row, as many as there are."""
+
+    @abstractmethod
     def __getitem__(self, index: Any) -> Self: ...
 
     def op(self, name: str, *operands: Any, **attributes: Any) -> Any:
@@ -133,6 +137,10 @@ class ArrayOperators(ABC):
         if isinstance(other, bool | int | float):
             return self.constant(np.asarray(other, number_dtype(type(other), self.dtype)))
         return self.constant(np.asarray(other))
+
+    def __array_namespace__(self, api_version: str | None = None) -> Any:
+        """The functions of the array API standard on it."""
+        return _functions()
 
     @property
     def size(self) -> Any:
@@ -267,6 +275,12 @@ class ArrayOperators(ABC):
     def __rmod__(self, other: Any) -> Self:
         return self.lifted(other) % self
 
+    def __divmod__(self, other: Any) -> tuple[Self, Self]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> tuple[Self, Self]:
+        return divmod(self.lifted(other), self)
+
     def __pow__(self, other: Any) -> Self:
         return self.apply("pow", other)
 
@@ -306,6 +320,21 @@ class ArrayOperators(ABC):
         both = self.promoted(other)
         kind = "logical" if both[0].dtype == np.bool_ else "bitwise"
         return self.op(f"{kind}_{name}", *both)
+
+    def __lshift__(self, other: Any) -> Self:
+        return self._shifted("LEFT", other)
+
+    def __rshift__(self, other: Any) -> Self:
+        return self._shifted("RIGHT", other)
+
+    def __rlshift__(self, other: Any) -> Self:
+        return self.lifted(other) << self
+
+    def __rrshift__(self, other: Any) -> Self:
+        return self.lifted(other) >> self
+
+    def _shifted(self, direction: str, other: Any) -> Self:
+        return self.op("bit_shift", *self.promoted(other), direction=direction)
 
     def __lt__(self, other: Any) -> Self:
         return self.apply("less", other)

@@ -160,6 +160,16 @@ class Tensor(ArrayOperators):
 
         return self.moved(array, backward)
 
+    def holding(self) -> Tensor:
+        """Where bools are true, an index vector a row, as many as there are."""
+        return Tensor.of(np.argwhere(self.array))
+
+    def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
+        """Itself, since there is one device, "cpu"."""
+        if device != "cpu":
+            raise WeftError(f"{users_line()}: a tensor requires the device 'cpu', got {device!r}")
+        return self
+
     def __getitem__(self, index: Any) -> Tensor:
         from weft.eager.indexing import indexed
 
@@ -202,8 +212,17 @@ class Tensor(ArrayOperators):
             return self.array.astype(dtype)
         return self.array.copy() if copy else self.numpy()
 
-    def __dlpack__(self, **options: Any) -> Any:
-        return self.array.__dlpack__(**options)
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[Any, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        return self.array.__dlpack__(
+            stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
+        )
 
     def __dlpack_device__(self) -> Any:
         return self.array.__dlpack_device__()

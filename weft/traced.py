@@ -13,11 +13,11 @@ from xdsl.rewriter import InsertPoint
 
 from dialects.errors import TypeInferenceError, UnsupportedError, WeftError
 from dialects.expr import Expr
-from dialects.graph import OPS, GraphOp, PrintOp
+from dialects.graph import OPS, BindSizesOp, GraphOp, PrintOp
 from dialects.graph.builder import GraphBuilder
 from dialects.graph.constant import ConstantOp
 from dialects.graph.dtypes import element_type, numpy_dtype
-from dialects.graph.types import ShapeAttr, TensorType, type_of
+from dialects.graph.types import I64, ShapeAttr, TensorType, type_of
 from dialects.weights import Array, WeightStore
 from weft.operators import ArrayOperators, listed, users_line
 
@@ -35,6 +35,7 @@ class Recording:
     weights: WeightStore = field(default_factory=WeightStore)
     ops: Mapping[str, type[GraphOp]] = field(default_factory=lambda: _OPS)
     loops: int = 0
+    found: int = 0
 
     def run(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
         """What a function of the program's gives that is compiled elsewhere."""
@@ -56,6 +57,15 @@ class Recording:
         b = self.builder()
         constant = ConstantOp.stored("constant", array, self.weights, b.location)
         return Traced(self, b.builder.insert(constant).results[0])
+
+    def bound(self, value: Any, stem: str) -> Expr:
+        """An integer as a size of at least 0, which the program finds."""
+        self.found += 1
+        name = f"{stem}_{self.found}"
+        b = self.builder()
+        least = b.max(value.astype(np.int64).value, b.constant_of(np.asarray(0), I64))
+        b.builder.insert(BindSizesOp.of(least, [name], b.location))
+        return Expr.of(name)
 
     def print(self, text: str, values: Sequence[Traced]) -> None:
         """Appends what prints a text with tensors in its places."""
@@ -154,6 +164,12 @@ class Traced(ArrayOperators):
         """The elements repeated along new axes in front and along those of size 1."""
         sizes = ShapeAttr(tuple(Expr.of(each) for each in shape))
         return self.recording.apply("expand", self, shape=sizes)
+
+    def holding(self) -> Traced:
+        """Where bools are true, an index vector a row, as many as there are."""
+        total = self.astype(np.int64).reduced("reduce_sum", None, False)
+        count = self.recording.bound(total, "count")
+        return self.op("nonzero", self, count=(count,)).transpose(1, 0)
 
     def __getitem__(self, index: Any) -> Traced:
         from weft.indexing import indexed

@@ -1,16 +1,13 @@
-"""`x[...]` of a tensor with values: NumPy's basic indexing as a view that is made dense, one array
-of integers by a gathering kernel, a mask by the places where it holds.
-"""
+"""`x[...]` of a tensor with values: NumPy's indexing, made dense."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from dialects.errors import WeftError
 from dialects.weights import Array
-from weft.operators import ArrayOperators, listed, users_line
+from weft.operators import ArrayOperators, users_line
 
 if TYPE_CHECKING:
     from weft.eager.tape import Node
@@ -18,36 +15,13 @@ if TYPE_CHECKING:
 
 
 def indexed(x: Tensor, index: Any) -> Tensor:
-    """The part of a tensor that integers, slices, `...`, `None`, and at most one array of integers
-    or of bools choose. Raises WeftError, which names the line, for anything else.
+    """The part of a tensor that integers, slices, `...`, `None` and arrays of integers or of bools
+    choose, as NumPy has it. Raises IndexError, which names the line, for anything else.
     """
     if isinstance(index, ArrayOperators) and index.dtype.kind == "i" and x.ndim and index.ndim:
         return _rows(x, index)
-    parts = (
-        [_plain(part) for part in listed(index)] if isinstance(index, tuple) else [_plain(index)]
-    )
-    arrays = [place for place, part in enumerate(parts) if isinstance(part, np.ndarray)]
-    if not arrays:
-        return _part(x, tuple(parts))
-    if len(arrays) > 1:
-        rule = "an index requires one array at most"
-        raise WeftError(f"{users_line()}: {rule}, got {len(arrays)}")
-    place = arrays[0]
-    chosen = parts[place]
-    if chosen.dtype == np.bool_ and chosen.ndim == 1:
-        chosen = np.flatnonzero(chosen)
-    elif chosen.dtype == np.bool_ and len(parts) == 1 and x.shape[: chosen.ndim] == chosen.shape:
-        return indexed(x.reshape(-1, *x.shape[chosen.ndim :]), chosen.reshape(-1))
-    if chosen.dtype.kind not in "iu" or any(isinstance(part, int) for part in parts):
-        rule = "an index requires slices beside one array of integers or bools"
-        raise WeftError(f"{users_line()}: {rule}, got {index!r}")
-    parts[place] = slice(None)
-    axis = _axis(x.ndim, parts, place)
-    _check_places(chosen, x.shape[axis - sum(part is None for part in parts[:place])])
-    from weft.tensor import Tensor
-
-    whole = _part(x, tuple(parts))
-    return whole.op("gather", whole, Tensor.of(chosen.astype(np.int64)), axis=axis)
+    parts = tuple(map(_plain, cast("Any", index) if isinstance(index, tuple) else (index,)))
+    return _part(x, parts)
 
 
 def _rows(x: Tensor, index: Any) -> Tensor:
@@ -75,17 +49,10 @@ def _plain(part: Any) -> Any:
     """A part of an index as NumPy knows it."""
     if isinstance(part, ArrayOperators | np.ndarray | list):
         array = np.asarray(part)
+        if not array.size and array.dtype.kind == "f" and isinstance(part, list):
+            return array.astype(np.int64)  # an empty list
         return int(array) if array.ndim == 0 and array.dtype.kind in "iu" else array
     return part
-
-
-def _axis(rank: int, parts: list[Any], place: int) -> int:
-    """The axis of the part at that place, in what the other parts give."""
-    if Ellipsis in [part for part in parts if part is Ellipsis] and parts.index(Ellipsis) < place:
-        after = len(parts) - place
-        added = sum(part is None for part in parts)
-        return rank + added - after
-    return place
 
 
 def _part(x: Tensor, index: tuple[Any, ...]) -> Tensor:
@@ -104,7 +71,10 @@ def _back(cotangent: Tensor | None, index: tuple[Any, ...], shape: tuple[int, ..
     """Zeros with a cotangent in the part that an index chooses."""
     assert cotangent is not None, "an operator is walked over when something has arrived"
     whole = np.zeros(shape, cotangent.dtype)
-    whole[index] = cotangent.array
+    if any(isinstance(part, np.ndarray) for part in index):
+        np.add.at(whole, index, cotangent.array)  # a place that is named twice takes both
+    else:
+        whole[index] = cotangent.array
 
     def backward(node: Node, arriving: list[Tensor | None], wanted: object) -> list[Tensor]:
         assert arriving[0] is not None, "an operator is walked over when something has arrived"

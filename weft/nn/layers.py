@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import weft.numpy as wnp
+from weft.elementwise import leader
 from weft.nn.initializers import Initializer, fan_in_uniform, normal, uniform, zeros
 from weft.nn.module import Module
 from weft.operators import ArrayOperators
@@ -68,7 +69,7 @@ class Conv2d(Module):
 
     def construct(self, x: Any) -> Any:
         """`[n, inputs, h, w]` to `[n, outputs, h', w']`."""
-        first = wnp.leader(x, self.weight)
+        first = leader(x, self.weight)
         operands = [each for each in (x, self.weight, self.bias) if each is not None]
         return first.op(
             "conv", *map(first.lifted, operands), strides=self.strides, pads=self.pads,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import weft.numpy as wnp
+from weft.elementwise import leader
 from weft.nn.initializers import ones, zeros
 from weft.nn.module import Module
 from weft.tensor import Tensor
@@ -19,7 +20,7 @@ class LayerNorm(Module):
 
     def construct(self, x: Any) -> Any:
         """The same shape."""
-        first = wnp.leader(x, self.weight)
+        first = leader(x, self.weight)
         operands = map(first.lifted, (x, self.weight, self.bias))
         return first.op("layer_norm", *operands, axis=-1, epsilon=self.epsilon)
 
@@ -33,7 +34,7 @@ class RMSNorm(Module):
 
     def construct(self, x: Any) -> Any:
         """The same shape."""
-        first = wnp.leader(x, self.weight)
+        first = leader(x, self.weight)
         operands = map(first.lifted, (x, self.weight))
         return first.op("rms_norm", *operands, axis=-1, epsilon=self.epsilon)
 

@@ -9,7 +9,7 @@ import contextlib
 import random
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import partial, reduce
 from types import BuiltinMethodType, CellType, FunctionType, MethodType
 from typing import Any, Final, cast
@@ -177,7 +177,14 @@ def _instantiate(
         call(run, start, [instance, *arguments], named, place)
         return instance
     found = native(place, kind, *arguments, **named)
-    return found if issubclass(kind, BaseException) else run.journal.make(found)
+    if issubclass(kind, BaseException):
+        return found
+    given = [id(each) for each in (*arguments, *named.values())]
+    for field in fields(kind) if is_dataclass(kind) else ():
+        value = getattr(found, field.name, None)
+        if field.default_factory is not MISSING and id(value) not in given:
+            run.journal.make(value)
+    return run.journal.make(found)
 
 
 def _other(
@@ -218,6 +225,8 @@ def _native(
     module = getattr(function, "__module__", None) or ""
     if module == "weft.creation" and dynamic:
         return _created(run, function, arguments, named, place)
+    if module == "weft.rearrangements" and any(map(_is_filled, arguments)):
+        return FUNCTIONS[function.__name__](run, place, *arguments, **named)
     if isinstance(function, BuiltinMethodType) and dynamic and module in ("builtins", "math"):
         rule = f"{function.__name__} requires values that are known while compiling"
         raise place.refuse(rule, "a tensor", "NumPy's functions take tensors")
@@ -225,6 +234,11 @@ def _native(
     passed_by_name = {name: _passed(run, each) for name, each in named.items()}
     found = native(place, _reading(run, function), *passed, **passed_by_name)
     return made(run, _received(run, found))
+
+
+def _is_filled(value: Any) -> bool:
+    """Whether it is a list that a loop of the graph filled."""
+    return isinstance(value, list) and any(isinstance(each, Spread) for each in value)  # pyright: ignore
 
 
 def _created(

@@ -11,7 +11,7 @@ import numpy as np
 from dialects.errors import TypeInferenceError
 from dialects.expr import Expr, maximum, minimum
 from dialects.graph.types import ShapeAttr
-from weft.indexing import spread
+from weft.indexing import axes_taken, gathered_together, is_mask, is_whole, spread, together
 from weft.source.operators import as_tensor, expression
 from weft.source.recording import SourceRecording
 from weft.source.values import Array, Number, is_number
@@ -31,15 +31,16 @@ def read(r: SourceRecording, x: Traced, index: Sequence[Any]) -> Array:
     Raises TypeInferenceError for what cannot be an index.
     """
     parts = _spread(x, [_part(r, each) for each in index])
-    masks = [part for part in parts if _is_mask(part)]
+    masks = [part for part in parts if is_mask(part)]
     if masks:
         return _masked(r, x, parts, masks)
     arrays = [part for part in parts if isinstance(part, Traced) and not is_number(part)]
     several = sum(bool(part.ndim) for part in arrays) > 1
     basic, gathered = _basic(r, x, parts)
     result = basic
-    if several:
-        result = _gathered_together(r, basic, gathered)
+    apart = any(part.ndim for part in arrays) and _are_apart(parts)
+    if several or apart:
+        result = gathered_together(basic, gathered, apart)
     else:
         for axis, places in reversed(gathered):
             result = r.apply("gather", result, places.astype(np.int64), axis=axis)
@@ -67,17 +68,15 @@ def _part(r: SourceRecording, part: Any) -> Any:
     return r.constant(array)
 
 
-def _is_mask(part: Any) -> bool:
-    return isinstance(part, Traced) and not isinstance(part, Number) and part.dtype.kind == "b"
+def _are_apart(parts: Sequence[Any]) -> bool:
+    """Whether slices or None stand between integers and arrays."""
+    places = [n for n, part in enumerate(parts) if part is not None and not isinstance(part, slice)]
+    return places != list(range(places[0], places[-1] + 1))
 
 
 def _spread(x: Traced, parts: list[Any]) -> list[Any]:
     """The index with `...` written out."""
-    axes = sum(
-        0 if part is None or part is Ellipsis else part.ndim if _is_mask(part) else 1
-        for part in parts
-    )
-    return spread(parts, axes, x.ndim)
+    return spread(parts, axes_taken(parts), x.ndim)
 
 
 @dataclass
@@ -184,50 +183,13 @@ def _end(r: SourceRecording, end: Any, extent: Expr) -> Expr:
     return found if r.at_least(extent - found, 0) else minimum([found, extent])
 
 
-def _gathered_together(
-    r: SourceRecording, x: Traced, gathered: Sequence[tuple[int, Traced]]
-) -> Traced:
-    """Several arrays of integers choose elements together, as NumPy has it."""
-    axes = [axis for axis, _ in gathered]
-    if axes != list(range(axes[0], axes[0] + len(axes))):
-        raise TypeInferenceError("an index requires arrays beside each other, got slices between")
-    places = _together(r, [place for _, place in gathered])
-    first, rest = axes[0], [axis for axis in range(x.ndim) if axis not in axes]
-    order = [*axes, *rest]
-    chosen = r.apply("gather_nd", x.transpose(*order), places, batch_dims=0)
-    count = places.ndim - 1
-    back = [*range(count, count + first), *range(count), *range(count + first, chosen.ndim)]
-    return chosen.transpose(*back) if chosen.ndim else chosen
-
-
-def _together(r: SourceRecording, places: Sequence[Traced]) -> Traced:
-    """Arrays of integers, broadcast to each other, as index vectors."""
-    wide = [each.astype(np.int64) for each in places]
-    total = wide[0]
-    for each in wide[1:]:
-        total = total.apply("add", each)
-    dims = ShapeAttr(total.type.shape)
-    column = (*total.type.shape, Expr.of(1))
-    columns = [r.apply("expand", each, shape=dims).reshape(column) for each in wide]
-    return columns[0] if len(columns) == 1 else r.apply("concat", *columns, axis=total.ndim)
-
-
 def _masked(r: SourceRecording, x: Traced, parts: Sequence[Any], masks: Sequence[Any]) -> Array:
     """The elements at which an array of bools holds, as many as there are."""
     mask = masks[0]
-    whole = [part for part in parts if not _is_mask(part)]
-    if len(masks) > 1 or parts[0] is not mask or not all(map(_is_whole, whole)):
+    whole = [part for part in parts if not is_mask(part)]
+    if len(masks) > 1 or parts[0] is not mask or not all(map(is_whole, whole)):
         raise TypeInferenceError("an index requires an array of bools alone, got more")
-    return r.array(r.apply("gather_nd", x, holding(r, mask), batch_dims=0).value)
-
-
-def holding(r: SourceRecording, mask: Traced) -> Traced:
-    """Where bools are true, an index vector a row."""
-    axes = list(range(mask.ndim))
-    total = r.apply("reduce_sum", mask.astype(np.int64), axes=axes, keepdims=False)
-    count = r.bound(total, "count")
-    places = r.apply("nonzero", mask, count=ShapeAttr((count,)))
-    return places.transpose(1, 0)
+    return r.array(r.apply("gather_nd", x, mask.holding(), batch_dims=0).value)
 
 
 # Assignment -----------------------------------------------------------------------------------
@@ -237,8 +199,8 @@ def write(r: SourceRecording, x: Array, index: Sequence[Any], value: Any) -> Tra
     """The array with other elements at an index. Raises TypeInferenceError."""
     new = as_tensor(r, value).astype(x.dtype)
     parts = _spread(x, [_part(r, each) for each in index])
-    if any(map(_is_mask, parts)):
-        if not new.ndim and len([part for part in parts if _is_mask(part)]) == 1:
+    if any(map(is_mask, parts)):
+        if not new.ndim and len([part for part in parts if is_mask(part)]) == 1:
             return _where(r, x, parts, new)
     else:
         box = _box(r, x, parts)
@@ -270,17 +232,10 @@ def _is_scalar(part: Any) -> bool:
     return isinstance(part, Traced) and not part.ndim
 
 
-def _is_whole(part: Any) -> bool:
-    if not isinstance(part, slice):
-        return False
-    ends = cast("slice[Any, Any, Any]", part)
-    return ends.start is None and ends.stop is None and ends.step is None
-
-
 def _leading(parts: Sequence[Any]) -> int:
     """How many parts there are in front of whole slices."""
     count = len(parts)
-    while count and _is_whole(parts[count - 1]):
+    while count and is_whole(parts[count - 1]):
         count -= 1
     return count
 
@@ -289,14 +244,14 @@ def _rows(r: SourceRecording, x: Array, places: Sequence[Any], new: Traced) -> T
     """Integers in front name what is replaced."""
     rest = x.type.shape[len(places) :]
     expanded = r.apply("expand", new, shape=ShapeAttr(rest)) if rest else new.reshape(())
-    vector = _together(r, [as_tensor(r, place) for place in places])
+    vector = together([as_tensor(r, place) for place in places])
     return r.apply("scatter_nd", x, vector, expanded, reduction="none")
 
 
 def _where(r: SourceRecording, x: Array, parts: Sequence[Any], new: Traced) -> Traced:
     """One number at all places where bools hold."""
-    mask = next(part for part in parts if _is_mask(part))
-    if parts[0] is not mask or not all(map(_is_whole, parts[1:])):
+    mask = next(part for part in parts if is_mask(part))
+    if parts[0] is not mask or not all(map(is_whole, parts[1:])):
         raise TypeInferenceError("an index requires an array of bools alone, got more")
     rest = [Expr.of(1)] * (x.ndim - mask.ndim)
     return r.apply("where", mask.reshape((*mask.type.shape, *rest)), new, x)

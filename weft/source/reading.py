@@ -23,7 +23,7 @@ from weft.source.calls import call
 from weft.source.expressions import evaluate
 from weft.source.leaves import is_leaf, kind_of, value_as
 from weft.source.outside import Captured, Guard, Outside
-from weft.source.recording import SourceRecording
+from weft.source.recording import SourceRecording, forget_undone
 from weft.source.run import Run
 from weft.source.statements import execute, store
 from weft.source.syntax import Place, code_of
@@ -174,6 +174,7 @@ def _finished(run: Run, function: Any, returned: Any, place: Place) -> Program:
             results.append(Static(leaf))
     if not outputs and (not run.outside.frozen or _acts(recording.block)):
         outputs.append(recording.scalar(bool, True))  # a compiled program has one at least
+    forget_undone(recording.block)
     module = _module(run, function, outputs)
     return Program(
         module,

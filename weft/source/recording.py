@@ -22,6 +22,19 @@ from weft.source.values import ELEMENTS, Array, Number
 from weft.traced import Recording, Traced
 
 
+def forget_undone(block: Block) -> None:
+    """Drops pieces of the program that were read and undone, which are in no block any more but
+    would count as readers of values.
+    """
+    kept = set(block.walk())
+    inner = [each for op in kept for region in op.regions for each in region.blocks]
+    values = [value for each in (block, *inner) for value in each.args]
+    values += [value for op in kept for value in op.results]
+    readers = {use.operation for value in values for use in value.uses}
+    for reader in readers - kept:
+        reader.drop_all_references()
+
+
 @dataclass
 class SourceRecording(Recording):
     """A recording whose tensors are `Array`s, and whose lines those of the program that is read."""

@@ -1,0 +1,196 @@
+"""Functions of the array API standard that put elements elsewhere: by graph operators on weft's
+tensors, NumPy's own on arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from weft.elementwise import leader
+from weft.operators import ArrayOperators, common_dtype, users_line
+
+_numpy: Any = np  # whose overloads ask for more than arrays
+
+
+def concat(arrays: Sequence[Any], axis: int | None = 0) -> Any:
+    """Arrays one behind the other along an axis; flat without one."""
+    first = leader(*arrays)
+    if first is None:
+        return _numpy.concatenate(arrays, axis)
+    parts = [first.lifted(each) for each in arrays]
+    if axis is None:
+        parts, axis = [part.reshape(-1) for part in parts], 0
+    dtypes = {part.dtype for part in parts}
+    if len(dtypes) > 1:
+        common = common_dtype(*[part.dtype for part in parts])
+        parts = [part.astype(common) for part in parts]
+    return first.op("concat", *parts, axis=axis % parts[0].ndim)
+
+
+def stack(arrays: Sequence[Any], axis: int = 0) -> Any:
+    """Arrays of one shape along a new axis."""
+    first = leader(*arrays)
+    if first is None:
+        return _numpy.stack(arrays, axis)
+    parts = [first.lifted(each) for each in arrays]
+    return concat([expand_dims(each, axis) for each in parts], axis % (parts[0].ndim + 1))
+
+
+def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
+    """The slices along an axis, as many as it has places."""
+    front = (slice(None),) * (axis % x.ndim)
+    return tuple(x[(*front, place)] for place in range(x.shape[axis]))
+
+
+def reshape(x: Any, shape: Any, *, copy: bool | None = None) -> Any:
+    """Other dims for the same elements in the same order; one may be -1."""
+    return x.reshape(shape)
+
+
+def permute_dims(x: Any, axes: Sequence[int]) -> Any:
+    """The axes in another order."""
+    return x.transpose(*axes) if axes else x
+
+
+def matrix_transpose(x: Any) -> Any:
+    """The last two axes exchanged."""
+    return x.mT
+
+
+def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Any:
+    """Axes moved to other places; the others keep their order."""
+    if not isinstance(x, ArrayOperators):
+        return _numpy.moveaxis(x, source, destination)
+    given, wanted = ([each] if isinstance(each, int) else each for each in (source, destination))
+    moved = {to % x.ndim: axis % x.ndim for axis, to in zip(given, wanted, strict=True)}
+    rest = iter([axis for axis in range(x.ndim) if axis not in moved.values()])
+    return permute_dims(x, [moved[to] if to in moved else next(rest) for to in range(x.ndim)])
+
+
+def expand_dims(x: Any, axis: int | Sequence[int] = 0) -> Any:
+    """A new axis of size 1 in that place of the result, or in several."""
+    axes = [axis] if isinstance(axis, int) else axis
+    rank = x.ndim + len(axes)
+    for each in axes:
+        if not -rank <= each < rank:
+            rule = f"expand_dims requires a place within {rank}"
+            raise IndexError(f"{users_line()}: {rule}, got {each}")
+    new, old = {each % rank for each in axes}, iter(x.shape)
+    return x.reshape(tuple(1 if place in new else next(old) for place in range(rank)))
+
+
+def squeeze(x: Any, axis: int | Sequence[int]) -> Any:
+    """The tensor without these axes of size 1."""
+    axes = [each % x.ndim for each in ([axis] if isinstance(axis, int) else axis)]
+    for each in axes:
+        if x.shape[each] != 1:
+            got = f"one of {x.shape[each]}"
+            raise ValueError(f"{users_line()}: squeeze requires axes of size 1, got {got}")
+    return x.reshape(tuple(size for place, size in enumerate(x.shape) if place not in axes))
+
+
+def broadcast_to(x: Any, shape: Sequence[Any]) -> Any:
+    """The elements repeated along new axes in front and along those of size 1."""
+    if isinstance(x, ArrayOperators):
+        return x.broadcast_to(shape)
+    return _numpy.broadcast_to(x, tuple(shape))
+
+
+def broadcast_arrays(*arrays: Any) -> list[Any]:
+    """The arrays, each with the shape that all are broadcast to."""
+    if leader(*arrays) is None:
+        return [*_numpy.broadcast_arrays(*arrays)]
+    rank = max(len(each.shape) for each in arrays)
+    shape: list[Any] = [1] * rank
+    for each in arrays:
+        for place, size in enumerate(each.shape, rank - len(each.shape)):
+            shape[place] = size if shape[place] == 1 else shape[place]
+    return [broadcast_to(each, shape) for each in arrays]
+
+
+def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Any]:
+    """Coordinates of a grid out of those along its axes; "xy" has the second axis in front."""
+    rank = len(arrays)
+    order = [1, 0, *range(2, rank)] if indexing == "xy" and rank > 1 else [*range(rank)]
+    wide = [
+        each.reshape(tuple(-1 if axis == place else 1 for axis in order))
+        for place, each in enumerate(arrays)
+    ]
+    return broadcast_arrays(*wide)
+
+
+def flip(x: Any, axis: int | Sequence[int] | None = None) -> Any:
+    """The elements along an axis, several or all, from the last to the first."""
+    axes = range(x.ndim) if axis is None else [axis] if isinstance(axis, int) else axis
+    chosen = {each % x.ndim for each in axes}
+    back = [slice(None, None, -1 if place in chosen else None) for place in range(x.ndim)]
+    return x[tuple(back)]
+
+
+def roll(x: Any, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> Any:
+    """The elements moved on by `shift` places along axes, or in the flat tensor; the last ones
+    come first.
+    """
+    if not isinstance(x, ArrayOperators):
+        return _numpy.roll(x, shift, axis)
+    if axis is None:
+        return _rolled(x.reshape(-1), [(0, shift)]).reshape(x.shape)
+    axes = [axis] if isinstance(axis, int) else [*axis]
+    shifts = [shift] * len(axes) if isinstance(shift, int) else shift
+    return _rolled(x, zip(axes, shifts, strict=True))
+
+
+def _rolled(x: Any, moves: Iterable[tuple[int, Any]]) -> Any:
+    for axis, shift in moves:
+        front, size = (slice(None),) * (axis % x.ndim), x.shape[axis]
+        by = shift % size if isinstance(size, int) and size else shift
+        if by:
+            parts = x[(*front, slice(-by, None))], x[(*front, slice(None, -by))]
+            x = concat(parts, axis)
+    return x
+
+
+def tile(x: Any, repetitions: Sequence[int]) -> Any:
+    """The tensor so many times along each axis; where there are fewer numbers, the last axes."""
+    if not isinstance(x, ArrayOperators):
+        return _numpy.tile(x, repetitions)
+    rank = max(x.ndim, len(repetitions))
+    sizes = (*[1] * (rank - x.ndim), *x.shape)
+    counts = (*[1] * (rank - len(repetitions)), *repetitions)
+    between = tuple(each for size in sizes for each in (1, size))
+    wide = tuple(each for pair in zip(counts, sizes, strict=True) for each in pair)
+    whole = tuple(count * size for count, size in zip(counts, sizes, strict=True))
+    return x.reshape(between).broadcast_to(wide).reshape(whole)
+
+
+def repeat(x: Any, repeats: Any, axis: int | None = None) -> Any:
+    """Each slice along an axis, or each element, so many times, one number for all or one each."""
+    if not isinstance(x, ArrayOperators):
+        return _numpy.repeat(x, np.asarray(repeats), axis)
+    if axis is None:
+        x, axis = x.reshape(-1), 0
+    if not isinstance(repeats, int):
+        counts = np.asarray(repeats)
+        places = _numpy.repeat(_numpy.arange(x.shape[axis]), counts)
+        return x.op("gather", x, x.constant(places), axis=axis % x.ndim)
+    place = axis % x.ndim
+    before, size, after = x.shape[:place], x.shape[place], x.shape[place + 1 :]
+    wide = x.reshape((*before, size, 1, *after)).broadcast_to((*before, size, repeats, *after))
+    return wide.reshape((*before, size * repeats, *after))
+
+
+def triu(x: Any, k: int = 0) -> Any:
+    """The elements on and above a diagonal, zeros below."""
+    if not isinstance(x, ArrayOperators):
+        return _numpy.triu(x, k)
+    return x.op("trilu", x, upper=True, k=k)
+
+
+def tril(x: Any, k: int = 0) -> Any:
+    """The elements on and below a diagonal, zeros above."""
+    if not isinstance(x, ArrayOperators):
+        return _numpy.tril(x, k)
+    return x.op("trilu", x, upper=False, k=k)

@@ -38,6 +38,9 @@ from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type
 WIDENED_USES = 64
 """Uses of each element that pay for a copy of an operand in a wider type."""
 
+PAGE = 4096
+"""Bytes of a page of memory, and of what one way of a first cache holds."""
+
 ROWS_OF_BLOCK = 8
 """Rows of an operand that are copied into panels together: each is read as far as it goes, and
 what comes to lie in one panel is written together.
@@ -56,17 +59,27 @@ def panel_axis(load: LoadOp, column: ForOp, size: int) -> int | None:
 
 
 def pays_to_copy(load: LoadOp, column: ForOp, target: Target, params: Params) -> bool:
-    """Whether to copy the whole operand into panels before the product: where it is larger than
+    """Whether to copy the whole operand into panels before the product: where it is no smaller than
     the second cache, or its columns are scattered, and so many rows read it that this is cheap.
+    Half as many do where what one sum reads lies whole pages apart, in few sets of the caches.
     """
     loops = enclosing_loops(load)
     moving = {atom for expr in subscripts(load) for atom in expr.atoms()}
     rows = product(loop.extent for loop in loops if loop.index not in moving).constant
     own = product(loop.extent for loop in loops if loop.index in moving).constant
-    if rows is None or own is None or rows < params.copy_rows:
+    least = params.copy_rows // 2 if _lies_pages_apart(load) else params.copy_rows
+    if rows is None or own is None or rows < least:
         return False
     bytes = own * width(computed_type(load)) // 8
     return bytes >= target.l2_bytes or (stride(load, column) != 1 and bytes > params.stack_bytes)
+
+
+def _lies_pages_apart(load: LoadOp) -> bool:
+    """Whether the terms of a sum are apart by a known distance of whole pages."""
+    sums = [loop for loop in enclosing_loops(load) if loop.reduction is not None]
+    steps = [step.constant for loop in sums if (step := stride(load, loop)) is not None]
+    bits = width(buffer_type(load.buffer).element)
+    return any(step and step * bits // 8 % PAGE == 0 for step in steps)
 
 
 def copy_panels(

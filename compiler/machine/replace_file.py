@@ -15,7 +15,10 @@ import numpy as np
 
 from dialects.errors import ArtifactError
 
-_BLOCK: Final = 1 << 20
+_BLOCK: Final = 1 << 18
+"""Bytes that are compared at a time, which stay in a cache meanwhile."""
+
+_Old = io.FileIO | io.BytesIO
 
 
 @contextlib.contextmanager
@@ -51,7 +54,7 @@ def rewriting(path: Path, mode: int = 0o644) -> Generator[BinaryIO]:
             os.utime(path)
 
 
-def _own_file(path: Path) -> BinaryIO:
+def _own_file(path: Path) -> _Old:
     """A regular file of this user, to read; an empty one where there is no such file."""
     with contextlib.suppress(OSError):
         status = path.lstat()
@@ -63,9 +66,10 @@ def _own_file(path: Path) -> BinaryIO:
 class _Rewriting:
     """A file that begins as another does: it is made when what is written to it differs."""
 
-    def __init__(self, old: BinaryIO, create: Callable[[], BinaryIO]) -> None:
+    def __init__(self, old: _Old, create: Callable[[], BinaryIO]) -> None:
         self._old = old
         self._create = create
+        self._block = np.empty(_BLOCK, np.uint8)
         self._same = 0
         self._new: BinaryIO | None = None
 
@@ -93,7 +97,8 @@ class _Rewriting:
         """
         for start in range(0, len(data), _BLOCK):
             due = np.frombuffer(data[start : start + _BLOCK], np.uint8)
-            if not np.array_equal(due, np.frombuffer(self._old.read(due.size), np.uint8)):
+            there = self._block[: due.size]
+            if self._old.readinto(there.data) != due.size or not np.array_equal(due, there):
                 return False
         return True
 

@@ -15,6 +15,7 @@ from itertools import chain
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.utils.hints import isa
 
+from compiler.compile_run_time import RunTimeTask, run_time_task
 from compiler.derive_weights import DerivedWeights
 from compiler.frontend.string_outputs import described_strings
 from compiler.golden import GoldenRun
@@ -26,10 +27,9 @@ from compiler.loop_to_llvm.program import (
     program_weights,
     workspace_bytes,
 )
-from compiler.loop_to_llvm.run_time import emit_run_time
-from compiler.loop_to_llvm.runtime import LIBC_NAMES, Counts, Level, exported_symbols
+from compiler.loop_to_llvm.runtime import LIBC_NAMES, exported_symbols, facts_of
 from compiler.loop_to_llvm.runtime.outside_weights import OutsideWeights, outside_exports
-from compiler.loop_to_llvm.runtime.self_test import Golden, self_test_exports
+from compiler.loop_to_llvm.runtime.self_test import self_test_exports
 from compiler.loop_to_llvm.runtime.standalone import (
     emit_standalone,
     is_standalone,
@@ -47,6 +47,7 @@ from compiler.machine.model_table import model_table
 from compiler.machine.object import compile_object
 from compiler.machine.signature import Signature, TensorSpec
 from compiler.machine.weights import Weights
+from compiler.machine.weights_file import EMBEDDED
 from compiler.options import Options
 from compiler.prepare_weights import (
     derived_weights,
@@ -59,8 +60,7 @@ from compiler.program.describe import describe_kernels, describe_memory
 from compiler.program.donate import donated_pairs
 from compiler.program.time_calls import timed_calls
 from compiler.report import Report
-from compiler.target.features import baseline, feature_groups
-from compiler.target.target import Target
+from compiler.target.features import baseline
 from dialects.errors import ArtifactError, OptionError
 from dialects.expr import Expr, maximum
 from dialects.graph.dtypes import numpy_dtype
@@ -104,8 +104,10 @@ def assemble(
     options: Options,
     report: Report,
     golden: GoldenRun | None = None,
+    made: Mapping[RunTimeTask, bytes] | None = None,
 ) -> Compiled:
-    """The compiled model of all levels, which start with the least. Times go into the report.
+    """The compiled model of all levels, which start with the least. Times go into the report. The
+    run time may be `made` already.
 
     With golden data it can test itself, which it is made to do here where this machine runs it:
     raises OptionError where it does not compute them.
@@ -121,7 +123,7 @@ def assemble(
         metadata["self_test"] = golden.facts()
     outside = outside_weights(prepared, derived, metadata, options)
     objects = _common_objects(
-        levels, signature, prepared, metadata, outside, options, report, golden
+        signature, prepared, metadata, outside, options, report, golden, made or {}
     )
     objects |= transform_objects(keys, derived, options)
     with report.stage("program"):
@@ -157,7 +159,6 @@ def _test(compiled: Compiled) -> None:
 
 
 def _common_objects(
-    levels: Sequence[CompiledLevel],
     signature: Signature,
     weights: Weights,
     metadata: dict[str, object],
@@ -165,27 +166,31 @@ def _common_objects(
     options: Options,
     report: Report,
     golden: GoldenRun | None,
+    made: Mapping[RunTimeTask, bytes],
 ) -> dict[str, bytes]:
     """Machine code by name of what every model has, for any processor of the architecture."""
     target, prefix = options.target, options.prefix
-    counts = Counts(
-        len(signature.inputs), len(signature.outputs), len(signature.symbols),
-        len(signature.found), signature.made,
-        max((len(spec.dims) for spec in (*signature.inputs, *signature.outputs)), default=0),
-    )  # fmt: skip
-    choices = [Level(each.options.prefix, feature_groups(each.options.target)) for each in levels]
     objects: dict[str, bytes] = {}
+    described = _bare(metadata) if options.bare else metadata
+    layout = None if golden is None else golden.layout(signature.symbols)
+    task = run_time_task(
+        signature, described, options,
+        has_weights=bool(weights.sources), outside=outside, golden=layout,
+    )  # fmt: skip
     with report.stage("run time"):
-        described = _bare(metadata) if options.bare else metadata
+        if options.bare:
+            objects["runtime"] = _shared_run_time(task)
+        elif layout is None and outside is None and task in made:
+            objects["runtime"] = made[task]
+        else:
+            objects["runtime"] = task.compile().code
         text = "{}" if options.bare else json.dumps(metadata, sort_keys=True)
-        compiled = _shared_run_time if options.bare else _run_time
-        objects["runtime"] = compiled(
-            target, prefix, counts, text, model_table(described), tuple(weight_offsets(weights)),
-            tuple(choices), outside,
-            None if golden is None else golden.layout(signature.symbols),
-        )  # fmt: skip
+        blob = None if outside else f"{prefix}.weights"
+        places = [(blob, offset) for offset in weight_offsets(weights)]
+        facts = facts_of(prefix, text, model_table(described), places)
+        objects["facts"] = compile_object(data_ir(target.triple, facts), baseline(target))
         if golden is not None:
-            text = data_ir(target.triple, f"{prefix}.golden", golden.content())
+            text = data_ir(target.triple, {f"{prefix}.golden": golden.content()})
             objects["golden"] = compile_object(text, baseline(target))
         if is_standalone(target):
             objects["standalone"] = compile_object(emit_standalone(prefix), target)
@@ -199,26 +204,24 @@ def _bare(metadata: Mapping[str, object]) -> dict[str, object]:
     return {**kept, **Signature((), ()).to_json(), "workspace_bytes": 0}
 
 
-def _run_time(
-    target: Target,
-    prefix: str,
-    counts: Counts,
-    metadata: str,
-    table: bytes,
-    offsets: tuple[int, ...],
-    choices: tuple[Level, ...],
-    outside: OutsideWeights | None,
-    golden: Golden | None,
-) -> bytes:
-    """The run time as machine code for any processor of the architecture."""
-    blob = f"{prefix}.weights"
-    text = emit_run_time(
-        target, prefix, counts, metadata, table, blob, offsets, choices, outside, golden
-    )
-    return compile_object(text, baseline(target))
+def early_run_time(program: ProgramOp, options: Options) -> list[RunTimeTask]:
+    """The task of a program that is not planned yet, which is very likely that of `assemble`; none
+    for models whose run time waits for what is only known then.
+    """
+    if options.weights != EMBEDDED or options.self_test or options.levels() != (options,):
+        return []
+    if options.buckets or options.bare:
+        return []
+    signature = signature_of(program)
+    unknown: dict[str, object] = {"weights_in": EMBEDDED, "weights": [], "workspace_bytes": 0}
+    facts = {**_identity(options), **signature.to_json(), **unknown}
+    return [run_time_task(signature, facts, options, has_weights=bool(program_weights(program)))]
 
 
-_shared_run_time = lru_cache(_run_time)
+@lru_cache
+def _shared_run_time(task: RunTimeTask) -> bytes:
+    """The run time that models have in common which say nothing of themselves."""
+    return task.compile().code
 
 
 def _level_objects(
@@ -291,19 +294,26 @@ def _metadata(
         | several_sizes
         | known
         | {
-            "abi": ABI_VERSION,
-            "weft": VERSION,
-            "prefix": options.prefix,
-            "triple": options.target.triple,
-            "cpu": options.target.cpu,
-            "features": _features(options),
+            **_identity(options),
             **signature.to_json(),
-            "bounds": {each.name: [each.least, each.most] for each in options.bounds},
             "workspace_bytes": _dim(maximum(sizes)),
             **describe_weights(weights, derived, options),
             **{key: value for key, value in inside[-1].items() if key not in ("name", "features")},
         }
     )
+
+
+def _identity(options: Options) -> dict[str, object]:
+    """What is known of an artifact before anything is compiled."""
+    return {
+        "abi": ABI_VERSION,
+        "weft": VERSION,
+        "prefix": options.prefix,
+        "triple": options.target.triple,
+        "cpu": options.target.cpu,
+        "features": _features(options),
+        "bounds": {each.name: [each.least, each.most] for each in options.bounds},
+    }
 
 
 def _features(options: Options) -> list[str]:

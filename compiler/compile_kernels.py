@@ -64,6 +64,10 @@ class KernelTask:
     options: Options
     keep_texts: bool = False
 
+    def compile(self) -> KernelCode:
+        """The code, compiled here."""
+        return compile_kernel(self)
+
     @property
     def key(self) -> str:
         """A hash of all that decides what the code is, the compiler aside."""
@@ -98,6 +102,24 @@ class KernelCode:
         end = 8 + int.from_bytes(data[:8], "little")
         kernel, used = json.loads(data[8:end])
         return KernelCode(data[end:], kernel, used)
+
+
+class Task(Protocol):
+    """An object to compile: a kernel, or what is compiled beside kernels."""
+
+    @property
+    def key(self) -> str:
+        """A hash of all that decides what the code is, the compiler aside."""
+        ...
+
+    @property
+    def keep_texts(self) -> bool:
+        """Whether the texts on the way are asked for."""
+        ...
+
+    def compile(self) -> KernelCode:
+        """The code, compiled here."""
+        ...
 
 
 class KernelStore(Protocol):
@@ -168,9 +190,7 @@ class KernelCompiler:
         self.workers = tuple(workers)
         self.store = store
 
-    def compile(
-        self, tasks: Sequence[KernelTask], on_done: Callable[[int], None]
-    ) -> list[KernelCode]:
+    def compile(self, tasks: Sequence[Task], on_done: Callable[[int], None]) -> list[KernelCode]:
         """The code of each task, in their order; `on_done` is told how many are done.
 
         Raises what compiling a kernel raises.
@@ -185,7 +205,7 @@ class KernelCompiler:
         ]
         for feeder in feeders:
             feeder.start()
-        run.take(compile_kernel, on_done)
+        run.take(lambda task: task.compile(), on_done)
         for feeder in feeders:
             feeder.join()
         codes = run.results()
@@ -196,7 +216,7 @@ class KernelCompiler:
         return codes
 
 
-def _found(tasks: Sequence[KernelTask], store: KernelStore) -> dict[int, KernelCode]:
+def _found(tasks: Sequence[Task], store: KernelStore) -> dict[int, KernelCode]:
     """What the store has, by the task's position."""
     found = ((position, store.find_kernel(task.key)) for position, task in enumerate(tasks))
     return {position: KernelCode.of_bytes(data) for position, data in found if data is not None}
@@ -328,17 +348,17 @@ def _serve(tasks: BinaryIO, replies: BinaryIO) -> None:
         replies.flush()
 
 
-def _answer(task: KernelTask) -> KernelCode | WeftError | str:
+def _answer(task: Task) -> KernelCode | WeftError | str:
     try:
-        return compile_kernel(task)
+        return task.compile()
     except WeftError as error:
         return error
     except Exception:
         return traceback.format_exc()
 
 
-def ask(worker: Worker, task: KernelTask) -> KernelCode:
-    """`compile_kernel` in a worker. Raises what that raises, or OSError for a worker that died."""
+def ask(worker: Worker, task: Task) -> KernelCode:
+    """`task.compile()` in a worker. Raises what that raises, or OSError for a worker that died."""
     assert worker.stdin is not None, "a worker reads from a pipe"
     assert worker.stdout is not None, "a worker answers through a pipe"
     try:
@@ -357,7 +377,7 @@ def ask(worker: Worker, task: KernelTask) -> KernelCode:
 class _Run:
     """Tasks that several threads take and answer."""
 
-    def __init__(self, tasks: Sequence[KernelTask], done: Mapping[int, KernelCode]):
+    def __init__(self, tasks: Sequence[Task], done: Mapping[int, KernelCode]):
         self._tasks = tasks
         left = [position for position in range(len(tasks)) if position not in done]
         self._left = iter(left)  # taking the next is atomic
@@ -366,7 +386,7 @@ class _Run:
 
     def take(
         self,
-        compiled: Callable[[KernelTask], KernelCode],
+        compiled: Callable[[Task], KernelCode],
         on_done: Callable[[int], None] = lambda count: None,
     ) -> None:
         """Compiles what is left, until nothing is or somebody has failed."""

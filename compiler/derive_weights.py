@@ -88,7 +88,7 @@ class DerivedWeights:
         target = baseline(options.target)
         texts: dict[str, str] = {}
         if self.own:
-            texts[OWN] = data_ir(target.triple, f"{options.prefix}.{OWN}", self._own_bytes())
+            texts[OWN] = data_ir(target.triple, {f"{options.prefix}.{OWN}": self._own_bytes()})
         if self.made:
             prefix = kernel_symbol(options.prefix, DERIVE)
             texts[DERIVE] = emit_program(self._program, target, prefix=prefix)

@@ -15,7 +15,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.parser import Parser
 from xdsl.passes import ModulePass
 
-from compiler.assemble import CompiledLevel, assemble
+from compiler.assemble import CompiledLevel, assemble, early_run_time
 from compiler.bucket_programs import (
     chooser_of,
     padding_modules,
@@ -31,6 +31,7 @@ from compiler.compile_kernels import (
     parse_kernel,
     rare_collections,
 )
+from compiler.compile_run_time import RunTimeTask
 from compiler.extension import Extension
 from compiler.frontend.from_graph_file import STAMP, is_graph_file, read_graph
 from compiler.frontend.from_onnx import ImportedModel, Source, import_model
@@ -222,22 +223,29 @@ def compile_module(
     optimize_graph(module, WeftContext(weights), road)
     levels = options.levels()
     expected = _expected_kernels(module) * len(levels)
+    made: dict[RunTimeTask, bytes] = {}
     with rare_collections(), kernel_compiler(expected, store=road.store) as compiler:
         copies = [module, *(module.clone() for _ in levels[1:])]
         compiled = [
-            _compile_level(copy, weights, compiler, road.level(own))
+            _compile_level(copy, weights, compiler, road.level(own), made)
             for copy, own in zip(copies, levels, strict=True)
         ]
-        return assemble(compiled, weights, options, road.report, road.golden)
+        return assemble(compiled, weights, options, road.report, road.golden, made)
 
 
 def _compile_level(
-    module: ModuleOp, weights: WeightStore, compiler: KernelCompiler, road: Road
+    module: ModuleOp,
+    weights: WeightStore,
+    compiler: KernelCompiler,
+    road: Road,
+    made: dict[RunTimeTask, bytes] | None = None,
 ) -> CompiledLevel:
-    """From the optimised graph to a planned program and the code of its kernels, for one target."""
+    """From the optimised graph to a planned program and the code of its kernels, for one target.
+    The run time that it is likely to need gets into what is `made` meanwhile.
+    """
     lower_graph(module, road)
     lookups = lookup_kernels(module)
-    code = compile_kernels(module, compiler, _with_schedules(module, road))
+    code = compile_kernels(module, compiler, _with_schedules(module, road), made=made)
     _share_layouts(module, lookups, weights, road)
     code |= compile_kernels(module, compiler, road, but=code)  # what looks up in another layout
     code = {name: code[name] for name in kernels_of(module)}
@@ -428,6 +436,12 @@ def plan_program(module: ModuleOp, road: Road) -> None:
     road.dump("30-loop-scheduled.mlir", module)
 
 
+def _run_times(module: ModuleOp, options: Options) -> list[RunTimeTask]:
+    """The run time of a module of one program, where it does not wait for what comes later."""
+    programs = [op for op in module.ops if isinstance(op, ProgramOp)]
+    return early_run_time(programs[0], options) if len(programs) == 1 else []
+
+
 def _require_kernels(options: Options, names: list[str]) -> None:
     """Refuses schedules of kernels that the model does not have."""
     unknown = [f"@{each.kernel}" for each in options.schedules if each.kernel not in names]
@@ -445,17 +459,28 @@ def _conversion(source: BufferType, target: BufferType) -> KernelOp:
 
 
 def compile_kernels(
-    module: ModuleOp, compiler: KernelCompiler, road: Road, but: Container[str] = ()
+    module: ModuleOp,
+    compiler: KernelCompiler,
+    road: Road,
+    but: Container[str] = (),
+    made: dict[RunTimeTask, bytes] | None = None,
 ) -> dict[str, bytes]:
     """Schedules and compiles the kernels whose names are not in `but`; gives the machine code by
     name. In the module they are declarations afterwards. Stages add up what all processes took.
+    With `made` the run time is compiled beside them, which gets in there.
     """
     kernels = {name: each for name, each in kernels_of(module).items() if name not in but}
     dumps = road.dump_dir is not None
     tasks = [KernelTask(str(kernel), road.options, dumps) for kernel in kernels.values()]
-    codes = compiler.compile(tasks, lambda done: road.on_stage("compile", done, len(tasks)))
+    beside = _run_times(module, road.options) if made is not None and not dumps else []
+    count = len(tasks) + len(beside)
+    codes = compiler.compile([*tasks, *beside], lambda done: road.on_stage("compile", done, count))
+    for task, code in zip(beside, codes[len(tasks) :], strict=True):
+        assert made is not None, "only then there is something beside the kernels"
+        made[task] = code.code
+        road.report.add("run time", sum(code.seconds.values()))
     objects: dict[str, bytes] = {}
-    for (name, kernel), code in zip(kernels.items(), codes, strict=True):
+    for (name, kernel), code in zip(kernels.items(), codes[: len(tasks)], strict=True):
         objects[name] = code.code
         module.body.block.insert_op_before(parse_kernel(code.kernel), kernel)
         kernel.detach()

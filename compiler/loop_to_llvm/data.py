@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 import numpy as np
@@ -11,9 +12,11 @@ ALIGNMENT: Final = 64
 _BYTES: Final = np.array([f"\\{byte:02x}" for byte in range(256)], "S3")
 
 
-def data_ir(triple: str, name: str, content: bytes) -> str:
-    """LLVM IR that defines read-only bytes under a name that the artifact's other objects know."""
-    text = _BYTES[np.frombuffer(content, np.uint8)].tobytes().decode()
-    kind = f"[{len(content)} x i8]"
-    data = f'@"{name}" = hidden constant {kind} c"{text}", align {ALIGNMENT}'
-    return f'target triple = "{triple}"\n{data}\n'
+def data_ir(triple: str, contents: Mapping[str, bytes]) -> str:
+    """LLVM IR that defines read-only bytes under names that the artifact's other objects know."""
+    lines = [f'target triple = "{triple}"']
+    for name, content in contents.items():
+        text = _BYTES[np.frombuffer(content, np.uint8)].tobytes().decode()
+        kind = f"[{len(content)} x i8]"
+        lines.append(f'@"{name}" = hidden constant {kind} c"{text}", align {ALIGNMENT}')
+    return "\n".join([*lines, ""])

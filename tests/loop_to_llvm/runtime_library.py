@@ -3,7 +3,7 @@
 import ctypes
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -11,7 +11,16 @@ import numpy as np
 import pytest
 from llvmlite import ir
 
-from compiler.loop_to_llvm.runtime import ABI_VERSION, Counts, Runtime, Status, Weight
+from compiler.loop_to_llvm.runtime import (
+    ABI_VERSION,
+    Counts,
+    Runtime,
+    Status,
+    TableLayout,
+    Weight,
+    blobs_of,
+    facts_of,
+)
 from compiler.loop_to_llvm.runtime.code import Code
 from compiler.machine.host import host_target
 from compiler.machine.jit import LoadedCode
@@ -71,8 +80,15 @@ def table_of(counts: Counts) -> bytes:
 def runtime_object(counts: Counts, weights: list[Weight] | None = None, prefix: str = "m") -> bytes:
     target = host_target()
     module = ir.Module("runtime")
-    Runtime(module, target, prefix).define(counts, METADATA, table_of(counts), weights or [])
+    define_run_time(Runtime(module, target, prefix), counts, weights or [])
     return compile_object(str(module), target)
+
+
+def define_run_time(runtime: Runtime, counts: Counts, weights: Sequence[Weight] = ()) -> None:
+    """Its code and its facts, in one module."""
+    table = table_of(counts)
+    runtime.define(counts, TableLayout.of(table), blobs_of(weights))
+    runtime.facts.define(facts_of(runtime.pool.prefix, METADATA, table, weights))
 
 
 class Library:

@@ -17,7 +17,7 @@ from compiler.machine.jit import LoadedCode, load_objects
 from compiler.machine.object import compile_object
 from dialects.loop.program import KernelOp, ProgramOp
 from tests.loop_to_llvm.compiled_kernel import HOST, parse_module
-from tests.loop_to_llvm.runtime_library import table_of
+from tests.loop_to_llvm.runtime_library import define_run_time
 
 PROGRAM = """
 loop.kernel @rows[n](%x: !loop.buffer<[n, 100], f32>, %y: !loop.buffer<[n, 100], f32>) {
@@ -46,7 +46,7 @@ loop.program @main[n](%x: !loop.buffer<[n, 100], f32>, %y: !loop.buffer<[n, 100]
 def library() -> LoadedCode:
     runtime = ir.Module("runtime")
     runtime.triple = HOST.triple
-    Runtime(runtime, HOST, "m").define(Counts(1, 1, 1), "{}", table_of(Counts(1, 1, 1)))
+    define_run_time(Runtime(runtime, HOST, "m"), Counts(1, 1, 1))
     texts = [str(runtime)]
     for op in parse_module(PROGRAM).ops:
         if isinstance(op, KernelOp):

@@ -30,19 +30,18 @@ from compiler.machine.object import compile_object
 from dialects.errors import UnsupportedError
 from tests.loop_to_llvm.runtime_library import (
     I64,
-    METADATA,
     POINTER,
     Addition,
     Call,
     Library,
     Options,
+    define_run_time,
     emitted_program,
     first_of_weight,
     integer,
     loaded_library,
     pointer,
     runtime_object,
-    table_of,
     thread_count,
     threads_1_2_8,
     triple,
@@ -228,7 +227,7 @@ def test_runtime_compiles_for_other_machines(cpu: str, arch: str):
     if arch == "riscv64":
         target = replace(target, features=("+m", "+a", "+f", "+d", "+c"))
     module = ir.Module("runtime")
-    Runtime(module, target, "m").define(Counts(1, 1, 0), METADATA, table_of(Counts(1, 1, 0)))
+    define_run_time(Runtime(module, target, "m"), Counts(1, 1, 0))
     assert compile_object(str(module), target)
 
 

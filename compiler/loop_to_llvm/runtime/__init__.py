@@ -18,10 +18,10 @@ from compiler.loop_to_llvm.runtime.context import (
     PRINT,
     RELEASE,
     ContextFunctions,
-    Weight,
 )
 from compiler.loop_to_llvm.runtime.dlpack import DlpackCall
 from compiler.loop_to_llvm.runtime.entry import Counts, EntryPoints
+from compiler.loop_to_llvm.runtime.facts import Facts, Weight, blobs_of, facts_of
 from compiler.loop_to_llvm.runtime.layout import (
     ABI_VERSION,
     CONTEXT,
@@ -34,7 +34,7 @@ from compiler.loop_to_llvm.runtime.pool import Pool
 from compiler.loop_to_llvm.runtime.processor import Level, Processor
 from compiler.loop_to_llvm.runtime.self_test import Golden, SelfTestFunction
 from compiler.loop_to_llvm.runtime.status import Shown, Sizes, Status, clipped, fail
-from compiler.loop_to_llvm.runtime.table import Table
+from compiler.loop_to_llvm.runtime.table import Table, TableLayout
 from compiler.target.target import Target
 
 __all__ = [
@@ -49,9 +49,12 @@ __all__ = [
     "Runtime",
     "Sizes",
     "Status",
+    "TableLayout",
     "Weight",
+    "blobs_of",
     "clipped",
     "exported_symbols",
+    "facts_of",
 ]
 
 EXPORTS = (
@@ -85,30 +88,29 @@ class Runtime:
         self.module = module
         self.platform = Platform(target)
         self.pool = Pool(module, self.platform, prefix)
+        self.facts = Facts(module, prefix)
 
     def define(
         self,
         counts: Counts,
-        metadata: str,
-        table: bytes,
-        weights: Sequence[Weight] = (),
+        table: TableLayout,
+        blobs: Sequence[str] = (),
         levels: Sequence[Level] = (),
         golden: Golden | None = None,
     ) -> None:
-        """Defines all of the run time here; a linker adds the program, the workspace and the blobs.
+        """Defines all code of the run time here; a linker adds the program, the workspace, the
+        blobs of weights, and the facts, in which the `table` that `m_query` gives has this layout.
 
-        `metadata` is JSON, `table` what `m_query` gives. A weight is the symbol of a blob and an
-        offset into it, or (None, 0) where whoever creates a context has to hand it in. Of several
-        `levels`, from the least on, each has a program and a workspace under its own prefix; none
-        is one that any CPU runs. A model with `golden` data can test itself.
+        Of several `levels`, from the least on, each has a program and a workspace under its own
+        prefix; none is one that any CPU runs. A model with `golden` data can test itself.
         """
         processor = Processor(self.pool, levels or [Level(self.pool.prefix)])
         self.pool.define()
         processor.define()
-        ContextFunctions(self.pool, weights, processor).define()
-        own = Table(self.pool, table)
+        ContextFunctions(self.pool, blobs, self.facts, processor).define()
+        own = Table(self.pool, table, self.facts.table)
         own.define()
-        EntryPoints(self.pool, counts, metadata, own, processor.refusal).define()
+        EntryPoints(self.pool, counts, self.facts, own, processor.refusal).define()
         DlpackCall(self.pool, counts, own).define()
         if golden is not None:
             SelfTestFunction(self.pool, golden, own, counts).define()

@@ -19,11 +19,11 @@ from compiler.loop_to_llvm.runtime.code import (
     VOID,
     Code,
     compile_plainly,
-    constant_integers,
     i32,
     i64,
     new_function,
 )
+from compiler.loop_to_llvm.runtime.facts import Facts
 from compiler.loop_to_llvm.runtime.layout import CONTEXT, MOST_THREADS, OPTIONS
 from compiler.loop_to_llvm.runtime.platform import Platform
 from compiler.loop_to_llvm.runtime.pool import Pool
@@ -35,23 +35,19 @@ PRINT: Final = ir.FunctionType(VOID, [POINTER, POINTER, POINTER, POINTER])
 CREATE: Final = ir.FunctionType(POINTER, [POINTER])
 DESTROY: Final = ir.FunctionType(VOID, [POINTER])
 
-Weight = tuple[str | None, int]
-"""The symbol of a blob and the weight's offset in it; None where the caller has to hand the weight
-in.
-"""
-
 _CPU_SET_BYTES: Final = 1024
 
 
 class ContextFunctions:
     """Emits `m_create` and `m_destroy`."""
 
-    def __init__(self, pool: Pool, weights: Sequence[Weight], processor: Processor):
+    def __init__(self, pool: Pool, blobs: Sequence[str], facts: Facts, processor: Processor):
         self.module: ir.Module = pool.module
         self.platform: Platform = pool.platform
         self.prefix = pool.prefix
         self.pool = pool
-        self.weights = weights
+        self.blobs = blobs
+        self.facts = facts
         self.processor = processor
 
     def define(self) -> None:
@@ -114,18 +110,14 @@ class ContextFunctions:
         """
         code = Code(self._bind_weights.append_basic_block("entry"))
         context, given = code.arguments
-        if not self.weights:
-            code.ret(I1(1))
-            return
-        symbols = list(dict.fromkeys(symbol for symbol, _ in self.weights if symbol is not None))
         number, pointer = code.variable(I64), code.variable(POINTER)
-        bases = code.variable(ir.ArrayType(I64, len(symbols) + 1))
+        bases = code.variable(ir.ArrayType(I64, len(self.blobs) + 1))
         code.store(NULL, bases)
-        for position, symbol in enumerate(symbols, 1):
+        for position, symbol in enumerate(self.blobs, 1):
             code.store(self._blob(symbol), code.element(bases, i64(position), POINTER))
         table = CONTEXT.load(code, context, "weights")
-        with code.repeat(i64(len(self.weights)), number) as weight:
-            code.store(self._embedded(code, weight, symbols, bases), pointer)
+        with code.repeat(self.facts.weight_count(code), number) as weight:
+            code.store(self._embedded(code, weight, bases), pointer)
             with code.if_then(code.not_(code.is_null(given))):
                 own = code.load(code.element(given, weight, POINTER), typ=POINTER)
                 with code.if_then(code.not_(code.is_null(own))):
@@ -142,17 +134,10 @@ class ContextFunctions:
         blob.type = POINTER
         return blob
 
-    def _embedded(
-        self, code: Code, weight: ir.Value, symbols: list[str], bases: ir.Value
-    ) -> ir.Value:
+    def _embedded(self, code: Code, weight: ir.Value, bases: ir.Value) -> ir.Value:
         """Where the artifact itself holds a weight, or NULL; the first of `bases` is NULL."""
-        numbers = [0 if s is None else 1 + symbols.index(s) for s, _ in self.weights]
-        blobs = constant_integers(self.module, f"{self.prefix}.weight_blobs", I32, numbers)
-        starts = [offset for _, offset in self.weights]
-        offsets = constant_integers(self.module, f"{self.prefix}.weight_offsets", I64, starts)
-        blob = code.zext(code.load(code.element(blobs, weight, I32), typ=I32), I64)
+        blob, offset = self.facts.weight(code, weight)
         base = code.load(code.element(bases, blob, POINTER), typ=POINTER)
-        offset = code.load(code.element(offsets, weight, I64), typ=I64)
         return code.select(code.is_null(base), NULL, code.at(base, offset))
 
     @property
@@ -206,8 +191,9 @@ class ContextFunctions:
             default = self._function(name, kind)
             OPTIONS.store(code, settings, name, code.select(code.is_null(given), default, given))
         threads = code.zext(OPTIONS.load(code, settings, "threads"), I64)
-        tables = CONTEXT.size + 8 * len(self.weights)
-        size = code.add(i64(tables), code.mul(threads, i64(8)))
+        weights = code.mul(self.facts.weight_count(code), i64(8))
+        tables = code.add(i64(CONTEXT.size), weights)
+        size = code.add(tables, code.mul(threads, i64(8)))
         allocator = [OPTIONS.load(code, settings, n) for n in ("allocate", "allocator_user")]
         memory = code.call_pointer(allocator[0], ALLOCATE, [allocator[1], size, i64(64)])
         code.return_if(code.is_null(memory), NULL)

@@ -22,6 +22,7 @@ from compiler.loop_to_llvm.runtime.code import (
     new_function,
 )
 from compiler.loop_to_llvm.runtime.context import RELEASE
+from compiler.loop_to_llvm.runtime.facts import Facts
 from compiler.loop_to_llvm.runtime.layout import (
     ABI_VERSION,
     CALL,
@@ -61,15 +62,14 @@ class EntryPoints:
     """Emits the exported functions; the program and its workspace are defined in another module."""
 
     def __init__(
-        self, pool: Pool, counts: Counts, metadata: str, table: Table, refusal: ir.Function
+        self, pool: Pool, counts: Counts, facts: Facts, table: Table, refusal: ir.Function
     ):
-        assert "\0" not in metadata, "metadata is text without zeros"
         self.module: ir.Module = pool.module
         self.platform = pool.platform
         self.prefix = pool.prefix
         self.pool = pool
         self.counts = counts
-        self.metadata = metadata
+        self.facts = facts
         self.table = table
         self.refusal = refusal
 
@@ -98,9 +98,7 @@ class EntryPoints:
         self._export("abi_version", I32, []).ret(i32(ABI_VERSION))
 
     def _define_metadata(self) -> None:
-        text = self.metadata.encode() + b"\0"
-        code = self._export("metadata", POINTER, [])
-        code.ret(constant_bytes(self.module, f"{self.prefix}.metadata", text))
+        self._export("metadata", POINTER, []).ret(self.facts.metadata)
 
     def _define_last_error(self) -> None:
         code = self._export("last_error", POINTER, [POINTER])

@@ -4,6 +4,7 @@ messages, and the sizes of dims.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from llvmlite import ir
@@ -13,7 +14,6 @@ from compiler.loop_to_llvm.runtime.code import (
     POINTER,
     Code,
     compile_plainly,
-    constant_bytes,
     i64,
     new_function,
 )
@@ -21,18 +21,43 @@ from compiler.loop_to_llvm.runtime.layout import DIM, STEP, TABLE, TENSOR, Struc
 from compiler.loop_to_llvm.runtime.pool import Pool
 from dialects.steps import Step
 
+_ARRAYS: Final = ("inputs", "outputs", "symbols")
 _SIZE_OF: Final = ir.FunctionType(I64, [POINTER, POINTER])
 
 
-class Table:
-    """The table as a constant of the run time's module, and functions that read it."""
+@dataclass(frozen=True)
+class TableLayout:
+    """What the run time's code knows of the table while it is compiled: where arrays start, how
+    many entries they have, and how many values the evaluation of a dim needs at most.
+    """
 
-    def __init__(self, pool: Pool, content: bytes):
+    starts: tuple[int, ...]
+    counts: tuple[int, ...]
+    stack_depth: int
+
+    @staticmethod
+    def of(content: bytes) -> TableLayout:
+        """That of a table."""
+
+        def number(name: str) -> int:
+            field = TABLE.fields[name]
+            return int.from_bytes(content[field.offset : field.end], "little")
+
+        return TableLayout(
+            tuple(map(number, _ARRAYS)),
+            tuple(number(f"{array.removesuffix('s')}_count") for array in _ARRAYS),
+            number("stack_depth"),
+        )
+
+
+class Table:
+    """The table, a constant of the artifact, and functions that read it."""
+
+    def __init__(self, pool: Pool, layout: TableLayout, address: ir.Value):
         self.pool = pool
         self.module: ir.Module = pool.module
-        self.content = content
-        self.address = constant_bytes(pool.module, f"{pool.prefix}.table", content)
-        self.address.align = 8
+        self.layout = layout
+        self.address = address
 
     def define(self) -> None:
         """Emits `ptr m_query()` and `i64 (dim, sizes)`."""
@@ -41,22 +66,13 @@ class Table:
         code.ret(self.address)
         self._define_size_of()
 
-    def _number(self, name: str) -> int:
-        field = TABLE.fields[name]
-        return int.from_bytes(self.content[field.offset : field.end], "little")
-
-    @property
-    def stack_depth(self) -> int:
-        """How many values the evaluation of a dim needs at most."""
-        return self._number("stack_depth")
-
     def count(self, array: str) -> int:
         """How many entries an array has; none where a model says nothing of itself."""
-        return self._number(f"{array.removesuffix('s')}_count")
+        return self.layout.counts[_ARRAYS.index(array)]
 
     def entry(self, code: Code, array: str, number: ir.Value, struct: Struct) -> ir.Value:
         """The address of an entry of an array of the table: `inputs`, `symbols` and so on."""
-        start = code.at(self.address, self._number(array))
+        start = code.at(self.address, self.layout.starts[_ARRAYS.index(array)])
         return code.at(start, code.mul(number, i64(struct.size)))
 
     def place(self, code: Code, entry: ir.Value, struct: Struct, name: str) -> ir.Value:
@@ -78,7 +94,7 @@ class Table:
     def _define_size_of(self) -> None:
         code = Code(self.size_of.append_basic_block("entry"))
         dim, sizes = code.arguments
-        stack = code.variable(ir.ArrayType(I64, self.stack_depth + 1))
+        stack = code.variable(ir.ArrayType(I64, self.layout.stack_depth + 1))
         top, step = code.variable(I64, i64(-1)), code.variable(POINTER)
         constant = DIM.load(code, dim, "size")
         code.return_if(code.icmp_signed(">=", constant, i64(0)), constant)

@@ -200,3 +200,34 @@ loop.kernel @shared(%x: !loop.buffer<[4, 64], f32>, %y: !loop.buffer<[4, 64], f3
     }
   }
 }
+
+// -----
+
+// What is copied from columns to rows beside other loops over a row of blocks is turned in registers.
+// CHECK-LABEL: loop.kernel @turned
+// CHECK:      loop.for %[[B:[a-z_0-9]+]] = 0 to 4 parallel {
+// CHECK:      loop.for %[[IO:[a-z_0-9]+]] = 0 to 3 {
+// CHECK-NEXT: loop.for %[[I:[a-z_0-9]+]] = 0 to 8 unroll {
+// CHECK-NEXT: loop.for %[[J:[a-z_0-9]+]] = 0 to 8 unroll vector(8) {
+// CHECK-NEXT: %[[V:[a-z_0-9]+]] = loop.load %x[%[[B]], 8 * %{{.*}} + %[[J]], 8 * %[[IO]] + %[[I]]]
+// CHECK-NEXT: loop.store %[[V]], %t[%[[B]], 8 * %[[IO]] + %[[I]], 8 * %{{.*}} + %[[J]]]
+loop.kernel @turned(%x: !loop.buffer<[4, 16, 24], f32>, %t: !loop.buffer<[4, 24, 16], f32>, %y: !loop.buffer<[4, 24, 16], f32>) {
+  loop.for %b = 0 to 4 {
+    loop.for %i = 0 to 24 {
+      loop.for %j = 0 to 16 {
+        %a = loop.load %x[%b, %j, %i] : !loop.buffer<[4, 16, 24], f32>
+        loop.store %a, %t[%b, %i, %j] : !loop.buffer<[4, 24, 16], f32>
+      }
+    }
+  }
+  loop.for %b = 0 to 4 {
+    loop.for %i = 0 to 24 {
+      loop.for %j = 0 to 16 {
+        %u = loop.load %t[%b, 23 - %i, %j] : !loop.buffer<[4, 24, 16], f32>
+        %v = loop.load %t[%b, %i, %j] : !loop.buffer<[4, 24, 16], f32>
+        %a = arith.addf %u, %v : f32
+        loop.store %a, %y[%b, %i, %j] : !loop.buffer<[4, 24, 16], f32>
+      }
+    }
+  }
+}

@@ -1,7 +1,7 @@
 // RUN: weft-opt %s --split-input-file -p weft-schedule | filecheck %s
 
-// A row of few vectors shares the tile with its neighbours, and the borders around a channel are
-// written on the thread's stack right before the windows over it.
+// A row of few vectors shares the tile with its neighbours, and the borders around a channel are written on the
+// thread's stack right before the windows over it; what lies inside, right before the rows of windows that need it.
 // CHECK-LABEL: loop.kernel @pool
 // CHECK-NEXT: loop.for %[[C:[a-z_0-9]+]] = 0 to 64 parallel {
 // CHECK-NEXT: %[[P:[a-z_0-9]+]] = loop.alloc scratch : !loop.buffer<[1, 30, 30], f32>
@@ -14,6 +14,9 @@
 // CHECK-NEXT: loop.prefetch %x[%[[C]], %[[H:[a-z_0-9]+]] + 36, %[[W]]]
 // CHECK-NEXT: loop.load %x[%[[C]], %[[H]], %[[W]]]
 // CHECK-NEXT: loop.store %{{.*}}, %[[P]][0, %[[H]] + 1, %[[W]] + 1]
+// CHECK:      loop.for %[[O:[a-z_0-9]+]] = 0 to 4 {
+// CHECK-NEXT: loop.for %[[I:[a-z_0-9]+]] = 0 to min(-7 * %[[O]] + 27, 7) {
+// CHECK:      loop.store %{{.*}}, %[[P]][0, 7 * %[[O]] + %[[I]] + 2, %{{.*}} + 1]
 // CHECK:      loop.for %{{.*}} = 0 to 3 {
 // CHECK:      loop.alloc registers : !loop.buffer<[1, 7, 8], f32
 // CHECK-NOT:  parallel

@@ -23,16 +23,18 @@ from compiler.loop.nest import (
 from compiler.loop.primitives import (
     collapse,
     parallelize,
+    reorder,
     split_at,
     split_reduction,
     stage,
+    tile,
     unroll,
     vectorize,
 )
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
 from dialects.expr import Expr, product
-from dialects.loop.ops import AccessOp, AllocOp, ForOp, StoreOp, enclosing_loops
+from dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
 from dialects.loop.program import KernelOp
 from dialects.loop.scalar import compute_type, width
 from dialects.loop.types import buffer_type
@@ -44,6 +46,9 @@ for the last on another.
 
 AHEAD = 4096
 """Bytes that long runs are loaded ahead: memory is read on while a page ends."""
+
+FAR = 8
+"""Elements between neighbouring loads from which on they lie on lines of their own."""
 
 LARGEST_SCRATCH = 32 * 1024
 """Bytes of a temporary that moves onto the stack of the thread that computes the row."""
@@ -78,6 +83,11 @@ def stride(access: AccessOp, loop: ForOp) -> Expr | None:
     ranges = ranges_around(access)
     address = access.buffer_type.address(subscripts(access)).simplify(ranges)
     return address.coefficient(loop.index) if address.is_affine_in(loop.index) else None
+
+
+def is_far(load: LoadOp, loop: ForOp) -> bool:
+    step = stride(load, loop)
+    return step is not None and (step.constant is None or abs(step.constant) >= FAR)
 
 
 def continues(outer: ForOp, inner: ForOp) -> bool:
@@ -115,11 +125,65 @@ def vectorize_leaves(loop: ForOp, target: Target) -> None:
         for op in inner:
             vectorize_leaves(_collapse_leaf(op), target)
         return
-    if any(is_branch(op) for op in nest[-1].body.block.ops):
+    if any(is_branch(op) for op in nest[-1].body.block.ops) or _turn_copy(nest, target):
         return
     for candidate in sorted((each for each in nest if most_iterations(each) != 1), key=_badness):
         if _try_vectorize(candidate, target):
             return
+
+
+def _turn_copy(nest: list[ForOp], target: Target) -> bool:
+    """Cuts a copy that loads along one loop and stores along another into blocks that registers
+    turn; false for what is no such copy.
+    """
+    store, load = copied_by(nest[-1]), nest[-1].body.block.first_op
+    if store is None or not isinstance(load, LoadOp):
+        return False
+    stores = [loop for loop in nest if stride(store, loop) == 1]
+    loads = [loop for loop in nest if loop not in stores and stride(load, loop) == 1]
+    if len(stores) != 1 or not loads or not is_far(load, stores[0]):
+        return False
+    pair, lanes = (stores[0], loads[-1]), lanes_of([nest[0]], target)
+    if lanes == 1 or any((loop.extent.constant or 0) < lanes // 2 for loop in pair):
+        return False
+    try:
+        reorder(*(loop for loop in nest if loop not in pair), *pair)
+    except IllegalSchedule:
+        return False
+    for part in whole_and_rest(pair[0], lanes):
+        turned, _ = reorder(perfect_nest(part)[1], part)
+        for each in whole_and_rest(turned, lanes):
+            turn_blocks(perfect_nest(each), lanes, along_loads=True)
+    return True
+
+
+def copied_by(loop: ForOp) -> StoreOp | None:
+    """The store of a loop that does nothing but store what it loads."""
+    load, store = loop.body.block.first_op, loop.body.block.last_op
+    if not isinstance(load, LoadOp) or not isinstance(store, StoreOp) or load.next_op is not store:
+        return None
+    return store if store.value is load.result else None
+
+
+def whole_and_rest(loop: ForOp, lanes: int) -> list[ForOp]:
+    """The loop as what fills vectors, and the few iterations that are left."""
+    extent = loop.extent.constant
+    assert extent is not None, "a tile has a constant size"
+    whole = extent // lanes * lanes
+    return [loop] if whole in (0, extent) else list(split_at(loop, whole))
+
+
+def turn_blocks(nest: list[ForOp], lanes: int, *, along_loads: bool) -> None:
+    """Makes blocks of a part of a tile whose sides are multiples of a vector, or shorter."""
+    loads, stores = nest
+    lo, li, _ = tile(loads, min(lanes, loads.extent.constant or lanes))
+    so, si, _ = tile(stores, min(lanes, stores.extent.constant or lanes))
+    if along_loads:
+        reorder(so, lo, li, si)
+    else:
+        reorder(lo, so, li, si)
+    unroll(vectorize(si, lanes))
+    unroll(li)
 
 
 def _collapse_leaf(loop: ForOp) -> ForOp:

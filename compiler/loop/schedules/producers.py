@@ -1,6 +1,6 @@
 """What fills a buffer that a reduction reads, done where it is read: a channel's padded plane is
-written right before the windows over it, and stays in a near cache. Of what is filled and then
-partly overwritten, only the border is filled.
+written right before the windows over it, rows of it right before those that need them, and stays
+in a near cache. Of what is filled and then partly overwritten, only the border is filled.
 
     for j:  p[j] = pad(x[j])        ->   for j:  p[j] = pad(x[j]);  y[j] = windows(p[j])
     for j:  y[j] = windows(p[j])
@@ -9,9 +9,10 @@ partly overwritten, only the border is filled.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
-from compiler.loop.nest import accesses_in, loops_in, perfect_nest
-from compiler.loop.primitives import drop_overwritten, fuse, prefetch, split_at
+from compiler.loop.nest import accesses_in, loops_in, perfect_nest, ranges_around
+from compiler.loop.primitives import drop_overwritten, fuse, prefetch, split_at, tile_ragged
 from compiler.loop.schedules.leaves import AHEAD, privatize, stride, vectorize_leaves
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
@@ -46,7 +47,7 @@ def join_producers(consumers: list[ForOp], target: Target) -> list[ForOp]:
         first, parts = fused, [*leaves, *parts]
     privatize(first, LARGEST_PLANE)
     for part in parts:
-        for each in _fill_border(part):
+        for each in [nest for kept in _fill_border(part) for nest in _fill_in_step(kept)]:
             vectorize_leaves(each, target)
             _read_ahead(each)
     return [first, *left]
@@ -113,6 +114,57 @@ def _split(loop: ForOp, point: Expr, kept: list[ForOp]) -> tuple[ForOp, ForOp]:
         place = kept.index(loop)
         kept[place : place + 1] = parts
     return parts
+
+
+def _fill_in_step(fill: ForOp) -> list[ForOp]:
+    """Has a nest that fills rows of a buffer keep just ahead of the tiles behind it that read them,
+    so that memory is read while tiles are computed; returns the nests that fill.
+
+        for k < 112:  p[k + 1] = x[k]            for k < 1:  p[k + 1] = x[k]
+        for io < 7:  S(p[16*io .. 16*io+17])  ->  for io < 7:
+                                                     for ki < min(16, 111 - 16*io):  p[..] = x[..]
+                                                     S(p[16*io .. 16*io+17])
+    """
+    tiles, stores = fill.next_op, _stores(fill)
+    if not isinstance(tiles, ForOp) or len(stores) != 1:
+        return [fill]
+    ahead = _rows_ahead(stores[0], fill, tiles)
+    left = None if ahead is None else (fill.extent - ahead.first).constant
+    if ahead is None or left is None or tiles.extent != -(-left // ahead.step) or left <= 0:
+        return [fill]
+    parts = [fill] if ahead.first == 0 else list(split_at(fill, ahead.first))
+    steps = tile_ragged(parts[-1], ahead.step)
+    _try_fuse(steps.outer, tiles)
+    return [*parts[:-1], steps.inner]
+
+
+class _Ahead(NamedTuple):
+    """The rows that are filled in front of all tiles, and with each of them."""
+
+    first: int
+    step: int
+
+
+def _rows_ahead(store: StoreOp, fill: ForOp, tiles: ForOp) -> _Ahead | None:
+    """What tiles need of the rows that a loop stores, if each of them goes on by as many."""
+    offsets = [(axis, expr - atom_expr(fill.index)) for axis, expr in enumerate(store.index)]
+    found = [(axis, offset.constant) for axis, offset in offsets if offset.constant is not None]
+    reads = [access for access in accesses_in(tiles) if access.buffer is store.buffer]
+    if len(found) != 1 or not reads or fill.lower != 0 or fill.step.data != 1:
+        return None
+    axis, offset = found[0]
+    steps = {access.index[axis].coefficient(tiles.index).constant for access in reads}
+    step = steps.pop()
+    if steps or step is None or step < 1:
+        return None
+    ends: list[int] = []
+    for access in reads:
+        row = access.index[axis] - atom_expr(tiles.index) * step
+        end = row.range(ranges_around(access))[1]
+        if end is None:
+            return None
+        ends.append(end)
+    return _Ahead(max(0, max(ends) - (offset or 0) + 1 - step), step)
 
 
 def _stores(nest: ForOp) -> list[StoreOp]:

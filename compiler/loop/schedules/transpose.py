@@ -26,17 +26,20 @@ from compiler.loop.primitives import (
     split_at,
     stage,
     tile,
-    unroll,
     vectorize,
 )
 from compiler.loop.schedules import pointwise
 from compiler.loop.schedules.leaves import (
+    copied_by,
+    is_far,
     is_past_caches,
     lanes_for,
     parallelize_outermost,
     stride,
+    turn_blocks,
     unscheduled,
     vectorize_leaves,
+    whole_and_rest,
 )
 from compiler.target.target import Target
 from dialects.loop.ops import ForOp, LoadOp, StoreOp
@@ -52,9 +55,6 @@ PAST_CACHES = 64
 """Times as far a tile reaches along loads where stores go past the caches: loads alone need them,
 and whole pages are read on and on.
 """
-
-FAR = 8
-"""Elements between neighbouring loads from which on they lie on lines of their own."""
 
 
 def apply_all(kernel: KernelOp, target: Target) -> Iterator[str]:
@@ -80,16 +80,11 @@ def _across(nest: list[ForOp]) -> tuple[ForOp, ForOp, list[LoadOp]] | None:
             if isinstance(access, LoadOp)
             and loop is not along[0]
             and stride(access, loop) == 1
-            and _is_far(access, along[0])
+            and is_far(access, along[0])
         ]
         if loads:
             return along[0], loop, loads
     return None
-
-
-def _is_far(load: LoadOp, loop: ForOp) -> bool:
-    step = stride(load, loop)
-    return step is not None and (step.constant is None or abs(step.constant) >= FAR)
 
 
 def apply(nest: list[ForOp], target: Target) -> bool:
@@ -105,7 +100,7 @@ def apply(nest: list[ForOp], target: Target) -> bool:
     others = [loop for loop in nest if loop not in (stores, loads)]
     reorder(*others, loads, stores)
     buffers = list(dict.fromkeys(load.buffer for load in across))
-    copied = _copied(nest[-1])
+    copied = copied_by(nest[-1])
     past = copied is not None and is_past_caches(copied, target)
     if copied is not None and past:
         nontemporal(copied)
@@ -121,14 +116,6 @@ def apply(nest: list[ForOp], target: Target) -> bool:
     for top in others[:1] or tops:
         parallelize_outermost(top)
     return True
-
-
-def _copied(loop: ForOp) -> StoreOp | None:
-    """The store of a loop that does nothing but store what it loads."""
-    load, store = loop.body.block.first_op, loop.body.block.last_op
-    if not isinstance(load, LoadOp) or not isinstance(store, StoreOp) or load.next_op is not store:
-        return None
-    return store if store.value is load.result else None
 
 
 def _parts(loop: ForOp, longest: int) -> list[tuple[ForOp, int | None]]:
@@ -178,29 +165,8 @@ def _turn(nest: list[ForOp], sizes: tuple[int, int], lanes: int, *, along_loads:
     so, si, _ = tile(stores, sizes[0])
     lo, li, _ = tile(loads, sizes[1])
     reorder(so, lo, si, li)
-    for part in _whole_and_rest(si, lanes):
+    for part in whole_and_rest(si, lanes):
         turned, _ = reorder(perfect_nest(part)[1], part)
-        for each in _whole_and_rest(turned, lanes):
-            _turn_blocks(perfect_nest(each), lanes, along_loads=along_loads)
+        for each in whole_and_rest(turned, lanes):
+            turn_blocks(perfect_nest(each), lanes, along_loads=along_loads)
     return so
-
-
-def _whole_and_rest(loop: ForOp, lanes: int) -> list[ForOp]:
-    """The loop as what fills vectors, and the few iterations that are left."""
-    extent = loop.extent.constant
-    assert extent is not None, "a tile has a constant size"
-    whole = extent // lanes * lanes
-    return [loop] if whole in (0, extent) else list(split_at(loop, whole))
-
-
-def _turn_blocks(nest: list[ForOp], lanes: int, *, along_loads: bool) -> None:
-    """Makes blocks of a part of a tile whose sides are multiples of a vector, or shorter."""
-    loads, stores = nest
-    lo, li, _ = tile(loads, min(lanes, loads.extent.constant or lanes))
-    so, si, _ = tile(stores, min(lanes, stores.extent.constant or lanes))
-    if along_loads:
-        reorder(so, lo, li, si)
-    else:
-        reorder(lo, so, li, si)
-    unroll(vectorize(si, lanes))
-    unroll(li)

@@ -1,5 +1,7 @@
 """weft.numpy has the array API standard's functions: at once, traced and from source."""
 
+from dataclasses import dataclass, field
+
 import numpy as np
 import pytest
 
@@ -135,3 +137,42 @@ def test_sizes_may_be_unknown():
         for got, wanted in zip(compiled(x), program(x), strict=True):
             np.testing.assert_allclose(got, wanted)
     assert "graph.for" in str(record(program, weft.Spec("float64", ("n", 3))).module)
+
+
+@dataclass
+class Walk:
+    place: object
+    seen: list = field(default_factory=list)
+
+    def step(self, by):
+        self.place = self.place + by
+        self.seen.append(self.place)
+
+
+def test_lists_that_a_loop_or_an_object_fills_are_stacked():
+    def program(x):
+        walk, filled = Walk(x), []
+        for row in range(30):
+            filled.append(x * row)
+        walk.step(x)
+        walk.step(x)
+        return wnp.stack(filled), wnp.stack(walk.seen)
+
+    for got, wanted in zip(weft.jit(program)(X[0]), program(X[0]), strict=True):
+        np.testing.assert_array_equal(got, wanted)
+
+
+def test_conditions_that_were_read_twice_do_not_read_values():
+    @weft.jit
+    def power(matrix):
+        v, last, rounds = wnp.ones((4,), dtype=np.float64), 0.0, 0
+        while True:
+            w = matrix @ v
+            new = wnp.sqrt(wnp.sum(w * w))
+            v, rounds = w / new, rounds + 1
+            if abs(new - last) < 1e-9 or rounds >= 500:
+                break
+            last = new
+        return new
+
+    assert power(np.eye(4) + 0.1) == pytest.approx(1.4)

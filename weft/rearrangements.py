@@ -175,7 +175,7 @@ def repeat(x: Any, repeats: Any, axis: int | None = None) -> Any:
     if not isinstance(repeats, int):
         counts = np.asarray(repeats)
         places = _numpy.repeat(_numpy.arange(x.shape[axis]), counts)
-        return x.op("gather", x, x.constant(places), axis=axis % x.ndim)
+        return x[(*[slice(None)] * (axis % x.ndim), places)]
     place = axis % x.ndim
     before, size, after = x.shape[:place], x.shape[place], x.shape[place + 1 :]
     wide = x.reshape((*before, size, 1, *after)).broadcast_to((*before, size, repeats, *after))

@@ -274,6 +274,22 @@ def mismatched(x):
     return x @ np.ones((7, 2))  #: matmul
 
 
+def compares_text(x):
+    return x if str(x[0]) == "1.0" else -x  #: printed as it is | f-string
+
+
+def looks_for_text(x):
+    return x if "1" in f"{x[0]}" else -x  #: printed as it is | f-string
+
+
+def reads_text(x):
+    return x * float(f"{x[0]}")  #: printed as it is | f-string
+
+
+def looks_up_text(x):
+    return x * {"1.0": 2.0}.get(str(x[0]), 3.0) * {str(x[0]): 1.0}["1.0"]  #: printed as it is
+
+
 _x = np.arange(1.0, 5.0)
 
 PROGRAMS = [
@@ -286,7 +302,8 @@ PROGRAMS = [
         assigns_attribute, stale_view, changes_transposed, yields, uses_with, defines_class,
         draws_numbers, draws_arrays, looks_at_clock, indexes_objects, keys_of_tensors, sorts_list,
         compares_arrays, unknown_function, unknown_method, formats_tensor, returns_text,
-        formats_array,        wrong_arguments, mismatched,
+        formats_array,        wrong_arguments, mismatched, compares_text,
+        looks_for_text, reads_text, looks_up_text,
     )
 ]  # fmt: skip
 _rows = Spec("float64", ("rows",))

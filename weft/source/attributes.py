@@ -11,6 +11,7 @@ import numpy as np
 
 from weft.printing import Text
 from weft.source.array_methods import METHODS
+from weft.source.conditions import refused_text
 from weft.source.container_methods import CHANGING, change
 from weft.source.journal import NameSlot, Slot
 from weft.source.run import Run
@@ -26,8 +27,7 @@ def attribute(run: Run, holder: Any, name: str, text: str, place: Place) -> Any:
     if isinstance(holder, Traced):
         return _of_tensor(run, holder, name, place)
     if isinstance(holder, Text):
-        rule = "a text of values that only a call knows requires to be printed as it is"
-        raise place.refuse(rule, f"its method {name}", "print its parts, or write one f-string")
+        raise refused_text(place, f"its method {name}")
     kind = type(holder)
     if kind in _CONTAINERS and name in CHANGING[kind]:
         return partial(change, run, holder, name, place)

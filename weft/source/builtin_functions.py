@@ -255,6 +255,15 @@ def _print(
     run.note(place, "graph.print")
 
 
+def _as_text(conversion: str) -> Callable[..., Any]:
+    """`str` and `repr`, and `format`, which has a second argument."""
+
+    def function(run: Run, place: Place, value: Any, spec: str = "") -> Any:
+        return Text.of(value, conversion, spec)
+
+    return function
+
+
 def _of_math(name: str, kind: type = float) -> Callable[..., Any]:
     """A function of `math`: a float of Python, whatever it is called with."""
 
@@ -273,6 +282,7 @@ BUILTINS: Final[Mapping[Any, Callable[..., Any]]] = {
     sum: _sum, any: _quantified("any"), all: _quantified("all"), enumerate: _enumerate,
     zip: _zip, reversed: _reversed, map: _map, filter: _filter, list: _list, tuple: _tuple,
     dict: _dict, set: _set, sorted: _sorted, isinstance: _isinstance, divmod: _divmod, pow: _pow,
+    str: _as_text(""), repr: _as_text("r"), format: _as_text(""),
     print: _print, weft_print: _print, getattr: _getattr, hasattr: _hasattr, setattr: _setattr,
     **{
         getattr(math, name): _of_math(name) for name in (

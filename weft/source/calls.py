@@ -17,7 +17,10 @@ from typing import Any, Final, cast
 import numpy as np
 
 from dialects.graph import ConstantOp
+from weft.printing import Text
+from weft.printing import print as weft_print
 from weft.source.builtin_functions import ALWAYS, BUILTINS
+from weft.source.conditions import refused_text
 from weft.source.functions import Function, bind
 from weft.source.iteration import Rounds, elements
 from weft.source.leaves import shown
@@ -36,6 +39,7 @@ _NATIVE: Final = {"weft", "compiler", "dialects", "xdsl", "numpy", *sys.stdlib_m
 _READ: Final = ("weft.nn", "weft.source.numpy_composites")
 """Modules of weft's own that are read like a user's."""
 _IMPURE: Final = ("random", "time", "secrets", "numpy.random")
+_TAKING_TEXTS: Final = (print, weft_print, str, repr, format)
 _SIDE_EFFECTS: Final = (input, open, exec, eval, compile, globals, locals, vars)
 
 
@@ -193,9 +197,12 @@ def _other(
     """Calls what is not read."""
     _require_pure(function, place)
     values = [*arguments, *named.values()]
+    texts = any(isinstance(value, Text) for value in values) or _joins_texts(function, values)
+    if texts and not any(function is each for each in _TAKING_TEXTS):
+        raise refused_text(place, f"a call of {getattr(function, '__name__', function)}")
     for value in values:
         _require_fresh(value, place)
-    dynamic = any(map(holds_dynamic, values))
+    dynamic = texts or any(map(holds_dynamic, values))
     if function is reduce:
         return _reduce(run, arguments, place)
     if _is_hashable(function) and function in BUILTINS and (dynamic or function in ALWAYS):
@@ -209,6 +216,14 @@ def _other(
     if isinstance(method, FunctionType) and is_read(method):
         return call(run, method, [function, *arguments], named, place)
     return _native(run, function, arguments, named, dynamic, place)
+
+
+def _joins_texts(function: Any, values: Sequence[Any]) -> bool:
+    """Whether it is a method of a text, on a list with a text of what only a call knows."""
+    lists = [each for each in values if isinstance(each, list | tuple)]
+    joined = [each for found in lists for each in cast("Sequence[Any]", found)]
+    holder = getattr(function, "__self__", None)
+    return isinstance(holder, str) and any(isinstance(each, Text) for each in joined)
 
 
 def _native(

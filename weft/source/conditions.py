@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from dialects.errors import SourceError
+from weft.printing import Text
 from weft.source.operators import binary, condition, negated
 from weft.source.run import Run
 from weft.source.syntax import Place
@@ -15,8 +17,16 @@ from weft.source.values import Number, Spread
 from weft.traced import Traced
 
 
+def refused_text(place: Place, what: str) -> SourceError:
+    """What is raised for a text of what only a call knows that is more than printed."""
+    rule = "a text of values that only a call knows requires to be printed as it is"
+    return place.refuse(rule, what, "print its parts, or write one f-string")
+
+
 def truth(run: Run, value: Any, place: Place) -> bool | Number:
     """Whether a value counts as true. Raises SourceError for a tensor of several elements."""
+    if isinstance(value, Text):
+        raise refused_text(place, "a condition on it")
     if isinstance(value, Number) and value.kind is not bool:
         found = binary(run.recording, ast.NotEq, value, 0)
         return found if isinstance(found, bool | Number) else bool(found)

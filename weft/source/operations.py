@@ -11,7 +11,7 @@ import numpy as np
 
 from dialects.errors import WeftError
 from weft.printing import Text
-from weft.source.conditions import negation, truth
+from weft.source.conditions import negation, refused_text, truth
 from weft.source.indexing import read
 from weft.source.iteration import Rounds, elements, stacked
 from weft.source.leaves import same, shown
@@ -31,6 +31,8 @@ _DUNDERS: Final[dict[type[ast.AST], str]] = {
 
 def static(value: Any, place: Place, what: str) -> Any:
     """A value that has to be known while compiling."""
+    if isinstance(value, Text):
+        raise refused_text(place, what)
     if isinstance(value, Traced):
         raise place.refuse(f"{what} requires to be known while compiling", shown(value))
     return value
@@ -42,8 +44,7 @@ def operate(run: Run, kind: type[ast.AST], left: Any, right: Any, place: Place) 
     if found is not NotImplemented:
         return found
     if isinstance(left, Text) or isinstance(right, Text):
-        rule = "a text of values that only a call knows requires to be printed as it is"
-        raise place.refuse(rule, "an operator on it", "print its parts, or write one f-string")
+        raise refused_text(place, "an operator on it")
     if isinstance(left, Traced) or isinstance(right, Traced):
         if isinstance(left, str) and kind is ast.Mod:
             raise place.refuse("formatting requires values that are known", "a tensor")
@@ -111,6 +112,8 @@ def compared(run: Run, op: ast.cmpop, left: Any, right: Any, place: Place) -> An
                 found = left is right
             return negation(run, found) if isinstance(op, ast.IsNot) else found
         case ast.In() | ast.NotIn():
+            if isinstance(left, Text) or isinstance(right, Text):
+                raise refused_text(place, "an operator on it")
             found = _contains(run, left, right, place)
             return negation(run, found) if isinstance(op, ast.NotIn) else found
         case _:

@@ -51,6 +51,19 @@ def test_block_reduction_of_any_length(size: int, block: int) -> None:
     same(whole_sum(size), op)
 
 
+@given(size=st.integers(2, 20), block=st.integers(1, 20))
+def test_block_reduction_around_other_loops(size: int, block: int) -> None:
+    op = product(3, 2, size)
+    i, j, k = loops_in(op)[-3:]
+    outer, *_ = reorder(k, i, j)
+    if size < block:
+        with pytest.raises(IllegalSchedule, match="tile requires"):
+            block_reduction(outer, block)
+        return
+    parallelize(block_reduction(outer, block).outer)
+    same(product(3, 2, size), op)
+
+
 @given(n=st.integers(0, 20))
 def test_block_reduction_of_a_symbolic_length(n: int) -> None:
     op = whole_sum("n", ["n"])

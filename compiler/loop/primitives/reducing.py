@@ -11,8 +11,11 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from compiler.loop.legality import require_known
 from compiler.loop.nest import Update, accesses_in, describe, new_loop, set_exprs, update_of
+from compiler.loop.primitives.ordering import distribute
+from compiler.loop.primitives.packing import hoist_allocation
 from compiler.loop.primitives.partials import combine, neutral_of
 from compiler.loop.primitives.recording import primitive
+from compiler.loop.primitives.staging import stage_partial
 from compiler.loop.primitives.tiling import tile
 from dialects.errors import IllegalSchedule
 from dialects.expr import Expr, atom_expr
@@ -99,13 +102,17 @@ def block_reduction(loop: ForOp, size: int, *, scope: str = "workspace") -> Bloc
             for l < 4 reduction(add):  s += p[l]
 
     The loop over blocks then carries nothing and may run in parallel; how many blocks there are
-    depends on the extent alone. Raises IllegalSchedule as split_reduction does, and for a loop
-    inside another.
+    depends on the extent alone. Of a loop around others that update one buffer, each block has
+    partial results of the tile that they update. Raises IllegalSchedule as split_reduction and, for
+    such a tile, stage_partial do, and for a loop inside another.
     """
     require_known("block_reduction", loop)
     if not isinstance(loop.parent_op(), KernelOp):
         got = describe(loop)
         raise IllegalSchedule(f"block_reduction requires an outermost loop, got {got}")
+    stores = [access for access in accesses_in(loop) if isinstance(access, StoreOp)]
+    if len(stores) == 1 and stores[0].parent is not loop.body.block:
+        return _block_tile(loop, size, scope, stores[0])
     updates = _updates_of("block_reduction", loop)
     outer, inner, remainder = tile(loop, size)
     outer.properties.pop("reduction", None)
@@ -121,9 +128,28 @@ def block_reduction(loop: ForOp, size: int, *, scope: str = "workspace") -> Bloc
     return Blocks(outer, inner, remainder, combining)
 
 
+def _block_tile(loop: ForOp, size: int, scope: str, store: StoreOp) -> Blocks:
+    """Makes partial results of the tile that loops inside a loop update in each block of it."""
+    update = update_of(store)
+    if update is None or loop.reduction is None or loop.reduction.data != update.kind:
+        _refuse_update("block_reduction", _kind_of(loop), store)
+    outer, inner, remainder = tile(loop, size)
+    partial = stage_partial(store.buffer, outer, scope)
+    allocation = partial.buffer.owner
+    assert isinstance(allocation, AllocOp), "partial results are allocated"
+    hoist_allocation(allocation)
+    combining = distribute(outer, partial.write_back[0])
+    outer.properties.pop("reduction", None)
+    return Blocks(outer, inner, remainder, combining)
+
+
+def _kind_of(loop: ForOp) -> str | None:
+    return None if loop.reduction is None else loop.reduction.data
+
+
 def _updates_of(who: str, loop: ForOp) -> list[Update]:
     """The updates in a reduction's body, each of an element that is the same in every iteration."""
-    kind = None if loop.reduction is None else loop.reduction.data
+    kind = _kind_of(loop)
     updates = _updates_by_store(who, loop)
     for update in updates:
         fixed = loop.index not in update.store.operands_ and update.store.parent is loop.body.block
@@ -144,7 +170,7 @@ def _updates_by_store(who: str, loop: ForOp) -> list[Update]:
         if isinstance(store, StoreOp):
             update = update_of(store)
             if update is None:
-                _refuse_update(who, None if loop.reduction is None else loop.reduction.data, store)
+                _refuse_update(who, _kind_of(loop), store)
             updates.append(update)
     return updates
 

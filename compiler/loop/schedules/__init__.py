@@ -23,6 +23,8 @@ from compiler.loop.schedules import (
     blocks,
     columns,
     contraction,
+    deep_sums,
+    few_columns,
     pointwise,
     rows,
     transpose,
@@ -46,6 +48,8 @@ class Schedule:
 
 SCHEDULES = (
     Schedule(attention.NAME, attention.apply_all),  # two contractions and the rows between them
+    Schedule(deep_sums.NAME, deep_sums.apply_all),  # cuts them for those that follow
+    Schedule(few_columns.NAME, few_columns.apply_all),
     Schedule(contraction.NAME, contraction.apply_all),
     Schedule(columns.NAME, columns.apply_all),  # of windows, the tallest
     Schedule(window.NAME, window.apply_all),

@@ -74,11 +74,13 @@ def _accumulations(kernel: KernelOp) -> list[list[ForOp]]:
     """The perfect nests of the kernel that end in reduction loops around one multiply-add."""
     nests = [perfect_nest(op) for op in kernel.body.block.ops if isinstance(op, ForOp)]
     return [
-        nest for nest in nests if nest[-1].reduction is not None and _product(nest[-1]) is not None
+        nest
+        for nest in nests
+        if nest[-1].reduction is not None and product_of(nest[-1]) is not None
     ]
 
 
-def _product(loop: ForOp) -> tuple[LoadOp, LoadOp, StoreOp] | None:
+def product_of(loop: ForOp) -> tuple[LoadOp, LoadOp, StoreOp] | None:
     """The two factors' loads and the store of `T += X * Y`, if that is the loop's body."""
     stores = [op for op in loop.body.block.ops if isinstance(op, StoreOp)]
     update = update_of(stores[0]) if len(stores) == 1 else None
@@ -106,7 +108,7 @@ def find(kernel: KernelOp, nest: list[ForOp], target: Target) -> Accumulation | 
     """
     outer = [loop for loop in nest if loop.reduction is None]
     reductions = nest[len(outer) :]
-    product = _product(nest[-1])
+    product = product_of(nest[-1])
     if product is None or not outer or any(loop.reduction is None for loop in reductions):
         return None
     x, y, store = product
@@ -186,7 +188,7 @@ def _choose_column(
 
 
 def _other_factor(load: LoadOp, nest: Sequence[ForOp]) -> LoadOp:
-    factors = _product(nest[-1])
+    factors = product_of(nest[-1])
     assert factors is not None, "the nest ends in a sum of products"
     return factors[1] if load is factors[0] else factors[0]
 

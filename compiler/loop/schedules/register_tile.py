@@ -319,7 +319,7 @@ def _tile_rows(chain: Sequence[ForOp], shape: Shape, result: SSAValue) -> list[F
     nests, reductions = _separate(inner, shape)
     partial = cut_long_sum(reductions, sums, shape.params.sum_block)
     for nest in (*nests, *staged, *partial):
-        _mark(nest, shape.lanes)
+        write_out(nest, shape.lanes)
     return outer
 
 
@@ -417,7 +417,7 @@ def _unroll_short(loop: ForOp) -> None:
         unroll(loop)
 
 
-def _mark(nest: Sequence[ForOp], lanes: int) -> None:
+def write_out(nest: Sequence[ForOp], lanes: int) -> None:
     """Writes the loops of a tile out, the one over neighbouring columns in vectors."""
     for loop in nest:
         columns = all(

@@ -1,5 +1,5 @@
-"""Products of long sums and of few columns: right for sizes that no block divides, and the same bits
-for any number of threads.
+"""Products of long sums and of few columns: right for sizes that no block divides, and the same
+bits for any number of threads.
 """
 
 import numpy as np

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +51,7 @@ def _prepare(
         if name in given and digest_of(np.asarray(given[name])) != digest:
             rule = f"weight '{name}' as it was compiled with, for its values have decided something"
             raise InputError(f"{path} requires {rule}, got others")
-    arrays = [_checked(path, each, given) for each in metadata["logical_weights"]]
+    arrays = _checked(path, metadata["logical_weights"], given)
     pointers = (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))
     size = data_bytes(metadata["weights"])
     room = np.empty(size + ALIGNMENT, np.uint8)
@@ -64,13 +64,23 @@ def _prepare(
     return [prepared[each["offset"] :][: each["bytes"]] for each in metadata["weights"]]
 
 
-def _checked(path: Path, wanted: Mapping[str, Any], given: Mapping[str, Array]) -> Array:
-    """The array for a logical tensor, dense."""
+def _checked(
+    path: Path, wanted: Sequence[Mapping[str, Any]], given: Mapping[str, Array]
+) -> list[Array]:
+    """The arrays for the logical tensors, dense. Raises InputError naming all that do not fit."""
+    problems = [problem for each in wanted if (problem := _problem(each, given)) is not None]
+    if problems:
+        raise InputError(f"{path} requires {'; '.join(problems)}")
+    return [np.ascontiguousarray(given[each["name"]]) for each in wanted]
+
+
+def _problem(wanted: Mapping[str, Any], given: Mapping[str, Array]) -> str | None:
+    """What is wrong with the array for a logical tensor."""
     name, dims = wanted["name"], tuple(wanted["dims"])
-    rule = f"{path} requires {wanted['dtype']} {list(dims)} for weight '{name}'"
+    rule = f"{wanted['dtype']} {list(dims)} for weight '{name}'"
     if name not in given:
-        raise InputError(f"{rule}, got none")
+        return f"{rule}, got none"
     array = np.asarray(given[name])
     if array.dtype != DTYPES[wanted["dtype"]] or array.shape != dims:
-        raise InputError(f"{rule}, got {array.dtype} {list(array.shape)}")
-    return np.ascontiguousarray(array)
+        return f"{rule}, got {array.dtype} {list(array.shape)}"
+    return None

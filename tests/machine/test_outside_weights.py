@@ -148,6 +148,8 @@ def test_arrays_that_do_not_fit_are_refused(bare: Path):
         weft.load(bare, weights={"weight": logical()["weight"]})
     with pytest.raises(weft.InputError, match=r"for weight 'bias', got float32 \[3\]"):
         weft.load(bare, weights=logical() | {"bias": np.zeros(3, np.float32)})
+    with pytest.raises(weft.InputError, match=r"'weight', got none; .* for weight 'bias', got"):
+        weft.load(bare, weights={})
 
 
 def test_weights_in_another_form_are_refused(bare: Path, beside: Path, tmp_path: Path):

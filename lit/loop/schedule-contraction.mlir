@@ -457,6 +457,33 @@ loop.kernel @deep(%x: !loop.buffer<[64, 20000], f32>, %y: !loop.buffer<[20000, 6
 
 // -----
 
+// One row goes through a long sum at once: no part of the panel would be used again.
+// CHECK-LABEL: loop.kernel @deep_row
+// CHECK-NOT: scratch
+// CHECK: loop.for %{{.*}} = 0 to 2 parallel {
+// CHECK-NEXT: loop.alloc registers : !loop.buffer<[1, 64], f32
+// CHECK-NOT: scratch
+// CHECK: loop.load %w[
+// CHECK-NOT: scratch
+loop.kernel @deep_row(%x: !loop.buffer<[1, 20000], f32>, %w: !loop.buffer<[20000, 128], f32>, %z: !loop.buffer<[1, 128], f32>) attributes {weights = [#builtin.int<1>]} {
+  loop.for %j = 0 to 128 {
+    %zero = arith.constant 0.0 : f32
+    loop.store %zero, %z[0, %j] : !loop.buffer<[1, 128], f32>
+  }
+  loop.for %j = 0 to 128 {
+    loop.for %k = 0 to 20000 reduction(add) {
+      %a = loop.load %x[0, %k] : !loop.buffer<[1, 20000], f32>
+      %b = loop.load %w[%k, %j] : !loop.buffer<[20000, 128], f32>
+      %c = loop.load %z[0, %j] : !loop.buffer<[1, 128], f32>
+      %p = arith.mulf %a, %b : f32
+      %s = arith.addf %c, %p : f32
+      loop.store %s, %z[0, %j] : !loop.buffer<[1, 128], f32>
+    }
+  }
+}
+
+// -----
+
 // Rows that are columns of a large matrix are read once: a tile of them goes through all columns of the other operand.
 // CHECK-LABEL: loop.kernel @turned
 // CHECK-NEXT: loop.for %{{.*}} = 0 to 4000 parallel {

@@ -241,7 +241,8 @@ def _tile_part(
     jo, ji = _tile_columns(columns, shape)
     around, inside = [*others[: shape.both], jo], [*others[shape.both :], ji]
     reorder(*around, *inside)
-    if panel is not None and is_deep(panel, jo, shape.params.rows, shape.width, shape.target):
+    size = shape.params.rows, shape.width
+    if panel is not None and shape.has_rows and is_deep(panel, jo, *size, shape.target):
         return [_tile_in_blocks(around, inside, panel, shape, result)]
     staged = panel is not None and stage_panel(panel, jo, ji, shape.lanes, shape.params)
     if staged or _shares_columns(inside, around, shape):

@@ -25,6 +25,7 @@ from compiler.loop_to_llvm.elements import (
 )
 from compiler.loop_to_llvm.numbers import is_number
 from compiler.loop_to_llvm.vector_math import call_math
+from dialects.loop.arithmetic import RemFOp
 from dialects.loop.scalar import ANY_ZERO
 
 LOG10_OF_2 = 0.30102999566398119521
@@ -276,6 +277,7 @@ EMITTERS: dict[type[Operation], Emitter] = {
     arith.SubfOp: _instruction("fsub"),
     arith.MulfOp: _instruction("fmul"),
     arith.DivfOp: _instruction("fdiv"),
+    RemFOp: _math("fmod"),
     arith.NegfOp: _instruction("fneg"),
     arith.MaximumfOp: _extreme("maximum"),
     arith.MinimumfOp: _extreme("minimum"),

@@ -30,7 +30,7 @@ from dialects.graph.elementwise import (
     sum_to,
 )
 from dialects.graph.op import GraphOp, OnnxName
-from dialects.graph.remainder import float_remainder, integer_remainder
+from dialects.graph.remainder import remainder
 from dialects.graph.types import FLOATS, SIGNED, TensorType
 from dialects.loop.builder import LoopBuilder
 from dialects.loop.scalar import Scalar, is_float, is_unsigned
@@ -193,10 +193,8 @@ class ModOp(BinaryOp):
 
     def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
         x, y = operands
-        if is_float(x.element):
-            element = self.result_type.element
-            return float_remainder(b, x, y, element, truncates=self.truncates)
-        return integer_remainder(x, safe_divisor(y), truncates=self.truncates)
+        divisor = y if is_float(x.element) else safe_divisor(y)
+        return remainder(x, divisor, truncates=self.truncates)
 
     def fold_pair(self, left: Expr, right: Expr) -> Expr | None:
         low, _ = left.range({})

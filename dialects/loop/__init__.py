@@ -3,6 +3,7 @@
 from xdsl.ir import Dialect
 
 from dialects.loop import dynamic, effects
+from dialects.loop.arithmetic import RemFOp
 from dialects.loop.choose import ChooseOp, RunOp
 from dialects.loop.concurrent import ConcurrentOp
 from dialects.loop.ops import (
@@ -41,6 +42,7 @@ LOOP = Dialect(
         ChooseOp,
         RunOp,
         ConcurrentOp,
+        RemFOp,
         *dynamic.OPS,
         *effects.OPS,
     ],

@@ -38,6 +38,7 @@ from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from dialects.expr_text import INDEX
+from dialects.loop.arithmetic import RemFOp
 from dialects.loop.ops import is_integer, register_type
 
 BOOL = IntegerType(1)
@@ -157,8 +158,8 @@ class Scalar:
         return self.constant(0) - self
 
     def remainder(self, other: Scalar | Number) -> Scalar:
-        """The integer remainder with the dividend's sign."""
-        return self._binary(other, None, arith.RemSIOp, arith.RemUIOp)
+        """The exact remainder with the dividend's sign."""
+        return self._binary(other, RemFOp, arith.RemSIOp, arith.RemUIOp)
 
     def maximum(self, other: Scalar | Number, *, any_zero: bool = False) -> Scalar:
         """The greater; NaN where either is. With `any_zero` neither of +0 and -0 is the greater,

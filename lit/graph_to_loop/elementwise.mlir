@@ -53,3 +53,17 @@ func.func @main(%x: !graph.tensor<[n], f32>, %y: !graph.tensor<[], f32>) -> !gra
   %z = graph.where %c, %x, %y : (!graph.tensor<[n], i1>, !graph.tensor<[n], f32>, !graph.tensor<[], f32>) -> !graph.tensor<[n], f32>
   func.return %z : !graph.tensor<[n], f32>
 }
+
+// -----
+
+// A remainder has the divisor's sign, an exact zero too.
+// CHECK-LABEL: loop.kernel @mod_
+// CHECK: %[[R:[a-z_0-9]+]] = arith.remf %[[X:[a-z_0-9]+]], %[[Y:[a-z_0-9]+]] : f32
+// CHECK: %[[M:[a-z_0-9]+]] = arith.addf %[[R]], %[[Y]] : f32
+// CHECK: %[[S:[a-z_0-9]+]] = arith.select %{{.*}}, %[[M]], %[[R]] : f32
+// CHECK: %[[Z:[a-z_0-9]+]] = math.copysign %{{.*}}, %[[Y]] : f32
+// CHECK: arith.select %{{.*}}, %[[Z]], %[[S]] : f32
+func.func @main(%x: !graph.tensor<[n], f32>, %y: !graph.tensor<[n], f32>) -> !graph.tensor<[n], f32> {
+  %z = graph.mod %x, %y {fmod = false} : (!graph.tensor<[n], f32>, !graph.tensor<[n], f32>) -> !graph.tensor<[n], f32>
+  func.return %z : !graph.tensor<[n], f32>
+}

@@ -127,6 +127,7 @@ FUNCTIONS: dict[str, Function] = {
     "arith.subf": operator.sub,
     "arith.mulf": operator.mul,
     "arith.divf": operator.truediv,
+    "arith.remf": np.fmod,
     "arith.negf": operator.neg,
     "arith.maximumf": np.maximum,
     "arith.minimumf": np.minimum,

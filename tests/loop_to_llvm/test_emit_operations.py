@@ -83,6 +83,7 @@ FLOAT_BINARY: dict[str, Function] = {
     "arith.subf": np.subtract,
     "arith.mulf": np.multiply,
     "arith.divf": np.divide,
+    "arith.remf": np.fmod,
     "arith.maximumf": signed_zero_maximum,
     "arith.minimumf": lambda a, b: -signed_zero_maximum(-a, -b),
     "arith.maxnumf": np.fmax,

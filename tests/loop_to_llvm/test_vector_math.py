@@ -311,6 +311,22 @@ def test_pow_special_values(fmt: str, has_fma: bool) -> None:
 
 @both_formats
 @with_and_without_fma
+def test_remainders_are_exact(fmt: str, has_fma: bool) -> None:
+    random = np.random.default_rng(6)
+    anything = all_magnitudes(fmt, 20_000)
+    y = np.exp(random.normal(size=20_000) * 3)
+    x = y * np.round(random.uniform(-1, 1, 20_000) * 2.0 ** random.integers(1, 60, 20_000))
+    special = np.array([0.0, -0.0, 1.0, 5.0, INF, -INF, NAN, np.finfo(DTYPES[fmt]).tiny / 8])
+    pairs = [(anything, random.permutation(anything)), (x, y), np.meshgrid(special, special)]
+    for first, second in pairs:
+        x, y = (np.ravel(each).astype(DTYPES[fmt]) for each in (first, second))
+        with np.errstate(invalid="ignore"):
+            expected = np.fmod(x, y)
+        assert_identical(compiled("fmod", fmt, has_fma=has_fma)(x, y), expected)
+
+
+@both_formats
+@with_and_without_fma
 @pytest.mark.parametrize("name", list(ROUNDING))
 def test_rounding_to_integers(name: str, fmt: str, has_fma: bool) -> None:
     ties = np.arange(-9, 9.5, 0.5)

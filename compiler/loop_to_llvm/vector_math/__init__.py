@@ -19,6 +19,7 @@ from compiler.loop_to_llvm.vector_math import (
     inverse_trigonometric,
     logarithm,
     power,
+    remainder,
     rounding,
     trigonometric,
 )
@@ -55,6 +56,7 @@ MATH_FUNCTIONS = (
     MathFunction("acos", 1, inverse_trigonometric.acos),
     MathFunction("atan", 1, inverse_trigonometric.atan),
     MathFunction("pow", 2, power.pow),
+    MathFunction("fmod", 2, remainder.fmod),
     MathFunction("rsqrt", 1, power.rsqrt),
     MathFunction("floor", 1, rounding.floor),
     MathFunction("ceil", 1, rounding.ceil),

@@ -173,6 +173,10 @@ class Integer:
     def __mul__(self, other: Integer | int) -> Integer:
         return self.like(self.at.builder.mul(self.value, self._operand(other)))
 
+    def __mod__(self, other: Integer) -> Integer:
+        """The remainder of unsigned numbers."""
+        return self.like(self.at.builder.urem(self.value, other.value))
+
     def __and__(self, other: Integer | int) -> Integer:
         return self.like(self.at.builder.and_(self.value, self._operand(other)))
 

@@ -7,12 +7,11 @@ of different vector registers.
 
 from __future__ import annotations
 
-from typing import Any
-
 from llvmlite import ir
 
 from compiler.loop_to_llvm.vector_math.constants import parts, pi
 from compiler.loop_to_llvm.vector_math.lanes import F64, Emitter, Integer, Mask, Real, select
+from compiler.loop_to_llvm.vector_math.rare import one_by_one, where_any
 
 _LIMB = 32
 _LIMBS = 6
@@ -127,53 +126,13 @@ def _reduce_one(x: Real) -> tuple[Real, Integer]:
     return r, Integer(x.at, 64, builder.extract_value(pair, 1)).resize(x.format.bits)
 
 
-def _reduce_each(x: Real) -> tuple[Real, Integer]:
-    """Every lane through the routine, in a loop."""
-    at, builder = x.at, x.at.builder
-    if not at.lanes:
-        return _reduce_one(x)
-    index_type, entry = ir.IntType(32), builder.block
-    loop, done = builder.append_basic_block("lane"), builder.append_basic_block("lanes_done")
-    builder.branch(loop)
-    builder.position_at_end(loop)
-    index = builder.phi(index_type)
-    words = at.shaped(ir.IntType(x.format.bits))
-    sofar = builder.phi(x.value.type), builder.phi(words)
-    lane = Real(at.scalar(), x.format, builder.extract_element(x.value, index))
-    parts_of_lane = _reduce_one(lane)
-    updated = [
-        builder.insert_element(whole, part.value, index)
-        for whole, part in zip(sofar, parts_of_lane, strict=True)
-    ]
-    following = builder.add(index, ir.Constant(index_type, 1))
-    index.add_incoming(ir.Constant(index_type, 0), entry)
-    index.add_incoming(following, builder.block)
-    for whole, new in zip(sofar, updated, strict=True):
-        whole.add_incoming(ir.Constant(whole.type, ir.Undefined), entry)
-        whole.add_incoming(new, builder.block)
-    more = builder.icmp_unsigned("<", following, ir.Constant(index_type, at.lanes))
-    builder.cbranch(more, loop, done)
-    builder.position_at_end(done)
-    return Real(at, x.format, updated[0]), Integer(at, x.format.bits, updated[1])
-
-
 def reduce_large_lanes(x: Real, large: Mask, r: Real, quadrant: Integer) -> tuple[Real, Integer]:
     """r and quadrant with the masked lanes reduced anew, where |x| is finite and at least 2**12."""
-    builder: Any = x.at.builder
-    before = builder.block
-    rare, after = builder.append_basic_block("large"), builder.append_basic_block("reduced")
-    branch = builder.cbranch(large.any(), rare, after)
-    branch.set_weights([1, 2000])
-    builder.position_at_end(rare)
-    exact, turns = _reduce_each(select(large, x, x.literal(2.0**20)))
-    mended = select(large, exact, r), select(large, turns, quadrant)
-    rare_end = builder.block
-    builder.branch(after)
-    builder.position_at_end(after)
-    merged: list[Any] = []
-    for usual, new in zip((r, quadrant), mended, strict=True):
-        phi = builder.phi(usual.value.type)
-        phi.add_incoming(usual.value, before)
-        phi.add_incoming(new.value, rare_end)
-        merged.append(phi)
-    return Real(x.at, x.format, merged[0]), Integer(x.at, x.format.bits, merged[1])
+
+    def mended() -> tuple[Real, Integer]:
+        operand = select(large, x, x.literal(2.0**20))
+        exact, turns = one_by_one([operand], lambda lane: _reduce_one(*lane))
+        return select(large, exact, r), select(large, turns, quadrant)
+
+    angle, turns = where_any(large, [r, quadrant], mended)
+    return angle, turns

@@ -121,7 +121,8 @@ _HOMES = {
 def __getattr__(name: str) -> Any:
     """What traces imports the compiler, which a model out of the cache does not need."""
     if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
+        found = globals()[name] = getattr(importlib.import_module(_HOMES[name]), name)
+        return found
     raise AttributeError(f"module 'weft' has no attribute {name!r}")
 
 

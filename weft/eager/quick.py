@@ -5,6 +5,7 @@ by one look into a dictionary.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from math import copysign
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -30,13 +31,18 @@ COMPOSED: Final = ("mod", "floordiv", "ne", "and", "or", "xor")
 REVERSED: Final = ("add", "sub", "mul", "truediv", "pow", "mod", "floordiv")
 
 
+_MOST_NUMBERS: Final = 256
+"""Of Python's that a kind has tensors of."""
+
+
 class Kind:
     """A dtype and a rank, of which there is one object in a process; kernels are found by them."""
 
-    __slots__ = ("dtype", "is_float", "key", "numbers", "rank")
+    __slots__ = ("dtype", "held", "is_float", "key", "numbers", "rank")
 
     def __init__(self, dtype: np.dtype[Any], rank: int):
         self.dtype, self.rank, self.key = dtype, rank, (dtype.name, rank)
+        self.held: dict[float, Tensor] = {}
         self.is_float = dtype.kind not in "biu"
         self.numbers = (float, int) if self.is_float else (int,) if dtype.kind == "i" else ()
 
@@ -53,6 +59,21 @@ def kind(dtype: np.dtype[Any], rank: int) -> Kind:
     """The kind of a dtype and a rank."""
     found = _KINDS.get((dtype, rank))
     return _KINDS.setdefault((dtype, rank), Kind(dtype, rank)) if found is None else found
+
+
+def number(tensor: type[Tensor], beside: Kind, value: float) -> Tensor:
+    """A number of Python's as a tensor of a kind's dtype, which is made once; -0 is each time, for
+    it equals 0.
+    """
+    found = beside.held.get(value)
+    if found is not None and (value or copysign(1.0, value) > 0):
+        return found
+    made = tensor.of(np.array(value, beside.dtype))
+    if value or copysign(1.0, value) > 0:
+        if len(beside.held) >= _MOST_NUMBERS:
+            beside.held.clear()
+        beside.held[value] = made
+    return made
 
 
 Entry = tuple[Callable[..., Any], Kind, Operator | Composite]
@@ -90,7 +111,7 @@ def _binary(
         if type(other) is not tensor:
             if type(other) not in self.kind.numbers or (divides and not self.kind.is_float):
                 return slow(self, other)
-            other = tensor.of(np.array(other, self.kind.dtype))
+            other = number(tensor, self.kind, other)
         entry = entries.get((self.kind, other.kind))
         if entry is None:
             plain = self.kind.dtype == other.kind.dtype and (self.kind.is_float or not divides)
@@ -162,7 +183,7 @@ def _reversed(tensor: type[Tensor], method: str) -> Any:
     def operator(self: Tensor, other: Any) -> Any:
         if type(other) not in self.kind.numbers:
             return slow(self, other)
-        return straight(tensor.of(np.array(other, self.kind.dtype)), self)
+        return straight(number(tensor, self.kind, other), self)
 
     return operator
 

@@ -216,8 +216,8 @@ def _attempt(action: Callable[[], T]) -> T | Failed:
     except PeerLacks as error:
         return Failed("lacks", str(error))
     except Exception as error:
-        lines = str(error).strip().splitlines() or [""]
-        return Failed("failed", f"{type(error).__name__}: {lines[0][:300]}")
+        text = " ".join(str(error).split())
+        return Failed("failed", f"{type(error).__name__}: {text[:300]}")
 
 
 def sample(session: Session, seconds: float) -> list[float]:

@@ -12,7 +12,7 @@ from weft.tensor import Tensor
 
 def composite(function: Callable[..., Any], *operands: Any, **attributes: Any) -> Any:
     """What a function of tensors gives, one tensor: in eager mode by one kernel, compiled for all
-    sizes of the operands; otherwise operator by operator.
+    sizes of the operands; otherwise, and on NumPy's arrays, operator by operator.
 
     The function is a module's, and depends on its operands and attributes alone.
     """
@@ -22,8 +22,11 @@ def composite(function: Callable[..., Any], *operands: Any, **attributes: Any) -
         if found is not None:
             return found
     tensors = [each for each in operands if isinstance(each, ArrayOperators)]
-    if all(isinstance(each, Tensor) for each in tensors) and tensors:
-        values = [each if isinstance(each, Tensor) else Tensor(each) for each in operands]
+    if not tensors:
+        return function(*operands, **attributes)
+    eager = [each for each in tensors if isinstance(each, Tensor)]
+    if len(eager) == len(tensors):
+        values = [eager[0].lifted(each) for each in operands]
         template = composite_of(function, frozen(attributes), len(values))
         return Tensor.computed(template, values)[0]
     first = next(each for each in tensors if not isinstance(each, Tensor))

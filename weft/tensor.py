@@ -9,8 +9,9 @@ import numpy as np
 
 from dialects.errors import WeftError
 from dialects.weights import Array
+from weft.eager.indexing import basic_part, indexed
 from weft.eager.kernels import Kernel
-from weft.eager.quick import Kind, install, kind, kind_of
+from weft.eager.quick import Kind, install, kind, kind_of, number
 from weft.eager.tape import DEPTH, Backward, Node, by_graph
 from weft.eager.templates import Template, frozen, operator_of
 from weft.operators import ArrayOperators, listed, users_line
@@ -46,6 +47,11 @@ class Tensor(ArrayOperators):
         return tensor
 
     @staticmethod
+    def number(beside: Kind, value: float) -> Tensor:
+        """A tensor of a number of Python's, of a kind's dtype."""
+        return number(Tensor, beside, value)
+
+    @staticmethod
     def made(arrays: Sequence[Array], kinds: Sequence[Kind], node: Node | None) -> list[Tensor]:
         """The results of an operator."""
         tensors: list[Tensor] = []
@@ -78,10 +84,11 @@ class Tensor(ArrayOperators):
 
     def moved(self, array: Array, backward: Backward) -> Tensor:
         """The same elements in another order, or some of them; `backward` moves cotangents."""
-        if self.node is None or not DEPTH.count:
-            return Tensor.of(array)
-        tensor = Tensor.of(array)
-        tensor.node = Node(backward, [self], [tensor.array])
+        tensor = object.__new__(Tensor)
+        tensor.array = array = array if array.flags.carray else array.copy("C")
+        tensor.kind, tensor.place, tensor.node = kind(self.kind.dtype, array.ndim), 0, None
+        if self.node is not None and DEPTH.count:
+            tensor.node = Node(backward, [self], [array])
         return tensor
 
     @property
@@ -123,12 +130,11 @@ class Tensor(ArrayOperators):
 
     def reshape(self, *shape: Any) -> Tensor:
         """Other dims for the same elements in the same order; one may be -1."""
-        sizes = listed(shape[0]) if len(shape) == 1 else list(shape)
-        before = self.shape
         try:
-            array = self.array.reshape(sizes)
+            array = self.array.reshape(*shape)
         except ValueError as error:
             raise WeftError(f"{users_line()}: a reshape requires {error}") from error
+        before = self.shape
         return self.moved(array, lambda node, arriving, wanted: [_one(arriving).reshape(before)])
 
     def astype(self, dtype: Any) -> Tensor:
@@ -147,9 +153,13 @@ class Tensor(ArrayOperators):
         """The elements repeated along new axes in front and along those of size 1."""
         before = self.shape
         try:
-            array = np.broadcast_to(self.array, tuple(shape))
+            array = np.empty(shape, self.kind.dtype)
+            if array.ndim < self.kind.rank:  # which an assignment allows for sizes of 1 in front
+                raise ValueError("sizes are not fewer than those of what is broadcast")
+            array[...] = self.array
         except ValueError as error:
-            raise WeftError(f"{users_line()}: {error}") from error
+            rule = f"a broadcast requires sizes that {list(before)} spreads to"
+            raise WeftError(f"{users_line()}: {rule}, got {list(shape)}") from error
 
         def backward(node: Node, arriving: list[Tensor | None], wanted: object) -> list[Tensor]:
             front = len(shape) - len(before)
@@ -171,8 +181,11 @@ class Tensor(ArrayOperators):
         return self
 
     def __getitem__(self, index: Any) -> Tensor:
-        from weft.eager.indexing import indexed
-
+        if type(index) in _BASIC:
+            return basic_part(self, (index,))
+        parts: Any = index  # whose type is not known beyond being a tuple
+        if type(index) is tuple and _BASIC.issuperset(map(type, parts)):
+            return basic_part(self, parts)
         return indexed(self, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -266,6 +279,10 @@ class Tensor(ArrayOperators):
 
     def __deepcopy__(self, memo: Any) -> Self:
         return self
+
+
+_BASIC: Final = frozenset((int, slice, type(None), type(Ellipsis)))
+"""What an index may hold besides arrays."""
 
 
 _KERNELS: Final[dict[tuple[Any, ...], Kernel]] = {}

@@ -21,7 +21,7 @@ def indexed(x: Tensor, index: Any) -> Tensor:
     if isinstance(index, ArrayOperators) and index.dtype.kind == "i" and x.ndim and index.ndim:
         return _rows(x, index)
     parts = tuple(map(_plain, cast("Any", index) if isinstance(index, tuple) else (index,)))
-    return _part(x, parts)
+    return basic_part(x, parts)
 
 
 def _rows(x: Tensor, index: Any) -> Tensor:
@@ -55,7 +55,7 @@ def _plain(part: Any) -> Any:
     return part
 
 
-def _part(x: Tensor, index: tuple[Any, ...]) -> Tensor:
+def basic_part(x: Tensor, index: tuple[Any, ...]) -> Tensor:
     """What integers, slices, `...` and None choose."""
     try:
         array = x.array[index]
@@ -78,6 +78,6 @@ def _back(cotangent: Tensor | None, index: tuple[Any, ...], shape: tuple[int, ..
 
     def backward(node: Node, arriving: list[Tensor | None], wanted: object) -> list[Tensor]:
         assert arriving[0] is not None, "an operator is walked over when something has arrived"
-        return [_part(arriving[0], index)]
+        return [basic_part(arriving[0], index)]
 
     return cotangent.moved(whole, backward)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import weft.numpy as wnp
+from weft.composites import composite
 
 
 def cross_entropy(logits: Any, labels: Any) -> Any:
@@ -19,17 +20,29 @@ def cross_entropy(logits: Any, labels: Any) -> Any:
 
 def mse_loss(x: Any, y: Any) -> Any:
     """The mean square difference."""
+    return composite(_mean_square, x, y)
+
+
+def _mean_square(x: Any, y: Any) -> Any:
     difference = x - y
     return (difference * difference).mean()
 
 
 def l1_loss(x: Any, y: Any) -> Any:
     """The mean absolute difference."""
+    return composite(_mean_size, x, y)
+
+
+def _mean_size(x: Any, y: Any) -> Any:
     return abs(x - y).mean()
 
 
 def huber_loss(x: Any, y: Any, delta: float = 1.0) -> Any:
     """Half the square of small differences, a straight line beyond `delta`."""
+    return composite(_huber, x, y, delta=float(delta))
+
+
+def _huber(x: Any, y: Any, delta: float) -> Any:
     size = abs(x - y)
     near = wnp.minimum(size, delta)
     return (near * near * 0.5 + (size - near) * delta).mean()
@@ -37,6 +50,10 @@ def huber_loss(x: Any, y: Any, delta: float = 1.0) -> Any:
 
 def binary_cross_entropy_with_logits(logits: Any, labels: Any) -> Any:
     """Minus the logarithm of what a logistic function gives to labels of 0 and 1."""
+    return composite(_binary_cross_entropy, logits, labels)
+
+
+def _binary_cross_entropy(logits: Any, labels: Any) -> Any:
     return (wnp.maximum(logits, 0.0) - logits * labels + (-abs(logits)).apply("softplus")).mean()
 
 

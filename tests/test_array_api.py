@@ -19,6 +19,8 @@ POSITIVE = SQUARE @ SQUARE.mT + np.eye(4)
 CASES = {
     "log10": (lambda xp, x: xp.log10(xp.abs(x)), X),
     "log2": (lambda xp, x: xp.log2(x), 2.0 ** np.arange(-5, 6)),
+    "log of ends": (lambda xp, x: (xp.log2(x), xp.log10(x)), np.array([0.0, -0.0, np.inf, 5e-324])),
+    "unsigned": (lambda xp, n: (-n, xp.negative(n)), np.array([0, 1, 255], np.uint8)),
     "atan2": (lambda xp, x, y: xp.atan2(x, y), np.array([0.0, -0.0, 1, -1, np.inf, 0.0, -2]),
               np.array([-1.0, -1.0, 0.0, -0.0, -np.inf, 0.0, 3])),
     "hypot": (lambda xp, x, y: xp.hypot(x, y), X * 1e200, Y * 1e200),
@@ -55,7 +57,8 @@ def test_functions_are_numpys_in_every_mode(name: str):
     def program(*tensors):
         return function(wnp, *tensors)
 
-    wanted = leaves(function(np, *arrays))
+    with np.errstate(divide="ignore"):
+        wanted = leaves(function(np, *arrays))
     eager = leaves(program(*map(Tensor, arrays)))
     compiled = weft.trace(program, *arrays)(*arrays)
     for found in (eager, compiled):

@@ -77,6 +77,9 @@ def test_jacobian_and_hessian(run):
     y = np.tanh(W @ X)
     curvature = 2 * SLOPES**2 - 4 * y**2 * SLOPES
     np.testing.assert_allclose(second, (W.T * curvature) @ W + np.diag(np.exp(X)))
+    (slope,) = run(weft.jacobian(lambda x: x * x), np.float64(1.5))
+    assert slope.shape == ()
+    assert slope == 3.0
 
 
 def test_a_jacobian_for_any_size_is_a_loop():

@@ -137,6 +137,20 @@ def test_attention_does_not_look_ahead():
     np.testing.assert_allclose(whole[:, :4], part, atol=1e-5)
 
 
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_by_a_mask(causal: bool):
+    mask = np.array([[True, True, False], [False, False, False], [True, False, True]])
+    query, key, value = (RNG.normal(size=(2, 3, 4)).astype(np.float32) for _ in range(3))
+    got = nn.scaled_dot_product_attention(
+        Tensor(query), Tensor(key), Tensor(value), mask=mask, causal=causal
+    )
+    seen = np.tril(mask) if causal else mask
+    weights = np.exp(query @ key.swapaxes(1, 2) * 0.5) * seen
+    wanted = weights / np.maximum(weights.sum(-1, keepdims=True), 1e-9) @ value
+    np.testing.assert_allclose(got, wanted, atol=1e-5)
+    assert (np.asarray(got)[:, 1] == 0).all()
+
+
 def test_dropout_is_a_function_of_its_key():
     dropout, x = nn.Dropout(0.25), Tensor(np.ones((1000, 10), np.float32))
     key = weft.random.key(5)

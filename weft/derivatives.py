@@ -174,7 +174,7 @@ def _rows(result: Any, pull: Pull) -> list[Any]:
         unit[place] = 1
         rows.append(pull([result], [units.constant(unit.reshape(result.shape))]))
     return [
-        stack(list(column)).reshape(*result.shape, *column[0].shape)
+        stack(list(column)).reshape((*result.shape, *column[0].shape))
         for column in zip(*rows, strict=True)
     ]
 

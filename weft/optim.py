@@ -44,7 +44,11 @@ def _rate(rate: Schedule, step: Any) -> Any:
 
 
 def sgd(rate: Schedule, momentum: float = 0.0, nesterov: bool = False) -> Optimizer:
-    """Steps down the slope; with `momentum` along a running sum of slopes."""
+    """Steps down the slope; with `momentum` along a running sum of slopes, whose next step
+    `nesterov` looks ahead to. Raises ValueError for `nesterov` without `momentum`.
+    """
+    if nesterov and not momentum:
+        raise ValueError(f"nesterov requires a momentum, got {momentum}")
 
     def init(parameters: Any) -> Any:
         return {"step": _begun()} | ({"sum": _zeros(parameters)} if momentum else {})

@@ -31,7 +31,7 @@ from dialects.graph.elementwise import (
 )
 from dialects.graph.op import GraphOp, OnnxName
 from dialects.graph.remainder import remainder
-from dialects.graph.types import FLOATS, SIGNED, TensorType
+from dialects.graph.types import FLOATS, NUMBERS, TensorType
 from dialects.loop.builder import LoopBuilder
 from dialects.loop.scalar import Scalar, is_float, is_unsigned
 from dialects.weights import Array
@@ -313,12 +313,12 @@ class ClipOp(ElementwiseOp):
 
 @irdl_op_definition
 class NegOp(UnaryOp):
-    """`-x`."""
+    """`-x`; of unsigned integers modulo 2 to the number of their bits."""
 
     name = "graph.neg"
     HAS_VJP: ClassVar = True
     ONNX: ClassVar = OnnxName("Neg")
-    ELEMENTS: ClassVar = (*FLOATS, *SIGNED)
+    ELEMENTS: ClassVar = NUMBERS
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         return [-operands[0]]

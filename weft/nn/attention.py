@@ -12,17 +12,21 @@ from weft.nn.module import Module
 def scaled_dot_product_attention(
     query: Any, key: Any, value: Any, mask: Any = None, causal: bool = False
 ) -> Any:
-    """`softmax(query key^T / sqrt(width)) value` over the last two axes. Where `mask` is false, or
-    a key comes after its query if `causal`, nothing is attended to.
+    """`softmax(query key^T / sqrt(width)) value` over the last two axes. Where `mask`, of bools, is
+    false, or a key comes after its query if `causal`, nothing is attended to; the last query stands
+    beside the last key. A query that may attend to nothing gives zeros.
     """
     scores = (query @ key.mT) * float(query.shape[-1] ** -0.5)
+    given = mask is not None  # only then may a query have no key, and weights that add up to 1
     if causal:
         rows, columns = scores.shape[-2:]
         place = wnp.arange(rows).reshape(-1, 1) + (columns - rows)
-        mask = (wnp.arange(columns) <= place) if mask is None else mask
-    if mask is not None:
-        scores = wnp.where(mask, scores, -1e30 if scores.dtype.itemsize > 2 else -3e4)
-    return wnp.softmax(scores) @ value
+        before = wnp.arange(columns) <= place
+        mask = before if mask is None else wnp.logical_and(before, mask)
+    if mask is None:
+        return wnp.softmax(scores) @ value
+    weights = wnp.softmax(wnp.where(mask, scores, -1e30 if scores.dtype.itemsize > 2 else -3e4))
+    return (wnp.where(mask, weights, 0.0) if given else weights) @ value
 
 
 class MultiHeadAttention(Module):

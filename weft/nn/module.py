@@ -16,8 +16,8 @@ from weft.tensor import Tensor
 
 
 class Module:
-    """Tensors and modules that are its attributes, alone or in lists and dicts, are its parameters
-    and parts. Its result is what `construct`, or `forward`, gives.
+    """Tensors that are its attributes are its parameters; modules that are, alone or in lists and
+    dicts, are its parts. Its result is what `construct`, or `forward`, gives.
 
     class Network(nn.Module):
         def __init__(self):

@@ -145,6 +145,19 @@ def test_sizes_that_vary_compile_once():
     assert len(means.compilations) == 1
 
 
+def test_arrays_in_a_tuple_of_the_surroundings():
+    pair = np.full(3, 2.0), np.ones(3)
+
+    @weft.jit
+    def line(x):
+        factor, summand = pair
+        for each in pair:
+            x = x * each
+        return x * factor + summand
+
+    np.testing.assert_array_equal(line(np.arange(3.0)), np.arange(3.0) * 4 + 1)
+
+
 def test_surroundings_may_change():
     global SCALE, WEIGHT
     scaled = weft.jit(lambda x: x * SCALE + WEIGHT)

@@ -29,6 +29,13 @@ def test_the_first_example_and_its_gradient():
     assert first_example(two, five) == pytest.approx(11.652071, abs=1e-6)
 
 
+def test_names_of_leaves_may_hold_anything():
+    tree = {"first layer/w[0]": np.ones(3), "second": np.full(3, 2.0)}
+    exe = trace(lambda tree: sum(tree.values()), tree)
+    assert [spec.name for spec in exe.inputs] == ["tree.first layer/w[0]", "tree.second"]
+    np.testing.assert_array_equal(exe(*tree.values())[0], [3, 3, 3])
+
+
 def test_second_derivatives():
     x = np.float64(0.7)
     (second,) = trace(grad(grad(lambda x: wnp.sin(x) * x)), x)(x)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
@@ -49,7 +50,7 @@ class Recording:
     def argument(self, kind: TensorType, name: str) -> Traced:
         """A further input."""
         value = self.block.insert_arg(kind, len(self.block.args))
-        value.name_hint = name
+        value.name_hint = hint_of(name)
         return Traced(self, value)
 
     def constant(self, array: Array) -> Traced:
@@ -85,6 +86,11 @@ class Recording:
         except (TypeInferenceError, UnsupportedError) as error:
             raise type(error)(f"{users_line()}: {error}") from error
         return [Traced(self, result) for result in op.results]
+
+
+def hint_of(name: str) -> str:
+    """A name as the text of a graph allows it."""
+    return re.sub(r"[^A-Za-z0-9_$.-]", "_", name)
 
 
 def _attribute(key: str, value: Any) -> Any:

@@ -20,7 +20,7 @@ from dialects.weights import Array as NumpyArray
 from weft.source.recording import SourceRecording
 from weft.source.values import Array
 from weft.tensor import Tensor
-from weft.traced import Traced
+from weft.traced import Traced, hint_of
 
 Read = Callable[[], Any]
 
@@ -160,7 +160,7 @@ class Outside:
         self.captured.append(Captured(name, read, array.dtype, array.shape))
         kind = tensor(array.shape, element_type(array.dtype))
         value = self.entry.insert_arg(kind, len(self.entry.args))
-        value.name_hint = name.replace(".", "_")
+        value.name_hint = hint_of(name).replace(".", "_")
         return Array(r, value, f"{name}, which is outside of this function")
 
 

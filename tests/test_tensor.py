@@ -115,6 +115,41 @@ def test_parts_and_their_gradients(index):
     np.testing.assert_allclose(found, expected)
 
 
+def test_short_ways_are_numpys():
+    x = RNG.normal(size=(3, 4)).astype(np.float32)
+    t, mask = Tensor(x), Tensor(x > 0)
+    pairs = [
+        (wnp.concat([t, t], -1), np.concatenate([x, x], -1)),
+        (wnp.concat([t, t], None), np.concatenate([x, x], None)),
+        (wnp.stack([t, t], 2), np.stack([x, x], 2)),
+        (wnp.stack([t, t], -2), np.stack([x, x], -2)),
+        (wnp.clip(t, -0.5, 1), np.clip(x, -0.5, 1)),
+        (wnp.var(t, 1, 1.0), np.var(x, 1, ddof=1)),
+        (wnp.std(t, keepdims=True), np.std(x, keepdims=True)),
+        (wnp.std(t, [0], 1.0), np.std(x, 0, ddof=1)),
+        (wnp.argmin(t), np.argmin(x)),
+        (wnp.argmax(mask, 0), np.argmax(x > 0, 0)),
+        (wnp.take(t, Tensor([1, 0]), -1), np.take(x, [1, 0], -1)),
+        (wnp.einsum("ij, kj -> ik", t, t), np.einsum("ij,kj->ik", x, x)),
+        (wnp.tensordot(t, Tensor(x[:, :2]), axes=((0,), (0,))), x.T @ x[:, :2]),
+        (wnp.roll(t, (1, 7), (0, 1)), np.roll(x, (1, 7), (0, 1))),
+        (grad(lambda x: (wnp.roll(x, 1, 1) * t).sum())(t), np.roll(x, -1, 1)),
+        (wnp.linalg.diagonal(t, offset=2), np.diagonal(x, 2)),
+        (wnp.linalg.diagonal(t, offset=-1), np.diagonal(x, -1)),
+        (wnp.searchsorted(wnp.sort(t[0]), t), np.searchsorted(np.sort(x[0]), x)),
+        (t[mask], x[x > 0]),
+        (t[mask[:, 1]], x[x[:, 1] > 0]),
+        (wnp.linspace(0.1, 0.7, 5), np.linspace(0.1, 0.7, 5, dtype=np.float32)),
+        (wnp.full_like(t, 2.5), np.full_like(x, 2.5)),
+        (wnp.full_like(t, 2.5, dtype=np.int32), np.full_like(x, 2.5, np.int32)),
+        (1.0 / (wnp.zeros_like(t) * -0.0), np.full_like(x, -np.inf)),
+        (1.0 / (t * 0.0), np.copysign(np.float32(np.inf), x)),
+    ]
+    for got, expected in pairs:
+        assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
+        np.testing.assert_allclose(got, expected, rtol=2e-6)
+
+
 def test_python_takes_values():
     x = Tensor([[3, 4], [5, 6]])
     assert (len(x), x.shape, x.ndim, x.dtype) == (2, (2, 2), 2, np.int64)
@@ -206,6 +241,8 @@ def test_trees_have_gradients_like_them():
         (lambda x: grad(wnp.sum)(x.astype(np.int32)), weft.WeftError, "arguments of floats"),
         (lambda x: x.reshape(5), weft.WeftError, "reshape"),
         (lambda x: Tensor("text"), weft.WeftError, "requires numbers"),
+        (lambda x: wnp.tensordot(x, x[:1], axes=1), weft.WeftError, "inner dims are equal"),
+        (lambda x: x[Tensor([True, False])], IndexError, "boolean index"),
     ],
 )
 def test_errors_name_the_line(act, kind: type[Exception], message: str):

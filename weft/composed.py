@@ -34,6 +34,7 @@ from weft.elementwise import (
     where,
 )
 from weft.operators import ArrayOperators
+from weft.tensor import Tensor
 
 _numpy: Any = np  # whose overloads ask for more than arrays
 
@@ -54,6 +55,8 @@ def _of_two(
     of_numpy: Callable[[Any, Any], Any], function: Callable[[Any, Any], Any]
 ) -> Callable[[Any, Any], Any]:
     def composed(x: Any, y: Any) -> Any:
+        if type(x) is type(y) is Tensor:
+            return composite(function, x, y)
         first = leader(x, y)
         if first is None:
             return of_numpy(x, y)

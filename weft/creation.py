@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -15,6 +15,9 @@ Size = int | Sequence[int]
 
 _range: Any = np.arange  # whose overloads ask for one type of bounds
 _spaced: Any = np.linspace
+
+_NUMBERS: Final = frozenset((bool, int, float))
+"""Types of Python's numbers."""
 
 
 def asarray(value: Any, dtype: Any = None, *, device: Any = None, copy: bool | None = None) -> Any:
@@ -83,8 +86,14 @@ def linspace(
     endpoint: bool = True,
 ) -> Tensor:
     """So many numbers at equal distances, both ends among them, or the first alone."""
-    chosen = _dtype(dtype, device)
-    return Tensor.of(_spaced(start, stop, num, dtype=chosen, endpoint=endpoint))
+    chosen = np.dtype(_dtype(dtype, device))
+    if num < 2 or chosen.kind != "f" or not endpoint or {type(start), type(stop)} - _NUMBERS:
+        return Tensor.of(_spaced(start, stop, num, dtype=chosen, endpoint=endpoint))
+    places = np.arange(num, dtype=np.float64)
+    places *= (stop - start) / (num - 1)
+    places += start
+    places[-1] = stop
+    return Tensor.of(places.astype(chosen))
 
 
 def eye(
@@ -105,6 +114,10 @@ def full_like(x: Any, fill_value: float, *, dtype: Any = None, device: Any = Non
     _require_cpu(device)
     if not isinstance(x, ArrayOperators):
         return np.full_like(x, fill_value, dtype)
+    if type(x) is Tensor and type(fill_value) in _NUMBERS:
+        array = np.empty(x.array.shape, dtype or x.kind.dtype)
+        array.fill(fill_value)
+        return Tensor.of(array)
     return x.constant(np.asarray(fill_value, dtype or x.dtype)).broadcast_to(x.shape)
 
 

@@ -32,7 +32,7 @@ def lifted(first: Any, operand: Any, like: Any = None) -> Any:
         return first.lifted(operand)
     target = first if like is None else like
     if type(target) is Tensor and type(operand) in target.kind.numbers:
-        return Tensor.of(np.array(operand, target.kind.dtype))
+        return Tensor.number(target.kind, operand)
     return target.lifted(operand)
 
 
@@ -220,5 +220,13 @@ def where(condition: Any, x: Any, y: Any) -> Any:
 
 def clip(x: Any, min: Any = None, max: Any = None) -> Any:
     """The elements brought between two bounds."""
-    bounded = x if min is None else maximum(x, min)
-    return bounded if max is None else minimum(bounded, max)
+    if min is None or max is None:
+        bounded = x if min is None else maximum(x, min)
+        return bounded if max is None else minimum(bounded, max)
+    if type(x) is Tensor and type(min) in x.kind.numbers and type(max) in x.kind.numbers:
+        return composite(_between, x, Tensor.number(x.kind, min), Tensor.number(x.kind, max))
+    return _between(x, min, max)
+
+
+def _between(x: Any, low: Any, high: Any) -> Any:
+    return minimum(maximum(x, low), high)

@@ -5,6 +5,7 @@ are not here, nor what is made of them.
 
 from __future__ import annotations
 
+import builtins
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dialects.errors import WeftError
+from weft.composites import composite
 from weft.elementwise import abs, leader, log, matmul, sign, sqrt, where
 from weft.operators import ArrayOperators, Axes, users_line
 from weft.rearrangements import broadcast_to, concat, matrix_transpose, moveaxis, permute_dims
@@ -34,10 +36,13 @@ def _pair(x1: Any, x2: Any) -> Sequence[Any]:
 
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """The sums along an axis of the products of elements."""
-    pair = _pair(x1, x2)
-    if not pair:
+    if leader(x1, x2) is None:
         return _numpy.vecdot(x1, x2, axis=axis)
-    first, second = (moveaxis(each, axis, -1) for each in pair)
+    return composite(_vecdot, x1, x2, axis=axis)
+
+
+def _vecdot(x: Any, y: Any, axis: int) -> Any:
+    first, second = (moveaxis(each, axis, -1) for each in x.promoted(y))
     return _kept(sum(first * second, -1), first)
 
 
@@ -56,6 +61,10 @@ def tensordot(x1: Any, x2: Any, /, *, axes: int | Sequence[Sequence[int]] = 2) -
         left, right = [*range(x.ndim - axes, x.ndim)], [*range(axes)]
     else:
         left, right = ([each % t.ndim for each in a] for a, t in zip(axes, pair, strict=True))
+    return composite(_contracted, x, y, left=tuple(left), right=tuple(right))
+
+
+def _contracted(x: Any, y: Any, left: Sequence[int], right: Sequence[int]) -> Any:
     rows = [axis for axis in range(x.ndim) if axis not in left]
     columns = [axis for axis in range(y.ndim) if axis not in right]
     inner: Any = 1
@@ -88,7 +97,11 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
         if each.shape[axis] != 3:
             got = each.shape[axis]
             raise WeftError(f"{users_line()}: cross requires vectors of 3 elements, got {got}")
-    x, y = (moveaxis(each, axis, -1) for each in pair)
+    return composite(_cross, *pair, axis=axis)
+
+
+def _cross(x: Any, y: Any, axis: int) -> Any:
+    x, y = (moveaxis(each, axis, -1) for each in (x, y))
     ahead, behind = _numpy.array([1, 2, 0]), _numpy.array([2, 0, 1])
     found = take(x, ahead, -1) * take(y, behind, -1) - take(x, behind, -1) * take(y, ahead, -1)
     return moveaxis(found, -1, axis)
@@ -102,9 +115,11 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
     if not isinstance(rows, int) or not isinstance(columns, int):
         got = f"{rows} and {columns}"
         raise WeftError(f"{users_line()}: a diagonal requires known sizes, got {got}")
-    places = _numpy.flatnonzero(_numpy.eye(rows, columns, offset))
+    low, right = -offset * (offset < 0), offset * (offset > 0)
+    start, count = low * columns + right, builtins.min(rows - low, columns - right)
+    stop = start + (count - 1) * (columns + 1) + 1
     flat = x.reshape((*x.shape[:-2], rows * columns))
-    return take(flat, places, -1)
+    return flat[..., start : stop : columns + 1] if count > 0 else flat[..., :0]
 
 
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
@@ -130,6 +145,10 @@ def vector_norm(x: Any, /, *, axis: Axes = None, keepdims: bool = False, ord: fl
     """The norms of vectors along axes, or of all elements."""
     if not isinstance(x, ArrayOperators):
         return _numpy.linalg.vector_norm(x, axis=axis, keepdims=keepdims, ord=ord)
+    return composite(_vector_norm, x, axis=axis, keepdims=keepdims, ord=ord)
+
+
+def _vector_norm(x: Any, axis: Axes, keepdims: bool, ord: float) -> Any:
     size = abs(x.as_float())
     if ord == math.inf:
         return max(size, axis, keepdims)

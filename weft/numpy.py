@@ -167,6 +167,7 @@ from weft.selections import (
     unique_inverse,
     unique_values,
 )
+from weft.tensor import Tensor
 
 __all__ = [
     "__array_namespace_info__", "abs", "acos", "acosh", "add", "all", "any", "arange", "argmax",
@@ -202,10 +203,12 @@ __array_api_version__: Final = "2024.12"
 
 def einsum(equation: str, *operands: Any) -> Any:
     """Sums of products by Einstein's notation."""
+    whole = equation.replace(" ", "")
+    if {*map(type, operands)} == {Tensor} and len({each.kind.dtype for each in operands}) == 1:
+        return operands[0].op("einsum", *operands, equation=whole)
     first = leader(*operands)
     if first is None:
         return np.einsum(equation, *operands)
-    whole = equation.replace(" ", "")
     tensors = first.lifted(operands[0]).promoted(*operands[1:])
     return first.op("einsum", *tensors, equation=whole)
 

@@ -9,14 +9,23 @@ from typing import Any
 
 import numpy as np
 
+from weft.composites import composite
 from weft.elementwise import leader
 from weft.operators import ArrayOperators, common_dtype, users_line
+from weft.tensor import Tensor
 
 _numpy: Any = np  # whose overloads ask for more than arrays
 
 
+def _alike(arrays: Sequence[Any]) -> bool:
+    """Whether all are tensors with values, of one dtype and rank."""
+    return {*map(type, arrays)} == {Tensor} and len({each.kind for each in arrays}) == 1
+
+
 def concat(arrays: Sequence[Any], axis: int | None = 0) -> Any:
     """Arrays one behind the other along an axis; flat without one."""
+    if axis is not None and _alike(arrays):
+        return arrays[0].op("concat", *arrays, axis=axis % arrays[0].kind.rank)
     first = leader(*arrays)
     if first is None:
         return _numpy.concatenate(arrays, axis)
@@ -32,10 +41,15 @@ def concat(arrays: Sequence[Any], axis: int | None = 0) -> Any:
 
 def stack(arrays: Sequence[Any], axis: int = 0) -> Any:
     """Arrays of one shape along a new axis."""
+    if _alike(arrays):
+        return composite(_stacked, *arrays, axis=axis)
     first = leader(*arrays)
     if first is None:
         return _numpy.stack(arrays, axis)
-    parts = [first.lifted(each) for each in arrays]
+    return _stacked(*[first.lifted(each) for each in arrays], axis=axis)
+
+
+def _stacked(*parts: Any, axis: int) -> Any:
     return concat([expand_dims(each, axis) for each in parts], axis % (parts[0].ndim + 1))
 
 
@@ -67,7 +81,8 @@ def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[in
     given, wanted = ([each] if isinstance(each, int) else each for each in (source, destination))
     moved = {to % x.ndim: axis % x.ndim for axis, to in zip(given, wanted, strict=True)}
     rest = iter([axis for axis in range(x.ndim) if axis not in moved.values()])
-    return permute_dims(x, [moved[to] if to in moved else next(rest) for to in range(x.ndim)])
+    order = [moved[to] if to in moved else next(rest) for to in range(x.ndim)]
+    return x if order == sorted(order) else permute_dims(x, order)
 
 
 def expand_dims(x: Any, axis: int | Sequence[int] = 0) -> Any:
@@ -136,11 +151,30 @@ def roll(x: Any, shift: int | Sequence[int], axis: int | Sequence[int] | None = 
     """
     if not isinstance(x, ArrayOperators):
         return _numpy.roll(x, shift, axis)
-    if axis is None:
-        return _rolled(x.reshape(-1), [(0, shift)]).reshape(x.shape)
-    axes = [axis] if isinstance(axis, int) else [*axis]
+    if axis is None and x.ndim != 1:
+        return roll(x.reshape(-1), shift, 0).reshape(x.shape)
+    axes = [axis or 0] if axis is None or isinstance(axis, int) else [*axis]
     shifts = [shift] * len(axes) if isinstance(shift, int) else shift
-    return _rolled(x, zip(axes, shifts, strict=True))
+    moves = [*zip(axes, shifts, strict=True)]
+    return _turned(x, moves) if type(x) is Tensor else _rolled(x, moves)
+
+
+def _turned(x: Tensor, moves: Sequence[tuple[int, Any]]) -> Tensor:
+    """`roll` of a tensor with values."""
+    array = x.array
+    for axis, shift in moves:
+        front, size = (slice(None),) * (axis % array.ndim), array.shape[axis]
+        left = size - shift % size if size else 0
+        turned = np.empty_like(array)
+        turned[(*front, slice(size - left, None))] = array[(*front, slice(None, left))]
+        turned[(*front, slice(None, size - left))] = array[(*front, slice(left, None))]
+        array = turned
+
+    def backward(node: object, arriving: list[Tensor | None], wanted: object) -> list[Tensor]:
+        assert arriving[0] is not None, "an operator is walked over when something has arrived"
+        return [_turned(arriving[0], [(axis, -shift) for axis, shift in moves])]
+
+    return x.moved(array, backward)
 
 
 def _rolled(x: Any, moves: Iterable[tuple[int, Any]]) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from weft.composites import composite
-from weft.elementwise import sqrt
+from weft.elementwise import lifted, sqrt
 from weft.operators import ArrayOperators, Axes
 from weft.rearrangements import concat
 
@@ -49,20 +49,39 @@ def var(x: Any, axis: Axes = None, correction: float = 0.0, keepdims: bool = Fal
     if not isinstance(x, ArrayOperators):
         chosen = axis if axis is None or isinstance(axis, int) else tuple(axis)
         return np.var(x, chosen, ddof=correction, keepdims=keepdims)
-    centred = x - mean(x, axis, True)
-    square = mean(centred * centred, axis, keepdims)
     if not correction:
-        return square
+        return composite(_variance, x, axis=axis, keepdims=keepdims)
+    factor = _correcting(x, axis, correction)
+    return composite(_corrected_variance, x, factor, axis=axis, keepdims=keepdims)
+
+
+def _variance(x: Any, axis: Axes, keepdims: bool) -> Any:
+    centred = x - mean(x, axis, True)
+    return mean(centred * centred, axis, keepdims)
+
+
+def _correcting(x: Any, axis: Axes, correction: float) -> Any:
+    """By what a mean is multiplied whose count is lessened."""
     axes = range(x.ndim) if axis is None else [axis] if isinstance(axis, int) else axis
     count: Any = 1
     for each in axes:
         count = count * x.shape[each]
-    return square * (float(count) / (float(count) - correction))
+    return lifted(x.as_float(), float(count) / (float(count) - correction))
+
+
+def _corrected_variance(x: Any, factor: Any, axis: Axes, keepdims: bool) -> Any:
+    return _variance(x, axis, keepdims) * factor
 
 
 def std(x: Any, axis: Axes = None, correction: float = 0.0, keepdims: bool = False) -> Any:
     """The square root of the variance."""
-    return sqrt(var(x, axis, correction, keepdims))
+    if correction or not isinstance(x, ArrayOperators):
+        return sqrt(var(x, axis, correction, keepdims))
+    return composite(_deviation, x, axis=axis, keepdims=keepdims)
+
+
+def _deviation(x: Any, axis: Axes, keepdims: bool) -> Any:
+    return sqrt(_variance(x, axis, keepdims))
 
 
 _any: Any = np.any

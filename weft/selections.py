@@ -12,8 +12,9 @@ import numpy as np
 from weft.composites import composite
 from weft.elementwise import leader, where
 from weft.operators import ArrayOperators, users_line
-from weft.rearrangements import concat, moveaxis
+from weft.rearrangements import concat
 from weft.reductions import cumulative_sum
+from weft.tensor import Tensor
 
 _numpy: Any = np  # whose overloads ask for more than arrays
 
@@ -22,15 +23,19 @@ def _place_of(name: str, of_numpy: Callable[..., Any]) -> Callable[..., Any]:
     def function(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
         if not isinstance(x, ArrayOperators):
             return of_numpy(x, axis, keepdims=keepdims)
-        whole = x.astype(np.uint8) if x.dtype == np.bool_ else x
-        along = whole.reshape(-1) if axis is None else whole
-        place = 0 if axis is None else axis % x.ndim
-        kept = keepdims and axis is not None
-        return along.op(name, along, axis=place, keepdims=kept, select_last_index=False)
+        return composite(_place, x, name=name, axis=axis, keepdims=keepdims)
 
     function.__name__ = name
     function.__doc__ = "The place of the extreme element along an axis, or in the flat tensor."
     return function
+
+
+def _place(x: Any, name: str, axis: int | None, keepdims: bool) -> Any:
+    whole = x.astype(np.uint8) if x.dtype == np.bool_ else x
+    along = whole.reshape(-1) if axis is None else whole
+    place = 0 if axis is None else axis % x.ndim
+    kept = keepdims and axis is not None
+    return along.op(name, along, axis=place, keepdims=kept, select_last_index=False)
 
 
 argmax, argmin = _place_of("arg_max", _numpy.argmax), _place_of("arg_min", _numpy.argmin)
@@ -38,6 +43,8 @@ argmax, argmin = _place_of("arg_max", _numpy.argmax), _place_of("arg_min", _nump
 
 def take(x: Any, indices: Any, axis: int = 0) -> Any:
     """The slices along an axis at these places."""
+    if type(x) is type(indices) is Tensor and indices.kind.dtype == np.int64:
+        return x.op("gather", x, indices, axis=axis % x.kind.rank)
     first = leader(x, indices)
     if first is None:
         return _numpy.take(x, indices, axis)
@@ -47,6 +54,8 @@ def take(x: Any, indices: Any, axis: int = 0) -> Any:
 
 def take_along_axis(x: Any, indices: Any, axis: int = -1) -> Any:
     """Along an axis, for each place of `indices` the element that it names."""
+    if type(x) is type(indices) is Tensor and indices.kind.dtype == np.int64:
+        return x.op("gather_elements", x, indices, axis=axis % x.kind.rank)
     first = leader(x, indices)
     if first is None:
         return _numpy.take_along_axis(x, indices, axis)
@@ -91,11 +100,12 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
         return _numpy.searchsorted(x1, x2, side, sorter)
     table, wanted = first.lifted(x1).promoted(x2)
     ordered = table if sorter is None else take(table, sorter)
-    return composite(_before, ordered, wanted.reshape((*wanted.shape, 1)), right=side == "right")
+    return composite(_places_before, ordered, wanted, right=side == "right")
 
 
-def _before(table: Any, wanted: Any, right: bool) -> Any:
+def _places_before(table: Any, wanted: Any, right: bool) -> Any:
     """How many elements of a table are less than each one, or equal."""
+    wanted = wanted.reshape((*wanted.shape, 1))
     before = table <= wanted if right else table < wanted
     if table.dtype.kind == "f":  # NaN counts as the greatest
         none = table != table
@@ -109,6 +119,8 @@ def nonzero(x: Any) -> tuple[Any, ...]:
         return _numpy.nonzero(x)
     if not x.ndim:
         raise ValueError(f"{users_line()}: nonzero requires an axis, got a tensor without one")
+    if type(x) is Tensor:
+        return tuple([Tensor.of(places) for places in x.array.nonzero()])
     found = x.holding() if x.dtype == np.bool_ else (x != 0).holding()
     return tuple(found[:, axis] for axis in range(x.ndim))
 
@@ -192,9 +204,10 @@ def _starts(ordered: Any) -> Any:
 
 def diff(x: Any, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Any:
     """The differences of neighbours along an axis, so many times over."""
-    around = [prepend, x, append]
-    x = concat([each for each in around if each is not None], axis)
-    x = moveaxis(x, axis, -1)
+    whole = [each for each in (prepend, x, append) if each is not None]
+    x = concat(whole, axis) if len(whole) > 1 else x
+    front = (slice(None),) * (axis % x.ndim)
+    later, earlier = (*front, slice(1, None)), (*front, slice(None, -1))
     for _ in range(n):
-        x = x[..., 1:] != x[..., :-1] if x.dtype == np.bool_ else x[..., 1:] - x[..., :-1]
-    return moveaxis(x, -1, axis)
+        x = x[later] != x[earlier] if x.dtype == np.bool_ else x[later] - x[earlier]
+    return x

@@ -18,10 +18,21 @@ def indexed(x: Tensor, index: Any) -> Tensor:
     """The part of a tensor that integers, slices, `...`, `None` and arrays of integers or of bools
     choose, as NumPy has it. Raises IndexError, which names the line, for anything else.
     """
-    if isinstance(index, ArrayOperators) and index.dtype.kind == "i" and x.ndim and index.ndim:
-        return _rows(x, index)
+    if isinstance(index, ArrayOperators) and x.ndim and index.ndim:
+        if index.dtype.kind == "i":
+            return _rows(x, index)
+        if type(index) is type(x) and index.dtype == np.bool_ and x.node is None:
+            return _held(x, index)
     parts = tuple(map(_plain, cast("Any", index) if isinstance(index, tuple) else (index,)))
     return basic_part(x, parts)
+
+
+def _held(x: Tensor, mask: Any) -> Tensor:
+    """The elements, or slices along the first axes, where a tensor of bools holds."""
+    try:
+        return type(x).of(x.array[mask.array])
+    except IndexError as error:
+        raise IndexError(f"{users_line()}: {error}") from error
 
 
 def _rows(x: Tensor, index: Any) -> Tensor:

@@ -94,6 +94,28 @@ def summed(name: str, shapes: Sequence[Shape], attributes: Mapping[str, Any]) ->
     return tuple(tuple(term) for term in terms)
 
 
+def contracted(
+    name: str, shapes: Sequence[Shape], attributes: Mapping[str, Any]
+) -> tuple[Dims, ...]:
+    """Sizes of the axes `left` of the one are those of the axes `right` of the other."""
+    first, second = shapes
+    pairs: dict[int, int] = dict(zip(attributes["right"], attributes["left"], strict=True))
+    if any(second[axis] != first[other] for axis, other in pairs.items()):
+        got = f"{list(first)} and {list(second)}"
+        raise TypeInferenceError(f"{name} requires operands whose inner dims are equal, got {got}")
+    inner = (f"a{pairs[axis]}" if axis in pairs else f"b{axis}" for axis in range(len(second)))
+    return tuple(f"a{axis}" for axis in range(len(first))), tuple(inner)
+
+
+def labelled(name: str, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> tuple[Dims, ...]:
+    """Numbers of each class along the last axis, labels without it, and the classes themselves."""
+    numbers, labels, *classes = shapes
+    if labels != numbers[:-1]:
+        return tuple(shapes)
+    heads = tuple(f"d{axis}" for axis in range(len(labels)))
+    return (*heads, "classes"), heads, *(("classes",) for _ in classes)
+
+
 RULES: Final[Mapping[str, Rule]] = {
     "matmul": product,
     "concat": joined,
@@ -105,8 +127,12 @@ RULES: Final[Mapping[str, Rule]] = {
     "gather": separate,
     "gather_elements": separate,
     "einsum": summed,
+    "contracted": contracted,
+    "places_before": separate,
+    "class_cross_entropy": labelled,
+    "negative_log_likelihood": labelled,
 }
-"""Operators whose operands are not broadcast to each other."""
+"""Operators and composites whose operands are not broadcast to each other."""
 
 
 def rule_of(name: str) -> Rule:

@@ -25,7 +25,7 @@ BINARY: Final[Mapping[str, str]] = {
 """Methods of Python, without underscores, and the graph operators that they are."""
 
 
-COMPOSED: Final = ("mod", "floordiv", "ne", "and", "or", "xor")
+COMPOSED: Final = ("mod", "floordiv", "ne", "and", "or", "xor", "lshift", "rshift")
 """Methods that are more than one operator, or one that the dtype chooses."""
 
 REVERSED: Final = ("add", "sub", "mul", "truediv", "pow", "mod", "floordiv")

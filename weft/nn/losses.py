@@ -12,8 +12,12 @@ def cross_entropy(logits: Any, labels: Any) -> Any:
     """Minus the logarithm of what the softmax of `logits[..., classes]` gives to `labels[...]`,
     integers.
     """
-    logarithms = wnp.log_softmax(logits)
     classes = wnp.arange(logits.shape[-1], dtype=labels.dtype)
+    return composite(_class_cross_entropy, logits, labels, classes)
+
+
+def _class_cross_entropy(logits: Any, labels: Any, classes: Any) -> Any:
+    logarithms = wnp.log_softmax(logits)
     chosen = wnp.expand_dims(labels, labels.ndim) == classes
     return -wnp.where(chosen, logarithms, 0.0).sum(-1).mean()
 
@@ -59,4 +63,8 @@ def _binary_cross_entropy(logits: Any, labels: Any) -> Any:
 
 def nll_loss(logarithms: Any, labels: Any) -> Any:
     """Minus the mean of `logarithms[n, classes]` at `labels[n]`, integers."""
+    return composite(_negative_log_likelihood, logarithms, labels)
+
+
+def _negative_log_likelihood(logarithms: Any, labels: Any) -> Any:
     return -wnp.take_along_axis(logarithms, wnp.expand_dims(labels, labels.ndim), -1).mean()

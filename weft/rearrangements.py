@@ -78,10 +78,15 @@ def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[in
     """Axes moved to other places; the others keep their order."""
     if not isinstance(x, ArrayOperators):
         return _numpy.moveaxis(x, source, destination)
-    given, wanted = ([each] if isinstance(each, int) else each for each in (source, destination))
-    moved = {to % x.ndim: axis % x.ndim for axis, to in zip(given, wanted, strict=True)}
-    rest = iter([axis for axis in range(x.ndim) if axis not in moved.values()])
-    order = [moved[to] if to in moved else next(rest) for to in range(x.ndim)]
+    rank = x.ndim
+    order = [*range(rank)]
+    if isinstance(source, int) and isinstance(destination, int):
+        order.insert(destination % rank, order.pop(source % rank))
+    else:
+        given, wanted = ([e] if isinstance(e, int) else e for e in (source, destination))
+        moved = {to % rank: axis % rank for axis, to in zip(given, wanted, strict=True)}
+        rest = iter([axis for axis in order if axis not in moved.values()])
+        order = [moved[to] if to in moved else next(rest) for to in order]
     return x if order == sorted(order) else permute_dims(x, order)
 
 

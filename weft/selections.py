@@ -95,12 +95,15 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
     """The places in sorted `x1` in front of which, or behind with side "right", elements of `x2` go
     without disturbing the order.
     """
+    right = side == "right"
+    if sorter is None and type(x1) is type(x2) is Tensor and x1.kind.dtype == x2.kind.dtype:
+        return composite(_places_before, x1, x2, right=right)
     first = leader(x1, x2, sorter)
     if first is None:
         return _numpy.searchsorted(x1, x2, side, sorter)
     table, wanted = first.lifted(x1).promoted(x2)
     ordered = table if sorter is None else take(table, sorter)
-    return composite(_places_before, ordered, wanted, right=side == "right")
+    return composite(_places_before, ordered, wanted, right=right)
 
 
 def _places_before(table: Any, wanted: Any, right: bool) -> Any:

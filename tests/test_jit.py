@@ -383,3 +383,26 @@ def test_the_decision_transformers_attention_raises():
     x = np.ones((2, 5, 8))
     with pytest.raises(ValueError, match="q_attn"):
         weft.jit(layer.forward)(x, encoder_hidden_states=x)
+
+
+def _cube(a):
+    return a * a * a
+
+
+def test_derivatives_at_known_numbers():
+    assert weft.jit(weft.grad(_cube))(2.0) == 12.0
+    at_three = weft.jit(lambda x: x + weft.grad(weft.grad(_cube))(3.0))
+    np.testing.assert_allclose(at_three(np.ones(2)), [19.0, 19.0])
+    along = weft.jit(lambda x: x + weft.jvp(_cube, [2.0], [1.0])[1])
+    np.testing.assert_allclose(along(np.ones(2)), [13.0, 13.0])
+
+
+def test_integers_of_derivatives_are_refused_at_the_call():
+    with pytest.raises(weft.WeftError, match=r"test_jit\.py:\d+: a gradient requires .* floats"):
+        weft.jit(weft.grad(_cube))(2)
+
+
+def test_tensors_of_arrays_of_the_surroundings():
+    numbers = np.arange(3, dtype=np.float32)
+    got = weft.jit(lambda x: x + weft.Tensor(numbers))(numbers)
+    np.testing.assert_array_equal(got, numbers * 2)

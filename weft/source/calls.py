@@ -167,6 +167,8 @@ def _instantiate(
     run: Run, kind: type, arguments: Sequence[Any], named: Mapping[str, Any], place: Place
 ) -> Any:
     """Calls a class."""
+    if kind is Tensor:
+        return FUNCTIONS["asarray"](run, place, *arguments, **named)
     if kind in BUILTINS or kind.__module__.split(".")[0] == "numpy":
         return _other(run, kind, arguments, named, place)
     start = getattr(kind, "__init__", None)
@@ -245,6 +247,8 @@ def _native(
     if isinstance(function, BuiltinMethodType) and dynamic and module in ("builtins", "math"):
         rule = f"{function.__name__} requires values that are known while compiling"
         raise place.refuse(rule, "a tensor", "NumPy's functions take tensors")
+    if module == "weft.derivatives":
+        arguments = [_floats_lifted(run, each) for each in arguments]
     passed = [_passed(run, each) for each in arguments]
     passed_by_name = {name: _passed(run, each) for name, each in named.items()}
     found = native(place, _reading(run, function), *passed, **passed_by_name)
@@ -287,6 +291,13 @@ def _passed(run: Run, value: Any) -> Any:
         return _reading(run, value)
     original = getattr(value, "source_function", None)
     return value if original is None else Interpreted(run, original)
+
+
+def _floats_lifted(run: Run, value: Any) -> Any:
+    """Arguments of derivatives with known numbers as a part of the graph, as derivatives are."""
+    leaves, tree = flatten(value)
+    lifted = [made(run, np.asarray(x) if isinstance(x, float) else x) for x in leaves]
+    return unflatten(tree, lifted)
 
 
 def _received(run: Run, value: Any) -> Any:

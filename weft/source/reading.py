@@ -17,7 +17,7 @@ from xdsl.ir import Block, Region, SSAValue
 
 from dialects.graph import EffectOp
 from dialects.graph.types import type_of
-from weft.operators import RUNNING
+from weft.operators import RUNNING, users_line
 from weft.printing import Text
 from weft.source.calls import call
 from weft.source.expressions import evaluate
@@ -132,7 +132,8 @@ def _start(function: Any) -> Place:
     if isinstance(inner, FunctionType) and not (inner.__module__ or "").startswith("weft."):
         code = code_of(inner)
         return Place(code.file, code.node)
-    return Place("<call>", ast.Pass())
+    file, _, line = users_line().rpartition(":")
+    return Place(file, ast.Pass(lineno=int(line)))
 
 
 @contextmanager

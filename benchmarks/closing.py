@@ -21,6 +21,9 @@ UNCOUNTED: Final = ("add_8",)
 TIE: Final = {1: 0.95, 2: 0.90}
 """The ratio that is a tie in the noise, by threads; more threads are as noisy as two."""
 
+SHARES: Final = ("fma_percent", "bandwidth_percent")
+"""What rows show of the machine's limits."""
+
 FMA_CASES: Final = ("sgemm_256", "sgemm_512", "sgemm_1024", "sgemm_2048")
 FMA_PERCENT: Final = 92.0
 """Products, and the share of the multiply-adds that they have to reach."""
@@ -62,7 +65,7 @@ def _group(group: str, rows: Rows, threads: Sequence[int]) -> str:
     lines.append("|---" * (2 + 5 * len(threads)) + "|")
     for case in GROUPS[group]:
         if any((case.name, n) in rows for n in threads):
-            cells = " | ".join(_cells(rows.get((case.name, n))) for n in threads)
+            cells = " | ".join(cells_of(rows.get((case.name, n)), *SHARES) for n in threads)
             marks = [verdict(group, case.name, rows.get((case.name, n)), n) for n in threads]
             lines.append(f"| {case.name} | {cells} | {', '.join(filter(None, marks))} |")
     means = [_mean(group, rows, n) for n in threads]
@@ -71,15 +74,16 @@ def _group(group: str, rows: Rows, threads: Sequence[int]) -> str:
     return "\n".join(lines)
 
 
-def _cells(row: Row | None) -> str:
+def cells_of(row: Row | None, *shares: str) -> str:
+    """A row's cells: our time, the fastest peer's, their ratio, and these shares in percent."""
     if row is None or "ms" not in row["engines"][OURS]:
-        return "| | | |"
+        return "|" + " |" * (1 + len(shares))
     ours, best = row["engines"][OURS], best_peer(row)
-    shares = f"{ours['fma_percent']:.0f} | {ours['bandwidth_percent']:.0f}"
-    if best is None:
-        return f"{ours['ms']:.4g} | none | | {shares}"
-    name, ratio = best
-    return f"{ours['ms']:.4g} | {row['engines'][name]['ms']:.4g} {name} | {ratio:.2f} | {shares}"
+    cells = [f"{ours['ms']:.4g}", "none", ""]
+    if best is not None:
+        name, ratio = best
+        cells[1:] = [f"{row['engines'][name]['ms']:.4g} {name}", f"{ratio:.2f}"]
+    return " | ".join([*cells, *(f"{ours[share]:.0f}" for share in shares)])
 
 
 def verdict(group: str, case: str, row: Row | None, threads: int) -> str:

@@ -15,11 +15,10 @@ from pathlib import Path
 from statistics import geometric_mean
 from typing import Any
 
-from benchmarks.closing import UNCOUNTED, closing_table
+from benchmarks.closing import UNCOUNTED, cells_of, closing_table
 from benchmarks.models import GROUPS
 from benchmarks.options import RESULTS
 from benchmarks.run import best_peer, recorded
-from compiler.bench.engines import OURS
 
 BELOW = 1.2
 """Rows under this ratio are listed, with where the time goes."""
@@ -70,7 +69,7 @@ def short_table(rows: dict[tuple[str, int], Row]) -> str:
             measured = [rows.get((case.name, n)) for n in threads]
             known = next((row for row in measured if row is not None), None)
             if known is not None:
-                cells = " | ".join(_cells(row).rpartition(" | ")[0] for row in measured)
+                cells = " | ".join(cells_of(row) for row in measured)
                 made = f"{known['compile_s']:.1f} s | {_size(known['so_kb'])}"
                 lines.append(f"| {case.name} | {cells} | {made} |")
     return (
@@ -121,22 +120,11 @@ def _table(
     lines = [f"### {group}", f"| case | {' | '.join(columns)} |"]
     lines.append("|---" * (1 + 4 * len(threads)) + "|")
     for name in names:
-        cells = " | ".join(_cells(rows.get((name, n))) for n in threads)
+        cells = " | ".join(cells_of(rows.get((name, n)), "roofline_percent") for n in threads)
         lines.append(f"| {name} | {cells} |")
     means = [_mean([rows[name, n] for name in names if (name, n) in rows]) for n in threads]
     lines.append(f"| **geometric mean** | {' | '.join(f'| | **{mean}** |' for mean in means)} |")
     return "\n".join(lines)
-
-
-def _cells(row: Row | None) -> str:
-    if row is None or "ms" not in row["engines"][OURS]:
-        return "| | |"
-    ours, best = row["engines"][OURS], best_peer(row)
-    limit = f"{ours['roofline_percent']:.0f}"
-    if best is None:
-        return f"{ours['ms']:.4g} | none | | {limit}"
-    name, ratio = best
-    return f"{ours['ms']:.4g} | {row['engines'][name]['ms']:.4g} {name} | {ratio:.2f} | {limit}"
 
 
 def _ratios(rows: Sequence[Row]) -> list[float]:

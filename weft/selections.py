@@ -43,24 +43,23 @@ argmax, argmin = _place_of("arg_max", _numpy.argmax), _place_of("arg_min", _nump
 
 def take(x: Any, indices: Any, axis: int = 0) -> Any:
     """The slices along an axis at these places."""
-    if type(x) is type(indices) is Tensor and indices.kind.dtype == np.int64:
-        return x.op("gather", x, indices, axis=axis % x.kind.rank)
-    first = leader(x, indices)
-    if first is None:
-        return _numpy.take(x, indices, axis)
-    table, places = first.lifted(x), first.lifted(indices).astype(np.int64)
-    return first.op("gather", table, places, axis=axis % table.ndim)
+    return _gathered("gather", _numpy.take, x, indices, axis)
 
 
 def take_along_axis(x: Any, indices: Any, axis: int = -1) -> Any:
     """Along an axis, for each place of `indices` the element that it names."""
+    return _gathered("gather_elements", _numpy.take_along_axis, x, indices, axis)
+
+
+def _gathered(name: str, on_arrays: Any, x: Any, indices: Any, axis: int) -> Any:
+    """What an operator reads at places along an axis; tensors of both kinds go a shorter way."""
     if type(x) is type(indices) is Tensor and indices.kind.dtype == np.int64:
-        return x.op("gather_elements", x, indices, axis=axis % x.kind.rank)
+        return x.op(name, x, indices, axis=axis % x.kind.rank)
     first = leader(x, indices)
     if first is None:
-        return _numpy.take_along_axis(x, indices, axis)
+        return on_arrays(x, indices, axis)
     table, places = first.lifted(x), first.lifted(indices).astype(np.int64)
-    return first.op("gather_elements", table, places, axis=axis % table.ndim)
+    return first.op(name, table, places, axis=axis % table.ndim)
 
 
 def argsort(x: Any, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:

@@ -28,6 +28,9 @@ _FLAGS: Final = (
     "--iree-opt-level=O3",
 )
 
+_TOO_LITTLE_STACK: Final = "exceeded stack allocation limit"
+_MORE_STACK: Final = f"--iree-llvmcpu-stack-allocation-limit={1 << 20}"
+"""For programs of which a function wants more than the 32 KiB that IREE allows at first."""
 
 _INLINED: Final = [("", "Attention")]
 """Operators that IREE's importer does not have: it is given the operators that ONNX defines them
@@ -80,7 +83,13 @@ def _compile(model: Path, program: Path, folder: Path) -> None:
     importlib.import_module("iree.compiler")
     text, made = folder / "model.mlir", folder / "made.vmfb"
     _run([_tool("iree-import-onnx"), str(model), "-o", str(text)])
-    _run([_tool("iree-compile"), *_FLAGS, str(text), "-o", str(made)])
+    command = [_tool("iree-compile"), *_FLAGS, str(text), "-o", str(made)]
+    try:
+        _run(command)
+    except PeerLacks as lack:
+        if _TOO_LITTLE_STACK not in str(lack):
+            raise
+        _run([*command, _MORE_STACK])
     program.parent.mkdir(parents=True, exist_ok=True)
     shutil.move(made, program)
 

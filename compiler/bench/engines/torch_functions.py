@@ -45,6 +45,16 @@ def _conv_transpose(a: Attributes, x: Any, weight: Any, bias: Any = None) -> Any
     )  # fmt: skip
 
 
+def _transpose(a: Attributes, x: Any) -> Any:
+    """Attention's keys in the two steps in which its users write them: torch.compile looks for
+    those, and takes one step for something else, which it then cannot compile.
+    """
+    axes = list(a.get("perm", range(x.ndim)[::-1]))
+    if axes == [0, 2, 3, 1]:
+        return x.permute(0, 2, 1, 3).transpose(-2, -1)
+    return x.permute(axes)
+
+
 def _extremum(function: Any, bound: str, x: Any, y: Any) -> Any:
     """The greater or the less of two values, of which one may be a number."""
     if isinstance(x, torch.Tensor) and isinstance(y, torch.Tensor):
@@ -292,7 +302,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "Sum": _sum,
     "Concat": _concat,
     "Cast": lambda a, x: x.to(_DTYPES[a["to"]]),
-    "Transpose": lambda a, x: x.permute(a.get("perm", list(range(x.ndim))[::-1])),
+    "Transpose": _transpose,
     "Flatten": lambda a, x: x.reshape(_flat_rows(x.shape, a.get("axis", 1)), -1),
     "Reshape": _reshape,
     "Squeeze": lambda a, x, axes=None: torch.squeeze(x, tuple(a.get("axes", axes) or ())),

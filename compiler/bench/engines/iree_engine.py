@@ -28,6 +28,9 @@ _FLAGS: Final = (
     "--iree-opt-level=O3",
 )
 
+_DOUBLES: Final = "--iree-input-demote-f64-to-f32=false"
+"""For models of f64, which IREE computes in f32 by itself."""
+
 _TOO_LITTLE_STACK: Final = "exceeded stack allocation limit"
 _MORE_STACK: Final = f"--iree-llvmcpu-stack-allocation-limit={1 << 20}"
 """For programs of which a function wants more than the 32 KiB that IREE allows at first."""
@@ -69,21 +72,23 @@ def _program(
     """The program, and the names of the inputs in its order; compiled where it is not kept."""
     fixed, program = folder / "model.onnx", folder / "model.vmfb"
     names = _fix_sizes(model, inputs, fixed)
+    doubles = any(array.dtype == np.float64 for array in inputs.values())
+    flags = (*_FLAGS, _DOUBLES) if doubles else _FLAGS
     if kept is not None:
-        key = hashlib.sha256(" ".join((version("iree-base-compiler"), *_FLAGS)).encode())
+        key = hashlib.sha256(" ".join((version("iree-base-compiler"), *flags)).encode())
         key.update(fixed.read_bytes())
         program = kept / f"iree-{key.hexdigest()[:32]}.vmfb"
     if not program.exists():
-        _compile(fixed, program, folder)
+        _compile(fixed, flags, program, folder)
     return program.read_bytes(), names
 
 
-def _compile(model: Path, program: Path, folder: Path) -> None:
+def _compile(model: Path, flags: Sequence[str], program: Path, folder: Path) -> None:
     """Writes the program whole or not at all."""
     importlib.import_module("iree.compiler")
     text, made = folder / "model.mlir", folder / "made.vmfb"
     _run([_tool("iree-import-onnx"), str(model), "-o", str(text)])
-    command = [_tool("iree-compile"), *_FLAGS, str(text), "-o", str(made)]
+    command = [_tool("iree-compile"), *flags, str(text), "-o", str(made)]
     try:
         _run(command)
     except PeerLacks as lack:

@@ -15,7 +15,7 @@ from itertools import chain
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.utils.hints import isa
 
-from compiler.compile_run_time import RunTimeTask, run_time_task
+from compiler.compile_run_time import RunTimeTask, features, identity, run_time_task
 from compiler.derive_weights import DerivedWeights
 from compiler.frontend.string_outputs import described_strings
 from compiler.golden import GoldenRun
@@ -36,8 +36,6 @@ from compiler.loop_to_llvm.runtime.standalone import (
     standalone_exports,
 )
 from compiler.machine.artifact import (
-    ABI_VERSION,
-    VERSION,
     Compiled,
     check_runs_on,
     weight_offsets,
@@ -47,7 +45,6 @@ from compiler.machine.model_table import model_table
 from compiler.machine.object import compile_object
 from compiler.machine.signature import Signature, TensorSpec
 from compiler.machine.weights import Weights
-from compiler.machine.weights_file import EMBEDDED
 from compiler.options import Options
 from compiler.prepare_weights import (
     derived_weights,
@@ -204,20 +201,6 @@ def _bare(metadata: Mapping[str, object]) -> dict[str, object]:
     return {**kept, **Signature((), ()).to_json(), "workspace_bytes": 0}
 
 
-def early_run_time(program: ProgramOp, options: Options) -> list[RunTimeTask]:
-    """The task of a program that is not planned yet, which is very likely that of `assemble`; none
-    for models whose run time waits for what is only known then.
-    """
-    if options.weights != EMBEDDED or options.self_test or options.levels() != (options,):
-        return []
-    if options.buckets or options.bare:
-        return []
-    signature = signature_of(program)
-    unknown: dict[str, object] = {"weights_in": EMBEDDED, "weights": [], "workspace_bytes": 0}
-    facts = {**_identity(options), **signature.to_json(), **unknown}
-    return [run_time_task(signature, facts, options, has_weights=bool(program_weights(program)))]
-
-
 @lru_cache
 def _shared_run_time(task: RunTimeTask) -> bytes:
     """The run time that models have in common which say nothing of themselves."""
@@ -294,7 +277,7 @@ def _metadata(
         | several_sizes
         | known
         | {
-            **_identity(options),
+            **identity(options),
             **signature.to_json(),
             "workspace_bytes": _dim(maximum(sizes)),
             **describe_weights(weights, derived, options),
@@ -303,30 +286,13 @@ def _metadata(
     )
 
 
-def _identity(options: Options) -> dict[str, object]:
-    """What is known of an artifact before anything is compiled."""
-    return {
-        "abi": ABI_VERSION,
-        "weft": VERSION,
-        "prefix": options.prefix,
-        "triple": options.target.triple,
-        "cpu": options.target.cpu,
-        "features": _features(options),
-        "bounds": {each.name: [each.least, each.most] for each in options.bounds},
-    }
-
-
-def _features(options: Options) -> list[str]:
-    return [name for name in options.target.features if name.startswith("+")]
-
-
 def _description(level: CompiledLevel) -> dict[str, object]:
     """The inside of one level."""
     program, report, options = level.bodies[-1], level.report, level.options
     timed: dict[str, object] = {"timed_calls": timed_calls(program)} if options.timed else {}
     return timed | {
         "name": options.target.name,
-        "features": _features(options),
+        "features": features(options),
         "operators": dict(sorted(report.graph.items())),
         "kernels": describe_kernels(program, level.kernels, report.flops, report.schedules),
         "memory": describe_memory(program),

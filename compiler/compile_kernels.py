@@ -1,31 +1,23 @@
-"""Naive kernels -> scheduled ones and their machine code, several at a time: this process and
-workers that it starts take them from one list, in the order of the list.
+"""Naive kernels -> scheduled ones and their machine code, several at a time: this process and its
+workers take them from one list, in the order of the list.
 
-Workers are copies of this process where it has one thread, as that of a command has, and are at
-work at once. Else they are interpreters that read tasks from their standard input, so that scripts
-of users need no guard against being imported. Everybody compiles the kernel's text, hence who does
-changes nothing, and what was compiled before comes out of a store.
+Everybody compiles the kernel's text, hence who does changes nothing, and what was compiled before
+comes out of a store.
 """
 
 from __future__ import annotations
 
 import gc
 import hashlib
-import json
 import os
-import pickle
-import signal
-import subprocess
-import sys
 import threading
 import time
-import traceback
-from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
-from typing import BinaryIO, Final, NoReturn, Protocol
+from itertools import chain
+from typing import Final, Protocol
 
 from xdsl.parser import Parser
 
@@ -34,8 +26,19 @@ from compiler.loop_to_llvm.kernel import emit_kernel
 from compiler.machine.object import compile_object
 from compiler.options import KernelSchedule, Options
 from compiler.program.declare import declaration, describe_body
+from compiler.workers import (
+    RARE,
+    ForkedWorker,
+    KernelCode,
+    Task,
+    Worker,
+    ask,
+    can_fork,
+    can_start,
+    close,
+    start_worker,
+)
 from dialects.context import WeftContext
-from dialects.errors import WeftError
 from dialects.loop.program import KernelOp
 
 KERNELS_PER_WORKER: Final = 6
@@ -43,15 +46,6 @@ KERNELS_PER_WORKER: Final = 6
 
 KERNELS_PER_COPY: Final = 2
 """Fewer leave nothing to a worker that has imported it already."""
-
-_RARE: Final = (400_000, 50, 100)
-
-_SERVE: Final = """\
-import sys
-sys.path[:] = {path!r}
-from compiler.compile_kernels import serve
-serve()
-"""
 
 
 @dataclass(frozen=True)
@@ -77,49 +71,6 @@ class KernelTask:
             self.options, schedules=() if forced is None else (forced,), tuned=(), timed=False
         )
         return hashlib.sha256(f"{own.digest}\n{self.text}".encode()).hexdigest()
-
-
-@dataclass(frozen=True)
-class KernelCode:
-    """The object of a kernel; the scheduled kernel as text, with its body where that was asked for;
-    the schedules that it got; its LLVM IR; and the seconds of each stage.
-    """
-
-    code: bytes
-    kernel: str
-    used: list[str]
-    ir: str | None = None
-    seconds: Mapping[str, float] = field(default_factory=dict[str, float])
-
-    def to_bytes(self) -> bytes:
-        """What `of_bytes` reads; texts and times that tell of this compilation are left out."""
-        head = json.dumps([self.kernel, self.used]).encode()
-        return len(head).to_bytes(8, "little") + head + self.code
-
-    @staticmethod
-    def of_bytes(data: bytes) -> KernelCode:
-        """What `to_bytes` gave."""
-        end = 8 + int.from_bytes(data[:8], "little")
-        kernel, used = json.loads(data[8:end])
-        return KernelCode(data[end:], kernel, used)
-
-
-class Task(Protocol):
-    """An object to compile: a kernel, or what is compiled beside kernels."""
-
-    @property
-    def key(self) -> str:
-        """A hash of all that decides what the code is, the compiler aside."""
-        ...
-
-    @property
-    def keep_texts(self) -> bool:
-        """Whether the texts on the way are asked for."""
-        ...
-
-    def compile(self) -> KernelCode:
-        """The code, compiled here."""
-        ...
 
 
 class KernelStore(Protocol):
@@ -197,10 +148,10 @@ class KernelCompiler:
         """
         store = None if any(task.keep_texts for task in tasks) else self.store
         found = {} if store is None else _found(tasks, store)
-        run = _Run(tasks, found)
+        run = _Run(tasks, found, self.workers)
         on_done(len(found))
         feeders = [
-            threading.Thread(target=run.take, args=(partial(ask, worker),), daemon=True)
+            threading.Thread(target=run.feed, args=(worker,), daemon=True)
             for worker in self.workers
         ]
         for feeder in feeders:
@@ -228,7 +179,7 @@ def rare_collections() -> Generator[None]:
     of them in cycles: looking for these as often as usual takes half of the time.
     """
     before = gc.get_threshold()
-    gc.set_threshold(*_RARE)
+    gc.set_threshold(*RARE)
     try:
         yield
     finally:
@@ -237,161 +188,64 @@ def rare_collections() -> Generator[None]:
 
 @contextmanager
 def kernel_compiler(
-    kernels: int, cores: int | None = None, store: KernelStore | None = None
+    kernels: int,
+    cores: int | None = None,
+    store: KernelStore | None = None,
+    early: ForkedWorker | None = None,
 ) -> Generator[KernelCompiler]:
-    """A compiler for about so many kernels, whose workers start now and end with the block: with
-    this process one for each core, of those that the process may use by default.
+    """A compiler for about so many kernels, whose workers start now and end with the block, but for
+    one that is there `early`: with this process one for each core, of those that the process may
+    use by default.
     """
+    workers: list[Worker] = [] if early is None else [early]
     others = (cores or len(os.sched_getaffinity(0))) - 1
-    workers: list[Worker] = []
-    if _can_fork():
-        count = min(others, kernels // KERNELS_PER_COPY)
-        workers += [ForkedWorker() for _ in range(count)]
-    elif _can_start():
-        count = min(others, kernels // KERNELS_PER_WORKER)
-        workers += [_start_worker() for _ in range(count)]
+    started: list[Worker] = []
+    if can_fork():
+        count = min(others, kernels // KERNELS_PER_COPY) - len(workers)
+        started += [ForkedWorker() for _ in range(count)]
+    elif can_start():
+        count = min(others, kernels // KERNELS_PER_WORKER) - len(workers)
+        started += [start_worker() for _ in range(count)]
     try:
-        yield KernelCompiler(workers, store)
+        yield KernelCompiler([*workers, *started], store)
     finally:
-        for worker in workers:
-            worker.kill()
-            _close(worker)
-
-
-def _close(worker: Worker) -> None:
-    worker.wait()
-    for pipe in (worker.stdin, worker.stdout):
-        # What a task left unsent goes to nobody.
-        with suppress(BrokenPipeError):
-            assert pipe is not None, "a worker has pipes"
-            pipe.close()
-
-
-def _can_fork() -> bool:
-    """Whether nothing but this thread is at work in the process: no lock would stay taken."""
-    try:
-        return len(os.listdir("/proc/self/task")) == 1
-    except OSError:
-        return False
-
-
-def _can_start() -> bool:
-    """Whether `sys.executable` is an interpreter, not a program that Python is embedded in."""
-    return "python" in Path(sys.executable or "").name
-
-
-def _start_worker() -> Worker:
-    path = [entry or os.getcwd() for entry in sys.path]
-    return subprocess.Popen(
-        [sys.executable, "-P", "-c", _SERVE.format(path=path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        start_new_session=True,  # an interrupt at the terminal is this process's affair
-    )
-
-
-class ForkedWorker:
-    """A copy of this process that serves tasks, which ends with it; used as an interpreter that was
-    started is.
-    """
-
-    def __init__(self) -> None:
-        tasks, answers = os.pipe(), os.pipe()
-        self._process = os.fork()
-        if self._process == 0:
-            _serve_in_copy(tasks, answers)
-        os.close(tasks[0])
-        os.close(answers[1])
-        self.stdin, self.stdout = os.fdopen(tasks[1], "wb"), os.fdopen(answers[0], "rb")
-        self.returncode: int | None = None
-
-    def kill(self) -> None:
-        if self.returncode is None:
-            os.kill(self._process, signal.SIGKILL)
-
-    def wait(self) -> int:
-        if self.returncode is None:
-            self.returncode = os.waitstatus_to_exitcode(os.waitpid(self._process, 0)[1])
-        return self.returncode
-
-
-Worker = subprocess.Popen[bytes] | ForkedWorker
-
-
-def _serve_in_copy(tasks: tuple[int, int], answers: tuple[int, int]) -> NoReturn:
-    """What a copy does, which never goes back to what its parent does next."""
-    try:
-        os.setsid()  # an interrupt at the terminal is the parent's affair
-        os.close(tasks[1])  # without it the parent's end would not be the end
-        os.dup2(2, 1)
-        gc.freeze()
-        _serve(os.fdopen(tasks[0], "rb"), os.fdopen(answers[1], "wb"))
-    finally:
-        os._exit(0)  # nothing that the parent has still to write is written twice
-
-
-def serve() -> None:
-    """A worker: compiles the tasks that come in until there are no more."""
-    tasks, replies = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # whatever else prints does not get among the replies
-    _serve(tasks, replies)
-
-
-def _serve(tasks: BinaryIO, replies: BinaryIO) -> None:
-    gc.set_threshold(*_RARE)
-    while True:
-        try:
-            task = pickle.load(tasks)
-        except EOFError:
-            return
-        pickle.dump(_answer(task), replies)
-        replies.flush()
-
-
-def _answer(task: Task) -> KernelCode | WeftError | str:
-    try:
-        return task.compile()
-    except WeftError as error:
-        return error
-    except Exception:
-        return traceback.format_exc()
-
-
-def ask(worker: Worker, task: Task) -> KernelCode:
-    """`task.compile()` in a worker. Raises what that raises, or OSError for a worker that died."""
-    assert worker.stdin is not None, "a worker reads from a pipe"
-    assert worker.stdout is not None, "a worker answers through a pipe"
-    try:
-        pickle.dump(task, worker.stdin)
-        worker.stdin.flush()
-        answer = pickle.load(worker.stdout)
-    except (EOFError, BrokenPipeError) as error:
-        rule = "compiling requires workers that the system lets live"
-        raise OSError(f"{rule}, got one that ended") from error
-    if isinstance(answer, WeftError):
-        raise answer
-    assert isinstance(answer, KernelCode), f"a worker failed:\n{answer}"
-    return answer
+        for worker in started:
+            close(worker)
 
 
 class _Run:
     """Tasks that several threads take and answer."""
 
-    def __init__(self, tasks: Sequence[Task], done: Mapping[int, KernelCode]):
+    def __init__(
+        self, tasks: Sequence[Task], done: Mapping[int, KernelCode], workers: Sequence[Worker]
+    ):
         self._tasks = tasks
-        left = [position for position in range(len(tasks)) if position not in done]
+        begun = [each.begun for each in workers if isinstance(each, ForkedWorker)]
+        left = [
+            position
+            for position, task in enumerate(tasks)
+            if position not in done and task not in begun
+        ]
         self._left = iter(left)  # taking the next is atomic
         self._done = dict(done)
         self._errors: list[BaseException] = []
+
+    def feed(self, worker: Worker) -> None:
+        """Lets a worker compile: first what it has begun with."""
+        begun = worker.begun if isinstance(worker, ForkedWorker) else None
+        own = [position for position, task in enumerate(self._tasks) if task == begun]
+        left = (position for position in own if position not in self._done)
+        self.take(partial(ask, worker), left=chain(left, self._left))
 
     def take(
         self,
         compiled: Callable[[Task], KernelCode],
         on_done: Callable[[int], None] = lambda count: None,
+        left: Iterator[int] | None = None,
     ) -> None:
         """Compiles what is left, until nothing is or somebody has failed."""
         try:
-            for position in self._left:
+            for position in self._left if left is None else left:
                 on_done(len(self._done))
                 self._done[position] = compiled(self._tasks[position])
                 if self._errors:

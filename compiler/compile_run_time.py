@@ -10,17 +10,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from compiler.compile_kernels import KernelCode
 from compiler.loop_to_llvm.run_time import emit_run_time
 from compiler.loop_to_llvm.runtime import Counts, Level, TableLayout
 from compiler.loop_to_llvm.runtime.outside_weights import OutsideWeights
 from compiler.loop_to_llvm.runtime.self_test import Golden
+from compiler.machine.artifact import ABI_VERSION, VERSION
 from compiler.machine.model_table import model_table
 from compiler.machine.object import compile_object
 from compiler.machine.signature import Signature
+from compiler.machine.weights_file import EMBEDDED
 from compiler.options import Options
 from compiler.target.features import baseline, feature_groups
 from compiler.target.target import Target
+from compiler.workers import KernelCode
 
 
 @dataclass(frozen=True)
@@ -81,3 +83,36 @@ def run_time_task(
         outside,
         golden,
     )
+
+
+def likely_run_time(
+    signature: Signature, options: Options, *, has_weights: bool
+) -> RunTimeTask | None:
+    """The task of a model that is not planned yet, which is very likely that of its artifact; None
+    for models whose run time waits for what is only known then.
+    """
+    if options.weights != EMBEDDED or options.self_test or options.levels() != (options,):
+        return None
+    if options.buckets or options.bare:
+        return None
+    unknown: dict[str, object] = {"weights_in": EMBEDDED, "weights": [], "workspace_bytes": 0}
+    facts = {**identity(options), **signature.to_json(), **unknown}
+    return run_time_task(signature, facts, options, has_weights=has_weights)
+
+
+def identity(options: Options) -> dict[str, object]:
+    """What is known of an artifact before anything is compiled."""
+    return {
+        "abi": ABI_VERSION,
+        "weft": VERSION,
+        "prefix": options.prefix,
+        "triple": options.target.triple,
+        "cpu": options.target.cpu,
+        "features": features(options),
+        "bounds": {each.name: [each.least, each.most] for each in options.bounds},
+    }
+
+
+def features(options: Options) -> list[str]:
+    """Those that the target has."""
+    return [name for name in options.target.features if name.startswith("+")]

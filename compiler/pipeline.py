@@ -5,17 +5,17 @@ and this is the one module that sees every stage.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Container, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import partial
-from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.parser import Parser
 from xdsl.passes import ModulePass
 
-from compiler.assemble import CompiledLevel, assemble, early_run_time
+from compiler.assemble import CompiledLevel, assemble, signature_of
 from compiler.bucket_programs import (
     chooser_of,
     padding_modules,
@@ -24,32 +24,28 @@ from compiler.bucket_programs import (
 )
 from compiler.compile_kernels import (
     KernelCompiler,
-    KernelStore,
     KernelTask,
     choose_schedule,
     kernel_compiler,
     parse_kernel,
     rare_collections,
 )
-from compiler.compile_run_time import RunTimeTask
-from compiler.extension import Extension
-from compiler.frontend.from_graph_file import STAMP, is_graph_file, read_graph
-from compiler.frontend.from_onnx import ImportedModel, Source, import_model
-from compiler.frontend.onnx_composites import COMPOSITES
-from compiler.golden import GoldenRun, golden_run
-from compiler.graph.bound_sizes import bound_sizes
+from compiler.compile_run_time import RunTimeTask, likely_run_time
+from compiler.frontend.from_graph_file import STAMP
+from compiler.frontend.from_onnx import ImportedModel, Source
+from compiler.golden import golden_run
 from compiler.graph.differentiate import DifferentiatePass
 from compiler.graph.eliminate import EliminatePass
 from compiler.graph.inline_calls import inline_calls
 from compiler.graph.join_products import JoinProductsPass
 from compiler.graph.passes import GROUPING_PASSES, NAIVE_GRAPH_PASSES, SIMPLIFYING_PASSES
-from compiler.graph.share_weights import replace_constants, share_weights
+from compiler.graph.share_weights import share_weights
 from compiler.graph.winograd import WinogradPass
 from compiler.graph_to_loop import canonicalize_kernel, copy_kernel, lower_module
 from compiler.layout_choices import place_buffers
 from compiler.loop.schedules import SCHEDULES, schedule_kernel
+from compiler.loop_to_llvm.program import program_weights
 from compiler.machine.artifact import Compiled
-from compiler.machine.weights_file import CALLER
 from compiler.options import KernelSchedule, Options
 from compiler.program.alternate import alternate
 from compiler.program.assign_layouts import (
@@ -66,98 +62,34 @@ from compiler.program.plan_memory import kernels_of, plan_memory
 from compiler.program.share_layouts import LayoutSharing, likely, lookup_kernels
 from compiler.program.time_calls import time_calls
 from compiler.program.update_in_place import drop_copies, write_states
+from compiler.read_model import begin, read_model
 from compiler.report import Report
+from compiler.road import Road
 from dialects.context import WeftContext
 from dialects.errors import OptionError
-from dialects.graph import OPS, CallOp, ConstantOp, ControlOp, FusedOp, GraphOp, ReshapeOp
+from dialects.graph import CallOp, ConstantOp, ControlOp, FusedOp, GraphOp, ReshapeOp
 from dialects.loop.program import KernelOp, ProgramOp
 from dialects.loop.types import BufferType
 from dialects.weights import WeightStore
 
-OnStage = Callable[[str, int, int], None]
-"""Is told a stage's name, how many of its steps are done, and how many there are."""
-
-
-@dataclass
-class Road:
-    """One compilation on its way: options, whom to tell, where to write what each stage gives,
-    kernels that were compiled before, what the caller adds to the compiler, and the self-test.
-    """
-
-    options: Options
-    on_stage: OnStage = lambda name, done, total: None
-    dump_dir: Path | None = None
-    store: KernelStore | None = None
-    extensions: tuple[Extension, ...] = ()
-    report: Report = field(default_factory=Report)
-    golden: GoldenRun | None = None
-
-    def level(self, options: Options) -> Road:
-        """The road on from the optimised graph for one CPU level, with a report of its own but for
-        the times.
-        """
-        if options == self.options:
-            return self
-        folder = None if self.dump_dir is None else self.dump_dir / options.target.name
-        return replace(self, options=options, dump_dir=folder, report=self.report.level())
-
-    def dump(self, name: str, text: object) -> None:
-        """Writes the IR after a stage, where that was asked for."""
-        if self.dump_dir is not None:
-            self.dump_dir.mkdir(parents=True, exist_ok=True)
-            (self.dump_dir / name).write_text(f"{text!s}\n")
-
 
 def compile_model(
-    source: Source | ImportedModel, options: Options, road: Road | None = None
+    source: Source | ImportedModel,
+    options: Options,
+    road: Road | None = None,
+    imported: ImportedModel | None = None,
 ) -> Compiled:
-    """Compiles a model (a path, bytes, ModelProto, or an imported one) to objects and weights.
+    """Compiles a model (a path, bytes, ModelProto, or an imported one) to objects and weights; it
+    may be `imported` already, by `begin`.
 
     Raises ModelError for a damaged model, and UnsupportedError listing everything that weft lacks.
     """
     road = road or Road(options)
-    road.on_stage("import", 0, 1)
-    with road.report.stage("import"):
-        imported = read_model(source, options, road.extensions)
+    imported = imported or begin(source, road)
     road.golden = golden_run(imported.module, imported.weights, options, road.report)
     if options.buckets:
         return _compile_buckets(source, imported, options, road)
     return compile_module(imported.module, imported.weights, options, road)
-
-
-def read_model(
-    source: Source | ImportedModel,
-    options: Options,
-    extensions: Sequence[Extension] = (),
-    sizes: Mapping[str, int] | None = None,
-) -> ImportedModel:
-    """Imports a model as the options say, which is checked to have the sizes that they bound;
-    `sizes` are values of some. One that was imported already keeps its outputs and sizes: it raises
-    OptionError for others.
-    """
-    if is_graph_file(source):
-        source = read_graph(Path(str(source)))
-    if isinstance(source, ImportedModel):
-        if options.outputs:
-            got = ", ".join(options.outputs)
-            raise OptionError(f"outputs require a model in a file, got {got} of a graph")
-        if options.buckets:
-            raise OptionError("buckets require a model in a file, got a graph")
-        imported = source
-        if options.weights == CALLER:
-            replace_constants(imported.module, imported.weights)
-    else:
-        ops = (*OPS, *(op for extension in extensions for op in extension.ops))
-        importers = dict(COMPOSITES)
-        for extension in reversed(extensions):
-            importers |= extension.onnx
-        replaceable = options.weights == CALLER
-        imported = import_model(
-            source, ops, importers, options.outputs, sizes, replaceable=replaceable
-        )
-    bounds = [each for each in options.bounds if each.name not in (sizes or {})]
-    bound_sizes(imported.module, bounds)
-    return imported
 
 
 def _compile_buckets(
@@ -182,7 +114,7 @@ def _compile_buckets(
         graphs.append(imported.module)
     expected = sum(map(_expected_kernels, graphs)) * len(options.levels())
     levels: list[CompiledLevel] = []
-    with rare_collections(), kernel_compiler(expected, store=road.store) as compiler:
+    with rare_collections(), _kernel_compiler(expected, road) as compiler:
         for level in options.levels():
             own = road.level(level)
             parts = [_compile_level(graph.clone(), store, compiler, own) for graph in graphs]
@@ -199,6 +131,10 @@ def _simplified(imported: ImportedModel) -> ModuleOp:
     for simplify in SIMPLIFYING_PASSES:
         simplify().apply(WeftContext(imported.weights), module)
     return module
+
+
+def _kernel_compiler(expected: int, road: Road) -> AbstractContextManager[KernelCompiler]:
+    return kernel_compiler(expected, store=road.store, early=road.worker)
 
 
 def _padding_levels(
@@ -224,7 +160,7 @@ def compile_module(
     levels = options.levels()
     expected = _expected_kernels(module) * len(levels)
     made: dict[RunTimeTask, bytes] = {}
-    with rare_collections(), kernel_compiler(expected, store=road.store) as compiler:
+    with rare_collections(), _kernel_compiler(expected, road) as compiler:
         copies = [module, *(module.clone() for _ in levels[1:])]
         compiled = [
             _compile_level(copy, weights, compiler, road.level(own), made)
@@ -439,7 +375,11 @@ def plan_program(module: ModuleOp, road: Road) -> None:
 def _run_times(module: ModuleOp, options: Options) -> list[RunTimeTask]:
     """The run time of a module of one program, where it does not wait for what comes later."""
     programs = [op for op in module.ops if isinstance(op, ProgramOp)]
-    return early_run_time(programs[0], options) if len(programs) == 1 else []
+    if len(programs) != 1:
+        return []
+    signature, has_weights = signature_of(programs[0]), bool(program_weights(programs[0]))
+    task = likely_run_time(signature, options, has_weights=has_weights)
+    return [] if task is None else [task]
 
 
 def _require_kernels(options: Options, names: list[str]) -> None:

@@ -10,7 +10,8 @@ from onnx import TensorProto, helper, numpy_helper
 import weft
 from compiler.machine.host import host_target
 from compiler.options import Options
-from compiler.pipeline import Road, compile_model
+from compiler.pipeline import compile_model
+from compiler.road import Road
 from dialects.weights import Array
 from tests.models.peer import run_onnxruntime
 

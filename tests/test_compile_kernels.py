@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from compiler import compile_kernels
+from compiler import compile_kernels, workers
 from compiler.compile_kernels import (
     KernelCompiler,
     KernelTask,
@@ -21,6 +21,7 @@ from compiler.machine.host import host_target
 from compiler.options import KernelSchedule, Options
 from compiler.program.hoist_workspace import hoist_kernel
 from compiler.program.in_place import InPlace, in_place_arguments
+from compiler.workers import ask, early_worker
 from dialects.errors import OptionError
 from dialects.loop.types import buffer_type
 
@@ -60,16 +61,17 @@ def test_workers_give_the_code_that_this_process_gives():
 
 def test_two_workers_compile_without_this_process():
     with kernel_compiler(len(TASKS), CORES) as compiler:
-        workers = compiler.workers
-        assert len(workers) == 2
-        answers = [compile_kernels.ask(worker, TASKS[0]) for worker in workers]
+        started = compiler.workers
+        assert len(started) == 2
+        answers = [ask(worker, TASKS[0]) for worker in started]
     assert {answer.code for answer in answers} == {compile_kernel(TASKS[0]).code}
-    assert all(worker.returncode is not None for worker in workers)
+    assert all(worker.returncode is not None for worker in started)
 
 
 COPIES = """
 from tests.test_compile_kernels import TASKS, CORES
-from compiler.compile_kernels import ForkedWorker, ask, compile_kernel, kernel_compiler
+from compiler.compile_kernels import compile_kernel, kernel_compiler
+from compiler.workers import ForkedWorker, ask
 with kernel_compiler(4, CORES) as compiler:
     workers = compiler.workers
     assert [type(worker) for worker in workers] == [ForkedWorker, ForkedWorker]
@@ -88,14 +90,46 @@ def test_a_process_with_one_thread_is_copied():
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "before", "")
 
 
+EARLY = """
+from compiler.workers import early_worker
+with early_worker() as worker:
+    from tests.test_compile_kernels import TASKS, CORES
+    from compiler.compile_kernels import compile_kernel, kernel_compiler
+    worker.begin(TASKS[{begun}])
+    with kernel_compiler(4, CORES, early=worker) as compiler:
+        assert compiler.workers[0] is worker and len(compiler.workers) == 2
+        codes = compiler.compile(TASKS[:4], lambda done: None)
+    assert worker.begun is None
+assert [each.code for each in codes] == [compile_kernel(task).code for task in TASKS[:4]]
+assert worker.returncode == -9
+with early_worker() as worker:
+    assert worker is None, "the compiler is there"
+"""
+
+
+@pytest.mark.parametrize("begun", [2, 7], ids=["that is wanted", "that nobody wants"])
+def test_a_worker_that_starts_early_begins_with_a_task(begun: int):
+    alone = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+    program = EARLY.format(begun=begun)
+    ran = subprocess.run([sys.executable, "-c", program], env=alone, capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+
+
+def test_a_process_with_threads_is_not_copied_early(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(workers, "can_fork", lambda: False)
+    monkeypatch.delitem(sys.modules, "compiler.compile_kernels")
+    with early_worker() as worker:
+        assert worker is None
+
+
 def test_a_few_kernels_need_no_worker(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(compile_kernels, "_can_fork", lambda: False)
+    monkeypatch.setattr(compile_kernels, "can_fork", lambda: False)
     with kernel_compiler(compile_kernels.KERNELS_PER_WORKER - 1, CORES) as compiler:
         assert compiler.workers == ()
 
 
 def test_a_program_that_embeds_python_is_not_started_again(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(compile_kernels, "_can_fork", lambda: False)
+    monkeypatch.setattr(compile_kernels, "can_fork", lambda: False)
     monkeypatch.setattr(sys, "executable", "/usr/bin/editor")
     with kernel_compiler(len(TASKS), CORES) as compiler:
         assert compiler.workers == ()
@@ -104,7 +138,7 @@ def test_a_program_that_embeds_python_is_not_started_again(monkeypatch: pytest.M
 def test_the_error_of_a_worker_is_raised_here():
     unknown = replace(TASKS[0], options=VAX)
     with kernel_compiler(len(TASKS), CORES) as compiler, pytest.raises(OptionError, match="vax"):
-        compile_kernels.ask(compiler.workers[0], unknown)
+        ask(compiler.workers[0], unknown)
 
 
 def test_the_error_of_any_kernel_is_raised():
@@ -119,7 +153,7 @@ def test_a_mistake_of_ours_shows_its_traceback():
         kernel_compiler(len(TASKS), CORES) as compiler,
         pytest.raises(AssertionError, match="Traceback"),
     ):
-        compile_kernels.ask(compiler.workers[0], wrong)
+        ask(compiler.workers[0], wrong)
 
 
 def test_a_worker_that_was_killed_is_reported():
@@ -127,7 +161,7 @@ def test_a_worker_that_was_killed_is_reported():
         compiler.workers[0].kill()
         compiler.workers[0].wait()
         with pytest.raises(OSError, match="compiling requires workers that the system lets live"):
-            compile_kernels.ask(compiler.workers[0], TASKS[0])
+            ask(compiler.workers[0], TASKS[0])
 
 
 def test_keeps_the_texts_where_they_are_asked_for():

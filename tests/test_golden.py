@@ -11,7 +11,7 @@ from xdsl.ir import Block
 
 import compiler.golden
 from compiler.golden import GoldenRun, golden_run
-from compiler.pipeline import read_model
+from compiler.read_model import read_model
 from compiler.report import Report
 from dialects.graph import GraphOp
 from dialects.graph.evaluate import evaluate_block

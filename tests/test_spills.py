@@ -8,7 +8,7 @@ from onnx import ModelProto
 
 from compiler.cli.emit import emit_text
 from compiler.options import Options
-from compiler.pipeline import Road
+from compiler.road import Road
 from compiler.target import TARGETS
 from tests.models.graph_writer import GraphWriter
 

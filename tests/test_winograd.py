@@ -11,7 +11,8 @@ from onnx import ModelProto, helper, numpy_helper
 import weft
 from compiler.machine.host import host_target
 from compiler.options import Options
-from compiler.pipeline import Road, plan_model
+from compiler.pipeline import plan_model
+from compiler.road import Road
 from dialects.graph.winograd import POINTS, matrices
 
 

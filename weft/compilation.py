@@ -26,15 +26,16 @@ from compiler.machine.header import c_identifier
 from compiler.machine.host import host_target
 from compiler.machine.weights_file import EMBEDDED, PLACES
 from compiler.options import Bound, Bucket, BucketMask, KernelSchedule, Options, SelfTest
+from compiler.road import Road
 from compiler.target import TARGETS
 from compiler.target.target import Target
 from compiler.target.x86 import X86_TARGETS
+from compiler.workers import early_worker
 from dialects.errors import OptionError
 
 if TYPE_CHECKING:
     from compiler.extension import Extension
     from compiler.frontend.from_onnx import ImportedModel, Source
-    from compiler.pipeline import Road
 
 DEFAULT_PREFIX = "model"
 
@@ -67,12 +68,18 @@ def compile_cached(
     found = cache.find(key, options.target) if cache and key else None
     if found is not None:
         return found
-    from compiler.pipeline import Road, compile_model
+    with early_worker() as worker:
+        # What the worker waits for comes first, and the other half of the compiler behind it.
+        from compiler.read_model import begin
 
-    road = Road(options) if start is None else start()
-    road.extensions = tuple(extensions)
-    road.store = None if cache is None else _Kernels(cache)
-    compiled = compile_model(source, options, road)
+        road = Road(options) if start is None else start()
+        road.extensions = tuple(extensions)
+        road.store = None if cache is None else _Kernels(cache)
+        road.worker = worker
+        imported = begin(source, road)
+        from compiler.pipeline import compile_model
+
+        compiled = compile_model(source, options, road, imported)
     return cache.keep(key, compiled) if cache and key else compiled
 
 

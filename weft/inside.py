@@ -11,7 +11,7 @@ from compiler.frontend.from_onnx import ImportedModel, Source
 from compiler.graph.differentiate import DifferentiatePass
 from compiler.machine.executable import Executable
 from compiler.options import Options
-from compiler.pipeline import read_model
+from compiler.read_model import read_model
 from dialects.context import WeftContext
 from dialects.errors import OptionError
 from weft.traced import Traced

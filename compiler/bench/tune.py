@@ -18,7 +18,8 @@ from compiler.loop.candidates import Steps, neighbours, scheduled_steps, variant
 from compiler.loop.tuned_file import Tuned, target_key
 from compiler.machine.artifact import Compiled
 from compiler.options import KernelSchedule, Options
-from compiler.pipeline import Road, compile_model, naive_kernels
+from compiler.pipeline import compile_model, naive_kernels
+from compiler.road import Road
 from dialects.errors import IllegalSchedule, WeftError
 from dialects.weights import Array
 

@@ -13,7 +13,9 @@ from compiler.loop_to_llvm.kernel import emit_kernel
 from compiler.loop_to_llvm.program import emit_program
 from compiler.machine.object import compile_assembly
 from compiler.machine.replace_file import replacing
-from compiler.pipeline import Road, optimize_graph, read_model, to_loops
+from compiler.pipeline import optimize_graph, to_loops
+from compiler.read_model import read_model
+from compiler.road import Road
 from dialects.context import WeftContext
 from dialects.errors import OptionError
 from dialects.loop.program import KernelOp, ProgramOp

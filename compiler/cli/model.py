@@ -24,13 +24,13 @@ from compiler.options import (
     parse_bucket,
     parse_bucket_mask,
 )
+from compiler.road import Road
 from compiler.target import TARGETS
 from dialects.errors import OptionError
 from weft.compilation import compile_cached, options_of
 
 if TYPE_CHECKING:
     from compiler.frontend.from_onnx import ImportedModel, Source
-    from compiler.pipeline import Road
 
 _MAGICS: Final = (b"\x7fELF", b"\0asm")
 
@@ -195,8 +195,6 @@ def progressing(options: Options, dump_dir: Path | None) -> Generator[Callable[[
     with stage_progress() as on_stage:
 
         def start() -> Road:
-            from compiler.pipeline import Road
-
             return Road(options, on_stage, dump_dir)
 
         yield start

@@ -15,7 +15,8 @@ import pytest
 
 from compiler.machine.artifact import Compiled
 from compiler.machine.cache import DEFAULT_LIMIT, Cache, CacheWarning, default_cache
-from compiler.pipeline import Road, compile_model
+from compiler.pipeline import compile_model
+from compiler.road import Road
 from dialects.errors import OptionError
 from tests.small_models import dense_model, dense_reference, rows_of
 from weft.compilation import compile_cached, external_locations, model_key, options_of

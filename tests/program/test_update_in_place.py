@@ -7,7 +7,9 @@ from onnx import ModelProto, parser
 import weft
 from compiler.machine.host import host_target
 from compiler.options import Options
-from compiler.pipeline import Road, optimize_graph, read_model, to_loops
+from compiler.pipeline import optimize_graph, to_loops
+from compiler.read_model import read_model
+from compiler.road import Road
 from dialects.context import WeftContext
 from dialects.loop.dynamic import CopyOp
 from dialects.loop.ops import ForOp

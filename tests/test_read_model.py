@@ -1,0 +1,51 @@
+"""What is known of an artifact as soon as its model is imported."""
+
+from dataclasses import dataclass, field
+from functools import partial
+
+import pytest
+from onnx import parser
+
+from compiler.machine.host import host_target
+from compiler.options import Options
+from compiler.pipeline import _run_times, lower_graph, optimize_graph
+from compiler.read_model import begin
+from compiler.road import Road
+from compiler.workers import Task
+from dialects.context import WeftContext
+from tests.models.networks import build_mlp
+
+OPTIONS = Options(host_target(), "weft")
+FINDS = """<ir_version: 10, opset_import: ["" : 22]>
+main (float[n] x) => (int64[1, found] y) { y = NonZero(x) }"""
+MODELS = {
+    "static": build_mlp,
+    "symbolic": partial(build_mlp, "batch"),
+    "a size that it finds": partial(parser.parse_model, FINDS),
+}
+
+
+@dataclass
+class Noting:
+    """In a worker's place: notes what it is to begin with."""
+
+    tasks: list[Task] = field(default_factory=list)
+
+    def begin(self, task: Task) -> None:
+        self.tasks.append(task)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_worker_begins_with_the_run_time_that_is_needed(name: str):
+    worker = Noting()
+    road = Road(OPTIONS, worker=worker)
+    imported = begin(MODELS[name](), road)
+    optimize_graph(imported.module, WeftContext(imported.weights), road)
+    lower_graph(imported.module, road)
+    assert worker.tasks == _run_times(imported.module, OPTIONS) != []
+
+
+def test_a_worker_does_not_begin_where_weights_are_outside():
+    worker = Noting()
+    begin(build_mlp(), Road(Options(host_target(), "weft", weights="file"), worker=worker))
+    assert worker.tasks == []

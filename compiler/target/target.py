@@ -37,6 +37,11 @@ class Target:
         """The features in LLVM's `+a,-b` notation."""
         return ",".join(self.features)
 
+    @property
+    def has_masks(self) -> bool:
+        """Whether to store some lanes of a vector takes no longer than to store all."""
+        return "+avx512f" in self.features
+
     def lanes(self, element_bytes: int) -> int:
         """How many elements of the given size one vector register holds, at least one."""
         return max(1, self.vector_bytes // element_bytes)

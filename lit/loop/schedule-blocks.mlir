@@ -1,19 +1,25 @@
 // RUN: weft-opt %s --split-input-file -p weft-schedule | filecheck %s
 
-// The loop over channels is cut at the blocks in which they lie, and what is within a block is the vector.
+// The loop over channels is cut at the blocks in which they lie, and what is within a block is the vector, however many
+// numbers there are of each channel.
 // CHECK-LABEL: loop.kernel @scale
 // CHECK: loop.for %[[CO:[a-z_0-9]+]] = 0 to 2 parallel {
 // CHECK-NEXT: loop.for %[[P:[a-z_0-9]+]] = 0 to 36 {
 // CHECK-NEXT: loop.for %[[CI:[a-z_0-9]+]] = 0 to 8 vector(8) {
 // CHECK-NEXT: loop.load %x[0, 8 * %[[CO]] + %[[CI]], (%[[P]] floordiv 6), (%[[P]] mod 6)]
 // CHECK-NEXT: loop.load %s[8 * %[[CO]] + %[[CI]]]
-loop.kernel @scale(%x: !loop.buffer<[1, 16, 6, 6], f32, [d0, (d1 floordiv 8), d2, d3, (d1 mod 8)] in [1, 2, 6, 6, 8]>, %s: !loop.buffer<[16], f32>, %y: !loop.buffer<[1, 16, 6, 6], f32, [d0, (d1 floordiv 8), d2, d3, (d1 mod 8)] in [1, 2, 6, 6, 8]>) {
+// CHECK: loop.load %b[8 * %[[CO]] + %[[CI]]]
+loop.kernel @scale(%x: !loop.buffer<[1, 16, 6, 6], f32, [d0, (d1 floordiv 8), d2, d3, (d1 mod 8)] in [1, 2, 6, 6, 8]>, %s: !loop.buffer<[16], f32>, %b: !loop.buffer<[16], f32>, %m: !loop.buffer<[16], f32>, %y: !loop.buffer<[1, 16, 6, 6], f32, [d0, (d1 floordiv 8), d2, d3, (d1 mod 8)] in [1, 2, 6, 6, 8]>) {
   loop.for %c = 0 to 16 {
     loop.for %h = 0 to 6 {
       loop.for %p = 0 to 6 {
         %v = loop.load %x[0, %c, %h, %p] : !loop.buffer<[1, 16, 6, 6], f32, [d0, (d1 floordiv 8), d2, d3, (d1 mod 8)] in [1, 2, 6, 6, 8]>
         %f = loop.load %s[%c] : !loop.buffer<[16], f32>
-        %r = arith.mulf %v, %f : f32
+        %q = arith.mulf %v, %f : f32
+        %g = loop.load %b[%c] : !loop.buffer<[16], f32>
+        %u = arith.addf %q, %g : f32
+        %l = loop.load %m[%c] : !loop.buffer<[16], f32>
+        %r = arith.maximumf %u, %l : f32
         loop.store %r, %y[0, %c, %h, %p] : !loop.buffer<[1, 16, 6, 6], f32, [d0, (d1 floordiv 8), d2, d3, (d1 mod 8)] in [1, 2, 6, 6, 8]>
       }
     }

@@ -398,8 +398,8 @@ loop.kernel @stride_two(%x: !loop.buffer<[3, 65, 65], f32>, %w: !loop.buffer<[12
 // Sums of a length that only a call knows have a last block that may be shorter; of several loops the one is cut
 // inside of which there are few terms.
 // CHECK-LABEL: loop.kernel @unknown
-// CHECK: loop.for %co = 0 to -(-c floordiv 14) reduction(add) {
-// CHECK: loop.for %ci = 0 to min(14, -14 * %co + c) reduction(add) {
+// CHECK: loop.for %co = 0 to -(-c floordiv 17) reduction(add) {
+// CHECK: loop.for %ci = 0 to min(17, -17 * %co + c) reduction(add) {
 // CHECK: loop.for %r = 0 to 9 reduction(add) {
 loop.kernel @unknown[c](%x: !loop.buffer<[c, 9, 12], f32>, %w: !loop.buffer<[c, 9, 32], f32>, %y: !loop.buffer<[12, 32], f32>) {
   loop.for %i = 0 to 12 {
@@ -593,6 +593,39 @@ loop.kernel @no_pages(%x: !loop.buffer<[256, 512], f32>, %w: !loop.buffer<[512, 
         %p = arith.mulf %a, %b : f32
         %t = arith.addf %s, %p : f32
         loop.store %t, %y[%i, %j] : !loop.buffer<[256, 1056], f32>
+      }
+    }
+  }
+}
+
+// -----
+
+// Channels are the vectors of the sums, rows are what lies together in the result: a tile that fills vectors
+// either way is turned in registers, block by block, on its way to memory.
+// CHECK-LABEL: loop.kernel @planes
+// CHECK: loop.for %k = 0 to 120 reduction(add) {
+// CHECK: loop.for %{{.*}} = 0 to 1 unroll {
+// CHECK-NEXT: loop.for %[[O:[a-z_0-9]+]] = 0 to 1 unroll {
+// CHECK-NEXT: loop.for %[[I:[a-z_0-9]+]] = 0 to 8 unroll {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 8 unroll vector(8) {
+// CHECK-NEXT: %[[V:[0-9]+]] = loop.load %y_r[8 * %[[O]] + %[[I]], {{.*}}]
+// CHECK-NEXT: loop.store %[[V]], %y[{{.*}}8 * %[[O]] + %[[I]], {{.*}}]
+loop.kernel @planes(%x: !loop.buffer<[8, 120], f32>, %w: !loop.buffer<[8, 120], f32>, %y: !loop.buffer<[8, 8], f32>) attributes {weights = [#builtin.int<1>]} {
+  loop.for %o = 0 to 8 {
+    loop.for %i = 0 to 8 {
+      %zero = arith.constant 0.0 : f32
+      loop.store %zero, %y[%o, %i] : !loop.buffer<[8, 8], f32>
+    }
+  }
+  loop.for %o = 0 to 8 {
+    loop.for %i = 0 to 8 {
+      loop.for %k = 0 to 120 reduction(add) {
+        %a = loop.load %x[%i, %k] : !loop.buffer<[8, 120], f32>
+        %b = loop.load %w[%o, %k] : !loop.buffer<[8, 120], f32>
+        %s = loop.load %y[%o, %i] : !loop.buffer<[8, 8], f32>
+        %p = arith.mulf %a, %b : f32
+        %t = arith.addf %s, %p : f32
+        loop.store %t, %y[%o, %i] : !loop.buffer<[8, 8], f32>
       }
     }
   }

@@ -31,18 +31,17 @@ def apply_all(kernel: KernelOp, target: Target) -> Iterator[str]:
 
 
 def _channels(nest: Sequence[ForOp], lanes: int) -> ForOp | None:
-    """The loop along which most accesses move within blocks of as many lanes."""
+    """The loop along which some accesses move within blocks of as many lanes, and most are as good
+    for a vector: within blocks, on and on, as numbers of a channel lie, or not at all.
+    """
     accesses = accesses_in(nest[-1])
     for loop in nest:
         extent = loop.extent.constant
         if extent is None or extent < lanes:
             continue
-        within = [
-            access
-            for access in accesses
-            if stride(access, loop) is None and lane_stride(access, loop, lanes) == 1
-        ]
-        if len(within) * 2 >= len(accesses):
+        near = [access for access in accesses if lane_stride(access, loop, lanes) in (0, 1)]
+        blocked = [access for access in near if stride(access, loop) is None]
+        if blocked and len(near) * 2 >= len(accesses):
             return loop
     return None
 

@@ -4,7 +4,7 @@ and how a reduction is split for that.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from xdsl.ir import Operation
 
@@ -125,16 +125,18 @@ def vectorize_leaves(loop: ForOp, target: Target) -> None:
         for op in inner:
             vectorize_leaves(_collapse_leaf(op), target)
         return
-    if any(is_branch(op) for op in nest[-1].body.block.ops) or _turn_copy(nest, target):
+    if any(is_branch(op) for op in nest[-1].body.block.ops):
+        return
+    if turn_copy(nest, lanes_of([nest[0]], target)):
         return
     for candidate in sorted((each for each in nest if most_iterations(each) != 1), key=_badness):
         if _try_vectorize(candidate, target):
             return
 
 
-def _turn_copy(nest: list[ForOp], target: Target) -> bool:
+def turn_copy(nest: Sequence[ForOp], lanes: int, *, written_out: bool = False) -> bool:
     """Cuts a copy that loads along one loop and stores along another into blocks that registers
-    turn; false for what is no such copy.
+    turn; false for what is no such copy. One of a tile in registers is to be `written_out`.
     """
     store, load = copied_by(nest[-1]), nest[-1].body.block.first_op
     if store is None or not isinstance(load, LoadOp):
@@ -143,17 +145,20 @@ def _turn_copy(nest: list[ForOp], target: Target) -> bool:
     loads = [loop for loop in nest if loop not in stores and stride(load, loop) == 1]
     if len(stores) != 1 or not loads or not is_far(load, stores[0]):
         return False
-    pair, lanes = (stores[0], loads[-1]), lanes_of([nest[0]], target)
+    pair = stores[0], loads[-1]
     if lanes == 1 or any((loop.extent.constant or 0) < lanes // 2 for loop in pair):
         return False
+    others = [loop for loop in nest if loop not in pair]
     try:
-        reorder(*(loop for loop in nest if loop not in pair), *pair)
+        reorder(*others, *pair)
     except IllegalSchedule:
         return False
     for part in whole_and_rest(pair[0], lanes):
         turned, _ = reorder(perfect_nest(part)[1], part)
         for each in whole_and_rest(turned, lanes):
-            turn_blocks(perfect_nest(each), lanes, along_loads=True)
+            others += turn_blocks(perfect_nest(each), lanes, along_loads=True)
+    for loop in others if written_out else ():
+        unroll(loop)
     return True
 
 
@@ -173,8 +178,10 @@ def whole_and_rest(loop: ForOp, lanes: int) -> list[ForOp]:
     return [loop] if whole in (0, extent) else list(split_at(loop, whole))
 
 
-def turn_blocks(nest: list[ForOp], lanes: int, *, along_loads: bool) -> None:
-    """Makes blocks of a part of a tile whose sides are multiples of a vector, or shorter."""
+def turn_blocks(nest: list[ForOp], lanes: int, *, along_loads: bool) -> list[ForOp]:
+    """Makes blocks of a part of a tile whose sides are multiples of a vector, or shorter; returns
+    the loops over them.
+    """
     loads, stores = nest
     lo, li, _ = tile(loads, min(lanes, loads.extent.constant or lanes))
     so, si, _ = tile(stores, min(lanes, stores.extent.constant or lanes))
@@ -184,6 +191,7 @@ def turn_blocks(nest: list[ForOp], lanes: int, *, along_loads: bool) -> None:
         reorder(lo, so, li, si)
     unroll(vectorize(si, lanes))
     unroll(li)
+    return [so, lo]
 
 
 def _collapse_leaf(loop: ForOp) -> ForOp:

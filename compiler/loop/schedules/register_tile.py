@@ -38,6 +38,7 @@ from compiler.loop.schedules.leaves import (
     lanes_of,
     parallelize_outermost,
     stride,
+    turn_copy,
 )
 from compiler.loop.schedules.long_sums import cut_long_sum
 from compiler.loop.schedules.panels import (
@@ -65,7 +66,7 @@ from compiler.loop.schedules.tile_params import Params, default_params, narrow_p
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
 from dialects.expr import product
-from dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, enclosing_loops
+from dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
 from dialects.loop.program import KernelOp
 from dialects.loop.scalar import width
 from dialects.loop.types import buffer_type
@@ -320,8 +321,19 @@ def _tile_rows(chain: Sequence[ForOp], shape: Shape, result: SSAValue) -> list[F
     nests, reductions = _separate(inner, shape)
     partial = cut_long_sum(reductions, sums, shape.params.sum_block)
     for nest in (*nests, *staged, *partial):
-        write_out(nest, shape.lanes)
+        if not _turn(nest, shape):
+            write_out(nest, shape.lanes)
     return outer
+
+
+def _turn(nest: Sequence[ForOp], shape: Shape) -> bool:
+    """Turns what is only copied between a tile and memory where rows lie together, if stores are of
+    whole vectors or as fast; false for other nests.
+    """
+    stores = [access for access in accesses_in(nest[-1]) if isinstance(access, StoreOp)]
+    along = [loop for loop in nest if all(stride(store, loop) == 1 for store in stores)]
+    whole = all(_is_whole(loop, shape.lanes) for loop in along)
+    return (whole or shape.target.has_masks) and turn_copy(nest, shape.lanes, written_out=True)
 
 
 def _tile_columns(columns: ForOp, shape: Shape) -> tuple[ForOp, ForOp]:

@@ -9,9 +9,10 @@ from compiler.target.target import Target
 MOST_LOADS = 0.75
 """Loads for each multiply-add that do not hold it up."""
 
-LONGEST_SUM = 128
-"""Terms that are added up one after the other. Joining a block's sums to the others takes about
-two operations each, a percent of the time at most; longer sums lose more than the best peers.
+LONGEST_SUM = 160
+"""Terms that are added up one after the other: 16 channels of 3 x 3 taps, for one. Joining a
+block's sums to the others takes as long as about four more terms; longer sums lose more than the
+best peers.
 """
 
 

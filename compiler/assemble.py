@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.utils.hints import isa
@@ -18,7 +19,6 @@ from xdsl.utils.hints import isa
 from compiler.compile_run_time import RunTimeTask, features, identity, run_time_task
 from compiler.derive_weights import DerivedWeights
 from compiler.frontend.string_outputs import described_strings
-from compiler.golden import GoldenRun
 from compiler.loop_to_llvm.choose import bucket_prefix, emit_choice
 from compiler.loop_to_llvm.data import data_ir
 from compiler.loop_to_llvm.program import (
@@ -65,6 +65,9 @@ from dialects.loop.dynamic import output_sizes
 from dialects.loop.program import KernelOp, ProgramOp
 from dialects.loop.types import buffer_type
 from dialects.weights import WeightStore
+
+if TYPE_CHECKING:
+    from compiler.golden import GoldenRun
 
 
 @dataclass(frozen=True)

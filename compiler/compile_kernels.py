@@ -1,5 +1,5 @@
 """Naive kernels -> scheduled ones and their machine code, several at a time: this process and its
-workers take them from one list, in the order of the list.
+workers take them from one list, the longest first.
 
 Everybody compiles the kernel's text, hence who does changes nothing, and what was compiled before
 comes out of a store.
@@ -61,6 +61,11 @@ class KernelTask:
     def compile(self) -> KernelCode:
         """The code, compiled here."""
         return compile_kernel(self)
+
+    @property
+    def effort(self) -> int:
+        """The length of the text: of more operations comes more code."""
+        return len(self.text)
 
     @property
     def key(self) -> str:
@@ -226,7 +231,8 @@ class _Run:
             for position, task in enumerate(tasks)
             if position not in done and task not in begun
         ]
-        self._left = iter(left)  # taking the next is atomic
+        # The longest first, so that all are done at about the same time; taking one is atomic.
+        self._left = iter(sorted(left, key=lambda position: -tasks[position].effort))
         self._done = dict(done)
         self._errors: list[BaseException] = []
 

@@ -33,8 +33,6 @@ from compiler.compile_kernels import (
 from compiler.compile_run_time import RunTimeTask, likely_run_time
 from compiler.frontend.from_graph_file import STAMP
 from compiler.frontend.from_onnx import ImportedModel, Source
-from compiler.golden import golden_run
-from compiler.graph.differentiate import DifferentiatePass
 from compiler.graph.eliminate import EliminatePass
 from compiler.graph.inline_calls import inline_calls
 from compiler.graph.join_products import JoinProductsPass
@@ -86,7 +84,10 @@ def compile_model(
     """
     road = road or Road(options)
     imported = imported or begin(source, road)
-    road.golden = golden_run(imported.module, imported.weights, options, road.report)
+    if options.self_test is not None:
+        from compiler.golden import golden_run  # few models are to test themselves
+
+        road.golden = golden_run(imported.module, imported.weights, options, road.report)
     if options.buckets:
         return _compile_buckets(source, imported, options, road)
     return compile_module(imported.module, imported.weights, options, road)
@@ -268,6 +269,8 @@ def optimize_graph(module: ModuleOp, context: WeftContext, road: Road) -> None:
         road.report.graph.update(op.name for op in module.walk() if isinstance(op, GraphOp))
         return
     if road.options.gradients:
+        from compiler.graph.differentiate import DifferentiatePass  # nor are many differentiated
+
         with road.report.stage(DifferentiatePass.name):
             inline_calls(module)
             DifferentiatePass(inputs=road.options.gradients).apply(context, module)

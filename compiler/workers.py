@@ -76,6 +76,11 @@ class Task(Protocol):
         """Whether the texts on the way are asked for."""
         ...
 
+    @property
+    def effort(self) -> int:
+        """What tells longer tasks from shorter ones."""
+        ...
+
     def compile(self) -> KernelCode:
         """The code, compiled here."""
         ...

@@ -10,8 +10,8 @@ import json
 import mmap
 import os
 import sys
+import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -262,10 +262,15 @@ def _facts(path: Path, find: Callable[[Path], list[str]], cache: Cache | None) -
 
 def _model_facts(path: Path) -> list[str]:
     """The hash of a model, and the other files that it names."""
-    with _mapped(path) as data, ThreadPoolExecutor(1) as beside:
-        hasher = beside.submit(hashlib.sha256, data)
-        locations = external_locations(data)
-        return [hasher.result().hexdigest(), *locations]
+    with _mapped(path) as data:
+        hasher = hashlib.sha256()
+        beside = threading.Thread(target=hasher.update, args=(data,))
+        beside.start()
+        try:
+            locations = external_locations(data)
+        finally:
+            beside.join()
+        return [hasher.hexdigest(), *locations]
 
 
 def _digest(path: Path) -> list[str]:

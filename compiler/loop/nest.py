@@ -16,8 +16,8 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
 from dialects.expr import Atom, Expr, Extremum
-from dialects.expr_text import unbind
-from dialects.interval import Range
+from dialects.expr_text import is_value, unbind
+from dialects.interval import UNBOUNDED, Range
 from dialects.loop.ops import (
     AccessOp,
     AllocOp,
@@ -164,7 +164,7 @@ def expand(expr: Expr) -> Expr:
     computed: dict[Atom, Expr] = {
         atom: expand(atom.owner.value)
         for atom in expr.atoms()
-        if isinstance(atom, SSAValue) and isinstance(atom.owner, IndexOp)
+        if is_value(atom) and isinstance(atom.owner, IndexOp)
     }
     return expr.substitute(computed) if computed else expr
 
@@ -210,6 +210,23 @@ def ranges_of(
         high = None if bound.greatest is None else bound.greatest.range(ranges)[1]
         ranges[bound.atom] = (low, high)
     return ranges
+
+
+def number_range(expr: Expr) -> Range:
+    """The bounds of an expression as numbers, by those of the indices in it alone."""
+    if expr.constant is not None:
+        return expr.constant, expr.constant
+    return expr.range({value: _index_range(value) for value in values_in(expr)})
+
+
+def _index_range(value: SSAValue) -> Range:
+    """The bounds of a loop's index, where the value is one."""
+    block = value.owner
+    loop = block.parent_op() if isinstance(block, Block) else None
+    if not isinstance(loop, ForOp):
+        return UNBOUNDED
+    last = loop.lower + (loop.extent - 1) * loop.step.data
+    return number_range(loop.lower)[0], number_range(last)[1]
 
 
 def ranges_around(op: Operation) -> dict[Atom, Range]:
@@ -293,7 +310,7 @@ def value_of(atom: Atom) -> SSAValue:
 def values_in(expr: Expr) -> list[SSAValue]:
     """The values that an expression depends on, each once, in order of appearance."""
     atoms = dict.fromkeys(expr.atoms())
-    return [cast(SSAValue, atom) for atom in atoms if isinstance(atom, SSAValue)]
+    return [atom for atom in atoms if is_value(atom)]
 
 
 def describe(op: Operation) -> str:

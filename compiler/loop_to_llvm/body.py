@@ -39,6 +39,7 @@ from compiler.loop_to_llvm.runtime import Runtime
 from compiler.loop_to_llvm.transpose import TransposeEmitter, block_of
 from compiler.target.target import Target
 from dialects.expr import Atom, Expr, Operand, atom_expr, maximum
+from dialects.expr_text import is_value
 from dialects.loop.ops import (
     AccessOp,
     AllocOp,
@@ -166,7 +167,7 @@ class BodyEmitter:
     def bound(self, expr: Expr) -> Expr:
         """An expression over SSA values as one over what is known here."""
         known: dict[Atom, Expr] = {
-            atom: self._index_value(atom) for atom in expr.atoms() if isinstance(atom, SSAValue)
+            atom: self._index_value(atom) for atom in expr.atoms() if is_value(atom)
         }
         return expr.substitute(known).simplify(self.frame.ranges)
 

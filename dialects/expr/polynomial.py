@@ -28,13 +28,17 @@ from dialects.interval import Range
 class Expr:
     """A polynomial over atoms; immutable, hashable, with Python's arithmetic operators."""
 
-    __slots__ = ("_hash", "terms")
+    __slots__ = ("_atoms", "_hash", "constant", "terms")
 
     terms: Mapping[Monomial, int]
+    constant: int | None
+    """The value of an expression without atoms, else None."""
 
     def __init__(self, terms: Mapping[Monomial, int]):
         self.terms = terms
+        self.constant = (terms.get(()) if len(terms) == 1 else None) if terms else 0
         self._hash: int | None = None
+        self._atoms: tuple[Atom, ...] | None = None
 
     @staticmethod
     def of(value: ExprLike) -> Expr:
@@ -42,7 +46,7 @@ class Expr:
         if type(value) is Expr:
             return value
         if isinstance(value, int):
-            return _NUMBERS.get(value) or Expr({(): int(value)} if value else {})
+            return _NUMBERS.get(value) or (Expr({(): int(value)}) if value else _ZERO)
         if isinstance(value, str):
             return Expr({(Symbol(value),): 1})
         return Expr({(value,): 1})
@@ -57,17 +61,9 @@ class Expr:
             return self.terms == other.terms
         return isinstance(other, int) and self.constant == other
 
-    @property
-    def constant(self) -> int | None:
-        """The value of an expression without atoms, else None."""
-        if not self.terms:
-            return 0
-        if len(self.terms) == 1:
-            return self.terms.get(())
-        return None
-
     def __add__(self, other: ExprLike) -> Expr:
-        other = Expr.of(other)
+        if type(other) is not Expr:
+            other = Expr.of(other)
         if not other.terms:
             return self
         if not self.terms:
@@ -93,10 +89,12 @@ class Expr:
         return Expr.of(other) - self
 
     def __mul__(self, other: ExprLike) -> Expr:
-        other = Expr.of(other)
-        for number, expr in ((self.constant, other), (other.constant, self)):
-            if number is not None:
-                return expr._times(number)
+        if type(other) is not Expr:
+            other = Expr.of(other)
+        if self.constant is not None:
+            return other._times(self.constant)
+        if other.constant is not None:
+            return self._times(other.constant)
         terms: dict[Monomial, int] = {}
         for left, left_factor in self.terms.items():
             for right, right_factor in other.terms.items():
@@ -114,7 +112,7 @@ class Expr:
         if number == 1:
             return self
         if number == 0:
-            return Expr({})
+            return _ZERO
         return Expr({monomial: factor * number for monomial, factor in self.terms.items()})
 
     def __floordiv__(self, divisor: ExprLike) -> Expr:
@@ -137,9 +135,11 @@ class Expr:
         """Every atom of the expression, the ones inside quotients,
         remainders and extrema too; may repeat.
         """
-        found: list[Atom] = []
-        self._collect(found)
-        return iter(found)
+        if self._atoms is None:
+            found: list[Atom] = []
+            self._collect(found)
+            self._atoms = tuple(found)
+        return iter(self._atoms)
 
     def _collect(self, found: list[Atom]) -> None:
         for monomial in self.terms:
@@ -257,6 +257,8 @@ ExprLike = Expr | int | str | Symbol | Operand | Quotient | Remainder | Extremum
 
 _NUMBERS = {number: Expr({(): number}) for number in range(-64, 1025) if number}
 """Expressions that are made over and over."""
+
+_ZERO = Expr({})
 
 
 def atom_expr(atom: Atom) -> Expr:

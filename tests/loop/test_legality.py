@@ -101,6 +101,33 @@ def test_clashes_of_one_subscript_are_decided_exactly(factor, offset, direction,
     assert may_clash(write, read, [Relation(nest[0], nest[0], direction)]) == expected
 
 
+@given(
+    factor=st.integers(1, 4),
+    starts=st.tuples(st.integers(0, 4), st.integers(0, 4)),
+    lengths=st.tuples(st.integers(1, 5), st.integers(1, 5)),
+)
+def test_windows_of_two_inner_loops_clash_where_they_meet(factor, starts, lengths):
+    """x[f i + j + a] is written and x[f i + k + b] read, by two loops in one."""
+
+    def body(b: LoopBuilder, x, y):
+        with b.loops([4], "i") as (i,):
+            with b.loops([lengths[0]], "j") as (j,):
+                b.store(x, [factor * i + j + starts[0]], b.load(y, [0]))
+            with b.loops([lengths[1]], "k") as (k,):
+                b.store(y, [i + 1], b.load(x, [factor * i + k + starts[1]]))
+
+    (loop,) = loops(kernel(body, x=[99], y=[9]), "i")
+    write, read = (each for each in accesses_in(loop) if each.buffer_type.shape[0] == 99)
+    written, seen = (
+        {here + start for here in range(length)}
+        for start, length in zip(starts, lengths, strict=True)
+    )
+    for direction, sign in (("<", 1), (">", -1)):
+        later = {factor * sign * step + place for step in range(1, 4) for place in seen}
+        clashes = bool(written & later)
+        assert may_clash(write, read, [Relation(loop, loop, direction)]) == clashes
+
+
 def test_a_collapsed_loop_is_seen_through_its_quotients():
     op = pointwise("n", 8, ["n"])
     merged = collapse(*loops(op, "m", "n"))

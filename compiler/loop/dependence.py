@@ -33,6 +33,7 @@ from compiler.loop.nest import (
     subscripts,
     values_in,
 )
+from dialects import interval
 from dialects.expr import Atom, Expr, Extremum, Monomial, Quotient, Remainder, Symbol, atom_expr
 from dialects.interval import Range
 from dialects.loop.ops import AccessOp, ForOp, StoreOp, WhileOp, enclosing_loops
@@ -181,9 +182,10 @@ def _keeps_to_windows(
         left, right = _without_common(here - moved, there - moved, fixed)
         if any(loop.index in rest.atoms() for rest in (left, right)):
             continue
-        (low, high), (least, most) = number_range(left), number_range(right)
+        between = number_range(left), interval.multiply(number_range(right), (-1, -1))
+        least, most = interval.add(*between)
         window = abs(factor) * loop.step.data
-        if None not in (low, high, least, most) and high - least < window > most - low:
+        if least is not None and most is not None and -window < least and most < window:
             return True
     return False
 

@@ -198,9 +198,9 @@ def kernel_compiler(
     store: KernelStore | None = None,
     early: ForkedWorker | None = None,
 ) -> Generator[KernelCompiler]:
-    """A compiler for about so many kernels, whose workers start now and end with the block, but for
-    one that is there `early`: with this process one for each core, of those that the process may
-    use by default.
+    """A compiler for about so many kernels, whose workers start now and end with the block: with
+    this process one for each core, of those that the process may use by default. One may be there
+    `early`, and is only told to end.
     """
     workers: list[Worker] = [] if early is None else [early]
     others = (cores or len(os.sched_getaffinity(0))) - 1
@@ -214,6 +214,8 @@ def kernel_compiler(
     try:
         yield KernelCompiler([*workers, *started], store)
     finally:
+        for worker in workers:
+            worker.kill()
         for worker in started:
             close(worker)
 

@@ -80,7 +80,7 @@ def compile_cached(
         from compiler.pipeline import compile_model
 
         compiled = compile_model(source, options, road, imported)
-    return cache.keep(key, compiled) if cache and key else compiled
+        return cache.keep(key, compiled) if cache and key else compiled
 
 
 @dataclass(frozen=True)

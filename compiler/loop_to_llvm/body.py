@@ -91,6 +91,8 @@ class BodyEmitter:
             frame.builder, unit.target.has_fma, has_f16(unit.target), has_avx512
         )
         self.addresses: dict[PlaceOp, Expr] = {}
+        self.extents: dict[tuple[ForOp | Expr, ...], Expr] = {}
+        self.chunks: dict[tuple[Expr, int], tuple[Expr, Expr]] = {}
         self.lanes: Lanes | None = None
         self.in_parallel = frame.outer is not None
 
@@ -252,8 +254,12 @@ class BodyEmitter:
             self.control.count(self._extent(op), lambda number: self._iteration(op, number))
 
     def _extent(self, op: ForOp) -> Expr:
-        extent = (self.bound(op.upper) - self.bound(op.lower)).ceildiv(op.step.data)
-        return extent.simplify(self.frame.ranges)
+        """The loop's iterations, which most of those of an unrolled loop around it have alike."""
+        key = op, *(self._index_value(value) for value in op.operands_)
+        if key not in self.extents:
+            extent = (self.bound(op.upper) - self.bound(op.lower)).ceildiv(op.step.data)
+            self.extents[key] = extent.simplify(self.frame.ranges)
+        return self.extents[key]
 
     def _is_single(self, op: ForOp) -> bool:
         """Whether a vector would hold one iteration at most, which may store to one element."""
@@ -305,12 +311,15 @@ class BodyEmitter:
         """How many whole vectors a loop has, and how many iterations are left."""
         assert op.vector is not None
         extent, ranges = self._extent(op), self.frame.ranges
-        lanes = op.vector.data
-        least, _ = extent.range(ranges)
-        if least is None or least < 0:
-            # Of a negative extent the remainder would be positive.
-            extent = maximum([extent, 0])
-        return (extent // lanes).simplify(ranges), (extent % lanes).simplify(ranges)
+        key = extent, op.vector.data
+        if key not in self.chunks:
+            least, _ = extent.range(ranges)
+            if least is None or least < 0:
+                # Of a negative extent the remainder would be positive.
+                extent = maximum([extent, 0])
+            parts = extent // op.vector.data, extent % op.vector.data
+            self.chunks[key] = parts[0].simplify(ranges), parts[1].simplify(ranges)
+        return self.chunks[key]
 
     def _chunk(self, op: ForOp, chunk: Expr, lanes: Callable[[LaneNumber], Lanes]) -> None:
         """Emits one vector's worth of iterations."""

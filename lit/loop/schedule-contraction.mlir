@@ -146,19 +146,20 @@ loop.kernel @any[m, n](%x: !loop.buffer<[m, 64], f32>, %w: !loop.buffer<[64, n],
 
 // -----
 
-// An operand of a call that is larger than the second cache, and that many rows read, is copied into panels first.
-// A few rows after the other go through all panels. A long sum is one of the sums of 128 products.
+// An operand of a call that is larger than the second cache, and that many rows read, is copied into panels first
+// where these are too few for threads to share. A few rows after the other go through all panels. A long sum is one of the sums of 128 products.
 // CHECK-LABEL: loop.kernel @large
-// CHECK: %w_w = loop.alloc workspace : !loop.buffer<[1024, 256], f32, [(d1 floordiv 16), d0, (d1 mod 16)] in [16, 1024, 16]>
-// CHECK-NEXT: loop.for %[[B:[a-z_0-9]+]] = 0 to 128 parallel {
-// CHECK-NEXT: loop.for %[[P:[a-z_0-9]+]] = 0 to 16 {
+// CHECK: %w_w = loop.alloc workspace : !loop.buffer<[2048, 64], f32, [(d1 floordiv 16), d0, (d1 mod 16)] in [4, 2048, 16]>
+// CHECK-NEXT: loop.for %[[B:[a-z_0-9]+]] = 0 to 256 parallel {
+// CHECK-NEXT: loop.for %[[P:[a-z_0-9]+]] = 0 to 4 {
 // CHECK-NEXT: loop.for %[[K:[a-z_0-9]+]] = 0 to 8 {
 // CHECK-NEXT: loop.for %[[C:[a-z_0-9]+]] = 0 to 16 unroll vector(8) {
 // CHECK-NEXT: %[[W:[a-z_0-9]+]] = loop.load %w[8 * %[[B]] + %[[K]], 16 * %[[P]] + %[[C]]]
 // CHECK-NEXT: loop.store %[[W]], %w_w[8 * %[[B]] + %[[K]], 16 * %[[P]] + %[[C]]]
-// CHECK: loop.for %jo = 0 to 16 parallel {
+// CHECK: loop.for %io = 0 to 128 parallel {
+// CHECK-NEXT: loop.for %jo = 0 to 4 {
 // CHECK: %y_r = loop.alloc registers
-// CHECK: loop.for %ko = 0 to 8 reduction(add) {
+// CHECK: loop.for %ko = 0 to 16 reduction(add) {
 // CHECK-NEXT: %[[PART:[a-z_0-9]+]] = loop.alloc registers
 // CHECK: loop.for %ki = 0 to 128 reduction(add) {
 // CHECK: loop.load %w_w[128 * %ko + %ki, 16 * %jo + %{{.*}}]
@@ -167,7 +168,41 @@ loop.kernel @any[m, n](%x: !loop.buffer<[m, 64], f32>, %w: !loop.buffer<[64, n],
 // CHECK-NEXT: loop.load %[[PART]]
 // CHECK-NEXT: arith.addf
 // CHECK-NEXT: loop.store %{{.*}}, %y_r
-loop.kernel @large(%x: !loop.buffer<[768, 1024], f32>, %w: !loop.buffer<[1024, 256], f32>, %y: !loop.buffer<[768, 256], f32>) {
+loop.kernel @large(%x: !loop.buffer<[768, 2048], f32>, %w: !loop.buffer<[2048, 64], f32>, %y: !loop.buffer<[768, 64], f32>) {
+  loop.for %i = 0 to 768 {
+    loop.for %j = 0 to 64 {
+      %zero = arith.constant 0.0 : f32
+      loop.store %zero, %y[%i, %j] : !loop.buffer<[768, 64], f32>
+    }
+  }
+  loop.for %i = 0 to 768 {
+    loop.for %j = 0 to 64 {
+      loop.for %k = 0 to 2048 reduction(add) {
+        %a = loop.load %x[%i, %k] : !loop.buffer<[768, 2048], f32>
+        %b = loop.load %w[%k, %j] : !loop.buffer<[2048, 64], f32>
+        %s = loop.load %y[%i, %j] : !loop.buffer<[768, 64], f32>
+        %p = arith.mulf %a, %b : f32
+        %t = arith.addf %s, %p : f32
+        loop.store %t, %y[%i, %j] : !loop.buffer<[768, 64], f32>
+      }
+    }
+  }
+}
+
+// -----
+
+// Else each panel is copied onto the stack by who computes with it, and stays in the second cache for all rows.
+// CHECK-LABEL: loop.kernel @near
+// CHECK-NEXT: loop.for %jo = 0 to 16 parallel {
+// CHECK-NEXT: %w_s = loop.alloc scratch : !loop.buffer<[1024, 16], f32
+// CHECK-NEXT: loop.for %[[K:[a-z_0-9]+]] = 0 to 1024 {
+// CHECK-NEXT: loop.for %[[C:[a-z_0-9]+]] = 0 to 16 unroll vector(8) {
+// CHECK-NEXT: %[[W:[a-z_0-9]+]] = loop.load %w[%[[K]], 16 * %jo + %[[C]]]
+// CHECK-NEXT: loop.store %[[W]], %w_s[%[[K]], %[[C]]]
+// CHECK: loop.for %{{.*}} = 0 to 128 {
+// CHECK: loop.alloc registers : !loop.buffer<[6, 16], f32
+// CHECK: loop.load %w_s[128 * %ko + %ki, %{{.*}}]
+loop.kernel @near(%x: !loop.buffer<[768, 1024], f32>, %w: !loop.buffer<[1024, 256], f32>, %y: !loop.buffer<[768, 256], f32>) {
   loop.for %i = 0 to 768 {
     loop.for %j = 0 to 256 {
       %zero = arith.constant 0.0 : f32
@@ -551,7 +586,7 @@ loop.kernel @half(%x: !loop.buffer<[24, 32], f16>, %w: !loop.buffer<[32, 64], f1
 
 // Fewer rows pay for the copy of an operand whose rows are whole pages long.
 // CHECK-LABEL: loop.kernel @pages
-// CHECK: %w_w = loop.alloc workspace
+// CHECK: %w_s = loop.alloc scratch
 loop.kernel @pages(%x: !loop.buffer<[256, 512], f32>, %w: !loop.buffer<[512, 1024], f32>, %y: !loop.buffer<[256, 1024], f32>) {
   loop.for %i = 0 to 256 {
     loop.for %j = 0 to 1024 {
@@ -576,7 +611,7 @@ loop.kernel @pages(%x: !loop.buffer<[256, 512], f32>, %w: !loop.buffer<[512, 102
 // -----
 
 // CHECK-LABEL: loop.kernel @no_pages
-// CHECK-NOT: loop.alloc workspace
+// CHECK-NOT: loop.alloc {{workspace|scratch}}
 loop.kernel @no_pages(%x: !loop.buffer<[256, 512], f32>, %w: !loop.buffer<[512, 1056], f32>, %y: !loop.buffer<[256, 1056], f32>) {
   loop.for %i = 0 to 256 {
     loop.for %j = 0 to 1056 {

@@ -14,7 +14,7 @@ from compiler.graph_to_loop import lower_group
 from compiler.loop.nest import loops_in
 from compiler.loop.schedule_file import apply_schedule
 from compiler.loop.schedules import GENERIC, contraction, schedule_kernel
-from compiler.loop.schedules.tile_params import Params, candidates, default_params
+from compiler.loop.schedules.tile_params import Params, candidates, default_params, wide_params
 from compiler.options import KernelSchedule
 from compiler.target.target import Target
 from dialects.graph import OPS, GraphOp, group_of
@@ -115,6 +115,27 @@ def test_copies_of_whole_operands_compute_the_same(transposed: bool):
     scopes = [alloc.scope.data for alloc in op.walk() if isinstance(alloc, AllocOp)]
     assert "workspace" in scopes
     kernels.same(build(), op)
+
+
+@pytest.mark.parametrize("columns", [77, 80])
+def test_panels_copied_one_at_a_time_compute_the_same(columns: int):
+    small = dataclasses.replace(GENERIC, l2_bytes=3000)
+    params = Params(rows=2, vectors=1, copy_rows=2)
+
+    def build():
+        return kernels.product(5, columns, 11)
+
+    op = build()
+    assert list(contraction.apply_all(op, small, params)) == ["contraction"]
+    scopes = {alloc.scope.data for alloc in op.walk() if isinstance(alloc, AllocOp)}
+    assert scopes == {"registers", "scratch"}
+    kernels.same(build(), op)
+
+
+def test_wide_tiles_load_less_where_there_are_registers():
+    many = dataclasses.replace(GENERIC, vector_registers=32)
+    assert wide_params(many, 1024, 1024, 16) == Params(4, 4)
+    assert wide_params(GENERIC, 1024, 1024, 8) == default_params(GENERIC, 1024, 1024, 8)
 
 
 @pytest.mark.parametrize("transposed", [False, True])

@@ -1,8 +1,9 @@
 """Panels: how the operand that the columns of a product move is brought together, so that a tile
 reads it in the order in which it lies.
 
-A weight lies in panels ahead of every call. Another operand is copied: all of it in front of the
-product where many rows read it, from the workspace, else a panel at a time onto the stack.
+A weight lies in panels ahead of every call. Another operand is copied where its columns are
+scattered or many rows read it: a panel at a time onto the stack, where it stays in the second cache
+for all rows, or all of it into the workspace in front of the product.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from compiler.loop.schedules.leaves import parallelize_outermost, stride, vector
 from compiler.loop.schedules.tile_params import Params
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
-from dialects.expr import Expr, Operand, atom_expr, product
+from dialects.expr import Atom, Expr, Operand, atom_expr, product
 from dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, enclosing_loops
 from dialects.loop.program import KernelOp
 from dialects.loop.scalar import width
@@ -40,6 +41,12 @@ WIDENED_USES = 64
 
 PAGE = 4096
 """Bytes of a page of memory, and of what one way of a first cache holds."""
+
+LARGEST_PANEL = 512 * 1024
+"""Bytes of a panel on the stack for which threads of most hosts have room."""
+
+LEAST_PANELS = 8
+"""Fewer are too few for threads to share."""
 
 ROWS_OF_BLOCK = 8
 """Rows of an operand that are copied into panels together: each is read as far as it goes, and
@@ -64,7 +71,7 @@ def pays_to_copy(load: LoadOp, column: ForOp, target: Target, params: Params) ->
     Half as many do where what one sum reads lies whole pages apart, in few sets of the caches.
     """
     loops = enclosing_loops(load)
-    moving = {atom for expr in subscripts(load) for atom in expr.atoms()}
+    moving = _moving(load)
     rows = product(loop.extent for loop in loops if loop.index not in moving).constant
     own = product(loop.extent for loop in loops if loop.index in moving).constant
     least = params.copy_rows // 2 if _lies_pages_apart(load) else params.copy_rows
@@ -72,6 +79,26 @@ def pays_to_copy(load: LoadOp, column: ForOp, target: Target, params: Params) ->
         return False
     bytes = own * width(computed_type(load)) // 8
     return bytes >= target.l2_bytes or (stride(load, column) != 1 and bytes > params.stack_bytes)
+
+
+def stays_near(load: LoadOp, column: ForOp, size: int, target: Target) -> bool:
+    """Whether an operand that pays to copy is better copied a panel at a time, by who computes with
+    it: its columns lie together, a panel takes half of the second cache at most, and there are
+    panels for many threads. It is not written to memory then, nor read from there again.
+    """
+    loops = enclosing_loops(load)
+    moving = [loop for loop in loops if loop.index in _moving(load) and loop is not column]
+    sums = [loop for loop in loops if loop.reduction is not None]
+    depth, columns = product(loop.extent for loop in sums).constant, column.extent.constant
+    plain = len(sums) == 1 and sums == moving and computed_type(load) == load.result.type
+    if not plain or depth is None or columns is None or stride(load, column) != 1:
+        return False
+    bytes = depth * size * width(load.result.type) // 8
+    return bytes <= min(target.l2_bytes // 2, LARGEST_PANEL) and columns >= LEAST_PANELS * size
+
+
+def _moving(load: LoadOp) -> set[Atom]:
+    return {atom for expr in subscripts(load) for atom in expr.atoms()}
 
 
 def _lies_pages_apart(load: LoadOp) -> bool:
@@ -119,7 +146,7 @@ def widen_rows(kernel: KernelOp, load: LoadOp, target: Target) -> bool:
     """Copies the operand of the rows in the type of the sums, where that is wider than its own and
     so many columns read each element that it would be extended over and over. True if it did.
     """
-    moving = {atom for expr in subscripts(load) for atom in expr.atoms()}
+    moving = _moving(load)
     others = [loop.extent for loop in enclosing_loops(load) if loop.index not in moving]
     uses = product(others).constant
     if not is_extended(load) or uses is None or uses < WIDENED_USES:
@@ -189,25 +216,28 @@ def _in_tiles(loop: ForOp, size: int) -> tuple[list[ForOp], ForOp]:
     return [outer], inner
 
 
-def stage_panel(panel: SSAValue, jo: ForOp, ji: ForOp, lanes: int, params: Params) -> bool:
-    """Packs the panel's columns next to each other,
-    where they are scattered and few enough for the stack.
+def stage_panel(
+    panel: SSAValue, jo: ForOp, ji: ForOp, lanes: int, params: Params, *, near: bool
+) -> bool:
+    """Packs the panel's columns next to each other, where they are scattered or it stays `near`,
+    and few enough for the stack.
     """
+    most = LARGEST_PANEL if near else params.stack_bytes
     loads = [access for access in accesses_in(jo) if access.buffer is panel]
-    if all(stride(load, ji) in (0, 1) for load in loads):
+    if not near and all(stride(load, ji) in (0, 1) for load in loads):
         return False
     reductions = [loop for loop in loops_in(jo) if loop.reduction is not None]
     rows = product(loop.extent for loop in reductions).constant
     bytes = width(buffer_type(panel).element) // 8 * (most_iterations(ji) or 1)
     axis = column_axis(loads[0], ji)
-    if rows is None or rows * bytes > params.stack_bytes or axis is None:
+    if rows is None or rows * bytes > most or axis is None:
         return False
     try:
         staged = stage(panel, jo, "scratch")
     except IllegalSchedule:
         return False
     kind = buffer_type(staged.buffer)
-    if (kind.size.constant or 0) * width(kind.element) // 8 > params.stack_bytes:
+    if (kind.size.constant or 0) * width(kind.element) // 8 > most:
         got = f"{kind.size} elements"
         raise IllegalSchedule(f"contraction requires a panel that fits the stack, got {got}")
     pack(staged.buffer, columns_last(kind, axis))

@@ -51,6 +51,7 @@ from compiler.loop.schedules.panels import (
     pays_to_copy,
     rows_first,
     stage_panel,
+    stays_near,
     turned_rows,
     widen_rows,
 )
@@ -62,7 +63,12 @@ from compiler.loop.schedules.stream import (
     stream_rows,
     vectorize_columns,
 )
-from compiler.loop.schedules.tile_params import Params, default_params, narrow_params
+from compiler.loop.schedules.tile_params import (
+    Params,
+    default_params,
+    narrow_params,
+    wide_params,
+)
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
 from dialects.expr import product
@@ -81,7 +87,8 @@ LONGEST_UNROLL = 8
 @dataclass(frozen=True)
 class Shape:
     """How the tiles of one reduction look: register tile, lanes of a vector,
-    whether there are rows at all, and how many loops move both operands.
+    whether there are rows at all, how many loops move both operands, and whether each panel is
+    copied for its tiles alone.
     """
 
     params: Params
@@ -90,6 +97,7 @@ class Shape:
     both: int
     target: Target
     narrow: bool
+    near: bool
 
     @property
     def width(self) -> int:
@@ -108,8 +116,12 @@ def accumulate(
     rows = 1 if found.rows is None else loops[found.rows].extent.constant
     columns = loops[found.columns].extent.constant
     wanted = narrow_params if found.narrow and rows != 1 else default_params
-    params = params or wanted(target, rows, columns, lanes)
-    shape = Shape(params, lanes, found.rows is not None, len(found.both), target, found.narrow)
+    near = _near_params(found, target, lanes, params)
+    params = near or params or wanted(target, rows, columns, lanes)
+    both = len(found.both)
+    shape = Shape(
+        params, lanes, found.rows is not None, both, target, found.narrow, near is not None
+    )
     shared = _fuse([list(reorder(*[nest[n] for n in _order(found)])) for nest in found.nests])
     if shared is None:
         return False
@@ -135,6 +147,23 @@ def accumulate(
     return True
 
 
+def _near_params(
+    found: Accumulation, target: Target, lanes: int, params: Params | None
+) -> Params | None:
+    """The tile, by default a wide one, of a product whose panels are copied one at a time, or None
+    for another product.
+    """
+    if found.panel is None or found.rows is None or found.narrow:
+        return None
+    loops = enclosing_loops(found.panel)
+    row, column = loops[found.rows], loops[found.columns]
+    if params is None:
+        params = wide_params(target, row.extent.constant, column.extent.constant, lanes)
+    pays = pays_to_copy(found.panel, column, target, params)
+    near = pays and stays_near(found.panel, column, params.vectors * lanes, target)
+    return params if near else None
+
+
 def _bring_together(
     kernel: KernelOp, load: LoadOp, shared: Sequence[ForOp], shape: Shape
 ) -> SSAValue:
@@ -143,7 +172,11 @@ def _bring_together(
     axis = panel_axis(load, column, shape.width)
     if axis is not None and panel in weight_arguments(kernel):
         return pack(panel, panels(buffer_type(panel), axis, shape.width))
-    if axis is not None and pays_to_copy(load, column, shape.target, shape.params):
+    if (
+        axis is not None
+        and not shape.near
+        and pays_to_copy(load, column, shape.target, shape.params)
+    ):
         near = shape.has_rows and stride(load, column) == 1
         return copy_panels(kernel, load, axis, shape.width, shape.lanes, widened=near)
     return panel
@@ -245,7 +278,9 @@ def _tile_part(
     size = shape.params.rows, shape.width
     if panel is not None and shape.has_rows and is_deep(panel, jo, *size, shape.target):
         return [_tile_in_blocks(around, inside, panel, shape, result)]
-    staged = panel is not None and stage_panel(panel, jo, ji, shape.lanes, shape.params)
+    staged = panel is not None and stage_panel(
+        panel, jo, ji, shape.lanes, shape.params, near=shape.near
+    )
     if staged or _shares_columns(inside, around, shape):
         for part in _split_rows(inside, shape):
             _tile_rows(part, shape, result)

@@ -44,6 +44,18 @@ def default_params(target: Target, rows: int | None, columns: int | None, lanes:
     return Params(_even(rows, most), vectors)
 
 
+def wide_params(target: Target, rows: int | None, columns: int | None, lanes: int) -> Params:
+    """A tile of twice as many vectors and fewer rows, where it loads less for each multiply-add and
+    keeps the units busy: rows are read for twice as many columns, and fewer of them at a time.
+    """
+    default = default_params(target, rows, columns, lanes)
+    vectors = 2 * default.vectors
+    most = _most_rows(target, vectors)
+    wide = Params(most if rows is None else _even(rows, most), vectors)
+    fits = wide.rows > 1 and wide.rows * vectors >= target.fma_latency * target.fma_ports
+    return wide if fits and _loads(wide) < _loads(default) else default
+
+
 def narrow_params(target: Target, rows: int | None, columns: int | None, lanes: int) -> Params:
     """One vector a row, and rows that leave half of the registers to what they load."""
     most = target.vector_registers // 2
@@ -63,7 +75,7 @@ def candidates(
         Params(height, vectors)
         for vectors in range(1, widest + 1)
         for height in range(1, min(_most_rows(target, vectors), rows or 64) + 1)
-        if height * vectors >= busy and (vectors + height) / (height * vectors) <= MOST_LOADS
+        if height * vectors >= busy and _loads(Params(height, vectors)) <= MOST_LOADS
     ]
     known = rows if rows is not None and rows >= default.copy_rows else None
     never = () if known is None else (known + 1,)
@@ -74,6 +86,11 @@ def candidates(
         for threshold in thresholds
     ]
     return tuple(dict.fromkeys(found))
+
+
+def _loads(tile: Params) -> float:
+    """Loads for each multiply-add."""
+    return (tile.vectors + tile.rows) / (tile.vectors * tile.rows)
 
 
 def _most_rows(target: Target, vectors: int) -> int:

@@ -8,9 +8,9 @@
         for ii unroll:  for ji vector unroll:  out[i, j] = f(acc[ii, ji])
 
 A column is a loop that moves only Y, and becomes the vector; a row moves only X. Y is brought into
-panels as wide as the tile: ahead of the call for a weight; per panel on the thread's stack where its
-columns are scattered, or it is large and many rows read it; all of it in front of the product where
-such a panel would be too large for the second cache; else not at all.
+panels as wide as the tile: ahead of the call for a weight; per panel on the thread's stack where
+its columns are scattered, or it is large and many rows read it; all of it in front of the product
+where such a panel would be too large for the second cache; else not at all.
 """
 
 from __future__ import annotations

@@ -248,9 +248,22 @@ def lane_stride(access: AccessOp, loop: ForOp, lanes: int) -> Expr | None:
     """How far apart, in elements, the lanes of a vector access memory that runs along the loop and
     starts at a multiple of its length; None where that varies.
     """
+    address = _by_vectors(access, loop, lanes)
+    return address.coefficient(_LANE) if address.is_affine_in(_LANE) else None
+
+
+def is_in_blocks(access: AccessOp, loop: ForOp, lanes: int) -> bool:
+    """Whether the lanes of such a vector are neighbours, and the next vector is not behind them."""
+    address = _by_vectors(access, loop, lanes)
+    if not address.is_affine_in(_LANE) or address.coefficient(_LANE) != 1:
+        return False
+    return not address.is_affine_in(_BLOCK) or address.coefficient(_BLOCK) != lanes
+
+
+def _by_vectors(access: AccessOp, loop: ForOp, lanes: int) -> Expr:
+    """An access's address, with the loop's index in vectors and lanes."""
     ranges: dict[Atom, Range] = ranges_around(access)
     ranges[_LANE] = (0, lanes - 1)
-    block = Expr.of(_BLOCK) * lanes + Expr.of(_LANE)
-    moved = [expr.substitute({loop.index: block}) for expr in subscripts(access)]
-    address = access.buffer_type.address(moved).simplify(ranges)
-    return address.coefficient(_LANE) if address.is_affine_in(_LANE) else None
+    vector = Expr.of(_BLOCK) * lanes + Expr.of(_LANE)
+    moved = [expr.substitute({loop.index: vector}) for expr in subscripts(access)]
+    return access.buffer_type.address(moved).simplify(ranges)

@@ -28,6 +28,26 @@ loop.kernel @scale(%x: !loop.buffer<[1, 16, 6, 6], f32, [d0, (d1 floordiv 8), d2
 
 // -----
 
+// A single block of channels is one all the same.
+// CHECK-LABEL: loop.kernel @one_block
+// CHECK: loop.for %{{.*}} = 0 to 18 parallel {
+// CHECK-NEXT: loop.for %[[CI:[a-z_0-9]+]] = 0 to 8 vector(8) {
+// CHECK-NEXT: loop.load %x[0, %[[CI]], {{.*}}]
+loop.kernel @one_block(%x: !loop.buffer<[1, 8, 6, 6], f32, [d0, (d1 floordiv 8), d2, d3, (d1 mod 8)] in [1, 1, 6, 6, 8]>, %y: !loop.buffer<[1, 8, 6, 3], f32, [d0, (d1 floordiv 8), d2, d3, (d1 mod 8)] in [1, 1, 6, 3, 8]>) {
+  loop.for %c = 0 to 8 {
+    loop.for %h = 0 to 6 {
+      loop.for %p = 0 to 3 {
+        %v = loop.load %x[0, %c, %h, 2 * %p] : !loop.buffer<[1, 8, 6, 6], f32, [d0, (d1 floordiv 8), d2, d3, (d1 mod 8)] in [1, 1, 6, 6, 8]>
+        %u = loop.load %x[0, %c, %h, 2 * %p + 1] : !loop.buffer<[1, 8, 6, 6], f32, [d0, (d1 floordiv 8), d2, d3, (d1 mod 8)] in [1, 1, 6, 6, 8]>
+        %r = arith.addf %v, %u : f32
+        loop.store %r, %y[0, %c, %h, %p] : !loop.buffer<[1, 8, 6, 3], f32, [d0, (d1 floordiv 8), d2, d3, (d1 mod 8)] in [1, 1, 6, 3, 8]>
+      }
+    }
+  }
+}
+
+// -----
+
 // Windows run along channels, several positions at a time.
 // CHECK-LABEL: loop.kernel @pool
 // CHECK: %y_r = loop.alloc registers : !loop.buffer<[1, 8, 1, 5], f32, [d0, d2, d3, d1] in [1, 1, 5, 8]>

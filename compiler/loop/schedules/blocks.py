@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from compiler.loop.layouts import lane_stride
+from compiler.loop.layouts import is_in_blocks, lane_stride
 from compiler.loop.nest import accesses_in, loops_in, perfect_nest
 from compiler.loop.primitives import reorder, tile
-from compiler.loop.schedules.leaves import lanes_of, stride, unscheduled
+from compiler.loop.schedules.leaves import lanes_of, unscheduled
 from compiler.target.target import Target
 from dialects.loop.ops import ForOp
 from dialects.loop.program import KernelOp
@@ -40,7 +40,7 @@ def _channels(nest: Sequence[ForOp], lanes: int) -> ForOp | None:
         if extent is None or extent < lanes:
             continue
         near = [access for access in accesses if lane_stride(access, loop, lanes) in (0, 1)]
-        blocked = [access for access in near if stride(access, loop) is None]
+        blocked = any(is_in_blocks(access, loop, lanes) for access in near)
         if blocked and len(near) * 2 >= len(accesses):
             return loop
     return None

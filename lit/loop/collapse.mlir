@@ -1,4 +1,4 @@
-// RUN: weft-opt %s -p 'weft-collapse{kernel=k outer=i inner=j}' | filecheck %s
+// RUN: weft-opt %s --split-input-file -p 'weft-collapse{kernel=k outer=i inner=j}' | filecheck %s
 
 // CHECK-LABEL: loop.kernel @k
 // CHECK-NEXT: loop.for %ij = 0 to 8 * n {
@@ -9,6 +9,21 @@ loop.kernel @k[n](%x: !loop.buffer<[n, 8], f32>, %y: !loop.buffer<[n, 8], f32>) 
     loop.for %j = 0 to 8 {
       %v = loop.load %x[%i, %j] : !loop.buffer<[n, 8], f32>
       loop.store %v, %y[%i, %j] : !loop.buffer<[n, 8], f32>
+    }
+  }
+}
+
+// -----
+
+// Two loops that both run in parallel are one that does.
+// CHECK-LABEL: loop.kernel @k
+// CHECK-NEXT: loop.for %ij = 0 to m * n parallel {
+// CHECK-NOT: parallel
+loop.kernel @k[m, n](%x: !loop.buffer<[n, m], f32>, %y: !loop.buffer<[n, m], f32>) {
+  loop.for %i = 0 to n parallel {
+    loop.for %j = 0 to m parallel {
+      %v = loop.load %x[%i, %j] : !loop.buffer<[n, m], f32>
+      loop.store %v, %y[%i, %j] : !loop.buffer<[n, m], f32>
     }
   }
 }

@@ -78,3 +78,16 @@ func.func @main(%q: !graph.tensor<[2, 32, 8], f32>, %k: !graph.tensor<[2, 8, 16]
   %y = graph.matmul %p, %v : (!graph.tensor<[2, 32, 16], f32>, !graph.tensor<[2, 16, 16], f32>) -> !graph.tensor<[2, 32, 16], f32>
   func.return %y : !graph.tensor<[2, 32, 16], f32>
 }
+
+// -----
+
+// Heads of a batch that a call counts run in parallel all together.
+// CHECK-LABEL: loop.kernel @matmul_softmax_matmul_
+// CHECK: loop.for %{{[a-z_0-9]+}} = 0 to 3 * n0 parallel {
+// CHECK-NOT: parallel
+func.func @main(%q: !graph.tensor<[b, 3, 32, 4], f32>, %k: !graph.tensor<[b, 3, 4, 16], f32>, %v: !graph.tensor<[b, 3, 16, 16], f32>) -> !graph.tensor<[b, 3, 32, 16], f32> {
+  %s = graph.matmul %q, %k : (!graph.tensor<[b, 3, 32, 4], f32>, !graph.tensor<[b, 3, 4, 16], f32>) -> !graph.tensor<[b, 3, 32, 16], f32>
+  %p = graph.softmax %s {axis = -1 : i64} : (!graph.tensor<[b, 3, 32, 16], f32>) -> !graph.tensor<[b, 3, 32, 16], f32>
+  %y = graph.matmul %p, %v : (!graph.tensor<[b, 3, 32, 16], f32>, !graph.tensor<[b, 3, 16, 16], f32>) -> !graph.tensor<[b, 3, 32, 16], f32>
+  func.return %y : !graph.tensor<[b, 3, 32, 16], f32>
+}

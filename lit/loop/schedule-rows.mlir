@@ -231,3 +231,25 @@ loop.kernel @turned(%x: !loop.buffer<[4, 16, 24], f32>, %t: !loop.buffer<[4, 24,
     }
   }
 }
+
+// -----
+
+// Of a batch that a call counts there may be one: its rows run in parallel with those of others. An address is the merged index again.
+// CHECK-LABEL: loop.kernel @batch
+// CHECK-NEXT: loop.for %[[BI:[a-z_0-9]+]] = 0 to b * n parallel {
+// CHECK-NOT: parallel
+// CHECK: loop.load %x[(%[[BI]] floordiv n), (%[[BI]] mod n),
+loop.kernel @batch[b, n](%x: !loop.buffer<[b, n, 64], f32>, %y: !loop.buffer<[b, n], f32>) {
+  loop.for %h = 0 to b {
+    loop.for %i = 0 to n {
+      %zero = arith.constant 0.0 : f32
+      loop.store %zero, %y[%h, %i] : !loop.buffer<[b, n], f32>
+      loop.for %j = 0 to 64 reduction(add) {
+        %a = loop.load %x[%h, %i, %j] : !loop.buffer<[b, n, 64], f32>
+        %s = loop.load %y[%h, %i] : !loop.buffer<[b, n], f32>
+        %t = arith.addf %s, %a : f32
+        loop.store %t, %y[%h, %i] : !loop.buffer<[b, n], f32>
+      }
+    }
+  }
+}

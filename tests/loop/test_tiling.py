@@ -63,6 +63,22 @@ def test_tile_ragged_of_any_size_keeps_the_product(size: int, name: str):
     same(matmul(5, 7, 4), op)
 
 
+def test_collapse_keeps_what_both_loops_are():
+    op = pointwise("n", 4, ["n"])
+    i, j = loops(op, "i", "j")
+    parallelize(i)
+    parallelize(j)
+    assert collapse(i, j).marks() == ["parallel"]
+    same(pointwise("n", 4, ["n"]), op, n=3)
+
+
+def test_collapse_refuses_one_parallel_loop():
+    i, j = loops(pointwise(), "i", "j")
+    parallelize(i)
+    with pytest.raises(IllegalSchedule, match="collapse requires a loop without marks"):
+        collapse(i, j)
+
+
 def test_tile_ragged_is_exact_where_the_size_divides():
     tiles = tile_ragged(loops(row_sum(2, 8), "k")[0], 4)
     assert (tiles.outer.extent, tiles.inner.extent) == (2, 4)

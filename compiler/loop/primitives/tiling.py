@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from xdsl.dialects.builtin import UnitAttr
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from compiler.loop.nest import (
@@ -140,11 +141,13 @@ def collapse(outer: ForOp, inner: ForOp, *, named: str | None = None) -> ForOp:
         for i < m:  for j < 8:  X[i, j]   ->   for ij < 8*m:  X[ij floordiv 8, ij mod 8]
 
     In a row-major buffer that is the address ij again. A mark of reduction stays where both have it
-    or the loop without it has one iteration. Raises IllegalSchedule where anything stands
-    between the loops, or the inner one's bounds depend on the outer index.
+    or the loop without it has one iteration; that both run in parallel stays too. Raises
+    IllegalSchedule where anything stands between the loops, or the inner one's bounds depend on the
+    outer index.
     """
-    require_unmarked("collapse", outer)
-    require_unmarked("collapse", inner)
+    parallel = outer.parallel is not None and inner.parallel is not None
+    for loop in (outer, inner):
+        require_unmarked("collapse", loop, parallel=parallel)
     if only_loop(outer.body.block) is not inner:
         got = f"{describe(outer)} and {describe(inner)}"
         raise IllegalSchedule(f"collapse requires perfectly nested loops, got {got}")
@@ -156,6 +159,8 @@ def collapse(outer: ForOp, inner: ForOp, *, named: str | None = None) -> ForOp:
     merged = new_loop(outer.extent * width, named or names, inner if outer.extent == 1 else outer)
     if outer.reduction != inner.reduction and 1 not in (outer.extent, width):
         merged.properties.pop("reduction", None)
+    if parallel:
+        merged.properties["parallel"] = UnitAttr()
     Rewriter.insert_op(merged, InsertPoint.before(outer))
     move_ops(list(inner.body.block.ops), merged.body.block)
     position = atom_expr(merged.index)
@@ -165,9 +170,12 @@ def collapse(outer: ForOp, inner: ForOp, *, named: str | None = None) -> ForOp:
     return merged
 
 
-def require_unmarked(who: str, loop: ForOp) -> None:
-    """Refuses to restructure a loop that already says how its iterations run; marks come last."""
-    marks = [mark for mark in loop.marks() if not mark.startswith("reduction")]
+def require_unmarked(who: str, loop: ForOp, *, parallel: bool = False) -> None:
+    """Refuses to restructure a loop that already says how its iterations run; marks come last. That
+    they may do so in `parallel` is no reason where the caller keeps it.
+    """
+    kept = ("reduction", "parallel") if parallel else "reduction"
+    marks = [mark for mark in loop.marks() if not mark.startswith(kept)]
     if marks:
         raise IllegalSchedule(f"{who} requires a loop without marks, got {describe(loop)} {marks}")
 

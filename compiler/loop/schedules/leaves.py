@@ -33,7 +33,7 @@ from compiler.loop.primitives import (
 )
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
-from dialects.expr import Expr, product
+from dialects.expr import Expr, Quotient, product
 from dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
 from dialects.loop.program import KernelOp
 from dialects.loop.scalar import compute_type, width
@@ -259,20 +259,48 @@ def _accumulate(loop: ForOp, lanes: int, vectors: int) -> None:
         unroll(halving)
 
 
-def parallelize_outermost(loop: ForOp) -> None:
+def parallelize_outermost(loop: ForOp) -> ForOp:
     """Lets the outermost loop of a nest that has more than one iteration run in
-    parallel, where that is legal.
+    parallel, where that is legal; returns the nest's outermost loop.
     """
     for level in perfect_nest(loop):
         if level.extent == 1:
             continue
         if level.vector is not None:
-            return
+            break
         try:
             parallelize(level)
         except IllegalSchedule:
             continue
-        return
+        merged = _merged(level)
+        return merged if level is loop else loop
+    return loop
+
+
+def _merged(loop: ForOp) -> ForOp:
+    """A parallel loop whose iterations only a call counts, such as a batch's, merged with the next
+    that may run in parallel too: there may be a single one, and nothing for other threads to do.
+    Tiles stay as they are.
+    """
+    while _is_of_size(loop.extent) and (inner := only_loop(loop.body.block)) is not None:
+        plain = inner.lower == 0 and inner.step.data == 1 and loop.index not in inner.operands_
+        if inner.marks() or not plain:
+            break
+        try:
+            parallelize(inner)
+        except IllegalSchedule:
+            break
+        single = inner.extent == 1
+        loop = collapse(loop, inner)
+        if not single:
+            break
+    return loop
+
+
+def _is_of_size(extent: Expr) -> bool:
+    """Whether only a call knows the extent, and it counts whole dims rather than tiles of them."""
+    atoms = [atom for monomial in extent.terms for atom in monomial]
+    return bool(atoms) and not any(isinstance(atom, Quotient) for atom in atoms)
 
 
 def privatize(loop: ForOp, most: int = LARGEST_SCRATCH) -> None:

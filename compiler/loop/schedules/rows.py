@@ -110,7 +110,7 @@ def apply(loop: ForOp, target: Target) -> None:
             _apply_in_blocks(loop, target)
             return
     vectorize_leaves(loop, target)
-    parallelize_outermost(loop)
+    loop = parallelize_outermost(loop)
     _read_ahead(perfect_nest(loop)[-1], target)
 
 

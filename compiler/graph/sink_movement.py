@@ -4,7 +4,8 @@
     f(reshape(g(x)), bias)        ->  reshape(f(g(x), bias)), which lets f join g in one kernel
 
 Other operands of `f` are constants, which are brought into the other order; they go along below a
-reshape where they broadcast over dims alone that it keeps.
+reshape where they broadcast over dims alone that it keeps, or are whole values that others read as
+well, of which a view is reshaped.
 """
 
 from __future__ import annotations
@@ -151,6 +152,7 @@ def _sink_reshapes(op: ElementwiseOp) -> None:
     source = type_of(inner[0].operand).shape
     kept = _common_end(source, op.result_type.shape)
     moved: dict[SSAValue, SSAValue] = {}
+    beside: list[SSAValue] = []
     for operand in dict.fromkeys(op.operands):
         owner = operand.owner
         if isinstance(owner, ReshapeOp) and owner in inner:
@@ -159,8 +161,14 @@ def _sink_reshapes(op: ElementwiseOp) -> None:
             moved[operand] = owner.operand
         elif type_of(operand).has_rank and type_of(operand).rank <= kept:
             moved[operand] = operand
+        elif kept and _is_elsewhere(operand, op):
+            beside.append(operand)
         else:
             return
+    for operand in beside:
+        view = ReshapeOp.of(operand, shape=type_of(inner[0].operand).dims, location=op.location)
+        _insert_before(view, op)
+        moved[operand] = view.result
     operands = [None if operand is None else moved[operand] for operand in op.slots()]
     made = _rebuilt(op, operands)
     if type_of(made.results[0]).dims != type_of(inner[0].operand).dims:
@@ -174,11 +182,25 @@ def _sink_reshapes(op: ElementwiseOp) -> None:
 
 
 def _is_worth_it(reshape: ReshapeOp, user: ElementwiseOp) -> bool:
-    """Whether the reshape is the operator's alone, of its shape, and of something computed."""
+    """Whether the reshape is of something computed and of the operator's shape, as it is of that of
+    all its users.
+    """
     owner = reshape.operand.owner
     computed = isinstance(owner, GraphOp) and not isinstance(owner, ConstantOp)
-    users = {use.operation for use in reshape.result.uses}
-    return computed and users == {user} and reshape.result_type.dims == user.result_type.dims
+    users = [use.operation for use in reshape.result.uses]
+    alike = all(
+        isinstance(each, ElementwiseOp) and each.results[0].type == user.results[0].type
+        for each in users
+    )
+    return computed and alike and reshape.result_type.dims == user.result_type.dims
+
+
+def _is_elsewhere(value: SSAValue, user: ElementwiseOp) -> bool:
+    """Whether a value of the operator's shape is there for others as well, such as what a residual
+    connection goes around: then no kernel that makes it could take the operator in.
+    """
+    shaped = type_of(value).dims == user.result_type.dims
+    return shaped and only_user(value) is None
 
 
 def _common_end(one: Shape, other: Shape) -> int:

@@ -61,3 +61,38 @@ func.func @bias_of_new_dims(%x: !graph.tensor<[12, 4], f32>, %b: !graph.tensor<[
   %y = graph.add %r, %b : (!graph.tensor<[2, 6, 4], f32>, !graph.tensor<[6, 4], f32>) -> !graph.tensor<[2, 6, 4], f32>
   func.return %y : !graph.tensor<[2, 6, 4], f32>
 }
+
+// -----
+
+// A whole activation goes into the product, and what goes around it, which others read too, is added as a view.
+// CHECK-LABEL: func.func @residual
+// CHECK: %[[M:[a-z]+]] = graph.matmul
+// CHECK-NEXT: %[[S:[a-z]+]] = graph.sigmoid %[[M]] : (!graph.tensor<[6 * n, 4], f32>)
+// CHECK-NEXT: %[[A:[a-z]+]] = graph.mul %[[M]], %[[S]]
+// CHECK-NEXT: %[[V:[a-z0-9_]+]] = graph.reshape %h {shape = #graph.shape<[6 * n, 4]>}
+// CHECK-NEXT: %[[Y:[a-z0-9_]+]] = graph.add %[[A]], %[[V]]
+// CHECK-NEXT: %[[R:[a-z0-9_]+]] = graph.reshape %[[Y]] {shape = #graph.shape<[n, 6, 4]>}
+// CHECK-NEXT: func.return %[[R]], %h
+func.func @residual(%x: !graph.tensor<[6 * n, 4], f32>, %w: !graph.tensor<[4, 4], f32>, %z: !graph.tensor<[n, 6, 4], f32>) -> (!graph.tensor<[n, 6, 4], f32>, !graph.tensor<[n, 6, 4], f32>) {
+  %h = graph.relu %z : (!graph.tensor<[n, 6, 4], f32>) -> !graph.tensor<[n, 6, 4], f32>
+  %m = graph.matmul %x, %w : (!graph.tensor<[6 * n, 4], f32>, !graph.tensor<[4, 4], f32>) -> !graph.tensor<[6 * n, 4], f32>
+  %r = graph.reshape %m {shape = #graph.shape<[n, 6, 4]>} : (!graph.tensor<[6 * n, 4], f32>) -> !graph.tensor<[n, 6, 4], f32>
+  %s = graph.sigmoid %r : (!graph.tensor<[n, 6, 4], f32>) -> !graph.tensor<[n, 6, 4], f32>
+  %a = graph.mul %r, %s : (!graph.tensor<[n, 6, 4], f32>, !graph.tensor<[n, 6, 4], f32>) -> !graph.tensor<[n, 6, 4], f32>
+  %y = graph.add %a, %h : (!graph.tensor<[n, 6, 4], f32>, !graph.tensor<[n, 6, 4], f32>) -> !graph.tensor<[n, 6, 4], f32>
+  func.return %y, %h : !graph.tensor<[n, 6, 4], f32>, !graph.tensor<[n, 6, 4], f32>
+}
+
+// -----
+
+// What this operator alone reads may take it in where it is made: it stays behind the reshape.
+// CHECK-LABEL: func.func @joins_the_other
+// CHECK: %[[R:[a-z]+]] = graph.reshape
+// CHECK: graph.add %[[R]]
+func.func @joins_the_other(%x: !graph.tensor<[12, 4], f32>, %z: !graph.tensor<[2, 6, 4], f32>) -> !graph.tensor<[2, 6, 4], f32> {
+  %m = graph.relu %x : (!graph.tensor<[12, 4], f32>) -> !graph.tensor<[12, 4], f32>
+  %r = graph.reshape %m {shape = #graph.shape<[2, 6, 4]>} : (!graph.tensor<[12, 4], f32>) -> !graph.tensor<[2, 6, 4], f32>
+  %h = graph.exp %z : (!graph.tensor<[2, 6, 4], f32>) -> !graph.tensor<[2, 6, 4], f32>
+  %y = graph.add %r, %h : (!graph.tensor<[2, 6, 4], f32>, !graph.tensor<[2, 6, 4], f32>) -> !graph.tensor<[2, 6, 4], f32>
+  func.return %y : !graph.tensor<[2, 6, 4], f32>
+}

@@ -31,7 +31,7 @@ from benchmarks.case import Case
 from benchmarks.models import find_cases
 from benchmarks.options import RESULTS, add_rounds, parser_of
 from compiler.bench.engines import ENGINES, OURS, PEERS
-from compiler.bench.limits import Limits, measure_limits
+from compiler.bench.limits import Limits, measure_limits, multiply_adds
 from compiler.bench.rounds import LOAD_LIMIT, Measured, Templates, measure
 from compiler.bench.rows import engine_rows, limit_rows
 from compiler.bench.work import work_of
@@ -260,7 +260,7 @@ def _measured(
         if engine["status"] != "ok" and name in peers
     ]
     able = [peer for peer in peers if peer not in [each.engine for each in cannot]]
-    measured = measure(
+    *measured, turns = measure(
         {OURS: library} | dict.fromkeys(able, prepared.model),
         inputs,
         limits.threads,
@@ -269,7 +269,9 @@ def _measured(
         load_limit=arguments.load_limit,
         templates=templates,
         kept=prepared.kept if arguments.artifacts else None,
+        beside=multiply_adds(limits.threads),
     )
+    limits = limits.during(turns)
     work = work_of(read_metadata(library), inputs)
     row: Row = {"compile_s": round(prepared.seconds, 3), "so_kb": library.stat().st_size // 1000}
     rows = engine_rows([*measured, *cannot], work, limits)

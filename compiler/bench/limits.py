@@ -8,22 +8,31 @@ import os
 import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Final
 
 import numpy as np
 
-from compiler.bench.rounds import choose_cores
+from compiler.bench.rounds import Measured, choose_cores
+from compiler.bench.session import Session
+from compiler.bench.worker import Job
+from compiler.machine.artifact import Compiled
 from compiler.machine.executable import Executable
 from compiler.machine.host import host_target
 from compiler.options import Options
 from compiler.pipeline import compile_loops
 from compiler.target.target import Target
+from dialects.errors import WeftError
+from dialects.weights import Array
 
 SECONDS: Final = 0.08
 """How long each loop is repeated; its best time counts."""
 
 CALL_SECONDS: Final = 2e-3
+TURN_REPEATS: Final = 1 << 18
+"""Of the loop of multiply-adds in a call that takes its turn: about a millisecond."""
+
 UNROLLED: Final = 4
 """Vectors of each iteration of the loops over memory."""
 
@@ -139,12 +148,31 @@ class Bandwidth:
 
 @dataclass(frozen=True)
 class Limits:
-    """GFLOP/s of f32 multiply-adds, two operations each, and bandwidths, of so many threads."""
+    """GFLOP/s of f32 multiply-adds, two operations each, and bandwidths, of so many threads.
+    `best_gflops` are those of the best moment, where `gflops` are a median.
+    """
 
     cpu: str
     threads: int
     gflops: float
     bandwidths: tuple[Bandwidth, ...]
+    best_gflops: float = 0.0
+
+    def during(self, turns: Measured) -> Limits:
+        """With the multiply-adds that the machine did while it was measured: the median of rounds,
+        as engines have it, so that a slow hour or a low clock is no fault of theirs.
+
+        Raises WeftError where `MultiplyAdds` has not run.
+        """
+        if turns.milliseconds is None:
+            raise WeftError(f"bench requires multiply-adds to be timed, got: {turns.reason}")
+        operations = _multiply_add_operations(host_target(), self.threads) * TURN_REPEATS
+        least = min([turns.milliseconds, *turns.rounds])
+        return replace(
+            self,
+            gflops=operations / turns.milliseconds * 1e-6,
+            best_gflops=max(self.gflops, operations / least * 1e-6),
+        )
 
     def memory_gbs(self, kind: str) -> float:
         """GB/s of a kind of loop over arrays that fit in no cache."""
@@ -163,6 +191,34 @@ class Limits:
     def seconds(self, flops: int, size: int) -> float:
         """The least time in which so much can be computed and moved: the roofline."""
         return max(flops / self.gflops, size / self.gbs(size)) * 1e-9
+
+
+@dataclass(frozen=True)
+class MultiplyAdds(Job):
+    """The loop of multiply-adds, which takes turns with engines; see `Limits.during`."""
+
+    @property
+    def package(self) -> str:
+        return "weft"
+
+    @property
+    def has_answer(self) -> bool:
+        return False
+
+    def prepare(self) -> None:
+        _compiled_multiply_adds(host_target(), len(self.cores))
+
+    def load(self) -> Session:
+        target, threads = host_target(), len(self.cores)
+        executable = _compiled_multiply_adds(target, threads).executable(threads)
+        x = _multiplied(target, threads)
+        y, again = x.copy(), np.empty(TURN_REPEATS, np.int8)
+        return Session(lambda: executable(x, y, again), list)
+
+
+def multiply_adds(threads: int) -> dict[str, Job]:
+    """The job by its name, on the cores that engines with as many threads have."""
+    return {"multiply-adds": MultiplyAdds(choose_cores(threads))}
 
 
 def measure_limits(threads: int) -> Limits:
@@ -201,11 +257,27 @@ def _levels(target: Target, threads: int) -> list[tuple[str, int]]:
 
 def _multiply_adds(target: Target, threads: int) -> float:
     """GFLOP/s of as many chains as registers hold; each starts elsewhere, lest they be one."""
-    lanes, chains = target.lanes(4), min(16, target.vector_registers - 4)
-    executable = _compiled(FMA, target, threads, chains)
-    array = np.full((threads, chains, UNROLLED, lanes), 0.5, np.float32)
-    flops = 2 * chains * lanes * threads
-    return flops * _repeats_per_second(executable, array) * 1e-9
+    executable = _compiled_multiply_adds(target, threads).executable(threads)
+    operations = _multiply_add_operations(target, threads)
+    return operations * _repeats_per_second(executable, _multiplied(target, threads)) * 1e-9
+
+
+def _chains(target: Target) -> int:
+    return min(16, target.vector_registers - 4)
+
+
+def _multiply_add_operations(target: Target, threads: int) -> int:
+    """Of one repetition of the loop, on all threads."""
+    return 2 * _chains(target) * target.lanes(4) * threads
+
+
+def _multiplied(target: Target, threads: int) -> Array:
+    return np.full((threads, _chains(target), UNROLLED, target.lanes(4)), 0.5, np.float32)
+
+
+@cache
+def _compiled_multiply_adds(target: Target, threads: int) -> Compiled:
+    return _compiled(FMA, target, threads, _chains(target))
 
 
 def _bandwidth(kind: str, target: Target, threads: int, size: int) -> float:
@@ -214,16 +286,16 @@ def _bandwidth(kind: str, target: Target, threads: int, size: int) -> float:
     lanes = target.lanes(4)
     rows = max(1, size // (arrays * threads * UNROLLED * lanes * 4))
     array = np.ones((threads, rows, UNROLLED, lanes), np.float32)
-    executable = _compiled(loops, target, threads, 0)
+    executable = _compiled(loops, target, threads, 0).executable(threads)
     return arrays * array.nbytes * _repeats_per_second(executable, array) * 1e-9
 
 
-def _compiled(loops: str, target: Target, threads: int, chains: int) -> Executable:
+def _compiled(loops: str, target: Target, threads: int, chains: int) -> Compiled:
     lanes = target.lanes(4)
     big = f"!loop.buffer<[threads, n, {UNROLLED}, {lanes}], f32>"
     body = loops.format(big=big, unrolled=UNROLLED, lanes=lanes, chains=chains)
     text = _MODULE.format(big=big, loops=body)
-    return compile_loops(text, Options(target, "limits")).executable(threads)
+    return compile_loops(text, Options(target, "limits"))
 
 
 def _repeats_per_second(executable: Executable, array: np.ndarray) -> float:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -206,16 +207,17 @@ def measure(
     load_limit: float = LOAD_LIMIT,
     templates: Templates | None = None,
     kept: Path | None = None,
+    beside: Mapping[str, Job] = MappingProxyType({}),
 ) -> list[Measured]:
-    """Measures each engine's file of the model; see `measure_jobs`. Engines keep what they compile
-    in a folder if one is given.
+    """Measures each engine's file of the model, and then the jobs `beside`, which take turns with
+    them; see `measure_jobs`. Engines keep what they compile in a folder if one is given.
 
     Raises OptionError for more threads than cores.
     """
     cores = choose_cores(threads)
     jobs = {name: ModelJob(cores, name, model, inputs, kept) for name, model in models.items()}
     return measure_jobs(
-        jobs,
+        {**jobs, **beside},
         rounds=rounds,
         seconds=seconds,
         on_turn=on_turn,
@@ -234,9 +236,9 @@ def measure_jobs(
     templates: Templates | None = None,
 ) -> list[Measured]:
     """Loads each job, compares its answer with that of the first that has one, and times those that
-    agree in interleaved rounds. Those that are far behind the first have two rounds. `load_limit`
-    are the seconds after which one that loads is given up; templates that are given serve several
-    runs.
+    agree, or have none to give, in interleaved rounds. Those that are far behind the first have two
+    rounds. `load_limit` are the seconds after which one that loads is given up; templates that are
+    given serve several runs.
     """
     found = [Measured(name) for name in jobs]
     total = len(found) * (rounds + 1)
@@ -251,9 +253,9 @@ def measure_jobs(
             job = jobs[each.engine]
             processes[each.engine] = EngineProcess(templates.of(job))
             ready = processes[each.engine].ask(job, load_limit)
-            if isinstance(ready, Ready) and answers is None:
+            if isinstance(ready, Ready) and job.has_answer and answers is None:
                 answers = ready.outputs
-            _note_ready(each, ready, answers)
+            _note_ready(each, ready, answers if job.has_answer else None)
             if each.status != "ok" or not rounds:  # its memory is not needed any more
                 processes[each.engine].close()
         taking_part = [each for each in found if each.status == "ok"]

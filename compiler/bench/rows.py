@@ -15,8 +15,9 @@ Row = dict[str, Any]
 def limit_rows(limits: Limits) -> list[Row]:
     """A row of multiply-adds, then one of each loop over each level of memory."""
     shared: Row = {"kind": "limit", "cpu": limits.cpu, "threads": limits.threads}
+    best = {"best_gflops": round(limits.best_gflops, 1)} if limits.best_gflops else {}
     return [
-        shared | {"limit": "fma", "gflops": round(limits.gflops, 1)},
+        shared | {"limit": "fma", "gflops": round(limits.gflops, 1)} | best,
         *(
             shared | {"limit": each.kind, "level": each.level, "gbs": round(each.gbs, 1)}
             for each in limits.bandwidths

@@ -57,6 +57,11 @@ class Job(ABC):
         """The package whose version is reported."""
 
     @property
+    def has_answer(self) -> bool:
+        """Whether what it computes has to agree with what others do."""
+        return True
+
+    @property
     def imports(self) -> tuple[Any, ...]:
         """What tells jobs apart that cannot be forks of one process."""
         return type(self), self.package, self.cores

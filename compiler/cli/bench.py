@@ -11,7 +11,7 @@ from typing import Final
 
 from compiler.bench.engines import OURS, PEERS
 from compiler.bench.kernels import kernel_rows, time_kernels
-from compiler.bench.limits import Limits, measure_limits
+from compiler.bench.limits import Limits, measure_limits, multiply_adds
 from compiler.bench.rounds import ROUNDS, SECONDS, Measured, measure
 from compiler.bench.rows import Row, engine_rows, limit_rows
 from compiler.bench.work import work_of
@@ -148,15 +148,16 @@ def _measure(
     with stage_progress() as on_turn:
         on_turn("limits", 0, 1)
         limits = measure_limits(arguments.threads)
-        measured = measure(
+        *measured, turns = measure(
             models,
             inputs,
             arguments.threads,
             rounds=arguments.rounds,
             seconds=arguments.seconds,
             on_turn=on_turn,
+            beside=multiply_adds(arguments.threads),
         )
-    return limits, measured
+    return limits.during(turns), measured
 
 
 def _kernel_rows(

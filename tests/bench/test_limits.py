@@ -2,7 +2,10 @@
 
 import pytest
 
-from compiler.bench.limits import Bandwidth, Limits, measure_limits
+from compiler.bench.limits import Bandwidth, Limits, measure_limits, multiply_adds
+from compiler.bench.rounds import Measured, measure_jobs
+from dialects.errors import WeftError
+from tests.bench.jobs import PlainJob
 
 LIMITS = Limits(
     "cpu",
@@ -36,3 +39,17 @@ def test_loops_are_measured(monkeypatch: pytest.MonkeyPatch):
     assert 0.1 < limits.gflops < 1000
     assert {each.kind for each in limits.bandwidths} == {"read", "copy", "triad"}
     assert all(0.01 < each.gbs < 5000 for each in limits.bandwidths)
+
+
+def test_multiply_adds_take_turns_with_engines():
+    jobs = {"plain": PlainJob((0,), 1e-4)} | multiply_adds(1)
+    plain, turns = measure_jobs(jobs, rounds=2, seconds=0.002)
+    assert (plain.status, turns.status) == ("ok", "ok")
+    limits = LIMITS.during(turns)
+    assert 0.1 < limits.gflops <= limits.best_gflops < 1000
+    assert limits.bandwidths == LIMITS.bandwidths
+
+
+def test_multiply_adds_that_have_not_run_are_an_error():
+    with pytest.raises(WeftError, match="multiply-adds to be timed, got: why"):
+        LIMITS.during(Measured("multiply-adds", "failed", "why"))

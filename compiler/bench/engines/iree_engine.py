@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-import onnx
 from onnx.inliner import inline_selected_functions
 from onnx.shape_inference import infer_shapes
 
+from compiler.bench.engines.onnx_plan import load_upgraded
 from compiler.bench.session import Inputs, PeerLacks, Session
 from dialects.weights import Array
 
@@ -101,7 +101,7 @@ def _compile(model: Path, flags: Sequence[str], program: Path, folder: Path) -> 
 
 def _fix_sizes(model: Path, inputs: Inputs, path: Path) -> list[str]:
     """Writes the model with its inputs' sizes, in operators that IREE has; returns their names."""
-    loaded = onnx.load(str(model))
+    loaded = load_upgraded(model)
     given = [value for value in loaded.graph.input if value.name in inputs]
     for value in given:
         shape = value.type.tensor_type.shape

@@ -14,9 +14,10 @@ from typing import Any, Final
 
 import numpy as np
 import onnx
-from onnx import NodeProto, numpy_helper
+from onnx import ModelProto, NodeProto, numpy_helper
 from onnx.helper import get_attribute_value
 from onnx.reference import ReferenceEvaluator
+from onnx.version_converter import convert_version
 
 from compiler.bench.session import Inputs, PeerLacks
 from dialects.weights import Array
@@ -49,6 +50,11 @@ HOST_OPERANDS: Final[Mapping[str, tuple[int, ...]]] = {
 
 SHAPE_ONLY: Final = ("Shape", "Size")
 
+OLD_OPSET, NEW_OPSET = 13, 17
+"""Models of an opset before the first are brought to the second, whose forms of operators the
+functions, and importers of today, have.
+"""
+
 
 @dataclass(frozen=True)
 class Step:
@@ -57,6 +63,13 @@ class Step:
     function: Callable[..., Any]
     operands: tuple[int, ...]
     results: tuple[int, ...]
+
+
+def load_upgraded(path: Path) -> ModelProto:
+    """The model in a file, its operators in their newer forms where they are old."""
+    model = onnx.load(str(path))
+    versions = [each.version for each in model.opset_import if each.domain in ("", "ai.onnx")]
+    return convert_version(model, NEW_OPSET) if min(versions) < OLD_OPSET else model
 
 
 @dataclass
@@ -108,7 +121,7 @@ class Planner:
 
     def plan(self, path: Path, inputs: Inputs) -> tuple[Plan, list[Any]]:
         """The plan of a model and its inputs in the framework. Raises PeerLacks."""
-        model = onnx.load(str(path))
+        model = load_upgraded(path)
         graph = model.graph
         domains = {node.domain for node in graph.node} - {"", "ai.onnx"}
         missing = {node.op_type for node in graph.node} - {*self._functions, *SHAPE_ONLY}
@@ -176,12 +189,13 @@ class Planner:
             else:
                 arguments.append(_PLACE)
                 places.append(self._placed(name, value))
-        call = _bound(self._functions[node.op_type], attributes, arguments, len(node.output))
+        names = list(node.output)[: 1 if node.op_type == "Dropout" else None]  # without its mask
+        call = _bound(self._functions[node.op_type], attributes, arguments, len(names))
         results = self._evaluate(call, *[self._values[name].device for name in places])
-        listed = [results] if len(node.output) == 1 else results
-        for name, result in zip(node.output, listed, strict=False):
+        listed = [results] if len(names) == 1 else results
+        for name, result in zip(names, listed, strict=False):
             self._values[name] = _Value(device=result)
-        self._steps.append((call, places, list(node.output)))
+        self._steps.append((call, places, names))
 
     def _placed(self, name: str, value: _Value) -> str:
         if value.device is None:

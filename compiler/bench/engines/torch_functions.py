@@ -84,11 +84,15 @@ def _average_pool(a: Attributes, x: Any) -> Any:
     kernel = a["kernel_shape"]
     pads = pads_of(a, x.shape[2:], kernel)
     included = bool(a.get("count_include_pad", 0))
-    if any(before != after for before, after in pads) or a.get("ceil_mode", 0):
-        raise PeerLacks("AveragePool with pads that differ")
     pool = (functional.avg_pool1d, functional.avg_pool2d)[len(kernel) - 1]
+    strides = a.get("strides", 1)
+    if a.get("ceil_mode", 0):
+        raise PeerLacks("AveragePool that rounds up")
+    if any(before != after for before, after in pads):
+        share = 1.0 if included else pool(_padded(torch.ones_like(x), pads, 0.0), kernel, strides)
+        return pool(_padded(x, pads, 0.0), kernel, strides) / share
     padding = [before for before, _ in pads]
-    return pool(x, kernel, a.get("strides", 1), padding, count_include_pad=included)
+    return pool(x, kernel, strides, padding, count_include_pad=included)
 
 
 def _batch_norm(a: Attributes, x: Any, scale: Any, bias: Any, mean: Any, variance: Any) -> Any:

@@ -10,6 +10,7 @@ import os
 import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final, NoReturn
 
 from dialects.errors import WeftError
@@ -63,9 +64,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _leave(statuses: Sequence[int]) -> None:
     """Ends the process where its command came to an end: to take modules and the IR apart, object
-    by object, takes a tenth of a second. All else that happens at an exit has happened.
+    by object, takes a tenth of a second. All else that happens at an exit has happened, but that
+    what a command printed before it failed is written out.
     """
     for status in statuses:
+        with suppress(BrokenPipeError):
+            sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
 

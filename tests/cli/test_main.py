@@ -45,6 +45,27 @@ def test_wrong_usage_is_status_2(weft_command: Command, arguments: list[str]):
     assert outcome.error.startswith("usage: weft")
 
 
+def test_what_is_printed_before_an_error_is_written(tmp_path: Path):
+    (tmp_path / "failing.py").write_text(
+        "import sys\n"
+        "from compiler.cli import main as weft\n"
+        "from dialects.errors import WeftError\n"
+        "def run():\n"
+        "    print('rows')\n"
+        "    raise WeftError('why')\n"
+        "weft._command = lambda argv: run\n"
+        "sys.exit(weft.main())\n"
+    )
+    path = os.pathsep.join((str(ROOT), str(tmp_path)))
+    environment = {**os.environ, "PYTHONPATH": path}
+    environment.pop("PYTHONUNBUFFERED", None)
+    done = subprocess.run(
+        (sys.executable, "-m", "failing"), env=environment, capture_output=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (1, b"rows\n")
+    assert done.stderr == b"weft: error: why\n"
+
+
 def test_a_reader_that_leaves_is_no_traceback(dense_folder: Path):
     program = f"{' '.join(WEFT)} compile {dense_folder}/dense.onnx --emit asm | head -n 1"
     shown = subprocess.run(

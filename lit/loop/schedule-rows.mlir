@@ -253,3 +253,86 @@ loop.kernel @batch[b, n](%x: !loop.buffer<[b, n, 64], f32>, %y: !loop.buffer<[b,
     }
   }
 }
+
+// -----
+
+// Three vectors of a short row become two, then one, which is folded.
+// CHECK-LABEL: loop.kernel @three
+// CHECK: loop.for %{{.*}} = 0 to 24 unroll vector(8) {
+// CHECK: loop.for %{{.*}} = 0 to 1 reduction(add) {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 24 unroll vector(8) {
+// CHECK: loop.for %{{.*}} = 0 to 1 unroll vector(8) {
+// CHECK: loop.for %{{.*}} = 0 to 8 unroll vector(8) {
+// CHECK: loop.for %{{.*}} = 0 to 8 unroll vector(8) {
+// CHECK: loop.for %{{.*}} = 0 to 4 unroll vector(4) {
+loop.kernel @three(%x: !loop.buffer<[64, 25], f32>, %y: !loop.buffer<[64], f32>) {
+  loop.for %i = 0 to 64 {
+    %zero = arith.constant 0.0 : f32
+    loop.store %zero, %y[%i] : !loop.buffer<[64], f32>
+    loop.for %k = 0 to 25 reduction(add) {
+      %v = loop.load %x[%i, %k] : !loop.buffer<[64, 25], f32>
+      %s = loop.load %y[%i] : !loop.buffer<[64], f32>
+      %t = arith.addf %s, %v : f32
+      loop.store %t, %y[%i] : !loop.buffer<[64], f32>
+    }
+  }
+}
+
+// -----
+
+// A row of less than two vectors is one, which the other elements join, or a narrower one.
+// CHECK-LABEL: loop.kernel @one
+// CHECK: loop.for %{{.*}} = 0 to 1 reduction(add) {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 8 unroll vector(8) {
+// CHECK: loop.for %{{.*}} = 0 to 4 unroll vector(8) {
+// CHECK: loop.for %{{.*}} = 0 to 4 unroll vector(4) {
+loop.kernel @one(%x: !loop.buffer<[64, 12], f32>, %y: !loop.buffer<[64], f32>) {
+  loop.for %i = 0 to 64 {
+    %zero = arith.constant 0.0 : f32
+    loop.store %zero, %y[%i] : !loop.buffer<[64], f32>
+    loop.for %k = 0 to 12 reduction(add) {
+      %v = loop.load %x[%i, %k] : !loop.buffer<[64, 12], f32>
+      %s = loop.load %y[%i] : !loop.buffer<[64], f32>
+      %t = arith.addf %s, %v : f32
+      loop.store %t, %y[%i] : !loop.buffer<[64], f32>
+    }
+  }
+}
+
+// -----
+
+// CHECK-LABEL: loop.kernel @narrower
+// CHECK: loop.for %{{.*}} = 0 to 4 unroll vector(4) {
+// CHECK: loop.for %{{.*}} = 0 to 2 unroll vector(4) {
+// CHECK: loop.for %{{.*}} = 0 to 2 unroll vector(2) {
+loop.kernel @narrower(%x: !loop.buffer<[64, 6], f32>, %y: !loop.buffer<[64], f32>) {
+  loop.for %i = 0 to 64 {
+    %zero = arith.constant 0.0 : f32
+    loop.store %zero, %y[%i] : !loop.buffer<[64], f32>
+    loop.for %k = 0 to 6 reduction(add) {
+      %v = loop.load %x[%i, %k] : !loop.buffer<[64, 6], f32>
+      %s = loop.load %y[%i] : !loop.buffer<[64], f32>
+      %t = arith.addf %s, %v : f32
+      loop.store %t, %y[%i] : !loop.buffer<[64], f32>
+    }
+  }
+}
+
+// -----
+
+// Three elements are added up one by one.
+// CHECK-LABEL: loop.kernel @few
+// CHECK: loop.for %{{.*}} = 0 to 3 reduction(add) {
+// CHECK-NOT: vector
+loop.kernel @few(%x: !loop.buffer<[64, 3], f32>, %y: !loop.buffer<[64], f32>) {
+  loop.for %i = 0 to 64 {
+    %zero = arith.constant 0.0 : f32
+    loop.store %zero, %y[%i] : !loop.buffer<[64], f32>
+    loop.for %k = 0 to 3 reduction(add) {
+      %v = loop.load %x[%i, %k] : !loop.buffer<[64, 3], f32>
+      %s = loop.load %y[%i] : !loop.buffer<[64], f32>
+      %t = arith.addf %s, %v : f32
+      loop.store %t, %y[%i] : !loop.buffer<[64], f32>
+    }
+  }
+}

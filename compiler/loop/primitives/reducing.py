@@ -199,11 +199,13 @@ def _store_neutral(
 def _halve(
     updates: Sequence[Update], partials: Sequence[SSAValue], parts: int, point: InsertPoint
 ) -> tuple[ForOp, ...]:
-    """Loops that combine the upper part of the partial results into the lower one."""
+    """Loops that combine the upper part of the partial results into the lower one, from the first
+    on a power of two: what does not fill vectors is spread over lanes one by one.
+    """
     halvings: list[ForOp] = []
     while parts > 1:
-        kept = parts - parts // 2
-        loop = new_loop(parts // 2, "l")
+        kept = 1 << (parts - 1).bit_length() - 1
+        loop = new_loop(parts - kept, "l")
         Rewriter.insert_op(loop, point)
         here = atom_expr(loop.index)
         end = InsertPoint.at_end(loop.body.block)

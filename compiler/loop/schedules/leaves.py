@@ -44,6 +44,9 @@ ACCUMULATORS = 4
 for the last on another.
 """
 
+LEAST_LANES = 4
+"""Partial results of a reduction that are a vector; fewer elements are combined one by one."""
+
 AHEAD = 4096
 """Bytes that long runs are loaded ahead: memory is read on while a page ends."""
 
@@ -129,9 +132,9 @@ def vectorize_leaves(loop: ForOp, target: Target) -> None:
         return
     if turn_copy(nest, lanes_of([nest[0]], target)):
         return
-    for candidate in sorted((each for each in nest if most_iterations(each) != 1), key=_badness):
-        if _try_vectorize(candidate, target):
-            return
+    candidates = sorted((each for each in nest if most_iterations(each) != 1), key=_badness)
+    if not any(_try_vectorize(loop, target) for loop in candidates):
+        any(_try_short_reduction(loop, target) for loop in candidates)
 
 
 def turn_copy(nest: Sequence[ForOp], lanes: int, *, written_out: bool = False) -> bool:
@@ -204,10 +207,15 @@ def _badness(loop: ForOp) -> tuple[int, int, int]:
     """Orders candidates: fewest scattered accesses first,
     then independent iterations before reductions.
     """
-    strides = [(access, stride(access, loop)) for access in accesses_in(loop)]
-    scattered = sum(step is None or step not in (Expr.of(0), Expr.of(1)) for _, step in strides)
-    stores = sum(step != 1 for access, step in strides if isinstance(access, StoreOp))
-    return scattered, int(loop.reduction is not None), stores
+    stores = [access for access in accesses_in(loop) if isinstance(access, StoreOp)]
+    apart = sum(stride(store, loop) != 1 for store in stores)
+    return _scattered(loop), int(loop.reduction is not None), apart
+
+
+def _scattered(loop: ForOp) -> int:
+    """How many accesses of neighbouring iterations are neither of neighbours nor of one element."""
+    steps = [stride(access, loop) for access in accesses_in(loop)]
+    return sum(step is None or step not in (Expr.of(0), Expr.of(1)) for step in steps)
 
 
 def _try_vectorize(loop: ForOp, target: Target) -> bool:
@@ -223,6 +231,22 @@ def _try_vectorize(loop: ForOp, target: Target) -> bool:
         if not any(update_of(access) for access in accesses_in(loop)):
             return False
         vectorize_reduction(loop, lanes)
+    except IllegalSchedule:
+        return False
+    return True
+
+
+def _try_short_reduction(loop: ForOp, target: Target) -> bool:
+    """Runs a reduction of less than two vectors of neighbours as one, of the most elements that
+    fill it; the others join its first lanes.
+    """
+    extent = loop.extent.constant
+    if loop.reduction is None or extent is None or extent < LEAST_LANES:
+        return False
+    if _scattered(loop) or not any(update_of(access) for access in accesses_in(loop)):
+        return False
+    try:
+        vectorize_reduction(loop, min(lanes_of([loop], target), 1 << extent.bit_length() - 1))
     except IllegalSchedule:
         return False
     return True

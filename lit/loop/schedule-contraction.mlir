@@ -199,9 +199,15 @@ loop.kernel @large(%x: !loop.buffer<[768, 2048], f32>, %w: !loop.buffer<[2048, 6
 // CHECK-NEXT: loop.for %[[C:[a-z_0-9]+]] = 0 to 16 unroll vector(8) {
 // CHECK-NEXT: %[[W:[a-z_0-9]+]] = loop.load %w[%[[K]], 16 * %jo + %[[C]]]
 // CHECK-NEXT: loop.store %[[W]], %w_s[%[[K]], %[[C]]]
-// CHECK: loop.for %{{.*}} = 0 to 128 {
+// The rows of the next tile are read ahead, a line of each at a time.
+// CHECK: loop.for %io = 0 to 128 {
 // CHECK: loop.alloc registers : !loop.buffer<[6, 16], f32
-// CHECK: loop.load %w_s[128 * %ko + %ki, %{{.*}}]
+// CHECK: loop.for %kio = 0 to 8 reduction(add) {
+// CHECK-NEXT: loop.for %[[L:[a-z_0-9]+]] = 0 to 16 step 16 unroll {
+// CHECK-NEXT: loop.for %[[R:[a-z_0-9]+]] = 0 to 6 unroll {
+// CHECK-NEXT: loop.prefetch %x[6 * %io + %[[R]] + 6, 128 * %ko + 16 * %kio + %[[L]]]
+// CHECK: loop.for %kii = 0 to 16 reduction(add) {
+// CHECK: loop.load %w_s[128 * %ko + 16 * %kio + %kii, %{{.*}}]
 loop.kernel @near(%x: !loop.buffer<[768, 1024], f32>, %w: !loop.buffer<[1024, 256], f32>, %y: !loop.buffer<[768, 256], f32>) {
   loop.for %i = 0 to 768 {
     loop.for %j = 0 to 256 {

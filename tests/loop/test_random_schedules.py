@@ -97,6 +97,9 @@ def step(op: KernelOp, action: str, choice: int, size: int) -> None:
         "nontemporal": lambda: isinstance(access, StoreOp) and nontemporal(access),
         "drop_overwritten": lambda: drop_overwritten(loop),
         "prefetch": lambda: isinstance(access, LoadOp) and prefetch(access, loop, size),
+        "prefetch_lines": lambda: (
+            isinstance(access, LoadOp) and inner and prefetch(access, loop, size, before=inner)
+        ),
     }
     actions[action]()
 
@@ -136,6 +139,7 @@ ACTIONS = [
     "parallelize",
     "nontemporal",
     "prefetch",
+    "prefetch_lines",
     "drop_overwritten",
 ]
 STEP = st.tuples(st.sampled_from(ACTIONS), st.integers(0, 30), st.integers(1, 4))

@@ -3,26 +3,43 @@
 from __future__ import annotations
 
 from xdsl.dialects.builtin import UnitAttr
+from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from compiler.loop.nest import describe, is_inside, subscripts
+from compiler.loop.nest import describe, is_inside, ranges_around, subscripts
 from compiler.loop.primitives.recording import primitive
 from dialects.errors import IllegalSchedule
-from dialects.expr import atom_expr
-from dialects.loop.ops import AllocOp, ForOp, LoadOp, PrefetchOp
+from dialects.expr import Atom, Expr, atom_expr
+from dialects.loop.ops import AllocOp, ForOp, LoadOp, PrefetchOp, enclosing_loops
+from dialects.loop.scalar import width
+
+LINE = 64
+"""Bytes of a line of the caches."""
 
 
 @primitive
-def prefetch(load: LoadOp, loop: ForOp, ahead: int = 1, *, cache: str = "first") -> PrefetchOp:
+def prefetch(
+    load: LoadOp,
+    loop: ForOp,
+    ahead: int = 1,
+    *,
+    cache: str = "first",
+    before: ForOp | None = None,
+) -> tuple[ForOp, ...]:
     """Brings near what a load reads some iterations later of a loop around it, into the first cache
     or the second.
 
         for i:  for j:  y[i, j] = f(x[i, j])
         ->  for i:  for j:  prefetch x[i + 1, j];  y[i, j] = f(x[i, j])
 
-    It changes no value, and what lies behind the end of the buffer is not read. Raises
-    IllegalSchedule for a loop that is not around the load or does not move it, and for a local
-    buffer.
+    In front of each load; or, each line once, in front of a loop between, over all that it reads:
+
+        ->  for i:  for p = 0 to n step 16:  prefetch x[i + 1, p]
+                    for j:  y[i, j] = f(x[i, j])
+
+    Returns the loops made for that. It changes no value, and what lies behind the end of the buffer
+    is not read. Raises IllegalSchedule for a loop that is not around the load or does not move it,
+    for a local buffer, and for a loop between whose inner loops depend on each other.
     """
     moved = {atom for expr in subscripts(load) for atom in expr.atoms()}
     if not is_inside(load, loop) or loop.index not in moved or ahead < 1:
@@ -31,12 +48,41 @@ def prefetch(load: LoadOp, loop: ForOp, ahead: int = 1, *, cache: str = "first")
     if isinstance(load.buffer.owner, AllocOp):
         rule = "a buffer that is handed to the kernel"
         raise IllegalSchedule(f"prefetch requires {rule}, got {describe(load)}")
-    later = atom_expr(loop.index) + ahead * loop.step.data
-    place = [expr.substitute({loop.index: later}) for expr in subscripts(load)]
-    op = PrefetchOp.of(load.buffer, place)
     if cache not in ("first", "second"):
         raise IllegalSchedule(f"prefetch requires the first cache or the second, got {cache}")
+    loops = _over_lines(load, loop, before) if before is not None else {}
+    later: dict[Atom, Expr] = {old.index: atom_expr(new.index) for old, new in loops.items()}
+    later[loop.index] = atom_expr(loop.index) + ahead * loop.step.data
+    op = PrefetchOp.of(load.buffer, [expr.substitute(later) for expr in subscripts(load)])
     if cache == "second":
         op.properties["far"] = UnitAttr()
-    Rewriter.insert_op(op, InsertPoint.before(load))
-    return op
+    point = InsertPoint.before(before or load)
+    for new in loops.values():
+        Rewriter.insert_op(new, point)
+        point = InsertPoint.at_end(new.body.block)
+    Rewriter.insert_op(op, point)
+    return tuple(loops.values())
+
+
+def _over_lines(load: LoadOp, loop: ForOp, before: ForOp) -> dict[ForOp, ForOp]:
+    """The loops from one on that move a load, each with one over the lines that it goes through."""
+    if not is_inside(load, before) or not is_inside(before, loop):
+        got = f"{describe(before)} and {describe(load)}"
+        raise IllegalSchedule(f"prefetch requires a loop between, got {got}")
+    address = load.buffer_type.address(subscripts(load)).simplify(ranges_around(load))
+    inside = [each for each in enclosing_loops(load) if each is before or is_inside(each, before)]
+    indices: set[SSAValue] = {each.index for each in inside}
+    found: dict[ForOp, ForOp] = {}
+    for each in inside:
+        if each.index not in address.atoms():
+            continue
+        bounds = {atom for bound in (each.lower, each.upper) for atom in bound.atoms()}
+        if bounds & indices:
+            rule = "loops that do not depend on each other"
+            raise IllegalSchedule(f"prefetch requires {rule}, got {describe(each)}")
+        near = address.is_affine_in(each.index) and address.coefficient(each.index) == 1
+        line = LINE * 8 // width(load.buffer_type.element) if near else 1
+        new = ForOp.of(each.lower, each.upper, step=max(line, each.step.data))
+        new.index.name_hint = "p"
+        found[each] = new
+    return found

@@ -49,6 +49,7 @@ from compiler.loop.schedules.panels import (
     pack_columns,
     panel_axis,
     pays_to_copy,
+    read_rows_ahead,
     rows_first,
     stage_panel,
     stays_near,
@@ -358,6 +359,8 @@ def _tile_rows(chain: Sequence[ForOp], shape: Shape, result: SSAValue) -> list[F
     for nest in (*nests, *staged, *partial):
         if not _turn(nest, shape):
             write_out(nest, shape.lanes)
+    if shape.near:
+        read_rows_ahead(outer[-1])
     return outer
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import onnx
 import pytest
 
+from benchmarks import run
 from benchmarks.case import Case
 from benchmarks.closing import closing_table
 from benchmarks.models import GROUPS, MORE_OPERATORS, OPERATORS, find_cases
@@ -95,6 +96,22 @@ def test_what_a_compiler_was_measured_against_is_not_measured_again(tmp_path: Pa
     (case,) = find_cases(["sgemm_256"])
     asked = Namespace(vs=["onnxruntime", "torch", "xla"], threads=[1, 2])
     assert left_to_measure(case, found, asked) == {1: ["torch"], 2: asked.vs}
+
+
+@pytest.mark.parametrize(
+    ("again", "rates"), [(2, [117.0, 230.0]), (1, [117.0, 118.0]), (0, [117.0])]
+)
+def test_disturbed_rows_are_measured_again(
+    again: int, rates: list[float], monkeypatch: pytest.MonkeyPatch
+):
+    left = iter([117.0, 118.0 if again == 1 else 230.0, 231.0])
+    measured = {"best_gflops": 234.0}
+    monkeypatch.setattr(run, "prepare", lambda *_: None)
+    monkeypatch.setattr(run, "_measured", lambda *_: {"limits": measured | {"gflops": next(left)}})
+    arguments = Namespace(artifacts=Path(), prepare=False, again=again)
+    case = find_cases(["sgemm_256"])[0]
+    rows = run.measure_case(case, {2: []}, {2: None}, None, arguments)  # type: ignore[arg-type]
+    assert [row["limits"]["gflops"] for row in rows] == rates
 
 
 def test_what_peers_have_said_counts_for_their_versions(tmp_path: Path):

@@ -98,20 +98,27 @@ def test_what_a_compiler_was_measured_against_is_not_measured_again(tmp_path: Pa
     assert left_to_measure(case, found, asked) == {1: ["torch"], 2: asked.vs}
 
 
-@pytest.mark.parametrize(
-    ("again", "rates"), [(2, [117.0, 230.0]), (1, [117.0, 118.0]), (0, [117.0])]
-)
-def test_disturbed_rows_are_measured_again(
-    again: int, rates: list[float], monkeypatch: pytest.MonkeyPatch
-):
-    left = iter([117.0, 118.0 if again == 1 else 230.0, 231.0])
-    measured = {"best_gflops": 234.0}
-    monkeypatch.setattr(run, "prepare", lambda *_: None)
-    monkeypatch.setattr(run, "_measured", lambda *_: {"limits": measured | {"gflops": next(left)}})
-    arguments = Namespace(artifacts=Path(), prepare=False, again=again)
+DISTURBED, STILL = 117.0, 230.0
+
+
+@pytest.mark.parametrize("again", [0, 1, 2])
+def test_disturbed_rows_are_measured_again(again: int, monkeypatch: pytest.MonkeyPatch):
+    rates = iter([DISTURBED, DISTURBED if again == 1 else STILL, STILL])
+
+    def measured(*_: object) -> dict[str, Any]:
+        return {"limits": {"best_gflops": 234.0, "gflops": next(rates)}}
+
+    def prepared(*_: object) -> None:
+        return None
+
+    monkeypatch.setattr(run, "prepare", prepared)
+    monkeypatch.setattr(run, "_measured", measured)
+    arguments: Any = Namespace(artifacts=Path(), prepare=False, again=again)
+    nothing: Any = None
     case = find_cases(["sgemm_256"])[0]
-    rows = run.measure_case(case, {2: []}, {2: None}, None, arguments)  # type: ignore[arg-type]
-    assert [row["limits"]["gflops"] for row in rows] == rates
+    rows = run.measure_case(case, {2: []}, {2: nothing}, nothing, arguments)
+    wanted = {0: [DISTURBED], 1: [DISTURBED, DISTURBED], 2: [DISTURBED, STILL]}[again]
+    assert [row["limits"]["gflops"] for row in rows] == wanted
 
 
 def test_what_peers_have_said_counts_for_their_versions(tmp_path: Path):

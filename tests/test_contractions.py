@@ -282,6 +282,16 @@ def test_lowered_loops_run_at_any_size(name: str, shapes: list, attributes: dict
     np.testing.assert_allclose(found, expected[0], rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("stride", [2, 3, 4])
+def test_windows_that_step_over_elements_read_their_borders(stride: int):
+    x = np.random.default_rng(0).standard_normal((1, 2, 41, 70)).astype(np.float32)
+    x[0, 0, 3, ::9] = np.nan
+    attributes = {"strides": [stride] * 2, "pads": [1, 1, 2, 1], "ceil_mode": False}
+    sample = Sample([x], {"kernel": [3, 3], **attributes})
+    ops, ((found,),) = oracle.run_compiled(OPS_BY_NAME["max_pool"], [sample])
+    np.testing.assert_array_equal(found, oracle.references(ops[0], [x])[0])
+
+
 def test_mean_over_a_symbolic_axis_has_a_derivative():
     block = Block(arg_types=[f32("n", 3), f32(3)])
     op = OPS_BY_NAME["reduce_mean"].of(block.args[0], axes=[0], keepdims=False)

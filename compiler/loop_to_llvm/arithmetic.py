@@ -93,12 +93,19 @@ def _intrinsic(name: str, *flags: int) -> Emitter:
 
 def _extreme(name: str) -> Emitter:
     """An emitter of `maximum` or `minimum`; where zeros of either sign are equal it has no need to
-    look at signs.
+    look at signs. On AVX-512 an extreme that keeps its first operand, if that is NaN, is masked by
+    whether the second is one: two instructions, the second of which alone waits for the first
+    operand, a running extreme.
     """
 
     def emit(at: Arithmetic, op: Operation, operands: list[ir.Value]) -> ir.Value:
         assert isinstance(op, (arith.MaximumfOp, arith.MinimumfOp))
         alike = ANY_ZERO.data <= op.fastmath.data
+        if alike and at.has_avx512:
+            builder, (first, second) = at.builder, operands
+            further = builder.fcmp_ordered(">" if name == "maximum" else "<", second, first)
+            extreme = builder.select(further, second, first)
+            return builder.select(builder.fcmp_ordered("ord", second, second), extreme, second)
         kind = operands[0].type
         flags = ("nsz",) if alike else ()
         return intrinsic(at.builder, name, kind, operands, kind, flags=flags)

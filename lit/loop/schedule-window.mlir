@@ -154,3 +154,58 @@ loop.kernel @depthwise(%x: !loop.buffer<[4, 34, 66], f32>, %f: !loop.buffer<[4, 
     }
   }
 }
+
+// -----
+
+// Where lanes load every second element, a row is filled with its even elements first and the odd ones behind them.
+// CHECK-LABEL: loop.kernel @strided
+// CHECK:      %[[P:[a-z_0-9]+]] = loop.alloc scratch : !loop.buffer<[1, 34, 34], f32, [d0, d1, (d2 mod 2), (d2 floordiv 2)] in [1, 34, 2, 17]>
+// CHECK:      loop.for %{{.*}} = 0 to 16 {
+// CHECK-NEXT: loop.for %[[I:[a-z_0-9]+]] = 0 to 2 unroll {
+// CHECK-NEXT: loop.for %[[O:[a-z_0-9]+]] = 0 to 16 vector(8) {
+// CHECK-NEXT: loop.load %x[{{.*}}, 2 * %[[O]] + %[[I]]]
+// CHECK-NEXT: loop.store %{{.*}}, %[[P]][0, {{.*}}, 2 * %[[O]] + %[[I]] + 1]
+// CHECK:      loop.for %r = 0 to 3 unroll reduction(max) {
+// CHECK:      loop.for %[[L:[a-z_0-9]+]] = 0 to 8 unroll vector(8) {
+// CHECK-NEXT: loop.load %[[P]][0, {{.*}}, 16 * %{{.*}} + 2 * %[[L]] + %s]
+loop.kernel @strided(%x: !loop.buffer<[4, 32, 32], f32>, %y: !loop.buffer<[4, 16, 16], f32>) {
+  %p = loop.alloc workspace : !loop.buffer<[4, 34, 34], f32>
+  loop.for %c0 = 0 to 4 {
+    loop.for %h0 = 0 to 34 {
+      loop.for %w0 = 0 to 34 {
+        %z = arith.constant 0xff800000 : f32
+        loop.store %z, %p[%c0, %h0, %w0] : !loop.buffer<[4, 34, 34], f32>
+      }
+    }
+  }
+  loop.for %c1 = 0 to 4 {
+    loop.for %h1 = 0 to 32 {
+      loop.for %w1 = 0 to 32 {
+        %v = loop.load %x[%c1, %h1, %w1] : !loop.buffer<[4, 32, 32], f32>
+        loop.store %v, %p[%c1, %h1 + 1, %w1 + 1] : !loop.buffer<[4, 34, 34], f32>
+      }
+    }
+  }
+  loop.for %c2 = 0 to 4 {
+    loop.for %h2 = 0 to 16 {
+      loop.for %w2 = 0 to 16 {
+        %z = arith.constant 0xff800000 : f32
+        loop.store %z, %y[%c2, %h2, %w2] : !loop.buffer<[4, 16, 16], f32>
+      }
+    }
+  }
+  loop.for %c = 0 to 4 {
+    loop.for %h = 0 to 16 {
+      loop.for %w = 0 to 16 {
+        loop.for %r = 0 to 3 reduction(max) {
+          loop.for %s = 0 to 3 reduction(max) {
+            %v = loop.load %p[%c, 2 * %h + %r, 2 * %w + %s] : !loop.buffer<[4, 34, 34], f32>
+            %t = loop.load %y[%c, %h, %w] : !loop.buffer<[4, 16, 16], f32>
+            %u = arith.maximumf %t, %v : f32
+            loop.store %u, %y[%c, %h, %w] : !loop.buffer<[4, 16, 16], f32>
+          }
+        }
+      }
+    }
+  }
+}

@@ -4,21 +4,48 @@ in a near cache. Of what is filled and then partly overwritten, only the border 
 
     for j:  p[j] = pad(x[j])        ->   for j:  p[j] = pad(x[j]);  y[j] = windows(p[j])
     for j:  y[j] = windows(p[j])
+
+Of a row that lanes load every second element of, first come all even elements, then all odd ones:
+they are brought apart once, where the row is filled, and every tap is a vector as it lies.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from compiler.loop.nest import accesses_in, loops_in, perfect_nest, ranges_around
-from compiler.loop.primitives import drop_overwritten, fuse, prefetch, split_at, tile_ragged
-from compiler.loop.schedules.leaves import AHEAD, privatize, stride, vectorize_leaves
+from xdsl.dialects.builtin import NoneAttr
+
+from compiler.loop.nest import accesses_in, is_branch, loops_in, perfect_nest, ranges_around
+from compiler.loop.primitives import (
+    drop_overwritten,
+    fuse,
+    pack,
+    prefetch,
+    reorder,
+    split_at,
+    tile,
+    tile_ragged,
+    unroll,
+    vectorize,
+)
+from compiler.loop.schedules.leaves import (
+    AHEAD,
+    lanes_for,
+    privatize,
+    stride,
+    vectorize_leaves,
+    whole_and_rest,
+)
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
-from dialects.expr import Expr, atom_expr
+from dialects.expr import Expr, Operand, atom_expr
 from dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
 from dialects.loop.scalar import width
+from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type
+
+MOST_APART = 4
+"""Elements between those that lanes load, up to which rows are laid out for them."""
 
 LARGEST_PLANE = 64 * 1024
 """Bytes of an operand of one iteration that a thread has on its stack."""
@@ -46,11 +73,77 @@ def join_producers(consumers: list[ForOp], target: Target) -> list[ForOp]:
             break
         first, parts = fused, [*leaves, *parts]
     privatize(first, LARGEST_PLANE)
-    for part in parts:
-        for each in [nest for kept in _fill_border(part) for nest in _fill_in_step(kept)]:
+    fills = [nest for part in parts for kept in _fill_border(part) for nest in _fill_in_step(kept)]
+    _bring_apart(first, fills, target)
+    for each in fills:
+        if each.parent is not None and not any(loop.vector for loop in (each, *loops_in(each))):
             vectorize_leaves(each, target)
             _read_ahead(each)
     return [first, *left]
+
+
+def _bring_apart(first: ForOp, fills: Sequence[ForOp], target: Target) -> None:
+    """Has what lanes load every few elements of lie in one run, in the planes of one iteration."""
+    rows = [loop for fill in fills for loop in (fill, *loops_in(fill)) if not loops_in(loop)]
+    for plane in [op for op in first.body.block.ops if isinstance(op, AllocOp)]:
+        stores = [use.operation for use in plane.result.uses if isinstance(use.operation, StoreOp)]
+        filled = list(dict.fromkeys(enclosing_loops(store)[-1] for store in stores))
+        step = _step_of_lanes(plane)
+        if step is None or not all(row in rows and _goes_along(row, plane) for row in filled):
+            continue
+        pack(plane.result, _by_remainder(buffer_type(plane.result), step))
+        for row in filled:
+            if (row.extent.constant or 0) >= step:
+                _fill_by_remainder(row, step, target)
+
+
+def _step_of_lanes(plane: AllocOp) -> int | None:
+    """How many elements of a row of a buffer on the stack lie between those that neighbouring lanes
+    load, if there are as many everywhere.
+    """
+    kind = buffer_type(plane.result)
+    if plane.scope.data != "scratch" or not isinstance(kind.layout, NoneAttr):
+        return None
+    loads = [use.operation for use in plane.result.uses if isinstance(use.operation, LoadOp)]
+    steps = {_step_along_row(load) for load in loads}
+    step = steps.pop() if len(steps) == 1 else None
+    return step if step is not None and 1 < step <= MOST_APART else None
+
+
+def _step_along_row(load: LoadOp) -> int | None:
+    """How far along the last dim neighbouring lanes load, if they are at all in one row."""
+    lanes = [loop for loop in enclosing_loops(load) if loop.vector is not None]
+    distances = [(stride(load, loop), load.index[-1].coefficient(loop.index)) for loop in lanes]
+    alike = len(distances) == 1 and distances[0][0] == distances[0][1]
+    return distances[0][1].constant if alike else None
+
+
+def _by_remainder(kind: BufferType, step: int) -> LayoutAttr:
+    """The layout whose rows have all elements with one remainder next to each other."""
+    *outer, row = (Expr.of(Operand(dim)) for dim in range(kind.rank))
+    *sizes, length = kind.shape
+    index = ExprsAttr((*outer, row % step, row // step))
+    return LayoutAttr(index, ExprsAttr((*sizes, Expr.of(step), length.ceildiv(step))))
+
+
+def _goes_along(row: ForOp, plane: AllocOp) -> bool:
+    """Whether a loop of known length fills rows of a buffer, one element after the other."""
+    stores = _stores(row)
+    plain = not any(is_branch(op) for op in row.body.block.ops)
+    along = all(store.index[-1].coefficient(row.index) == 1 for store in stores)
+    alone = all(store.buffer is plane.result for store in stores)
+    return plain and along and alone and row.extent.constant is not None
+
+
+def _fill_by_remainder(row: ForOp, step: int, target: Target) -> None:
+    """Fills a row with vectors of elements that have one remainder."""
+    lanes = lanes_for(row, target)
+    outer, inner, _ = tile(row, step)
+    reorder(inner, outer)
+    for part in whole_and_rest(outer, lanes):
+        if part.extent != 1:
+            vectorize(part, lanes_for(part, target))
+    unroll(inner)
 
 
 def _producers(consumer: ForOp) -> Iterator[ForOp]:

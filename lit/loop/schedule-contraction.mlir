@@ -671,3 +671,65 @@ loop.kernel @planes(%x: !loop.buffer<[8, 120], f32>, %w: !loop.buffer<[8, 120], 
     }
   }
 }
+
+// -----
+
+// A weight of more than a quarter of the second cache: while the tiles of rows are computed over one, a
+// row of the next comes into the second cache for each that is read. One thread's tiles of rows follow each other.
+// CHECK-LABEL: loop.kernel @large_weight
+// CHECK: loop.for %[[JO:[a-z_0-9]+]] = 0 to 128 parallel {
+// CHECK-NEXT: loop.for %[[IO:[a-z_0-9]+]] = 0 to 4 {
+// CHECK: loop.for %k = 0 to 128 reduction(add) {
+// CHECK-NEXT: %[[ROW:[a-z_0-9]+]] = loop.alloc registers : !loop.buffer<[1, 16], f32>
+// CHECK-NEXT: loop.for %[[C:[a-z_0-9]+]] = 0 to 16 unroll vector(8) {
+// CHECK-NEXT: loop.prefetch %w[%k, 16 * %[[JO]] + %[[C]] + 16] far
+// CHECK-NEXT: %[[W:[a-z_0-9]+]] = loop.load %w[%k, 16 * %[[JO]] + %[[C]]]
+// CHECK-NEXT: loop.store %[[W]], %[[ROW]][0, %[[C]]]
+// CHECK: loop.load %x[6 * %[[IO]]
+// CHECK-NEXT: loop.load %[[ROW]][0,
+loop.kernel @large_weight(%x: !loop.buffer<[24, 128], f32>, %w: !loop.buffer<[128, 2048], f32>, %y: !loop.buffer<[24, 2048], f32>) attributes {weights = [#builtin.int<1>]} {
+  loop.for %i = 0 to 24 {
+    loop.for %j = 0 to 2048 {
+      %zero = arith.constant 0.0 : f32
+      loop.store %zero, %y[%i, %j] : !loop.buffer<[24, 2048], f32>
+    }
+  }
+  loop.for %i = 0 to 24 {
+    loop.for %j = 0 to 2048 {
+      loop.for %k = 0 to 128 reduction(add) {
+        %a = loop.load %x[%i, %k] : !loop.buffer<[24, 128], f32>
+        %b = loop.load %w[%k, %j] : !loop.buffer<[128, 2048], f32>
+        %s = loop.load %y[%i, %j] : !loop.buffer<[24, 2048], f32>
+        %p = arith.mulf %a, %b : f32
+        %t = arith.addf %s, %p : f32
+        loop.store %t, %y[%i, %j] : !loop.buffer<[24, 2048], f32>
+      }
+    }
+  }
+}
+
+// -----
+
+// One tile of rows reads each panel once, in the order in which it lies: nothing comes ahead.
+// CHECK-LABEL: loop.kernel @large_weight_few_rows
+// CHECK-NOT: loop.prefetch
+loop.kernel @large_weight_few_rows(%x: !loop.buffer<[6, 128], f32>, %w: !loop.buffer<[128, 2048], f32>, %y: !loop.buffer<[6, 2048], f32>) attributes {weights = [#builtin.int<1>]} {
+  loop.for %i = 0 to 6 {
+    loop.for %j = 0 to 2048 {
+      %zero = arith.constant 0.0 : f32
+      loop.store %zero, %y[%i, %j] : !loop.buffer<[6, 2048], f32>
+    }
+  }
+  loop.for %i = 0 to 6 {
+    loop.for %j = 0 to 2048 {
+      loop.for %k = 0 to 128 reduction(add) {
+        %a = loop.load %x[%i, %k] : !loop.buffer<[6, 128], f32>
+        %b = loop.load %w[%k, %j] : !loop.buffer<[128, 2048], f32>
+        %s = loop.load %y[%i, %j] : !loop.buffer<[6, 2048], f32>
+        %p = arith.mulf %a, %b : f32
+        %t = arith.addf %s, %p : f32
+        loop.store %t, %y[%i, %j] : !loop.buffer<[6, 2048], f32>
+      }
+    }
+  }
+}

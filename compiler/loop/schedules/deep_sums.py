@@ -23,7 +23,6 @@ from compiler.loop.primitives import (
     distribute,
     pack,
     parallelize,
-    prefetch,
     reorder,
     stage,
     tile,
@@ -31,6 +30,7 @@ from compiler.loop.primitives import (
     unroll,
     vectorize,
 )
+from compiler.loop.schedules.ahead import read_ahead, write_out
 from compiler.loop.schedules.contraction import product_of
 from compiler.loop.schedules.leaves import (
     lanes_of,
@@ -38,10 +38,9 @@ from compiler.loop.schedules.leaves import (
     stride,
 )
 from compiler.loop.schedules.panels import column_axis, columns_last
-from compiler.loop.schedules.register_tile import write_out
 from compiler.target.target import Target
 from dialects.expr import product
-from dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp
+from dialects.loop.ops import ForOp, LoadOp, StoreOp
 from dialects.loop.program import KernelOp
 from dialects.loop.scalar import compute_type, is_float, width
 from dialects.loop.types import buffer_type
@@ -174,17 +173,6 @@ def _add_rows(
         _in_registers(result, axis - 1, last, [blocks.combine], lanes)
         parallelize_outermost(others[0])
     parallelize(blocks.outer)
-
-
-def read_ahead(source: SSAValue, at: ForOp, loop: ForOp, lanes: int, *, cache: str) -> None:
-    """Loads what an iteration reads of a buffer to registers once, and has that of the next
-    iteration of a loop around it brought near meanwhile.
-    """
-    vector = stage(source, at, "registers").load_in
-    write_out(vector, lanes)
-    if not isinstance(source.owner, AllocOp):
-        (load,) = [each for each in accesses_in(vector[0]) if isinstance(each, LoadOp)]
-        prefetch(load, loop, 1, cache=cache)
 
 
 def _along(nest: Sequence[ForOp], buffer: SSAValue, axis: int) -> ForOp:

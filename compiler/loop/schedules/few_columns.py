@@ -31,10 +31,10 @@ from compiler.loop.primitives import (
     unroll,
     vectorize,
 )
-from compiler.loop.schedules.deep_sums import Factors, moves, plain_product, read_ahead
+from compiler.loop.schedules.ahead import read_ahead, write_out
+from compiler.loop.schedules.deep_sums import Factors, moves, plain_product
 from compiler.loop.schedules.leaves import lanes_of, stride, vectorize_leaves
 from compiler.loop.schedules.panels import column_axis, columns_last
-from compiler.loop.schedules.register_tile import write_out
 from compiler.target.target import Target
 from dialects.loop.ops import AllocOp, ForOp, LoadOp
 from dialects.loop.program import KernelOp

@@ -34,6 +34,7 @@ from compiler.loop.primitives import (
     vectorize,
 )
 from compiler.loop.schedules.accumulation import Accumulation
+from compiler.loop.schedules.ahead import panel_ahead, pays_ahead, write_out
 from compiler.loop.schedules.leaves import (
     lanes_of,
     parallelize_outermost,
@@ -73,7 +74,7 @@ from compiler.loop.schedules.tile_params import (
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
 from dialects.expr import product
-from dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
+from dialects.loop.ops import ForOp, LoadOp, StoreOp, enclosing_loops
 from dialects.loop.program import KernelOp
 from dialects.loop.scalar import width
 from dialects.loop.types import buffer_type
@@ -88,8 +89,8 @@ LONGEST_UNROLL = 8
 @dataclass(frozen=True)
 class Shape:
     """How the tiles of one reduction look: register tile, lanes of a vector,
-    whether there are rows at all, how many loops move both operands, and whether each panel is
-    copied for its tiles alone.
+    whether there are rows at all, how many loops move both operands, whether each panel is copied
+    for its tiles alone, and whether it is part of a weight.
     """
 
     params: Params
@@ -99,6 +100,7 @@ class Shape:
     target: Target
     narrow: bool
     near: bool
+    weight: bool
 
     @property
     def width(self) -> int:
@@ -120,8 +122,9 @@ def accumulate(
     near = _near_params(found, target, lanes, params)
     params = near or params or wanted(target, rows, columns, lanes)
     both = len(found.both)
+    weight = found.panel is not None and found.panel.buffer in weight_arguments(kernel)
     shape = Shape(
-        params, lanes, found.rows is not None, both, target, found.narrow, near is not None
+        params, lanes, found.rows is not None, both, target, found.narrow, near is not None, weight
     )
     shared = _fuse([list(reorder(*[nest[n] for n in _order(found)])) for nest in found.nests])
     if shared is None:
@@ -171,7 +174,7 @@ def _bring_together(
     """The operand that the columns move, in panels where it is a weight or a copy pays."""
     panel, column = load.buffer, shared[0]
     axis = panel_axis(load, column, shape.width)
-    if axis is not None and panel in weight_arguments(kernel):
+    if axis is not None and shape.weight:
         return pack(panel, panels(buffer_type(panel), axis, shape.width))
     if (
         axis is not None
@@ -282,13 +285,14 @@ def _tile_part(
     staged = panel is not None and stage_panel(
         panel, jo, ji, shape.lanes, shape.params, near=shape.near
     )
+    next_panel = None if turned is not None else _next_panel(panel, around, inside, shape)
     if staged or _shares_columns(inside, around, shape):
         for part in _split_rows(inside, shape):
-            _tile_rows(part, shape, result)
+            _tile_rows(part, shape, result, next_panel)
         return [around[0]]
     tops: list[ForOp] = []
     for part in _split_rows([*around, *inside], shape):
-        outer = _tile_rows(part, shape, result)
+        outer = _tile_rows(part, shape, result, next_panel)
         if turned is not None:
             tops.append(rows_first(outer, turned, shape.target))
             continue
@@ -296,6 +300,22 @@ def _tile_part(
             outer = list(reorder(*(loop for loop in outer if loop is not jo), jo))
         tops.append(outer[0] if shape.both else _spread(outer))
     return tops
+
+
+def _next_panel(
+    panel: SSAValue | None, around: Sequence[ForOp], inside: Sequence[ForOp], shape: Shape
+) -> SSAValue | None:
+    """The weight whose next panel is worth bringing near while the tiles of rows over one are
+    computed: those of one panel follow each other then, and are a few.
+    """
+    plain = shape.weight and shape.has_rows and not shape.narrow
+    if panel is None or not plain or len(around) != 1 or len(inside) != 2:
+        return None
+    jo, rows = around[0], inside[0]
+    if (jo.extent.constant or 0) < ENOUGH:
+        return None
+    pays = pays_ahead(panel, jo, rows.extent // shape.params.rows, shape.target)
+    return panel if pays else None
 
 
 def _go_on(result: SSAValue, jo: ForOp, size: int) -> bool:
@@ -342,12 +362,16 @@ def _tile_in_blocks(
     return around[0]
 
 
-def _tile_rows(chain: Sequence[ForOp], shape: Shape, result: SSAValue) -> list[ForOp]:
-    """Tiles the rows of a nest, the last loop but one, and computes its tiles in registers; returns
-    the loops around a tile.
+def _tile_rows(
+    chain: Sequence[ForOp], shape: Shape, result: SSAValue, next_panel: SSAValue | None = None
+) -> list[ForOp]:
+    """Tiles the rows of a nest, the last loop but one, and computes its tiles in registers, while
+    the `next_panel` of a weight comes near; returns the loops around a tile.
     """
     *outer, ji = chain
     inner = [ji]
+    if not shape.has_rows or _rows_of_tile(chain[-2], shape) != shape.params.rows:
+        next_panel = None
     if shape.has_rows:
         io, ii, _ = tile(outer.pop(), _rows_of_tile(chain[-2], shape))
         outer, inner = [*outer, io], [ii, ji]
@@ -356,6 +380,8 @@ def _tile_rows(chain: Sequence[ForOp], shape: Shape, result: SSAValue) -> list[F
     sums, staged = _stage_sums(result, around, ji)
     nests, reductions = _separate(inner, shape)
     partial = cut_long_sum(reductions, sums, shape.params.sum_block)
+    if next_panel is not None and len(reductions) == 1:
+        panel_ahead(next_panel, around, shape.lanes)
     for nest in (*nests, *staged, *partial):
         if not _turn(nest, shape):
             write_out(nest, shape.lanes)
@@ -466,19 +492,3 @@ def _leaves_room(inner: Sequence[ForOp], shape: Shape) -> bool:
 def _unroll_short(loop: ForOp) -> None:
     if (loop.extent.constant or LONGEST_UNROLL + 1) <= LONGEST_UNROLL:
         unroll(loop)
-
-
-def write_out(nest: Sequence[ForOp], lanes: int) -> None:
-    """Writes the loops of a tile out, the one over neighbouring columns in vectors."""
-    for loop in nest:
-        columns = all(
-            stride(access, loop) == 1 for access in accesses_in(loop) if _is_local(access)
-        )
-        if columns:
-            vectorize(loop, min(lanes, 1 << ((loop.extent.constant or lanes) - 1).bit_length()))
-        unroll(loop)
-
-
-def _is_local(access: AccessOp) -> bool:
-    owner = access.buffer.owner
-    return isinstance(owner, AllocOp) and owner.scope.data == "registers"

@@ -1,0 +1,82 @@
+"""Memory that tiles in registers read ahead of its use, and the loops over them, written out.
+
+The panel of a weight that the next tile of columns reads comes from memory while the tiles of rows
+over this one are computed:
+
+    for jo parallel:  for io:  for k:  for ii unroll:  for ji vector unroll:
+        prefetch Y[k, jo + 1];  acc[ii, ji] += X[i, k] * Y[k, j]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import NoneAttr
+from xdsl.ir import SSAValue
+
+from compiler.loop.nest import accesses_in
+from compiler.loop.primitives import prefetch, stage, unroll, vectorize
+from compiler.loop.schedules.leaves import stride
+from compiler.loop.schedules.panels import computed_type
+from compiler.target.target import Target
+from dialects.expr import Expr
+from dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, enclosing_loops
+from dialects.loop.scalar import width
+from dialects.loop.types import buffer_type
+
+MOST_TILES = 64
+"""Tiles of rows over a panel, next to which the time that it takes to come is worth nothing."""
+
+
+def write_out(nest: Sequence[ForOp], lanes: int) -> None:
+    """Writes the loops of a tile out, the one over neighbouring columns in vectors."""
+    for loop in nest:
+        columns = all(
+            stride(access, loop) == 1 for access in accesses_in(loop) if _is_local(access)
+        )
+        if columns:
+            vectorize(loop, min(lanes, 1 << ((loop.extent.constant or lanes) - 1).bit_length()))
+        unroll(loop)
+
+
+def _is_local(access: AccessOp) -> bool:
+    owner = access.buffer.owner
+    return isinstance(owner, AllocOp) and owner.scope.data == "registers"
+
+
+def read_ahead(source: SSAValue, at: ForOp, loop: ForOp, lanes: int, *, cache: str) -> None:
+    """Loads what an iteration reads of a buffer to registers once, and has that of the next
+    iteration of a loop around it brought near meanwhile.
+    """
+    vector = stage(source, at, "registers").load_in
+    write_out(vector, lanes)
+    if not isinstance(source.owner, AllocOp):
+        (load,) = [each for each in accesses_in(vector[0]) if isinstance(each, LoadOp)]
+        prefetch(load, loop, 1, cache=cache)
+
+
+def pays_ahead(panel: SSAValue, columns: ForOp, tiles: Expr, target: Target) -> bool:
+    """Whether the panel of the next tile of columns is better brought into the second cache while
+    so many tiles of rows are computed over this one: both take half of it at most, all panels are
+    no small part of it, and what a panel costs to load is not spread over many tiles.
+    """
+    kind = buffer_type(panel)
+    load = next(access for access in accesses_in(columns) if access.buffer is panel)
+    in_panels = not isinstance(kind.layout, NoneAttr)
+    if not in_panels or not isinstance(load, LoadOp) or computed_type(load) != kind.element:
+        return False
+    known, panels = tiles.constant, columns.extent.constant
+    bytes = (kind.size.constant or 0) * width(kind.element) // 8
+    if panels is None or (known is not None and not 1 < known <= MOST_TILES):
+        return False
+    return 4 * bytes // panels <= target.l2_bytes <= 4 * bytes
+
+
+def panel_ahead(panel: SSAValue, tile: ForOp, lanes: int) -> None:
+    """Brings a row of the panel of the next tile of columns, which the outermost loop counts, into
+    the second cache for each row that the tile reads.
+    """
+    load = next(access for access in accesses_in(tile) if access.buffer is panel)
+    around = enclosing_loops(load)
+    terms = [loop for loop in around if loop.reduction is not None]
+    read_ahead(panel, terms[-1], around[0], lanes, cache="second")

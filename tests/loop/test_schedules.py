@@ -17,7 +17,7 @@ from compiler.loop.schedules import GENERIC, contraction, schedule_kernel
 from compiler.loop.schedules.tile_params import Params, candidates, default_params, wide_params
 from compiler.options import KernelSchedule
 from compiler.target.target import Target
-from dialects.graph import OPS, GraphOp, group_of
+from dialects.graph import OPS, OPS_BY_NAME, GraphOp, group_of
 from dialects.graph.dtypes import numpy_dtype
 from dialects.graph.types import type_of
 from dialects.loop.ops import AllocOp, ForOp
@@ -26,6 +26,7 @@ from dialects.loop.scalar import F32
 from tests import oracle
 from tests.loop import kernels
 from tests.loop.interpreter import run_kernel
+from tests.sample import Sample
 from tests.samples import SAMPLES
 
 WIDE = Target("wide", "x86_64-unknown-linux-gnu", "x86-64-v4", (), 64, 32, has_fma=True)
@@ -160,6 +161,14 @@ def test_a_matrix_of_long_rows_is_streamed(depth: int):
     schedule_kernel(op, GENERIC)
     assert any(loop.index.name_hint == "ko" for loop in loops_in(op))
     kernels.same(kernels.product(1, 1040, depth), op)
+
+
+def test_rows_that_fill_no_whole_tile_are_tiled_too():
+    x = np.zeros((1, 8, 45, 48), np.float32)
+    window = {"kernel": [3, 3], "strides": [2, 2], "pads": [1] * 4, "ceil_mode": False}
+    group = group_of(oracle.operator(OPS_BY_NAME["max_pool"], Sample([x], window)))
+    kernel = lower_group(group, list(group.body.block.args), {})
+    assert schedule_kernel(kernel, GENERIC).used == ["window"]
 
 
 def test_loops_without_iterations_go():

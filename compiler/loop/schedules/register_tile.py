@@ -296,8 +296,9 @@ def _tile_part(
         if turned is not None:
             tops.append(rows_first(outer, turned, shape.target))
             continue
-        if shape.narrow and shape.has_rows and _go_on(result, jo, shape.width):
-            outer = list(reorder(*(loop for loop in outer if loop is not jo), jo))
+        tiles = part[len(around) - 1]  # jo, or that of a part that was split off
+        if shape.narrow and shape.has_rows and _go_on(result, tiles, shape.width):
+            outer = list(reorder(*(loop for loop in outer if loop is not tiles), tiles))
         tops.append(outer[0] if shape.both else _spread(outer))
     return tops
 

@@ -42,6 +42,7 @@ from compiler.loop.schedules.leaves import (
     turn_copy,
 )
 from compiler.loop.schedules.long_sums import cut_long_sum
+from compiler.loop.schedules.loop_order import ENOUGH, spread, spread_near
 from compiler.loop.schedules.panels import (
     column_axis,
     columns_last,
@@ -78,9 +79,6 @@ from dialects.loop.ops import ForOp, LoadOp, StoreOp, enclosing_loops
 from dialects.loop.program import KernelOp
 from dialects.loop.scalar import width
 from dialects.loop.types import buffer_type
-
-ENOUGH = 12
-"""Iterations of a loop that a pool shares evenly enough."""
 
 LONGEST_UNROLL = 8
 """Iterations of an innermost reduction loop that is written out."""
@@ -299,7 +297,10 @@ def _tile_part(
         tiles = part[len(around) - 1]  # jo, or that of a part that was split off
         if shape.narrow and shape.has_rows and _go_on(result, tiles, shape.width):
             outer = list(reorder(*(loop for loop in outer if loop is not tiles), tiles))
-        tops.append(outer[0] if shape.both else _spread(outer))
+        if shape.both:
+            tops.append(outer[0])
+        else:
+            tops.append(spread(outer) if shape.narrow else spread_near(outer, shape.target))
     return tops
 
 
@@ -415,15 +416,6 @@ def _rows_of_tile(rows: ForOp, shape: Shape) -> int:
     sizes = (size for size in _tile_sizes(shape.params.rows) if _is_whole(rows, size))
     known = rows.extent.constant
     return next(sizes) if known is None else min(known, shape.params.rows)
-
-
-def _spread(loops: Sequence[ForOp]) -> ForOp:
-    """Brings a loop with work for many threads to the outside:
-    the first long one, else the longest.
-    """
-    shared = next((loop for loop in loops if (loop.extent.constant or ENOUGH) >= ENOUGH), None)
-    shared = shared or max(loops, key=lambda loop: loop.extent.constant or 0)
-    return reorder(shared, *(loop for loop in loops if loop is not shared))[0]
 
 
 def _stage_sums(result: SSAValue, at: ForOp, ji: ForOp) -> tuple[SSAValue, list[list[ForOp]]]:

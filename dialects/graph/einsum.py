@@ -29,7 +29,8 @@ class EinsumOp(GraphOp):
     of the product of the operands' elements.
 
     Letters name the dims of the operands; dims of one letter are equal or 1. A letter that is
-    twice in an operand means its diagonal.
+    twice in an operand means its diagonal. With a `block`, sums over one letter are sums of the sums
+    of equal blocks, of so many terms where these divide them, so that they lose less.
     """
 
     name = "graph.einsum"
@@ -37,6 +38,7 @@ class EinsumOp(GraphOp):
     REUSES_OPERANDS: ClassVar = True
     inputs: Sequence[SSAValue] = var_operand_def(TensorType)
     equation: StringAttr = prop_def(StringAttr)
+    block: IntegerAttr[Any] | None = opt_prop_def(IntegerAttr)
     result: SSAValue = result_def(TensorType)
 
     @property
@@ -105,7 +107,11 @@ class EinsumOp(GraphOp):
         summed = "".join(letter for letter in extents if letter not in result)
         total = start_totals(b, shape, self.result_type.element, 0, results[0])
         inner = [extents[letter] for letter in summed]
-        with b.loops(shape, result) as outer, b.reduce(inner, "add", summed) as reduced:
+        block = self._block_of(inner)
+        if block is not None:
+            inner = [inner[0] // block, Expr.of(block)]
+        with b.loops(shape, result) as outer, b.reduce(inner, "add", summed * len(inner)) as found:
+            reduced = found if block is None else (found[0] * block + found[1],)
             place = dict(zip(result + summed, (*outer, *reduced), strict=True))
             loads = [
                 b.load(operand, _subscripts(letters, kind.shape, place))
@@ -116,6 +122,14 @@ class EinsumOp(GraphOp):
                 product = product * factor
             b.store(total, outer, b.load(total, outer) + product)
         round_totals(b, shape, total, results[0])
+
+    def _block_of(self, summed: Sequence[Expr]) -> int | None:
+        """How many terms a block has; None where sums are not cut."""
+        terms = summed[0].constant if len(summed) == 1 else None
+        if self.block is None or terms is None or terms <= self.block.value.data:
+            return None
+        most = self.block.value.data
+        return next((size for size in range(most, most // 2, -1) if terms % size == 0), None)
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         """The cotangent contracted with the other operands, for each operand."""

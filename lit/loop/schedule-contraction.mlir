@@ -733,3 +733,70 @@ loop.kernel @large_weight_few_rows(%x: !loop.buffer<[6, 128], f32>, %w: !loop.bu
     }
   }
 }
+
+// -----
+
+// All of the images do not stay in the second cache from one panel of the weight to the next, but those of one tile of
+// rows do: tiles of rows are outside, each with all panels.
+// CHECK-LABEL: loop.kernel @near
+// CHECK: loop.for %[[KO:[a-z_0-9]+]] = 0 to 16 parallel {
+// CHECK-NEXT: loop.for %[[JO:[a-z_0-9]+]] = 0 to 16 {
+// CHECK-NEXT: loop.for %[[I:[a-z_0-9]+]] = 0 to 8 {
+// CHECK: loop.load %x[%[[I]], %c, 6 * %[[KO]] + %{{[a-z_0-9]+}}]
+// CHECK-NEXT: loop.load %w[%c, 16 * %[[JO]] + %{{[a-z_0-9]+}}]
+loop.kernel @near(%x: !loop.buffer<[8, 160, 96], f32>, %w: !loop.buffer<[160, 256], f32>, %y: !loop.buffer<[8, 96, 256], f32>) attributes {weights = [#builtin.int<1>]} {
+  loop.for %i = 0 to 8 {
+    loop.for %k = 0 to 96 {
+      loop.for %j = 0 to 256 {
+        %zero = arith.constant 0.0 : f32
+        loop.store %zero, %y[%i, %k, %j] : !loop.buffer<[8, 96, 256], f32>
+      }
+    }
+  }
+  loop.for %i = 0 to 8 {
+    loop.for %k = 0 to 96 {
+      loop.for %j = 0 to 256 {
+        loop.for %c = 0 to 160 reduction(add) {
+          %a = loop.load %x[%i, %c, %k] : !loop.buffer<[8, 160, 96], f32>
+          %b = loop.load %w[%c, %j] : !loop.buffer<[160, 256], f32>
+          %s = loop.load %y[%i, %k, %j] : !loop.buffer<[8, 96, 256], f32>
+          %p = arith.mulf %a, %b : f32
+          %t = arith.addf %s, %p : f32
+          loop.store %t, %y[%i, %k, %j] : !loop.buffer<[8, 96, 256], f32>
+        }
+      }
+    }
+  }
+}
+
+// -----
+
+// Fewer channels stay there whole: panels are outside, each is read once.
+// CHECK-LABEL: loop.kernel @whole
+// CHECK: loop.for %[[JO:[a-z_0-9]+]] = 0 to 16 parallel {
+// CHECK-NEXT: loop.for %[[I:[a-z_0-9]+]] = 0 to 8 {
+// CHECK-NEXT: loop.for %[[KO:[a-z_0-9]+]] = 0 to 16 {
+loop.kernel @whole(%x: !loop.buffer<[8, 40, 96], f32>, %w: !loop.buffer<[40, 256], f32>, %y: !loop.buffer<[8, 96, 256], f32>) attributes {weights = [#builtin.int<1>]} {
+  loop.for %i = 0 to 8 {
+    loop.for %k = 0 to 96 {
+      loop.for %j = 0 to 256 {
+        %zero = arith.constant 0.0 : f32
+        loop.store %zero, %y[%i, %k, %j] : !loop.buffer<[8, 96, 256], f32>
+      }
+    }
+  }
+  loop.for %i = 0 to 8 {
+    loop.for %k = 0 to 96 {
+      loop.for %j = 0 to 256 {
+        loop.for %c = 0 to 40 reduction(add) {
+          %a = loop.load %x[%i, %c, %k] : !loop.buffer<[8, 40, 96], f32>
+          %b = loop.load %w[%c, %j] : !loop.buffer<[40, 256], f32>
+          %s = loop.load %y[%i, %k, %j] : !loop.buffer<[8, 96, 256], f32>
+          %p = arith.mulf %a, %b : f32
+          %t = arith.addf %s, %p : f32
+          loop.store %t, %y[%i, %k, %j] : !loop.buffer<[8, 96, 256], f32>
+        }
+      }
+    }
+  }
+}

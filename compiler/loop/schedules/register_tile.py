@@ -299,8 +299,10 @@ def _tile_part(
             outer = list(reorder(*(loop for loop in outer if loop is not tiles), tiles))
         if shape.both:
             tops.append(outer[0])
+        elif shape.narrow or next_panel is not None:
+            tops.append(spread(outer))
         else:
-            tops.append(spread(outer) if shape.narrow else spread_near(outer, shape.target))
+            tops.append(spread_near(outer, shape.target))
     return tops
 
 

@@ -94,7 +94,7 @@ EQUATIONS = (
 
 @st.composite
 def einsum(draw) -> Sample:
-    """Products, sums, transposes and diagonals; some dims are broadcast."""
+    """Products, sums, transposes and diagonals; some dims are broadcast, some sums in blocks."""
     equation, element = draw(st.sampled_from(EQUATIONS)), draw(ELEMENTS)
     sizes = {
         letter: draw(st.integers(1, 3)) for letter in sorted(set(equation)) if letter.isalpha()
@@ -108,7 +108,8 @@ def einsum(draw) -> Sample:
             for term in terms[1:]
         ),
     ]
-    return Sample(operands, {"equation": equation})
+    block = draw(st.sampled_from([{}, {"block": 1}, {"block": 2}]))
+    return Sample(operands, {"equation": equation, **block})
 
 
 @st.composite

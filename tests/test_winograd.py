@@ -44,6 +44,12 @@ def test_the_matrices_filter(size: int):
     assert np.allclose(at @ ((g @ w) * (bt @ x)), np.correlate(x, w))
 
 
+@pytest.mark.parametrize("size", POINTS)
+def test_what_transforms_while_running_is_exact_in_f32(size: int):
+    at, _, bt = matrices(size)
+    assert all(np.array_equal(matrix, matrix.astype(np.float32)) for matrix in (at, bt))
+
+
 def test_any_batch_and_ragged_tiles_are_the_direct_result_on_any_threads():
     model = convolution(17, 20)
     direct = weft.compile(model, strict_fp=True)

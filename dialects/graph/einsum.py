@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-from xdsl.dialects.builtin import StringAttr
+from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import SSAValue
-from xdsl.irdl import irdl_op_definition, prop_def, result_def, var_operand_def
+from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def, result_def, var_operand_def
 
 from dialects.expr import Expr
 from dialects.graph.accumulate import round_totals, start_totals, widen
@@ -29,8 +29,8 @@ class EinsumOp(GraphOp):
     of the product of the operands' elements.
 
     Letters name the dims of the operands; dims of one letter are equal or 1. A letter that is
-    twice in an operand means its diagonal. With a `block`, sums over one letter are sums of the sums
-    of equal blocks, of so many terms where these divide them, so that they lose less.
+    twice in an operand means its diagonal. With a `block`, sums over one letter are sums of the
+    sums of equal blocks of at most so many terms, where there are such, so that they lose less.
     """
 
     name = "graph.einsum"
@@ -60,6 +60,8 @@ class EinsumOp(GraphOp):
         self.require(all(c.isalpha() for c in known), "letters for indices", equation)
         fits = len(set(result)) == len(result) and known.issuperset(result)
         self.require(fits, "a result of the operands' letters, each once", equation)
+        block = None if self.block is None else self.block.value.data
+        self.require(block is None or block > 0, "blocks of one term or more", block)
         if not all(kind.has_rank for kind in kinds):
             return [tensor(None, element)]
         for letters, kind in zip(terms, kinds, strict=True):

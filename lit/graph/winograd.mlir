@@ -4,7 +4,7 @@
 // CHECK-LABEL: func.func @large
 // CHECK: %[[F:[a-z_0-9]+]] = graph.constant {{.*}} -> !graph.tensor<[36, 64, 32], f32>
 // CHECK: %[[T:[a-z_0-9]+]] = graph.winograd_tiles %x {size = 4 : i64, pads = #graph.shape<[1, 1, 1, 1]>} : (!graph.tensor<[n, 32, 30, 29], f32>) -> !graph.tensor<[n, 32, 36, 64], f32>
-// CHECK: %[[P:[a-z_0-9]+]] = graph.einsum %[[T]], %[[F]] {equation = "ncpt,poc->nopt"}
+// CHECK: %[[P:[a-z_0-9]+]] = graph.einsum %[[T]], %[[F]] {equation = "ncpt,poc->nopt", block = 64 : i64}
 // CHECK: graph.winograd_result %[[P]], %b {size = 4 : i64, spatial = #graph.shape<[30, 29]>
 // CHECK-NOT: graph.conv
 func.func @large(%x: !graph.tensor<[n, 32, 30, 29], f32>, %b: !graph.tensor<[64], f32>) -> !graph.tensor<[n, 64, 30, 29], f32> {

@@ -64,3 +64,26 @@ func.func @main(%x: !graph.tensor<[3, 4], f32>, %y: !graph.tensor<[5, 4], f32>) 
   %z = graph.einsum %x, %y {equation = "ik,jk->ij"} : (!graph.tensor<[3, 4], f32>, !graph.tensor<[5, 4], f32>) -> !graph.tensor<[3, 5], f32>
   func.return %z : !graph.tensor<[3, 5], f32>
 }
+
+// -----
+
+// A sum in blocks of at most 8 terms: equal ones, of 6.
+// CHECK-LABEL: loop.kernel @einsum_
+// CHECK: loop.for %[[KO:[a-z_0-9]+]] = 0 to 2 reduction(add) {
+// CHECK-NEXT: loop.for %[[KI:[a-z_0-9]+]] = 0 to 6 reduction(add) {
+// CHECK-NEXT: loop.load %a0[%{{.*}}, 6 * %[[KO]] + %[[KI]]]
+// CHECK-NEXT: loop.load %a1[%{{.*}}, 6 * %[[KO]] + %[[KI]]]
+func.func @main(%x: !graph.tensor<[3, 12], f32>, %y: !graph.tensor<[5, 12], f32>) -> !graph.tensor<[3, 5], f32> {
+  %z = graph.einsum %x, %y {equation = "ik,jk->ij", block = 8 : i64} : (!graph.tensor<[3, 12], f32>, !graph.tensor<[5, 12], f32>) -> !graph.tensor<[3, 5], f32>
+  func.return %z : !graph.tensor<[3, 5], f32>
+}
+
+// -----
+
+// No size from 5 to 8 divides 11: one sum.
+// CHECK-LABEL: loop.kernel @einsum_
+// CHECK: loop.for %{{.*}} = 0 to 11 reduction(add) {
+func.func @main(%x: !graph.tensor<[3, 11], f32>, %y: !graph.tensor<[5, 11], f32>) -> !graph.tensor<[3, 5], f32> {
+  %z = graph.einsum %x, %y {equation = "ik,jk->ij", block = 8 : i64} : (!graph.tensor<[3, 11], f32>, !graph.tensor<[5, 11], f32>) -> !graph.tensor<[3, 5], f32>
+  func.return %z : !graph.tensor<[3, 5], f32>
+}

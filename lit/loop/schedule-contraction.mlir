@@ -800,3 +800,37 @@ loop.kernel @whole(%x: !loop.buffer<[8, 40, 96], f32>, %w: !loop.buffer<[40, 256
     }
   }
 }
+
+// -----
+
+// A sum that is in blocks of half the longest already stays in these: the sums of each are added to the tile's.
+// CHECK-LABEL: loop.kernel @blocks
+// CHECK: %[[SUMS:[a-z_0-9]+]] = loop.alloc registers
+// CHECK: loop.for %[[KO:[a-z_0-9]+]] = 0 to 2 reduction(add) {
+// CHECK-NEXT: %[[PART:[a-z_0-9]+]] = loop.alloc registers
+// CHECK: loop.for %[[KI:[a-z_0-9]+]] = 0 to 64 reduction(add) {
+// CHECK: loop.store %{{.*}}, %[[PART]][
+// CHECK: arith.addf
+// CHECK-NEXT: loop.store %{{.*}}, %[[SUMS]][
+loop.kernel @blocks(%x: !loop.buffer<[12, 128], f32>, %w: !loop.buffer<[128, 32], f32>, %y: !loop.buffer<[12, 32], f32>) attributes {weights = [#builtin.int<1>]} {
+  loop.for %i = 0 to 12 {
+    loop.for %j = 0 to 32 {
+      %zero = arith.constant 0.0 : f32
+      loop.store %zero, %y[%i, %j] : !loop.buffer<[12, 32], f32>
+    }
+  }
+  loop.for %i = 0 to 12 {
+    loop.for %j = 0 to 32 {
+      loop.for %ko = 0 to 2 reduction(add) {
+        loop.for %ki = 0 to 64 reduction(add) {
+          %a = loop.load %x[%i, 64 * %ko + %ki] : !loop.buffer<[12, 128], f32>
+          %b = loop.load %w[64 * %ko + %ki, %j] : !loop.buffer<[128, 32], f32>
+          %s = loop.load %y[%i, %j] : !loop.buffer<[12, 32], f32>
+          %p = arith.mulf %a, %b : f32
+          %t = arith.addf %s, %p : f32
+          loop.store %t, %y[%i, %j] : !loop.buffer<[12, 32], f32>
+        }
+      }
+    }
+  }
+}

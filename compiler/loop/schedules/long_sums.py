@@ -19,6 +19,11 @@ from dialects.loop.ops import ForOp
 from dialects.loop.scalar import is_float
 from dialects.loop.types import buffer_type
 
+FEW = 2
+"""So few runs of an inner loop in a block are one block each: a loop of so many terms has been cut
+for that.
+"""
+
 
 def cut_long_sum(reductions: Sequence[ForOp], sums: SSAValue, most: int) -> list[tuple[ForOp, ...]]:
     """Makes partial sums of about `most` terms each, where the nest of reductions, the outermost
@@ -31,8 +36,9 @@ def cut_long_sum(reductions: Sequence[ForOp], sums: SSAValue, most: int) -> list
     terms = 1
     for loop in reversed(reductions):
         extent = most_iterations(loop)
-        if extent is None or extent * terms > most:
-            block = _block_of(loop, max(1, most // terms))
+        own = most // terms <= FEW and extent != 1
+        if extent is None or extent * terms > most or own:
+            block = loop if own else _block_of(loop, most // terms)
             layout = buffer_type(sums).layout
             staged = stage_partial(
                 sums, block, layout=None if isinstance(layout, NoneAttr) else layout
@@ -47,8 +53,6 @@ def _block_of(loop: ForOp, size: int) -> ForOp:
     the extent, else of which the last may be shorter.
     """
     extent = loop.extent.constant
-    if size == 1:
-        return loop
     if extent is None:
         return tile_ragged(loop, size).outer
     whole = [each for each in range(size, size // 2, -1) if extent % each == 0]

@@ -163,6 +163,14 @@ def test_a_matrix_of_long_rows_is_streamed(depth: int):
     kernels.same(kernels.product(1, 1040, depth), op)
 
 
+@pytest.mark.parametrize("columns", [17, 18])
+def test_long_sums_that_are_alone_in_their_tile_are_cut_too(columns: int):
+    op = kernels.product(1, columns, 40)
+    params = Params(rows=1, vectors=2, sum_block=8)
+    assert list(contraction.apply_all(op, GENERIC, params)) == ["contraction"]
+    kernels.same(kernels.product(1, columns, 40), op)
+
+
 def test_rows_that_fill_no_whole_tile_are_tiled_too():
     x = np.zeros((1, 8, 45, 48), np.float32)
     window = {"kernel": [3, 3], "strides": [2, 2], "pads": [1] * 4, "ceil_mode": False}

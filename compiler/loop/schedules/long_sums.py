@@ -28,7 +28,7 @@ for that.
 def cut_long_sum(reductions: Sequence[ForOp], sums: SSAValue, most: int) -> list[tuple[ForOp, ...]]:
     """Makes partial sums of about `most` terms each, where the nest of reductions, the outermost
     first, adds up more than that and is marked as a sum; returns the nests over a tile of sums
-    which start the partial ones and add them, none for a short sum.
+    which start the partial ones and add them, none for a short sum or a tile of one.
     """
     kind = reductions[0].reduction
     if kind is None or kind.data != "add" or not is_float(buffer_type(sums).element):
@@ -43,7 +43,7 @@ def cut_long_sum(reductions: Sequence[ForOp], sums: SSAValue, most: int) -> list
             staged = stage_partial(
                 sums, block, layout=None if isinstance(layout, NoneAttr) else layout
             )
-            return [staged.load_in, staged.write_back]
+            return [nest for nest in (staged.load_in, staged.write_back) if nest]
         terms *= extent
     return []
 

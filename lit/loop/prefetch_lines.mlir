@@ -45,6 +45,24 @@ loop.kernel @k(%x: !loop.buffer<[32, 256], f32>, %y: !loop.buffer<[32], f32>) {
 
 // -----
 
+// A loop of one iteration moves the load as well, though no address depends on it.
+// CHECK-LABEL: loop.kernel @k
+// CHECK: loop.for %[[P:.*]] = 0 to 32 {
+// CHECK-NEXT: loop.for %[[R:.*]] = 0 to 1 {{.*}}{
+// CHECK-NEXT: loop.prefetch %x[%[[P]] + %[[R]], %i + 1]
+loop.kernel @k(%x: !loop.buffer<[32, 256], f32>, %y: !loop.buffer<[32], f32>) {
+  loop.for %i = 0 to 256 {
+    loop.for %t = 0 to 32 {
+      loop.for %r = 0 to 1 {
+        %v = loop.load %x[%t + %r, %i] : !loop.buffer<[32, 256], f32>
+        loop.store %v, %y[%t] : !loop.buffer<[32], f32>
+      }
+    }
+  }
+}
+
+// -----
+
 // CHECK: prefetch requires loops that do not depend on each other, got loop %r
 loop.kernel @k(%x: !loop.buffer<[32, 256], f32>, %y: !loop.buffer<[32], f32>) {
   loop.for %i = 0 to 32 {

@@ -72,9 +72,10 @@ def _over_lines(load: LoadOp, loop: ForOp, before: ForOp) -> dict[ForOp, ForOp]:
     address = load.buffer_type.address(subscripts(load)).simplify(ranges_around(load))
     inside = [each for each in enclosing_loops(load) if each is before or is_inside(each, before)]
     indices: set[SSAValue] = {each.index for each in inside}
+    moved = {atom for expr in subscripts(load) for atom in expr.atoms()}
     found: dict[ForOp, ForOp] = {}
     for each in inside:
-        if each.index not in address.atoms():
+        if each.index not in moved:
             continue
         bounds = {atom for bound in (each.lower, each.upper) for atom in bound.atoms()}
         if bounds & indices:

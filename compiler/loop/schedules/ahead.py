@@ -14,8 +14,9 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import SSAValue
 
-from compiler.loop.nest import accesses_in
-from compiler.loop.primitives import prefetch, stage, unroll, vectorize
+from compiler.loop.nest import accesses_in, loops_in
+from compiler.loop.primitives import prefetch, stage, tile, unroll, vectorize
+from compiler.loop.primitives.prefetching import LINE
 from compiler.loop.schedules.leaves import stride
 from compiler.loop.schedules.panels import computed_type
 from compiler.target.target import Target
@@ -72,11 +73,27 @@ def pays_ahead(panel: SSAValue, columns: ForOp, tiles: Expr, target: Target) -> 
     return 4 * bytes // panels <= target.l2_bytes <= 4 * bytes
 
 
-def panel_ahead(panel: SSAValue, tile: ForOp, lanes: int) -> None:
+def panel_ahead(panel: SSAValue, around: ForOp, lanes: int) -> None:
     """Brings a row of the panel of the next tile of columns, which the outermost loop counts, into
     the second cache for each row that the tile reads.
     """
-    load = next(access for access in accesses_in(tile) if access.buffer is panel)
-    around = enclosing_loops(load)
-    terms = [loop for loop in around if loop.reduction is not None]
-    read_ahead(panel, terms[-1], around[0], lanes, cache="second")
+    load = next(access for access in accesses_in(around) if access.buffer is panel)
+    loops = enclosing_loops(load)
+    terms = [loop for loop in loops if loop.reduction is not None]
+    read_ahead(panel, terms[-1], loops[0], lanes, cache="second")
+
+
+def read_rows_ahead(tiles: ForOp) -> None:
+    """Has the rows of the next tile brought near while this one is computed, a line of each at a
+    time: each begins in a page of its own, where the processor does not read ahead by itself.
+    """
+    terms = [loop for loop in loops_in(tiles) if loop.reduction is not None][-1]
+    count = terms.extent.constant
+    for load in [access for access in accesses_in(terms) if isinstance(access, LoadOp)]:
+        line = LINE * 8 // width(load.buffer_type.element)
+        moves = stride(load, tiles) != 0 and stride(load, terms) == 1
+        held = isinstance(load.buffer.owner, AllocOp)
+        if moves and not held and count is not None and count >= line:
+            for loop in prefetch(load, tiles, before=tile(terms, line).inner):
+                unroll(loop)
+            return

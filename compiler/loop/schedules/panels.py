@@ -18,7 +18,6 @@ from compiler.loop.primitives import (
     pack,
     panels,
     parallelize,
-    prefetch,
     reorder,
     stage,
     tile,
@@ -27,7 +26,6 @@ from compiler.loop.primitives import (
     vectorize,
     widen,
 )
-from compiler.loop.primitives.prefetching import LINE
 from compiler.loop.schedules.leaves import parallelize_outermost, stride, vectorize_leaves
 from compiler.loop.schedules.tile_params import Params
 from compiler.target.target import Target
@@ -245,22 +243,6 @@ def stage_panel(
     pack(staged.buffer, columns_last(kind, axis))
     fill_panels(staged.load_in, axis, kind.shape[axis].constant or 1, lanes)
     return True
-
-
-def read_rows_ahead(tiles: ForOp) -> None:
-    """Has the rows of the next tile brought near while this one is computed, a line of each at a
-    time: each begins in a page of its own, where the processor does not read ahead by itself.
-    """
-    terms = [loop for loop in loops_in(tiles) if loop.reduction is not None][-1]
-    count = terms.extent.constant
-    for load in [access for access in accesses_in(terms) if isinstance(access, LoadOp)]:
-        line = LINE * 8 // width(load.buffer_type.element)
-        moves = stride(load, tiles) != 0 and stride(load, terms) == 1
-        held = isinstance(load.buffer.owner, AllocOp)
-        if moves and not held and count is not None and count >= line:
-            for loop in prefetch(load, tiles, before=tile(terms, line).inner):
-                unroll(loop)
-            return
 
 
 def pack_columns(panel: SSAValue, block: ForOp, ji: ForOp, lanes: int) -> None:

@@ -34,7 +34,7 @@ from compiler.loop.primitives import (
     vectorize,
 )
 from compiler.loop.schedules.accumulation import Accumulation
-from compiler.loop.schedules.ahead import panel_ahead, pays_ahead, write_out
+from compiler.loop.schedules.ahead import panel_ahead, pays_ahead, read_rows_ahead, write_out
 from compiler.loop.schedules.leaves import (
     lanes_of,
     parallelize_outermost,
@@ -51,7 +51,6 @@ from compiler.loop.schedules.panels import (
     pack_columns,
     panel_axis,
     pays_to_copy,
-    read_rows_ahead,
     rows_first,
     stage_panel,
     stays_near,

@@ -140,3 +140,20 @@ def test_attention_of_lengths_that_a_call_knows() -> None:
         np.testing.assert_array_equal(first, second)
         (expected,) = run_onnxruntime(proto, inputs)
         np.testing.assert_allclose(first, expected, rtol=2e-5, atol=2e-6)
+
+
+def test_rows_of_one_head_at_any_length() -> None:
+    nodes = [
+        helper.make_node("Transpose", ["k"], ["kt"], perm=[1, 0]),
+        helper.make_node("MatMul", ["q", "kt"], ["s"]),
+        helper.make_node("Softmax", ["s"], ["p"], axis=-1),
+        helper.make_node("MatMul", ["p", "v"], ["y"]),
+    ]
+    proto = model(nodes, {"q": ("m", 20), "k": ("n", 20), "v": ("n", 8)}, ("m", 8), [])
+    executables = [weft.compile(proto, threads=threads, cache=False) for threads in (1, 2)]
+    for rows, columns in ((75, 37), (3, 1)):
+        inputs = arrays_of(proto, m=rows, n=columns)
+        first, second = (executable.run(inputs)["y"] for executable in executables)
+        np.testing.assert_array_equal(first, second)
+        (expected,) = run_onnxruntime(proto, inputs)
+        np.testing.assert_allclose(first, expected, rtol=2e-5, atol=2e-6)

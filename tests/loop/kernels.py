@@ -101,6 +101,22 @@ def product(
     return kernel(mm, lhs=buffer([rows, depth], element), rhs=other, out=[rows, columns])
 
 
+def turned_product(rows: int, columns: int, depth: int) -> KernelOp:
+    """C = A times the transpose of B, which is turned into a temporary first."""
+
+    def mm(b: LoopBuilder, lhs: SSAValue, rhs: SSAValue, out: SSAValue) -> None:
+        turned = b.temporary([depth, columns], F32, "t")
+        with b.loops([depth, columns], "mn") as (k, j):
+            b.store(turned, (k, j), b.load(rhs, (j, k)))
+        with b.loops([rows, columns], "ij") as (i, j):
+            b.store(out, (i, j), b.constant(0, F32))
+        with b.loops([rows, columns], "ij") as (i, j), b.reduce([depth], "add", "k") as (k,):
+            term = b.load(lhs, (i, k)) * b.load(turned, (k, j))
+            b.store(out, (i, j), b.load(out, (i, j)) + term)
+
+    return kernel(mm, lhs=[rows, depth], rhs=[columns, depth], out=[rows, columns])
+
+
 def matmul(
     rows: Any = 7, columns: Any = 10, depth: Any = 5, symbols: Sequence[str] = ()
 ) -> KernelOp:

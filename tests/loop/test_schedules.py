@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from xdsl.dialects.builtin import Float16Type
+from xdsl.dialects.builtin import Float16Type, NoneAttr
 
 from compiler.graph_to_loop import lower_group
 from compiler.loop.nest import loops_in
@@ -23,6 +23,7 @@ from dialects.graph.types import type_of
 from dialects.loop.ops import AllocOp, ForOp
 from dialects.loop.program import KernelOp
 from dialects.loop.scalar import F32
+from dialects.loop.types import buffer_type
 from tests import oracle
 from tests.loop import kernels
 from tests.loop.interpreter import run_kernel
@@ -115,6 +116,20 @@ def test_copies_of_whole_operands_compute_the_same(transposed: bool):
     assert list(contraction.apply_all(op, small, params)) == ["contraction"]
     scopes = [alloc.scope.data for alloc in op.walk() if isinstance(alloc, AllocOp)]
     assert "workspace" in scopes
+    kernels.same(build(), op)
+
+
+def test_operands_that_the_kernel_computed_lie_in_panels_from_the_start():
+    small = dataclasses.replace(GENERIC, l2_bytes=64)
+    params = Params(rows=3, vectors=2, stack_bytes=64, copy_rows=2)
+
+    def build():
+        return kernels.turned_product(5, 37, 11)
+
+    op = build()
+    assert list(contraction.apply_all(op, small, params)) == ["contraction"]
+    (panels,) = (a for a in op.walk() if isinstance(a, AllocOp) and a.scope.data == "workspace")
+    assert not isinstance(buffer_type(panels.result).layout, NoneAttr)
     kernels.same(build(), op)
 
 

@@ -144,17 +144,27 @@ def apply(nests: Sequence[list[ForOp]], rows: int, target: Target) -> None:
         for buffer in dict.fromkeys(access.buffer for access in accesses_in(shared[0]))
         if _is_temporary(buffer)
     ]
-    for part, size in _row_parts(shared[-1], rows):
-        _schedule_block(*tile(part, size)[:2], temporaries, target)
+    blocks = [tile(part, size)[:2] for part, size in _row_parts(shared[-1], rows)]
+    for block, inner in blocks:
+        _schedule_block(block, inner, temporaries, target)
     for buffer in temporaries:
         if buffer.uses.get_length():
             drop_stored_only(buffer)
-    for allocation in [op for op in shared[0].walk() if isinstance(op, AllocOp)]:
+    for top in shared[:1] if len(shared) > 1 else [block for block, _ in blocks]:
+        _hoist_workspace(top)
+        parallelize_outermost(top)
+
+
+def _hoist_workspace(top: ForOp) -> None:
+    """Brings the allocations in the workspace out of a nest; iterations of the loops around a block
+    share its room.
+    """
+    for allocation in [op for op in top.walk() if isinstance(op, AllocOp)]:
         if allocation.scope.data == "workspace":
-            block = hoist_allocation(allocation, how="together")
+            alone = enclosing_loops(allocation) == [top]
+            block = hoist_allocation(allocation, how="apart" if alone else "together")
             while isinstance(block.parent_op(), ForOp):
                 block = hoist_allocation(block)
-    parallelize_outermost(shared[0])
 
 
 def _row_parts(rows: ForOp, size: int) -> list[tuple[ForOp, int]]:

@@ -113,13 +113,16 @@ def copy_panels(
     kernel: KernelOp, load: LoadOp, axis: int, size: int, lanes: int, *, widened: bool
 ) -> SSAValue:
     """Copies all of an operand into panels of so many columns, in parallel; returns the copy,
-    narrow floats in the type of the sums where it is to be `widened`.
+    narrow floats in the type of the sums where it is to be `widened`. What the kernel itself
+    computed before lies in panels from the start.
     """
     widened &= is_extended(load)
     staged = stage(load.buffer, kernel, "workspace")
     copy = pack(staged.buffer, panels(buffer_type(staged.buffer), axis, size))
     if widened and isinstance(copy.owner, AllocOp):
         copy = widen(copy.owner).result
+    if not staged.load_in:
+        return copy
     for nest in fill_panels(staged.load_in, axis, size, lanes):
         parallelize(nest[0])
     return copy

@@ -74,11 +74,27 @@ def lanes_of(loops: Iterable[ForOp], target: Target) -> int:
 
 
 def is_past_caches(store: StoreOp, target: Target) -> bool:
-    """Whether a store fills an argument that no cache holds until somebody reads it."""
-    kind = store.buffer_type
-    size = product(kind.shape).constant
-    held = isinstance(store.buffer.owner, AllocOp)
-    return not held and (size or 0) * width(kind.element) // 8 >= target.l3_bytes
+    """Whether a store fills an argument that no cache holds until somebody reads it: it is as large
+    as the last one, or half of it with operands of its size, whose lines it would push out.
+    """
+    if isinstance(store.buffer.owner, AllocOp):
+        return False
+    filled = _bytes_of(store)
+    loads = [each for each in accesses_in(_nest_of(store)) if isinstance(each, LoadOp)]
+    operands = {load.buffer: min(_bytes_of(load), filled) for load in loads}
+    least = target.l3_bytes // 2
+    return filled >= least and filled + sum(operands.values()) >= target.l3_bytes
+
+
+def _bytes_of(access: AccessOp) -> int:
+    """How large the buffer of an access is; 0 where only a call knows."""
+    kind = access.buffer_type
+    return (product(kind.shape).constant or 0) * width(kind.element) // 8
+
+
+def _nest_of(access: AccessOp) -> Operation:
+    """The outermost loop around an access, or itself."""
+    return next(iter(enclosing_loops(access)), access)
 
 
 def stride(access: AccessOp, loop: ForOp) -> Expr | None:

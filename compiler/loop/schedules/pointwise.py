@@ -5,17 +5,20 @@ tiles in parallel, vectors within.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from compiler.loop.nest import accesses_in, loops_in, perfect_nest
-from compiler.loop.primitives import collapse, tile, unroll, vectorize
+from compiler.loop.primitives import collapse, nontemporal, tile, unroll, vectorize
 from compiler.loop.schedules.leaves import (
     collapse_contiguous,
+    is_past_caches,
     lanes_for,
     parallelize_outermost,
     stride,
     unscheduled,
 )
 from compiler.target.target import Target
+from dialects.errors import IllegalSchedule
 from dialects.loop.ops import ForOp, LoadOp, StoreOp
 from dialects.loop.program import KernelOp
 
@@ -52,6 +55,7 @@ def apply(loop: ForOp, target: Target) -> None:
     if lanes == 1 or _writes_scattered(inner):
         parallelize_outermost(nest[0])
         return
+    _store_past_caches(inner, target)
     tiled = len(nest) == 1 and (inner.extent.constant or 2**62) > VECTORS * lanes
     tiles = tile(inner, VECTORS * lanes) if tiled else None
     if tiles is None:
@@ -62,6 +66,16 @@ def apply(loop: ForOp, target: Target) -> None:
     if tiles.remainder is not None:
         vectorize(tiles.remainder, lanes)
     parallelize_outermost(tiles.outer)
+
+
+def _store_past_caches(loop: ForOp, target: Target) -> None:
+    """Has results that no cache holds written to memory itself: their lines are not read before,
+    and those of operands stay.
+    """
+    for store in [access for access in accesses_in(loop) if isinstance(access, StoreOp)]:
+        if stride(store, loop) == 1 and is_past_caches(store, target):
+            with suppress(IllegalSchedule):  # the kernel reads it again
+                nontemporal(store)
 
 
 def _repeats(outer: ForOp, inner: ForOp, target: Target) -> bool:

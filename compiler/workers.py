@@ -37,6 +37,9 @@ serve()
 _COMPILERS: Final = ("compiler.compile_kernels", "compiler.compile_run_time")
 """Where tasks come from: importing these takes longer than most tasks."""
 
+_COMMON: Final = "dialects.graph"
+"""What those who read a model need too, with all that it imports: half of the compiler."""
+
 
 @dataclass(frozen=True)
 class KernelCode:
@@ -99,12 +102,14 @@ def close(worker: Worker) -> None:
 
 @contextmanager
 def early_worker() -> Generator[ForkedWorker | None]:
-    """A copy of this process that imports the compiler while this process does so, and ends with
-    the block; none where the compiler is there already, or nothing is gained, or not possible.
+    """A copy of this process that imports what compiles while this process imports what reads a
+    model, and ends with the block; none where the compiler is there already, or nothing is gained,
+    or not possible. What both need is imported before there are two.
     """
     if _COMPILERS[0] in sys.modules or len(os.sched_getaffinity(0)) < 2 or not can_fork():
         yield None
         return
+    importlib.import_module(_COMMON)
     worker = ForkedWorker()
     try:
         yield worker

@@ -65,6 +65,11 @@ class PreparedWeights(Protocol):
         """The SHA-256 of all weights as they lie one after the other, where that is known."""
         ...
 
+    @property
+    def whole(self) -> memoryview | None:
+        """All weights one after the other, each on a cache line, where they lie so already."""
+        ...
+
     def prepare(self, source: WeightSource) -> Array:
         """One weight, dense and in the order that its kernels read."""
         ...
@@ -297,6 +302,9 @@ def weight_offsets(weights: PreparedWeights) -> list[int]:
 
 
 def _write_weights(weights: PreparedWeights, out: BinaryIO) -> None:
+    if weights.whole is not None:
+        out.write(weights.whole)
+        return
     for piece in _made_ahead(_all_pieces(weights)):
         out.write(piece.data)
 

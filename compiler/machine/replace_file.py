@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-import io
 import os
 import stat
 import tempfile
 from collections.abc import Callable, Generator
+from concurrent.futures import Executor, ThreadPoolExecutor
 from pathlib import Path
 from typing import BinaryIO, Final, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from dialects.errors import ArtifactError
 
-_BLOCK: Final = 1 << 18
-"""Bytes that are compared at a time, which stay in a cache meanwhile."""
+Bytes = npt.NDArray[np.uint8]
 
-_Old = io.FileIO | io.BytesIO
+_BLOCK: Final = 1 << 20
+"""Bytes that are compared at a time, which stay in a cache meanwhile."""
 
 
 @contextlib.contextmanager
@@ -47,29 +48,32 @@ def rewriting(path: Path, mode: int = 0o644) -> Generator[BinaryIO]:
     """
     with contextlib.ExitStack() as files:
         old = files.enter_context(_own_file(path))
-        out = _Rewriting(old, lambda: files.enter_context(replacing(path, mode)))
+        beside = files.enter_context(ThreadPoolExecutor(1))
+        out = _Rewriting(old, beside, lambda: files.enter_context(replacing(path, mode)))
         yield cast("BinaryIO", out)
         if out.is_unchanged():
             os.chmod(path, mode)
             os.utime(path)
 
 
-def _own_file(path: Path) -> _Old:
+def _own_file(path: Path) -> BinaryIO:
     """A regular file of this user, to read; an empty one where there is no such file."""
     with contextlib.suppress(OSError):
         status = path.lstat()
         if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
             return path.open("rb", buffering=0)
-    return io.BytesIO()
+    return open(os.devnull, "rb", buffering=0)
 
 
 class _Rewriting:
-    """A file that begins as another does: it is made when what is written to it differs."""
+    """A file that begins as another does: it is made when what is written to it differs. Another
+    thread, `beside`, compares half of what is large.
+    """
 
-    def __init__(self, old: _Old, create: Callable[[], BinaryIO]) -> None:
-        self._old = old
+    def __init__(self, old: BinaryIO, beside: Executor, create: Callable[[], BinaryIO]) -> None:
+        self._old = old.fileno()
+        self._beside = beside
         self._create = create
-        self._block = np.empty(_BLOCK, np.uint8)
         self._same = 0
         self._new: BinaryIO | None = None
 
@@ -87,29 +91,46 @@ class _Rewriting:
 
     def is_unchanged(self) -> bool:
         """Whether all that was written is all that there was; else the file is made by now."""
-        if self._new is None and self._old.read(1):
+        if self._new is None and os.pread(self._old, 1, self._same):
             self._started()
         return self._new is None
 
     def _is_next(self, data: memoryview) -> bool:
-        """Whether these are the next bytes of the other file. Only what it really holds when it is
-        read counts: somebody may cut it off at any time.
-        """
-        for start in range(0, len(data), _BLOCK):
-            due = np.frombuffer(data[start : start + _BLOCK], np.uint8)
-            there = self._block[: due.size]
-            if self._old.readinto(there.data) != due.size or not np.array_equal(due, there):
-                return False
-        return True
+        """Whether these are the next bytes of the other file."""
+        if len(data) <= _BLOCK:
+            return _is_at(self._old, self._same, data)
+        middle = len(data) // 2
+        rest = self._beside.submit(_is_at, self._old, self._same + middle, data[middle:])
+        return _is_at(self._old, self._same, data[:middle]) and rest.result()
 
     def _started(self) -> BinaryIO:
         """The file itself, with what was the same so far."""
         if self._new is None:
             self._new = self._create()
-            self._old.seek(0)
             while (left := self._same - self._new.tell()) > 0:
-                block = self._old.read(min(_BLOCK, left))
+                block = os.pread(self._old, min(_BLOCK, left), self._new.tell())
                 if not block:
                     raise ArtifactError("export requires that nobody else writes the file, got one")
                 self._new.write(block)
         return self._new
+
+
+def _is_at(file: int, offset: int, data: memoryview) -> bool:
+    """Whether a file has these bytes there. Only what it really holds when it is read counts:
+    somebody may cut it off at any time.
+    """
+    block = np.empty(min(_BLOCK, len(data)), np.uint8)
+    for start in range(0, len(data), _BLOCK):
+        due = np.frombuffer(data[start : start + _BLOCK], np.uint8)
+        there = block[: due.size]
+        if os.preadv(file, [there.data], offset + start) != due.size or not _are_equal(due, there):
+            return False
+    return True
+
+
+def _are_equal(left: Bytes, right: Bytes) -> bool:
+    """Whether two runs of bytes are the same: compared by words, of which there are fewer."""
+    words = left.size - left.size % 8
+    return np.array_equal(left[:words].view(np.uint64), right[:words].view(np.uint64)) and (
+        np.array_equal(left[words:], right[words:])
+    )

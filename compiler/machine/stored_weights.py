@@ -14,7 +14,7 @@ from dialects.weights import Array, byte_blocks
 
 class StoredWeights:
     """Weights that lie in `data` one after the other, each on a cache line, equal ones once;
-    `digest` is the SHA-256 of that.
+    `digest` is the SHA-256 of that, and `whole` all of it.
     """
 
     def __init__(self, sources: Sequence[WeightSource], data: memoryview, digest: bytes):
@@ -26,6 +26,7 @@ class StoredWeights:
             position += -position % ALIGNMENT
             self._data[source] = data[position : position + self.bytes(source)]
             position += self.bytes(source)
+        self.whole = data[: position + -position % ALIGNMENT]
 
     def prepare(self, source: WeightSource) -> Array:
         """One weight where it lies: read-only, and no page of it is touched."""

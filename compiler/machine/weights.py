@@ -95,6 +95,10 @@ class Weights:
     def digest(self) -> None:
         """Nobody knows it before they have been made."""
 
+    @property
+    def whole(self) -> None:
+        """They lie nowhere before they have been made."""
+
     def prepare(self, source: WeightSource) -> Array:
         """The bytes of one weight, dense and in the order that its kernels read."""
         array = self.arrays[source.key]

@@ -43,7 +43,8 @@ def prepare_weights(keys: Sequence[WeightKey], weights: WeightStore, options: Op
     are one, unless other values may come.
     """
     arrays = {key: weights[key] for key in weights}
-    made = Weights(_weight_sources(keys, weights), arrays, _transforms(keys))
+    names = _transform_names(keys)
+    made = Weights(_weight_sources(keys, weights, names), arrays, _transforms(names))
     return made if options.weights == CALLER else share_equal(made)
 
 
@@ -52,14 +53,15 @@ def _is_plain(kind: BufferType) -> bool:
     return kind == buffer(kind.shape, kind.element)
 
 
-def _weight_sources(keys: Sequence[WeightKey], weights: WeightStore) -> list[WeightSource]:
+def _weight_sources(
+    keys: Sequence[WeightKey], weights: WeightStore, names: Mapping[BufferType, str]
+) -> list[WeightSource]:
     """Where the entries of the artifact's table come from."""
     sources: list[WeightSource] = []
     for key, kind in keys:
-        transform = None if _is_plain(kind) else _transform_name(kind)
         elements = kind.size.constant
         assert elements is not None, "a weight has a static shape"
-        sources.append(WeightSource(key, transform, elements, weights[key].dtype.name))
+        sources.append(WeightSource(key, names.get(kind), elements, weights[key].dtype.name))
     return sources
 
 
@@ -69,29 +71,31 @@ def _transform(kind: BufferType) -> KernelOp:
     return kernel
 
 
-def _transform_name(kind: BufferType) -> str:
-    return kernel_symbol(_PREPARE, _transform(kind).sym_name.data)
-
-
-def _transform_kernels(keys: Sequence[WeightKey]) -> dict[str, KernelOp]:
-    """The kernels that bring weights into the layouts that programs read, by name."""
+def _transform_kernels(keys: Sequence[WeightKey]) -> dict[BufferType, KernelOp]:
+    """The kernels that bring weights into the layouts that programs read."""
     derived = dict.fromkeys(kind for _, kind in keys if not _is_plain(kind))
-    return {kernel.sym_name.data: kernel for kernel in map(_transform, derived)}
+    return {kind: _transform(kind) for kind in derived}
 
 
-def _transforms(keys: Sequence[WeightKey]) -> WeightTransforms:
-    """The transforms compiled for this machine, to be applied to a part of a tensor at a time where
-    the layout permits it.
+def _transform_names(keys: Sequence[WeightKey]) -> dict[BufferType, str]:
+    """The symbols of these kernels."""
+    kernels = _transform_kernels(keys).items()
+    return {kind: kernel_symbol(_PREPARE, kernel.sym_name.data) for kind, kernel in kernels}
+
+
+def _transforms(names: Mapping[BufferType, str]) -> WeightTransforms:
+    """The transforms of these names compiled for this machine, to be applied to a part of a tensor
+    at a time where the layout permits it.
     """
     host = host_target()
     kernels: dict[str, KernelOp] = {}
     each: dict[str, WeightTransform] = {}
-    for kind in dict.fromkeys(kind for _, kind in keys if not _is_plain(kind)):
+    for kind, transform in names.items():
         slicing, part = _sliced(kind)
         kernel = _transform(part)
         kernels[kernel.sym_name.data] = kernel
         symbol = kernel_symbol(_PREPARE, kernel.sym_name.data)
-        each[_transform_name(kind)] = WeightTransform(symbol, slicing)
+        each[transform] = WeightTransform(symbol, slicing)
     if not kernels:
         return WeightTransforms(None, each)
     objects = [
@@ -158,9 +162,12 @@ def transform_objects(
     if derived is None:
         return {}
     prefix, target = kernel_symbol(options.prefix, _PREPARE), baseline(options.target)
+    kernels = _transform_kernels(keys).values()
     return derived.objects(options) | {
-        f"{_PREPARE}_{name}": compile_object(emit_kernel(kernel, target, prefix=prefix), target)
-        for name, kernel in _transform_kernels(keys).items()
+        f"{_PREPARE}_{kernel.sym_name.data}": compile_object(
+            emit_kernel(kernel, target, prefix=prefix), target
+        )
+        for kernel in kernels
     }
 
 

@@ -1,6 +1,6 @@
 """A loaded model at any opset -> the same model at the newest, its functions inlined."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache, partial
 
@@ -86,13 +86,16 @@ def fresh_names(model: LoadedModel) -> FreshNames:
 
 
 @cache
-def _history() -> Mapping[str, tuple[int, ...]]:
-    """The versions of each operator of the default domain, oldest first."""
-    versions: dict[str, list[int]] = {}
-    for schema in defs.get_all_schemas_with_history():
-        if schema.domain == "":
-            versions.setdefault(schema.name, []).append(schema.since_version)
-    return {name: tuple(sorted(each)) for name, each in versions.items()}
+def _history(op_type: str) -> tuple[int, ...]:
+    """The versions of an operator of the default domain, oldest first; none where there is no such
+    operator.
+    """
+    versions: list[int] = []
+    newest = newest_opset()
+    while defs.has(op_type, newest, ""):
+        versions.append(_schema(op_type, newest).since_version)
+        newest = versions[-1] - 1
+    return tuple(reversed(versions))
 
 
 @cache
@@ -125,11 +128,11 @@ class _Upgrader:
 
     def _steps(self, op_type: str, version: int) -> list[int]:
         """The versions to go through; an operator newer than `version` starts at its first."""
-        known = _history().get(op_type, (version,))
+        known = _history(op_type) or (version,)
         return [step for step in known if max(version, known[0]) < step <= self.target]
 
     def _infer(self, node: NodeProto, types: ValueTypes) -> None:
-        if node.domain == "" and node.op_type in _history():
+        if node.domain == "" and _history(node.op_type):
             types.infer_elements(node, _schema(node.op_type, self.target))
 
 
@@ -172,7 +175,7 @@ class _Normaliser:
         key = (node.domain, node.op_type, node.overload)
         if key in self.functions:
             return self._inline(node, self.functions[key], types, depth)
-        standard = node.domain == "" and node.op_type in _history()
+        standard = node.domain == "" and bool(_history(node.op_type))
         if standard:
             _check_standard_node(node, version, describe_node(node, index))
         for graph in subgraphs(node):
@@ -197,11 +200,11 @@ class _Normaliser:
 
 
 def _check_standard_node(node: NodeProto, version: int, who: str) -> None:
-    first = _history()[node.op_type][0]
+    first = _history(node.op_type)[0]
     if version < first:
         raise ModelError(f"{who} requires opset {first}, got opset {version}")
     schema = _schema(node.op_type, version)
-    if schema.deprecated and schema.since_version == _history()[node.op_type][-1]:
+    if schema.deprecated and schema.since_version == _history(node.op_type)[-1]:
         raise ModelError(f"{who} requires an opset below {schema.since_version}, got {version}")
     check_node(node, schema, who)
 

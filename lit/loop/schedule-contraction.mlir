@@ -590,25 +590,25 @@ loop.kernel @half(%x: !loop.buffer<[24, 32], f16>, %w: !loop.buffer<[32, 64], f1
 
 // -----
 
-// Fewer rows pay for the copy of an operand whose rows are whole pages long.
-// CHECK-LABEL: loop.kernel @pages
+// Fewer rows pay for copies of panels of an operand whose rows are a power of two apart: they crowd into few sets of the caches.
+// CHECK-LABEL: loop.kernel @crowded
 // CHECK: %w_s = loop.alloc scratch
-loop.kernel @pages(%x: !loop.buffer<[256, 512], f32>, %w: !loop.buffer<[512, 1024], f32>, %y: !loop.buffer<[256, 1024], f32>) {
-  loop.for %i = 0 to 256 {
+loop.kernel @crowded(%x: !loop.buffer<[64, 512], f32>, %w: !loop.buffer<[512, 1024], f32>, %y: !loop.buffer<[64, 1024], f32>) {
+  loop.for %i = 0 to 64 {
     loop.for %j = 0 to 1024 {
       %zero = arith.constant 0.0 : f32
-      loop.store %zero, %y[%i, %j] : !loop.buffer<[256, 1024], f32>
+      loop.store %zero, %y[%i, %j] : !loop.buffer<[64, 1024], f32>
     }
   }
-  loop.for %i = 0 to 256 {
+  loop.for %i = 0 to 64 {
     loop.for %j = 0 to 1024 {
       loop.for %k = 0 to 512 reduction(add) {
-        %a = loop.load %x[%i, %k] : !loop.buffer<[256, 512], f32>
+        %a = loop.load %x[%i, %k] : !loop.buffer<[64, 512], f32>
         %b = loop.load %w[%k, %j] : !loop.buffer<[512, 1024], f32>
-        %s = loop.load %y[%i, %j] : !loop.buffer<[256, 1024], f32>
+        %s = loop.load %y[%i, %j] : !loop.buffer<[64, 1024], f32>
         %p = arith.mulf %a, %b : f32
         %t = arith.addf %s, %p : f32
-        loop.store %t, %y[%i, %j] : !loop.buffer<[256, 1024], f32>
+        loop.store %t, %y[%i, %j] : !loop.buffer<[64, 1024], f32>
       }
     }
   }
@@ -616,24 +616,24 @@ loop.kernel @pages(%x: !loop.buffer<[256, 512], f32>, %w: !loop.buffer<[512, 102
 
 // -----
 
-// CHECK-LABEL: loop.kernel @no_pages
+// CHECK-LABEL: loop.kernel @apart
 // CHECK-NOT: loop.alloc {{workspace|scratch}}
-loop.kernel @no_pages(%x: !loop.buffer<[256, 512], f32>, %w: !loop.buffer<[512, 1056], f32>, %y: !loop.buffer<[256, 1056], f32>) {
-  loop.for %i = 0 to 256 {
+loop.kernel @apart(%x: !loop.buffer<[64, 512], f32>, %w: !loop.buffer<[512, 1056], f32>, %y: !loop.buffer<[64, 1056], f32>) {
+  loop.for %i = 0 to 64 {
     loop.for %j = 0 to 1056 {
       %zero = arith.constant 0.0 : f32
-      loop.store %zero, %y[%i, %j] : !loop.buffer<[256, 1056], f32>
+      loop.store %zero, %y[%i, %j] : !loop.buffer<[64, 1056], f32>
     }
   }
-  loop.for %i = 0 to 256 {
+  loop.for %i = 0 to 64 {
     loop.for %j = 0 to 1056 {
       loop.for %k = 0 to 512 reduction(add) {
-        %a = loop.load %x[%i, %k] : !loop.buffer<[256, 512], f32>
+        %a = loop.load %x[%i, %k] : !loop.buffer<[64, 512], f32>
         %b = loop.load %w[%k, %j] : !loop.buffer<[512, 1056], f32>
-        %s = loop.load %y[%i, %j] : !loop.buffer<[256, 1056], f32>
+        %s = loop.load %y[%i, %j] : !loop.buffer<[64, 1056], f32>
         %p = arith.mulf %a, %b : f32
         %t = arith.addf %s, %p : f32
-        loop.store %t, %y[%i, %j] : !loop.buffer<[256, 1056], f32>
+        loop.store %t, %y[%i, %j] : !loop.buffer<[64, 1056], f32>
       }
     }
   }

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from xdsl.dialects.builtin import Float16Type, NoneAttr
+from xdsl.dialects.builtin import ArrayAttr, Float16Type, IntAttr, NoneAttr
 
 from compiler.graph_to_loop import lower_group
 from compiler.loop.nest import loops_in
@@ -139,13 +139,31 @@ def test_panels_copied_one_at_a_time_compute_the_same(columns: int):
     params = Params(rows=2, vectors=1, copy_rows=2)
 
     def build():
-        return kernels.product(5, columns, 11)
+        return kernels.product(16, columns, 11)
 
     op = build()
     assert list(contraction.apply_all(op, small, params)) == ["contraction"]
     scopes = {alloc.scope.data for alloc in op.walk() if isinstance(alloc, AllocOp)}
     assert scopes == {"registers", "scratch"}
     kernels.same(build(), op)
+
+
+@pytest.mark.parametrize(("columns", "scopes"), [(1024, {"scratch"}), (1016, set())])
+def test_fewer_rows_pay_for_copies_of_panels_whose_terms_crowd(columns: int, scopes: set[str]):
+    op = kernels.product(16, columns, 64)
+    small = dataclasses.replace(GENERIC, l2_bytes=16 * 1024)
+    assert list(contraction.apply_all(op, small)) == ["contraction"]
+    found = {alloc.scope.data for alloc in op.walk() if isinstance(alloc, AllocOp)}
+    assert found - {"registers"} == scopes
+
+
+@pytest.mark.parametrize("rows", [16, 17])
+def test_large_weights_of_few_rows_are_scheduled(rows: int):
+    op = kernels.product(rows, 1024, 64)
+    op.attributes["weights"] = ArrayAttr([IntAttr(1)])
+    small = dataclasses.replace(GENERIC, l2_bytes=16 * 1024)
+    assert list(contraction.apply_all(op, small, Params(4, 2, copy_rows=8))) == ["contraction"]
+    op.verify()
 
 
 def test_wide_tiles_load_less_where_there_are_registers():

@@ -48,6 +48,9 @@ LARGEST_PANEL = 512 * 1024
 LEAST_PANELS = 8
 """Fewer are too few for threads to share."""
 
+FEWEST_ROWS = 16
+"""Rows of two tiles, below which nothing is read from a panel again."""
+
 ROWS_OF_BLOCK = 8
 """Rows of an operand that are copied into panels together: each is read as far as it goes, and
 what comes to lie in one panel is written together.
@@ -70,21 +73,21 @@ def pays_to_copy(load: LoadOp, column: ForOp, target: Target, params: Params) ->
     the second cache, or its columns are scattered, and so many rows read it that this is cheap.
     Half as many do where what one sum reads lies whole pages apart, in few sets of the caches.
     """
-    loops = enclosing_loops(load)
-    moving = _moving(load)
-    rows = product(loop.extent for loop in loops if loop.index not in moving).constant
-    own = product(loop.extent for loop in loops if loop.index in moving).constant
+    rows, bytes = _uses(load)
     least = params.copy_rows // 2 if _lies_pages_apart(load) else params.copy_rows
-    if rows is None or own is None or rows < least:
+    if rows is None or bytes is None or rows < least:
         return False
-    bytes = own * width(computed_type(load)) // 8
     return bytes >= target.l2_bytes or (stride(load, column) != 1 and bytes > params.stack_bytes)
 
 
-def stays_near(load: LoadOp, column: ForOp, size: int, target: Target) -> bool:
-    """Whether an operand that pays to copy is better copied a panel at a time, by who computes with
-    it: its columns lie together, a panel takes half of the second cache at most, and there are
-    panels for many threads. It is not written to memory then, nor read from there again.
+def stays_near(
+    load: LoadOp, column: ForOp, size: int, target: Target, params: Params, *, weight: bool
+) -> bool:
+    """Whether an operand is better copied a panel at a time, by who computes with it: it is no
+    smaller than the second cache, its columns lie together, a panel takes half of that cache at
+    most, there are panels for many threads, and enough rows read it. It is not written to memory
+    then, nor read from there again, so fewer rows pay for it than for a copy of all of it, and the
+    fewer the more the terms of a sum crowd; a `weight` lies in panels already.
     """
     loops = enclosing_loops(load)
     moving = [loop for loop in loops if loop.index in _moving(load) and loop is not column]
@@ -93,8 +96,31 @@ def stays_near(load: LoadOp, column: ForOp, size: int, target: Target) -> bool:
     plain = len(sums) == 1 and sums == moving and computed_type(load) == load.result.type
     if not plain or depth is None or columns is None or stride(load, column) != 1:
         return False
-    bytes = depth * size * width(load.result.type) // 8
-    return bytes <= min(target.l2_bytes // 2, LARGEST_PANEL) and columns >= LEAST_PANELS * size
+    rows, bytes = _uses(load)
+    crowding = _crowding(load, sums[0], depth, target)
+    least = params.copy_rows if weight else max(FEWEST_ROWS, params.near_rows / max(1, crowding))
+    if rows is None or bytes is None or rows < least or bytes < target.l2_bytes:
+        return False
+    panel = depth * size * width(load.result.type) // 8
+    fits = panel <= min(target.l2_bytes // 2, LARGEST_PANEL)
+    return fits and columns >= LEAST_PANELS * size
+
+
+def _uses(load: LoadOp) -> tuple[int | None, int | None]:
+    """How many rows read each element of an operand, and its bytes where it is multiplied."""
+    loops, moving = enclosing_loops(load), _moving(load)
+    rows = product(loop.extent for loop in loops if loop.index not in moving).constant
+    own = product(loop.extent for loop in loops if loop.index in moving).constant
+    return rows, None if own is None else own * width(computed_type(load)) // 8
+
+
+def _crowding(load: LoadOp, terms: ForOp, depth: int, target: Target) -> float:
+    """How many times over the terms of a sum fill the sets of the second cache that they fall in:
+    the larger the power of two that divides the distance between them, the fewer there are.
+    """
+    step = stride(load, terms)
+    apart = (0 if step is None else step.constant or 0) * width(load.buffer_type.element) // 8
+    return depth * (apart & -apart) / target.l2_bytes
 
 
 def _moving(load: LoadOp) -> set[Atom]:

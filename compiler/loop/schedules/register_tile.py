@@ -116,10 +116,10 @@ def accumulate(
     rows = 1 if found.rows is None else loops[found.rows].extent.constant
     columns = loops[found.columns].extent.constant
     wanted = narrow_params if found.narrow and rows != 1 else default_params
-    near = _near_params(found, target, lanes, params)
+    weight = found.panel is not None and found.panel.buffer in weight_arguments(kernel)
+    near = _near_params(found, target, lanes, params, weight=weight)
     params = near or params or wanted(target, rows, columns, lanes)
     both = len(found.both)
-    weight = found.panel is not None and found.panel.buffer in weight_arguments(kernel)
     shape = Shape(
         params, lanes, found.rows is not None, both, target, found.narrow, near is not None, weight
     )
@@ -149,7 +149,7 @@ def accumulate(
 
 
 def _near_params(
-    found: Accumulation, target: Target, lanes: int, params: Params | None
+    found: Accumulation, target: Target, lanes: int, params: Params | None, *, weight: bool
 ) -> Params | None:
     """The tile, by default a wide one, of a product whose panels are copied one at a time, or None
     for another product.
@@ -160,8 +160,7 @@ def _near_params(
     row, column = loops[found.rows], loops[found.columns]
     if params is None:
         params = wide_params(target, row.extent.constant, column.extent.constant, lanes)
-    pays = pays_to_copy(found.panel, column, target, params)
-    near = pays and stays_near(found.panel, column, params.vectors * lanes, target)
+    near = stays_near(found.panel, column, params.vectors * lanes, target, params, weight=weight)
     return params if near else None
 
 
@@ -311,7 +310,7 @@ def _next_panel(
     """The weight whose next panel is worth bringing near while the tiles of rows over one are
     computed: those of one panel follow each other then, and are a few.
     """
-    plain = shape.weight and shape.has_rows and not shape.narrow
+    plain = shape.weight and shape.has_rows and not shape.narrow and not shape.near
     if panel is None or not plain or len(around) != 1 or len(inside) != 2:
         return None
     jo, rows = around[0], inside[0]

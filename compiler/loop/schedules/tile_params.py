@@ -16,6 +16,10 @@ best peers.
 """
 
 
+NEVER = 1 << 30
+"""More rows than there are."""
+
+
 @dataclass(frozen=True)
 class Params:
     """The register tile: rows, and vectors a row. `stack_bytes` is the largest panel that is packed
@@ -28,6 +32,11 @@ class Params:
     stack_bytes: int = 128 * 1024
     copy_rows: int = 512
     sum_block: int = LONGEST_SUM
+
+    @property
+    def near_rows(self) -> int:
+        """So many rows pay for copies of a panel at a time, which stay in the second cache."""
+        return self.copy_rows // 4
 
 
 def default_params(target: Target, rows: int | None, columns: int | None, lanes: int) -> Params:
@@ -77,9 +86,8 @@ def candidates(
         for height in range(1, min(_most_rows(target, vectors), rows or 64) + 1)
         if height * vectors >= busy and _loads(Params(height, vectors)) <= MOST_LOADS
     ]
-    known = rows if rows is not None and rows >= default.copy_rows else None
-    never = () if known is None else (known + 1,)
-    thresholds = (default.copy_rows, *never)
+    many = rows is not None and rows >= default.near_rows
+    thresholds = (default.copy_rows, *((NEVER,) if many else ()))
     found = [
         Params(tile.rows, tile.vectors, tile.stack_bytes, threshold)
         for tile in (default, *tiles)

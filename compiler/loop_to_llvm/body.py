@@ -86,7 +86,7 @@ class BodyEmitter:
         self.index = IndexEmitter(frame, unit.sizes)
         self.memory = MemoryEmitter(self.index)
         self.control = ControlEmitter(self.index)
-        has_avx512 = "+avx512f" in unit.target.features
+        has_avx512 = {"+avx512f", "+avx512dq"} <= set(unit.target.features)
         self.arithmetic = Arithmetic(
             frame.builder, unit.target.has_fma, has_f16(unit.target), has_avx512
         )

@@ -113,7 +113,8 @@ def call_math(
     The module gains an internal, always inlined function such as `weft.exp.v8f32` at the first use.
     `has_fma` says that the target fuses multiply-add and rounds to integers in one instruction
     (x86-64-v3 and above, aarch64, riscv64 with D); without it only additions and multiplications
-    are used, to the same accuracy. `has_scale` says that it has AVX-512's vscalef.
+    are used, to the same accuracy. `has_scale` says that it has AVX-512's vscalef
+    and vrange.
     """
     function = _BY_NAME[name]
     assert len(args) == function.arity, (

@@ -14,6 +14,9 @@ from compiler.loop_to_llvm.vector_math.floating_point import (
 )
 from compiler.loop_to_llvm.vector_math.lanes import Integer, Real, fma, polynomial, select
 
+LONGEST = 0.03
+"""More than what is left of an argument behind a sixteenth of ln(2), at most ln(2)/32."""
+
 
 def _reduce(x: Real) -> tuple[Real, Real, Integer]:
     """r, n, n + 2*bias with x = r + n*ln(2) and |r| about ln(2)/2 at most."""
@@ -37,6 +40,8 @@ def _exp_by_table(x: Real) -> Real:
     n = shifted - sixteenths
     high, low = ln2_parts(x.format)
     r = fma(-n, low, fma(-n, high, x))
+    if x.can_scale:
+        r = r.within(LONGEST)  # where e**x is 0, infinite or NaN, by n alone
     power = shifted.pick([2.0 ** (part / 16) for part in range(16)])
     result = fma(polynomial(r, EXP_SIXTEENTH[x.format.name]), r * power, power)
     if x.can_scale:
@@ -48,7 +53,8 @@ def _exp_by_table(x: Real) -> Real:
 def exp(x: Real) -> Real:
     """e**x."""
     low, high = (-746.0, 710.0) if x.format.bits == 64 else (-105.0, 89.0)
-    x = x.at_least(low).at_most(high)
+    if not (x.can_pick and x.can_scale):
+        x = x.at_least(low).at_most(high)
     if x.can_pick:
         return _exp_by_table(x)
     r, n, exponent = _reduce(x)

@@ -334,6 +334,18 @@ class Real:
         name = f"llvm.x86.avx512.mask.scalef.{kind}.512"
         return self.like(self.at.call(name, self.value.type, operands))
 
+    def within(self, bound: float) -> Real:
+        """The number, or one of the magnitude of `bound` where it is farther from 0 or NaN; where
+        `can_scale` is true.
+        """
+        kind, i32 = "ps" if self.format.bits == 32 else "pd", ir.IntType(32)
+        all_lanes = ir.Constant(ir.IntType(self.at.lanes), -1)
+        lesser, rounding = ir.Constant(i32, 6), ir.Constant(i32, 4)  # with its own sign; none
+        other = self.literal(bound)
+        operands = [self.value, other.value, lesser, self.value, all_lanes, rounding]
+        name = f"llvm.x86.avx512.mask.range.{kind}.512"
+        return self.like(self.at.call(name, self.value.type, operands))
+
     @property
     def can_pick(self) -> bool:
         """Whether `pick` takes few instructions: AVX-512's vpermps, of f32."""

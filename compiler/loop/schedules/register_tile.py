@@ -279,7 +279,7 @@ def _tile_part(
     if panel is not None and shape.has_rows and is_deep(panel, jo, *size, shape.target):
         return [_tile_in_blocks(around, inside, panel, shape, result)]
     staged = panel is not None and stage_panel(
-        panel, jo, ji, shape.lanes, shape.params, near=shape.near
+        panel, jo, ji, shape.lanes, shape.params, near=shape.near and not shape.weight
     )
     next_panel = None if turned is not None else _next_panel(panel, around, inside, shape)
     if staged or _shares_columns(inside, around, shape):

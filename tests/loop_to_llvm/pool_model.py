@@ -24,6 +24,7 @@ FLAWS = (
     "no mark",
     "sleep without check",
     "leave early",
+    "one side",
 )
 
 
@@ -36,7 +37,7 @@ class Thread(NamedTuple):
 
     at: str
     seen: int = 0
-    ticket: tuple[int, int] = (0, 0)
+    ticket: tuple[int, int, int] = (0, 0, 0)
     body: int = -1
     chunks: int = 0
 
@@ -50,7 +51,7 @@ class State(NamedTuple):
     loop: int = 0
     body: int = -1
     chunks: int = 0
-    ticket: tuple[int, int] = (0, 0)
+    ticket: tuple[int, int, int] = (0, 0, 0)
     epoch: int = 0
     sleepers: int = 0
     finished: int = 0
@@ -127,7 +128,7 @@ class Protocol:
     def _open(self, state: State, who: int) -> Iterator[State]:
         number = 0 if self.flaw == "ticket without number" else state.ticket[0] + 1
         then = "describe" if self.flaw == "ticket first" else "announce"
-        yield state.move(who, then, ticket=(number, self.loops[state.loop]))
+        yield state.move(who, then, ticket=(number, self.loops[state.loop], 0))
 
     def _announce(self, state: State, who: int) -> Iterator[State]:
         yield state.move(who, "look_for_sleepers", epoch=state.epoch + 1)
@@ -190,15 +191,16 @@ class Protocol:
         """Compare and swap: nothing where the ticket has changed."""
         ticket = state.threads[who].ticket
         if state.ticket == ticket or self.flaw == "claim without look":
-            number, left = state.ticket
-            yield state.move(who, "report", ticket=(number, max(left - 1, 0)))
+            number, left, taken = state.ticket
+            taken += who == 0
+            yield state.move(who, "report", ticket=(number, max(left - 1, 0), taken))
         else:
             yield state.move(who, "claim", **_NOTHING_READ)
 
     def _report(self, state: State, who: int) -> Iterator[State]:
         """Has run the chunk, and says so."""
         thread = state.threads[who]
-        chunk = thread.chunks - thread.ticket[1]
+        chunk = self._chunk(thread, who)
         if thread.body != state.loop or not 0 <= chunk < self.loops[state.loop]:
             raise ProtocolError(f"a chunk of another loop runs: {state}")
         if chunk in state.ran:
@@ -208,6 +210,17 @@ class Protocol:
             who, "wake_caller" if last else "claim",
             finished=state.finished + 1, ran=state.ran | {chunk}, **_NOTHING_READ,
         )  # fmt: skip
+
+    def _chunk(self, thread: Thread, who: int) -> int:
+        """The one that a ticket gives: the caller goes up from the first, workers from behind its
+        share, and both go on from the other's end.
+        """
+        _, left, taken = thread.ticket
+        share = 0 if self.flaw == "one side" else -(-thread.chunks // (self.workers + 1))
+        if who == 0:
+            return taken if taken < share or self.flaw == "one side" else thread.chunks - 1 - (taken - share)
+        others = thread.chunks - left - taken
+        return share + others if share + others < thread.chunks else thread.chunks - 1 - others
 
     def _wake_caller(self, state: State, who: int) -> Iterator[State]:
         yield from self._wake(state.move(who, "claim"), "asleep_for_chunks", 1)
@@ -250,10 +263,10 @@ class Protocol:
             yield after
 
 
-_NOTHING_READ: dict[str, object] = {"my_ticket": (0, 0), "my_body": -1, "my_chunks": 0}
+_NOTHING_READ: dict[str, object] = {"my_ticket": (0, 0, 0), "my_body": -1, "my_chunks": 0}
 
 
 def _forget(thread: Thread, ticket: tuple[int, int]) -> Thread:
     if thread.at in ("read", "read_size", "take") and thread.ticket != ticket:
-        return thread._replace(ticket=(0, 0), body=-1, chunks=0)
+        return thread._replace(ticket=(0, 0, 0), body=-1, chunks=0)
     return thread

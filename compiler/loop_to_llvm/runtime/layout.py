@@ -240,6 +240,7 @@ CONTEXT: Final = Struct(
     argument=Field(POINTER, 3 * _LINE + 8),
     count=Field(I64, 3 * _LINE + 16),
     chunks=Field(I64, 3 * _LINE + 24),
+    share=Field(I64, 3 * _LINE + 32),
     ticket=Field(I64, 4 * _LINE),
     epoch=Field(I32, 5 * _LINE),
     sleepers=Field(I32, 6 * _LINE),

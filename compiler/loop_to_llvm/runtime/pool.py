@@ -4,12 +4,16 @@ claim.
 The caller publishes a loop and claims chunks like everyone else; when none is left it waits only
 for those that others have claimed. So a worker that the system does not run costs nothing.
 
-All turns on one word, the ticket: 48 bits that number the loop, and 16 bits that count its
-unclaimed chunks. Whoever finds chunks left reads the loop's description and then claims one by
-compare-and-swap. That succeeds only while the ticket still says what it said before the description
+All turns on one word, the ticket: 40 bits that number the loop, 12 that count the chunks which its
+caller has claimed, and 12 for those that nobody has. Whoever finds chunks left reads the loop's
+description and then claims one by compare-and-swap. That succeeds only while the ticket still says what it said before the description
 was read; and as the description is changed only after the loop's last chunk was claimed and
 finished, it is the description of that loop. A late worker therefore never runs a stale body: its
 swap fails, and it holds nothing of the caller's but what a claimed chunk keeps alive.
+
+The caller goes through the first chunks, its share, and the workers through those behind it, each
+upwards; who comes to the end of its own helps the others from behind. So a thread has neighbouring
+chunks, and from loop to loop about the same part of the arrays, which its own caches hold.
 
 tests/loop_to_llvm/pool_model.py states this protocol step by step and explores every order of the
 steps; a change here is a change there.
@@ -24,6 +28,7 @@ from llvmlite import ir
 
 from compiler.loop_to_llvm.runtime.code import (
     BODY,
+    I1,
     I32,
     I64,
     NULL,
@@ -41,8 +46,8 @@ from compiler.loop_to_llvm.runtime.platform import SIG_SETMASK, SIGSET_BYTES, Pl
 CHUNKS_PER_THREAD: Final = 8
 SPINS: Final = 4000
 
-_LEFT_BITS: Final = 16
-_LEFT_MASK: Final = (1 << _LEFT_BITS) - 1
+_COUNT_BITS: Final = 12
+_COUNT_MASK: Final = (1 << _COUNT_BITS) - 1
 _ASLEEP: Final = 1 << 31
 _EVERYONE: Final = (1 << 31) - 1
 
@@ -196,17 +201,20 @@ class Pool:
         """
         code = Code(self._fork_join.append_basic_block("entry"))
         context, body, argument, count, chunks = code.arguments
+        threads = CONTEXT.load(code, context, "threads")
+        share = code.udiv(code.sub(code.add(chunks, threads), i64(1)), threads)
         for name, value in (
             ("body", body),
             ("argument", argument),
             ("count", count),
             ("chunks", chunks),
+            ("share", share),
         ):
             CONTEXT.store_atomic(code, context, name, value, "monotonic")
         CONTEXT.store_atomic(code, context, "finished", i32(0), "monotonic")
         last = CONTEXT.load_atomic(code, context, "ticket", "monotonic")
-        number = code.add(code.lshr(last, i64(_LEFT_BITS)), i64(1))
-        ticket = code.or_(code.shl(number, i64(_LEFT_BITS)), chunks)
+        number = code.add(code.lshr(last, i64(2 * _COUNT_BITS)), i64(1))
+        ticket = code.or_(code.shl(number, i64(2 * _COUNT_BITS)), chunks)
         CONTEXT.store_atomic(code, context, "ticket", ticket, "release")
         # Either this caller sees a sleeper, or the sleeper sees the new epoch and does not sleep.
         CONTEXT.update(code, context, "epoch", "add", i32(1), "seq_cst")
@@ -214,29 +222,32 @@ class Pool:
         with code.unlikely(code.icmp_unsigned("!=", sleepers, i32(0))):
             others = code.trunc(code.sub(chunks, i64(1)), I32)
             self.platform.wake(code, CONTEXT.address(code, context, "epoch"), others)
-        code.call(self._claim, [context])
+        code.call(self._claim, [context, I1(1)])
         code.call(self._wait_finished, [context, code.trunc(chunks, I32)])
         code.ret_void()
 
     @property
     def _claim(self) -> ir.Function:
-        return self.declare("claim", _WITH_CONTEXT)
+        return self.declare("claim", ir.FunctionType(VOID, [POINTER, I1]))
 
     def _define_claim(self) -> None:
-        """Claims and runs chunks until none is left."""
+        """Claims and runs chunks until none is left, as the loop's caller or as a worker."""
         code = Code(self._claim.append_basic_block("entry"))
-        (context,) = code.arguments
+        context, is_caller = code.arguments
+        mine = code.select(is_caller, i64(1 << _COUNT_BITS), i64(0))
         with code.forever() as after:
             ticket = CONTEXT.load_atomic(code, context, "ticket", "acquire")
-            left = code.and_(ticket, i64(_LEFT_MASK))
+            left = code.and_(ticket, i64(_COUNT_MASK))
             code.jump_if(code.icmp_unsigned("==", left, i64(0)), after)
             described = ("body", "argument", "count", "chunks")
             loop = Loop(*(CONTEXT.load_atomic(code, context, n, "monotonic") for n in described))
-            fewer = code.sub(ticket, i64(1))
+            share = CONTEXT.load_atomic(code, context, "share", "monotonic")
+            claims = code.sub(code.add(ticket, mine), i64(1))
             # Acquires and releases: the reads above may not sink below a claim that succeeds.
-            claimed = CONTEXT.exchange(code, context, "ticket", ticket, fewer, "acq_rel")
+            claimed = CONTEXT.exchange(code, context, "ticket", ticket, claims, "acq_rel")
             with code.if_then(claimed):
-                chunk = code.sub(loop.chunks, left)
+                taken = code.and_(code.lshr(ticket, i64(_COUNT_BITS)), i64(_COUNT_MASK))
+                chunk = _next_chunk(code, loop.chunks, share, left, taken, is_caller)
                 loop.run(code, loop.start(code, chunk), loop.start(code, code.add(chunk, i64(1))))
                 self._report(code, context, loop)
         code.ret_void()
@@ -282,7 +293,7 @@ class Pool:
             epoch = CONTEXT.load_atomic(code, context, "epoch", "acquire")
             stop = CONTEXT.load_atomic(code, context, "stop", "acquire")
             code.jump_if(code.icmp_unsigned("!=", stop, i32(0)), after)
-            code.call(self._claim, [context])
+            code.call(self._claim, [context, I1(0)])
             code.call(self._wait_epoch, [context, epoch])
         code.ret(NULL)
 
@@ -341,6 +352,27 @@ class Pool:
         code.ret_void()
 
 
+def _next_chunk(
+    code: Code,
+    chunks: ir.Value,
+    share: ir.Value,
+    left: ir.Value,
+    taken: ir.Value,
+    is_caller: ir.Value,
+) -> ir.Value:
+    """The chunk that the caller, which has taken so many, or a worker claims: the next of its own
+    side of the share's end; when that is done, the last of the other side that is left.
+    """
+    others = code.sub(code.sub(chunks, left), taken)
+    done = code.select(is_caller, taken, others)
+    begin = code.select(is_caller, i64(0), share)
+    end = code.select(is_caller, share, chunks)
+    behind = code.select(is_caller, chunks, share)
+    own = code.sub(end, begin)
+    last = code.sub(code.sub(behind, i64(1)), code.sub(done, own))
+    return code.select(code.icmp_unsigned("<", done, own), code.add(begin, done), last)
+
+
 def _chunk_count(code: Code, context: ir.Value, count: ir.Value, grain: ir.Value) -> ir.Value:
     """In how many chunks a loop is run: so many that none has more than `grain` iterations, but
     only a few for each thread.
@@ -348,6 +380,6 @@ def _chunk_count(code: Code, context: ir.Value, count: ir.Value, grain: ir.Value
     least = code.select(code.icmp_signed("<", grain, i64(1)), i64(1), grain)
     enough = code.add(code.udiv(code.sub(count, i64(1)), least), i64(1))
     threads = CONTEXT.load(code, context, "threads")
-    most = code.mul(threads, i64(CHUNKS_PER_THREAD))
+    most = code.least(code.mul(threads, i64(CHUNKS_PER_THREAD)), i64(_COUNT_MASK))
     chunks = code.least(enough, most)
     return code.select(code.icmp_unsigned("==", threads, i64(1)), i64(1), chunks)

@@ -216,11 +216,13 @@ class Protocol:
         share, and both go on from the other's end.
         """
         _, left, taken = thread.ticket
-        share = 0 if self.flaw == "one side" else -(-thread.chunks // (self.workers + 1))
+        chunks, others = thread.chunks, thread.chunks - left - taken
+        if self.flaw == "one side":
+            return others if who else taken
+        share = -(-chunks // (self.workers + 1))
         if who == 0:
-            return taken if taken < share or self.flaw == "one side" else thread.chunks - 1 - (taken - share)
-        others = thread.chunks - left - taken
-        return share + others if share + others < thread.chunks else thread.chunks - 1 - others
+            return taken if taken < share else chunks - 1 - (taken - share)
+        return share + others if share + others < chunks else chunks - 1 - others
 
     def _wake_caller(self, state: State, who: int) -> Iterator[State]:
         yield from self._wake(state.move(who, "claim"), "asleep_for_chunks", 1)

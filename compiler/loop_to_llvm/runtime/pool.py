@@ -6,10 +6,11 @@ for those that others have claimed. So a worker that the system does not run cos
 
 All turns on one word, the ticket: 40 bits that number the loop, 12 that count the chunks which its
 caller has claimed, and 12 for those that nobody has. Whoever finds chunks left reads the loop's
-description and then claims one by compare-and-swap. That succeeds only while the ticket still says what it said before the description
-was read; and as the description is changed only after the loop's last chunk was claimed and
-finished, it is the description of that loop. A late worker therefore never runs a stale body: its
-swap fails, and it holds nothing of the caller's but what a claimed chunk keeps alive.
+description and then claims one by compare-and-swap. That succeeds only while the ticket still says
+what it said before the description was read; and as the description is changed only after the
+loop's last chunk was claimed and finished, it is the description of that loop. A late worker
+therefore never runs a stale body: its swap fails, and it holds nothing of the caller's but what a
+claimed chunk keeps alive.
 
 The caller goes through the first chunks, its share, and the workers through those behind it, each
 upwards; who comes to the end of its own helps the others from behind. So a thread has neighbouring

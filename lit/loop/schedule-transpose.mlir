@@ -23,10 +23,11 @@ loop.kernel @transpose(%x: !loop.buffer<[128, 100], f32>, %y: !loop.buffer<[100,
 
 // -----
 
-// What no cache holds goes past them, and is read row by row.
+// What no cache holds goes past them, and is read row by row, lines of later blocks ahead.
 // CHECK-LABEL: loop.kernel @past_caches
 // CHECK: loop.for %[[JIO:[a-z_0-9]+]] = 0 to 8 {
 // CHECK-NEXT: loop.for %[[IIO:[a-z_0-9]+]] = 0 to 128 {
+// CHECK: loop.prefetch %x[64 * %{{.*}} + 8 * %[[JIO]] + {{.*}} + 8 * %[[IIO]] + {{.*}} + 64] far :
 // CHECK: loop.load %x[64 * %{{.*}} + 8 * %[[JIO]] + {{.*}} + 8 * %[[IIO]] + {{.*}}] :
 // CHECK-NEXT: loop.store %{{.*}}, %y{{.*}} nontemporal :
 loop.kernel @past_caches(%x: !loop.buffer<[2048, 1024], f32>, %y: !loop.buffer<[1024, 2048], f32>) {

@@ -10,6 +10,7 @@ What is only copied is turned in registers, block by block; a result that no cac
 memory past the caches.
 
     for so parallel:  for lo:
+        prefetch x[so, lo + 8 * 16]
         for li < 16 unroll:  for si < 16 vector unroll:  y[lo, so] = x[so, lo]
 """
 
@@ -22,6 +23,7 @@ from xdsl.ir import SSAValue
 from compiler.loop.nest import accesses_in, perfect_nest
 from compiler.loop.primitives import (
     nontemporal,
+    prefetch,
     reorder,
     split_at,
     stage,
@@ -55,6 +57,9 @@ PAST_CACHES = 64
 """Times as far a tile reaches along loads where stores go past the caches: loads alone need them,
 and whole pages are read on and on.
 """
+
+AHEAD = 8
+"""Blocks that are loaded ahead along such rows."""
 
 
 def apply_all(kernel: KernelOp, target: Target) -> Iterator[str]:
@@ -168,5 +173,17 @@ def _turn(nest: list[ForOp], sizes: tuple[int, int], lanes: int, *, along_loads:
     for part in whole_and_rest(si, lanes):
         turned, _ = reorder(perfect_nest(part)[1], part)
         for each in whole_and_rest(turned, lanes):
-            turn_blocks(perfect_nest(each), lanes, along_loads=along_loads)
+            rows, blocks = turn_blocks(perfect_nest(each), lanes, along_loads=along_loads)
+            if along_loads:
+                _read_ahead(rows, blocks)
     return so
+
+
+def _read_ahead(rows: ForOp, blocks: ForOp) -> None:
+    """Has the rows of later blocks brought near: there are more of them than the machine follows by
+    itself, and lines that begin inside of a vector are left and come to twice.
+    """
+    *_, block, row = perfect_nest(rows)
+    load = row.body.block.first_op
+    if isinstance(load, LoadOp) and (blocks.extent.constant or 0) > AHEAD:
+        prefetch(load, blocks, AHEAD, cache="second", before=block)

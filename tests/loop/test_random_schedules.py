@@ -100,6 +100,10 @@ def step(op: KernelOp, action: str, choice: int, size: int) -> None:
         "prefetch_lines": lambda: (
             isinstance(access, LoadOp) and inner and prefetch(access, loop, size, before=inner)
         ),
+        "prefetch_spread": lambda: (
+            isinstance(access, LoadOp)
+            and prefetch(access, loop, size, spread=loops[(choice + size) % len(loops)])
+        ),
     }
     actions[action]()
 
@@ -140,6 +144,7 @@ ACTIONS = [
     "nontemporal",
     "prefetch",
     "prefetch_lines",
+    "prefetch_spread",
     "drop_overwritten",
 ]
 STEP = st.tuples(st.sampled_from(ACTIONS), st.integers(0, 30), st.integers(1, 4))

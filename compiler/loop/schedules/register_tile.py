@@ -34,7 +34,13 @@ from compiler.loop.primitives import (
     vectorize,
 )
 from compiler.loop.schedules.accumulation import Accumulation
-from compiler.loop.schedules.ahead import panel_ahead, pays_ahead, read_rows_ahead, write_out
+from compiler.loop.schedules.ahead import (
+    copy_ahead,
+    panel_ahead,
+    pays_ahead,
+    read_rows_ahead,
+    write_out,
+)
 from compiler.loop.schedules.leaves import (
     lanes_of,
     parallelize_outermost,
@@ -283,8 +289,10 @@ def _tile_part(
     )
     next_panel = None if turned is not None else _next_panel(panel, around, inside, shape)
     if staged or _shares_columns(inside, around, shape):
-        for part in _split_rows(inside, shape):
-            _tile_rows(part, shape, result, next_panel)
+        parts = _split_rows(inside, shape)
+        outer, *_ = [_tile_rows(part, shape, result, next_panel) for part in parts]
+        if staged and shape.near and panel is not None:
+            copy_ahead(panel, jo, outer[-1])
         return [around[0]]
     tops: list[ForOp] = []
     for part in _split_rows([*around, *inside], shape):

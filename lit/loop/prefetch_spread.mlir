@@ -46,7 +46,7 @@ loop.kernel @k(%x: !loop.buffer<[64, 256], f32>, %y: !loop.buffer<[15, 8], f32>)
 
 // -----
 
-// CHECK: prefetch requires a load that only loops around both move, got loop.load of %x[%k, %j + %r]
+// CHECK: prefetch requires a load that only loops around both move, got loop.load of %x[%k, %i + %j + %r]
 loop.kernel @k(%x: !loop.buffer<[64, 256], f32>, %o: !loop.buffer<[8], index>, %y: !loop.buffer<[16, 8], f32>) {
   loop.for %i = 0 to 8 {
     %t = loop.alloc scratch : !loop.buffer<[64, 32], f32>

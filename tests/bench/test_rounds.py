@@ -17,7 +17,7 @@ from compiler.bench.rounds import (
     measure_jobs,
 )
 from compiler.bench.session import Session
-from compiler.bench.worker import Ready, sample
+from compiler.bench.worker import LEAST_SAMPLES, WARM_UP, Ready, sample
 from dialects.errors import OptionError
 from dialects.weights import Array
 from tests.bench.jobs import DyingJob, LongJob, PlainJob
@@ -125,10 +125,22 @@ def test_long_calls_are_timed_once_after_one_that_warms_up():
 
     def call() -> None:
         calls.append(1)
-        time.sleep(0.005)
+        time.sleep(WARM_UP + 0.001)
 
     assert len(sample(Session(call, list), 0.001)) == 1
     assert len(calls) == 2
+
+
+def test_a_turn_goes_on_for_a_while_before_it_is_timed():
+    calls: list[float] = []
+
+    def call() -> None:
+        calls.append(time.perf_counter())
+        time.sleep(0.002)
+
+    samples = sample(Session(call, list), 0.001)
+    assert len(samples) == LEAST_SAMPLES
+    assert calls[-LEAST_SAMPLES] - calls[0] >= WARM_UP
 
 
 def test_short_calls_are_timed_several_at_once():

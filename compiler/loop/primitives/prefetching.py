@@ -53,15 +53,7 @@ def prefetch(
     for a local buffer, for a loop between whose inner loops depend on each other, and for loops of
     which one does not go over the other in parts of known size.
     """
-    moved = {atom for expr in subscripts(load) for atom in expr.atoms()}
-    if not is_inside(load, loop) or loop.index not in moved or ahead < 1:
-        got = f"{describe(load)} and {describe(loop)}"
-        raise IllegalSchedule(f"prefetch requires a load that the loop moves forward, got {got}")
-    if isinstance(load.buffer.owner, AllocOp):
-        rule = "a buffer that is handed to the kernel"
-        raise IllegalSchedule(f"prefetch requires {rule}, got {describe(load)}")
-    if cache not in ("first", "second"):
-        raise IllegalSchedule(f"prefetch requires the first cache or the second, got {cache}")
+    _require_forward(load, loop, ahead, cache)
     if spread is not None:
         before = _outermost(load, loop)
     loops = _over_lines(load, loop, before) if before is not None else {}
@@ -84,6 +76,19 @@ def prefetch(
         point = InsertPoint.at_end(new.body.block)
     Rewriter.insert_op(op, point)
     return tuple(loops.values())
+
+
+def _require_forward(load: LoadOp, loop: ForOp, ahead: int, cache: str) -> None:
+    """Refuses a load that a loop does not move forward through memory, and another cache."""
+    moved = {atom for expr in subscripts(load) for atom in expr.atoms()}
+    if not is_inside(load, loop) or loop.index not in moved or ahead < 1:
+        got = f"{describe(load)} and {describe(loop)}"
+        raise IllegalSchedule(f"prefetch requires a load that the loop moves forward, got {got}")
+    if isinstance(load.buffer.owner, AllocOp):
+        rule = "a buffer that is handed to the kernel"
+        raise IllegalSchedule(f"prefetch requires {rule}, got {describe(load)}")
+    if cache not in ("first", "second"):
+        raise IllegalSchedule(f"prefetch requires the first cache or the second, got {cache}")
 
 
 def _outermost(load: LoadOp, loop: ForOp) -> ForOp:

@@ -110,7 +110,8 @@ def copy_ahead(source: SSAValue, columns: ForOp, tiles: ForOp) -> None:
     count = tiles.extent.constant
     accesses = [access for access in accesses_in(columns) if access.buffer is source]
     loads = [access for access in accesses if isinstance(access, LoadOp)]
-    if len(accesses) != 1 or len(loads) != 1 or count is None or count > MOST_TILES_OF_COPY:
+    plain = len(accesses) == len(loads) == 1 and not isinstance(source.owner, AllocOp)
+    if not plain or count is None or count > MOST_TILES_OF_COPY:
         return
     loops = enclosing_loops(loads[0])
     if loops[loops.index(columns) + 1].extent % count == 0:

@@ -28,7 +28,7 @@ from dialects.context import WeftContext
 from dialects.errors import IllegalSchedule
 from dialects.expr import Expr
 from dialects.expr_text import parse_expr
-from dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp
+from dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp
 from dialects.loop.program import KernelOp
 from dialects.loop.types import ExprsAttr, LayoutAttr, parse_layout_body
 
@@ -73,6 +73,7 @@ _FIELDS: Final[Mapping[Any, tuple[Any, object]]] = {
     SSAValue: (str, ""),
     AllocOp: (str, ""),
     Operation: (str, ""),
+    AccessOp: (str, ""),
     LoadOp: (str, ""),
     StoreOp: (str, ""),
     LayoutAttr: (str, ""),
@@ -108,7 +109,8 @@ def _read(kernel: KernelOp, kind: Any, text: Any) -> object:
         return find_loop(kernel, text) if isinstance(text, str) else text
     op = find_operation(kernel, text)
     if not isinstance(op, kind):
-        raise IllegalSchedule(f"a schedule requires a {kind.name} there, got {text} ({op.name})")
+        wanted = "load or store" if kind is AccessOp else kind.name
+        raise IllegalSchedule(f"a schedule requires a {wanted} there, got {text} ({op.name})")
     return op
 
 

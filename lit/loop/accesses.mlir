@@ -1,4 +1,4 @@
-// RUN: weft-opt %s --split-input-file --verify-diagnostics -p 'weft-nontemporal{kernel=k store="i:1"},weft-prefetch{kernel=k load="i:0" loop=i ahead=1024 cache=second}' | filecheck %s
+// RUN: weft-opt %s --split-input-file --verify-diagnostics -p 'weft-nontemporal{kernel=k store="i:1"},weft-prefetch{kernel=k access="i:0" loop=i ahead=1024 cache=second}' | filecheck %s
 
 // Marks stand behind the subscripts; what was marked before reads as it prints.
 // CHECK-LABEL: loop.kernel @k

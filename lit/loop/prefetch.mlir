@@ -1,4 +1,4 @@
-// RUN: weft-opt %s --split-input-file --verify-diagnostics -p 'weft-prefetch{kernel=k load="j:0" loop=i ahead=2}' | filecheck %s
+// RUN: weft-opt %s --split-input-file --verify-diagnostics -p 'weft-prefetch{kernel=k access="j:0" loop=i ahead=2}' | filecheck %s
 
 // The line that the load reads two rows later; rows behind the last are never read.
 // CHECK-LABEL: loop.kernel @k
@@ -30,7 +30,7 @@ loop.kernel @k(%x: !loop.buffer<[64, 16], f32>, %y: !loop.buffer<[64, 16], f32>)
 
 // -----
 
-// CHECK: prefetch requires a load that the loop moves forward, got loop.load of %x[%j] and loop %i
+// CHECK: prefetch requires an access that the loop moves forward, got loop.load of %x[%j] and loop %i
 loop.kernel @k(%x: !loop.buffer<[16], f32>, %y: !loop.buffer<[4, 16], f32>) {
   loop.for %i = 0 to 4 {
     loop.for %j = 0 to 16 {

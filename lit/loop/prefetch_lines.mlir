@@ -1,4 +1,4 @@
-// RUN: weft-opt %s --split-input-file --verify-diagnostics -p 'weft-prefetch{kernel=k load="r:0" loop=i before=t}' | filecheck %s
+// RUN: weft-opt %s --split-input-file --verify-diagnostics -p 'weft-prefetch{kernel=k access="r:0" loop=i before=t}' | filecheck %s
 
 // In front of the terms, each line of 16 elements once, of every row that they read a tile later.
 // CHECK-LABEL: loop.kernel @k

@@ -1,4 +1,4 @@
-// RUN: weft-opt %s --split-input-file --verify-diagnostics -p 'weft-prefetch{kernel=k load="j:0" loop=i spread=m}' | filecheck %s
+// RUN: weft-opt %s --split-input-file --verify-diagnostics -p 'weft-prefetch{kernel=k access="j:0" loop=i spread=m}' | filecheck %s
 
 // What the next iteration copies comes near a part at a time, each line once, while this one's copy is used.
 // CHECK-LABEL: loop.kernel @k
@@ -46,7 +46,7 @@ loop.kernel @k(%x: !loop.buffer<[64, 256], f32>, %y: !loop.buffer<[15, 8], f32>)
 
 // -----
 
-// CHECK: prefetch requires a load that only loops around both move, got loop.load of %x[%k, %i + %j + %r]
+// CHECK: prefetch requires an access that only loops around both move, got loop.load of %x[%k, %i + %j + %r]
 loop.kernel @k(%x: !loop.buffer<[64, 256], f32>, %o: !loop.buffer<[8], index>, %y: !loop.buffer<[16, 8], f32>) {
   loop.for %i = 0 to 8 {
     %t = loop.alloc scratch : !loop.buffer<[64, 32], f32>

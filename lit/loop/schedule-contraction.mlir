@@ -191,23 +191,32 @@ loop.kernel @large(%x: !loop.buffer<[768, 2048], f32>, %w: !loop.buffer<[2048, 6
 
 // -----
 
-// Else each panel is copied onto the stack by who computes with it, and stays in the second cache for all rows.
+// Else each panel is copied onto the stack by who computes with it, and stays in the second cache for all rows. The
+// first tile of rows copies it, each row of it right before it is multiplied.
 // CHECK-LABEL: loop.kernel @near
 // CHECK-NEXT: loop.for %jo = 0 to 16 parallel {
 // CHECK-NEXT: %w_s = loop.alloc scratch : !loop.buffer<[1024, 16], f32
-// CHECK-NEXT: loop.for %[[K:[a-z_0-9]+]] = 0 to 1024 {
+// CHECK-NEXT: loop.for %[[F:[a-z_0-9]+]] = 0 to 1 {
+// CHECK: loop.for %[[KO:[a-z_0-9]+]] = 0 to 8 reduction(add) {
+// CHECK: loop.for %[[KIO:[a-z_0-9]+]] = 0 to 8 reduction(add) {
+// CHECK: loop.for %[[KII:[a-z_0-9]+]] = 0 to 16 reduction(add) {
 // CHECK-NEXT: loop.for %[[C:[a-z_0-9]+]] = 0 to 16 unroll vector(8) {
-// CHECK-NEXT: %[[W:[a-z_0-9]+]] = loop.load %w[%[[K]], 16 * %jo + %[[C]]]
-// CHECK-NEXT: loop.store %[[W]], %w_s[%[[K]], %[[C]]]
-// The rows of the next tile are read ahead, a line of each at a time.
-// CHECK: loop.for %io = 0 to 128 {
+// CHECK-NEXT: %[[W:[a-z_0-9]+]] = loop.load %w[1024 * %[[F]] + 128 * %[[KO]] + 16 * %[[KIO]] + %[[KII]], 16 * %jo + %[[C]]]
+// CHECK-NEXT: loop.store %[[W]], %w_s[1024 * %[[F]] + 128 * %[[KO]] + 16 * %[[KIO]] + %[[KII]], %[[C]]]
+// CHECK-NEXT: }
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 6 unroll {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 16 unroll vector(8) {
+// CHECK: loop.load %w_s[128 * %[[KO]] + 16 * %[[KIO]] + %[[KII]], %{{.*}}]
+// The rows of the next tile are read ahead, a line of each at a time, and the lines that it writes.
+// CHECK: loop.for %ior = 0 to 127 {
 // CHECK: loop.alloc registers : !loop.buffer<[6, 16], f32
 // CHECK: loop.for %kio = 0 to 8 reduction(add) {
 // CHECK-NEXT: loop.for %[[L:[a-z_0-9]+]] = 0 to 16 step 16 unroll {
 // CHECK-NEXT: loop.for %[[R:[a-z_0-9]+]] = 0 to 6 unroll {
-// CHECK-NEXT: loop.prefetch %x[6 * %io + %[[R]] + 6, 128 * %ko + 16 * %kio + %[[L]]]
+// CHECK-NEXT: loop.prefetch %x[6 * %ior + %[[R]] + 12, 128 * %ko + 16 * %kio + %[[L]]]
 // CHECK: loop.for %kii = 0 to 16 reduction(add) {
 // CHECK: loop.load %w_s[128 * %ko + 16 * %kio + %kii, %{{.*}}]
+// CHECK: loop.prefetch %y[6 * %ior + %{{.*}} + 12, 16 * %jo + %{{.*}}]
 loop.kernel @near(%x: !loop.buffer<[768, 1024], f32>, %w: !loop.buffer<[1024, 256], f32>, %y: !loop.buffer<[768, 256], f32>) {
   loop.for %i = 0 to 768 {
     loop.for %j = 0 to 256 {

@@ -41,3 +41,20 @@ loop.kernel @k(%y: !loop.buffer<[4, 8], f32>) {
     }
   }
 }
+
+// -----
+
+// What is brought near of the buffer itself stays so, next to the copy of a tile.
+// CHECK-LABEL: loop.kernel @k
+// CHECK: loop.prefetch %y[%i + 1, 0] : !loop.buffer<[4, 8], f32>
+// CHECK: loop.store %zero, %y_r[0, %j]
+// CHECK: loop.store %{{.*}}, %y[%i, %{{.*}}]
+loop.kernel @k(%y: !loop.buffer<[4, 8], f32>) {
+  loop.for %i = 0 to 4 {
+    loop.prefetch %y[%i + 1, 0] : !loop.buffer<[4, 8], f32>
+    loop.for %j = 0 to 8 {
+      %zero = arith.constant 0.0 : f32
+      loop.store %zero, %y[%i, %j] : !loop.buffer<[4, 8], f32>
+    }
+  }
+}

@@ -96,13 +96,10 @@ def step(op: KernelOp, action: str, choice: int, size: int) -> None:
         "parallelize": lambda: parallelize(loop),
         "nontemporal": lambda: isinstance(access, StoreOp) and nontemporal(access),
         "drop_overwritten": lambda: drop_overwritten(loop),
-        "prefetch": lambda: isinstance(access, LoadOp) and prefetch(access, loop, size),
-        "prefetch_lines": lambda: (
-            isinstance(access, LoadOp) and inner and prefetch(access, loop, size, before=inner)
-        ),
-        "prefetch_spread": lambda: (
-            isinstance(access, LoadOp)
-            and prefetch(access, loop, size, spread=loops[(choice + size) % len(loops)])
+        "prefetch": lambda: prefetch(access, loop, size),
+        "prefetch_lines": lambda: inner and prefetch(access, loop, size, before=inner),
+        "prefetch_spread": lambda: prefetch(
+            access, loop, size, spread=loops[(choice + size) % len(loops)]
         ),
     }
     actions[action]()

@@ -12,7 +12,7 @@ from compiler.loop.nest import describe, is_inside, ranges_around, subscripts
 from compiler.loop.primitives.recording import primitive
 from dialects.errors import IllegalSchedule
 from dialects.expr import Atom, Expr, atom_expr
-from dialects.loop.ops import AllocOp, ForOp, LoadOp, PrefetchOp, enclosing_loops
+from dialects.loop.ops import AccessOp, AllocOp, ForOp, PrefetchOp, enclosing_loops
 from dialects.loop.scalar import width
 
 LINE = 64
@@ -21,7 +21,7 @@ LINE = 64
 
 @primitive
 def prefetch(
-    load: LoadOp,
+    access: AccessOp,
     loop: ForOp,
     ahead: int = 1,
     *,
@@ -29,13 +29,13 @@ def prefetch(
     before: ForOp | None = None,
     spread: ForOp | None = None,
 ) -> tuple[ForOp, ...]:
-    """Brings near what a load reads some iterations later of a loop around it, into the first cache
-    or the second.
+    """Brings near what a load reads, or the lines that a store writes to, some iterations later of
+    a loop around it, into the first cache or the second.
 
         for i:  for j:  y[i, j] = f(x[i, j])
         ->  for i:  for j:  prefetch x[i + 1, j];  y[i, j] = f(x[i, j])
 
-    In front of each load; or, each line once, in front of a loop between, over all that it reads:
+    In front of each access; or, each line once, in front of a loop between, over all of them:
 
         ->  for i:  for p = 0 to n step 16:  prefetch x[i + 1, p]
                     for j:  y[i, j] = f(x[i, j])
@@ -49,26 +49,26 @@ def prefetch(
                              S(t)
 
     Returns the loops made for that. It changes no value, and what lies behind the end of the buffer
-    is not read. Raises IllegalSchedule for a loop that is not around the load or does not move it,
-    for a local buffer, for a loop between whose inner loops depend on each other, and for loops of
-    which one does not go over the other in parts of known size.
+    is not read. Raises IllegalSchedule for a loop that is not around the access or does not move
+    it, for a local buffer, for a loop between whose inner loops depend on each other, and for loops
+    of which one does not go over the other in parts of known size.
     """
-    _require_forward(load, loop, ahead, cache)
+    _require_forward(access, loop, ahead, cache)
     if spread is not None:
-        before = _outermost(load, loop)
-    loops = _over_lines(load, loop, before) if before is not None else {}
+        before = _outermost(access, loop)
+    loops = _over_lines(access, loop, before) if before is not None else {}
     later: dict[Atom, Expr] = {old.index: atom_expr(new.index) for old, new in loops.items()}
     later[loop.index] = atom_expr(loop.index) + ahead * loop.step.data
     if spread is not None and before is not None:
         loops[before] = _part(loop, before, spread)
         later[before.index] = _position(loops[before], spread)
-    places = [expr.substitute(later) for expr in subscripts(load)]
+    places = [expr.substitute(later) for expr in subscripts(access)]
     if spread is not None:
-        _require_known(load, places, list(loops.values()), spread)
-    op = PrefetchOp.of(load.buffer, places)
+        _require_known(access, places, list(loops.values()), spread)
+    op = PrefetchOp.of(access.buffer, places)
     if cache == "second":
         op.properties["far"] = UnitAttr()
-    point = InsertPoint.before(before or load)
+    point = InsertPoint.before(before or access)
     if spread is not None:
         point = InsertPoint.at_start(spread.body.block)
     for new in loops.values():
@@ -78,25 +78,25 @@ def prefetch(
     return tuple(loops.values())
 
 
-def _require_forward(load: LoadOp, loop: ForOp, ahead: int, cache: str) -> None:
+def _require_forward(access: AccessOp, loop: ForOp, ahead: int, cache: str) -> None:
     """Refuses a load that a loop does not move forward through memory, and another cache."""
-    moved = {atom for expr in subscripts(load) for atom in expr.atoms()}
-    if not is_inside(load, loop) or loop.index not in moved or ahead < 1:
-        got = f"{describe(load)} and {describe(loop)}"
-        raise IllegalSchedule(f"prefetch requires a load that the loop moves forward, got {got}")
-    if isinstance(load.buffer.owner, AllocOp):
+    moved = {atom for expr in subscripts(access) for atom in expr.atoms()}
+    if not is_inside(access, loop) or loop.index not in moved or ahead < 1:
+        got = f"{describe(access)} and {describe(loop)}"
+        raise IllegalSchedule(f"prefetch requires an access that the loop moves forward, got {got}")
+    if isinstance(access.buffer.owner, AllocOp):
         rule = "a buffer that is handed to the kernel"
-        raise IllegalSchedule(f"prefetch requires {rule}, got {describe(load)}")
+        raise IllegalSchedule(f"prefetch requires {rule}, got {describe(access)}")
     if cache not in ("first", "second"):
         raise IllegalSchedule(f"prefetch requires the first cache or the second, got {cache}")
 
 
-def _outermost(load: LoadOp, loop: ForOp) -> ForOp:
-    """The outermost loop around a load inside of another loop."""
-    around = enclosing_loops(load)
+def _outermost(access: AccessOp, loop: ForOp) -> ForOp:
+    """The outermost loop around an access inside of another loop."""
+    around = enclosing_loops(access)
     inside = around[around.index(loop) + 1 :]
     if not inside:
-        got = f"{describe(loop)} and {describe(load)}"
+        got = f"{describe(loop)} and {describe(access)}"
         raise IllegalSchedule(f"prefetch requires a loop between, got {got}")
     return inside[0]
 
@@ -118,26 +118,26 @@ def _position(part: ForOp, spread: ForOp) -> Expr:
 
 
 def _require_known(
-    load: LoadOp, places: Sequence[Expr], loops: Sequence[ForOp], spread: ForOp
+    access: AccessOp, places: Sequence[Expr], loops: Sequence[ForOp], spread: ForOp
 ) -> None:
     """Refuses what depends on a value that is not there in the loop beside."""
     bounds = [bound for loop in loops for bound in (loop.lower, loop.upper)]
     used = {atom for expr in (*places, *bounds) for atom in expr.atoms()}
     known = {loop.index for loop in (*loops, spread, *enclosing_loops(spread))}
     if any(isinstance(atom, SSAValue) and atom not in known for atom in used):
-        rule = "a load that only loops around both move"
-        raise IllegalSchedule(f"prefetch requires {rule}, got {describe(load)}")
+        rule = "an access that only loops around both move"
+        raise IllegalSchedule(f"prefetch requires {rule}, got {describe(access)}")
 
 
-def _over_lines(load: LoadOp, loop: ForOp, before: ForOp) -> dict[ForOp, ForOp]:
-    """The loops from one on that move a load, each with one over the lines that it goes through."""
-    if not is_inside(load, before) or not is_inside(before, loop):
-        got = f"{describe(before)} and {describe(load)}"
+def _over_lines(access: AccessOp, loop: ForOp, before: ForOp) -> dict[ForOp, ForOp]:
+    """The loops from one on that move an access, each with one over the lines that it passes."""
+    if not is_inside(access, before) or not is_inside(before, loop):
+        got = f"{describe(before)} and {describe(access)}"
         raise IllegalSchedule(f"prefetch requires a loop between, got {got}")
-    address = load.buffer_type.address(subscripts(load)).simplify(ranges_around(load))
-    inside = [each for each in enclosing_loops(load) if each is before or is_inside(each, before)]
+    address = access.buffer_type.address(subscripts(access)).simplify(ranges_around(access))
+    inside = [each for each in enclosing_loops(access) if each is before or is_inside(each, before)]
     indices: set[SSAValue] = {each.index for each in inside}
-    moved = {atom for expr in subscripts(load) for atom in expr.atoms()}
+    moved = {atom for expr in subscripts(access) for atom in expr.atoms()}
     found: dict[ForOp, ForOp] = {}
     for each in inside:
         if each.index not in moved:
@@ -147,7 +147,7 @@ def _over_lines(load: LoadOp, loop: ForOp, before: ForOp) -> dict[ForOp, ForOp]:
             rule = "loops that do not depend on each other"
             raise IllegalSchedule(f"prefetch requires {rule}, got {describe(each)}")
         near = address.is_affine_in(each.index) and address.coefficient(each.index) == 1
-        line = LINE * 8 // width(load.buffer_type.element) if near else 1
+        line = LINE * 8 // width(access.buffer_type.element) if near else 1
         new = ForOp.of(each.lower, each.upper, step=max(line, each.step.data))
         new.index.name_hint = "p"
         found[each] = new

@@ -31,7 +31,15 @@ from compiler.loop.primitives.partials import combine, neutral_of
 from compiler.loop.primitives.recording import primitive
 from dialects.errors import IllegalSchedule
 from dialects.expr import Expr, atom_expr
-from dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
+from dialects.loop.ops import (
+    AccessOp,
+    AllocOp,
+    ForOp,
+    LoadOp,
+    PrefetchOp,
+    StoreOp,
+    enclosing_loops,
+)
 from dialects.loop.program import KernelOp, size_ranges
 from dialects.loop.scalar import constant
 from dialects.loop.types import LayoutAttr, buffer, buffer_type
@@ -179,7 +187,7 @@ def _require_whole_view(source: SSAValue, at: ForOp | KernelOp) -> None:
         got = f"{value_name(source)} in {_place(at)}"
         raise IllegalSchedule(f"stage requires a buffer that lives as long as its copy, got {got}")
     for use in source.uses:
-        if not isinstance(use.operation, AccessOp):
+        if not isinstance(use.operation, (AccessOp, PrefetchOp)):
             rule = f"that {value_name(source)} is only loaded and stored"
             raise IllegalSchedule(f"stage requires {rule}, got {describe(use.operation)}")
 

@@ -21,7 +21,7 @@ from compiler.loop.schedules.leaves import stride
 from compiler.loop.schedules.panels import computed_type
 from compiler.target.target import Target
 from dialects.expr import Expr
-from dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, enclosing_loops
+from dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
 from dialects.loop.scalar import width
 from dialects.loop.types import buffer_type
 
@@ -101,6 +101,18 @@ def read_rows_ahead(tiles: ForOp) -> None:
             for loop in prefetch(load, tiles, before=tile(terms, line).inner):
                 unroll(loop)
             return
+
+
+def write_ahead(tiles: ForOp) -> None:
+    """Has the lines that the next tile of rows writes brought near when this one is written: they
+    come while it is computed, and its stores do not wait for them.
+    """
+    for store in [access for access in accesses_in(tiles) if isinstance(access, StoreOp)]:
+        if isinstance(store.buffer.owner, AllocOp) or stride(store, tiles) == 0:
+            continue
+        nest = next(loop for loop in enclosing_loops(store) if loop.parent_op() is tiles)
+        for loop in prefetch(store, tiles, before=nest):
+            unroll(loop)
 
 
 def copy_ahead(source: SSAValue, columns: ForOp, tiles: ForOp) -> None:

@@ -13,12 +13,21 @@ from collections.abc import Sequence
 from xdsl.dialects import arith
 from xdsl.ir import Attribute, SSAValue
 
-from compiler.loop.nest import accesses_in, loops_in, most_iterations, perfect_nest, subscripts
+from compiler.loop.nest import (
+    accesses_in,
+    is_inside,
+    loops_in,
+    most_iterations,
+    perfect_nest,
+    subscripts,
+)
 from compiler.loop.primitives import (
+    fuse_at,
     pack,
     panels,
     parallelize,
     reorder,
+    split_at,
     stage,
     tile,
     tile_ragged,
@@ -247,31 +256,50 @@ def _in_tiles(loop: ForOp, size: int) -> tuple[list[ForOp], ForOp]:
 
 def stage_panel(
     panel: SSAValue, jo: ForOp, ji: ForOp, lanes: int, params: Params, *, near: bool
-) -> bool:
+) -> list[tuple[ForOp, ...]] | None:
     """Packs the panel's columns next to each other, where they are scattered or it stays `near`,
-    and few enough for the stack.
+    and few enough for the stack. Returns the nests that copy it, or None where it is not copied.
     """
     most = LARGEST_PANEL if near else params.stack_bytes
     loads = [access for access in accesses_in(jo) if access.buffer is panel]
     if not near and all(stride(load, ji) in (0, 1) for load in loads):
-        return False
+        return None
     reductions = [loop for loop in loops_in(jo) if loop.reduction is not None]
     rows = product(loop.extent for loop in reductions).constant
     bytes = width(buffer_type(panel).element) // 8 * (most_iterations(ji) or 1)
     axis = column_axis(loads[0], ji)
     if rows is None or rows * bytes > most or axis is None:
-        return False
+        return None
     try:
         staged = stage(panel, jo, "scratch")
     except IllegalSchedule:
-        return False
+        return None
     kind = buffer_type(staged.buffer)
     if (kind.size.constant or 0) * width(kind.element) // 8 > most:
         got = f"{kind.size} elements"
         raise IllegalSchedule(f"contraction requires a panel that fits the stack, got {got}")
     pack(staged.buffer, columns_last(kind, axis))
-    fill_panels(staged.load_in, axis, kind.shape[axis].constant or 1, lanes)
-    return True
+    return fill_panels(staged.load_in, axis, kind.shape[axis].constant or 1, lanes)
+
+
+def fill_with_first(fill: Sequence[tuple[ForOp, ...]], tiles: ForOp) -> None:
+    """Has the first tile of rows copy the panel, each row of it right before it multiplies it: the
+    loads and stores of the copy find room beside the multiply-adds of a tile.
+
+        for k:  P[k] = Y[k]                      for k:  P[k] = Y[k];  acc += X[0, k] * P[k]
+        for io:  for k:  acc += X[io, k] * P[k]  ->  for io > 0:  for k:  acc += X[io, k] * P[k]
+    """
+    part, *_ = fill[0]
+    loads = [each for each in accesses_in(tiles) if each.buffer is accesses_in(part)[-1].buffer]
+    inside = [loop for loop in enclosing_loops(loads[0]) if is_inside(loop, tiles)]
+    terms = [loop for loop in inside if loop.reduction is not None]
+    if len(fill) != 1 or len(loads) != 1 or product(loop.extent for loop in terms) != part.extent:
+        return
+    split_at(tiles, 1)
+    producer, part, _ = tile(part, part.extent.constant or 1)
+    for loop in terms[:-1]:
+        part = tile(part, (part.extent // loop.extent).constant or 1).inner
+    fuse_at(producer, terms[-1])
 
 
 def pack_columns(panel: SSAValue, block: ForOp, ji: ForOp, lanes: int) -> None:

@@ -39,6 +39,7 @@ from compiler.loop.schedules.ahead import (
     panel_ahead,
     pays_ahead,
     read_rows_ahead,
+    write_ahead,
     write_out,
 )
 from compiler.loop.schedules.leaves import (
@@ -53,6 +54,7 @@ from compiler.loop.schedules.panels import (
     column_axis,
     columns_last,
     copy_panels,
+    fill_with_first,
     is_deep,
     pack_columns,
     panel_axis,
@@ -284,15 +286,17 @@ def _tile_part(
     size = shape.params.rows, shape.width
     if panel is not None and shape.has_rows and is_deep(panel, jo, *size, shape.target):
         return [_tile_in_blocks(around, inside, panel, shape, result)]
-    staged = panel is not None and stage_panel(
-        panel, jo, ji, shape.lanes, shape.params, near=shape.near and not shape.weight
-    )
+    near = shape.near and not shape.weight
+    staged = None
+    if panel is not None:
+        staged = stage_panel(panel, jo, ji, shape.lanes, shape.params, near=near)
     next_panel = None if turned is not None else _next_panel(panel, around, inside, shape)
     if staged or _shares_columns(inside, around, shape):
         parts = _split_rows(inside, shape)
         outer, *_ = [_tile_rows(part, shape, result, next_panel) for part in parts]
-        if staged and shape.near and panel is not None:
+        if staged and near and panel is not None:
             copy_ahead(panel, jo, outer[-1])
+            fill_with_first(staged, outer[-1])
         return [around[0]]
     tops: list[ForOp] = []
     for part in _split_rows([*around, *inside], shape):
@@ -397,6 +401,7 @@ def _tile_rows(
             write_out(nest, shape.lanes)
     if shape.near:
         read_rows_ahead(outer[-1])
+        write_ahead(outer[-1])
     return outer
 
 

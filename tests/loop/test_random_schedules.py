@@ -98,9 +98,6 @@ def step(op: KernelOp, action: str, choice: int, size: int) -> None:
         "drop_overwritten": lambda: drop_overwritten(loop),
         "prefetch": lambda: prefetch(access, loop, size),
         "prefetch_lines": lambda: inner and prefetch(access, loop, size, before=inner),
-        "prefetch_spread": lambda: prefetch(
-            access, loop, size, spread=loops[(choice + size) % len(loops)]
-        ),
     }
     actions[action]()
 
@@ -141,7 +138,6 @@ ACTIONS = [
     "nontemporal",
     "prefetch",
     "prefetch_lines",
-    "prefetch_spread",
     "drop_overwritten",
 ]
 STEP = st.tuples(st.sampled_from(ACTIONS), st.integers(0, 30), st.integers(1, 4))

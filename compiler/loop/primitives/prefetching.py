@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -27,7 +25,6 @@ def prefetch(
     *,
     cache: str = "first",
     before: ForOp | None = None,
-    spread: ForOp | None = None,
 ) -> tuple[ForOp, ...]:
     """Brings near what a load reads, or the lines that a store writes to, some iterations later of
     a loop around it, into the first cache or the second.
@@ -40,37 +37,19 @@ def prefetch(
         ->  for i:  for p = 0 to n step 16:  prefetch x[i + 1, p]
                     for j:  y[i, j] = f(x[i, j])
 
-    Or a part at a time, in the iterations of a loop `spread` beside, over which the outermost of
-    the loops that read goes in equal parts:
-
-        for i:  for k < 64:  for j:  t[k, j] = x[k, i, j]
-                for m < 16:  S(t)
-        ->      for m < 16:  for q < 4:  for p = 0 to n step 16:  prefetch x[4*m + q, i + 1, p]
-                             S(t)
-
     Returns the loops made for that. It changes no value, and what lies behind the end of the buffer
     is not read. Raises IllegalSchedule for a loop that is not around the access or does not move
-    it, for a local buffer, for a loop between whose inner loops depend on each other, and for loops
-    of which one does not go over the other in parts of known size.
+    it, for a local buffer, and for a loop between whose inner loops depend on each other.
     """
     _require_forward(access, loop, ahead, cache)
-    if spread is not None:
-        before = _outermost(access, loop)
     loops = _over_lines(access, loop, before) if before is not None else {}
     later: dict[Atom, Expr] = {old.index: atom_expr(new.index) for old, new in loops.items()}
     later[loop.index] = atom_expr(loop.index) + ahead * loop.step.data
-    if spread is not None and before is not None:
-        loops[before] = _part(loop, before, spread)
-        later[before.index] = _position(loops[before], spread)
     places = [expr.substitute(later) for expr in subscripts(access)]
-    if spread is not None:
-        _require_known(access, places, list(loops.values()), spread)
     op = PrefetchOp.of(access.buffer, places)
     if cache == "second":
         op.properties["far"] = UnitAttr()
     point = InsertPoint.before(before or access)
-    if spread is not None:
-        point = InsertPoint.at_start(spread.body.block)
     for new in loops.values():
         Rewriter.insert_op(new, point)
         point = InsertPoint.at_end(new.body.block)
@@ -79,7 +58,7 @@ def prefetch(
 
 
 def _require_forward(access: AccessOp, loop: ForOp, ahead: int, cache: str) -> None:
-    """Refuses a load that a loop does not move forward through memory, and another cache."""
+    """Refuses an access that a loop does not move forward through memory, and another cache."""
     moved = {atom for expr in subscripts(access) for atom in expr.atoms()}
     if not is_inside(access, loop) or loop.index not in moved or ahead < 1:
         got = f"{describe(access)} and {describe(loop)}"
@@ -89,44 +68,6 @@ def _require_forward(access: AccessOp, loop: ForOp, ahead: int, cache: str) -> N
         raise IllegalSchedule(f"prefetch requires {rule}, got {describe(access)}")
     if cache not in ("first", "second"):
         raise IllegalSchedule(f"prefetch requires the first cache or the second, got {cache}")
-
-
-def _outermost(access: AccessOp, loop: ForOp) -> ForOp:
-    """The outermost loop around an access inside of another loop."""
-    around = enclosing_loops(access)
-    inside = around[around.index(loop) + 1 :]
-    if not inside:
-        got = f"{describe(loop)} and {describe(access)}"
-        raise IllegalSchedule(f"prefetch requires a loop between, got {got}")
-    return inside[0]
-
-
-def _part(loop: ForOp, whole: ForOp, spread: ForOp) -> ForOp:
-    """A loop over the part of a whole one that an iteration of the `spread` one beside it has."""
-    beside = is_inside(spread, loop) and not is_inside(spread, whole) and spread is not loop
-    plain = all(each.lower == 0 and each.step.data == 1 for each in (whole, spread))
-    if not beside or not plain or whole.extent % spread.extent != 0:
-        got = f"{describe(whole)} and {describe(spread)}"
-        raise IllegalSchedule(f"prefetch requires a loop beside that goes in parts, got {got}")
-    part = ForOp.of(Expr.of(0), whole.extent // spread.extent)
-    part.index.name_hint = "q"
-    return part
-
-
-def _position(part: ForOp, spread: ForOp) -> Expr:
-    return atom_expr(spread.index) * part.extent + atom_expr(part.index)
-
-
-def _require_known(
-    access: AccessOp, places: Sequence[Expr], loops: Sequence[ForOp], spread: ForOp
-) -> None:
-    """Refuses what depends on a value that is not there in the loop beside."""
-    bounds = [bound for loop in loops for bound in (loop.lower, loop.upper)]
-    used = {atom for expr in (*places, *bounds) for atom in expr.atoms()}
-    known = {loop.index for loop in (*loops, spread, *enclosing_loops(spread))}
-    if any(isinstance(atom, SSAValue) and atom not in known for atom in used):
-        rule = "an access that only loops around both move"
-        raise IllegalSchedule(f"prefetch requires {rule}, got {describe(access)}")
 
 
 def _over_lines(access: AccessOp, loop: ForOp, before: ForOp) -> dict[ForOp, ForOp]:

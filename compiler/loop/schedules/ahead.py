@@ -29,10 +29,6 @@ MOST_TILES = 64
 """Tiles of rows over a panel, next to which the time that it takes to come is worth nothing."""
 
 
-MOST_TILES_OF_COPY = 256
-"""The same of tiles over a panel that is copied."""
-
-
 def write_out(nest: Sequence[ForOp], lanes: int) -> None:
     """Writes the loops of a tile out, the one over neighbouring columns in vectors."""
     for loop in nest:
@@ -112,21 +108,4 @@ def write_ahead(tiles: ForOp) -> None:
             continue
         nest = next(loop for loop in enclosing_loops(store) if loop.parent_op() is tiles)
         for loop in prefetch(store, tiles, before=nest):
-            unroll(loop)
-
-
-def copy_ahead(source: SSAValue, columns: ForOp, tiles: ForOp) -> None:
-    """Has what is copied for the next tile of columns brought near, an equal part of it for each of
-    the tiles of rows over this one: it lies in short pieces, for which a copy would have to wait.
-    """
-    count = tiles.extent.constant
-    accesses = [access for access in accesses_in(columns) if access.buffer is source]
-    loads = [access for access in accesses if isinstance(access, LoadOp)]
-    plain = len(accesses) == len(loads) == 1 and not isinstance(source.owner, AllocOp)
-    if not plain or count is None or count > MOST_TILES_OF_COPY:
-        return
-    loops = enclosing_loops(loads[0])
-    if loops[loops.index(columns) + 1].extent % count == 0:
-        _, *lines = prefetch(loads[0], columns, spread=tiles)
-        for loop in lines:
             unroll(loop)

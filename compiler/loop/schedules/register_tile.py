@@ -35,7 +35,6 @@ from compiler.loop.primitives import (
 )
 from compiler.loop.schedules.accumulation import Accumulation
 from compiler.loop.schedules.ahead import (
-    copy_ahead,
     panel_ahead,
     pays_ahead,
     read_rows_ahead,
@@ -294,8 +293,7 @@ def _tile_part(
     if staged or _shares_columns(inside, around, shape):
         parts = _split_rows(inside, shape)
         outer, *_ = [_tile_rows(part, shape, result, next_panel) for part in parts]
-        if staged and near and panel is not None:
-            copy_ahead(panel, jo, outer[-1])
+        if staged and near:
             fill_with_first(staged, outer[-1])
         return [around[0]]
     tops: list[ForOp] = []

@@ -207,13 +207,14 @@ loop.kernel @large(%x: !loop.buffer<[768, 2048], f32>, %w: !loop.buffer<[2048, 6
 // CHECK-NEXT: loop.for %{{.*}} = 0 to 6 unroll {
 // CHECK-NEXT: loop.for %{{.*}} = 0 to 16 unroll vector(8) {
 // CHECK: loop.load %w_s[128 * %[[KO]] + 16 * %[[KIO]] + %[[KII]], %{{.*}}]
-// The rows of the next tile are read ahead, a line of each at a time, and the lines that it writes.
+// The rows are read a block of the sum ahead, a line of each at a time, at its end those of the next tile; the lines that
+// the next tile writes come ahead, too.
 // CHECK: loop.for %ior = 0 to 127 {
 // CHECK: loop.alloc registers : !loop.buffer<[6, 16], f32
 // CHECK: loop.for %kio = 0 to 8 reduction(add) {
 // CHECK-NEXT: loop.for %[[L:[a-z_0-9]+]] = 0 to 16 step 16 unroll {
 // CHECK-NEXT: loop.for %[[R:[a-z_0-9]+]] = 0 to 6 unroll {
-// CHECK-NEXT: loop.prefetch %x[6 * %ior + %[[R]] + 12, 128 * %ko + 16 * %kio + %[[L]]]
+// CHECK-NEXT: loop.prefetch %x[6 * %ior + %[[R]] + 6 * ((%ko + 1) floordiv 8) + 6, 16 * %kio + %[[L]] + 128 * ((%ko + 1) mod 8)]
 // CHECK: loop.for %kii = 0 to 16 reduction(add) {
 // CHECK: loop.load %w_s[128 * %ko + 16 * %kio + %kii, %{{.*}}]
 // CHECK: loop.prefetch %y[6 * %ior + %{{.*}} + 12, 16 * %jo + %{{.*}}]

@@ -98,6 +98,7 @@ def step(op: KernelOp, action: str, choice: int, size: int) -> None:
         "drop_overwritten": lambda: drop_overwritten(loop),
         "prefetch": lambda: prefetch(access, loop, size),
         "prefetch_lines": lambda: inner and prefetch(access, loop, size, before=inner),
+        "prefetch_around": lambda: inner and prefetch(access, inner, size, around=loop),
     }
     actions[action]()
 
@@ -138,6 +139,7 @@ ACTIONS = [
     "nontemporal",
     "prefetch",
     "prefetch_lines",
+    "prefetch_around",
     "drop_overwritten",
 ]
 STEP = st.tuples(st.sampled_from(ACTIONS), st.integers(0, 30), st.integers(1, 4))

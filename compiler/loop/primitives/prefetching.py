@@ -25,6 +25,7 @@ def prefetch(
     *,
     cache: str = "first",
     before: ForOp | None = None,
+    around: ForOp | None = None,
 ) -> tuple[ForOp, ...]:
     """Brings near what a load reads, or the lines that a store writes to, some iterations later of
     a loop around it, into the first cache or the second.
@@ -37,14 +38,20 @@ def prefetch(
         ->  for i:  for p = 0 to n step 16:  prefetch x[i + 1, p]
                     for j:  y[i, j] = f(x[i, j])
 
+    Behind the last iteration of the loop come, if asked for, the first ones of the next iteration
+    of a loop `around` it:
+
+        ->  for i:  for k < 8:  prefetch x[i + (k + 1) floordiv 8, (k + 1) mod 8]
+
     Returns the loops made for that. It changes no value, and what lies behind the end of the buffer
     is not read. Raises IllegalSchedule for a loop that is not around the access or does not move
-    it, for a local buffer, and for a loop between whose inner loops depend on each other.
+    it, for a local buffer, for a loop between whose inner loops depend on each other, and for a
+    loop of unknown length to go on behind.
     """
     _require_forward(access, loop, ahead, cache)
     loops = _over_lines(access, loop, before) if before is not None else {}
     later: dict[Atom, Expr] = {old.index: atom_expr(new.index) for old, new in loops.items()}
-    later[loop.index] = atom_expr(loop.index) + ahead * loop.step.data
+    later |= _later(loop, ahead, around)
     places = [expr.substitute(later) for expr in subscripts(access)]
     op = PrefetchOp.of(access.buffer, places)
     if cache == "second":
@@ -68,6 +75,19 @@ def _require_forward(access: AccessOp, loop: ForOp, ahead: int, cache: str) -> N
         raise IllegalSchedule(f"prefetch requires {rule}, got {describe(access)}")
     if cache not in ("first", "second"):
         raise IllegalSchedule(f"prefetch requires the first cache or the second, got {cache}")
+
+
+def _later(loop: ForOp, ahead: int, around: ForOp | None) -> dict[Atom, Expr]:
+    """The indices some iterations later of a loop, or of two."""
+    position = atom_expr(loop.index) + ahead * loop.step.data
+    if around is None:
+        return {loop.index: position}
+    plain = loop.lower == 0 and loop.step.data == 1 and loop.extent.constant is not None
+    if not plain or loop is around or not is_inside(loop, around):
+        got = f"{describe(loop)} and {describe(around)}"
+        raise IllegalSchedule(f"prefetch requires a loop of known length in another, got {got}")
+    carry = position // loop.extent * around.step.data
+    return {loop.index: position % loop.extent, around.index: atom_expr(around.index) + carry}
 
 
 def _over_lines(access: AccessOp, loop: ForOp, before: ForOp) -> dict[ForOp, ForOp]:

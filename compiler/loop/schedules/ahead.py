@@ -84,17 +84,23 @@ def panel_ahead(panel: SSAValue, around: ForOp, lanes: int) -> None:
 
 
 def read_rows_ahead(tiles: ForOp) -> None:
-    """Has the rows of the next tile brought near while this one is computed, a line of each at a
-    time: each begins in a page of its own, where the processor does not read ahead by itself.
+    """Has rows brought near before they are read, a line of each at a time: a block of a long sum
+    ahead, and at its end the first of the next tile's, else those of the next tile. Each row of a
+    tile begins in a page of its own, where the processor does not read ahead by itself.
     """
-    terms = [loop for loop in loops_in(tiles) if loop.reduction is not None][-1]
+    *blocks, terms = [loop for loop in loops_in(tiles) if loop.reduction is not None]
     count = terms.extent.constant
     for load in [access for access in accesses_in(terms) if isinstance(access, LoadOp)]:
         line = LINE * 8 // width(load.buffer_type.element)
         moves = stride(load, tiles) != 0 and stride(load, terms) == 1
         held = isinstance(load.buffer.owner, AllocOp)
         if moves and not held and count is not None and count >= line:
-            for loop in prefetch(load, tiles, before=tile(terms, line).inner):
+            inner = tile(terms, line).inner
+            if len(blocks) == 1 and blocks[0].extent.constant is not None:
+                made = prefetch(load, blocks[0], before=inner, around=tiles)
+            else:
+                made = prefetch(load, tiles, before=inner)
+            for loop in made:
                 unroll(loop)
             return
 

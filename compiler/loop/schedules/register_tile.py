@@ -290,7 +290,7 @@ def _tile_part(
     if panel is not None:
         staged = stage_panel(panel, jo, ji, shape.lanes, shape.params, near=near)
     next_panel = None if turned is not None else _next_panel(panel, around, inside, shape)
-    if staged or _shares_columns(inside, around, shape):
+    if staged is not None or _shares_columns(inside, around, shape):
         parts = _split_rows(inside, shape)
         outer, *_ = [_tile_rows(part, shape, result, next_panel) for part in parts]
         if staged and near:

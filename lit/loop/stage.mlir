@@ -58,3 +58,22 @@ loop.kernel @k(%y: !loop.buffer<[4, 8], f32>) {
     }
   }
 }
+
+// -----
+
+// A local buffer may go with its copy in its place: nothing else refers to it.
+// CHECK: stage requires that %y is only loaded and stored, got loop.prefetch
+loop.kernel @k(%x: !loop.buffer<[4, 8], f32>, %z: !loop.buffer<[4, 8], f32>) {
+  %y = loop.alloc scratch : !loop.buffer<[4, 8], f32>
+  loop.for %i = 0 to 4 {
+    loop.prefetch %y[%i, 0] : !loop.buffer<[4, 8], f32>
+    loop.for %j = 0 to 8 {
+      %v = loop.load %x[%i, %j] : !loop.buffer<[4, 8], f32>
+      loop.store %v, %y[%i, %j] : !loop.buffer<[4, 8], f32>
+    }
+    loop.for %m = 0 to 8 {
+      %w = loop.load %y[%i, %m] : !loop.buffer<[4, 8], f32>
+      loop.store %w, %z[%i, %m] : !loop.buffer<[4, 8], f32>
+    }
+  }
+}

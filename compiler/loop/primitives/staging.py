@@ -182,12 +182,15 @@ def _kind_of(loop: ForOp) -> str | None:
 
 
 def _require_whole_view(source: SSAValue, at: ForOp | KernelOp) -> None:
-    """Refuses a buffer that is seen under another shape too, or lives in part of the place."""
+    """Refuses a buffer that is seen under another shape too, or lives in part of the place; what is
+    brought near of an argument stays as it is, while a local buffer may go.
+    """
     if is_defined_inside(source, at) and value_block(source) is not at.body.block:
         got = f"{value_name(source)} in {_place(at)}"
         raise IllegalSchedule(f"stage requires a buffer that lives as long as its copy, got {got}")
+    local = isinstance(source.owner, AllocOp)
     for use in source.uses:
-        if not isinstance(use.operation, (AccessOp, PrefetchOp)):
+        if not isinstance(use.operation, AccessOp if local else (AccessOp, PrefetchOp)):
             rule = f"that {value_name(source)} is only loaded and stored"
             raise IllegalSchedule(f"stage requires {rule}, got {describe(use.operation)}")
 

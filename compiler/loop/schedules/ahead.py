@@ -1,4 +1,5 @@
-"""Memory that tiles in registers read ahead of its use, and the loops over them, written out.
+"""Memory that tiles in registers have brought near ahead of its use, and the loops over them,
+written out.
 
 The panel of a weight that the next tile of columns reads comes from memory while the tiles of rows
 over this one are computed:
@@ -96,11 +97,9 @@ def read_rows_ahead(tiles: ForOp) -> None:
         held = isinstance(load.buffer.owner, AllocOp)
         if moves and not held and count is not None and count >= line:
             inner = tile(terms, line).inner
-            if len(blocks) == 1 and blocks[0].extent.constant is not None:
-                made = prefetch(load, blocks[0], before=inner, around=tiles)
-            else:
-                made = prefetch(load, tiles, before=inner)
-            for loop in made:
+            in_blocks = len(blocks) == 1 and blocks[0].extent.constant is not None
+            step, around = (blocks[0], tiles) if in_blocks else (tiles, None)
+            for loop in prefetch(load, step, before=inner, around=around):
                 unroll(loop)
             return
 

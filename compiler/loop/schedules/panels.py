@@ -290,7 +290,8 @@ def fill_with_first(fill: Sequence[tuple[ForOp, ...]], tiles: ForOp) -> None:
         for io:  for k:  acc += X[io, k] * P[k]  ->  for io > 0:  for k:  acc += X[io, k] * P[k]
     """
     part, *_ = fill[0]
-    loads = [each for each in accesses_in(tiles) if each.buffer is accesses_in(part)[-1].buffer]
+    panel = accesses_in(part)[-1].buffer
+    loads = [access for access in accesses_in(tiles) if access.buffer is panel]
     inside = [loop for loop in enclosing_loops(loads[0]) if is_inside(loop, tiles)]
     terms = [loop for loop in inside if loop.reduction is not None]
     if len(fill) != 1 or len(loads) != 1 or product(loop.extent for loop in terms) != part.extent:

@@ -1,25 +1,30 @@
 // RUN: weft-opt %s --split-input-file -p weft-fuse-attention,weft-graph-to-loop,weft-schedule | filecheck %s
 
-// 16 rows at a time: their scores, the softmax and the weighted sums, with nothing but the result in memory.
+// 16 rows at a time: their scores, the softmax and the weighted sums, with nothing but the result in memory. Of 16
+// registers 12 hold sums: tiles of 6 rows at most, and of about one size.
 // CHECK-LABEL: loop.kernel @matmul_softmax_matmul_
 // CHECK-NEXT: loop.for %[[H:[a-z_0-9]+]] = 0 to 2 parallel {
 // CHECK-NEXT: loop.for %[[IO:[a-z_0-9]+]] = 0 to 2 {
 // CHECK: loop.alloc scratch : !loop.buffer<[1, 16, 16], f32, [d0, d2, d1] in [1, 16, 16]>
-// CHECK: loop.for %[[JO:[a-z_0-9]+]] = 0 to 2 {
-// CHECK: loop.alloc registers : !loop.buffer<[1, 16, 8], f32, [d0, d2, d1] in [1, 8, 16]>
+// CHECK: loop.for %{{[a-z_0-9]+}} = 0 to 1 {
+// CHECK: loop.alloc registers : !loop.buffer<[1, 16, 6], f32, [d0, d2, d1] in [1, 6, 16]>
 // CHECK: loop.for %[[K:[a-z_0-9]+]] = 0 to 4 reduction(add) {
-// CHECK-NEXT: loop.for %{{[a-z_0-9]+}} = 0 to 8 unroll {
+// CHECK-NEXT: loop.for %{{[a-z_0-9]+}} = 0 to 6 unroll {
 // CHECK-NEXT: loop.for %{{[a-z_0-9]+}} = 0 to 16 unroll vector(8) {
+// CHECK: loop.for %{{[a-z_0-9]+}} = 0 to 2 {
+// CHECK: loop.alloc registers : !loop.buffer<[1, 16, 5], f32, [d0, d2, d1] in [1, 5, 16]>
 // CHECK: loop.for %{{[a-z_0-9]+}} = 0 to 16 reduction(max) {
 // CHECK-NEXT: loop.for %{{[a-z_0-9]+}} = 0 to 16 unroll vector(8) {
 // CHECK: loop.for %{{[a-z_0-9]+}} = 0 to 16 reduction(add) {
 // CHECK-NEXT: loop.for %{{[a-z_0-9]+}} = 0 to 16 unroll vector(8) {
 // CHECK: math.exp
 // CHECK: arith.addf
+// CHECK: loop.alloc registers : !loop.buffer<[1, 6, 16], f32
+// CHECK: loop.for %{{[a-z_0-9]+}} = 0 to 4 reduction(add) {
+// CHECK-NEXT: loop.for %{{[a-z_0-9]+}} = 0 to 4 unroll reduction(add) {
 // CHECK: loop.for %[[I:[a-z_0-9]+]] = 0 to 2 {
-// CHECK: loop.alloc registers : !loop.buffer<[1, 8, 16], f32
-// CHECK: loop.for %{{[a-z_0-9]+}} = 0 to 16 reduction(add) {
-// CHECK: loop.store %{{.*}}, %a3[%[[H]], 16 * %[[IO]] + 8 * %[[I]] +
+// CHECK: loop.alloc registers : !loop.buffer<[1, 5, 16], f32
+// CHECK: loop.store %{{.*}}, %a3[%[[H]], 16 * %[[IO]] + 5 * %[[I]] +
 func.func @main(%q: !graph.tensor<[2, 32, 4], f32>, %k: !graph.tensor<[2, 4, 16], f32>, %v: !graph.tensor<[2, 16, 16], f32>) -> !graph.tensor<[2, 32, 16], f32> {
   %s = graph.matmul %q, %k : (!graph.tensor<[2, 32, 4], f32>, !graph.tensor<[2, 4, 16], f32>) -> !graph.tensor<[2, 32, 16], f32>
   %p = graph.softmax %s {axis = -1 : i64} : (!graph.tensor<[2, 32, 16], f32>) -> !graph.tensor<[2, 32, 16], f32>
@@ -48,7 +53,7 @@ func.func @main(%q: !graph.tensor<[2, 32, 4], f32>, %k: !graph.tensor<[2, 4, 16]
 // CHECK: %[[S:[a-z_0-9]+]] = loop.alloc workspace : !loop.buffer<[2, 1, 16, n1], f32, [d0, d1, d3, d2] in [2, 1, n1, 16]>
 // CHECK: loop.for %[[H:[a-z_0-9]+]] = 0 to 2 parallel {
 // CHECK-NEXT: loop.for %[[IO:[a-z_0-9]+]] = 0 to (n0 floordiv 16) {
-// CHECK: loop.for %{{.*}} = 0 to (n1 floordiv 8) {
+// CHECK: loop.for %{{.*}} = 0 to (n1 floordiv 6) {
 // CHECK: loop.store %{{.*}}, %[[S]][%[[H]], 0,
 // CHECK: loop.for %{{.*}} = 0 to ((n0 mod 16) floordiv 8) {
 // CHECK: loop.for %{{.*}} = 0 to ((n0 mod 16) mod 8) {
@@ -90,4 +95,26 @@ func.func @main(%q: !graph.tensor<[b, 3, 32, 4], f32>, %k: !graph.tensor<[b, 3, 
   %p = graph.softmax %s {axis = -1 : i64} : (!graph.tensor<[b, 3, 32, 16], f32>) -> !graph.tensor<[b, 3, 32, 16], f32>
   %y = graph.matmul %p, %v : (!graph.tensor<[b, 3, 32, 16], f32>, !graph.tensor<[b, 3, 16, 16], f32>) -> !graph.tensor<[b, 3, 32, 16], f32>
   func.return %y : !graph.tensor<[b, 3, 32, 16], f32>
+}
+
+// -----
+
+// A long sum goes through all tiles of a block of rows some terms at a time. What all rows of a head are multiplied
+// with lies in panels of a tile's columns.
+// CHECK-LABEL: loop.kernel @matmul_softmax_matmul_
+// CHECK: %[[P:[a-z_0-9]+]] = loop.alloc workspace : !loop.buffer<[2, 1, 320, 32], f32, [d0, (d3 floordiv 16), d1, d2, (d3 mod 16)] in [2, 2, 1, 320, 16]>
+// CHECK: loop.for %[[H:[a-z_0-9]+]] = 0 to 2 parallel {
+// CHECK: loop.store %{{.*}}, %[[P]][%[[H]], 0,
+// CHECK: loop.for %[[KO:[a-z_0-9]+]] = 0 to 2 reduction(add) {
+// CHECK-NEXT: loop.for %{{[a-z_0-9]+}} = 0 to 2 {
+// CHECK-NEXT: loop.for %{{[a-z_0-9]+}} = 0 to 1 {
+// CHECK-NEXT: loop.alloc registers : !loop.buffer<[1, 6, 16], f32
+// CHECK: loop.for %{{[a-z_0-9]+}} = 0 to 40 reduction(add) {
+// CHECK-NEXT: loop.for %{{[a-z_0-9]+}} = 0 to 4 unroll reduction(add) {
+// CHECK: loop.load %[[P]][%[[H]], 0, 160 * %[[KO]] +
+func.func @main(%q: !graph.tensor<[2, 64, 4], f32>, %k: !graph.tensor<[2, 4, 320], f32>, %v: !graph.tensor<[2, 320, 32], f32>) -> !graph.tensor<[2, 64, 32], f32> {
+  %s = graph.matmul %q, %k : (!graph.tensor<[2, 64, 4], f32>, !graph.tensor<[2, 4, 320], f32>) -> !graph.tensor<[2, 64, 320], f32>
+  %p = graph.softmax %s {axis = -1 : i64} : (!graph.tensor<[2, 64, 320], f32>) -> !graph.tensor<[2, 64, 320], f32>
+  %y = graph.matmul %p, %v : (!graph.tensor<[2, 64, 320], f32>, !graph.tensor<[2, 320, 32], f32>) -> !graph.tensor<[2, 64, 32], f32>
+  func.return %y : !graph.tensor<[2, 64, 32], f32>
 }

@@ -22,15 +22,17 @@ from dataclasses import dataclass
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
-from compiler.loop.nest import accesses_in, perfect_nest, subscripts, update_of
+from compiler.loop.nest import accesses_in, loops_in, perfect_nest, subscripts, update_of
 from compiler.loop.primitives import (
     distribute,
     fuse,
     hoist_allocation,
     pack,
+    panels,
     reorder,
     split_at,
     stage,
+    stage_partial,
     tile,
     unroll,
     vectorize,
@@ -43,13 +45,13 @@ from compiler.loop.schedules.leaves import (
     stride,
     vectorize_leaves,
 )
-from compiler.loop.schedules.long_sums import cut_long_sum
+from compiler.loop.schedules.long_sums import block_of, cut_long_sum
 from compiler.loop.schedules.panels import fill_panels
 from compiler.loop.schedules.simplify import drop_stored_only
 from compiler.loop.schedules.tile_params import LONGEST_SUM
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
-from dialects.expr import Expr, Operand
+from dialects.expr import Expr, Operand, atom_expr
 from dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
 from dialects.loop.program import KernelOp
 from dialects.loop.scalar import width
@@ -61,7 +63,13 @@ VECTORS = 2
 """Vectors of a block's rows, and of the columns that the last product computes together."""
 
 ROWS = 8
-"""Rows of a register tile."""
+"""The most rows of a register tile, as far as there are registers for so many."""
+
+TERMS = (4, 3, 2)
+"""Terms that are written out, as many as divide a sum."""
+
+ENOUGH_ROWS = 64
+"""Rows of a head that pay for a copy of what all of them are multiplied with."""
 
 LARGEST_SCRATCH = 128 * 1024
 """Bytes of a block of scores, of which a thread has up to three on its stack."""
@@ -89,7 +97,8 @@ def apply_all(kernel: KernelOp, target: Target) -> Iterator[str]:
     rows = _rows_of_block(products[0], target)
     if depth < 1 or not alike or rows is None:
         return
-    apply([nest[:depth] for nest in shared], rows, target)
+    copied = _copied(products[1], depth, target)
+    apply([nest[:depth] for nest in shared], rows, copied, target)
     yield NAME
 
 
@@ -116,6 +125,32 @@ def _reaches(first: Product, second: Product) -> bool:
     return _is_temporary(first.store.buffer) and len(temporaries) == 1
 
 
+def _copied(result: Product, depth: int, target: Target) -> list[SSAValue]:
+    """The operand of the last product that all rows of a head read, where it is better copied into
+    panels first: its sum is long, and blocks of rows read it often enough.
+    """
+    heads, rows = result.outer[: depth - 1], result.outer[depth - 1]
+    terms = next(loop for loop in enclosing_loops(result.store) if loop.reduction is not None)
+    if not any(loop.extent != 1 for loop in heads) or not _goes_in_blocks(terms, target):
+        return []
+    if (rows.extent.constant or 0) < ENOUGH_ROWS:
+        return []
+    column = atom_expr(result.outer[-1].index)
+    loads = [load for load in result.factors if not _is_temporary(load.buffer)]
+    return [
+        load.buffer
+        for load in loads
+        if subscripts(load)[-1] == column and load.buffer.uses.get_length() == 1
+    ]
+
+
+def _goes_in_blocks(terms: ForOp, target: Target) -> bool:
+    """Whether a sum goes through all tiles of a block of rows a few terms at a time: it is long,
+    and tiles have so few registers that each term is read for many of them.
+    """
+    return (terms.extent.constant or 0) > LONGEST_SUM and _tile_height(target) < ROWS
+
+
 def _is_temporary(buffer: SSAValue) -> bool:
     return isinstance(buffer.owner, AllocOp)
 
@@ -133,7 +168,9 @@ def _rows_of_block(scores: Product, target: Target) -> int | None:
     return None
 
 
-def apply(nests: Sequence[list[ForOp]], rows: int, target: Target) -> None:
+def apply(
+    nests: Sequence[list[ForOp]], rows: int, copied: Sequence[SSAValue], target: Target
+) -> None:
     """Fuses the nests down to the rows, and schedules whole blocks of rows and what is left."""
     shared = list(nests[0])
     for nest in nests[1:]:
@@ -150,6 +187,8 @@ def apply(nests: Sequence[list[ForOp]], rows: int, target: Target) -> None:
     for buffer in temporaries:
         if buffer.uses.get_length():
             drop_stored_only(buffer)
+    for buffer in copied:
+        _copy_panels(buffer, shared[-2], target)
     for top in shared[:1] if len(shared) > 1 else [block for block, _ in blocks]:
         _hoist_workspace(top)
         parallelize_outermost(top)
@@ -167,6 +206,15 @@ def _hoist_workspace(top: ForOp) -> None:
                 block = hoist_allocation(block)
 
 
+def _copy_panels(operand: SSAValue, head: ForOp, target: Target) -> None:
+    """Copies what all blocks of a head multiply with into panels of a tile's columns."""
+    staged = stage(operand, head, "workspace")
+    kind = buffer_type(staged.buffer)
+    width = VECTORS * target.lanes(4)
+    pack(staged.buffer, panels(kind, kind.rank - 1, width))
+    fill_panels(staged.load_in, kind.rank - 1, width, target.lanes(4))
+
+
 def _row_parts(rows: ForOp, size: int) -> list[tuple[ForOp, int]]:
     """Whole blocks of rows, and what is left: of a number that only a call knows, in blocks that
     are shorter.
@@ -178,6 +226,26 @@ def _row_parts(rows: ForOp, size: int) -> list[tuple[ForOp, int]]:
         whole, rows = split_at(rows, rows.extent // length * length)
         parts.append((whole, length))
     return [*parts, (rows, 1)]
+
+
+def _tile_height(target: Target) -> int:
+    """Rows of a tile whose sums stay in registers, beside a row of vectors and factors."""
+    return max(1, min(ROWS, (target.vector_registers - target.factor_registers) // VECTORS - 1))
+
+
+def _even_parts(loop: ForOp, most: int) -> list[tuple[ForOp, int]]:
+    """The loop as tiles of `most` iterations, or of about one size: a short one keeps no unit
+    busy.
+    """
+    extent = loop.extent.constant
+    if extent is None or extent % most == 0:
+        return _parts(loop, most)
+    tiles = -(-extent // most)
+    size, larger = extent // tiles, extent % tiles
+    if larger == 0:
+        return [(loop, size)]
+    first, rest = split_at(loop, (size + 1) * larger)
+    return [(first, size + 1), (rest, size)]
 
 
 def _parts(loop: ForOp, size: int) -> list[tuple[ForOp, int]]:
@@ -340,51 +408,74 @@ def _joined(first: ForOp | None, second: ForOp) -> ForOp:
 
 
 def _schedule_scores(rows: ForOp, target: Target) -> None:
-    """Tiles of ROWS columns of the scores, all rows of the block in vectors."""
+    """Tiles of a few columns of the scores, all rows of the block in vectors."""
     _, columns = perfect_nest(rows)[:2]
     reorder(columns, rows)
-    for part, size in _parts(columns, ROWS):
+    for part, size in _even_parts(columns, _tile_height(target)):
         tiles = tile(part, size)
         inner = perfect_nest(tiles.inner)
         _accumulate(tiles.outer, inner[:2], target)
 
 
 def _schedule_result(rows: ForOp, target: Target) -> None:
-    """Tiles of ROWS rows and a few vectors of columns."""
+    """Tiles of a few rows and vectors of columns; of a long sum a few terms at a time, which stay
+    in the first cache for all of them.
+    """
     columns = perfect_nest(rows)[1]
-    width = VECTORS * target.lanes(4)
-    for part, size in _parts(rows, ROWS):
-        tiles = tile(part, size)
-        columns = perfect_nest(tiles.inner)[1]
-        reorder(columns, tiles.outer, tiles.inner)
-        for stretch, length in _parts(columns, width):
-            outer, inner, _ = tile(stretch, length)
-            _, row_tiles, row = perfect_nest(inner)[:3]
-            reorder(outer, row_tiles, row, inner)
-            _accumulate(row_tiles, [row, inner], target)
+    terms = next(op for op in columns.body.block.ops if isinstance(op, ForOp))
+    if _goes_in_blocks(terms, target):
+        second = distribute(columns, terms)
+        first = distribute(rows, second)
+        vectorize_leaves(rows, target)
+        block = block_of(terms, LONGEST_SUM)
+        _, columns, *_ = reorder(block, second, first, perfect_nest(block)[1])
+    else:
+        reorder(columns, rows)
+    for stretch, length in _parts(columns, VECTORS * target.lanes(4)):
+        inner = tile(stretch, length).inner
+        row = perfect_nest(inner)[1]
+        reorder(row, inner)
+        for part, size in _even_parts(row, _tile_height(target)):
+            tiles = tile(part, size)
+            _accumulate(tiles.outer, perfect_nest(tiles.inner)[:2], target)
 
 
 def _accumulate(tile: ForOp, inner: list[ForOp], target: Target) -> None:
     """Keeps the sums of a tile in registers: start, product and the way back are written out."""
-    start = inner
-    reduction = next(op for op in inner[-1].body.block.ops if isinstance(op, ForOp))
-    second = distribute(start[1], reduction)
-    first = distribute(start[0], second)
-    product = [first, second]
-    result = next(access for access in accesses_in(reduction) if isinstance(access, StoreOp)).buffer
-    reorder(reduction, *product)
-    staged = stage(result, tile, "registers")
+    product = inner
+    terms = next(op for op in inner[-1].body.block.ops if isinstance(op, ForOp))
+    starts = terms.prev_op is not None
+    if starts:
+        second = distribute(inner[1], terms)
+        product = [distribute(inner[0], second), second]
+    result = next(access for access in accesses_in(terms) if isinstance(access, StoreOp)).buffer
+    reorder(terms, *product)
+    staged = stage(result, tile) if starts else stage_partial(result, tile)
     columns = next(
         axis
-        for access in accesses_in(reduction)
+        for access in accesses_in(terms)
         if access.buffer is staged.buffer
         for axis, expr in enumerate(subscripts(access))
-        if second.index in set(expr.atoms())
+        if product[1].index in set(expr.atoms())
     )
     sums = pack(staged.buffer, _last(buffer_type(staged.buffer), columns))
-    partial = map(list, cut_long_sum([reduction], sums, LONGEST_SUM))
-    for nest in (start, product, list(staged.write_back), *partial):
+    partial = cut_long_sum([terms], sums, LONGEST_SUM) if starts else [staged.load_in]
+    nests = [inner, product] if starts else [product]
+    for nest in (*nests, list(staged.write_back), *map(list, partial)):
         _mark(nest, target)
+    if _tile_height(target) < ROWS:
+        _write_out_terms(tile)
+
+
+def _write_out_terms(around: ForOp) -> None:
+    """Writes a few terms of a tile's sums out: to count takes up a part of the instructions beside
+    the few multiply-adds of a small tile.
+    """
+    terms = [loop for loop in loops_in(around) if loop.reduction is not None][-1]
+    count = terms.extent.constant
+    sizes = [size for size in TERMS if count is not None and count % size == 0]
+    if count is not None and sizes and count > sizes[0]:
+        unroll(tile(terms, sizes[0]).inner)
 
 
 def _mark(nest: Sequence[ForOp], target: Target) -> None:

@@ -38,7 +38,7 @@ def cut_long_sum(reductions: Sequence[ForOp], sums: SSAValue, most: int) -> list
         extent = most_iterations(loop)
         own = most // terms <= FEW and extent != 1
         if extent is None or extent * terms > most or own:
-            block = loop if own else _block_of(loop, most // terms)
+            block = loop if own else block_of(loop, most // terms)
             layout = buffer_type(sums).layout
             staged = stage_partial(
                 sums, block, layout=None if isinstance(layout, NoneAttr) else layout
@@ -48,7 +48,7 @@ def cut_long_sum(reductions: Sequence[ForOp], sums: SSAValue, most: int) -> list
     return []
 
 
-def _block_of(loop: ForOp, size: int) -> ForOp:
+def block_of(loop: ForOp, size: int) -> ForOp:
     """The loop over blocks of about that size: equal ones if some size from half of it on divides
     the extent, else of which the last may be shorter.
     """

@@ -31,6 +31,7 @@ from compiler.loop.primitives import (
     unroll,
     vectorize,
 )
+from compiler.loop.primitives.prefetching import LINE
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
 from dialects.expr import Expr, Quotient, product
@@ -95,6 +96,13 @@ def _bytes_of(access: AccessOp) -> int:
 def _nest_of(access: AccessOp) -> Operation:
     """The outermost loop around an access, or itself."""
     return next(iter(enclosing_loops(access)), access)
+
+
+def follows_streams(target: Target) -> bool:
+    """Whether long runs are better read at several places in turn than ahead of one: where vectors
+    are shorter than a line, prefetches are too many of the loads, and cost more than they save.
+    """
+    return target.vector_bytes < LINE
 
 
 def stride(access: AccessOp, loop: ForOp) -> Expr | None:

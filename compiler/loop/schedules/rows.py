@@ -11,11 +11,22 @@ from contextlib import suppress
 
 from xdsl.ir import Block, SSAValue
 
-from compiler.loop.nest import accesses_in, perfect_nest
-from compiler.loop.primitives import block_reduction, forward, fuse, prefetch, stage
+from compiler.loop.nest import accesses_in, loops_in, perfect_nest
+from compiler.loop.primitives import (
+    block_reduction,
+    collapse,
+    forward,
+    fuse,
+    prefetch,
+    reorder,
+    stage,
+    tile,
+)
 from compiler.loop.schedules.leaves import (
     AHEAD,
     collapse_contiguous,
+    follows_streams,
+    lanes_of,
     parallelize_outermost,
     privatize,
     stride,
@@ -33,6 +44,9 @@ NAME = "rows"
 
 BLOCK = 32 * 1024
 """Elements that one thread combines at a time where a reduction has a single result."""
+
+STREAMS = 4
+"""Places of a block that are read in turn."""
 
 LEAST_BLOCKS = 4
 """Fewer are not worth a parallel loop."""
@@ -155,12 +169,36 @@ def _apply_in_blocks(loop: ForOp, target: Target) -> None:
         return
     for store in [op for op in blocks.outer.body.block.ops if isinstance(op, StoreOp)]:
         stage(store.buffer, blocks.outer, "registers")
-    vectorize_leaves(blocks.inner, target)
-    parallelize_outermost(blocks.outer)
-    _read_on(blocks.outer)
+    if follows_streams(target):
+        vectorize_leaves(_in_streams(blocks.inner, target), target)
+        parallelize_outermost(blocks.outer)
+    else:
+        vectorize_leaves(blocks.inner, target)
+        parallelize_outermost(blocks.outer)
+        _read_on(blocks.outer)
     for rest in (blocks.remainder, blocks.combine):
         if rest is not None:
             vectorize_leaves(rest, target)
+
+
+def _in_streams(loop: ForOp, target: Target) -> ForOp:
+    """Has a block read at several places in turn, a vector at each: the machine follows each of
+    them, and so asks memory for more lines at once than of one.
+
+        for k < 32768:  s += x[k]
+        ->  for k < 32768:  s += x[k mod 32 floordiv 8 * 8192 + k floordiv 32 * 8 + k mod 8]
+    """
+    accesses = accesses_in(loop)
+    sums = sum(isinstance(access, StoreOp) for access in accesses)
+    runs = any(stride(access, loop) == 1 for access in accesses)
+    if loops_in(loop) or sums != 1 or not runs:
+        return loop
+    extent = loop.extent.constant
+    assert extent is not None, "blocks have a constant size"
+    streams, steps, _ = tile(loop, extent // STREAMS)
+    vectors, lanes, _ = tile(steps, lanes_of([loop], target))
+    reorder(vectors, streams, lanes)
+    return collapse(vectors, collapse(streams, lanes), named="k")
 
 
 def _read_on(block: ForOp) -> None:

@@ -88,6 +88,10 @@ class Lanes:
         return ir.Constant(ir.VectorType(I1, self.count), [1] * self.count)
 
 
+PlacedVector = tuple[Expr, ir.Value, Lanes]
+"""An address, what is stored there, and the lanes that store it."""
+
+
 class MemoryEmitter:
     """Emits the accesses of one function."""
 
@@ -141,36 +145,56 @@ class MemoryEmitter:
             builder.store(value, self.pointer(storage, address), align=storage.alignment)
             return
         value = splat(builder, value, lanes.count)
-        if not nontemporal or not self._store_past_caches(storage, address, value, lanes):
+        if not nontemporal or not self._store_past_caches(storage, [(address, value, lanes)]):
             self._store_lanes(storage, address, value, lanes)
 
-    def _store_past_caches(
-        self, storage: Storage, address: Expr, value: ir.Value, lanes: Lanes
-    ) -> bool:
-        """Writes a vector to memory itself if the buffer is aligned to vectors, which only a call
-        knows; false where vectors do not lie at multiples of their size from the buffer's start.
+    def store_vectors(
+        self, storage: Storage, vectors: Sequence[PlacedVector], *, nontemporal: bool = False
+    ) -> None:
+        """Writes several vectors, past the caches where that is wanted and all of them can go so:
+        how they are aligned is asked once.
         """
-        placed = None if lanes.mask is not None else self._offsets(address, lanes)
-        if placed is None or not _is_run(placed[1]):
+        builder, element = self.frame.builder, storage.type.element
+        stored = [
+            (address, to_storage(builder, value, element), lanes)
+            for address, value, lanes in vectors
+        ]
+        if not nontemporal or not self._store_past_caches(storage, stored):
+            for vector in stored:
+                self._store_lanes(storage, *vector)
+
+    def _store_past_caches(self, storage: Storage, vectors: Sequence[PlacedVector]) -> bool:
+        """Writes vectors of one size to memory itself if the buffer is aligned to them, which only
+        a call knows; false where they do not lie at multiples of their size from its start.
+        """
+        bases = [self._whole_vector(address, lanes) for address, _, lanes in vectors]
+        size = vectors[0][2].count * storage.alignment
+        pointers = [self.pointer(storage, base) for base in bases if base is not None]
+        if len(pointers) < len(vectors) or size & (size - 1):
             return False
-        base, size = placed[0], lanes.count * storage.alignment
-        whole = all(factor % lanes.count == 0 for factor in base.terms.values())
-        if not whole or size & (size - 1):
-            return False
-        builder, pointer = self.frame.builder, self.pointer(storage, base)
+        builder = self.frame.builder
         past, through, after = (self.frame.block(name) for name in ("past", "through", "after"))
         builder.cbranch(self._is_aligned(storage, size), past, through)
         builder.position_at_end(past)
-        store = builder.store(value, pointer, align=size)
         only_once = builder.module.add_metadata([ir.Constant(I32, 1)])
-        store.set_metadata("nontemporal", only_once)
+        for pointer, (_, value, _) in zip(pointers, vectors, strict=True):
+            builder.store(value, pointer, align=size).set_metadata("nontemporal", only_once)
         builder.branch(after)
         builder.position_at_end(through)
-        builder.store(value, pointer, align=storage.alignment)
+        for pointer, (_, value, _) in zip(pointers, vectors, strict=True):
+            builder.store(value, pointer, align=storage.alignment)
         builder.branch(after)
         builder.position_at_end(after)
         self.unordered = True
         return True
+
+    def _whole_vector(self, address: Expr, lanes: Lanes) -> Expr | None:
+        """Where neighbouring elements begin that fill a vector, at a multiple of its size."""
+        placed = None if lanes.mask is not None else self._offsets(address, lanes)
+        if placed is None or not _is_run(placed[1]):
+            return None
+        base = placed[0]
+        return base if all(each % lanes.count == 0 for each in base.terms.values()) else None
 
     def _is_aligned(self, storage: Storage, size: int) -> ir.Value:
         start = self.frame.local(storage.pointer)

@@ -76,37 +76,47 @@ class TransposeEmitter:
         block = self.block
         if any(not 1 < self._most(loop) <= block.lanes for loop in self.extents):
             return False
-        loads = self._lines(block.load, along=block.outer, across=block.inner)
-        stores = self._lines(block.store, along=block.inner, across=block.outer)
+        loads = self._lines(block.load, self._loaded, along=block.outer, across=block.inner)
+        stores = self._lines(block.store, block.lanes, along=block.inner, across=block.outer)
         if not all(_is_run(*line) for line in (loads[0], stores[0])):
             return False
-        kind = ir.VectorType(loads[0][0].kind, block.lanes)
+        kind = ir.VectorType(loads[0][0].kind, self._loaded)
         rows: list[ir.Value] = [ir.Constant(kind, None)] * block.lanes
         for number, (storage, address, lane) in enumerate(loads):
-            lanes = self._lanes(lane, along=block.outer, across=block.inner, number=number)
+            lanes = self._lanes(lane, block.outer, block.inner, number)
             rows[number] = self.memory.load(storage, address, lanes)
         columns = transpose(self.frame.builder, rows)
-        for number, (storage, address, lane) in enumerate(stores):
-            lanes = self._lanes(lane, along=block.inner, across=block.outer, number=number)
-            past = block.store.nontemporal is not None
-            self.memory.store(storage, address, columns[number], lanes, nontemporal=past)
+        vectors = [
+            (address, columns[number], self._lanes(lane, block.inner, block.outer, number))
+            for number, (_, address, lane) in enumerate(stores)
+        ]
+        past = block.store.nontemporal is not None
+        self.memory.store_vectors(stores[0][0], vectors, nontemporal=past)
         return True
+
+    @property
+    def _loaded(self) -> int:
+        """How many elements of a row are loaded at once: as many as there are where a register can
+        hold such parts of several rows, all lanes of one row otherwise.
+        """
+        columns = self.extents[self.block.outer].constant or self.block.lanes
+        return columns if columns & (columns - 1) == 0 else self.block.lanes
 
     def _most(self, loop: ForOp) -> int:
         """The most iterations of a loop; 0 where that is not known."""
         return self.extents[loop].range(self.frame.ranges)[1] or 0
 
-    def _lines(self, access: AccessOp, *, along: ForOp, across: ForOp) -> list[Line]:
+    def _lines(self, access: AccessOp, lanes: int, *, along: ForOp, across: ForOp) -> list[Line]:
         """Where the access lies in each iteration of one loop, a lane for each of the other."""
         lines: list[Line] = []
         for number in range(self._most(across)):
-            lane = LaneNumber(self.block.lanes)
+            lane = LaneNumber(lanes)
             self.frame.ranges[lane] = (0, lane.lanes - 1)
             indices = {along.index: atom_expr(lane), across.index: Expr.of(number)}
             lines.append((*self.place(access, indices), lane))
         return lines
 
-    def _lanes(self, lane: LaneNumber, *, along: ForOp, across: ForOp, number: int) -> Lanes:
+    def _lanes(self, lane: LaneNumber, along: ForOp, across: ForOp, number: int) -> Lanes:
         """The lanes of a line that there are: none behind the block's end."""
         lanes = self.memory.first_lanes(lane, self.extents[along])
         left = self.extents[across] - number
@@ -122,18 +132,32 @@ def _is_run(storage: Storage, address: Expr, lane: LaneNumber) -> bool:
 
 
 def transpose(builder: ir.IRBuilder, rows: Sequence[ir.Value]) -> list[ir.Value]:
-    """The columns of a square block, a power of two, of which the rows are given: blocks of twice
-    the size from step to step, in each of which two quarters change places.
+    """The columns of a block of which the rows are given, both powers of two and no more columns
+    than rows. Registers first take in several rows where these are shorter; then they are squares,
+    side by side, of twice the size from step to step, in each of which two quarters change places.
     """
-    values, size = list(rows), len(rows)
+    columns = lanes_of(rows[0])
+    values = [_join(builder, rows[first::columns]) for first in range(columns)]
     step = 1
-    while step < size:
-        for row in range(size):
+    while step < columns:
+        for row in range(columns):
             if not row & step:
                 pair = values[row], values[row | step]
                 values[row], values[row | step] = _exchange(builder, pair, step)
         step *= 2
     return values
+
+
+def _join(builder: ir.IRBuilder, parts: Sequence[ir.Value]) -> ir.Value:
+    """A vector of the lanes of all parts, in their order."""
+    while len(parts) > 1:
+        kind = ir.VectorType(I32, 2 * lanes_of(parts[0]))
+        order = ir.Constant(kind, list(range(kind.count)))
+        parts = [
+            builder.shuffle_vector(first, second, order)
+            for first, second in zip(parts[::2], parts[1::2], strict=True)
+        ]
+    return parts[0]
 
 
 def _exchange(

@@ -23,18 +23,43 @@ loop.kernel @transpose(%x: !loop.buffer<[128, 100], f32>, %y: !loop.buffer<[100,
 
 // -----
 
-// What no cache holds goes past them, and is read row by row, lines of later blocks ahead.
+// What no cache holds goes past them: of four lines both halves, one soon after the other.
 // CHECK-LABEL: loop.kernel @past_caches
-// CHECK: loop.for %[[JIO:[a-z_0-9]+]] = 0 to 8 {
-// CHECK-NEXT: loop.for %[[IIO:[a-z_0-9]+]] = 0 to 128 {
-// CHECK: loop.prefetch %x[64 * %{{.*}} + 8 * %[[JIO]] + {{.*}} + 8 * %[[IIO]] + {{.*}} + 64] far :
-// CHECK: loop.load %x[64 * %{{.*}} + 8 * %[[JIO]] + {{.*}} + 8 * %[[IIO]] + {{.*}}] :
+// CHECK-NEXT: loop.for %[[JO:[a-z_0-9]+]] = 0 to 64 parallel {
+// CHECK-NEXT: loop.for %[[IO:[a-z_0-9]+]] = 0 to 64 {
+// CHECK-NEXT: loop.for %[[LINE:[a-z_0-9]+]] = 0 to 2 {
+// CHECK-NEXT: loop.for %[[ROW:[a-z_0-9]+]] = 0 to 4 {
+// CHECK-NEXT: loop.for %[[HALF:[a-z_0-9]+]] = 0 to 2 unroll {
+// CHECK-NEXT: loop.for %[[I:[a-z_0-9]+]] = 0 to 4 unroll {
+// CHECK-NEXT: loop.for %[[J:[a-z_0-9]+]] = 0 to 8 unroll vector(8) {
+// CHECK-NOT: loop.prefetch
+// CHECK: loop.load %x[32 * %[[JO]] + 16 * %[[LINE]] + 8 * %[[HALF]] + %[[J]], 16 * %[[IO]] + 4 * %[[ROW]] + %[[I]]] :
 // CHECK-NEXT: loop.store %{{.*}}, %y{{.*}} nontemporal :
 loop.kernel @past_caches(%x: !loop.buffer<[2048, 1024], f32>, %y: !loop.buffer<[1024, 2048], f32>) {
   loop.for %i = 0 to 1024 {
     loop.for %j = 0 to 2048 {
       %v = loop.load %x[%j, %i] : !loop.buffer<[2048, 1024], f32>
       loop.store %v, %y[%i, %j] : !loop.buffer<[1024, 2048], f32>
+    }
+  }
+}
+
+// -----
+
+// Rows and columns that fill no lines are turned in smaller blocks.
+// CHECK-LABEL: loop.kernel @past_caches_with_rest
+// CHECK: loop.for %{{.*}} = 0 to 64 parallel {
+// CHECK: loop.for %{{.*}} = 0 to 4 unroll {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 8 unroll vector(8) {
+// CHECK: loop.for %{{.*}} = 0 to 8 unroll {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 4 unroll vector(8) {
+// CHECK: loop.for %{{.*}} = 0 to 4 unroll {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 8 unroll vector(8) {
+loop.kernel @past_caches_with_rest(%x: !loop.buffer<[2052, 1028], f32>, %y: !loop.buffer<[1028, 2052], f32>) {
+  loop.for %i = 0 to 1028 {
+    loop.for %j = 0 to 2052 {
+      %v = loop.load %x[%j, %i] : !loop.buffer<[2052, 1028], f32>
+      loop.store %v, %y[%i, %j] : !loop.buffer<[1028, 2052], f32>
     }
   }
 }

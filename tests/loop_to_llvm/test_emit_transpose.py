@@ -7,6 +7,7 @@ from compiler.target import TARGETS
 from tests.loop_to_llvm.compiled_kernel import CompiledKernel, assembly
 
 WIDE = next(target for target in TARGETS if target.name == "x86-64-v4")
+NARROW = next(target for target in TARGETS if target.name == "x86-64-v3")
 
 
 def block_kernel(rows: object, columns: object, lanes: int, element: str, symbols: str = "") -> str:
@@ -47,6 +48,13 @@ def test_whole_vectors_are_loaded_and_stored():
     text = assembly(block_kernel(16, 16, 16, "f32"), WIDE)
     assert text.count("zmm") > 0
     assert not [line for line in text.splitlines() if line.strip().startswith("vmovss")]
+
+
+def test_registers_take_in_the_runs_of_several_rows():
+    text = assembly(block_kernel(4, 8, 8, "f32"), NARROW)
+    loads = [line for line in text.splitlines() if "vinsertf128" in line and "(" in line]
+    assert len(loads) == 4
+    assert "vmaskmov" not in text
 
 
 def test_what_lies_along_neither_loop_is_copied_as_it_stands():

@@ -12,6 +12,11 @@ memory past the caches.
     for so parallel:  for lo:
         prefetch x[so, lo + 8 * 16]
         for li < 16 unroll:  for si < 16 vector unroll:  y[lo, so] = x[so, lo]
+
+Where a vector is half of a line, both halves of a few lines:
+
+    for so parallel:  for lo:  for sl < 2:  for lb < 4:
+        for sv < 2 unroll:  for li < 4 unroll:  for si < 8 vector unroll:  y[lo, so] = x[so, lo]
 """
 
 from __future__ import annotations
@@ -28,8 +33,10 @@ from compiler.loop.primitives import (
     split_at,
     stage,
     tile,
+    unroll,
     vectorize,
 )
+from compiler.loop.primitives.prefetching import LINE
 from compiler.loop.schedules import pointwise
 from compiler.loop.schedules.leaves import (
     copied_by,
@@ -57,6 +64,14 @@ PAST_CACHES = 64
 """Times as far a tile reaches along loads where stores go past the caches: loads alone need them,
 and whole pages are read on and on.
 """
+
+LINES = 2
+"""Lines that a tile reaches along stores where vectors are a part of one. Fewer are too far apart
+for memory to be written fast, and more to be read fast.
+"""
+
+RUN_BITS = 128
+"""Loaded at once from each row of such a tile: vectors take in the runs of several rows."""
 
 AHEAD = 8
 """Blocks that are loaded ahead along such rows."""
@@ -109,15 +124,18 @@ def apply(nest: list[ForOp], target: Target) -> bool:
     past = copied is not None and is_past_caches(copied, target)
     if copied is not None and past:
         nontemporal(copied)
-    tops: list[ForOp] = []
-    for loop, size in _parts(loads, longest * PAST_CACHES if past else longest):
-        turned, _ = reorder(perfect_nest(loop)[1], loop)
-        for part, length in _parts(turned, longest):
-            pair = perfect_nest(part)
-            if copied is not None and length is not None and size is not None:
-                tops.append(_turn(pair, (length, size), lanes, along_loads=past))
-            else:
-                tops.append(_tile(pair, (length, size), buffers, target))
+    if copied is not None and past and target.vector_bytes < LINE:
+        tops = _turn_lines(loads, copied, lanes)
+    else:
+        tops: list[ForOp] = []
+        for loop, size in _parts(loads, longest * PAST_CACHES if past else longest):
+            turned, _ = reorder(perfect_nest(loop)[1], loop)
+            for part, length in _parts(turned, longest):
+                pair = perfect_nest(part)
+                if copied is not None and length is not None and size is not None:
+                    tops.append(_turn(pair, (length, size), lanes, along_loads=past))
+                else:
+                    tops.append(_tile(pair, (length, size), buffers, target))
     for top in others[:1] or tops:
         parallelize_outermost(top)
     return True
@@ -176,6 +194,43 @@ def _turn(nest: list[ForOp], sizes: tuple[int, int], lanes: int, *, along_loads:
             rows, blocks = turn_blocks(perfect_nest(each), lanes, along_loads=along_loads)
             if along_loads:
                 _read_ahead(rows, blocks)
+    return so
+
+
+def _turn_lines(loads: ForOp, copied: StoreOp, lanes: int) -> list[ForOp]:
+    """Cuts a copy past the caches into tiles of whole lines, where a vector is a part of one: the
+    parts of a line are stored one after another, so that it goes to memory once, and few lines are
+    loaded and stored at a time. Returns the outermost loops.
+    """
+    bits = width(copied.buffer_type.element)
+    line = LINE * 8 // bits
+    tops: list[ForOp] = []
+    for some in whole_and_rest(loads, line):
+        turned, _ = reorder(perfect_nest(some)[1], some)
+        for part in whole_and_rest(turned, LINES * line):
+            pair = perfect_nest(part)
+            length, size = (loop.extent.constant or 0 for loop in pair)
+            if length < LINES * line or size < line:
+                tops.append(_turn(pair, (length, size), lanes, along_loads=False))
+            else:
+                tops.append(_turn_whole_lines(pair, line, lanes, min(lanes, RUN_BITS // bits)))
+    return tops
+
+
+def _turn_whole_lines(nest: list[ForOp], line: int, lanes: int, columns: int) -> ForOp:
+    """Tiles a part that whole lines fill, into blocks of a line by a few columns; returns its
+    outermost loop.
+    """
+    stores, loads = nest
+    so, si, _ = tile(stores, LINES * line)
+    lo, li, _ = tile(loads, line)
+    sio, sii, _ = tile(si, line)
+    lio, lii, _ = tile(li, columns)
+    siio, siii, _ = tile(sii, lanes)
+    reorder(so, lo, sio, lio, siio, lii, siii)
+    unroll(vectorize(siii, lanes))
+    unroll(lii)
+    unroll(siio)
     return so
 
 

@@ -1,7 +1,7 @@
 // RUN: weft-opt %s --split-input-file -p weft-schedule | filecheck %s
 
 // A matrix product, 16 registers of 8 lanes: sums of 6 rows by 2 vectors stay in registers, the weight lies in panels of
-// 16 columns, panels run in parallel.
+// 16 columns, panels run in parallel. Four terms are written out: the multiply-adds of one are few for an iteration.
 // CHECK-LABEL: loop.kernel @matmul
 // CHECK-SAME: %w: !loop.buffer<[64, 32], f32, [(d1 floordiv 16), d0, (d1 mod 16)] in [2, 64, 16]>
 // CHECK-NEXT: loop.for %[[JO:[a-z_0-9]+]] = 0 to 2 parallel {
@@ -10,11 +10,12 @@
 // CHECK-NEXT: loop.for %{{.*}} = 0 to 6 unroll {
 // CHECK-NEXT: loop.for %{{.*}} = 0 to 16 unroll vector(8) {
 // CHECK: loop.store %zero, %[[SUMS]]
-// CHECK: loop.for %k = 0 to 64 reduction(add) {
+// CHECK: loop.for %[[KO:[a-z_0-9]+]] = 0 to 16 reduction(add) {
+// CHECK-NEXT: loop.for %[[KI:[a-z_0-9]+]] = 0 to 4 unroll reduction(add) {
 // CHECK-NEXT: loop.for %[[II:[a-z_0-9]+]] = 0 to 6 unroll {
 // CHECK-NEXT: loop.for %[[JI:[a-z_0-9]+]] = 0 to 16 unroll vector(8) {
-// CHECK-NEXT: loop.load %x[6 * %[[IO]] + %[[II]], %k]
-// CHECK-NEXT: loop.load %w[%k, 16 * %[[JO]] + %[[JI]]]
+// CHECK-NEXT: loop.load %x[6 * %[[IO]] + %[[II]], 4 * %[[KO]] + %[[KI]]]
+// CHECK-NEXT: loop.load %w[4 * %[[KO]] + %[[KI]], 16 * %[[JO]] + %[[JI]]]
 // CHECK-NEXT: loop.load %[[SUMS]][%[[II]], %[[JI]]]
 // CHECK-NEXT: arith.mulf
 // CHECK-NEXT: arith.addf
@@ -47,10 +48,11 @@ loop.kernel @matmul(%x: !loop.buffer<[12, 64], f32>, %w: !loop.buffer<[64, 32], 
 // -----
 
 // Bias and activation are applied to the sums as they leave the registers; the temporary is gone. The sums fill the
-// registers, so the short reduction is not written out.
+// registers, so no more of the reduction is written out than four terms.
 // CHECK-LABEL: loop.kernel @bias_relu
 // CHECK-NOT: loop.alloc workspace
-// CHECK: loop.for %k = 0 to 8 reduction(add) {
+// CHECK: loop.for %ko = 0 to 2 reduction(add) {
+// CHECK-NEXT: loop.for %ki = 0 to 4 unroll reduction(add) {
 // CHECK: arith.mulf
 // CHECK-NEXT: arith.addf
 // CHECK: loop.for %{{.*}} = 0 to 6 unroll {
@@ -161,8 +163,9 @@ loop.kernel @any[m, n](%x: !loop.buffer<[m, 64], f32>, %w: !loop.buffer<[64, n],
 // CHECK: %y_r = loop.alloc registers
 // CHECK: loop.for %ko = 0 to 16 reduction(add) {
 // CHECK-NEXT: %[[PART:[a-z_0-9]+]] = loop.alloc registers
-// CHECK: loop.for %ki = 0 to 128 reduction(add) {
-// CHECK: loop.load %w_w[128 * %ko + %ki, 16 * %jo + %{{.*}}]
+// CHECK: loop.for %kio = 0 to 32 reduction(add) {
+// CHECK-NEXT: loop.for %kii = 0 to 4 unroll reduction(add) {
+// CHECK: loop.load %w_w[128 * %ko + 4 * %kio + %kii, 16 * %jo + %{{.*}}]
 // CHECK: loop.store %{{.*}}, %[[PART]]
 // CHECK: loop.load %y_r
 // CHECK-NEXT: loop.load %[[PART]]
@@ -199,14 +202,15 @@ loop.kernel @large(%x: !loop.buffer<[768, 2048], f32>, %w: !loop.buffer<[2048, 6
 // CHECK-NEXT: loop.for %[[F:[a-z_0-9]+]] = 0 to 1 {
 // CHECK: loop.for %[[KO:[a-z_0-9]+]] = 0 to 8 reduction(add) {
 // CHECK: loop.for %[[KIO:[a-z_0-9]+]] = 0 to 8 reduction(add) {
-// CHECK: loop.for %[[KII:[a-z_0-9]+]] = 0 to 16 reduction(add) {
+// CHECK: loop.for %[[KIIO:[a-z_0-9]+]] = 0 to 4 reduction(add) {
+// CHECK-NEXT: loop.for %[[KIII:[a-z_0-9]+]] = 0 to 4 unroll reduction(add) {
 // CHECK-NEXT: loop.for %[[C:[a-z_0-9]+]] = 0 to 16 unroll vector(8) {
-// CHECK-NEXT: %[[W:[a-z_0-9]+]] = loop.load %w[1024 * %[[F]] + 128 * %[[KO]] + 16 * %[[KIO]] + %[[KII]], 16 * %jo + %[[C]]]
-// CHECK-NEXT: loop.store %[[W]], %w_s[1024 * %[[F]] + 128 * %[[KO]] + 16 * %[[KIO]] + %[[KII]], %[[C]]]
+// CHECK-NEXT: %[[W:[a-z_0-9]+]] = loop.load %w[1024 * %[[F]] + 128 * %[[KO]] + 16 * %[[KIO]] + 4 * %[[KIIO]] + %[[KIII]], 16 * %jo + %[[C]]]
+// CHECK-NEXT: loop.store %[[W]], %w_s[1024 * %[[F]] + 128 * %[[KO]] + 16 * %[[KIO]] + 4 * %[[KIIO]] + %[[KIII]], %[[C]]]
 // CHECK-NEXT: }
 // CHECK-NEXT: loop.for %{{.*}} = 0 to 6 unroll {
 // CHECK-NEXT: loop.for %{{.*}} = 0 to 16 unroll vector(8) {
-// CHECK: loop.load %w_s[128 * %[[KO]] + 16 * %[[KIO]] + %[[KII]], %{{.*}}]
+// CHECK: loop.load %w_s[128 * %[[KO]] + 16 * %[[KIO]] + 4 * %[[KIIO]] + %[[KIII]], %{{.*}}]
 // The rows are read a block of the sum ahead, a line of each at a time, at its end those of the next tile; the lines that
 // the next tile writes come ahead, too.
 // CHECK: loop.for %ior = 0 to 127 {
@@ -215,8 +219,9 @@ loop.kernel @large(%x: !loop.buffer<[768, 2048], f32>, %w: !loop.buffer<[2048, 6
 // CHECK-NEXT: loop.for %[[L:[a-z_0-9]+]] = 0 to 16 step 16 unroll {
 // CHECK-NEXT: loop.for %[[R:[a-z_0-9]+]] = 0 to 6 unroll {
 // CHECK-NEXT: loop.prefetch %x[6 * %ior + %[[R]] + 6 * ((%ko + 1) floordiv 8) + 6, 16 * %kio + %[[L]] + 128 * ((%ko + 1) mod 8)]
-// CHECK: loop.for %kii = 0 to 16 reduction(add) {
-// CHECK: loop.load %w_s[128 * %ko + 16 * %kio + %kii, %{{.*}}]
+// CHECK: loop.for %kiio = 0 to 4 reduction(add) {
+// CHECK-NEXT: loop.for %kiii = 0 to 4 unroll reduction(add) {
+// CHECK: loop.load %w_s[128 * %ko + 16 * %kio + 4 * %kiio + %kiii, %{{.*}}]
 // CHECK: loop.prefetch %y[6 * %ior + %{{.*}} + 12, 16 * %jo + %{{.*}}]
 loop.kernel @near(%x: !loop.buffer<[768, 1024], f32>, %w: !loop.buffer<[1024, 256], f32>, %y: !loop.buffer<[768, 256], f32>) {
   loop.for %i = 0 to 768 {
@@ -378,9 +383,10 @@ loop.kernel @row(%x: !loop.buffer<[1, 64], f32>, %w: !loop.buffer<[64, 2048], f3
 // CHECK-NOT: loop.alloc workspace
 // CHECK: loop.for %[[JO:[a-z_0-9]+]] = 0 to 3
 // CHECK: loop.alloc registers : !loop.buffer<[6, 16], f32
-// CHECK: loop.for %c = 0 to 24 reduction(add) {
+// CHECK: loop.for %co = 0 to 6 reduction(add) {
+// CHECK-NEXT: loop.for %ci = 0 to 4 unroll reduction(add) {
 // CHECK: loop.for %[[JI:[a-z_0-9]+]] = 0 to 16 unroll vector(8) {
-// CHECK: loop.load %x[%c, ((16 * %[[JO]] + %[[JI]]) floordiv 7), ((16 * %[[JO]] + %[[JI]]) mod 7)]
+// CHECK: loop.load %x[4 * %co + %ci, ((16 * %[[JO]] + %[[JI]]) floordiv 7), ((16 * %[[JO]] + %[[JI]]) mod 7)]
 loop.kernel @one_pixel(%x: !loop.buffer<[24, 7, 7], f32>, %w: !loop.buffer<[6, 24], f32>, %y: !loop.buffer<[6, 7, 7], f32>) attributes {weights = [#builtin.int<1>]} {
   loop.for %o = 0 to 6 {
     loop.for %i = 0 to 7 {
@@ -451,7 +457,8 @@ loop.kernel @stride_two(%x: !loop.buffer<[3, 65, 65], f32>, %w: !loop.buffer<[12
 // CHECK-LABEL: loop.kernel @unknown
 // CHECK: loop.for %co = 0 to -(-c floordiv 17) reduction(add) {
 // CHECK: loop.for %ci = 0 to min(17, -17 * %co + c) reduction(add) {
-// CHECK: loop.for %r = 0 to 9 reduction(add) {
+// CHECK: loop.for %ro = 0 to 3 reduction(add) {
+// CHECK-NEXT: loop.for %ri = 0 to 3 unroll reduction(add) {
 loop.kernel @unknown[c](%x: !loop.buffer<[c, 9, 12], f32>, %w: !loop.buffer<[c, 9, 32], f32>, %y: !loop.buffer<[12, 32], f32>) {
   loop.for %i = 0 to 12 {
     loop.for %j = 0 to 32 {
@@ -482,7 +489,7 @@ loop.kernel @unknown[c](%x: !loop.buffer<[c, 9, 12], f32>, %w: !loop.buffer<[c, 
 // CHECK: loop.for %{{.*}} = 0 to 4 parallel {
 // CHECK: loop.for %[[KO:[a-z_0-9]+]] = 0 to 10 reduction(add) {
 // CHECK-NEXT: loop.alloc scratch : !loop.buffer<[2000, 16], f32
-// CHECK: loop.for %{{.*}} = 0 to 16 {
+// CHECK: loop.for %{{.*}} = 0 to 10 {
 // CHECK: loop.alloc registers
 // CHECK: loop.load %z[
 loop.kernel @deep(%x: !loop.buffer<[64, 20000], f32>, %y: !loop.buffer<[20000, 64], f32>, %z: !loop.buffer<[64, 64], f32>) {
@@ -654,7 +661,8 @@ loop.kernel @apart(%x: !loop.buffer<[64, 512], f32>, %w: !loop.buffer<[512, 1056
 // Channels are the vectors of the sums, rows are what lies together in the result: a tile that fills vectors
 // either way is turned in registers, block by block, on its way to memory.
 // CHECK-LABEL: loop.kernel @planes
-// CHECK: loop.for %k = 0 to 120 reduction(add) {
+// CHECK: loop.for %ko = 0 to 30 reduction(add) {
+// CHECK-NEXT: loop.for %ki = 0 to 4 unroll reduction(add) {
 // CHECK: loop.for %{{.*}} = 0 to 1 unroll {
 // CHECK-NEXT: loop.for %[[O:[a-z_0-9]+]] = 0 to 1 unroll {
 // CHECK-NEXT: loop.for %[[I:[a-z_0-9]+]] = 0 to 8 unroll {
@@ -689,11 +697,12 @@ loop.kernel @planes(%x: !loop.buffer<[8, 120], f32>, %w: !loop.buffer<[8, 120], 
 // CHECK-LABEL: loop.kernel @large_weight
 // CHECK: loop.for %[[JO:[a-z_0-9]+]] = 0 to 128 parallel {
 // CHECK-NEXT: loop.for %[[IO:[a-z_0-9]+]] = 0 to 4 {
-// CHECK: loop.for %k = 0 to 128 reduction(add) {
+// CHECK: loop.for %ko = 0 to 32 reduction(add) {
+// CHECK-NEXT: loop.for %ki = 0 to 4 unroll reduction(add) {
 // CHECK-NEXT: %[[ROW:[a-z_0-9]+]] = loop.alloc registers : !loop.buffer<[1, 16], f32>
 // CHECK-NEXT: loop.for %[[C:[a-z_0-9]+]] = 0 to 16 unroll vector(8) {
-// CHECK-NEXT: loop.prefetch %w[%k, 16 * %[[JO]] + %[[C]] + 16] far
-// CHECK-NEXT: %[[W:[a-z_0-9]+]] = loop.load %w[%k, 16 * %[[JO]] + %[[C]]]
+// CHECK-NEXT: loop.prefetch %w[4 * %ko + %ki, 16 * %[[JO]] + %[[C]] + 16] far
+// CHECK-NEXT: %[[W:[a-z_0-9]+]] = loop.load %w[4 * %ko + %ki, 16 * %[[JO]] + %[[C]]]
 // CHECK-NEXT: loop.store %[[W]], %[[ROW]][0, %[[C]]]
 // CHECK: loop.load %x[6 * %[[IO]]
 // CHECK-NEXT: loop.load %[[ROW]][0,
@@ -782,8 +791,8 @@ loop.kernel @large_weight_few_rows(%x: !loop.buffer<[6, 128], f32>, %w: !loop.bu
 // CHECK: loop.for %[[KO:[a-z_0-9]+]] = 0 to 16 parallel {
 // CHECK-NEXT: loop.for %[[JO:[a-z_0-9]+]] = 0 to 16 {
 // CHECK-NEXT: loop.for %[[I:[a-z_0-9]+]] = 0 to 8 {
-// CHECK: loop.load %x[%[[I]], %c, 6 * %[[KO]] + %{{[a-z_0-9]+}}]
-// CHECK-NEXT: loop.load %w[%c, 16 * %[[JO]] + %{{[a-z_0-9]+}}]
+// CHECK: loop.load %x[%[[I]], [[C:.*]], 6 * %[[KO]] + %{{[a-z_0-9]+}}]
+// CHECK-NEXT: loop.load %w[[[C]], 16 * %[[JO]] + %{{[a-z_0-9]+}}]
 loop.kernel @near(%x: !loop.buffer<[8, 160, 96], f32>, %w: !loop.buffer<[160, 256], f32>, %y: !loop.buffer<[8, 96, 256], f32>) attributes {weights = [#builtin.int<1>]} {
   loop.for %i = 0 to 8 {
     loop.for %k = 0 to 96 {
@@ -848,7 +857,8 @@ loop.kernel @whole(%x: !loop.buffer<[8, 40, 96], f32>, %w: !loop.buffer<[40, 256
 // CHECK: %[[SUMS:[a-z_0-9]+]] = loop.alloc registers
 // CHECK: loop.for %[[KO:[a-z_0-9]+]] = 0 to 2 reduction(add) {
 // CHECK-NEXT: %[[PART:[a-z_0-9]+]] = loop.alloc registers
-// CHECK: loop.for %[[KI:[a-z_0-9]+]] = 0 to 64 reduction(add) {
+// CHECK: loop.for %{{.*}} = 0 to 16 reduction(add) {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 4 unroll reduction(add) {
 // CHECK: loop.store %{{.*}}, %[[PART]][
 // CHECK: arith.addf
 // CHECK-NEXT: loop.store %{{.*}}, %[[SUMS]][
@@ -870,6 +880,93 @@ loop.kernel @blocks(%x: !loop.buffer<[12, 128], f32>, %w: !loop.buffer<[128, 32]
           %t = arith.addf %s, %p : f32
           loop.store %t, %y[%i, %j] : !loop.buffer<[12, 32], f32>
         }
+      }
+    }
+  }
+}
+
+// -----
+
+// An operand that the second cache holds, whose rows of a panel are a line each, a power of two apart: in few sets of the
+// first cache. Its panels are copied one at a time, too.
+// CHECK-LABEL: loop.kernel @few_sets
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 16 parallel {
+// CHECK-NEXT: loop.alloc scratch : !loop.buffer<[256, 16], f32
+loop.kernel @few_sets(%x: !loop.buffer<[256, 256], f32>, %w: !loop.buffer<[256, 256], f32>, %y: !loop.buffer<[256, 256], f32>) {
+  loop.for %i = 0 to 256 {
+    loop.for %j = 0 to 256 {
+      %zero = arith.constant 0.0 : f32
+      loop.store %zero, %y[%i, %j] : !loop.buffer<[256, 256], f32>
+    }
+  }
+  loop.for %i = 0 to 256 {
+    loop.for %j = 0 to 256 {
+      loop.for %k = 0 to 256 reduction(add) {
+        %a = loop.load %x[%i, %k] : !loop.buffer<[256, 256], f32>
+        %b = loop.load %w[%k, %j] : !loop.buffer<[256, 256], f32>
+        %s = loop.load %y[%i, %j] : !loop.buffer<[256, 256], f32>
+        %p = arith.mulf %a, %b : f32
+        %t = arith.addf %s, %p : f32
+        loop.store %t, %y[%i, %j] : !loop.buffer<[256, 256], f32>
+      }
+    }
+  }
+}
+
+// -----
+
+// Their lines do not crowd where they are not so far apart: the operand is read where it lies.
+// CHECK-LABEL: loop.kernel @many_sets
+// CHECK-NOT: loop.alloc scratch
+// CHECK: loop.load %w[
+loop.kernel @many_sets(%x: !loop.buffer<[256, 256], f32>, %w: !loop.buffer<[256, 272], f32>, %y: !loop.buffer<[256, 272], f32>) {
+  loop.for %i = 0 to 256 {
+    loop.for %j = 0 to 272 {
+      %zero = arith.constant 0.0 : f32
+      loop.store %zero, %y[%i, %j] : !loop.buffer<[256, 272], f32>
+    }
+  }
+  loop.for %i = 0 to 256 {
+    loop.for %j = 0 to 272 {
+      loop.for %k = 0 to 256 reduction(add) {
+        %a = loop.load %x[%i, %k] : !loop.buffer<[256, 256], f32>
+        %b = loop.load %w[%k, %j] : !loop.buffer<[256, 272], f32>
+        %s = loop.load %y[%i, %j] : !loop.buffer<[256, 272], f32>
+        %p = arith.mulf %a, %b : f32
+        %t = arith.addf %s, %p : f32
+        loop.store %t, %y[%i, %j] : !loop.buffer<[256, 272], f32>
+      }
+    }
+  }
+}
+
+// -----
+
+// Two rows that are left beside tiles of 6 go through each panel of a large weight with them, which is read from memory
+// once.
+// CHECK-LABEL: loop.kernel @left_rows
+// CHECK-NEXT: loop.for %[[JO:[a-z_0-9]+]] = 0 to 64 parallel {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 21 {
+// CHECK: loop.alloc registers : !loop.buffer<[6, 16], f32
+// CHECK: loop.for %{{.*}} = 0 to 1 {
+// CHECK: loop.alloc registers : !loop.buffer<[2, 16], f32
+// CHECK-NOT: parallel
+loop.kernel @left_rows(%x: !loop.buffer<[128, 128], f32>, %w: !loop.buffer<[128, 1024], f32>, %y: !loop.buffer<[128, 1024], f32>) attributes {weights = [#builtin.int<1>]} {
+  loop.for %i = 0 to 128 {
+    loop.for %j = 0 to 1024 {
+      %zero = arith.constant 0.0 : f32
+      loop.store %zero, %y[%i, %j] : !loop.buffer<[128, 1024], f32>
+    }
+  }
+  loop.for %i = 0 to 128 {
+    loop.for %j = 0 to 1024 {
+      loop.for %k = 0 to 128 reduction(add) {
+        %a = loop.load %x[%i, %k] : !loop.buffer<[128, 128], f32>
+        %b = loop.load %w[%k, %j] : !loop.buffer<[128, 1024], f32>
+        %s = loop.load %y[%i, %j] : !loop.buffer<[128, 1024], f32>
+        %p = arith.mulf %a, %b : f32
+        %t = arith.addf %s, %p : f32
+        loop.store %t, %y[%i, %j] : !loop.buffer<[128, 1024], f32>
       }
     }
   }

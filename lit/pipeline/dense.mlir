@@ -4,8 +4,9 @@
 // CHECK-LABEL: loop.kernel @matmul_add_relu_
 // CHECK-NOT: loop.alloc workspace
 // CHECK: loop.alloc registers
-// CHECK: loop.for %k = 0 to 64 reduction(add) {
-// CHECK: loop.load %a1[%{{.*}}] : !loop.buffer<[64, 32], f32, [(d1 floordiv 16), d0, (d1 mod 16)] in [2, 64, 16]>
+// CHECK: loop.for %ko = 0 to 16 reduction(add) {
+// CHECK-NEXT: loop.for %ki = 0 to 4 unroll reduction(add) {
+// CHECK: loop.load %a1[{{.*}}] : !loop.buffer<[64, 32], f32, [(d1 floordiv 16), d0, (d1 mod 16)] in [2, 64, 16]>
 // CHECK: loop.load %a2[
 // CHECK: arith.maximumf
 // CHECK-NEXT: loop.store %{{.*}}, %a3[

@@ -30,6 +30,10 @@ MOST_TILES = 64
 """Tiles of rows over a panel, next to which the time that it takes to come is worth nothing."""
 
 
+TERMS = (4, 5, 3, 2)
+"""Terms that are written out, as many as divide a sum."""
+
+
 def write_out(nest: Sequence[ForOp], lanes: int) -> None:
     """Writes the loops of a tile out, the one over neighbouring columns in vectors."""
     for loop in nest:
@@ -82,6 +86,20 @@ def panel_ahead(panel: SSAValue, around: ForOp, lanes: int) -> None:
     loops = enclosing_loops(load)
     terms = [loop for loop in loops if loop.reduction is not None]
     read_ahead(panel, terms[-1], loops[0], lanes, cache="second")
+
+
+def write_out_terms(top: ForOp) -> None:
+    """Writes a few terms of each sum under a loop out: to count takes up a part of the instructions
+    beside the few multiply-adds of a small tile.
+    """
+    for loop in [top, *loops_in(top)]:
+        inside, count = loops_in(loop), loop.extent.constant
+        written_out = bool(inside) and all(each.unroll is not None for each in inside)
+        if loop.reduction is None or loop.unroll is not None or count is None or not written_out:
+            continue
+        size = next((size for size in TERMS if count % size == 0 and count > size), None)
+        if size is not None:
+            unroll(tile(loop, size).inner)
 
 
 def read_rows_ahead(tiles: ForOp) -> None:

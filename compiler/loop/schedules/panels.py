@@ -35,6 +35,7 @@ from compiler.loop.primitives import (
     vectorize,
     widen,
 )
+from compiler.loop.primitives.prefetching import LINE
 from compiler.loop.schedules.leaves import parallelize_outermost, stride, vectorize_leaves
 from compiler.loop.schedules.tile_params import Params
 from compiler.target.target import Target
@@ -59,6 +60,9 @@ LEAST_PANELS = 8
 
 FEWEST_ROWS = 16
 """Rows of two tiles, below which nothing is read from a panel again."""
+
+CROWDED = 4
+"""Times over that the rows of a panel fill their sets of the first cache before a copy pays."""
 
 ROWS_OF_BLOCK = 8
 """Rows of an operand that are copied into panels together: each is read as far as it goes, and
@@ -108,11 +112,22 @@ def stays_near(
     rows, bytes = _uses(load)
     crowding = _crowding(load, sums[0], depth, target)
     least = params.copy_rows if weight else max(FEWEST_ROWS, params.near_rows / max(1, crowding))
-    if rows is None or bytes is None or rows < least or bytes < target.l2_bytes:
+    if rows is None or bytes is None or rows < least:
+        return False
+    if bytes < target.l2_bytes and not _crowds_lines(load, sums[0], depth, size, target):
         return False
     panel = depth * size * width(load.result.type) // 8
     fits = panel <= min(target.l2_bytes // 2, LARGEST_PANEL)
     return fits and columns >= LEAST_PANELS * size
+
+
+def _crowds_lines(load: LoadOp, terms: ForOp, depth: int, size: int, target: Target) -> bool:
+    """Whether rows of a panel are a line each, which fall in so few sets of the first cache that
+    most of them come from the second for each tile of rows.
+    """
+    line = size * width(load.result.type) // 8 <= LINE
+    over = _crowding(load, terms, depth, target) * target.l2_bytes / target.l1_bytes
+    return line and over >= CROWDED
 
 
 def _uses(load: LoadOp) -> tuple[int | None, int | None]:

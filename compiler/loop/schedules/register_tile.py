@@ -40,6 +40,7 @@ from compiler.loop.schedules.ahead import (
     read_rows_ahead,
     write_ahead,
     write_out,
+    write_out_terms,
 )
 from compiler.loop.schedules.leaves import (
     lanes_of,
@@ -88,6 +89,10 @@ from dialects.loop.types import buffer_type
 
 LONGEST_UNROLL = 8
 """Iterations of an innermost reduction loop that is written out."""
+
+
+FEW_REGISTERS = 16
+"""Registers whose tiles do so few multiply-adds for each term that terms are written out."""
 
 
 @dataclass(frozen=True)
@@ -150,6 +155,8 @@ def accumulate(
     if found.narrow:
         tops = join_producers(tops, target)
     for top in tops:
+        if target.vector_registers <= FEW_REGISTERS:
+            write_out_terms(top)
         parallelize_outermost(top)
     drop_stored_only(found.result)
     return True
@@ -290,7 +297,7 @@ def _tile_part(
     if panel is not None:
         staged = stage_panel(panel, jo, ji, shape.lanes, shape.params, near=near)
     next_panel = None if turned is not None else _next_panel(panel, around, inside, shape)
-    if staged is not None or _shares_columns(inside, around, shape):
+    if staged is not None or _shares_columns(inside, around, panel, shape):
         parts = _split_rows(inside, shape)
         outer, *_ = [_tile_rows(part, shape, result, next_panel) for part in parts]
         if staged and near:
@@ -336,12 +343,22 @@ def _go_on(result: SSAValue, jo: ForOp, size: int) -> bool:
     return all(stride(access, jo) == size for access in sums)
 
 
-def _shares_columns(inside: Sequence[ForOp], around: Sequence[ForOp], shape: Shape) -> bool:
-    """Whether there are several tiles of rows for each of many tiles of columns, which then are
-    read from memory once.
+def _shares_columns(
+    inside: Sequence[ForOp], around: Sequence[ForOp], panel: SSAValue | None, shape: Shape
+) -> bool:
+    """Whether there are tiles of rows of several sizes for each of many tiles of columns, which
+    then are read from memory once: sizes of an unknown number of rows, or rows that are left beside
+    a weight that the second cache does not hold.
     """
-    unknown = shape.has_rows and inside[-2].extent.constant is None
-    return unknown and len(around) == 1 and (around[0].extent.constant or 0) >= ENOUGH
+    if not shape.has_rows or len(around) != 1 or (around[0].extent.constant or 0) < ENOUGH:
+        return False
+    rows = inside[-2].extent
+    if rows.constant is None:
+        return True
+    kind = None if panel is None or not shape.weight else buffer_type(panel)
+    bytes = 0 if kind is None else (kind.size.constant or 0) * width(kind.element) // 8
+    left = rows.constant > shape.params.rows and rows.constant % shape.params.rows != 0
+    return left and bytes >= shape.target.l2_bytes
 
 
 def _tile_in_blocks(

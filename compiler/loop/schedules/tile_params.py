@@ -50,7 +50,7 @@ def default_params(target: Target, rows: int | None, columns: int | None, lanes:
     if rows == 1:
         wide = 8 if columns is None else max(1, min(8, -(-columns // lanes)))
         return Params(1, wide)
-    return Params(_even(rows, most), vectors)
+    return Params(_even(rows, most, _least_rows(target, vectors)), vectors)
 
 
 def wide_params(target: Target, rows: int | None, columns: int | None, lanes: int) -> Params:
@@ -106,9 +106,17 @@ def _most_rows(target: Target, vectors: int) -> int:
     return max(1, (target.vector_registers - vectors - target.factor_registers) // vectors)
 
 
-def _even(rows: int, most: int) -> int:
-    """The largest tile that divides the rows, if that is at least half of the most; else tiles of
-    about one size.
+def _least_rows(target: Target, vectors: int) -> int:
+    """Rows whose sums keep the units busy with some to spare: of just as many as multiply-adds are
+    under way, each waits for the one before it whenever anything else is late.
+    """
+    return 1 + target.fma_latency * target.fma_ports // vectors
+
+
+def _even(rows: int, most: int, least: int = 1) -> int:
+    """The largest tile that divides the rows, if that is at least half of the most, and has at
+    least so many where there are; else tiles of about one size.
     """
     best = max(size for size in range(1, min(most, rows) + 1) if rows % size == 0)
-    return best if 2 * best >= min(most, rows) else -(-rows // -(-rows // most))
+    enough = best >= min(least, most, rows) and 2 * best >= min(most, rows)
+    return best if enough else -(-rows // -(-rows // most))

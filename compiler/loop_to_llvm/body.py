@@ -35,6 +35,7 @@ from compiler.loop_to_llvm.idioms import gelu_operand
 from compiler.loop_to_llvm.index import IndexEmitter, varies
 from compiler.loop_to_llvm.memory import Lanes, MemoryEmitter, Storage
 from compiler.loop_to_llvm.parallel import BODY_TYPE, grain
+from compiler.loop_to_llvm.rooms import Rooms
 from compiler.loop_to_llvm.runtime import Runtime
 from compiler.loop_to_llvm.transpose import TransposeEmitter, block_of
 from compiler.target.target import Target
@@ -90,6 +91,7 @@ class BodyEmitter:
         self.arithmetic = Arithmetic(
             frame.builder, unit.target.has_fma, has_f16(unit.target), has_avx512
         )
+        self.rooms = Rooms()
         self.addresses: dict[PlaceOp, Expr] = {}
         self.extents: dict[tuple[ForOp | Expr, ...], Expr] = {}
         self.chunks: dict[tuple[Expr, int], tuple[Expr, Expr]] = {}
@@ -231,6 +233,9 @@ class BodyEmitter:
             kind = _padded(kind, self.unit.widest)
         size = kind.size.constant
         assert size is not None, f"a buffer on the stack has a constant size, not {kind.size}"
+        before = self.rooms.before(op)
+        if before is not None:
+            return Storage(self.storage(before.result).pointer, kind, private=True)
         count = size + self.unit.widest
         alignment = max(STACK_ALIGNMENT, storage_bytes(kind.element))
         pointer = self.frame.alloca(storage_type(kind.element), count, alignment)

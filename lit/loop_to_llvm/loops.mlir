@@ -91,3 +91,36 @@ loop.program @main(%x: !loop.buffer<[8], f32>, %y: !loop.buffer<[8], f32>) input
   %t = loop.alloc workspace at 64 : !loop.buffer<[8], f32>
   loop.call @k(%x, %t) : !loop.buffer<[8], f32>, !loop.buffer<[8], f32>
 }
+
+// -----
+
+// A buffer on the stack takes the room of one of its type that nothing uses any more; one that is still read keeps its own.
+// CHECK-LABEL: define hidden void @"weft.rooms"
+// CHECK:       %[[T:.*]] = alloca [101 x float]
+// CHECK:       %[[U:.*]] = alloca [101 x float]
+// CHECK-NOT:   alloca
+// CHECK:       fadd
+// CHECK-NEXT:  getelementptr float, ptr %[[T]]
+loop.kernel @rooms(%x: !loop.buffer<[100], f32>, %y: !loop.buffer<[100], f32>) {
+  %t = loop.alloc scratch : !loop.buffer<[100], f32>
+  loop.for %i = 0 to 100 {
+    %v = loop.load %x[%i] : !loop.buffer<[100], f32>
+    loop.store %v, %t[%i] : !loop.buffer<[100], f32>
+  }
+  %u = loop.alloc scratch : !loop.buffer<[100], f32>
+  loop.for %i = 0 to 100 {
+    %v = loop.load %t[%i] : !loop.buffer<[100], f32>
+    %w = arith.mulf %v, %v : f32
+    loop.store %w, %u[%i] : !loop.buffer<[100], f32>
+  }
+  %r = loop.alloc scratch : !loop.buffer<[100], f32>
+  loop.for %i = 0 to 100 {
+    %v = loop.load %u[%i] : !loop.buffer<[100], f32>
+    %w = arith.addf %v, %v : f32
+    loop.store %w, %r[%i] : !loop.buffer<[100], f32>
+  }
+  loop.for %i = 0 to 100 {
+    %v = loop.load %r[%i] : !loop.buffer<[100], f32>
+    loop.store %v, %y[%i] : !loop.buffer<[100], f32>
+  }
+}

@@ -8,7 +8,8 @@
 // CHECK: loop.alloc scratch : !loop.buffer<[1, 16, 16], f32, [d0, d2, d1] in [1, 16, 16]>
 // CHECK: loop.for %{{[a-z_0-9]+}} = 0 to 1 {
 // CHECK: loop.alloc registers : !loop.buffer<[1, 16, 6], f32, [d0, d2, d1] in [1, 6, 16]>
-// CHECK: loop.for %[[K:[a-z_0-9]+]] = 0 to 4 reduction(add) {
+// CHECK: loop.for %[[K:[a-z_0-9]+]] = 0 to 2 reduction(add) {
+// CHECK-NEXT: loop.for %{{[a-z_0-9]+}} = 0 to 2 unroll reduction(add) {
 // CHECK-NEXT: loop.for %{{[a-z_0-9]+}} = 0 to 6 unroll {
 // CHECK-NEXT: loop.for %{{[a-z_0-9]+}} = 0 to 16 unroll vector(8) {
 // CHECK: loop.for %{{[a-z_0-9]+}} = 0 to 2 {

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from xdsl.dialects import arith
 from xdsl.ir import SSAValue
 
-from compiler.loop.nest import accesses_in, loops_in, perfect_nest, subscripts, update_of
+from compiler.loop.nest import accesses_in, perfect_nest, subscripts, update_of
 from compiler.loop.primitives import (
     distribute,
     fuse,
@@ -38,6 +38,7 @@ from compiler.loop.primitives import (
     vectorize,
 )
 from compiler.loop.primitives.staging import Staged
+from compiler.loop.schedules.ahead import write_out_terms
 from compiler.loop.schedules.leaves import (
     lanes_for,
     lanes_of,
@@ -64,9 +65,6 @@ VECTORS = 2
 
 ROWS = 8
 """The most rows of a register tile, as far as there are registers for so many."""
-
-TERMS = (4, 3, 2)
-"""Terms that are written out, as many as divide a sum."""
 
 ENOUGH_ROWS = 64
 """Rows of a head that pay for a copy of what all of them are multiplied with."""
@@ -464,18 +462,7 @@ def _accumulate(tile: ForOp, inner: list[ForOp], target: Target) -> None:
     for nest in (*nests, list(staged.write_back), *map(list, partial)):
         _mark(nest, target)
     if _tile_height(target) < ROWS:
-        _write_out_terms(tile)
-
-
-def _write_out_terms(around: ForOp) -> None:
-    """Writes a few terms of a tile's sums out: to count takes up a part of the instructions beside
-    the few multiply-adds of a small tile.
-    """
-    terms = [loop for loop in loops_in(around) if loop.reduction is not None][-1]
-    count = terms.extent.constant
-    sizes = [size for size in TERMS if count is not None and count % size == 0]
-    if count is not None and sizes and count > sizes[0]:
-        unroll(tile(terms, sizes[0]).inner)
+        write_out_terms(tile)
 
 
 def _mark(nest: Sequence[ForOp], target: Target) -> None:

@@ -971,3 +971,38 @@ loop.kernel @left_rows(%x: !loop.buffer<[128, 128], f32>, %w: !loop.buffer<[128,
     }
   }
 }
+
+// -----
+
+// The pixels of an image are columns through two dims: all of it is copied into panels where these are one dim, whole
+// panels in vectors and what is left apart.
+// CHECK-LABEL: loop.kernel @pixels
+// CHECK: loop.alloc workspace : !loop.buffer<[1024, 196], f32, [(d1 floordiv 16), d0, (d1 mod 16)] in [13, 1024, 16]>
+// CHECK: loop.load %x[{{.*}} floordiv 14), {{.*}} mod 14)]
+// CHECK: loop.for %{{.*}} = 0 to 12
+// CHECK: loop.alloc registers : !loop.buffer<[6, 16], f32
+// CHECK: loop.load %x_w[
+loop.kernel @pixels(%x: !loop.buffer<[1024, 14, 14], f32>, %w: !loop.buffer<[256, 1024], f32>, %y: !loop.buffer<[256, 14, 14], f32>) attributes {weights = [#builtin.int<1>]} {
+  loop.for %o = 0 to 256 {
+    loop.for %i = 0 to 14 {
+      loop.for %j = 0 to 14 {
+        %zero = arith.constant 0.0 : f32
+        loop.store %zero, %y[%o, %i, %j] : !loop.buffer<[256, 14, 14], f32>
+      }
+    }
+  }
+  loop.for %o = 0 to 256 {
+    loop.for %i = 0 to 14 {
+      loop.for %j = 0 to 14 {
+        loop.for %c = 0 to 1024 reduction(add) {
+          %a = loop.load %x[%c, %i, %j] : !loop.buffer<[1024, 14, 14], f32>
+          %b = loop.load %w[%o, %c] : !loop.buffer<[256, 1024], f32>
+          %s = loop.load %y[%o, %i, %j] : !loop.buffer<[256, 14, 14], f32>
+          %p = arith.mulf %a, %b : f32
+          %t = arith.addf %s, %p : f32
+          loop.store %t, %y[%o, %i, %j] : !loop.buffer<[256, 14, 14], f32>
+        }
+      }
+    }
+  }
+}

@@ -77,3 +77,34 @@ loop.kernel @k(%x: !loop.buffer<[4, 8], f32>, %z: !loop.buffer<[4, 8], f32>) {
     }
   }
 }
+
+// -----
+
+// A remainder goes up and down: its box is all that it can be.
+// CHECK-LABEL: loop.kernel @k
+// CHECK: %y_r = loop.alloc registers : !loop.buffer<[1, 4], f32>
+// CHECK: loop.for %[[L:.*]] = 0 to 4 {
+// CHECK-NEXT: %[[V:.*]] = loop.load %y[%i, %[[L]]]
+// CHECK-NEXT: loop.store %[[V]], %y_r[0, %[[L]]]
+// CHECK: loop.load %y_r[0, (%j mod 4)]
+loop.kernel @k(%y: !loop.buffer<[4, 4], f32>, %z: !loop.buffer<[4, 8], f32>) {
+  loop.for %i = 0 to 4 {
+    loop.for %j = 0 to 8 {
+      %v = loop.load %y[%i, %j mod 4] : !loop.buffer<[4, 4], f32>
+      loop.store %v, %z[%i, %j] : !loop.buffer<[4, 8], f32>
+    }
+  }
+}
+
+// -----
+
+// Not where it could be behind the end of the dim, as far as its divisor tells.
+// CHECK: stage requires subscripts that are known to lie in a box, got loop.load of
+loop.kernel @k(%y: !loop.buffer<[4, 7], f32>, %z: !loop.buffer<[4, 8], f32>) {
+  loop.for %i = 0 to 4 {
+    loop.for %j = 0 to 8 {
+      %v = loop.load %y[%i, (2 * %j + 2 * (%j floordiv 4)) mod 8] : !loop.buffer<[4, 7], f32>
+      loop.store %v, %z[%i, %j] : !loop.buffer<[4, 8], f32>
+    }
+  }
+}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from xdsl.builder import Builder
@@ -30,7 +30,8 @@ from compiler.loop.nest import (
 from compiler.loop.primitives.partials import combine, neutral_of
 from compiler.loop.primitives.recording import primitive
 from dialects.errors import IllegalSchedule
-from dialects.expr import Expr, atom_expr
+from dialects.expr import Atom, Expr, atom_expr
+from dialects.interval import Range
 from dialects.loop.ops import (
     AccessOp,
     AllocOp,
@@ -226,14 +227,28 @@ def _box_of(access: AccessOp, at: ForOp | KernelOp) -> list[tuple[Expr, Expr]]:
     """The least and greatest subscript of each dimension over the loops inside `at`."""
     bounds = bounds_of(loop for loop in enclosing_loops(access) if _is_within(loop, at))
     box: list[tuple[Expr, Expr]] = []
-    for expr in subscripts(access):
+    for dim, expr in enumerate(subscripts(access)):
         low = extreme(expr, bounds, greatest=False)
         high = extreme(expr, bounds, greatest=True)
+        if low is None or high is None:
+            low, high = _span_inside(expr, ranges_of(bounds), access.buffer_type.shape[dim])
         if low is None or high is None or _depends_on(at, low, high):
             rule = "subscripts that are known to lie in a box"
             raise IllegalSchedule(f"stage requires {rule}, got {describe(access)}")
         box.append((low, high))
     return box
+
+
+def _span_inside(
+    expr: Expr, ranges: Mapping[Atom, Range], extent: Expr
+) -> tuple[Expr | None, Expr | None]:
+    """The numbers between which a subscript lies that goes up and down, as a remainder does; none
+    where they are not known, or reach beyond the dim.
+    """
+    low, high = expr.range(ranges)
+    if low is None or high is None or low < 0 or high >= (extent.constant or 0):
+        return None, None
+    return Expr.of(low), Expr.of(high)
 
 
 def _is_within(loop: ForOp, at: ForOp | KernelOp) -> bool:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from xdsl.dialects import arith
+from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import Attribute, SSAValue
 
 from compiler.loop.nest import (
@@ -22,6 +23,8 @@ from compiler.loop.nest import (
     subscripts,
 )
 from compiler.loop.primitives import (
+    collapse,
+    flatten,
     fuse_at,
     pack,
     panels,
@@ -79,6 +82,16 @@ def panel_axis(load: LoadOp, column: ForOp, size: int) -> int | None:
     if len(axes) != 1:
         return None
     return axes[0] if (exprs[axes[0]] - atom_expr(column.index)) % size == 0 else None
+
+
+def flat_axis(load: LoadOp, column: ForOp) -> int | None:
+    """The first of the two neighbouring dims that columns count through as if these were one, in a
+    row-major buffer, as through the rows of an image; None where there are no such dims.
+    """
+    kind, exprs = load.buffer_type, subscripts(load)
+    axes = [axis for axis, expr in enumerate(exprs) if column.index in set(expr.atoms())]
+    plain = isinstance(kind.layout, NoneAttr) and stride(load, column) == 1
+    return axes[0] if plain and len(axes) == 2 and axes[1] == axes[0] + 1 else None
 
 
 def pays_to_copy(load: LoadOp, column: ForOp, target: Target, params: Params) -> bool:
@@ -176,6 +189,35 @@ def copy_panels(
     for nest in fill_panels(staged.load_in, axis, size, lanes):
         parallelize(nest[0])
     return copy
+
+
+def copy_flat_panels(kernel: KernelOp, load: LoadOp, axis: int, size: int, lanes: int) -> SSAValue:
+    """The same for columns that count through two dims, which the copy has as one."""
+    staged = stage(load.buffer, kernel, "workspace")
+    assert isinstance(staged.buffer.owner, AllocOp), "a copy is allocated"
+    place = subscripts(accesses_in(staged.load_in[0])[-1])
+    outer, inner = (
+        next(loop for loop in staged.load_in if loop.index in set(expr.atoms()))
+        for expr in place[axis : axis + 2]
+    )
+    others = [loop for loop in staged.load_in if loop not in (outer, inner)]
+    columns = collapse(outer, inner)
+    flat = flatten(staged.buffer.owner, axis).result
+    copy = pack(flat, panels(buffer_type(flat), axis, size))
+    reorder(columns, *others)
+    for part in _whole_and_rest(columns, size):
+        column, *rest = perfect_nest(part)
+        for nest in fill_panels([*rest, column], axis, size, lanes):
+            parallelize(nest[0])
+    return copy
+
+
+def _whole_and_rest(columns: ForOp, size: int) -> tuple[ForOp, ...]:
+    """The loop over whole panels and the one over what is left, which fills no vectors."""
+    whole = columns.extent // size * size
+    if whole == columns.extent or whole == 0:
+        return (columns,)
+    return split_at(columns, whole)
 
 
 def is_extended(load: LoadOp) -> bool:

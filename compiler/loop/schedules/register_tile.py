@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import Operation, SSAValue
 
 from compiler.loop.nest import (
@@ -53,8 +54,10 @@ from compiler.loop.schedules.loop_order import ENOUGH, spread, spread_near
 from compiler.loop.schedules.panels import (
     column_axis,
     columns_last,
+    copy_flat_panels,
     copy_panels,
     fill_with_first,
+    flat_axis,
     is_deep,
     pack_columns,
     panel_axis,
@@ -193,6 +196,9 @@ def _bring_together(
     ):
         near = shape.has_rows and stride(load, column) == 1
         return copy_panels(kernel, load, axis, shape.width, shape.lanes, widened=near)
+    flat = flat_axis(load, column) if shape.near and not shape.weight else None
+    if flat is not None:
+        return copy_flat_panels(kernel, load, flat, shape.width, shape.lanes)
     return panel
 
 
@@ -292,7 +298,8 @@ def _tile_part(
     size = shape.params.rows, shape.width
     if panel is not None and shape.has_rows and is_deep(panel, jo, *size, shape.target):
         return [_tile_in_blocks(around, inside, panel, shape, result)]
-    near = shape.near and not shape.weight
+    in_panels = panel is not None and not isinstance(buffer_type(panel).layout, NoneAttr)
+    near = shape.near and not in_panels
     staged = None
     if panel is not None:
         staged = stage_panel(panel, jo, ji, shape.lanes, shape.params, near=near)

@@ -106,6 +106,7 @@ func.func @main(%q: !graph.tensor<[b, 3, 32, 4], f32>, %k: !graph.tensor<[b, 3, 
 // CHECK: %[[P:[a-z_0-9]+]] = loop.alloc workspace : !loop.buffer<[2, 1, 320, 32], f32, [d0, (d3 floordiv 16), d1, d2, (d3 mod 16)] in [2, 2, 1, 320, 16]>
 // CHECK: loop.for %[[H:[a-z_0-9]+]] = 0 to 2 parallel {
 // CHECK: loop.store %{{.*}}, %[[P]][%[[H]], 0,
+// CHECK: math.exp
 // CHECK: loop.for %[[KO:[a-z_0-9]+]] = 0 to 2 reduction(add) {
 // CHECK-NEXT: loop.for %{{[a-z_0-9]+}} = 0 to 2 {
 // CHECK-NEXT: loop.for %{{[a-z_0-9]+}} = 0 to 1 {

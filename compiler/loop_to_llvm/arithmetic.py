@@ -53,8 +53,8 @@ class Arithmetic:
         return intrinsic(self.builder, "fma", x.type, [x, y, z], x.type)
 
     def gelu(self, x: ir.Value) -> ir.Value:
-        """x/2 * (1 + erf(x / sqrt(2))) of f32, on AVX-512."""
-        return call_math(self.builder, "gelu", [x], has_fma=True, has_scale=True)
+        """x/2 * (1 + erf(x / sqrt(2))) of f32, with fused multiply-add."""
+        return call_math(self.builder, "gelu", [x], has_fma=True, has_scale=self.has_avx512)
 
     def literal(self, like: ir.Value, number: float | int) -> ir.Value:
         """A constant of a value's type."""

@@ -31,7 +31,7 @@ from compiler.loop_to_llvm.elements import (
     storage_type,
 )
 from compiler.loop_to_llvm.frame import Frame, LaneNumber, LaneValues
-from compiler.loop_to_llvm.idioms import gelu_operand
+from compiler.loop_to_llvm.idioms import gelu_operand, is_within_gelu
 from compiler.loop_to_llvm.index import IndexEmitter, varies
 from compiler.loop_to_llvm.memory import Lanes, MemoryEmitter, Storage
 from compiler.loop_to_llvm.parallel import BODY_TYPE, grain
@@ -194,9 +194,9 @@ class BodyEmitter:
 
     def _scalar(self, op: Operation) -> None:
         if self.unit.contracts:
-            if is_fused(op):
+            if is_fused(op) or is_within_gelu(op):
                 return
-            x = gelu_operand(op) if self.arithmetic.has_avx512 else None
+            x = gelu_operand(op)
             if x is not None:
                 self._define(op.results[0], self.arithmetic.gelu(self.value(x)))
                 return

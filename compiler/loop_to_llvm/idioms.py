@@ -11,6 +11,8 @@ from xdsl.dialects.builtin import Float32Type, FloatAttr
 from xdsl.dialects.math import ErfOp
 from xdsl.ir import Operation, SSAValue
 
+from compiler.loop_to_llvm.contraction import is_fused
+
 
 def gelu_operand(op: Operation) -> SSAValue | None:
     """x of f32, where the operation is the last of `x/2 * erf(x / sqrt(2)) + x/2`."""
@@ -23,6 +25,17 @@ def gelu_operand(op: Operation) -> SSAValue | None:
             if isinstance(error, ErfOp) and operand is not None:
                 return operand if _divided(error.operand, math.sqrt(0.5)) is operand else None
     return None
+
+
+def is_within_gelu(op: Operation) -> bool:
+    """Whether an error function is computed for nothing but that."""
+    if not isinstance(op, ErfOp):
+        return False
+    products = [use.operation for use in op.result.uses]
+    if not all(is_fused(product) for product in products):
+        return False
+    sums = [use.operation for product in products for use in product.results[0].uses]
+    return bool(sums) and all(gelu_operand(each) is not None for each in sums)
 
 
 def _divided(value: SSAValue, factor: float) -> SSAValue | None:

@@ -28,6 +28,9 @@ from compiler.target.target import Target
 from dialects.expr import Expr
 from dialects.loop.types import BufferType
 
+LINE = 64
+"""Bytes that caches exchange."""
+
 WIDEST_STRIDE = 4
 """Up to this distance between lanes, all elements between them are loaded and shuffled into place.
 """
@@ -164,15 +167,16 @@ class MemoryEmitter:
                 self._store_lanes(storage, *vector)
 
     def _store_past_caches(self, storage: Storage, vectors: Sequence[PlacedVector]) -> bool:
-        """Writes vectors of one size to memory itself if the buffer is aligned to them, which only
-        a call knows; false where they do not lie at multiples of their size from its start.
+        """Writes vectors of one size to memory itself if the buffer is aligned to them, or to lines
+        where they are longer, which only a call knows; false where they do not lie at multiples of
+        their size from its start.
         """
         bases = [self._whole_vector(address, lanes) for address, _, lanes in vectors]
         size = vectors[0][2].count * storage.alignment
         pointers = [self.pointer(storage, base) for base in bases if base is not None]
         if len(pointers) < len(vectors) or size & (size - 1):
             return False
-        builder = self.frame.builder
+        builder, size = self.frame.builder, min(size, LINE)
         past, through, after = (self.frame.block(name) for name in ("past", "through", "after"))
         builder.cbranch(self._is_aligned(storage, size), past, through)
         builder.position_at_end(past)
@@ -213,11 +217,18 @@ class MemoryEmitter:
     def prefetch(
         self, storage: Storage, address: Expr, lanes: Lanes | None, *, far: bool = False
     ) -> None:
-        """Brings the line of an address near, of lanes that of the first; a `far` one into the
-        second cache.
+        """Brings the line of an address near, of lanes those that neighbours of them fill, else
+        that of the first; a `far` one into the second cache.
         """
-        if lanes is not None:
-            address = self._at_lane(address, lanes, 0)
+        if lanes is None:
+            self._prefetch_line(storage, address, far=far)
+            return
+        step = max(1, LINE // storage.alignment)
+        runs = (placed := self._offsets(address, lanes)) is not None and _is_run(placed[1])
+        for lane in range(0, lanes.count if runs else 1, step):
+            self._prefetch_line(storage, self._at_lane(address, lanes, lane), far=far)
+
+    def _prefetch_line(self, storage: Storage, address: Expr, *, far: bool) -> None:
         to_read, data = ir.Constant(I32, 0), ir.Constant(I32, 1)
         cache = ir.Constant(I32, 2 if far else 3)
         operands = [self.pointer(storage, address), to_read, cache, data]

@@ -1,9 +1,10 @@
 // RUN: weft-opt %s --split-input-file -p weft-schedule | filecheck %s
 
 // Loops that walk through memory in one stride are one loop: tiles of 4 vectors of 8 in parallel, the rest in vectors.
+// A polynomial is computed for those of a tile side by side.
 // CHECK-LABEL: loop.kernel @exp[n]
 // CHECK-NEXT: loop.for %[[O:[a-z]+]] = 0 to ((8 * n) floordiv 32) parallel {
-// CHECK-NEXT: loop.for %{{[a-z]+}} = 0 to 32 unroll vector(8) {
+// CHECK-NEXT: loop.for %{{[a-z]+}} = 0 to 32 vector(32) {
 // CHECK: math.exp
 // CHECK: loop.for %{{[a-z]+}} = 0 to ((8 * n) mod 32) vector(8) {
 // CHECK: math.exp

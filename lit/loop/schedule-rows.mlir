@@ -338,3 +338,35 @@ loop.kernel @few(%x: !loop.buffer<[64, 3], f32>, %y: !loop.buffer<[64], f32>) {
     }
   }
 }
+
+// -----
+
+// Polynomials of a row are computed for 4 vectors side by side, or for fewer where those would be empty in good part; of what
+// takes one step a vector at a time is.
+// CHECK-LABEL: loop.kernel @exponentials
+// CHECK: loop.for %{{[a-z]+}} = 0 to 120 vector(32) {
+// CHECK: math.exp
+// CHECK: loop.for %{{[a-z]+}} = 0 to 40 vector(8) {
+// CHECK: math.log
+// CHECK: loop.for %{{[a-z]+}} = 0 to 96 vector(8) {
+// CHECK: arith.negf
+loop.kernel @exponentials(%x: !loop.buffer<[4, 120], f32>, %y: !loop.buffer<[4, 120], f32>, %a: !loop.buffer<[4, 40], f32>,
+    %b: !loop.buffer<[4, 40], f32>, %c: !loop.buffer<[4, 96], f32>) {
+  loop.for %i = 0 to 4 {
+    loop.for %j = 0 to 120 {
+      %v = loop.load %x[%i, %j] : !loop.buffer<[4, 120], f32>
+      %e = math.exp %v : f32
+      loop.store %e, %y[%i, %j] : !loop.buffer<[4, 120], f32>
+    }
+    loop.for %k = 0 to 40 {
+      %v = loop.load %a[%i, %k] : !loop.buffer<[4, 40], f32>
+      %l = math.log %v : f32
+      loop.store %l, %b[%i, %k] : !loop.buffer<[4, 40], f32>
+    }
+    loop.for %m = 0 to 96 {
+      %v = loop.load %c[%i, %m] : !loop.buffer<[4, 96], f32>
+      %n = arith.negf %v : f32
+      loop.store %n, %c[%i, %m] : !loop.buffer<[4, 96], f32>
+    }
+  }
+}

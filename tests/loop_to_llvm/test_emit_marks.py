@@ -9,14 +9,15 @@ from compiler.target import TARGETS
 from tests.loop_to_llvm.compiled_kernel import CompiledKernel, assembly
 
 WIDE = next(target for target in TARGETS if target.name == "x86-64-v4")
+NARROW = next(target for target in TARGETS if target.name == "x86-64-v3")
 
 
-def copy_kernel(rows: int, columns: int, mark: str = "nontemporal") -> str:
-    """y[i, j] = x[i, j] in vectors of eight, which are read ahead."""
+def copy_kernel(rows: int, columns: int, mark: str = "nontemporal", lanes: int = 8) -> str:
+    """y[i, j] = x[i, j] in vectors, which are read ahead."""
     kind = f"!loop.buffer<[{rows}, {columns}], f32>"
     return f"""
     loop.kernel @copy(%x: {kind}, %y: {kind}) {{
-      loop.for %i = 0 to {rows} parallel {{ loop.for %j = 0 to {columns} vector(8) {{
+      loop.for %i = 0 to {rows} parallel {{ loop.for %j = 0 to {columns} vector({lanes}) {{
         loop.prefetch %x[%i, %j + 1024] far : {kind}
         %a = loop.load %x[%i, %j] : {kind}
         loop.store %a, %y[%i, %j] {mark} : {kind}
@@ -33,10 +34,11 @@ def offset_array(rows: int, columns: int, offset: int) -> np.ndarray:
 
 @pytest.mark.parametrize("columns", [16, 21, 5])
 @pytest.mark.parametrize("offset", [0, 4, 32])
-def test_stores_past_the_caches_store_everything(columns: int, offset: int):
+@pytest.mark.parametrize("lanes", [8, 32])
+def test_stores_past_the_caches_store_everything(columns: int, offset: int, lanes: int):
     x = np.arange(6 * columns, dtype=np.float32).reshape(6, columns)
     y = offset_array(6, columns, offset)
-    CompiledKernel(copy_kernel(6, columns))(x, y)
+    CompiledKernel(copy_kernel(6, columns, lanes=lanes))(x, y)
     np.testing.assert_array_equal(y, x)
 
 
@@ -49,6 +51,12 @@ def test_stores_past_the_caches_are_in_order_with_what_follows():
 
 def test_rows_that_no_vector_is_aligned_in_are_stored_through_the_caches():
     assert "vmovntps" not in assembly(copy_kernel(64, 1021), WIDE)
+
+
+def test_vectors_side_by_side_are_prefetched_line_by_line():
+    near = assembly(copy_kernel(64, 1024), NARROW).count("prefetch")
+    assert assembly(copy_kernel(64, 1024, lanes=32), NARROW).count("prefetch") == 2 * near
+    assert "vmovntps" in assembly(copy_kernel(64, 1024, lanes=32), NARROW)
 
 
 def test_far_prefetches_end_in_the_second_cache():

@@ -368,14 +368,16 @@ def test_avx512_scales_by_powers_of_two_and_picks_coefficients(name: str) -> Non
         assert_identical(again, got[:400])
 
 
-@pytest.mark.skipif(not HOST_FEATURES.get("avx512f"), reason="requires AVX-512")
-def test_gelu_cancels_nothing_where_its_operand_is_negative() -> None:
+@pytest.mark.parametrize("has_scale", [False, True])
+def test_gelu_cancels_nothing_where_its_operand_is_negative(has_scale: bool) -> None:
+    if has_scale and not HOST_FEATURES.get("avx512f"):
+        pytest.skip("requires AVX-512")
     x = np.concatenate([all_magnitudes("f32", 50_000), np.linspace(-9, 9, 50_001, dtype="f4")])
     x = x[np.isfinite(x)]
     wide = x.astype(np.float64)
     tail = np.vectorize(math.erfc, otypes=[np.float64])(np.abs(wide) * math.sqrt(0.5)) / 2
     exact = np.maximum(wide, 0) - np.abs(wide) * tail
-    got = [compiled("gelu", "f32", lanes=lanes, has_scale=True)(x) for lanes in (16, 8, 0)]
+    got = [compiled("gelu", "f32", lanes=lanes, has_scale=has_scale)(x) for lanes in (16, 8, 0)]
     difference, negative = np.abs(got[0] - exact), (x > -4) & (x < 0)
     assert np.all(difference <= 2.0**-23 * np.maximum(np.abs(wide), 0.25))
     assert np.all(difference[negative] <= np.maximum(-(2.0**-15) * exact[negative], 2.0**-149))
@@ -383,7 +385,18 @@ def test_gelu_cancels_nothing_where_its_operand_is_negative() -> None:
         assert_identical(again, got[0])
     special = np.array([0.0, -0.0, INF, -INF, NAN, -1e38], np.float32)
     expected = np.array([0.0, -0.0, INF, NAN, NAN, 0.0], np.float32)
-    assert_identical(compiled("gelu", "f32", lanes=0, has_scale=True)(special), expected)
+    assert_identical(compiled("gelu", "f32", lanes=0, has_scale=has_scale)(special), expected)
+
+
+def test_vectors_side_by_side_load_constants_where_they_need_them() -> None:
+    def emitted(lanes: int, has_scale: bool) -> str:
+        module = ir.Module("exp")
+        add_function(module, "exp", "f32", lanes, has_fma=True, has_scale=has_scale)
+        return str(module)
+
+    assert "load volatile <8 x float>" in emitted(32, has_scale=False)
+    assert "load volatile" not in emitted(8, has_scale=False)
+    assert "load volatile" not in emitted(32, has_scale=True)
 
 
 def test_a_function_is_defined_once_and_inlined() -> None:

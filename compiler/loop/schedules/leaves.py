@@ -32,6 +32,7 @@ from compiler.loop.primitives import (
     vectorize,
 )
 from compiler.loop.primitives.prefetching import LINE
+from compiler.loop.schedules.vector_groups import group_of
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
 from dialects.expr import Expr, Quotient, product
@@ -242,13 +243,18 @@ def _scattered(loop: ForOp) -> int:
     return sum(step is None or step not in (Expr.of(0), Expr.of(1)) for step in steps)
 
 
+def abreast(loop: ForOp, lanes: int, target: Target) -> int:
+    """The lanes of all vectors that a loop of independent iterations computes side by side."""
+    return lanes * (1 if _scattered(loop) else group_of(loop, lanes, target))
+
+
 def _try_vectorize(loop: ForOp, target: Target) -> bool:
     lanes = lanes_for(loop, target)
     if lanes == 1:
         return False
     try:
         if loop.reduction is None:
-            vectorize(loop, lanes)
+            vectorize(loop, abreast(loop, lanes, target))
             return True
         if loop.extent.constant is not None and loop.extent.constant < 2 * lanes:
             return False

@@ -10,6 +10,7 @@ from contextlib import suppress
 from compiler.loop.nest import accesses_in, loops_in, perfect_nest
 from compiler.loop.primitives import collapse, nontemporal, tile, unroll, vectorize
 from compiler.loop.schedules.leaves import (
+    abreast,
     collapse_contiguous,
     is_past_caches,
     lanes_for,
@@ -59,10 +60,13 @@ def apply(loop: ForOp, target: Target) -> None:
     tiled = len(nest) == 1 and (inner.extent.constant or 2**62) > VECTORS * lanes
     tiles = tile(inner, VECTORS * lanes) if tiled else None
     if tiles is None:
-        vectorize(inner, lanes)
+        vectorize(inner, abreast(inner, lanes, target))
         parallelize_outermost(nest[0])
         return
-    unroll(vectorize(tiles.inner, lanes))
+    width = abreast(tiles.inner, lanes, target)
+    vectorize(tiles.inner, width)
+    if width < VECTORS * lanes:
+        unroll(tiles.inner)
     if tiles.remainder is not None:
         vectorize(tiles.remainder, lanes)
     parallelize_outermost(tiles.outer)

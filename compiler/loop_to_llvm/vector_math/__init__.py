@@ -66,8 +66,8 @@ MATH_FUNCTIONS = (
 """What `call_math` can emit."""
 
 GELU = MathFunction("gelu", 1, error_function.gelu)
-"""One more, of f32 on AVX-512 only: the error is absolute, at most a unit in the last place of
-max(|x|, 1/4).
+"""One more, of f32 where multiply-adds are fused: the error is absolute, at most a unit in the
+last place of max(|x|, 1/4).
 """
 
 _BY_NAME = {function.name: function for function in (*MATH_FUNCTIONS, GELU)}

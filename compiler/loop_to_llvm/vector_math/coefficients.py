@@ -32,6 +32,17 @@ EXP: Coefficients = {
 }
 """exp(r) = 1 + r + r*r*p(r) where |r| <= ln(2)/2; bounds the error of exp(r) - 1."""
 
+EXP_POWER: Coefficients = {
+    "f32": (  # 2**-28.5
+        0.5,
+        0.16666485,
+        0.041665595,
+        0.008372332,
+        0.0014035809,
+    ),
+}
+"""exp(r) = 1 + r + r*r*p(r) where |r| <= ln(2)/2; bounds the error of exp(r)."""
+
 EXP_SIXTEENTH: Coefficients = {
     "f32": (  # 2**-29.2
         1.0,
@@ -224,6 +235,23 @@ NORMAL_TAIL_QUARTERS: tuple[tuple[float, ...], ...] = (
 """erfc((k/4 + t) / sqrt(2)) / 2 = p[k](t) where |t| <= 1/8, of f32; nothing from the last on.
 Fitted as those of erf, by relative errors.
 """
+
+NORMAL_TAIL: Coefficients = {
+    # of the tail relatively 2**-18 up to 4, 2**-12 up to 5.5; 2**-27 of 1 at most
+    "f32": (
+        -1.1511045,
+        -0.4592197,
+        -0.052441493,
+        0.0069416156,
+        8.973568e-06,
+        -0.00028593632,
+        7.864794e-05,
+        -1.1356867e-05,
+        8.907908e-07,
+        -2.9683711e-08,
+    ),
+}
+"""log2(erfc(x / sqrt(2)) / 2) = -1 + x*p(x) where 0 <= x <= 7; below -40 from there on."""
 
 SIN: Coefficients = {
     "f32": (  # 2**-27.9

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 
-from compiler.loop_to_llvm.vector_math.coefficients import EXP, EXP2, EXP_SIXTEENTH
+from compiler.loop_to_llvm.vector_math.coefficients import EXP, EXP2, EXP_POWER, EXP_SIXTEENTH
 from compiler.loop_to_llvm.vector_math.constants import ln2_parts
 from compiler.loop_to_llvm.vector_math.floating_point import (
     doubled_bias,
+    power_in_parts,
     power_of_two,
     scale,
     shifter,
@@ -18,17 +19,12 @@ LONGEST = 0.03
 """More than what is left of an argument behind a sixteenth of ln(2), at most ln(2)/32."""
 
 
-def _reduce(x: Real) -> tuple[Real, Real, Integer]:
-    """r, n, n + 2*bias with x = r + n*ln(2) and |r| about ln(2)/2 at most."""
+def _reduce(x: Real) -> tuple[Real, Integer]:
+    """r, n + 2*bias with x = r + n*ln(2) and |r| about ln(2)/2 at most."""
     shifted = fma(x, 1 / math.log(2), x.literal(shifter(x.format)))
     n = shifted - shifter(x.format)
     high, low = ln2_parts(x.format)
-    return fma(-n, low, fma(-n, high, x)), n, doubled_bias(shifted)
-
-
-def _scale(x: Real, n: Real, exponent: Integer) -> Real:
-    """x * 2**n, where `exponent` is n + 2*bias."""
-    return x.scaled(n) if x.can_scale else scale(x, exponent)
+    return fma(-n, low, fma(-n, high, x)), doubled_bias(shifted)
 
 
 def _exp_by_table(x: Real) -> Real:
@@ -50,6 +46,13 @@ def _exp_by_table(x: Real) -> Real:
     return scale(result, biased >> 4)
 
 
+def _nearest(x: Real, steps: float) -> tuple[Real, Integer]:
+    """The integer n next to `steps * x`, and one whose low bits are those of n + 2*bias."""
+    doubled = shifter(x.format) + 2 * x.format.bias
+    shifted = fma(x, steps, x.literal(doubled))
+    return shifted - doubled, shifted.bits()
+
+
 def exp(x: Real) -> Real:
     """e**x."""
     low, high = (-746.0, 710.0) if x.format.bits == 64 else (-105.0, 89.0)
@@ -57,19 +60,28 @@ def exp(x: Real) -> Real:
         x = x.at_least(low).at_most(high)
     if x.can_pick:
         return _exp_by_table(x)
-    r, n, exponent = _reduce(x)
-    return _scale(fma(r * r, polynomial(r, EXP[x.format.name]), r) + 1.0, n, exponent)
+    n, exponent = _nearest(x, 1 / math.log(2))
+    high_part, low_part = ln2_parts(x.format)
+    r = fma(-n, low_part, fma(-n, high_part, x))
+    # r * r would have to be kept, of which vectors side by side have too many.
+    part = fma(polynomial(r, EXP_POWER.get(x.format.name, EXP[x.format.name])) * r, r, r)
+    if x.can_scale:
+        return (part + 1.0).scaled(n)
+    inner, outer = power_in_parts(exponent, x.format)
+    return fma(part, inner, inner) * outer
 
 
 def exp2(x: Real) -> Real:
     """2**x."""
     low, high = (-1076.0, 1025.0) if x.format.bits == 64 else (-151.0, 129.0)
     x = x.at_least(low).at_most(high)
-    shifted = x + shifter(x.format)
-    n = shifted - shifter(x.format)
+    n, exponent = _nearest(x, 1.0)
     r = x - n
     power = fma(r, polynomial(r, EXP2[x.format.name]), r.literal(1.0))
-    return _scale(power, n, doubled_bias(shifted))
+    if x.can_scale:
+        return power.scaled(n)
+    inner, outer = power_in_parts(exponent, x.format)
+    return power * inner * outer
 
 
 def scaled_expm1(x: Real, halvings: int) -> Real:
@@ -77,7 +89,7 @@ def scaled_expm1(x: Real, halvings: int) -> Real:
 
     x is at most (bias + halvings + 0.5) * ln(2), and NaN or at least -(bias - 4) * ln(2).
     """
-    r, _, exponent = _reduce(x)
+    r, exponent = _reduce(x)
     power = power_of_two(exponent - (x.format.bias + halvings), x.format)
     fraction = fma(r * r, polynomial(r, EXP[x.format.name]), r)
     return fma(power, fraction, power - 0.5**halvings)

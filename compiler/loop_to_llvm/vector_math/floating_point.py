@@ -29,6 +29,18 @@ def scale(x: Real, exponent: Integer) -> Real:
     return x * power_of_two(half, x.format) * power_of_two(exponent - half, x.format)
 
 
+def power_in_parts(exponent: Integer, fmt: Format) -> tuple[Real, Real]:
+    """Two powers of two whose product is 2**n, where the low bits of `exponent` are those of
+    n + 2*bias. The second is the same for all n above 1 and for all others, and moves away from 1:
+    times the first no number near 1 overflows or is rounded.
+    """
+    field = exponent << fmt.fraction_bits
+    quarter = (fmt.bias + 1) // 2
+    up, down = (exponent.at.real(fmt, 2.0**each) for each in (quarter, -quarter))
+    outer = select(field.as_real(fmt).is_negative(), up, down)  # n + 2*bias has one more bit
+    return (field - outer.bits()).as_real(fmt), outer
+
+
 def significand(x: Real, *, subnormal: bool = True) -> tuple[Real, Real]:
     """m, e with x = m * 2**e and sqrt(1/2) <= m < sqrt(2), for positive finite x.
 

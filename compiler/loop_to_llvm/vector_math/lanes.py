@@ -48,6 +48,22 @@ class Format:
 F32 = Format("f32", 32, 23)
 F64 = Format("f64", 64, 52)
 
+VECTOR_BITS = 256
+"""Wider ones are several vectors side by side, but on AVX-512."""
+
+
+class _LoadAgain(ir.Instruction):
+    """A load that is not merged with others of the same address, nor moved out of a loop."""
+
+    def __init__(self, block: Any, pointer: Any, kind: Any):
+        super().__init__(block, kind, "load", [pointer])
+
+    def descr(self, buf: list[str]) -> None:
+        """The instruction as text, behind the name of its result."""
+        (pointer,) = self.operands
+        buf.append(f"load volatile {self.type}, ptr {pointer.get_reference()}, ")
+        buf.append(f"align {VECTOR_BITS // 8}\n")
+
 
 @dataclass(frozen=True, eq=False)
 class Emitter:
@@ -80,7 +96,28 @@ class Emitter:
 
     def real(self, fmt: Format, number: float) -> Real:
         """A real constant, rounded to the format."""
+        if self.has_fma and not self.has_scale and self.lanes * fmt.bits > VECTOR_BITS:
+            return Real(self, fmt, self._load_again(fmt, number))
         return Real(self, fmt, self.splat(self.scalar().real_type(fmt), number))
+
+    def _load_again(self, fmt: Format, number: float) -> Any:
+        """A constant for vectors side by side, loaded once for them where they need it. As a
+        constant of LLVM's it would be kept for the whole loop; with all registers taken by such
+        ones the vectors would be computed one after the other.
+        """
+        builder, count = self.builder, VECTOR_BITS // fmt.bits
+        kind = ir.VectorType(self.scalar().real_type(fmt), count)
+        name = f"weft.constant.{fmt.name}.{fmt.encode(number):x}"
+        held = builder.module.globals.get(name)
+        if held is None:
+            held = ir.GlobalVariable(builder.module, kind, name)
+            held.linkage, held.global_constant, held.align = "internal", True, VECTOR_BITS // 8
+            held.initializer = ir.Constant(kind, [number] * count)
+        loaded = _LoadAgain(builder.block, held, kind)
+        builder._insert(loaded)
+        order = [lane % count for lane in range(self.lanes)]
+        places = ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), order)
+        return builder.shuffle_vector(loaded, ir.Constant(kind, ir.Undefined), places)
 
     def integer(self, bits: int, number: int) -> Integer:
         """An integer constant, wrapped to its width."""
@@ -380,11 +417,13 @@ class Real:
 
     def at_least(self, bound: float) -> Real:
         """The larger of the two; NaN stays NaN."""
-        return select(self < bound, self.literal(bound), self)
+        limit = self.literal(bound)
+        return select(self < limit, limit, self)
 
     def at_most(self, bound: float) -> Real:
         """The smaller of the two; NaN stays NaN."""
-        return select(self > bound, self.literal(bound), self)
+        limit = self.literal(bound)
+        return select(self > limit, limit, self)
 
     def bits(self) -> Integer:
         """The bit pattern."""

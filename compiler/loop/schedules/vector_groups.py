@@ -1,0 +1,59 @@
+"""How many vectors of a loop are computed side by side, each step of one beside that of the others.
+
+A polynomial is a chain of steps that wait for each other, with a constant each. Where few registers
+hold no constants beside what vectors need, they are loaded again for each vector; and the steps of
+one vector after the other fill the queues of the processor before another one's can begin. In a
+loop over a multiple of a vector's lanes each step, and each constant, is there for all of them.
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects import math
+
+from compiler.loop.nest import accesses_in
+from compiler.target.target import Target
+from dialects.loop.ops import ForOp
+from dialects.loop.scalar import compute_type, width
+
+POLYNOMIALS = (
+    math.ExpOp,
+    math.Exp2Op,
+    math.ExpM1Op,
+    math.LogOp,
+    math.Log2Op,
+    math.Log1pOp,
+    math.TanhOp,
+    math.ErfOp,
+)
+"""Functions of one long chain without a branch."""
+
+FEW_REGISTERS = 16
+"""More of them have room for constants."""
+
+GROUP = 4
+"""Vectors side by side: their arguments, powers and sums fill the registers."""
+
+
+def group_of(loop: ForOp, lanes: int, target: Target) -> int:
+    """How many vectors of so many lanes the loop runs side by side; a power of two."""
+    if target.vector_registers > FEW_REGISTERS or not target.has_fma:
+        return 1
+    if not any(isinstance(op, POLYNOMIALS) for op in loop.body.block.ops):
+        return 1
+    if not _is_of_one_width(loop):
+        return 1
+    extent, group = loop.extent.constant, GROUP
+    while extent is not None and group > 1 and _is_wasteful(extent, group * lanes):
+        group //= 2
+    return group
+
+
+def _is_of_one_width(loop: ForOp) -> bool:
+    """Whether all that the loop accesses is computed with in numbers of one width."""
+    accesses = accesses_in(loop)
+    return len({width(compute_type(access.buffer_type.element)) for access in accesses}) == 1
+
+
+def _is_wasteful(extent: int, lanes: int) -> bool:
+    """Whether more than an eighth of the last vectors' lanes would be left empty."""
+    return (-extent % lanes) * 8 > extent

@@ -3,20 +3,38 @@
 // Blocks of 8 by 8 elements are turned in registers: loaded along one side, stored along the other.
 // CHECK-LABEL: loop.kernel @transpose
 // CHECK-NEXT: loop.for %[[JO:[a-z_0-9]+]] = 0 to 2 parallel {
-// CHECK-NEXT: loop.for %[[IO:[a-z_0-9]+]] = 0 to 2 {
-// CHECK-NEXT: loop.for %[[IIO:[a-z_0-9]+]] = 0 to 6 {
+// CHECK-NEXT: loop.for %[[IO:[a-z_0-9]+]] = 0 to 1 {
 // CHECK-NEXT: loop.for %[[JIO:[a-z_0-9]+]] = 0 to 8 {
+// CHECK-NEXT: loop.for %[[IIO:[a-z_0-9]+]] = 0 to 8 {
 // CHECK-NEXT: loop.for %[[III:[a-z_0-9]+]] = 0 to 8 unroll {
 // CHECK-NEXT: loop.for %[[JII:[a-z_0-9]+]] = 0 to 8 unroll vector(8) {
-// CHECK-NEXT: loop.load %x[64 * %[[JO]] + 8 * %[[JIO]] + %[[JII]], 50 * %[[IO]] + 8 * %[[IIO]] + %[[III]]] :
-// CHECK-NEXT: loop.store %{{.*}}, %y[50 * %[[IO]] + 8 * %[[IIO]] + %[[III]], 64 * %[[JO]] + 8 * %[[JIO]] + %[[JII]]] :
-// CHECK: loop.for %{{.*}} = 0 to 2 unroll {
+// CHECK-NEXT: loop.load %x[64 * %[[JO]] + 8 * %[[JIO]] + %[[JII]], 64 * %[[IO]] + 8 * %[[IIO]] + %[[III]]] :
+// CHECK-NEXT: loop.store %{{.*}}, %y[64 * %[[IO]] + 8 * %[[IIO]] + %[[III]], 64 * %[[JO]] + 8 * %[[JIO]] + %[[JII]]] :
+// CHECK: loop.for %{{.*}} = 0 to 4 unroll {
 // CHECK-NEXT: loop.for %{{.*}} = 0 to 8 unroll vector(8) {
 loop.kernel @transpose(%x: !loop.buffer<[128, 100], f32>, %y: !loop.buffer<[100, 128], f32>) {
   loop.for %i = 0 to 100 {
     loop.for %j = 0 to 128 {
       %v = loop.load %x[%j, %i] : !loop.buffer<[128, 100], f32>
       loop.store %v, %y[%i, %j] : !loop.buffer<[100, 128], f32>
+    }
+  }
+}
+
+// -----
+
+// Where the lines of a column are in each other's way, they are filled one after another.
+// CHECK-LABEL: loop.kernel @crowded
+// CHECK: loop.for %[[IIO:[a-z_0-9]+]] = 0 to 8 {
+// CHECK-NEXT: loop.for %[[JIO:[a-z_0-9]+]] = 0 to 8 {
+// CHECK-NEXT: loop.for %[[III:[a-z_0-9]+]] = 0 to 8 unroll {
+// CHECK-NEXT: loop.for %[[JII:[a-z_0-9]+]] = 0 to 8 unroll vector(8) {
+// CHECK-NEXT: loop.load %x[64 * %{{.*}} + 8 * %[[JIO]] + %[[JII]], 64 * %{{.*}} + 8 * %[[IIO]] + %[[III]]] :
+loop.kernel @crowded(%x: !loop.buffer<[1024, 128], f32>, %y: !loop.buffer<[128, 1024], f32>) {
+  loop.for %i = 0 to 128 {
+    loop.for %j = 0 to 1024 {
+      %v = loop.load %x[%j, %i] : !loop.buffer<[1024, 128], f32>
+      loop.store %v, %y[%i, %j] : !loop.buffer<[128, 1024], f32>
     }
   }
 }

@@ -54,11 +54,15 @@ from compiler.target.target import Target
 from dialects.loop.ops import ForOp, LoadOp, StoreOp
 from dialects.loop.program import KernelOp
 from dialects.loop.scalar import width
+from dialects.loop.types import buffer_type
 
 NAME = "transpose"
 
 RUN_BYTES = 256
 """How far a tile reaches along either loop: whole lines of the cache, and few enough of them."""
+
+PAGE = 4096
+"""Bytes between lines that are in each other's way in the first cache."""
 
 PAST_CACHES = 64
 """Times as far a tile reaches along loads where stores go past the caches: loads alone need them,
@@ -116,7 +120,6 @@ def apply(nest: list[ForOp], target: Target) -> bool:
     lanes = lanes_for(stores, target)
     if lanes == 1 or any((loop.extent.constant or lanes) < lanes for loop in (stores, loads)):
         return False
-    longest = RUN_BYTES * 8 // max(32, *(width(load.buffer_type.element) for load in across))
     others = [loop for loop in nest if loop not in (stores, loads)]
     reorder(*others, loads, stores)
     buffers = list(dict.fromkeys(load.buffer for load in across))
@@ -127,27 +130,54 @@ def apply(nest: list[ForOp], target: Target) -> bool:
     if copied is not None and past and target.vector_bytes < LINE:
         tops = _turn_lines(loads, copied, lanes)
     else:
-        tops: list[ForOp] = []
-        for loop, size in _parts(loads, longest * PAST_CACHES if past else longest):
-            turned, _ = reorder(perfect_nest(loop)[1], loop)
-            for part, length in _parts(turned, longest):
-                pair = perfect_nest(part)
-                if copied is not None and length is not None and size is not None:
-                    tops.append(_turn(pair, (length, size), lanes, along_loads=past))
-                else:
-                    tops.append(_tile(pair, (length, size), buffers, target))
+        tops = _tiles(loads, copied, buffers, target, past=past)
     for top in others[:1] or tops:
         parallelize_outermost(top)
     return True
 
 
-def _parts(loop: ForOp, longest: int) -> list[tuple[ForOp, int | None]]:
-    """The loop in parts, each with the tiles that it consists of; None for a part of any length."""
+def _tiles(
+    loads: ForOp, copied: StoreOp | None, buffers: list[SSAValue], target: Target, *, past: bool
+) -> list[ForOp]:
+    """Tiles the loop along loads and the one in it along stores; returns the outermost loops."""
+    longest = RUN_BYTES * 8 // max(32, *(_bits(buffer) for buffer in buffers))
+    lanes = lanes_for(perfect_nest(loads)[1], target)
+    # What does not fill a vector is stored in pieces where there are no masks.
+    fill = lanes if copied is not None and not target.has_masks else 1
+    along_loads = past or (fill > 1 and copied is not None and not _crowd(copied, loads))
+    tops: list[ForOp] = []
+    for loop, size in _parts(loads, longest * PAST_CACHES if past else longest, fill):
+        turned, _ = reorder(perfect_nest(loop)[1], loop)
+        for part, length in _parts(turned, longest, fill):
+            pair = perfect_nest(part)
+            if copied is not None and length is not None and size is not None:
+                sizes = length, size
+                tops.append(_turn(pair, sizes, lanes, along_loads=along_loads, ahead=past))
+            else:
+                tops.append(_tile(pair, (length, size), buffers, target))
+    return tops
+
+
+def _bits(buffer: SSAValue) -> int:
+    return width(buffer_type(buffer).element)
+
+
+def _crowd(store: StoreOp, loop: ForOp) -> bool:
+    """Whether the lines that a loop stores to lie where few of them fit the first cache."""
+    step = stride(store, loop)
+    apart = (step.constant or 0) if step is not None else 0
+    return apart * width(store.buffer_type.element) // 8 % PAGE == 0
+
+
+def _parts(loop: ForOp, longest: int, fill: int) -> list[tuple[ForOp, int | None]]:
+    """The loop in parts, each with the tiles that it consists of, if possible of a multiple of
+    `fill`; None for a part of any length.
+    """
     extent = loop.extent.constant
     if extent is not None and extent <= longest:
         return [(loop, extent)]
-    fits = (size for size in range(longest, longest // 2, -1) if extent and extent % size == 0)
-    size = next(fits, longest)
+    sizes = range(longest, longest // 2, -fill)
+    size = next((size for size in sizes if extent and extent % size == 0), longest)
     whole = loop.extent // size * size
     if whole == loop.extent:
         return [(loop, size)]
@@ -179,7 +209,14 @@ def _tile(
     return lo
 
 
-def _turn(nest: list[ForOp], sizes: tuple[int, int], lanes: int, *, along_loads: bool) -> ForOp:
+def _turn(
+    nest: list[ForOp],
+    sizes: tuple[int, int],
+    lanes: int,
+    *,
+    along_loads: bool,
+    ahead: bool = False,
+) -> ForOp:
     """Tiles one part, the loop along which it stores outside, and cuts the tiles into blocks that
     registers hold, the next of which is the one along loads or the one along stores; returns its
     outermost loop.
@@ -192,7 +229,7 @@ def _turn(nest: list[ForOp], sizes: tuple[int, int], lanes: int, *, along_loads:
         turned, _ = reorder(perfect_nest(part)[1], part)
         for each in whole_and_rest(turned, lanes):
             rows, blocks = turn_blocks(perfect_nest(each), lanes, along_loads=along_loads)
-            if along_loads:
+            if ahead:
                 _read_ahead(rows, blocks)
     return so
 

@@ -20,7 +20,7 @@ from dialects.loop.builder import LoopBuilder
 from dialects.loop.scalar import Scalar, compute_type, is_float
 from dialects.weights import Array
 
-SELECTED = 16
+SELECTED = 64
 """Up to this many positions are kept in order while the elements are read once."""
 
 LONGEST = 40

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Operation
 
 from compiler.loop.nest import (
@@ -61,17 +62,34 @@ LARGEST_SCRATCH = 32 * 1024
 
 def lanes_for(loop: ForOp, target: Target) -> int:
     """How many iterations one vector holds, by the widest element that the loop computes with."""
-    lanes = lanes_of([loop], target)
+    bits = [_bits(access) for access in accesses_in(loop) if not _is_place(access, loop)]
+    lanes = target.lanes(max([32, *bits]) // 8)
     extent = loop.extent.constant
     while extent is not None and lanes > 1 and lanes // 2 >= extent:
         lanes //= 2
     return lanes
 
 
+def _is_place(access: AccessOp, loop: ForOp) -> bool:
+    """Whether an access loads an integer, such as the number of a row, that is the same in every
+    iteration: it takes up no vector.
+    """
+    return (
+        isinstance(access, LoadOp)
+        and isinstance(access.buffer_type.element, IntegerType)
+        and stride(access, loop) == 0
+    )
+
+
+def _bits(access: AccessOp) -> int:
+    """The width that an element of an access is computed with."""
+    return width(compute_type(access.buffer_type.element))
+
+
 def lanes_of(loops: Iterable[ForOp], target: Target) -> int:
     """How many of the widest elements that the loops access fit a vector."""
     accesses = [access for loop in loops for access in accesses_in(loop)]
-    bits = [width(compute_type(access.buffer_type.element)) for access in accesses]
+    bits = [_bits(access) for access in accesses]
     return target.lanes(max([32, *bits]) // 8)
 
 

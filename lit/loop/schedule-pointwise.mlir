@@ -153,8 +153,10 @@ loop.kernel @thrice(%x: !loop.buffer<[96], f32>, %y: !loop.buffer<[96, 3], f32>)
 
 // -----
 
-// The number of a row, which is the same for all of it, takes up no lanes.
+// The number of a row, which is the same for all of it, is found once and takes up no lanes.
 // CHECK-LABEL: loop.kernel @rows_of
+// CHECK: loop.load %rows
+// CHECK-NEXT: arith.index_cast
 // CHECK: loop.for %{{.*}} = 0 to 64 vector(8) {
 loop.kernel @rows_of(%x: !loop.buffer<[32, 64], f32>, %rows: !loop.buffer<[16], i64>, %y: !loop.buffer<[16, 64], f32>) {
   loop.for %i = 0 to 16 {

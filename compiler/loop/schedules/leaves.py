@@ -62,7 +62,7 @@ LARGEST_SCRATCH = 32 * 1024
 
 def lanes_for(loop: ForOp, target: Target) -> int:
     """How many iterations one vector holds, by the widest element that the loop computes with."""
-    bits = [_bits(access) for access in accesses_in(loop) if not _is_place(access, loop)]
+    bits = [_bits(access) for access in accesses_in(loop) if not is_place(access, loop)]
     lanes = target.lanes(max([32, *bits]) // 8)
     extent = loop.extent.constant
     while extent is not None and lanes > 1 and lanes // 2 >= extent:
@@ -70,7 +70,7 @@ def lanes_for(loop: ForOp, target: Target) -> int:
     return lanes
 
 
-def _is_place(access: AccessOp, loop: ForOp) -> bool:
+def is_place(access: AccessOp, loop: ForOp) -> bool:
     """Whether an access loads an integer, such as the number of a row, that is the same in every
     iteration: it takes up no vector.
     """

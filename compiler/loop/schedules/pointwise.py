@@ -8,11 +8,12 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 from compiler.loop.nest import accesses_in, loops_in, perfect_nest
-from compiler.loop.primitives import collapse, nontemporal, tile, unroll, vectorize
+from compiler.loop.primitives import collapse, hoist, nontemporal, tile, unroll, vectorize
 from compiler.loop.schedules.leaves import (
     abreast,
     collapse_contiguous,
     is_past_caches,
+    is_place,
     lanes_for,
     parallelize_outermost,
     stride,
@@ -60,8 +61,9 @@ def apply(loop: ForOp, target: Target) -> None:
     tiled = len(nest) == 1 and (inner.extent.constant or 2**62) > VECTORS * lanes
     tiles = tile(inner, VECTORS * lanes) if tiled else None
     if tiles is None:
-        vectorize(inner, abreast(inner, lanes, target))
+        inner = vectorize(inner, abreast(inner, lanes, target))
         parallelize_outermost(nest[0])
+        _find_rows_once(inner)
         return
     width = abreast(tiles.inner, lanes, target)
     vectorize(tiles.inner, width)
@@ -70,6 +72,14 @@ def apply(loop: ForOp, target: Target) -> None:
     if tiles.remainder is not None:
         vectorize(tiles.remainder, lanes)
     parallelize_outermost(tiles.outer)
+
+
+def _find_rows_once(loop: ForOp) -> None:
+    """Has the number of a row, and what follows from it alone, computed in front of the row."""
+    places = [access for access in accesses_in(loop) if is_place(access, loop)]
+    for op in list(loop.body.block.ops) if places else ():
+        with suppress(IllegalSchedule):  # it varies along the row
+            hoist(op)
 
 
 def _store_past_caches(loop: ForOp, target: Target) -> None:

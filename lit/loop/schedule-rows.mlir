@@ -128,7 +128,7 @@ loop.kernel @all(%x: !loop.buffer<[512, 512], f32>, %y: !loop.buffer<[], f32>) {
 // CHECK-LABEL: loop.kernel @centre
 // CHECK: loop.for %[[I:[a-z_0-9]+]] = 0 to 64 parallel {
 // CHECK-NOT: loop.prefetch
-// CHECK: loop.for %[[J:[a-z_0-9]+]] = 0 to 256 vector(8) {
+// CHECK: loop.for %[[J:[a-z_0-9]+]] = 0 to 256 vector(32) {
 // CHECK-NEXT: loop.prefetch %x[%[[I]] + 1, %[[J]]]
 // CHECK-NEXT: loop.load %x[%[[I]], %[[J]]]
 // CHECK-NOT: loop.prefetch
@@ -342,7 +342,7 @@ loop.kernel @few(%x: !loop.buffer<[64, 3], f32>, %y: !loop.buffer<[64], f32>) {
 // -----
 
 // Polynomials of a row are computed for 4 vectors side by side, or for fewer where those would be empty in good part; of what
-// takes one step a vector at a time is.
+// takes few steps only long passes are.
 // CHECK-LABEL: loop.kernel @exponentials
 // CHECK: loop.for %{{[a-z]+}} = 0 to 120 vector(32) {
 // CHECK: math.exp
@@ -350,8 +350,10 @@ loop.kernel @few(%x: !loop.buffer<[64, 3], f32>, %y: !loop.buffer<[64], f32>) {
 // CHECK: math.log
 // CHECK: loop.for %{{[a-z]+}} = 0 to 96 vector(8) {
 // CHECK: arith.negf
+// CHECK: loop.for %{{[a-z]+}} = 0 to 256 vector(32) {
+// CHECK: arith.negf
 loop.kernel @exponentials(%x: !loop.buffer<[4, 120], f32>, %y: !loop.buffer<[4, 120], f32>, %a: !loop.buffer<[4, 40], f32>,
-    %b: !loop.buffer<[4, 40], f32>, %c: !loop.buffer<[4, 96], f32>) {
+    %b: !loop.buffer<[4, 40], f32>, %c: !loop.buffer<[4, 96], f32>, %d: !loop.buffer<[4, 256], f32>) {
   loop.for %i = 0 to 4 {
     loop.for %j = 0 to 120 {
       %v = loop.load %x[%i, %j] : !loop.buffer<[4, 120], f32>
@@ -367,6 +369,11 @@ loop.kernel @exponentials(%x: !loop.buffer<[4, 120], f32>, %y: !loop.buffer<[4, 
       %v = loop.load %c[%i, %m] : !loop.buffer<[4, 96], f32>
       %n = arith.negf %v : f32
       loop.store %n, %c[%i, %m] : !loop.buffer<[4, 96], f32>
+    }
+    loop.for %o = 0 to 256 {
+      %v = loop.load %d[%i, %o] : !loop.buffer<[4, 256], f32>
+      %n = arith.negf %v : f32
+      loop.store %n, %d[%i, %o] : !loop.buffer<[4, 256], f32>
     }
   }
 }

@@ -263,7 +263,12 @@ def _scattered(loop: ForOp) -> int:
 
 def abreast(loop: ForOp, lanes: int, target: Target) -> int:
     """The lanes of all vectors that a loop of independent iterations computes side by side."""
-    return lanes * (1 if _scattered(loop) else group_of(loop, lanes, target))
+    return lanes * (1 if is_scattered(loop) else group_of(loop, lanes, target))
+
+
+def is_scattered(loop: ForOp) -> bool:
+    """Whether neighbouring iterations access other elements than neighbours, or one element."""
+    return _scattered(loop) > 0
 
 
 def _try_vectorize(loop: ForOp, target: Target) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 
+from xdsl.dialects.builtin import IntAttr
 from xdsl.ir import Block, SSAValue
 
 from compiler.loop.nest import accesses_in, loops_in, perfect_nest
@@ -21,11 +22,13 @@ from compiler.loop.primitives import (
     reorder,
     stage,
     tile,
+    vectorize,
 )
 from compiler.loop.schedules.leaves import (
     AHEAD,
     collapse_contiguous,
     follows_streams,
+    is_scattered,
     lanes_of,
     parallelize_outermost,
     privatize,
@@ -34,6 +37,7 @@ from compiler.loop.schedules.leaves import (
     vectorize_leaves,
 )
 from compiler.loop.schedules.sums import fuse_sums
+from compiler.loop.schedules.vector_groups import group_of_pass
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
 from dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
@@ -125,7 +129,18 @@ def apply(loop: ForOp, target: Target) -> None:
             return
     vectorize_leaves(loop, target)
     loop = parallelize_outermost(loop)
-    _read_ahead(perfect_nest(loop)[-1], target)
+    row = perfect_nest(loop)[-1]
+    _group_vectors(row, target)
+    _read_ahead(row, target)
+
+
+def _group_vectors(row: ForOp, target: Target) -> None:
+    """Runs several vectors of a long pass over the row side by side."""
+    for leaf in [op for op in row.body.block.ops if isinstance(op, ForOp)]:
+        lanes = lanes_of([leaf], target)
+        plain = leaf.unroll is None and leaf.reduction is None and not is_scattered(leaf)
+        if plain and leaf.vector == IntAttr(lanes) and lanes > 1:
+            vectorize(leaf, lanes * group_of_pass(leaf, lanes, target))
 
 
 def _read_ahead(row: ForOp, target: Target) -> None:

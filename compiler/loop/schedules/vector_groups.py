@@ -27,6 +27,11 @@ POLYNOMIALS = (
 )
 """Functions of one long chain without a branch."""
 
+LONG = 8
+"""Groups in a loop from which on the steps that lead from one vector to the next count, even where
+nothing else gains by a group.
+"""
+
 FEW_REGISTERS = 16
 """More of them have room for constants."""
 
@@ -46,6 +51,13 @@ def group_of(loop: ForOp, lanes: int, target: Target) -> int:
     while extent is not None and group > 1 and _is_wasteful(extent, group * lanes):
         group //= 2
     return group
+
+
+def group_of_pass(loop: ForOp, lanes: int, target: Target) -> int:
+    """The same for one of several passes over a row: long ones of a few steps have groups too."""
+    long = (loop.extent.constant or 0) >= LONG * GROUP * lanes
+    few = target.vector_registers <= FEW_REGISTERS and target.has_fma
+    return GROUP if long and few and _is_of_one_width(loop) else 1
 
 
 def _is_of_one_width(loop: ForOp) -> bool:

@@ -98,6 +98,8 @@ def _read(kernel: KernelOp, kind: Any, text: Any) -> object:
     if kind in (SSAValue, AllocOp):
         buffer = find_buffer(kernel, text)
         return buffer.owner if kind is AllocOp else buffer
+    if kind is LayoutAttr and not text:
+        return None
     if kind is LayoutAttr:
         subscripts, storage = parse_layout_body(Parser(WeftContext(), text, "<layout>"))
         return LayoutAttr(ExprsAttr(subscripts.data), ExprsAttr(storage.data))

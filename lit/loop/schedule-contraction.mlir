@@ -693,15 +693,16 @@ loop.kernel @planes(%x: !loop.buffer<[8, 120], f32>, %w: !loop.buffer<[8, 120], 
 // -----
 
 // A weight of more than a quarter of the second cache: while the tiles of rows are computed over one, a
-// row of the next comes into the second cache for each that is read. One thread's tiles of rows follow each other.
+// row of the next, a line, comes into the second cache for each that is read. One thread's tiles of rows follow each other.
 // CHECK-LABEL: loop.kernel @large_weight
 // CHECK: loop.for %[[JO:[a-z_0-9]+]] = 0 to 128 parallel {
 // CHECK-NEXT: loop.for %[[IO:[a-z_0-9]+]] = 0 to 4 {
 // CHECK: loop.for %ko = 0 to 32 reduction(add) {
 // CHECK-NEXT: loop.for %ki = 0 to 4 unroll reduction(add) {
 // CHECK-NEXT: %[[ROW:[a-z_0-9]+]] = loop.alloc registers : !loop.buffer<[1, 16], f32>
-// CHECK-NEXT: loop.for %[[C:[a-z_0-9]+]] = 0 to 16 unroll vector(8) {
-// CHECK-NEXT: loop.prefetch %w[4 * %ko + %ki, 16 * %[[JO]] + %[[C]] + 16] far
+// CHECK-NEXT: loop.for %[[P:[a-z_0-9]+]] = 0 to 16 step 16 unroll {
+// CHECK-NEXT: loop.prefetch %w[4 * %ko + %ki, 16 * %[[JO]] + %[[P]] + 16] far
+// CHECK: loop.for %[[C:[a-z_0-9]+]] = 0 to 16 unroll vector(8) {
 // CHECK-NEXT: %[[W:[a-z_0-9]+]] = loop.load %w[4 * %ko + %ki, 16 * %[[JO]] + %[[C]]]
 // CHECK-NEXT: loop.store %[[W]], %[[ROW]][0, %[[C]]]
 // CHECK: loop.load %x[6 * %[[IO]]
@@ -942,14 +943,14 @@ loop.kernel @many_sets(%x: !loop.buffer<[256, 256], f32>, %w: !loop.buffer<[256,
 
 // -----
 
-// Two rows that are left beside tiles of 6 go through each panel of a large weight with them, which is read from memory
-// once.
+// 128 rows are tiles of 6 and of 5, so that no few of them are left over. All go through each panel of a large weight
+// together, which is read from memory once.
 // CHECK-LABEL: loop.kernel @left_rows
 // CHECK-NEXT: loop.for %[[JO:[a-z_0-9]+]] = 0 to 64 parallel {
-// CHECK-NEXT: loop.for %{{.*}} = 0 to 21 {
+// CHECK-NEXT: loop.for %{{.*}} = 0 to 18 {
 // CHECK: loop.alloc registers : !loop.buffer<[6, 16], f32
-// CHECK: loop.for %{{.*}} = 0 to 1 {
-// CHECK: loop.alloc registers : !loop.buffer<[2, 16], f32
+// CHECK: loop.for %{{.*}} = 0 to 4 {
+// CHECK: loop.alloc registers : !loop.buffer<[5, 16], f32
 // CHECK-NOT: parallel
 loop.kernel @left_rows(%x: !loop.buffer<[128, 128], f32>, %w: !loop.buffer<[128, 1024], f32>, %y: !loop.buffer<[128, 1024], f32>) attributes {weights = [#builtin.int<1>]} {
   loop.for %i = 0 to 128 {
@@ -1002,6 +1003,54 @@ loop.kernel @pixels(%x: !loop.buffer<[1024, 14, 14], f32>, %w: !loop.buffer<[256
           %t = arith.addf %s, %p : f32
           loop.store %t, %y[%o, %i, %j] : !loop.buffer<[256, 14, 14], f32>
         }
+      }
+    }
+  }
+}
+
+// -----
+
+// Channels in blocks: rows and columns of the image are one loop all the same, of 4 tiles of 6 and 5 of 5 pixels; the
+// terms written out are those of a block.
+// CHECK-LABEL: loop.kernel @pixels_in_blocks
+// CHECK: loop.for %[[P:[a-z_0-9]+]] = 0 to 4 parallel {
+// CHECK: loop.alloc registers : !loop.buffer<[1, 16, 6], f32
+// CHECK: loop.for %[[CO:[a-z_0-9]+]] = 0 to 2 reduction(add) {
+// CHECK-NEXT: loop.for %[[CI:[a-z_0-9]+]] = 0 to 8 unroll reduction(add) {
+// CHECK: loop.load %x[0, 8 * %[[CO]] + %[[CI]], ((6 * %[[P]] + %{{.*}}) floordiv 7)
+// CHECK: loop.store %{{.*}}, %y[0, {{.*}}, ((6 * %[[P]] + %{{.*}}) floordiv 7)
+// CHECK: loop.for %{{.*}} = 0 to 5 parallel {
+// CHECK: loop.alloc registers : !loop.buffer<[1, 16, 5], f32
+loop.kernel @pixels_in_blocks(%x: !loop.buffer<[1, 16, 7, 7], f32, [d0, (d1 floordiv 8), d2, d3, (d1 mod 8)] in [1, 2, 7, 7, 8]>, %w: !loop.buffer<[32, 16], f32>, %y: !loop.buffer<[1, 32, 7, 7], f32, [d0, (d1 floordiv 8), d2, d3, (d1 mod 8)] in [1, 4, 7, 7, 8]>) attributes {weights = [#builtin.int<1>]} {
+  %sums = loop.alloc workspace : !loop.buffer<[1, 32, 7, 7], f32, [d0, (d1 floordiv 8), d2, d3, (d1 mod 8)] in [1, 4, 7, 7, 8]>
+  loop.for %o = 0 to 32 {
+    loop.for %h = 0 to 7 {
+      loop.for %v = 0 to 7 {
+        %zero = arith.constant 0.0 : f32
+        loop.store %zero, %sums[0, %o, %h, %v] : !loop.buffer<[1, 32, 7, 7], f32, [d0, (d1 floordiv 8), d2, d3, (d1 mod 8)] in [1, 4, 7, 7, 8]>
+      }
+    }
+  }
+  loop.for %o = 0 to 32 {
+    loop.for %h = 0 to 7 {
+      loop.for %v = 0 to 7 {
+        loop.for %c = 0 to 16 reduction(add) {
+          %a = loop.load %x[0, %c, %h, %v] : !loop.buffer<[1, 16, 7, 7], f32, [d0, (d1 floordiv 8), d2, d3, (d1 mod 8)] in [1, 2, 7, 7, 8]>
+          %b = loop.load %w[%o, %c] : !loop.buffer<[32, 16], f32>
+          %s = loop.load %sums[0, %o, %h, %v] : !loop.buffer<[1, 32, 7, 7], f32, [d0, (d1 floordiv 8), d2, d3, (d1 mod 8)] in [1, 4, 7, 7, 8]>
+          %p = arith.mulf %a, %b : f32
+          %t = arith.addf %s, %p : f32
+          loop.store %t, %sums[0, %o, %h, %v] : !loop.buffer<[1, 32, 7, 7], f32, [d0, (d1 floordiv 8), d2, d3, (d1 mod 8)] in [1, 4, 7, 7, 8]>
+        }
+      }
+    }
+  }
+  loop.for %o = 0 to 32 {
+    loop.for %h = 0 to 7 {
+      loop.for %v = 0 to 7 {
+        %s = loop.load %sums[0, %o, %h, %v] : !loop.buffer<[1, 32, 7, 7], f32, [d0, (d1 floordiv 8), d2, d3, (d1 mod 8)] in [1, 4, 7, 7, 8]>
+        %n = arith.negf %s : f32
+        loop.store %n, %y[0, %o, %h, %v] : !loop.buffer<[1, 32, 7, 7], f32, [d0, (d1 floordiv 8), d2, d3, (d1 mod 8)] in [1, 4, 7, 7, 8]>
       }
     }
   }

@@ -17,7 +17,8 @@ from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer, buffe
 
 @primitive
 def pack(buffer: SSAValue, layout: LayoutAttr | None) -> SSAValue:
-    """Gives an argument or local buffer of a kernel another layout; subscripts stay as they are.
+    """Gives an argument or local buffer of a kernel another layout, None for the row-major order;
+    subscripts stay as they are.
 
         %B: !loop.buffer<[64, 96], f32>
         ->  %B: !loop.buffer<[64, 96], f32, [(d1 floordiv 16), d0, (d1 mod 16)] in [6, 64, 16]>

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import SSAValue
 
+from compiler.loop.layouts import is_in_blocks
 from compiler.loop.nest import accesses_in, loops_in
 from compiler.loop.primitives import prefetch, stage, tile, unroll, vectorize
 from compiler.loop.primitives.prefetching import LINE
@@ -58,7 +59,10 @@ def read_ahead(source: SSAValue, at: ForOp, loop: ForOp, lanes: int, *, cache: s
     write_out(vector, lanes)
     if not isinstance(source.owner, AllocOp):
         (load,) = [each for each in accesses_in(vector[0]) if isinstance(each, LoadOp)]
-        prefetch(load, loop, 1, cache=cache)
+        line = lanes * width(load.buffer_type.element) // 8 >= LINE
+        lines = prefetch(load, loop, 1, cache=cache, before=None if line else vector[0])
+        for each in lines:
+            unroll(each)
 
 
 def pays_ahead(panel: SSAValue, columns: ForOp, tiles: Expr, target: Target) -> bool:
@@ -88,17 +92,23 @@ def panel_ahead(panel: SSAValue, around: ForOp, lanes: int) -> None:
     read_ahead(panel, terms[-1], loops[0], lanes, cache="second")
 
 
-def write_out_terms(top: ForOp) -> None:
+def write_out_terms(top: ForOp, lanes: int = 1) -> None:
     """Writes a few terms of each sum under a loop out: to count takes up a part of the instructions
-    beside the few multiply-adds of a small tile.
+    beside the few multiply-adds of a small tile. Of a sum over channels in blocks it is a block,
+    whose elements lie together.
     """
     for loop in [top, *loops_in(top)]:
         inside, count = loops_in(loop), loop.extent.constant
         written_out = bool(inside) and all(each.unroll is not None for each in inside)
         if loop.reduction is None or loop.unroll is not None or count is None or not written_out:
             continue
-        size = next((size for size in TERMS if count % size == 0 and count > size), None)
-        if size is not None:
+        accesses = accesses_in(loop) if lanes > 1 else []
+        blocked = any(is_in_blocks(access, loop, lanes) for access in accesses)
+        sizes = (lanes, *TERMS) if blocked else TERMS
+        size = next((n for n in sizes if count % n == 0 and count > n - blocked), None)
+        if size == count:
+            unroll(loop)
+        elif size is not None:
             unroll(tile(loop, size).inner)
 
 

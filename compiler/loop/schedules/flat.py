@@ -13,13 +13,13 @@ from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import SSAValue
 
 from compiler.loop.nest import accesses_in
-from compiler.loop.primitives import collapse, flatten, stage
+from compiler.loop.primitives import collapse, flatten, pack, stage
 from compiler.loop.schedules.accumulation import aligned
 from compiler.loop.schedules.leaves import continues
-from dialects.expr import atom_expr
+from dialects.expr import Atom, Expr, Operand, atom_expr
 from dialects.loop.ops import AllocOp, ForOp
 from dialects.loop.program import KernelOp
-from dialects.loop.types import buffer_type
+from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type
 
 
 def flatten_outer(
@@ -42,18 +42,25 @@ def flatten_outer(
             for nest in found:
                 nest[level : level + 2] = [collapse(nest[level], nest[level + 1])]
             assert isinstance(result.owner, AllocOp), "the sums are in a local buffer"
-            result = flatten(result.owner, axis).result
+            result = _flatten(result.owner, axis)
         level -= 1
     return found, result
+
+
+def _flatten(sums: AllocOp, axis: int) -> SSAValue:
+    """The sums with two neighbouring dims as one, where they lie as before."""
+    layout = _flat_layout(buffer_type(sums.result), axis)
+    if layout is None:
+        return flatten(sums, axis).result
+    row_major = pack(sums.result, None).owner
+    assert isinstance(row_major, AllocOp), "another layout is no other place"
+    return pack(flatten(row_major, axis).result, layout)
 
 
 def _axis(nests: Sequence[Sequence[ForOp]], level: int, result: SSAValue) -> int | None:
     """The dim of the result that the outer of two loops counts through, where the inner one counts
     through the next and every other access goes on from one to the other.
     """
-    kind = buffer_type(result)
-    if not isinstance(kind.layout, NoneAttr):
-        return None
     found: int | None = None
     for nest in nests:
         outer, inner = nest[level], nest[level + 1]
@@ -67,4 +74,31 @@ def _axis(nests: Sequence[Sequence[ForOp]], level: int, result: SSAValue) -> int
             if found not in (None, axes[0]):
                 return None
             found = axes[0]
-    return found
+    return found if found is not None and _keeps_together(buffer_type(result), found) else None
+
+
+def _flat_layout(kind: BufferType, axis: int) -> LayoutAttr | None:
+    """A buffer's layout with two neighbouring dims as one, None for the row-major order: channels
+    in blocks stay where they are.
+    """
+    if isinstance(kind.layout, NoneAttr):
+        return None
+    places, storage = list(kind.layout.subscripts.data), list(kind.layout.storage.data)
+    at = places.index(Expr.of(Operand(axis)))
+    moved: dict[Atom, Expr] = {
+        Operand(dim): Expr.of(Operand(dim - 1)) for dim in range(axis + 2, kind.rank)
+    }
+    places[at : at + 2] = [Expr.of(Operand(axis))]
+    storage[at : at + 2] = [storage[at] * storage[at + 1]]
+    return LayoutAttr(
+        ExprsAttr(tuple(place.substitute(moved) for place in places)), ExprsAttr(tuple(storage))
+    )
+
+
+def _keeps_together(kind: BufferType, axis: int) -> bool:
+    """Whether a buffer has two neighbouring dims next to each other, one behind the other."""
+    if isinstance(kind.layout, NoneAttr):
+        return True
+    pair = (Expr.of(Operand(axis)), Expr.of(Operand(axis + 1)))
+    places = kind.layout.subscripts.data
+    return pair in zip(places, places[1:], strict=False)

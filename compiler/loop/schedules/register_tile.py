@@ -27,7 +27,6 @@ from compiler.loop.primitives import (
     pack,
     panels,
     reorder,
-    split_at,
     stage,
     tile,
     tile_ragged,
@@ -69,6 +68,12 @@ from compiler.loop.schedules.panels import (
     widen_rows,
 )
 from compiler.loop.schedules.producers import join_producers
+from compiler.loop.schedules.row_tiles import (
+    is_whole,
+    rows_of_tile,
+    split_columns,
+    split_rows,
+)
 from compiler.loop.schedules.simplify import drop_stored_only
 from compiler.loop.schedules.stream import (
     block_columns,
@@ -150,8 +155,8 @@ def accumulate(
     turned = turned_rows(beside, panel, target) if plain else None
     streams = _streams(kernel, found, shared[0], shape)
     tops: list[ForOp] = []
-    for part in _split(shared, shape.width):
-        if streams and _is_whole(part[0], shape.width):
+    for part in split_columns(shared, shape.width):
+        if streams and is_whole(part[0], shape.width):
             tops.append(_stream_part(part, shape, found.result))
         else:
             tops += _tile_part(part, shape, panel, found.result, turned)
@@ -159,7 +164,7 @@ def accumulate(
         tops = join_producers(tops, target)
     for top in tops:
         if target.vector_registers <= FEW_REGISTERS:
-            write_out_terms(top)
+            write_out_terms(top, lanes)
         parallelize_outermost(top)
     drop_stored_only(found.result)
     return True
@@ -243,39 +248,9 @@ def _fuse(nests: Sequence[list[ForOp]]) -> list[ForOp] | None:
     return shared
 
 
-def _split(chain: Sequence[ForOp], size: int) -> list[list[ForOp]]:
-    """The nest cut into whole tiles of its outermost loop and the rest."""
-    loop = chain[0]
-    whole = loop.extent // size * size
-    if whole == loop.extent or whole == 0:
-        return [list(chain)]
-    return [perfect_nest(part)[: len(chain)] for part in split_at(loop, whole)]
-
-
 def _split_rows(chain: Sequence[ForOp], shape: Shape) -> list[list[ForOp]]:
-    """The nest cut at the rows, the last loop but one, which come out for that and go back: whole
-    tiles and what is left. An unknown number of rows that are left goes by ever smaller tiles.
-    """
-    if not shape.has_rows or _is_whole(chain[-2], shape.params.rows):
-        return [list(chain)]
-    parts = [list(reorder(chain[-2], *chain[:-2], chain[-1]))]
-    for size in _tile_sizes(shape.params.rows):
-        if not _is_whole(parts[-1][0], size):
-            parts += _split(parts.pop(), size)
-        if parts[-1][0].extent.constant is not None:
-            break
-    return [list(reorder(*part[1:-1], part[0], part[-1])) for part in parts]
-
-
-def _tile_sizes(rows: int) -> list[int]:
-    """Rows of a whole tile and of the smaller ones for what is left, at most two of them; each is
-    code of its own. Two tiles of few rows take longer than one: neither keeps the units busy.
-    """
-    return sorted({rows, max(1, rows // 2), *range(1, min(3, rows) + 1)}, reverse=True)
-
-
-def _is_whole(loop: ForOp, size: int) -> bool:
-    return loop.extent % size == 0
+    """The nest in parts, each of tiles of rows of one size."""
+    return split_rows(chain, shape.params.rows) if shape.has_rows else [list(chain)]
 
 
 def _tile_part(
@@ -406,10 +381,10 @@ def _tile_rows(
     """
     *outer, ji = chain
     inner = [ji]
-    if not shape.has_rows or _rows_of_tile(chain[-2], shape) != shape.params.rows:
+    if not shape.has_rows or rows_of_tile(chain[-2], shape.params.rows) != shape.params.rows:
         next_panel = None
     if shape.has_rows:
-        io, ii, _ = tile(outer.pop(), _rows_of_tile(chain[-2], shape))
+        io, ii, _ = tile(outer.pop(), rows_of_tile(chain[-2], shape.params.rows))
         outer, inner = [*outer, io], [ii, ji]
     around = inner[0].parent_op()
     assert isinstance(around, ForOp), "tiles of columns lie in the loop over them"
@@ -433,7 +408,7 @@ def _turn(nest: Sequence[ForOp], shape: Shape) -> bool:
     """
     stores = [access for access in accesses_in(nest[-1]) if isinstance(access, StoreOp)]
     along = [loop for loop in nest if all(stride(store, loop) == 1 for store in stores)]
-    whole = all(_is_whole(loop, shape.lanes) for loop in along)
+    whole = all(is_whole(loop, shape.lanes) for loop in along)
     return (whole or shape.target.has_masks) and turn_copy(nest, shape.lanes, written_out=True)
 
 
@@ -442,15 +417,9 @@ def _tile_columns(columns: ForOp, shape: Shape) -> tuple[ForOp, ForOp]:
     the last is masked.
     """
     known = columns.extent.constant
-    if known is None and not _is_whole(columns, shape.width):
+    if known is None and not is_whole(columns, shape.width):
         return tile_ragged(columns, shape.lanes)[:2]
     return tile(columns, min(shape.width, known or shape.width))[:2]
-
-
-def _rows_of_tile(rows: ForOp, shape: Shape) -> int:
-    sizes = (size for size in _tile_sizes(shape.params.rows) if _is_whole(rows, size))
-    known = rows.extent.constant
-    return next(sizes) if known is None else min(known, shape.params.rows)
 
 
 def _stage_sums(result: SSAValue, at: ForOp, ji: ForOp) -> tuple[SSAValue, list[list[ForOp]]]:

@@ -1,0 +1,70 @@
+"""How the loops over columns and rows of a reduction are cut into whole tiles and what is left."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from compiler.loop.nest import perfect_nest
+from compiler.loop.primitives import reorder, split_at
+from dialects.loop.ops import ForOp
+
+
+def split_columns(chain: Sequence[ForOp], size: int) -> list[list[ForOp]]:
+    """The nest cut into whole tiles of its outermost loop and the rest."""
+    loop = chain[0]
+    whole = loop.extent // size * size
+    if whole == loop.extent or whole == 0:
+        return [list(chain)]
+    return [perfect_nest(part)[: len(chain)] for part in split_at(loop, whole)]
+
+
+def split_rows(chain: Sequence[ForOp], most: int) -> list[list[ForOp]]:
+    """The nest cut at the rows, the last loop but one, which come out for that and go back: tiles
+    of `most` rows and what is left, where it can be tiles of one row less. An unknown number of
+    rows that are left goes by ever smaller tiles.
+    """
+    if is_whole(chain[-2], most):
+        return [list(chain)]
+    parts = [list(reorder(chain[-2], *chain[:-2], chain[-1]))]
+    known = chain[-2].extent.constant
+    if known is not None and (taller := _taller_tiles(known, most)):
+        halves = split_at(parts[0][0], taller * most)
+        parts = [perfect_nest(half)[: len(chain)] for half in halves]
+    for size in () if len(parts) > 1 else _tile_sizes(most):
+        if not is_whole(parts[-1][0], size):
+            parts += split_columns(parts.pop(), size)
+        if parts[-1][0].extent.constant is not None:
+            break
+    return [list(reorder(*part[1:-1], part[0], part[-1])) for part in parts]
+
+
+def rows_of_tile(rows: ForOp, most: int) -> int:
+    """How many rows a tile has of those that one part of a nest goes through."""
+    known = rows.extent.constant
+    if known is None:
+        return next(size for size in _tile_sizes(most) if is_whole(rows, size))
+    shorter = known > most and known % most != 0 and known % (most - 1) == 0
+    return most - 1 if shorter else min(known, most)
+
+
+def is_whole(loop: ForOp, size: int) -> bool:
+    """Whether tiles of a size leave nothing of a loop over."""
+    return loop.extent % size == 0
+
+
+def _taller_tiles(rows: int, most: int) -> int:
+    """How many tiles of a known number of rows have `most` of them where all others have one less;
+    0 where no such two sizes make up the rows, or no few rows are left over that would keep the
+    units waiting.
+    """
+    tiles = -(-rows // most)
+    taller = rows - tiles * (most - 1)
+    few = 0 < rows % most <= most // 2
+    return taller if few and 0 < taller < tiles else 0
+
+
+def _tile_sizes(rows: int) -> list[int]:
+    """Rows of a whole tile and of the smaller ones for what is left, at most two of them; each is
+    code of its own. Two tiles of few rows take longer than one: neither keeps the units busy.
+    """
+    return sorted({rows, max(1, rows // 2), *range(1, min(3, rows) + 1)}, reverse=True)

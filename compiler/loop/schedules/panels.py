@@ -40,6 +40,7 @@ from compiler.loop.primitives import (
 )
 from compiler.loop.primitives.prefetching import LINE
 from compiler.loop.schedules.leaves import parallelize_outermost, stride, vectorize_leaves
+from compiler.loop.schedules.row_tiles import split_columns
 from compiler.loop.schedules.tile_params import Params
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
@@ -204,20 +205,11 @@ def copy_flat_panels(kernel: KernelOp, load: LoadOp, axis: int, size: int, lanes
     columns = collapse(outer, inner)
     flat = flatten(staged.buffer.owner, axis).result
     copy = pack(flat, panels(buffer_type(flat), axis, size))
-    reorder(columns, *others)
-    for part in _whole_and_rest(columns, size):
-        column, *rest = perfect_nest(part)
+    chain = reorder(columns, *others)
+    for column, *rest in split_columns(chain, size):
         for nest in fill_panels([*rest, column], axis, size, lanes):
             parallelize(nest[0])
     return copy
-
-
-def _whole_and_rest(columns: ForOp, size: int) -> tuple[ForOp, ...]:
-    """The loop over whole panels and the one over what is left, which fills no vectors."""
-    whole = columns.extent // size * size
-    if whole == columns.extent or whole == 0:
-        return (columns,)
-    return split_at(columns, whole)
 
 
 def is_extended(load: LoadOp) -> bool:

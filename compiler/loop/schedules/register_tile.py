@@ -90,7 +90,7 @@ from compiler.loop.schedules.tile_params import (
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
 from dialects.expr import product
-from dialects.loop.ops import ForOp, LoadOp, StoreOp, enclosing_loops
+from dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
 from dialects.loop.program import KernelOp
 from dialects.loop.scalar import width
 from dialects.loop.types import buffer_type
@@ -273,8 +273,7 @@ def _tile_part(
     size = shape.params.rows, shape.width
     if panel is not None and shape.has_rows and is_deep(panel, jo, *size, shape.target):
         return [_tile_in_blocks(around, inside, panel, shape, result)]
-    in_panels = panel is not None and not isinstance(buffer_type(panel).layout, NoneAttr)
-    near = shape.near and not in_panels
+    near = shape.near and not shape.weight and not _is_copied(panel)
     staged = None
     if panel is not None:
         staged = stage_panel(panel, jo, ji, shape.lanes, shape.params, near=near)
@@ -301,6 +300,13 @@ def _tile_part(
         else:
             tops.append(spread_near(outer, shape.target))
     return tops
+
+
+def _is_copied(panel: SSAValue | None) -> bool:
+    """Whether an operand was copied into panels in front of the product."""
+    if panel is None or not isinstance(panel.owner, AllocOp):
+        return False
+    return not isinstance(buffer_type(panel).layout, NoneAttr)
 
 
 def _next_panel(

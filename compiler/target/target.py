@@ -42,6 +42,13 @@ class Target:
         """Whether to store some lanes of a vector takes no longer than to store all."""
         return "+avx512f" in self.features
 
+    @property
+    def has_few_registers(self) -> bool:
+        """Whether tiles do few multiply-adds for each term, and constants have no room beside them:
+        16 vector registers or fewer.
+        """
+        return self.vector_registers <= 16
+
     def lanes(self, element_bytes: int) -> int:
         """How many elements of the given size one vector register holds, at least one."""
         return max(1, self.vector_bytes // element_bytes)

@@ -99,10 +99,6 @@ LONGEST_UNROLL = 8
 """Iterations of an innermost reduction loop that is written out."""
 
 
-FEW_REGISTERS = 16
-"""Registers whose tiles do so few multiply-adds for each term that terms are written out."""
-
-
 @dataclass(frozen=True)
 class Shape:
     """How the tiles of one reduction look: register tile, lanes of a vector,
@@ -163,7 +159,7 @@ def accumulate(
     if found.narrow:
         tops = join_producers(tops, target)
     for top in tops:
-        if target.vector_registers <= FEW_REGISTERS:
+        if target.has_few_registers:
             write_out_terms(top, lanes)
         parallelize_outermost(top)
     drop_stored_only(found.result)

@@ -32,16 +32,13 @@ LONG = 8
 nothing else gains by a group.
 """
 
-FEW_REGISTERS = 16
-"""More of them have room for constants."""
-
 GROUP = 4
 """Vectors side by side: their arguments, powers and sums fill the registers."""
 
 
 def group_of(loop: ForOp, lanes: int, target: Target) -> int:
     """How many vectors of so many lanes the loop runs side by side; a power of two."""
-    if target.vector_registers > FEW_REGISTERS or not target.has_fma:
+    if not target.has_few_registers or not target.has_fma:
         return 1
     if not any(isinstance(op, POLYNOMIALS) for op in loop.body.block.ops):
         return 1
@@ -56,7 +53,7 @@ def group_of(loop: ForOp, lanes: int, target: Target) -> int:
 def group_of_pass(loop: ForOp, lanes: int, target: Target) -> int:
     """The same for one of several passes over a row: long ones of a few steps have groups too."""
     long = (loop.extent.constant or 0) >= LONG * GROUP * lanes
-    few = target.vector_registers <= FEW_REGISTERS and target.has_fma
+    few = target.has_few_registers and target.has_fma
     return GROUP if long and few and _is_of_one_width(loop) else 1
 
 

@@ -21,35 +21,35 @@ loop.kernel @exp[n](%x: !loop.buffer<[n, 8], f32>, %y: !loop.buffer<[n, 8], f32>
 
 // -----
 
-// A result of half the last cache, here 4 MB, and an operand as large fill it: the result goes past it.
+// A result of half the last cache, here 4 MB, and more, has no room there beside an operand as large: it goes past it.
 // CHECK-LABEL: loop.kernel @past_caches
 // CHECK: loop.load %x[{{.*}}] :
 // CHECK: loop.store %{{.*}}, %y[{{.*}}] nontemporal :
-loop.kernel @past_caches(%x: !loop.buffer<[1048576], f32>, %y: !loop.buffer<[1048576], f32>) {
-  loop.for %i = 0 to 1048576 {
-    %v = loop.load %x[%i] : !loop.buffer<[1048576], f32>
+loop.kernel @past_caches(%x: !loop.buffer<[1048640], f32>, %y: !loop.buffer<[1048640], f32>) {
+  loop.for %i = 0 to 1048640 {
+    %v = loop.load %x[%i] : !loop.buffer<[1048640], f32>
     %n = arith.negf %v : f32
-    loop.store %n, %y[%i] : !loop.buffer<[1048576], f32>
+    loop.store %n, %y[%i] : !loop.buffer<[1048640], f32>
   }
 }
 
 // -----
 
-// One as large has room beside a row, and so has a lesser one.
+// One as large has room beside a row, and one that just fits beside its operand.
 // CHECK-LABEL: loop.kernel @within_caches
 // CHECK-NOT: nontemporal
 loop.kernel @within_caches(%x: !loop.buffer<[1024], f32>, %y: !loop.buffer<[1024, 1024], f32>,
-                           %v: !loop.buffer<[1048575], f32>, %w: !loop.buffer<[1048575], f32>) {
+                           %v: !loop.buffer<[1048576], f32>, %w: !loop.buffer<[1048576], f32>) {
   loop.for %i = 0 to 1024 {
     loop.for %j = 0 to 1024 {
       %a = loop.load %x[%j] : !loop.buffer<[1024], f32>
       loop.store %a, %y[%i, %j] : !loop.buffer<[1024, 1024], f32>
     }
   }
-  loop.for %i = 0 to 1048575 {
-    %a = loop.load %v[%i] : !loop.buffer<[1048575], f32>
+  loop.for %i = 0 to 1048576 {
+    %a = loop.load %v[%i] : !loop.buffer<[1048576], f32>
     %n = arith.negf %a : f32
-    loop.store %n, %w[%i] : !loop.buffer<[1048575], f32>
+    loop.store %n, %w[%i] : !loop.buffer<[1048576], f32>
   }
 }
 

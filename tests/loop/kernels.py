@@ -149,6 +149,16 @@ def pointwise(rows: Any = 6, columns: Any = 8, symbols: Sequence[str] = ()) -> K
     return kernel(pw, symbols, x=[rows, columns], y=[rows, columns])
 
 
+def turned(rows: int, columns: int) -> KernelOp:
+    """y[i, j] = x[j, i]."""
+
+    def turn(b: LoopBuilder, x: SSAValue, y: SSAValue) -> None:
+        with b.loops([rows, columns], "ij") as (i, j):
+            b.store(y, (i, j), b.load(x, (j, i)))
+
+    return kernel(turn, x=[columns, rows], y=[rows, columns])
+
+
 def row_sum(rows: Any = 4, columns: Any = 11, symbols: Sequence[str] = ()) -> KernelOp:
     """y[i] = sum over j of x[i, j]."""
 

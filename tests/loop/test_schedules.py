@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from xdsl.dialects.builtin import ArrayAttr, Float16Type, IntAttr, NoneAttr
 
 from compiler.graph_to_loop import lower_group
-from compiler.loop.nest import loops_in
+from compiler.loop.nest import loops_in, perfect_nest
 from compiler.loop.schedule_file import apply_schedule
 from compiler.loop.schedules import GENERIC, contraction, schedule_kernel
 from compiler.loop.schedules.tile_params import Params, candidates, default_params, wide_params
@@ -20,7 +20,7 @@ from compiler.target.target import Target
 from dialects.graph import OPS, OPS_BY_NAME, GraphOp, group_of
 from dialects.graph.dtypes import numpy_dtype
 from dialects.graph.types import type_of
-from dialects.loop.ops import AllocOp, ForOp
+from dialects.loop.ops import AllocOp, ForOp, StoreOp
 from dialects.loop.program import KernelOp
 from dialects.loop.scalar import F32
 from dialects.loop.types import buffer_type
@@ -95,6 +95,17 @@ def test_candidates_fit_the_registers_and_begin_with_the_default(target, rows, c
         kept = params.vectors if params.rows > 1 else 0  # a lone row's vectors are used as loaded
         assert params.rows * params.vectors + kept < target.vector_registers
         assert rows is None or params.rows <= rows
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(64, 96), (70, 100)])
+def test_matrices_that_no_cache_holds_are_turned_in_tiles_of_two_lines(rows: int, columns: int):
+    small = dataclasses.replace(WIDE, l3_bytes=rows * columns * 4)
+    op = kernels.turned(rows, columns)
+    schedule_kernel(op, small)
+    blocks = [loop.extent.constant for loop in perfect_nest(next(iter(loops_in(op))))]
+    assert blocks == [columns // 32, rows // 32, 2, 2, 16, 16]
+    assert all(op.nontemporal for op in op.walk() if isinstance(op, StoreOp))
+    kernels.same(kernels.turned(rows, columns), op)
 
 
 @pytest.mark.parametrize("params", candidates(GENERIC, 13, 20, 8), ids=str)

@@ -95,7 +95,8 @@ def lanes_of(loops: Iterable[ForOp], target: Target) -> int:
 
 def is_past_caches(store: StoreOp, target: Target) -> bool:
     """Whether a store fills an argument that no cache holds until somebody reads it: it is as large
-    as the last one, or half of it with operands of its size, whose lines it would push out.
+    as half of the last one, and with operands of its size, whose lines it would push out, larger
+    than that. What just fits stays: threads fill a cache together, and share one way to memory.
     """
     if isinstance(store.buffer.owner, AllocOp):
         return False
@@ -103,7 +104,7 @@ def is_past_caches(store: StoreOp, target: Target) -> bool:
     loads = [each for each in accesses_in(_nest_of(store)) if isinstance(each, LoadOp)]
     operands = {load.buffer: min(_bytes_of(load), filled) for load in loads}
     least = target.l3_bytes // 2
-    return filled >= least and filled + sum(operands.values()) >= target.l3_bytes
+    return filled >= least and filled + sum(operands.values()) > target.l3_bytes
 
 
 def _bytes_of(access: AccessOp) -> int:

@@ -225,4 +225,4 @@ def _read_on(block: ForOp) -> None:
         elements = (distance.constant or 0) if distance is not None else 0
         if elements > 0 and not isinstance(load.buffer.owner, AllocOp):
             ahead = AHEAD * 8 // width(load.buffer_type.element) // elements
-            prefetch(load, steps[-1], max(1, ahead), cache="second")
+            prefetch(load, steps[-1], max(1, ahead))

@@ -7,10 +7,9 @@ every line of memory that comes near is used whole.
         for li:  for si vector:  y[lo, so] = f(t[si, li])
 
 What is only copied is turned in registers, block by block; a result that no cache holds goes to
-memory past the caches.
+memory past the caches, in small tiles, so that the lines of one page are written together.
 
-    for so parallel:  for lo:
-        prefetch x[so, lo + 8 * 16]
+    for so parallel:  for lo:  for sb < 2:  for lb < 2:
         for li < 16 unroll:  for si < 16 vector unroll:  y[lo, so] = x[so, lo]
 
 Where a vector is half of a line, both halves of a few lines:
@@ -28,7 +27,6 @@ from xdsl.ir import SSAValue
 from compiler.loop.nest import accesses_in, perfect_nest
 from compiler.loop.primitives import (
     nontemporal,
-    prefetch,
     reorder,
     split_at,
     stage,
@@ -64,21 +62,13 @@ RUN_BYTES = 256
 PAGE = 4096
 """Bytes between lines that are in each other's way in the first cache."""
 
-PAST_CACHES = 64
-"""Times as far a tile reaches along loads where stores go past the caches: loads alone need them,
-and whole pages are read on and on.
-"""
-
 LINES = 2
-"""Lines that a tile reaches along stores where vectors are a part of one. Fewer are too far apart
-for memory to be written fast, and more to be read fast.
+"""Lines that a tile reaches along stores past the caches, and along loads where a vector is one.
+Fewer are too far apart for memory to be written fast, and more to be read fast.
 """
 
 RUN_BITS = 128
 """Loaded at once from each row of such a tile: vectors take in the runs of several rows."""
-
-AHEAD = 8
-"""Blocks that are loaded ahead along such rows."""
 
 
 def apply_all(kernel: KernelOp, target: Target) -> Iterator[str]:
@@ -140,19 +130,19 @@ def _tiles(
     loads: ForOp, copied: StoreOp | None, buffers: list[SSAValue], target: Target, *, past: bool
 ) -> list[ForOp]:
     """Tiles the loop along loads and the one in it along stores; returns the outermost loops."""
-    longest = RUN_BYTES * 8 // max(32, *(_bits(buffer) for buffer in buffers))
+    bits = max(_bits(buffer) for buffer in buffers)
+    longest = LINES * LINE * 8 // bits if past else RUN_BYTES * 8 // max(32, bits)
     lanes = lanes_for(perfect_nest(loads)[1], target)
-    # What does not fill a vector is stored in pieces where there are no masks.
-    fill = lanes if copied is not None and not target.has_masks else 1
+    # What does not fill a vector is stored in pieces where there are no masks, or past the caches.
+    fill = lanes if copied is not None and (past or not target.has_masks) else 1
     along_loads = past or (fill > 1 and copied is not None and not _crowd(copied, loads))
     tops: list[ForOp] = []
-    for loop, size in _parts(loads, longest * PAST_CACHES if past else longest, fill):
+    for loop, size in _parts(loads, longest, fill):
         turned, _ = reorder(perfect_nest(loop)[1], loop)
         for part, length in _parts(turned, longest, fill):
             pair = perfect_nest(part)
             if copied is not None and length is not None and size is not None:
-                sizes = length, size
-                tops.append(_turn(pair, sizes, lanes, along_loads=along_loads, ahead=past))
+                tops.append(_turn(pair, (length, size), lanes, along_loads=along_loads))
             else:
                 tops.append(_tile(pair, (length, size), buffers, target))
     return tops
@@ -209,14 +199,7 @@ def _tile(
     return lo
 
 
-def _turn(
-    nest: list[ForOp],
-    sizes: tuple[int, int],
-    lanes: int,
-    *,
-    along_loads: bool,
-    ahead: bool = False,
-) -> ForOp:
+def _turn(nest: list[ForOp], sizes: tuple[int, int], lanes: int, *, along_loads: bool) -> ForOp:
     """Tiles one part, the loop along which it stores outside, and cuts the tiles into blocks that
     registers hold, the next of which is the one along loads or the one along stores; returns its
     outermost loop.
@@ -228,9 +211,7 @@ def _turn(
     for part in whole_and_rest(si, lanes):
         turned, _ = reorder(perfect_nest(part)[1], part)
         for each in whole_and_rest(turned, lanes):
-            rows, blocks = turn_blocks(perfect_nest(each), lanes, along_loads=along_loads)
-            if ahead:
-                _read_ahead(rows, blocks)
+            turn_blocks(perfect_nest(each), lanes, along_loads=along_loads)
     return so
 
 
@@ -269,13 +250,3 @@ def _turn_whole_lines(nest: list[ForOp], line: int, lanes: int, columns: int) ->
     unroll(lii)
     unroll(siio)
     return so
-
-
-def _read_ahead(rows: ForOp, blocks: ForOp) -> None:
-    """Has the rows of later blocks brought near: there are more of them than the machine follows by
-    itself, and lines that begin inside of a vector are left and come to twice.
-    """
-    *_, block, row = perfect_nest(rows)
-    load = row.body.block.first_op
-    if isinstance(load, LoadOp) and (blocks.extent.constant or 0) > AHEAD:
-        prefetch(load, blocks, AHEAD, cache="second", before=block)

@@ -19,6 +19,9 @@ best peers.
 NEVER = 1 << 30
 """More rows than there are."""
 
+PAGE = 4096
+"""Bytes between lines that are in each other's way in the first cache, which holds one a page."""
+
 
 @dataclass(frozen=True)
 class Params:
@@ -55,12 +58,16 @@ def default_params(target: Target, rows: int | None, columns: int | None, lanes:
 
 def wide_params(target: Target, rows: int | None, columns: int | None, lanes: int) -> Params:
     """A tile of twice as many vectors and fewer rows, where it loads less for each multiply-add and
-    keeps the units busy: rows are read for twice as many columns, and fewer of them at a time.
+    keeps the units busy: rows are read for twice as many columns, and fewer of them at a time. Of
+    many rows it is the largest there is, if the first cache has room for more lines a page apart.
     """
     default = default_params(target, rows, columns, lanes)
     vectors = 2 * default.vectors
     most = _most_rows(target, vectors)
-    wide = Params(most if rows is None else _even(rows, most), vectors)
+    if rows is None or (rows >= default.copy_rows and 2 * most * PAGE <= target.l1_bytes):
+        wide = Params(most, vectors)
+    else:  # fewer rows than most of them ask the second cache for more of a panel than it gives
+        wide = Params(_even(rows, most, -(-2 * most // 3)), vectors)
     fits = wide.rows > 1 and wide.rows * vectors >= target.fma_latency * target.fma_ports
     return wide if fits and _loads(wide) < _loads(default) else default
 

@@ -19,15 +19,13 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from compiler.graph.join_groups import Group, join, join_groups
+from compiler.target.target import PAGE
 from dialects.graph import ConstantOp, ControlOp, FusedOp, GraphOp, ReshapeOp, YieldOp
 from dialects.graph.elementwise import ElementwiseOp
 from dialects.graph.matmul import MatmulOp
 from dialects.graph.movement import IndexMapOp, TransposeOp
 from dialects.graph.types import type_of
 from dialects.loop.scalar import width
-
-PAGE = 4096
-"""Bytes; elements so far apart fall into one set of a first-level cache."""
 
 LARGEST_GROUP = 32
 """Operators; keeps kernels at a size that every later stage handles quickly."""

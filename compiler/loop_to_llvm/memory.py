@@ -24,12 +24,9 @@ from compiler.loop_to_llvm.elements import (
 )
 from compiler.loop_to_llvm.frame import LaneNumber, LaneValues
 from compiler.loop_to_llvm.index import IndexEmitter, varies
-from compiler.target.target import Target
+from compiler.target.target import LINE, Target
 from dialects.expr import Expr
 from dialects.loop.types import BufferType
-
-LINE = 64
-"""Bytes that caches exchange."""
 
 WIDEST_STRIDE = 4
 """Up to this distance between lanes, all elements between them are loaded and shuffled into place.

@@ -19,6 +19,7 @@ class Rooms:
 
     def __init__(self) -> None:
         self._followers: dict[AllocOp, AllocOp] = {}
+        self._orders: dict[Block, dict[Operation, int]] = {}
 
     def before(self, allocation: AllocOp) -> AllocOp | None:
         """The buffer whose room an allocation takes over: of the same type, allocated in the same
@@ -27,7 +28,7 @@ class Rooms:
         block = allocation.parent
         if block is None or allocation.scope.data != "scratch":
             return None
-        order = {op: number for number, op in enumerate(block.ops)}
+        order = self._order(block)
         for earlier in block.ops:
             if earlier is allocation:
                 return None
@@ -38,6 +39,11 @@ class Rooms:
                 self._followers[earlier] = allocation
                 return earlier
         return None
+
+    def _order(self, block: Block) -> dict[Operation, int]:
+        if block not in self._orders:
+            self._orders[block] = {op: number for number, op in enumerate(block.ops)}
+        return self._orders[block]
 
 
 def _alike(first: AllocOp, second: AllocOp) -> bool:

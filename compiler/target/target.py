@@ -4,6 +4,14 @@ emitter take their numbers from.
 
 from dataclasses import dataclass
 
+LINE = 64
+"""Bytes of a line of the caches."""
+
+PAGE = 4096
+"""Bytes of a page of memory, and of what one way of a first cache holds: lines so far apart are in
+each other's way there.
+"""
+
 
 @dataclass(frozen=True)
 class Target:

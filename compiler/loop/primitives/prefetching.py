@@ -8,13 +8,11 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from compiler.loop.nest import describe, is_inside, ranges_around, subscripts
 from compiler.loop.primitives.recording import primitive
+from compiler.target.target import LINE
 from dialects.errors import IllegalSchedule
 from dialects.expr import Atom, Expr, atom_expr
 from dialects.loop.ops import AccessOp, AllocOp, ForOp, PrefetchOp, enclosing_loops
 from dialects.loop.scalar import width
-
-LINE = 64
-"""Bytes of a line of the caches."""
 
 
 @primitive

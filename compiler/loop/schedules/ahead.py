@@ -18,10 +18,9 @@ from xdsl.ir import SSAValue
 from compiler.loop.layouts import is_in_blocks
 from compiler.loop.nest import accesses_in, loops_in
 from compiler.loop.primitives import prefetch, stage, tile, unroll, vectorize
-from compiler.loop.primitives.prefetching import LINE
 from compiler.loop.schedules.leaves import stride
 from compiler.loop.schedules.panels import computed_type
-from compiler.target.target import Target
+from compiler.target.target import LINE, Target
 from dialects.expr import Expr
 from dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
 from dialects.loop.scalar import width
@@ -105,7 +104,8 @@ def write_out_terms(top: ForOp, lanes: int = 1) -> None:
         accesses = accesses_in(loop) if lanes > 1 else []
         blocked = any(is_in_blocks(access, loop, lanes) for access in accesses)
         sizes = (lanes, *TERMS) if blocked else TERMS
-        size = next((n for n in sizes if count % n == 0 and count > n - blocked), None)
+        most = count if blocked else count - 1
+        size = next((n for n in sizes if count % n == 0 and n <= most), None)
         if size == count:
             unroll(loop)
         elif size is not None:

@@ -32,9 +32,8 @@ from compiler.loop.primitives import (
     unroll,
     vectorize,
 )
-from compiler.loop.primitives.prefetching import LINE
 from compiler.loop.schedules.vector_groups import group_of
-from compiler.target.target import Target
+from compiler.target.target import LINE, Target
 from dialects.errors import IllegalSchedule
 from dialects.expr import Expr, Quotient, product
 from dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops

@@ -38,11 +38,10 @@ from compiler.loop.primitives import (
     vectorize,
     widen,
 )
-from compiler.loop.primitives.prefetching import LINE
 from compiler.loop.schedules.leaves import parallelize_outermost, stride, vectorize_leaves
 from compiler.loop.schedules.row_tiles import split_columns
 from compiler.loop.schedules.tile_params import Params
-from compiler.target.target import Target
+from compiler.target.target import LINE, PAGE, Target
 from dialects.errors import IllegalSchedule
 from dialects.expr import Atom, Expr, Operand, atom_expr, product
 from dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, enclosing_loops
@@ -52,9 +51,6 @@ from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type
 
 WIDENED_USES = 64
 """Uses of each element that pay for a copy of an operand in a wider type."""
-
-PAGE = 4096
-"""Bytes of a page of memory, and of what one way of a first cache holds."""
 
 LARGEST_PANEL = 512 * 1024
 """Bytes of a panel on the stack for which threads of most hosts have room."""

@@ -15,6 +15,7 @@ from xdsl.ir import SSAValue
 from compiler.loop.nest import perfect_nest
 from compiler.loop.primitives import reorder, stage_partial, tile, tile_ragged, unroll, vectorize
 from compiler.loop.schedules.leaves import stride
+from compiler.target.target import PAGE
 from dialects.loop.ops import ForOp, LoadOp
 from dialects.loop.scalar import width
 from dialects.loop.types import buffer_type
@@ -22,16 +23,15 @@ from dialects.loop.types import buffer_type
 ROWS = 8
 """Rows of the matrix that are read at once; each is a stream to the prefetcher."""
 
-PAGE = 4096
-"""Bytes; rows that lie closer than this are one stream."""
-
 
 BLOCK = 1024
 """Columns of a block: long enough runs for the prefetcher, few enough that threads have some."""
 
 
 def is_stream(load: LoadOp, column: ForOp, reductions: Sequence[ForOp]) -> bool:
-    """Whether a matrix lies by rows, which are many and too long to be read a tile at a time."""
+    """Whether a matrix lies by rows, which are many and too long to be read a tile at a time: where
+    they lie closer than a page they are one stream.
+    """
     if len(reductions) != 1 or stride(load, column) != 1:
         return False
     depth, step = reductions[0].extent.constant, stride(load, reductions[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compiler.target.target import Target
+from compiler.target.target import PAGE, Target
 
 MOST_LOADS = 0.75
 """Loads for each multiply-add that do not hold it up."""
@@ -18,9 +18,6 @@ best peers.
 
 NEVER = 1 << 30
 """More rows than there are."""
-
-PAGE = 4096
-"""Bytes between lines that are in each other's way in the first cache, which holds one a page."""
 
 
 @dataclass(frozen=True)

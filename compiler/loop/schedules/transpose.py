@@ -34,7 +34,6 @@ from compiler.loop.primitives import (
     unroll,
     vectorize,
 )
-from compiler.loop.primitives.prefetching import LINE
 from compiler.loop.schedules import pointwise
 from compiler.loop.schedules.leaves import (
     copied_by,
@@ -48,7 +47,7 @@ from compiler.loop.schedules.leaves import (
     vectorize_leaves,
     whole_and_rest,
 )
-from compiler.target.target import Target
+from compiler.target.target import LINE, PAGE, Target
 from dialects.loop.ops import ForOp, LoadOp, StoreOp
 from dialects.loop.program import KernelOp
 from dialects.loop.scalar import width
@@ -58,9 +57,6 @@ NAME = "transpose"
 
 RUN_BYTES = 256
 """How far a tile reaches along either loop: whole lines of the cache, and few enough of them."""
-
-PAGE = 4096
-"""Bytes between lines that are in each other's way in the first cache."""
 
 LINES = 2
 """Lines that a tile reaches along stores past the caches, and along loads where a vector is one.

@@ -183,6 +183,14 @@ def test_wide_tiles_load_less_where_there_are_registers():
     assert wide_params(GENERIC, 1024, 1024, 8) == default_params(GENERIC, 1024, 1024, 8)
 
 
+def test_wide_tiles_are_as_high_as_many_rows_and_the_first_cache_allow():
+    many = dataclasses.replace(GENERIC, vector_registers=32)
+    roomy = dataclasses.replace(many, l1_bytes=48 * 1024)
+    assert wide_params(roomy, 1024, 1024, 16) == Params(6, 4)
+    assert wide_params(roomy, 256, 256, 16) == wide_params(many, 256, 256, 16) == Params(4, 4)
+    assert wide_params(many, 333, 555, 16) == Params(6, 4), "3 divides the rows, but is too few"
+
+
 @pytest.mark.parametrize("transposed", [False, True])
 def test_copies_of_narrow_floats_are_wide_and_compute_the_same(transposed: bool):
     params = Params(rows=3, vectors=2, stack_bytes=64, copy_rows=2)

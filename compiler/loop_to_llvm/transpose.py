@@ -80,12 +80,12 @@ class TransposeEmitter:
         stores = self._lines(block.store, block.lanes, along=block.inner, across=block.outer)
         if not all(_is_run(*line) for line in (loads[0], stores[0])):
             return False
-        kind = ir.VectorType(loads[0][0].kind, self._loaded)
-        rows: list[ir.Value] = [ir.Constant(kind, None)] * block.lanes
-        for number, (storage, address, lane) in enumerate(loads):
-            lanes = self._lanes(lane, block.outer, block.inner, number)
-            rows[number] = self.memory.load(storage, address, lanes)
-        columns = transpose(self.frame.builder, rows)
+        rows = [
+            self.memory.load(storage, address, self._lanes(lane, block.outer, block.inner, number))
+            for number, (storage, address, lane) in enumerate(loads)
+        ]
+        missing = [ir.Constant(rows[0].type, None)] * (block.lanes - len(rows))
+        columns = transpose(self.frame.builder, [*rows, *missing])
         vectors = [
             (address, columns[number], self._lanes(lane, block.inner, block.outer, number))
             for number, (_, address, lane) in enumerate(stores)

@@ -23,14 +23,17 @@ def block_kernel(rows: object, columns: object, lanes: int, element: str, symbol
 
 
 def check(kernel: CompiledKernel, dtype: type, rows: int, columns: int, **sizes: int) -> None:
-    x, y = np.arange(576).reshape(24, 24).astype(dtype), np.zeros((24, 24), dtype)
+    values = np.arange(576) % 7 < 3 if dtype is np.bool_ else np.arange(576)
+    x, y = values.reshape(24, 24).astype(dtype), np.zeros((24, 24), dtype)
     kernel(x, y, sizes=sizes)
     expected = np.zeros_like(y)
     expected[2 : 2 + rows, :columns] = x[3 : 3 + columns, 1 : 1 + rows].T
     np.testing.assert_array_equal(y, expected)
 
 
-@pytest.mark.parametrize(("element", "dtype"), [("f32", np.float32), ("ui8", np.uint8)])
+@pytest.mark.parametrize(
+    ("element", "dtype"), [("f32", np.float32), ("ui8", np.uint8), ("i1", np.bool_)]
+)
 @pytest.mark.parametrize("lanes", [4, 8, 16])
 @pytest.mark.parametrize("rows", [2, 3, 4])
 @pytest.mark.parametrize("columns", [2, 3, 4])

@@ -23,7 +23,6 @@ from dialects.loop.types import buffer_type
 ROWS = 8
 """Rows of the matrix that are read at once; each is a stream to the prefetcher."""
 
-
 BLOCK = 1024
 """Columns of a block: long enough runs for the prefetcher, few enough that threads have some."""
 

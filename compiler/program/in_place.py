@@ -7,6 +7,7 @@ result afterwards, so that nothing is overwritten that is still to be read.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import combinations
 
 from xdsl.dialects.builtin import DenseArrayBase, IntegerType
 from xdsl.ir import SSAValue
@@ -57,22 +58,37 @@ def _accesses(value: SSAValue, kind: type[AccessOp]) -> list[AccessOp] | None:
 
 
 def _goes_along(loads: list[AccessOp], stores: list[AccessOp]) -> bool:
-    """Whether each load stands in front of the one store of its block, and reads that very element,
-    which no other iteration stores.
+    """Whether every block that stores first loads that very element, no iteration stores what
+    another one does, and no loads stand elsewhere.
     """
     store_of = {store.parent: store for store in stores}
-    if not loads or len(store_of) < len(stores) or not all(map(_stores_each_once, stores)):
+    if len(store_of) < len(stores) or {load.parent for load in loads} != set(store_of):
         return False
-    return all(
-        (store := store_of.get(load.parent)) is not None
-        and load.index == store.index
-        and load.is_before_in_block(store)
+    return _store_each_once(stores) and all(
+        load.index == store_of[load.parent].index and load.is_before_in_block(store_of[load.parent])
         for load in loads
     )
 
 
-def _stores_each_once(store: AccessOp) -> bool:
-    """Whether the loops around a store are the digits of its address: no two iterations meet."""
+def _store_each_once(stores: list[AccessOp]) -> bool:
+    """Whether no element is stored twice: each store keeps to a range of addresses of its own."""
+    spans = [_span(store) for store in stores]
+    found = [span for span in spans if span is not None]
+    return len(found) == len(spans) and all(
+        _lie_apart(one, other) for one, other in combinations(found, 2)
+    )
+
+
+def _lie_apart(one: tuple[Expr, Expr], other: tuple[Expr, Expr]) -> bool:
+    """Whether one of two ranges ends before the other begins."""
+    gaps = ((second[0] - first[1]).range({})[0] for first, second in ((one, other), (other, one)))
+    return any(gap is not None and gap >= 0 for gap in gaps)
+
+
+def _span(store: AccessOp) -> tuple[Expr, Expr] | None:
+    """The range of a store's addresses, its end excluded, where the loops around it are the digits
+    of the address, so that no two iterations meet; else None.
+    """
     address = store.buffer_type.address(store.index)
     strides = {loop: address.coefficient(loop.index) for loop in enclosing_loops(store)}
     reach = Expr.of(1)
@@ -82,9 +98,11 @@ def _stores_each_once(store: AccessOp) -> bool:
             continue
         low, _ = (strides[loop] - reach).range({})
         if low is None or low < 0 or loop.lower != 0 or loop.step.data != 1:
-            return False
+            return None
         reach = strides[loop] * loop.extent
-    return not any(isinstance(atom, SSAValue) for atom in address.atoms())
+    if any(isinstance(atom, SSAValue) for atom in address.atoms()):
+        return None
+    return address, address + reach
 
 
 def _size(stride: Expr) -> int:

@@ -51,3 +51,9 @@ class IllegalSchedule(WeftError):
     """A schedule primitive that would change what the program means;
     the message names the accesses that clash.
     """
+
+
+class PlanError(WeftError):
+    """A decision about memory that weft cannot prove to keep the meaning of a program: a fault of
+    weft's own. Nothing is emitted; the message names the kernel or buffer.
+    """

@@ -7,6 +7,7 @@ Nothing is unloaded or ended when the interpreter exits: threads of the host may
 from __future__ import annotations
 
 import ctypes
+import warnings
 import weakref
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
@@ -145,16 +146,19 @@ class CheckedCall:
 
     def fail(self) -> None:
         """Raises InputError with the reason of the last call that failed."""
-        reason = self._last_error(self.context).decode(errors="replace")
+        reason = self._reason(self.context)
         kind = AssertError if reason.startswith("assert ") else InputError
         raise kind(f"{self._prefix} {reason}")
+
+    def _reason(self, context: int | None) -> str:
+        """The last error of a context, or of the thread's last `m_create`."""
+        return self._last_error(context).decode(errors="replace")
 
     def self_test(self) -> None:
         """Calls `m_self_test`. Raises ArtifactError with its reason."""
         test = self._function("self_test", ctypes.c_int32, ctypes.c_void_p)
         if test(self.context):
-            reason = self._last_error(self.context).decode(errors="replace")
-            raise ArtifactError(f"{self._prefix} {reason}")
+            raise ArtifactError(f"{self._prefix} {self._reason(self.context)}")
 
     def address(self, name: str) -> int:
         """Where a function of the run-time ABI lies."""
@@ -207,8 +211,9 @@ class CheckedCall:
         create = self._function("create", ctypes.c_void_p, ctypes.c_void_p)
         context = create(ctypes.byref(options))
         if not context:
-            rule = "requires memory, threads and weights to start"
-            raise ArtifactError(f"{self._prefix} {rule}, got none")
+            raise ArtifactError(f"{self._prefix} {self._reason(None)}")
+        if fewer := self._reason(context):
+            warnings.warn(f"{self._prefix} {fewer}", RuntimeWarning, stacklevel=2)
         destroy = self._function("destroy", None, ctypes.c_void_p)
         held = (self._library, self._weights)
         weakref.finalize(self, _destroy, destroy, context, held).atexit = False

@@ -45,12 +45,14 @@ STT_NOTYPE: Final = 0
 STT_OBJECT: Final = 1
 STT_FUNC: Final = 2
 STT_SECTION: Final = 3
+STT_TLS: Final = 6
 STV_DEFAULT: Final = 0
 STV_HIDDEN: Final = 2
 
 PT_LOAD: Final = 1
 PT_DYNAMIC: Final = 2
 PT_NOTE: Final = 4
+PT_TLS: Final = 7
 PT_GNU_EH_FRAME: Final = 0x6474E550
 PT_GNU_STACK: Final = 0x6474E551
 PT_GNU_RELRO: Final = 0x6474E552

@@ -27,6 +27,13 @@ class Base(Enum):
     CALL = auto()
     GOT_SLOT = auto()
     PAIRED = auto()  # the symbol marks the instruction that has the upper bits of this value
+    TLS_SLOTS = auto()  # two slots by which code finds a thread's own copy of a variable
+    TLS_MODULE_SLOTS = auto()  # two by which it finds the thread's block of all such variables
+    TLS_OFFSET = auto()  # of a variable in that block
+
+
+THREAD_LOCAL: Final = (Base.TLS_SLOTS, Base.TLS_MODULE_SLOTS, Base.TLS_OFFSET)
+"""What refers to thread-local variables, and to nothing else."""
 
 
 class Rule(NamedTuple):
@@ -40,7 +47,12 @@ class Rule(NamedTuple):
 
 @dataclass(frozen=True)
 class Machine:
-    """What the linker knows about one architecture; `page` is the largest that its systems use."""
+    """What the linker knows about one architecture; `page` is the largest that its systems use.
+
+    `thread_local` is the type by which the loader fills the two slots of a thread-local variable.
+    The second slot is the variable's offset less `tls_bias`; where that is None the loader fills
+    both, and is told the offset by the addend.
+    """
 
     number: int
     page: int
@@ -50,6 +62,8 @@ class Machine:
     glob_dat: int
     stub: Callable[[int, int], bytes]
     versions: Mapping[str, str]
+    thread_local: int
+    tls_bias: int | None
 
 
 def require(fits: bool, value: int, field: str) -> None:
@@ -76,6 +90,10 @@ def put_relative64(section: bytearray, offset: int, value: int, place: int) -> N
 
 def put_relative32(section: bytearray, offset: int, value: int, place: int) -> None:
     put(section, offset, 4, signed(value - place, 32))
+
+
+def put_offset32(section: bytearray, offset: int, value: int, place: int) -> None:
+    put(section, offset, 4, signed(value, 32))
 
 
 def insert(section: bytearray, offset: int, mask: int, bits: int) -> None:
@@ -165,6 +183,9 @@ X86_64: Final = Machine(
         2: Rule("R_X86_64_PC32", Base.SYMBOL, put_relative32),
         4: Rule("R_X86_64_PLT32", Base.CALL, put_relative32),
         9: Rule("R_X86_64_GOTPCREL", Base.GOT_SLOT, put_relative32),
+        19: Rule("R_X86_64_TLSGD", Base.TLS_SLOTS, put_relative32),
+        20: Rule("R_X86_64_TLSLD", Base.TLS_MODULE_SLOTS, put_relative32),
+        21: Rule("R_X86_64_DTPOFF32", Base.TLS_OFFSET, put_offset32),
         24: Rule("R_X86_64_PC64", Base.SYMBOL, put_relative64, 8),
         41: Rule("R_X86_64_GOTPCRELX", Base.GOT_SLOT, put_relative32),
         42: Rule("R_X86_64_REX_GOTPCRELX", Base.GOT_SLOT, put_relative32),
@@ -174,6 +195,8 @@ X86_64: Final = Machine(
     glob_dat=6,
     stub=_x86_64_stub,
     versions=_X86_64_VERSIONS,
+    thread_local=16,
+    tls_bias=0,
 )
 
 AARCH64: Final = Machine(
@@ -200,10 +223,16 @@ AARCH64: Final = Machine(
         311: Rule("R_AARCH64_ADR_GOT_PAGE", Base.GOT_SLOT, _adrp),
         312: Rule("R_AARCH64_LD64_GOT_LO12_NC", Base.GOT_SLOT, _load_low12(3)),
         314: Rule("R_AARCH64_PLT32", Base.CALL, put_relative32),
+        562: Rule("R_AARCH64_TLSDESC_ADR_PAGE21", Base.TLS_SLOTS, _adrp),
+        563: Rule("R_AARCH64_TLSDESC_LD64_LO12", Base.TLS_SLOTS, _load_low12(3)),
+        564: Rule("R_AARCH64_TLSDESC_ADD_LO12", Base.TLS_SLOTS, _add_low12),
+        569: Rule("R_AARCH64_TLSDESC_CALL", Base.TLS_SLOTS, leave),
     },
     relative=1027,
     absolute=257,
     glob_dat=1025,
     stub=_aarch64_stub,
     versions={},
+    thread_local=1031,
+    tls_bias=None,
 )

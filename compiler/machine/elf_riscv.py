@@ -119,6 +119,7 @@ RISCV64: Final = Machine(
         18: Rule("R_RISCV_CALL", Base.CALL, _call, 8),
         19: Rule("R_RISCV_CALL_PLT", Base.CALL, _call, 8),
         20: Rule("R_RISCV_GOT_HI20", Base.GOT_SLOT, _hi20),
+        22: Rule("R_RISCV_TLS_GD_HI20", Base.TLS_SLOTS, _hi20),
         23: Rule("R_RISCV_PCREL_HI20", Base.SYMBOL, _hi20),
         24: Rule("R_RISCV_PCREL_LO12_I", Base.PAIRED, _lo12_i),
         25: Rule("R_RISCV_PCREL_LO12_S", Base.PAIRED, _lo12_s),
@@ -146,4 +147,6 @@ RISCV64: Final = Machine(
     glob_dat=2,
     stub=_stub,
     versions={},
+    thread_local=7,
+    tls_bias=0x800,
 )

@@ -102,6 +102,7 @@ class _Inputs:
         self.relro = OutputSection(".data.rel.ro", elf.SHT_PROGBITS, _DATA)
         self.data = OutputSection(".data", elf.SHT_PROGBITS, _DATA)
         self.bss = OutputSection(".bss", elf.SHT_NOBITS, _DATA)
+        self.thread_local = OutputSection(".tdata", elf.SHT_PROGBITS, _DATA | elf.SHF_TLS)
         self.places = {
             (number, index): place
             for number, each in enumerate(objects)
@@ -122,7 +123,7 @@ class _Inputs:
                 f"up to {SMALLEST_PAGE}, got {alignment} for {section.name}"
             )
         output = self._output(each, section)
-        if output is self.bss:
+        if section.kind == elf.SHT_NOBITS:
             return output, output.reserve(section.size, alignment)
         if output is self.frames:  # padding between lists would read as the end of the whole
             alignment = 4
@@ -131,11 +132,13 @@ class _Inputs:
     def _output(self, each: RelocatableObject, section: Section) -> OutputSection:
         known = (elf.SHT_PROGBITS, elf.SHT_NOBITS, elf.SHT_X86_64_UNWIND)
         run_at_load = section.name.startswith((".ctors", ".dtors", ".init", ".fini"))
-        if section.kind not in known or section.flags & elf.SHF_TLS or run_at_load:
+        if section.kind not in known or run_at_load:
             raise UnsupportedError(
                 f"{each.name}: linker requires sections of code and plain data, "
                 f"got {section.name} of type {section.kind:#x} with flags {section.flags:#x}"
             )
+        if section.flags & elf.SHF_TLS:
+            return self.thread_local
         if section.kind == elf.SHT_NOBITS:
             return self.bss
         if section.flags & elf.SHF_EXECINSTR:
@@ -234,7 +237,7 @@ def _image(
     """The order of everything: what is read, run, sealed once relocated, written; the weights."""
     loader = [tables.hash, tables.symbols, tables.strings, tables.version_of, tables.version_needs]
     constants = [inputs.rodata, inputs.frame_header, inputs.frames]
-    sealed = [inputs.relro, tables.dynamic, relocator.slots]
+    sealed = [inputs.thread_local, inputs.relro, tables.dynamic, relocator.slots]
     segments = [
         Segment(elf.PF_R, [*notes, *loader, tables.rela, *constants]),
         Segment(elf.PF_R | elf.PF_X, [relocator.stubs, inputs.text]),
@@ -243,6 +246,7 @@ def _image(
         Segment(elf.PF_R, [blobs]),
     ]
     extras = [
+        Extra(elf.PT_TLS, elf.PF_R, [inputs.thread_local], inputs.thread_local.alignment),
         Extra(elf.PT_DYNAMIC, elf.PF_R | elf.PF_W, [tables.dynamic], 8),
         Extra(elf.PT_NOTE, elf.PF_R, notes[:1], 8),
         Extra(elf.PT_NOTE, elf.PF_R, notes[1:], 4),

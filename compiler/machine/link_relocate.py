@@ -7,7 +7,14 @@ from compiler.machine import elf
 from compiler.machine.elf_dynamic import DynamicRelocation
 from compiler.machine.elf_image import OutputSection
 from compiler.machine.elf_object import RelocatableObject, Relocation, Section
-from compiler.machine.elf_relocation import STUB_SIZE, Base, Machine, OutOfRangeError, Rule
+from compiler.machine.elf_relocation import (
+    STUB_SIZE,
+    THREAD_LOCAL,
+    Base,
+    Machine,
+    OutOfRangeError,
+    Rule,
+)
 from compiler.machine.link_symbols import SymbolTable, Target
 from dialects.errors import ArtifactError, UnsupportedError
 
@@ -40,6 +47,7 @@ class Relocator:
         self._pointers: list[_Fixup] = []
         self._slot_of: dict[Target, int] = {}
         self._stub_of: dict[Target, int] = {}
+        self._tls_slots_of: dict[Target | None, int] = {}
         writable = elf.SHF_ALLOC | elf.SHF_WRITE
         executable = elf.SHF_ALLOC | elf.SHF_EXECINSTR
         self.slots = OutputSection(".got", elf.SHT_PROGBITS, writable, _SLOT_SIZE)
@@ -66,6 +74,8 @@ class Relocator:
                     self._add_slot(fixup.target)
                 case Base.CALL if fixup.target.section is None:
                     self._add_stub(fixup.target)
+                case Base.TLS_SLOTS | Base.TLS_MODULE_SLOTS:
+                    self._add_tls_slots(_tls_key(fixup))
                 case _:
                     pass
             self._fixups.append(fixup)
@@ -104,6 +114,11 @@ class Relocator:
                 f"{fixup.origin}: linker requires {rule.name} inside its section of "
                 f"{len(section.content)} bytes, got '{name}'"
             )
+        if (rule.base in THREAD_LOCAL) != (fixup.target.kind == elf.STT_TLS):
+            raise UnsupportedError(
+                f"{fixup.origin}: linker requires thread-local variables of these objects reached "
+                f"by relocations for them alone, got {rule.name} against '{name}'"
+            )
         if rule.base in (Base.SYMBOL, Base.PAIRED) and fixup.target.section is None:
             raise UnsupportedError(
                 f"{fixup.origin}: linker requires imports reached through a table, "
@@ -124,6 +139,10 @@ class Relocator:
         if target not in self._stub_of:
             self._stub_of[target] = self.stubs.reserve(STUB_SIZE, STUB_SIZE)
 
+    def _add_tls_slots(self, key: Target | None) -> None:
+        if key not in self._tls_slots_of:
+            self._tls_slots_of[key] = self.slots.reserve(2 * _SLOT_SIZE, _SLOT_SIZE)
+
     def imports(self) -> list[Target]:
         """The targets that the loader has to find, by name."""
         pointed = (fixup.target for fixup in self._pointers)
@@ -142,7 +161,15 @@ class Relocator:
             self._loaded(f.section, f.offset, machine.absolute, f.target, index, f.addend)
             for f in self._pointers
         ]
-        return slots + pointers
+        return slots + pointers + self._thread_local()
+
+    def _thread_local(self) -> list[DynamicRelocation]:
+        """What fills the slots of thread-local variables."""
+        kind, told = self._machine.thread_local, self._machine.tls_bias is None
+        return [
+            DynamicRelocation(self.slots, at, kind, 0, None, key.offset if key and told else 0)
+            for key, at in self._tls_slots_of.items()
+        ]
 
     def _loaded(
         self,
@@ -164,14 +191,26 @@ class Relocator:
             slot = self.slots.address + self._slot_of[target]
             code = self._machine.stub(self.stubs.address + offset, slot)
             self.stubs.content[offset : offset + STUB_SIZE] = code
+        self._fill_tls_offsets()
         uppers = {
             (fixup.section, fixup.offset): fixup
             for fixup in self._fixups
-            if fixup.rule.base in (Base.SYMBOL, Base.GOT_SLOT)
+            if fixup.rule.base in (Base.SYMBOL, Base.GOT_SLOT, Base.TLS_SLOTS)
         }
         for fixup in self._fixups:
             paired = fixup.rule.base is Base.PAIRED
             self._patch(fixup, self._upper(fixup, uppers) if paired else fixup)
+
+    def _fill_tls_offsets(self) -> None:
+        """Writes the second slot of each thread-local variable where the loader does not."""
+        bias = self._machine.tls_bias
+        for key, at in self._tls_slots_of.items() if bias is not None else ():
+            assert bias is not None, "it is asked above"
+            offset = key.offset - bias if key else 0
+            second = at + _SLOT_SIZE
+            self.slots.content[second : second + _SLOT_SIZE] = offset.to_bytes(
+                _SLOT_SIZE, "little", signed=True
+            )
 
     def _upper(self, fixup: _Fixup, uppers: dict[tuple[OutputSection, int], _Fixup]) -> _Fixup:
         """The relocation of the upper bits, at the instruction that a lower one's symbol marks."""
@@ -200,6 +239,15 @@ class Relocator:
     def _base(self, fixup: _Fixup) -> int:
         if fixup.rule.base is Base.GOT_SLOT:
             return self.slots.address + self._slot_of[fixup.target]
+        if fixup.rule.base in (Base.TLS_SLOTS, Base.TLS_MODULE_SLOTS):
+            return self.slots.address + self._tls_slots_of[_tls_key(fixup)]
+        if fixup.rule.base is Base.TLS_OFFSET:
+            return fixup.target.offset
         if fixup.target in self._stub_of and fixup.rule.base is Base.CALL:
             return self.stubs.address + self._stub_of[fixup.target]
         return fixup.target.address
+
+
+def _tls_key(fixup: _Fixup) -> Target | None:
+    """The variable whose slots a relocation refers to; None for those of the whole block."""
+    return None if fixup.rule.base is Base.TLS_MODULE_SLOTS else fixup.target

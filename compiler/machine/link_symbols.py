@@ -12,7 +12,9 @@ from dialects.errors import ArtifactError
 # (index of the object, index of its section) -> where that section's first byte lies.
 Places = Mapping[tuple[int, int], tuple[OutputSection, int]]
 
-_LINKED_KINDS: Final = (elf.STT_NOTYPE, elf.STT_OBJECT, elf.STT_FUNC, elf.STT_SECTION)
+_LINKED_KINDS: Final = (
+    elf.STT_NOTYPE, elf.STT_OBJECT, elf.STT_FUNC, elf.STT_SECTION, elf.STT_TLS,
+)  # fmt: skip
 
 
 @dataclass(eq=False)

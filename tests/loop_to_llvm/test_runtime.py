@@ -3,8 +3,11 @@
 import ctypes
 import json
 import os
+import re
 import signal
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -77,24 +80,48 @@ def test_default_is_a_thread_for_each_processor(emitted: Library):
     assert thread_count() == before
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"size": 88},
-        {"size": 104},
-        {"threads": 1025},
-        {"flags": 2},
-        {"reserved": (ctypes.c_uint64 * 2)(0, 1)},
-        {"allocate": 4096},
-        {"release": 4096},
-    ],
-    ids=lambda wrong: next(iter(wrong)),
-)
-def test_create_refuses_wrong_options(emitted: Library, wrong: dict[str, object]):
+WRONG = [
+    ({"size": 88}, b"create requires weft_options of 96 bytes, got 88"),
+    ({"size": 104}, b"create requires weft_options of 96 bytes, got 104"),
+    ({"threads": 1025}, b"create requires at most 1024 threads, got 1025"),
+    ({"flags": 2}, b"create requires flags of 0, or of a level, at most 1, got 2"),
+    ({"reserved": (ctypes.c_uint64 * 2)(0, 1)}, b"create requires reserved[1] to be 0, got 1"),
+    ({"allocate": 4096}, b"create requires allocate and release, or neither, got allocate alone"),
+    ({"release": 4096}, b"create requires allocate and release, or neither, got release alone"),
+]
+
+
+@pytest.mark.parametrize(("wrong", "reason"), WRONG, ids=[next(iter(wrong)) for wrong, _ in WRONG])
+def test_create_refuses_wrong_options_and_tells_why(
+    emitted: Library, wrong: dict[str, object], reason: bytes
+):
+    """C side: the true cause of a failed create."""
     before = thread_count()
     options = Options(**{"size": ctypes.sizeof(Options), "threads": 2} | wrong)
     assert emitted.create(ctypes.byref(options)) is None
     assert thread_count() == before
+    assert emitted.last_error(None) == reason
+
+
+def test_each_thread_is_told_why_its_own_create_failed(emitted: Library):
+    """C side: the true cause, with several threads that create at once."""
+    together = threading.Barrier(len(WRONG))
+
+    def told(wrong: dict[str, object]) -> bytes:
+        options = Options(**{"size": ctypes.sizeof(Options), "threads": 2} | wrong)
+        together.wait()
+        assert emitted.create(ctypes.byref(options)) is None
+        together.wait()
+        return emitted.last_error(None)
+
+    with ThreadPoolExecutor(len(WRONG)) as pool:
+        assert list(pool.map(told, [wrong for wrong, _ in WRONG])) == [each for _, each in WRONG]
+
+
+def test_reason_of_a_failed_create_goes_with_the_next_that_succeeds(emitted: Library):
+    assert emitted.create(ctypes.byref(Options(size=1))) is None
+    with emitted.context(threads=1):
+        assert emitted.last_error(None) == b"weft requires a context, got NULL"
 
 
 @threads_1_2_8
@@ -159,6 +186,8 @@ def test_context_lives_in_the_callers_memory(hosted: Library):
 
 def test_create_gives_null_without_memory(hosted: Library):
     assert hosted.host("create_without_memory", pointer, [])() is None
+    reason = hosted.last_error(None)
+    assert re.fullmatch(rb"create requires \d+ bytes of memory, got none", reason)
 
 
 # Weights
@@ -205,6 +234,8 @@ def test_null_in_the_callers_table_means_the_embedded_weight():
 def test_create_requires_the_weights_that_the_artifact_lacks():
     library = weights_library([("w", 0), (None, 0)], used=1)
     assert library.create(None) is None
+    reason = b"create requires a pointer for weight 1 (counted from 0), got NULL"
+    assert library.last_error(None) == reason
     own = integer(5)
     table = (pointer * 2)(None, ctypes.addressof(own))
     with library.context(threads=1, weights=ctypes.cast(table, pointer)) as context:

@@ -38,6 +38,9 @@ declare void @{prefix}_destroy(ptr)
 declare i32 @{prefix}_self_test(ptr)
 declare ptr @{prefix}_last_error(ptr)
 declare i32 @puts(ptr)
+declare i32 @strcmp(ptr, ptr)
+@refused = internal constant [52 x i8]
+  c"create requires weft_options of 96 bytes, got 95\\00\\00\\00\\00"
 define void @start() {{
   %x = call ptr @aligned_alloc(i64 64, i64 {input_memory})
   %y = call ptr @aligned_alloc(i64 64, i64 {output_memory})
@@ -53,6 +56,16 @@ no_input:
 create:
   %options = alloca [12 x i64], align 8
   store [12 x i64] zeroinitializer, ptr %options
+  store i64 95, ptr %options
+  %refused.context = call ptr @{prefix}_create(ptr %options)
+  %reason = call ptr @{prefix}_last_error(ptr null)
+  %differs = call i32 @strcmp(ptr %reason, ptr @refused)
+  %is.told = icmp eq i32 %differs, 0
+  br i1 %is.told, label %create_well, label %not_told
+not_told:
+  call void @exit(i32 5)
+  unreachable
+create_well:
   store i64 96, ptr %options
   %threads = getelementptr i8, ptr %options, i64 8
   store i32 {threads}, ptr %threads
@@ -101,8 +114,8 @@ write_it:
   call void @exit(i32 0)
   unreachable
 }}"""
-"""Reads `input`, calls the model, writes `output`; exits with 1 to 3 at fault, and where it gets no
-context, with 2, it says why.
+"""Reads `input`, calls the model, writes `output`; exits with 1 to 5 at fault, and where it gets no
+context, with 2, it says why. With 5 it was not told why wrong options were refused.
 """
 
 

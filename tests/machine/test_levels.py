@@ -98,7 +98,10 @@ def test_each_level_gives_right_answers(leveled: Compiled, tmp_path: Path):
     assert output.tobytes() == best.tobytes()
     for beyond in range(highest + 1, 4):
         said, output = run(program, flags=1 + beyond)
-        assert said.startswith("weft requires a context, got NULL")
+        assert said.startswith("create requires ")
+        assert said.endswith(
+            (f"at most 3, got {1 + beyond}", f"flags {1 + beyond} names, got one without")
+        )
 
 
 @emulated

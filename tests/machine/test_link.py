@@ -55,6 +55,49 @@ define ptr @pointer_to_malloc() {
   ret ptr %p
 }
 """
+OWN = """
+@own = internal thread_local global i32 40
+@own_zeros = internal thread_local global [8 x i64] zeroinitializer, align 64
+@own_shared = thread_local global i32 7
+declare i32 @pthread_create(ptr, ptr, ptr, ptr)
+declare i32 @pthread_join(i64, ptr)
+define i32 @count_own() {
+  %old = load i32, ptr @own
+  %new = add i32 %old, 1
+  store i32 %new, ptr @own
+  ret i32 %new
+}
+define i64 @touch_own(i64 %i, i64 %v) {
+  %p = getelementptr i64, ptr @own_zeros, i64 %i
+  %old = load i64, ptr %p
+  store i64 %v, ptr %p
+  %place = ptrtoint ptr @own_zeros to i64
+  %beyond = and i64 %place, 63
+  %sum = add i64 %old, %beyond
+  ret i64 %sum
+}
+define i32 @swap_own_shared(i32 %v) {
+  %old = load i32, ptr @own_shared
+  store i32 %v, ptr @own_shared
+  ret i32 %old
+}
+define internal ptr @count_there(ptr %cell) {
+  %count = call i32 @count_own()
+  %seven = call i32 @swap_own_shared(i32 0)
+  %sum = add i32 %count, %seven
+  store i32 %sum, ptr %cell
+  ret ptr null
+}
+define i32 @count_in_a_thread() {
+  %thread = alloca i64
+  %cell = alloca i32
+  %rc = call i32 @pthread_create(ptr %thread, ptr null, ptr @count_there, ptr %cell)
+  %id = load i64, ptr %thread
+  %joined = call i32 @pthread_join(i64 %id, ptr null)
+  %value = load i32, ptr %cell
+  ret i32 %value
+}
+"""
 WEIGHTED = """
 @weights = external constant float
 @more = external constant i8
@@ -118,6 +161,18 @@ def test_initialised_and_zero_data_is_writable(tmp_path):
     library = load(link_file(tmp_path / "lib.so", TABLES, exports=["count", "touch_zeros"]))
     assert [library.count(), library.count()] == [41, 42]
     assert [library.touch_zeros(ctypes.c_int64(4095), v) for v in (5, 6)] == [0, 5]
+
+
+@native
+def test_each_thread_has_its_own_thread_local_variables(tmp_path):
+    names = ["count_own", "touch_own", "swap_own_shared", "count_in_a_thread"]
+    library = load(link_file(tmp_path / "lib.so", OWN, exports=names))
+    assert [library.count_own(), library.count_own()] == [41, 42]
+    last = ctypes.c_int64(7)
+    assert [library.touch_own(last, ctypes.c_int64(v)) for v in (5, 6)] == [0, 5]
+    assert [library.swap_own_shared(v) for v in (8, 9)] == [7, 8]
+    assert library.count_in_a_thread() == 41 + 7
+    assert library.count_own() == 43
 
 
 @native

@@ -15,7 +15,7 @@ import pytest
 from compiler.machine.link import WeightBlob
 from tests.machine.foreign import make_executable
 from tests.machine.objects import AARCH64, link_file
-from tests.machine.test_link import IMPORTER, TABLES, WEIGHTED
+from tests.machine.test_link import IMPORTER, OWN, TABLES, WEIGHTED
 
 PREFIX = Path(os.environ.get("QEMU_LD_PREFIX", "/usr/aarch64-linux-gnu"))
 LOADER = PREFIX / "lib" / "ld-linux-aarch64.so.1"
@@ -31,6 +31,12 @@ CALLS = [
     ("i8", "touch_zeros", "i64 4095, i8 7", "0"),
     ("i8", "touch_zeros", "i64 4095, i8 7", "7"),
     ("i32", "in_a_thread", "", "4711"),
+    ("i32", "count_own", "", "41"),
+    ("i64", "touch_own", "i64 7, i64 5", "0"),
+    ("i64", "touch_own", "i64 7, i64 6", "5"),
+    ("i32", "swap_own_shared", "i32 8", "7"),
+    ("i32", "count_in_a_thread", "", "48"),
+    ("i32", "count_own", "", "42"),
     ("float", "weight", "i64 700", "700.0"),
     ("i8", "byte_through_pointer", "i64 3", "8"),
 ]
@@ -77,7 +83,7 @@ def test_linked_aarch64_code_runs(tmp_path):
     ]
     names = sorted({name for _, name, _, _ in CALLS})
     library, program = tmp_path / "libmodel.so", tmp_path / "program.so"
-    sources = (TABLES, IMPORTER, WEIGHTED)
+    sources = (TABLES, IMPORTER, OWN, WEIGHTED)
     link_file(library, *sources, triple=AARCH64, exports=names, weights=blobs, isa_level=None)
     needed = ["libmodel.so", "libc.so.6"]
     source = checking_program()

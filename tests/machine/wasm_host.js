@@ -34,7 +34,10 @@ const inputs = allocate(4);
 const outputs = allocate(4);
 new Uint32Array(memory.buffer, inputs, 1)[0] = input;
 new Uint32Array(memory.buffer, outputs, 1)[0] = output;
-if (model_create(structure(96, [[8, 2]])) !== 0) process.exit(2); // two threads there are not
+const two = model_create(structure(96, [[8, 2]]));
+if (text(model_last_error(two) >>> 0).indexOf('requires 2 threads, got 1') < 0) process.exit(2);
+if (model_create(structure(95, [])) !== 0) process.exit(6);
+if (text(model_last_error(0) >>> 0).indexOf('96 bytes, got 95') < 0) process.exit(7);
 const context = model_create(0);
 if (model_self_test !== undefined && model_self_test(context) !== 0) process.exit(5);
 const small = structure(64, [[8, inputs], [16, outputs]]);

@@ -23,11 +23,13 @@ from compiler.loop_to_llvm.runtime.code import (
     i64,
     new_function,
 )
+from compiler.loop_to_llvm.runtime.create_failure import CreateFailure
 from compiler.loop_to_llvm.runtime.facts import Facts
 from compiler.loop_to_llvm.runtime.layout import CONTEXT, MOST_THREADS, OPTIONS
 from compiler.loop_to_llvm.runtime.platform import Platform
 from compiler.loop_to_llvm.runtime.pool import Pool
 from compiler.loop_to_llvm.runtime.processor import Processor
+from compiler.loop_to_llvm.runtime.status import Shown
 
 ALLOCATE: Final = ir.FunctionType(POINTER, [POINTER, I64, I64])
 RELEASE: Final = ir.FunctionType(VOID, [POINTER, POINTER])
@@ -49,6 +51,7 @@ class ContextFunctions:
         self.blobs = blobs
         self.facts = facts
         self.processor = processor
+        self.failure = CreateFailure(self.module, self.platform, self.prefix)
 
     def define(self) -> None:
         self._define_allocate()
@@ -106,7 +109,7 @@ class ContextFunctions:
 
     def _define_bind_weights(self) -> None:
         """Fills the context's table from the caller's, and where that has nothing, from the
-        blobs.
+        blobs; whether there is something for each weight.
         """
         code = Code(self._bind_weights.append_basic_block("entry"))
         context, given = code.arguments
@@ -123,7 +126,9 @@ class ContextFunctions:
                 with code.if_then(code.not_(code.is_null(own))):
                     code.store(own, pointer)
             chosen = code.load(pointer, typ=POINTER)
-            code.return_if(code.is_null(chosen), I1(0))
+            with code.if_then(code.is_null(chosen)):
+                text = "create requires a pointer for weight {} (counted from 0), got NULL"
+                self._fail(code, text, [weight])
             code.store(chosen, code.element(table, weight, POINTER))
         code.ret(I1(1))
 
@@ -154,28 +159,50 @@ class ContextFunctions:
         self.platform.call(code, "memset", [settings, i32(0), size])
         with code.if_then(code.not_(code.is_null(options))):
             given = OPTIONS.load(code, options, "size")
-            code.return_if(code.icmp_unsigned("!=", given, size), I1(0))
+            with code.if_then(code.icmp_unsigned("!=", given, size)):
+                text = f"create requires weft_options of {OPTIONS.size} bytes, got {{}}"
+                self._fail(code, text, [given])
             self.platform.call(code, "memcpy", [settings, options, size])
-        code.return_if(self._are_contradictory(code, settings), I1(0))
+        self._refuse_contradictions(code, settings)
         threads = OPTIONS.load(code, settings, "threads")
+        with code.if_then(code.icmp_unsigned(">", threads, i32(MOST_THREADS))):
+            text = f"create requires at most {MOST_THREADS} threads, got {{}}"
+            self._fail(code, text, [code.zext(threads, I64)])
         with code.if_then(code.icmp_unsigned("==", threads, i32(0))):
-            OPTIONS.store(code, settings, "threads", code.call(self._available_threads, []))
-        threads = OPTIONS.load(code, settings, "threads")
-        code.ret(code.icmp_unsigned("<", code.sub(threads, i32(1)), i32(MOST_THREADS)))
+            available = code.call(self._available_threads, [])
+            with code.if_then(code.icmp_unsigned("==", available, i32(0))):
+                rule = "threads to be given where the system does not tell the processors"
+                self._fail(code, f"create requires {rule}, got 0")
+            OPTIONS.store(code, settings, "threads", available)
+        code.ret(I1(1))
 
-    def _are_contradictory(self, code: Code, settings: ir.Value) -> ir.Value:
-        """Whether something reserved is set, a level named that there is not, or one half of the
-        allocator is missing.
+    def _fail(self, code: Code, text: str, shown: Sequence[Shown] = ()) -> None:
+        """Ends a check, with the reason for `m_last_error`."""
+        self.failure.note(code, text, shown)
+        code.ret(I1(0))
+
+    def _refuse_contradictions(self, code: Code, settings: ir.Value) -> None:
+        """Fails where something reserved is set, a level named that there is not, or one half of
+        the allocator is missing.
         """
-        levels = i32(len(self.processor.levels))
-        unknown = code.icmp_unsigned(">", OPTIONS.load(code, settings, "flags"), levels)
-        reserved = code.zext(unknown, I64)
+        flags, levels = OPTIONS.load(code, settings, "flags"), len(self.processor.levels)
+        with code.if_then(code.icmp_unsigned(">", flags, i32(levels))):
+            text = f"create requires flags of 0, or of a level, at most {levels}, got {{}}"
+            self._fail(code, text, [code.zext(flags, I64)])
         field = OPTIONS.fields["reserved"]
         for position in range(field.count):
             word = code.load(code.at(settings, field.offset + 8 * position), typ=I64)
-            reserved = code.or_(reserved, word)
-        halves = [code.is_null(OPTIONS.load(code, settings, n)) for n in ("allocate", "release")]
-        return code.or_(code.icmp_unsigned("!=", reserved, i64(0)), code.xor(*halves))
+            with code.if_then(code.icmp_unsigned("!=", word, i64(0))):
+                text = f"create requires reserved[{position}] to be 0, got {{}}"
+                self._fail(code, text, [word])
+        halves = {n: OPTIONS.load(code, settings, n) for n in ("allocate", "release")}
+        given = {name: code.not_(code.is_null(half)) for name, half in halves.items()}
+        with code.if_then(code.xor(*given.values())):
+            for name, is_given in given.items():
+                with code.if_then(is_given):
+                    text = f"create requires allocate and release, or neither, got {name} alone"
+                    self._fail(code, text)
+            code.unreachable()
 
     @property
     def _build(self) -> ir.Function:
@@ -196,7 +223,10 @@ class ContextFunctions:
         size = code.add(tables, code.mul(threads, i64(8)))
         allocator = [OPTIONS.load(code, settings, n) for n in ("allocate", "allocator_user")]
         memory = code.call_pointer(allocator[0], ALLOCATE, [allocator[1], size, i64(64)])
-        code.return_if(code.is_null(memory), NULL)
+        with code.if_then(code.is_null(memory)):
+            text = "create requires {} bytes of memory, got none"
+            self.failure.note(code, text, [size])
+            code.ret(NULL)
         self.platform.call(code, "memset", [memory, i32(0), size])
         CONTEXT.store(code, memory, "threads", threads)
         CONTEXT.store(code, memory, "process", self.platform.call(code, "getpid", []))
@@ -210,11 +240,14 @@ class ContextFunctions:
     def _define_create(self) -> None:
         code = new_function(self.module, f"{self.prefix}_create", CREATE, visible=True)
         settings = code.variable(ir.ArrayType(I64, OPTIONS.size // 8))
+        self.failure.clear(code)
         valid = code.call(self._read_options, [code.arguments[0], settings])
         code.return_if(code.not_(valid), NULL)
         wanted = OPTIONS.load(code, settings, "flags")
         level = code.call(self.processor.choose_level, [wanted])
-        code.return_if(code.icmp_signed("<", level, i32(0)), NULL)
+        with code.if_then(code.icmp_signed("<", level, i32(0))):
+            self._note_lacking_processor(code, wanted)
+            code.ret(NULL)
         context = code.call(self._build, [settings])
         code.return_if(code.is_null(context), NULL)
         CONTEXT.store(code, context, "level", level)
@@ -224,10 +257,21 @@ class ContextFunctions:
             others = code.sub(CONTEXT.load(code, context, "threads"), i64(1))
             host = CONTEXT.load(code, context, "parallel_for")
             workers = code.select(code.is_null(host), others, i64(0))
-            started = code.call(self.pool.start_workers, [context, workers])
-            code.return_if(started, context)
+            code.call(self.pool.start_workers, [context, workers])
+            code.ret(context)
         code.call(self._destroy, [context])
         code.ret(NULL)
+
+    def _note_lacking_processor(self, code: Code, wanted: ir.Value) -> None:
+        """Keeps which features are missing, of the first level or of the one that is wanted."""
+        refusal = code.call(self.processor.refusal, [])
+        with code.if_else(code.is_null(refusal)) as (of_level, of_first):
+            with of_level:
+                rule = "a CPU with the features of the level that flags {} names"
+                text = f"create requires {rule}, got one without"
+                self.failure.note(code, text, [code.zext(wanted, I64)])
+            with of_first:
+                self.failure.note_constant(code, refusal)
 
     @property
     def _destroy(self) -> ir.Function:

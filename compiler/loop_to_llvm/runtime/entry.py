@@ -22,6 +22,7 @@ from compiler.loop_to_llvm.runtime.code import (
     new_function,
 )
 from compiler.loop_to_llvm.runtime.context import RELEASE
+from compiler.loop_to_llvm.runtime.create_failure import CreateFailure
 from compiler.loop_to_llvm.runtime.facts import Facts
 from compiler.loop_to_llvm.runtime.layout import (
     ABI_VERSION,
@@ -108,7 +109,9 @@ class EntryPoints:
         )
         with code.if_then(code.is_null(context)):
             refusal = code.call(self.refusal, [])
-            code.ret(code.select(code.is_null(refusal), text, refusal))
+            otherwise = code.select(code.is_null(refusal), text, refusal)
+            failure = CreateFailure(self.module, self.platform, self.prefix)
+            code.ret(failure.reason(code, otherwise))
         code.ret(CONTEXT.address(code, context, "error"))
 
     def _define_level(self) -> None:

@@ -30,6 +30,7 @@ SIGSET_BYTES: Final = 128
 SIG_SETMASK: Final = 2
 
 _LIBC: Final = {
+    "__tls_get_addr": ir.FunctionType(POINTER, [POINTER]),  # called by what LLVM emits
     "aligned_alloc": ir.FunctionType(POINTER, [I64, I64]),
     "free": ir.FunctionType(VOID, [POINTER]),
     "getauxval": ir.FunctionType(I64, [I64]),
@@ -59,6 +60,11 @@ class Platform:
                 f"the run time requires Linux on one of {known}, or {_ALONE}, got {target.triple}"
             )
         self.arch = target.arch
+
+    @property
+    def has_threads(self) -> bool:
+        """Whether there may be more than one thread."""
+        return self.arch != _ALONE
 
     def call(self, code: Code, name: str, arguments: list[ir.Value]) -> ir.Value:
         """Calls a function of libc."""

@@ -43,6 +43,7 @@ from compiler.loop_to_llvm.runtime.code import (
 )
 from compiler.loop_to_llvm.runtime.layout import CONTEXT, Field, Struct
 from compiler.loop_to_llvm.runtime.platform import SIG_SETMASK, SIGSET_BYTES, Platform
+from compiler.loop_to_llvm.runtime.status import Status, fail
 
 CHUNKS_PER_THREAD: Final = 8
 SPINS: Final = 4000
@@ -123,10 +124,10 @@ class Pool:
 
     @property
     def start_workers(self) -> ir.Function:
-        """`i1 (context, workers)`: whether all could be started; those that were are counted in the
-        context.
+        """`void (context, workers)`: starts as many as the system lets it. Where that is not all,
+        loops are for fewer threads and the context holds the reason.
         """
-        return self.declare("start_workers", ir.FunctionType(ir.IntType(1), [POINTER, I64]))
+        return self.declare("start_workers", ir.FunctionType(VOID, [POINTER, I64]))
 
     @property
     def stop_workers(self) -> ir.Function:
@@ -322,6 +323,7 @@ class Pool:
         """
         code = Code(self.start_workers.append_basic_block("entry"))
         context, workers = code.arguments
+        error = code.variable(I32, i32(0))
         every, before = (code.variable(ir.ArrayType(I64, SIGSET_BYTES // 8)) for _ in range(2))
         self.platform.call(code, "sigfillset", [every])
         self.platform.call(code, "pthread_sigmask", [i32(SIG_SETMASK), every, before])
@@ -330,11 +332,19 @@ class Pool:
             started = CONTEXT.load(code, context, "workers")
             code.jump_if(code.icmp_unsigned(">=", started, workers), after)
             arguments = [code.element(handles, started, I64), NULL, self._worker, context]
-            error = self.platform.call(code, "pthread_create", arguments)
-            code.jump_if(code.icmp_unsigned("!=", error, i32(0)), after)
+            code.store(self.platform.call(code, "pthread_create", arguments), error)
+            failed = code.icmp_unsigned("!=", code.load(error, typ=I32), i32(0))
+            code.jump_if(failed, after)
             CONTEXT.store(code, context, "workers", code.add(started, i64(1)))
         self.platform.call(code, "pthread_sigmask", [i32(SIG_SETMASK), before, NULL])
-        code.ret(code.icmp_unsigned("==", CONTEXT.load(code, context, "workers"), workers))
+        started = CONTEXT.load(code, context, "workers")
+        with code.unlikely(code.icmp_unsigned("<", started, workers)):
+            threads = code.add(started, i64(1))
+            CONTEXT.store(code, context, "threads", threads)
+            text = "create requires {} threads, got {}: pthread_create gave {}"
+            shown = [code.add(workers, i64(1)), threads, code.sext(code.load(error, typ=I32), I64)]
+            fail(code, context, Status.OUT_OF_MEMORY, text, shown)
+        code.ret_void()
 
     def _define_stop_workers(self) -> None:
         code = Code(self.stop_workers.append_basic_block("entry"))

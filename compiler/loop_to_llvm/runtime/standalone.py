@@ -120,6 +120,6 @@ def emit_standalone(prefix: str) -> str:
     """LLVM IR of what libc gives elsewhere, and of `m_allocate`, by which a host gets buffers.
 
     Memory is handed out once and never taken back: a context and the buffers of its calls live as
-    long as their instance. A context of more than one thread cannot be made.
+    long as their instance. No thread can be started.
     """
     return _SYSTEM.format(prefix=prefix)

@@ -30,7 +30,7 @@ from compiler.loop_to_llvm.runtime.message import (
     message_writer,
 )
 
-NO_CONTEXT_TEXT: Final = "weft requires a context, got NULL (m_create gives it for bad options)"
+NO_CONTEXT_TEXT: Final = "weft requires a context, got NULL"
 
 
 class Status(IntEnum):
@@ -85,17 +85,37 @@ def fail(
 
     Of two threads that fail at once on one context only one is heard.
     """
+    form, words = _filled(code, ERROR_BYTES, text, shown)
+    code.call(_failer(code.module, len(words)), [context, form, *words])
+    return i32(status)
+
+
+def describe(
+    code: Code, place: ir.Value, room: int, text: str, shown: Sequence[Shown] = ()
+) -> None:
+    """Writes the text to a place with room for so many bytes, each `{}` in it as the next of what
+    is shown.
+    """
+    form, words = _filled(code, room, text, shown)
+    values = code.variable_at_entry(ir.ArrayType(I64, max(1, len(words))))
+    for position, word in enumerate(words):
+        code.store(word, code.at(values, 8 * position))
+    code.store(I8(0), code.call(message_writer(code.module), [place, form, values]))
+
+
+def _filled(
+    code: Code, room: int, text: str, shown: Sequence[Shown]
+) -> tuple[ir.Value, list[ir.Value]]:
+    """The format of a message that has room, and the words that fill it."""
     assert text.count("{}") == len(shown), f"a text needs a value for each {{}}: {text}"
     parts = list(map(_part, shown))
     length = len(text.encode()) + sum(_BYTES[part] for part in parts)
-    assert length < ERROR_BYTES, f"too long a text: {text}"
+    assert length < room, f"too long a text: {text}"
     content = _plain(text.split("{}")[0])
     for part, between in zip(parts, text.split("{}")[1:], strict=True):
         content += bytes([part]) + _plain(between)
     words = [_as_word(code, word) for each in shown for word in _words(each)]
-    form = constant_bytes(code.module, "error", content + b"\0")
-    code.call(_failer(code.module, len(words)), [context, form, *words])
-    return i32(status)
+    return constant_bytes(code.module, "error", content + b"\0"), words
 
 
 def _part(shown: Shown) -> Part:

@@ -298,7 +298,7 @@ def _description(level: CompiledLevel) -> dict[str, object]:
         "features": features(options),
         "operators": dict(sorted(report.graph.items())),
         "kernels": describe_kernels(program, level.kernels, report.flops, report.schedules),
-        "memory": describe_memory(program),
+        "memory": describe_memory(program, exact=bool(options.guarded)),
         "repeats": report.repeats,
         "concurrent": report.concurrent,
     }

@@ -138,6 +138,8 @@ class Options:
     `bucket_fit` is `exact`, or `pad` for lesser sizes to be padded to those of a bucket, which has
     to be proved not to change results, but for sizes that have one of `bucket_masks`.
     `self_test` adds golden inputs and outputs, and what compares them.
+    `guarded` is for a fuzzer: the side of GUARD_SIDES on which each buffer of the workspace lies
+    against a page of nobody.
     """
 
     target: Target
@@ -158,6 +160,7 @@ class Options:
     isa: tuple[Target, ...] = ()
     bare: bool = False
     self_test: SelfTest | None = None
+    guarded: str = ""
 
     def __post_init__(self) -> None:
         names = [name for bucket in self.buckets for name in bucket.names]

@@ -371,7 +371,7 @@ def plan_program(module: ModuleOp, road: Road) -> None:
                 if not road.options.naive and not road.options.timed:  # timed calls run alone
                     flops, target = road.report.flops, road.options.target
                     road.report.concurrent = overlap(op, kernels, flops, target)
-                plan_memory(op, kernels)
+                plan_memory(op, kernels, road.options.guarded)
     road.dump("30-loop-scheduled.mlir", module)
 
 

@@ -111,9 +111,9 @@ def repeats(module: ModuleOp) -> bool:
     )
 
 
-def describe_memory(program: ProgramOp) -> list[dict[str, Any]]:
+def describe_memory(program: ProgramOp, *, exact: bool = False) -> list[dict[str, Any]]:
     """Each buffer of the arena: its name, offset and bytes, and the first and last operation of the
-    program that need it.
+    program that need it. Bytes are rounded up as the memory plan does, unless they are to be exact.
     """
     plan: list[dict[str, Any]] = []
     for life in lifetimes(program):
@@ -122,7 +122,9 @@ def describe_memory(program: ProgramOp) -> list[dict[str, Any]]:
             {
                 "name": life.alloc.result.name_hint or "",
                 "offset": _plain(life.alloc.offset.data[0]),
-                "bytes": _plain(life.size),
+                "bytes": _plain(
+                    buffer_bytes(buffer_type(life.alloc.result)) if exact else life.size
+                ),
                 "first": life.first,
                 "last": life.last,
             }

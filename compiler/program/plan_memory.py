@@ -17,6 +17,7 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
+from compiler.program.guard_buffers import guarded_offsets
 from compiler.program.in_place import InPlace, in_place_arguments
 from compiler.program.timeline import Timeline
 from dialects.expr import Expr, maximum
@@ -34,15 +35,16 @@ ALIGNMENT = 64
 @dataclass(frozen=True)
 class PlanMemoryPass(ModulePass):
     """Gives every `loop.alloc workspace` of the program its offset,
-    and the program the size of its arena.
+    and the program the size of its arena. `guarded` is "", or one of GUARD_SIDES.
     """
 
     name = "weft-plan-memory"
+    guarded: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for program in op.ops:
             if isinstance(program, ProgramOp):
-                plan_memory(program, kernels_of(op))
+                plan_memory(program, kernels_of(op), self.guarded)
 
 
 def kernels_of(module: ModuleOp) -> dict[str, KernelOp]:
@@ -179,9 +181,10 @@ def aligned(size: Expr) -> Expr:
     return (size + (ALIGNMENT - 1)) // ALIGNMENT * ALIGNMENT
 
 
-def plan_memory(program: ProgramOp, kernels: Mapping[str, KernelOp]) -> Expr:
+def plan_memory(program: ProgramOp, kernels: Mapping[str, KernelOp], guarded: str = "") -> Expr:
     """Places the program's workspace buffers; returns the arena's size in
-    bytes, and notes it on the program.
+    bytes, and notes it on the program. Where they are `guarded`, as a fuzzer wants it, no two share
+    memory but those in place of each other.
     """
     known = set(program.symbol_names)
     for op in program.body.walk():
@@ -192,18 +195,30 @@ def plan_memory(program: ProgramOp, kernels: Mapping[str, KernelOp]) -> Expr:
     found = _joined(lifetimes(program), program, kernels)
     growing = [life for life in found if life.alloc.scope.data == "growing"]
     found = [life for life in found if life.alloc.scope.data == "workspace"]
-    for number, tenants in enumerate(_share_blocks(growing)):
+    blocks = [[life] for life in growing] if guarded else _share_blocks(growing)
+    for number, tenants in enumerate(blocks):
         for tenant in tenants:
             _place(tenant, Expr.of(number))
-    fixed = [life for life in found if life.size.constant is not None]
-    end = _place_fixed(fixed)
-    total = Expr.of(end)
+    total = _place_guarded(found, guarded) if guarded else _place_all(found)
+    program.attributes[WORKSPACE_BYTES] = ExprsAttr((total,))
+    return total
+
+
+def _place_all(found: list[Lifetime]) -> Expr:
+    """Places buffers of constant size, and behind them the slots of others; returns the end."""
+    total = Expr.of(_place_fixed([life for life in found if life.size.constant is not None]))
     for slot in _share_slots([life for life in found if life.size.constant is None]):
         for tenant in slot.tenants:
             _place(tenant, total)
         total = total + slot.size
-    program.attributes[WORKSPACE_BYTES] = ExprsAttr((total,))
     return total
+
+
+def _place_guarded(found: list[Lifetime], side: str) -> Expr:
+    offsets, end = guarded_offsets([life.size for life in found], side)
+    for life, offset in zip(found, offsets, strict=True):
+        _place(life, offset)
+    return end
 
 
 def _place(life: Lifetime, offset: Expr) -> None:

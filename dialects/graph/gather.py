@@ -16,7 +16,7 @@ from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
 from dialects.errors import WeftError
-from dialects.expr import Expr, maximum
+from dialects.expr import Expr, maximum, minimum, product
 from dialects.graph.builder import GraphBuilder
 from dialects.graph.op import GraphOp, OnnxName
 from dialects.graph.slicing import below_zero
@@ -65,10 +65,14 @@ class IndexedOp(GraphOp):
         """The operand's axes along which the indices count."""
 
     def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
-        """An axis whose size varies has elements, so that an index has somewhere to point to."""
+        """An axis whose size varies has elements, where there are indices to point to them."""
         shape = type_of(self.operand).shape
-        pairs = [(shape[axis], maximum([shape[axis], 1])) for axis in self.indexed_axes()]
-        return [(size, least) for size, least in pairs if size.constant is None and size != least]
+        least = minimum([product(type_of(self.indices).shape), 1])
+        return [
+            (shape[axis], maximum([shape[axis], least]))
+            for axis in self.indexed_axes()
+            if shape[axis].constant is None and shape[axis] != maximum([shape[axis], least])
+        ]
 
     def zeros(self, b: GraphBuilder) -> SSAValue:
         """Zeros of the operand's type."""
@@ -161,6 +165,9 @@ class GatherElementsOp(IndexedOp):
     def indexed_axes(self) -> range:
         return range(self.position, self.position + 1)
 
+    def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
+        return [*super().assumptions(), *fitting_sizes(self, self.position)]
+
     def infer(self) -> Sequence[TensorType]:
         self.require_indices()
         source, indices = self.tensor_types()
@@ -187,6 +194,16 @@ class GatherElementsOp(IndexedOp):
             place = list(index)
             place[self.position] = subscript(b, b.load(operands[1], index), dim)
             b.store(results[0], index, b.load(operands[0], place))
+
+
+def fitting_sizes(op: IndexedOp, axis: int) -> list[tuple[Expr, Expr]]:
+    """Off the axis, indices are no larger than the operand where these pairs are equal."""
+    pairs = enumerate(zip(type_of(op.operand).shape, type_of(op.indices).shape, strict=True))
+    return [
+        (dim, maximum([dim, size]))
+        for at, (dim, size) in pairs
+        if at != axis and dim != maximum([dim, size])
+    ]
 
 
 def require_fitting(op: GraphOp, dims: Shape, indices: TensorType, axis: int) -> None:
@@ -369,6 +386,9 @@ class ScatterElementsOp(ScatterOp):
 
     def indexed_axes(self) -> range:
         return range(self.position, self.position + 1)
+
+    def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
+        return [*super().assumptions(), *fitting_sizes(self, self.position)]
 
     def infer(self) -> Sequence[TensorType]:
         self.require_updates()

@@ -1,0 +1,44 @@
+// RUN: weft-opt %s --split-input-file -p "weft-plan-memory{guarded=before}" | filecheck %s --check-prefix=BEFORE
+// RUN: weft-opt %s --split-input-file -p "weft-plan-memory{guarded=after}" | filecheck %s --check-prefix=AFTER
+
+// For a fuzzer each buffer has pages of its own, and one of nobody lies between two: buffers start
+// where that ends, or end where it starts. One that could follow another does not.
+// BEFORE-LABEL: loop.program @chain
+// BEFORE-SAME: workspace_bytes = #loop.exprs<[28672]>
+// BEFORE-NEXT: %a = loop.alloc workspace at 4096 :
+// BEFORE: %b = loop.alloc workspace at 12288 :
+// BEFORE: %c = loop.alloc workspace at 20480 :
+// AFTER-LABEL: loop.program @chain
+// AFTER-SAME: workspace_bytes = #loop.exprs<[28672]>
+// AFTER-NEXT: %a = loop.alloc workspace at 8128 :
+// AFTER: %b = loop.alloc workspace at 16320 :
+// AFTER: %c = loop.alloc workspace at 24512 :
+loop.kernel @k(%x: !loop.buffer<[16], f32>, %y: !loop.buffer<[16], f32>) { }
+loop.program @chain(%x: !loop.buffer<[16], f32>, %y: !loop.buffer<[16], f32>) inputs 1 {
+  %a = loop.alloc workspace : !loop.buffer<[16], f32>
+  loop.call @k(%x, %a) : !loop.buffer<[16], f32>, !loop.buffer<[16], f32>
+  %b = loop.alloc workspace : !loop.buffer<[16], f32>
+  loop.call @k(%a, %b) : !loop.buffer<[16], f32>, !loop.buffer<[16], f32>
+  %c = loop.alloc workspace : !loop.buffer<[16], f32>
+  loop.call @k(%b, %c) : !loop.buffer<[16], f32>, !loop.buffer<[16], f32>
+  loop.call @k(%c, %y) : !loop.buffer<[16], f32>, !loop.buffer<[16], f32>
+}
+
+// -----
+
+// Growing buffers follow each other in no block either.
+// AFTER-LABEL: loop.program @growing
+// AFTER: %a = loop.alloc growing at 0 :
+// AFTER: %b = loop.alloc growing at 1 :
+// AFTER: %c = loop.alloc growing at 2 :
+loop.kernel @k[n](%x: !loop.buffer<[n], f32>, %y: !loop.buffer<[n], f32>) { }
+loop.program @growing(%x: !loop.buffer<[], i64>) inputs 1 {
+  %v = loop.load %x[] : !loop.buffer<[], i64>
+  %i = arith.index_cast %v : i64 to index
+  loop.bind "m" = %i
+  %a = loop.alloc workspace : !loop.buffer<[m], f32>
+  %b = loop.alloc workspace : !loop.buffer<[m], f32>
+  loop.call @k[m](%a, %b) : !loop.buffer<[m], f32>, !loop.buffer<[m], f32>
+  %c = loop.alloc workspace : !loop.buffer<[m], f32>
+  loop.call @k[m](%b, %c) : !loop.buffer<[m], f32>, !loop.buffer<[m], f32>
+}

@@ -1,0 +1,323 @@
+"""Cases of the fuzzer: a model by its number, calls of it, and what is right.
+
+A call gives what the operators' references compute, or is refused with a WeftError.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Generator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from onnx import ModelProto, TensorProto, numpy_helper, parser
+from xdsl.dialects.func import FuncOp
+
+from compiler.frontend.onnx_tensor import DTYPES
+from compiler.machine.host import host_target
+from compiler.options import Options
+from compiler.pipeline import compile_model
+from compiler.read_model import read_model
+from compiler.target.target import Target
+from compiler.target.x86 import X86_TARGETS
+from dialects.errors import WeftError
+from dialects.graph.evaluate import evaluate_block
+from dialects.weights import Array
+from tests.guard.call import GuardedModel, TooLarge
+from tests.guard.probes import PROBES, Probe
+from tests.guard.random_models import SIDES, Writer
+
+HOSTILE = (
+    0, 1, -1, 2, 2**31 - 1, 2**31, 2**31 + 1, -(2**31), 2**32, 2**61 + 3, 2**62, 2**63 - 1,
+    -(2**63), -(2**62), 5, 9,
+)  # fmt: skip
+HOSTILE_FLOATS = (*map(float, HOSTILE), np.nan, np.inf, -np.inf, 1e30, -1e30, 0.5, -0.25)
+SMALL = 4096
+"""Values up to which a reference is asked whether a call that was refused is right."""
+
+HEADER = '<ir_version: 13, opset_import: ["" : 28]>\nagraph '
+CALLS = 40
+
+
+class WrongResult(Exception):
+    """A call gave something else than the references."""
+
+
+class WrongRefusal(Exception):
+    """A call that the references compute was refused."""
+
+
+Arrays = Mapping[str, Array]
+Note = Callable[[str], None]
+"""Is told what is done next, so that whoever waits knows where a process ended."""
+
+
+@dataclass
+class Case:
+    """A model, compiled one of several ways, and calls of it, all drawn by a number."""
+
+    number: int
+    seed: int
+    probe: Probe | None = None
+    random: random.Random = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.random = random.Random(f"{self.seed}/{self.number}")
+        draw = self.random
+        if self.probe is None and draw.random() < 0.75:
+            self.probe = PROBES[self.number % len(PROBES)]
+        kind = draw.choice(self.probe.types) if self.probe else ""
+        text = self.probe.text if self.probe else Writer(draw.randrange(1 << 40)).text()
+        text = re.sub(r"\?\(([^)]*)\)", lambda found: draw.choice(found[1].split("|")), text)
+        self.text = re.sub(r"\bT(?=[\[ ])", kind, text)
+        self.side = draw.choice(["before", "after"])
+        self.threads = draw.choice([1, 1, 3])
+        self.naive = draw.random() < 0.1
+        self.constants = bool(self.probe) and draw.random() < 0.2
+        self.target = draw.choice([host_target()] * 2 + runnable_targets())
+
+    @property
+    def title(self) -> str:
+        """What stands in reports."""
+        ops = self.probe.ops if self.probe else "random"
+        how = [self.side, self.target.name, f"{self.threads} threads"]
+        how += ["naive"] * self.naive + ["constants"] * self.constants
+        return f"case {self.number} seed {self.seed} ({ops}; {', '.join(how)})"
+
+    def run(self, note: Note) -> Generator[str]:
+        """Compiles the model and calls it; yields what became of each call. Raises what is wrong:
+        StrayWrite, WrongResult, WrongRefusal, or whatever is no WeftError.
+        """
+        model = parser.parse_model(HEADER + self.text)
+        if self.constants:
+            yield from self._run_known(model, note)
+        else:
+            yield from self._run_or_known(model, note)
+
+    def _run_or_known(self, model: ModelProto, note: Note) -> Generator[str]:
+        """Calls the model; where it cannot be compiled as it is, one that knows its sizes."""
+        refused = False
+        for outcome in self._run(model, note, CALLS):
+            refused = outcome.startswith("refused while")
+            yield outcome
+        if refused and self.probe and self.probe.values:
+            yield from self._run_known(model, note)
+
+    def _run_known(self, model: ModelProto, note: Note) -> Generator[str]:
+        for _ in range(3):
+            given = draw_inputs(model, self.probe, self.random)
+            yield from self._run(_with_constants(model, given, self.probe), note, 4)
+
+    def _run(self, model: ModelProto, note: Note, calls: int) -> Generator[str]:
+        note(f"compiling {self.text} {_constants(model)}")
+        options = Options(self.target, naive=self.naive, guarded=self.side)
+        try:
+            compiled = compile_model(model, options)
+        except WeftError as error:
+            require_message(error)
+            yield f"refused while compiling: {error}"
+            return
+        guarded = GuardedModel(compiled, self.side, self.threads)
+        judge = Judge(model, options)
+        for _ in range(calls):
+            inputs = draw_inputs(model, self.probe, self.random)
+            note(f"calling {self.text} {_constants(model)} with {_shown(inputs)}")
+            try:
+                outputs = guarded(inputs)
+            except WeftError as error:
+                require_message(error)
+                judge.refused(inputs, error)
+                yield "refused"
+            else:
+                judge.computed(inputs, outputs)
+                yield "computed"
+        guarded.close()
+
+
+def require_message(error: WeftError) -> None:
+    """A refusal is one short line."""
+    text = str(error)
+    if len(text) > 4000 or not text.strip():
+        raise AssertionError(f"a refusal has a short text, not {text!r}")
+
+
+def runnable_targets() -> list[Target]:
+    """The levels of x86-64 that this machine runs; nothing elsewhere."""
+    host = host_target()
+    if host.arch != X86_TARGETS[0].arch:
+        return []
+    return [
+        each
+        for each in X86_TARGETS
+        if all(name in host.features for name in each.features if name.startswith("+"))
+    ]
+
+
+# Inputs -------------------------------------------------------------------------------------------
+
+
+def draw_inputs(model: ModelProto, probe: Probe | None, draw: random.Random) -> dict[str, Array]:
+    """Arrays for the inputs of a model: those that say sizes or places out of their examples, with
+    hostile numbers among them as often as not, others of any shape that fits.
+    """
+    sizes: dict[str, int] = {}
+    values = probe.values if probe else {}
+    inputs: dict[str, Array] = {}
+    for value in sorted(model.graph.input, key=lambda value: value.name not in values):
+        tensor = value.type.tensor_type
+        dtype = np.dtype(DTYPES[tensor.elem_type])
+        if value.name in values:
+            example = np.asarray(draw.choice(list(values[value.name])))
+            rank = len(tensor.shape.dim)
+            example = example.reshape([*example.shape, *[0] * (rank - example.ndim)])
+            array = made_hostile(_repeated(example, draw), dtype, draw)
+            if not all(
+                sizes.setdefault(dim.dim_param, size) == size if dim.dim_param else
+                dim.dim_value == size
+                for dim, size in zip(tensor.shape.dim, array.shape, strict=True)
+            ):  # fmt: skip
+                array = np.resize(array, _shape(tensor, sizes, draw))
+        else:
+            array = drawn(_shape(tensor, sizes, draw), dtype, draw)
+        inputs[value.name] = array
+    return inputs
+
+
+def _repeated(example: Array, draw: random.Random) -> Array:
+    return example if draw.random() < 0.7 else example[::-1].copy() if example.ndim else example
+
+
+def _shape(tensor: TensorProto, sizes: dict[str, int], draw: random.Random) -> tuple[int, ...]:
+    shape: list[int] = []
+    for dim in tensor.shape.dim:
+        name = dim.dim_param
+        limit = 20 if len(tensor.shape.dim) > 3 else 70 if len(tensor.shape.dim) > 2 else 130
+        some = [side for side in SIDES if side < limit]
+        shape.append(sizes.setdefault(name, draw.choice(some)) if name else dim.dim_value)
+    return tuple(shape)
+
+
+def drawn(shape: tuple[int, ...], dtype: np.dtype, draw: random.Random) -> Array:
+    """Ordinary numbers."""
+    generator = np.random.default_rng(draw.randrange(1 << 32))
+    if dtype == np.bool_:
+        return generator.random(shape) < 0.5
+    if dtype.kind in "iu":
+        return generator.integers(0 if dtype.kind == "u" else -5, 9, shape).astype(dtype)
+    return np.asarray(generator.normal(size=shape)).astype(dtype)
+
+
+def made_hostile(array: Array, dtype: np.dtype, draw: random.Random) -> Array:
+    """The example, as often as not with hostile numbers in some places."""
+    if dtype == np.bool_:
+        return array.astype(dtype)
+    if draw.random() < 0.35:
+        return array.astype(dtype)
+    flat = array.reshape(-1).tolist()
+    for place in range(len(flat)):
+        if draw.random() < (0.5 if len(flat) < 5 else 0.2):
+            flat[place] = draw.choice(HOSTILE_FLOATS if dtype.kind == "f" else HOSTILE)
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        flat = [min(max(int(each), int(limits.min)), int(limits.max)) for each in flat]
+    with np.errstate(all="ignore"):
+        return np.array(flat, dtype).reshape(array.shape)
+
+
+def _with_constants(model: ModelProto, inputs: Arrays, probe: Probe | None) -> ModelProto:
+    """The model with what says sizes and places inside."""
+    changed = ModelProto()
+    changed.CopyFrom(model)
+    names = probe.values if probe else {}
+    kept = [value for value in changed.graph.input if value.name not in names]
+    del changed.graph.input[:]
+    changed.graph.input.extend(kept)
+    changed.graph.initializer.extend(
+        numpy_helper.from_array(np.asarray(inputs[name]), name) for name in names
+    )
+    return changed
+
+
+def _constants(model: ModelProto) -> str:
+    return _shown({each.name: numpy_helper.to_array(each) for each in model.graph.initializer})
+
+
+def _shown(arrays: Arrays) -> str:
+    """Small integers and numbers in full, of others the shape."""
+    return ", ".join(
+        f"{name} = {array.dtype} {array.tolist() if array.size <= 8 else list(array.shape)}"
+        if array.size
+        else f"{name} = {array.dtype} of {list(array.shape)}"
+        for name, array in arrays.items()
+    )
+
+
+# What is right ------------------------------------------------------------------------------------
+
+TOLERANCES = {"float16": 3e-2, "float32": 2e-4, "float64": 1e-9, "bfloat16": 5e-2}
+
+
+class Judge:
+    """What the references of the imported graph say of calls."""
+
+    def __init__(self, model: ModelProto, options: Options):
+        imported = read_model(model, options)
+        self._weights = imported.weights
+        self._block = next(op for op in imported.module.ops if isinstance(op, FuncOp)).body.block
+        self._constants = [numpy_helper.to_array(each) for each in model.graph.initializer]
+        self._names = [value.name for value in model.graph.input]
+
+    def computed(self, inputs: Arrays, outputs: list[Array]) -> None:
+        """Raises WrongResult unless these are the outputs."""
+        own = self._evaluate(inputs)
+        if isinstance(own, Exception):
+            if isinstance(own, WeftError):
+                raise WrongResult(f"results, where the reference refuses: {own}")
+            return
+        for position, (found, wanted) in enumerate(zip(outputs, own, strict=True)):
+            compare(f"output {position}", found, np.asarray(wanted))
+
+    def refused(self, inputs: Arrays, error: WeftError) -> None:
+        """Raises WrongRefusal where there are results, for numbers that are not large."""
+        numbers = [*inputs.values(), *self._constants]
+        if isinstance(error, TooLarge) or not all(map(is_small, numbers)):
+            return  # which the reference may need more time and memory for than there is
+        own = self._evaluate(inputs)
+        if not isinstance(own, Exception):
+            shapes = [np.shape(each) for each in own]
+            raise WrongRefusal(f"{error}, where the reference has {shapes}")
+
+    def _evaluate(self, inputs: Arrays) -> list[Array] | Exception:
+        arrays = [np.asarray(inputs[name]) for name in self._names if name in inputs]
+        try:
+            with np.errstate(all="ignore"):
+                return evaluate_block(self._block, arrays, {}, self._weights)
+        except Exception as error:  # NumPy's own among them: memory, sizes that it cannot have
+            return error
+
+
+def is_small(array: Array) -> bool:
+    """Whether all are ordinary numbers."""
+    with np.errstate(all="ignore"):
+        return bool(np.all(np.abs(np.asarray(array, np.float64)) <= SMALL))
+
+
+def compare(what: str, found: Array, wanted: Array) -> None:
+    """Raises WrongResult where they differ by more than rounding."""
+    if found.shape != wanted.shape:
+        raise WrongResult(f"{what} of {found.shape}, the reference has {wanted.shape}")
+    tolerance = TOLERANCES.get(found.dtype.name)
+    with np.errstate(all="ignore"):
+        one, two = (each.astype(np.float64) for each in (found, wanted))
+        finite = np.abs(two[np.isfinite(two)])
+        scale = finite.max(initial=0.0)
+        near = (one == two) | (np.isnan(one) & np.isnan(two))
+        if tolerance is not None:
+            near |= np.abs(one - two) <= tolerance * (np.abs(two) + scale + 1e-6)
+        else:
+            near = found == wanted
+    if not near.all():
+        at = tuple(int(each[0]) for each in np.nonzero(~near))
+        got = f"{found[at]} instead of {wanted[at]} at {at} of {found.shape}"
+        raise WrongResult(f"{what}: {got}, {int((~near).sum())} elements differ")

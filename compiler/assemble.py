@@ -18,6 +18,7 @@ from xdsl.utils.hints import isa
 
 from compiler.compile_run_time import RunTimeTask, features, identity, run_time_task
 from compiler.derive_weights import DerivedWeights
+from compiler.frontend.model_version import described_version
 from compiler.frontend.string_outputs import described_strings
 from compiler.loop_to_llvm.choose import bucket_prefix, emit_choice
 from compiler.loop_to_llvm.data import data_ir
@@ -281,6 +282,7 @@ def _metadata(
         | known
         | {
             **identity(options),
+            "model_version": described_version(levels[0].program.attributes),
             **signature.to_json(),
             "workspace_bytes": _dim(maximum(sizes)),
             **describe_weights(weights, derived, options),

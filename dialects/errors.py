@@ -6,9 +6,31 @@ A mistake of weft's own is an `assert` with a sentence, and shows its traceback.
 Messages read `<who> requires <rule>, got <facts>`, in lower case and with no full stop.
 """
 
+import re
+
+
+def printable(text: object) -> str:
+    """The text on one line of characters that can be seen: names in a model may hold line breaks,
+    codes that terminals obey, and characters that change the direction of text.
+    """
+    shown = str(text)
+    if shown.isprintable():
+        return shown
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in shown)
+
+
+def printable_lines(text: object) -> str:
+    """The same for a text of several lines, whose ends and tabs stay."""
+    return re.sub(r"[^\n\t]+", lambda piece: printable(piece[0]), str(text))
+
 
 class WeftError(Exception):
-    """Something that the user can mend; the message names the file, the node and the rule."""
+    """Something that the user can mend; the message names the file, the node and the rule. No
+    character of a name in it reaches a terminal that would obey it.
+    """
+
+    def __str__(self) -> str:
+        return printable_lines(super().__str__())
 
 
 class ModelError(WeftError):

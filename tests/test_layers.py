@@ -5,6 +5,7 @@ different homes, so these walls are checked here, on the source.
 """
 
 import ast
+import re
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -132,3 +133,34 @@ def layer_names() -> set[str]:
     (contract,) = config["tool"]["importlinter"]["contracts"]
     text = " ".join(contract["layers"])
     return set(text.translate(str.maketrans("|:()", "    ")).split())
+
+
+def calls_of(source: str, names: frozenset[str]) -> list[str]:
+    """The calls of functions of these names, as `print` or `stdout.write`."""
+    calls = (node.func for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call))
+    found = (ast.unparse(function) for function in calls)
+    return [name for name in found if any(is_end(name, each) for each in names)]
+
+
+def is_end(name: str, end: str) -> bool:
+    return f".{name}".endswith(f".{end}")
+
+
+def test_n4_commands_write_to_a_terminal_in_one_place():
+    """N4: what names hold reaches no terminal but through `compiler/cli/terminal.py`."""
+    writers = frozenset({"print", "stdout.write", "stderr.write", "stream.write"})
+    folders = (ROOT / "compiler" / name for name in ("cli", "bench"))
+    found = {
+        path.relative_to(ROOT).as_posix(): calls
+        for folder in folders
+        for path in sorted(folder.rglob("*.py"))
+        if (calls := calls_of(path.read_text(), writers))
+    }
+    assert found == {"compiler/cli/terminal.py": ["stream.write"]}
+
+
+def test_n2_nothing_evaluates_text():
+    """N2: neither weft nor what it generates; templates are text of these files too."""
+    evaluated = re.compile(r"(?<![\w.])(?<!def )(eval|exec|__import__)\(")
+    found = [path for path in source_files() if evaluated.search(path.read_text())]
+    assert found == []

@@ -22,8 +22,8 @@ import numpy as np
 
 from compiler.machine.artifact import VERSION, Compiled
 from compiler.machine.cache import Cache, cache_key
-from compiler.machine.header import c_identifier
 from compiler.machine.host import host_target
+from compiler.machine.names import c_identifier
 from compiler.machine.weights_file import EMBEDDED, PLACES
 from compiler.options import Bound, Bucket, BucketMask, KernelSchedule, Options, SelfTest
 from compiler.road import Road
@@ -160,7 +160,7 @@ def options_of(
 
 def _checked_prefix(prefix: str) -> str:
     if prefix != c_identifier(prefix):
-        rule = "requires letters, digits and _ that can start a name in C"
+        rule = "requires letters, digits and _ that can start a name in C and name a module"
         raise OptionError(f"prefix {rule}, got {prefix!r}")
     return prefix
 

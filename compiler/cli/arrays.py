@@ -61,9 +61,9 @@ def random_inputs(
 def _random(spec: TensorSpec, generator: np.random.Generator, dims: Mapping[str, int]) -> Array:
     try:
         shape = [size_of(dim)(dims) for dim in spec.dims]
-    except NameError as error:
+    except KeyError as error:
         rule = f"requires --dim for every size of input '{spec.name}'"
-        raise InputError(f"--random {rule}, got none for {error.name}") from error
+        raise InputError(f"--random {rule}, got none for {error.args[0]}") from error
     dtype = spec.numpy_dtype
     if dtype.kind == "b":
         return generator.random(shape) < 0.5

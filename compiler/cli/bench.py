@@ -19,6 +19,7 @@ from compiler.cli.arrays import random_inputs, read_dims, read_inputs
 from compiler.cli.model import add_compile_options, compile_from, is_artifact
 from compiler.cli.progress import stage_progress
 from compiler.cli.table import table
+from compiler.cli.terminal import show
 from compiler.machine.artifact import check_runs_on, read_metadata
 from compiler.machine.host import host_target
 from compiler.machine.signature import Signature
@@ -107,7 +108,7 @@ def run(arguments: argparse.Namespace) -> None:
     rows = [*limit_rows(limits), *engine_rows(measured, work, limits)]
     if arguments.kernels:
         rows += _kernel_rows(arguments, inputs, limits)
-    print("\n".join(map(json.dumps, rows)) if arguments.json else _shown(rows))
+    show("\n".join(map(json.dumps, rows)) if arguments.json else _shown(rows))
     _complain(arguments.model, measured)
 
 

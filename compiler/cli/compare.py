@@ -17,6 +17,7 @@ import numpy as np
 from compiler.cli.arrays import random_inputs, read_dims, read_inputs
 from compiler.cli.model import add_compile_options, is_artifact, options_from
 from compiler.cli.table import table
+from compiler.cli.terminal import show
 from compiler.machine.artifact import load
 from compiler.machine.executable import Executable
 from compiler.machine.host import host_target
@@ -118,7 +119,7 @@ def run(arguments: argparse.Namespace) -> None:
     found = differences(first.run(inputs), second(inputs))
     apart = [each for each in found if not each.of_scale <= arguments.tolerance]
     parting = _bisect(arguments, inputs) if apart and arguments.bisect else None
-    print(_as_json(found, parting) if arguments.json else _shown(found, parting))
+    show(_as_json(found, parting) if arguments.json else _shown(found, parting))
     if apart:
         sys.exit(1)
 

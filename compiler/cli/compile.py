@@ -10,9 +10,11 @@ from typing import Final
 
 from compiler.cli.model import add_compile_options, compile_from, options_from, progressing
 from compiler.cli.table import shown_bytes
+from compiler.cli.terminal import show, tell
 from compiler.machine.artifact import WASM, Compiled
 from compiler.machine.forms import FORMS
 from compiler.machine.link_tool import LINKERS, WEFT
+from compiler.machine.names import base_name, base_name_of_library
 from compiler.machine.replace_file import replacing
 from dialects.errors import OptionError
 
@@ -79,6 +81,8 @@ def run(arguments: argparse.Namespace) -> None:
     if kind != "so" and arguments.linker != WEFT:
         raise OptionError(f"--linker {arguments.linker} requires a shared object, got {kind}")
     output = arguments.output or _default_output(arguments, kind)
+    if kind != "obj" or arguments.output is None:
+        base_name_of_library(output) if forms else base_name(output)
     if not output.parent.is_dir():
         raise OptionError(f"-o requires a folder that exists, got {output.parent}")
     compiled = compile_from(arguments)
@@ -87,7 +91,7 @@ def run(arguments: argparse.Namespace) -> None:
         compiled.export_form(form, output)
     if sys.stderr.isatty():
         size = "" if output.is_dir() else f" ({shown_bytes(output.stat().st_size)})"
-        print(f"{output}{size} in {time.perf_counter() - start:.2f} s", file=sys.stderr)
+        tell(f"{output}{size} in {time.perf_counter() - start:.2f} s")
 
 
 def _kinds(text: str) -> list[str]:
@@ -144,7 +148,7 @@ def _write_text(arguments: argparse.Namespace, level: str) -> None:
     with progressing(options_from(arguments), arguments.dump_dir) as start:
         text = emit_text(arguments.model, level, start())
     if arguments.output is None:
-        sys.stdout.write(text)
+        show(text, end="")
         return
     with replacing(arguments.output) as out:
         out.write(text.encode())

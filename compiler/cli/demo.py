@@ -12,6 +12,7 @@ import numpy as np
 from compiler.cli.demo_model import DEMO_NETWORK, demo_input, demo_model, demo_reference
 from compiler.cli.model import progressing
 from compiler.cli.table import shown_bytes
+from compiler.cli.terminal import show
 from compiler.cli.timing import median_ms
 from compiler.machine.artifact import Compiled, load
 from compiler.machine.executable import Executable
@@ -50,18 +51,18 @@ def run(arguments: argparse.Namespace) -> None:
     model = demo_model()
     content = model.SerializeToString()
     _write(folder / f"{DEMO_NETWORK}.onnx", content)
-    print(f"model     {DEMO_NETWORK}: {len(model.graph.node)} nodes, {shown_bytes(len(content))}")
+    show(f"model     {DEMO_NETWORK}: {len(model.graph.node)} nodes, {shown_bytes(len(content))}")
     library = folder / f"lib{DEMO_NETWORK}.so"
     start = time.perf_counter()
     compiled = _compile(content)
     compiled.export(library)
     seconds = time.perf_counter() - start
-    print(f"compiled  {seconds:.2f} s for {compiled.target.cpu}, {len(compiled.objects)} objects")
+    show(f"compiled  {seconds:.2f} s for {compiled.target.cpu}, {len(compiled.objects)} objects")
     executable = load(library, host_target(), threads=arguments.threads)
     _check(executable)
     _time(executable)
-    print(f"files     {library} ({shown_bytes(library.stat().st_size)}), its header and the model")
-    print(f"next      weft inspect {library}")
+    show(f"files     {library} ({shown_bytes(library.stat().st_size)}), its header and the model")
+    show(f"next      weft inspect {library}")
 
 
 def _compile(content: bytes) -> Compiled:
@@ -83,10 +84,10 @@ def _check(executable: Executable) -> None:
     if not error <= TOLERANCE:
         rule = f"requires the stored answer within {TOLERANCE:g} of its scale"
         raise WeftError(f"demo {rule}, got an error of {error:.3g}")
-    print(f"checked   against onnxruntime's stored answer: error {error:.1e} of its scale")
+    show(f"checked   against onnxruntime's stored answer: error {error:.1e} of its scale")
 
 
 def _time(executable: Executable) -> None:
     name = executable.inputs[0].name
     median = median_ms(executable, {name: demo_input()})
-    print(f"ran       {median:.2f} ms a call, the median")
+    show(f"ran       {median:.2f} ms a call, the median")

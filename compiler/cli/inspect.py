@@ -12,6 +12,7 @@ from typing import Any, Final
 from compiler.cli.arrays import random_inputs, read_dims
 from compiler.cli.model import add_compile_options, is_artifact, options_from, progressing
 from compiler.cli.table import shown_bytes, shown_flops, table
+from compiler.cli.terminal import show
 from compiler.cli.timing import median_ms
 from compiler.machine.artifact import check_runs_on, load, read_metadata
 from compiler.machine.executable import Executable
@@ -71,16 +72,16 @@ def parser() -> argparse.ArgumentParser:
 def run(arguments: argparse.Namespace) -> None:
     """Prints what is known of the model. Raises WeftError."""
     if arguments.schedules is not None:
-        print(_schedules(arguments), end="")
+        show(_schedules(arguments), end="")
         return
     if arguments.passes:
-        print(_passes(arguments))
+        show(_passes(arguments))
         return
     facts, executable = _facts(arguments)
     if executable is not None:
         inputs = random_inputs(executable.inputs, 0, read_dims(arguments.dim))
         facts["run_ms"] = median_ms(executable, inputs)
-    print(json.dumps(facts, indent=1) if arguments.json else _shown(facts))
+    show(json.dumps(facts, indent=1) if arguments.json else _shown(facts))
 
 
 def _schedules(arguments: argparse.Namespace) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final, NoReturn
 
+from compiler.cli.terminal import show, tell
 from dialects.errors import WeftError
 
 COMMANDS: Final[Mapping[str, str]] = {
@@ -82,14 +83,14 @@ def _run(argv: Sequence[str]) -> int:
         _command(argv)()
         sys.stdout.flush()
     except KeyboardInterrupt:
-        print("weft: interrupted", file=sys.stderr)
+        tell("weft: interrupted")
         return INTERRUPTED
     except BrokenPipeError:
         # The reader has gone, as `head` does; Python would complain again when it flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FAILED
     except (WeftError, OSError) as error:
-        print(f"weft: error: {_one_line(error)}", file=sys.stderr)
+        tell(f"weft: error: {_one_line(error)}")
         return FAILED
     finally:
         gc.set_threshold(*thresholds)
@@ -123,7 +124,7 @@ class _PrintVersion(argparse.Action):
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
         from compiler.machine.artifact import VERSION
 
-        print(f"weft {VERSION}")
+        show(f"weft {VERSION}")
         parser.exit()
 
 
@@ -135,7 +136,7 @@ def _one_line(error: Exception) -> str:
 
 
 def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    print(f"weft: warning: {' '.join(str(message).split())}", file=sys.stderr)
+    tell(f"weft: warning: {' '.join(str(message).split())}")
 
 
 if __name__ == "__main__":

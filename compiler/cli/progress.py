@@ -52,7 +52,11 @@ def _bar() -> Progress:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 
-    columns = (TextColumn("{task.description:<10}"), BarColumn(), MofNCompleteColumn())
+    columns = (
+        TextColumn("{task.description:<10}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+    )
     made = Progress(*columns, console=Console(stderr=True), transient=True, auto_refresh=False)
     made.add_task("start", total=1)
     return made

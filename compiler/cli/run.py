@@ -9,6 +9,7 @@ from typing import Final
 from compiler.cli.arrays import described, random_inputs, read_dims, read_inputs, write_outputs
 from compiler.cli.model import add_compile_options, executable_from, trapped_from
 from compiler.cli.table import table
+from compiler.cli.terminal import show
 
 _EXAMPLES: Final = """\
 examples:
@@ -72,7 +73,7 @@ def run(arguments: argparse.Namespace) -> None:
     outputs = executable.run(inputs)
     if arguments.output_dir is None:
         rows = [[name, *described(array)] for name, array in outputs.items()]
-        print(table(rows, indent=""))
+        show(table(rows, indent=""))
         return
     for path in write_outputs(outputs, arguments.output_dir):
-        print(path)
+        show(path)

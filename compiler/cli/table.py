@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from dialects.errors import printable
+
 _PREFIXES: Final = ("", "k", "M", "G", "T")
 
 
 def table(rows: Sequence[Sequence[object]], indent: str = "  ") -> str:
     """Rows as lines of aligned columns: numbers to the right, text to the left."""
-    cells = [[str(cell) for cell in row] for row in rows]
+    cells = [[printable(cell) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     lines: list[str] = []
     for row, shown in zip(rows, cells, strict=True):

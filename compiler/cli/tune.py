@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -13,6 +12,7 @@ from compiler.cli.arrays import random_inputs, read_dims
 from compiler.cli.model import add_compile_options, is_artifact, options_from
 from compiler.cli.progress import stage_progress
 from compiler.cli.table import table
+from compiler.cli.terminal import show, tell
 from compiler.loop.tuned_file import Tuned, write_tuned
 from compiler.machine.host import host_target
 from compiler.machine.signature import Signature
@@ -79,8 +79,8 @@ def run(arguments: argparse.Namespace) -> None:
         tuner = Tuner(arguments.model, options, inputs, arguments.threads)
         found = tuner.run(arguments.seconds, on_round=on_round)
     write_tuned(output, found)
-    print(_shown(found))
-    print(f"{output}: {len(found)} kernels", file=sys.stderr)
+    show(_shown(found))
+    tell(f"{output}: {len(found)} kernels")
 
 
 def _shown(found: Sequence[Tuned]) -> str:

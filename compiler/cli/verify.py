@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import Final
 
 from compiler.cli.table import table
+from compiler.cli.terminal import show
 from compiler.loop_to_llvm.runtime import EXPORTS, LIBC_NAMES
 from compiler.machine.host import host_target
 from compiler.machine.verify import verify
@@ -49,8 +50,8 @@ def run(arguments: argparse.Namespace) -> None:
     ok = all(each.ok for each in findings)
     if arguments.json:
         found = {"artifact": path, "ok": ok, "checks": [asdict(each) for each in findings]}
-        print(json.dumps(found, indent=1))
+        show(json.dumps(found, indent=1))
         sys.exit(0 if ok else 1)
     if not ok:
         raise ArtifactError(findings[-1].text)
-    print(table([(each.check, each.text) for each in findings], indent=""))
+    show(table([(each.check, each.text) for each in findings], indent=""))

@@ -10,6 +10,7 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Region, SSAValue
 
+from compiler.frontend.model_version import version_attributes
 from compiler.frontend.onnx_check import default_opset
 from compiler.frontend.onnx_composites import COMPOSITES
 from compiler.frontend.onnx_importer import IMPORT_ERRORS, Failure, GraphImporter
@@ -156,6 +157,7 @@ def _finish(
     function.attributes["input_names"] = _strings(input_names)
     function.attributes["output_names"] = _strings(output_names)
     function.attributes["model_name"] = StringAttr(graph.name)
+    function.attributes |= version_attributes(model.proto.model_version)
     module = ModuleOp([function])
     return ImportedModel(module, importer.store, graph.name, input_names, output_names)
 

@@ -20,7 +20,7 @@ from onnx import (
     defs,
 )
 
-from compiler.frontend.onnx_graph import all_graphs, describe_node, printable, subgraphs
+from compiler.frontend.onnx_graph import all_graphs, describe_node, subgraphs
 from compiler.frontend.onnx_tensor import (
     DTYPES,
     check_tensor,
@@ -28,7 +28,7 @@ from compiler.frontend.onnx_tensor import (
     external_range,
     is_external,
 )
-from dialects.errors import ModelError, UnsupportedError
+from dialects.errors import ModelError, UnsupportedError, printable
 
 # protobuf copies messages up to 100 deep; a nested graph is three levels, a type up to two for each
 # of its own.

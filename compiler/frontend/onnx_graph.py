@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto
 
-from dialects.errors import ModelError
+from dialects.errors import ModelError, printable
 
 
 def subgraphs(node: NodeProto) -> Iterator[GraphProto]:
@@ -43,11 +43,6 @@ def describe_node(node: NodeProto, index: int) -> str:
     """How messages call a node: by its name and type, by its position if it has no name."""
     label = f"node '{node.name}'" if node.name else f"node {index}"
     return f"{label} ({node.op_type or 'no op type'})"
-
-
-def printable(text: object) -> str:
-    """The text on one line: names in a model may hold line breaks and terminal codes."""
-    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in str(text))
 
 
 def free_names(graph: GraphProto) -> set[str]:

@@ -10,10 +10,10 @@ from google.protobuf.message import DecodeError, Message
 from onnx import ModelProto, NodeProto, TensorProto
 
 from compiler.frontend.onnx_check import check_model
-from compiler.frontend.onnx_graph import all_graphs, all_nodes, printable, sort_nodes
+from compiler.frontend.onnx_graph import all_graphs, all_nodes, sort_nodes
 from compiler.frontend.onnx_tensor import Array, tensor_array
 from compiler.frontend.onnx_wire import split_model
-from dialects.errors import ModelError
+from dialects.errors import ModelError, printable
 
 Source = str | os.PathLike[str] | bytes | ModelProto
 

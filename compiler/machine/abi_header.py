@@ -212,6 +212,26 @@ static inline int64_t weft_extent(const weft_table *table, const weft_tensor *te
   }
   return stack[0];
 }
+
+/* The number of elements for these values of the symbols; -1 where there is none, or more than
+   2^47, with 1 for extents of 0. */
+static inline int64_t weft_elements(const weft_table *table, const weft_tensor *tensor,
+                                    const int64_t *dims) {
+  const int64_t most = INT64_C(1) << 47;
+  int64_t count = 1;
+  int is_empty = 0;
+  uint32_t axis;
+  for (axis = 0; axis < tensor->rank; axis++) {
+    int64_t extent = weft_extent(table, tensor, axis, dims);
+    if (extent == 0) {
+      is_empty = 1;
+      continue;
+    }
+    if (extent < 0 || count > most / extent) return -1;
+    count *= extent;
+  }
+  return is_empty ? 0 : count;
+}
 #elif WEFT_ABI_VERSION != 1
 #error "headers of different versions of weft's ABI are included"
 #endif

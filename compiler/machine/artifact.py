@@ -23,6 +23,7 @@ import numpy as np
 from compiler.machine.elf_object import Data
 from compiler.machine.executable import Executable
 from compiler.machine.forms import FORMS
+from compiler.machine.forms.library import Library
 from compiler.machine.header import header
 from compiler.machine.jit import LoadedCode, load_objects
 from compiler.machine.link import (
@@ -33,6 +34,7 @@ from compiler.machine.link import (
     undefined_symbols,
 )
 from compiler.machine.link_tool import LINKERS, WEFT, link_with_tool, write_weights_object
+from compiler.machine.names import base_name, base_name_of_library
 from compiler.machine.note import check_image, read_machine, read_note
 from compiler.machine.outside_weights import Given, weights_for
 from compiler.machine.replace_file import replacing, rewriting
@@ -241,17 +243,19 @@ class Compiled:
                 self._write_weights_file(out)
         self.export_header(folder / f"{self.prefix}.h")
 
-    def export_form(self, form: str, library: str | Path) -> Path:
-        """Writes what helps others to use the shared object `library` (one of FORMS) beside it, and
-        returns where.
+    def export_form(self, form: str, path: str | Path) -> list[Path]:
+        """Writes what helps others to use the shared object `path` (one of FORMS) beside it, and
+        returns where. Raises OptionError for one that linkers would not find.
         """
-        library = Path(library)
-        stem = library.stem.removeprefix("lib")
-        name, write = FORMS[form]
-        path = library.with_name(name.format(stem=stem, prefix=self.prefix))
-        with replacing(path) as out:
-            out.write(write(self.prefix, stem, self.signature).encode())
-        return path
+        path = Path(path)
+        stem = base_name_of_library(path)
+        library = Library(self.prefix, stem, self.signature, self.metadata["model_version"])
+        written: list[Path] = []
+        for name, write in FORMS[form].items():
+            written.append(path.with_name(name.format(stem=stem, prefix=self.prefix)))
+            with replacing(written[-1]) as out:
+                out.write(write(library).encode())
+        return written
 
     def export_header(self, path: str | Path) -> None:
         """Writes the C header."""
@@ -263,6 +267,7 @@ class Compiled:
         self, path: Path, writing: _Writing = replacing, mode: int = 0o644
     ) -> Generator[BinaryIO]:
         """The file `path` to write; it and the header beside it appear together, or not at all."""
+        base_name(path)
         beside = path.with_suffix(".h")
         if beside == path:
             raise OptionError(f"export requires a name that does not end in .h, got {path}")

@@ -11,7 +11,7 @@ import numpy as np
 from compiler.machine.checked_call import CheckedCall, Library
 from compiler.machine.python_call import Call, quick_call
 from compiler.machine.signature import Signature, TensorSpec
-from dialects.errors import InputError, OptionError
+from dialects.errors import InputError, OptionError, printable
 from dialects.weights import Array
 
 
@@ -65,7 +65,7 @@ class Executable(_Callable):
     def __repr__(self) -> str:
         inputs = ", ".join(map(_described, self.inputs))
         outputs = ", ".join(map(_described, self.outputs))
-        return f"<weft.Executable {self._prefix}({inputs}) -> ({outputs})>"
+        return printable(f"<weft.Executable {self._prefix}({inputs}) -> ({outputs})>")
 
     def watch(self, *names: str) -> Executable:
         """The model, compiled again so that it gives further values of its graph, by their names: a

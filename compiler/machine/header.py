@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any
 
 from compiler.machine.abi_header import SHARED
+from compiler.machine.escapes import c_literal
+from compiler.machine.names import c_identifier
 from compiler.machine.signature import Signature, TensorSpec
 from compiler.machine.typed_call import typed_call
 from compiler.machine.weights_file import CALLER, EMBEDDED, data_bytes
-
-# Names that would give a model functions that libc has already, such as pthread_create.
-_TAKEN: Final = frozenset(("clnt", "cnd", "mtx", "pthread", "sem", "svc", "thrd", "timer", "tss"))
 
 _FUNCTIONS = """\
 uint32_t {prefix}_abi_version(void);
@@ -63,14 +61,6 @@ extern "C" {{
 """
 
 
-def c_identifier(name: str) -> str:
-    """The name as the prefix of C functions: `ResNet-50 (v2)` gives `ResNet_50_v2`."""
-    identifier = re.sub(r"\W+", "_", name, flags=re.ASCII).strip("_")
-    if not identifier or identifier[0].isdigit() or identifier in _TAKEN:
-        return f"model_{identifier}".rstrip("_")
-    return identifier
-
-
 def header(
     prefix: str,
     signature: Signature,
@@ -87,12 +77,12 @@ def header(
         *_tensor_macros(f"{prefix}_OUTPUT", signature.outputs),
         _define(f"{prefix}_DIM_COUNT", len(signature.symbols)),
         *(
-            _define(f"{prefix}_DIM_{position}_NAME", _c_string(symbol))
+            _define(f"{prefix}_DIM_{position}_NAME", c_literal(symbol))
             for position, symbol in enumerate(signature.symbols)
         ),
         _define(f"{prefix}_FOUND_COUNT", len(signature.found)),
         *(
-            _define(f"{prefix}_FOUND_{position}_NAME", _c_string(size))
+            _define(f"{prefix}_FOUND_{position}_NAME", c_literal(size))
             for position, size in enumerate(signature.found)
         ),
     ]
@@ -143,10 +133,10 @@ def _tensor_macros(stem: str, specs: tuple[TensorSpec, ...]) -> list[str]:
 def _spec_macros(stem: str, spec: TensorSpec) -> list[str]:
     """Names and types always, sizes where they are static."""
     macros = [
-        _define(f"{stem}_NAME", _c_string(spec.name)),
-        _define(f"{stem}_DTYPE", _c_string(spec.dtype)),
+        _define(f"{stem}_NAME", c_literal(spec.name)),
+        _define(f"{stem}_DTYPE", c_literal(spec.dtype)),
         _define(f"{stem}_RANK", len(spec.dims)),
-        _define(f"{stem}_DIMS", _c_string(", ".join(map(str, spec.dims)))),
+        _define(f"{stem}_DIMS", c_literal(", ".join(map(str, spec.dims)))),
     ]
     if spec.elements is not None:
         macros += [
@@ -160,9 +150,3 @@ def _spec_macros(stem: str, spec: TensorSpec) -> list[str]:
 
 def _define(name: str, value: object) -> str:
     return f"#define {name} {value}"
-
-
-def _c_string(text: str) -> str:
-    """A string literal of the text's UTF-8 bytes, safe from escapes, trigraphs and line ends."""
-    plain = set(range(0x20, 0x7F)) - set(b'"\\?')
-    return '"' + "".join(chr(b) if b in plain else f"\\{b:03o}" for b in text.encode()) + '"'

@@ -59,6 +59,16 @@ def shape_text(dims: Iterable[object]) -> str:
     return f"({', '.join(parts)}{',' * (len(parts) == 1)})"
 
 
+def table_text(text: str) -> str:
+    """A text as the table has it: a zero ends one, so a space stands for a zero."""
+    return text.replace("\0", " ")
+
+
+def described(spec: TensorSpec) -> str:
+    """Name, type and shape of a tensor, as the table has them."""
+    return f"{table_text(spec.name)} {spec.dtype} {shape_text(spec.dims)}"
+
+
 def _programs(signature: Signature) -> list[Program]:
     names = (*signature.symbols, *signature.found)
     specs = (*signature.inputs, *signature.outputs)
@@ -130,7 +140,7 @@ class _Writer:
 
     def _text(self, text: str) -> int:
         """Where a text of UTF-8 lies, which a zero ends."""
-        return self._place(text.encode().replace(b"\0", b" ") + b"\0", 1)
+        return self._place(table_text(text).encode() + b"\0", 1)
 
     def _place(self, data: bytes, alignment: int) -> int:
         """Where these bytes lie: once if they are equal to others."""

@@ -49,6 +49,11 @@ class TensorSpec:
                 f"signature requires one of the types {known}, "
                 f"got {self.dtype} for tensor '{self.name}'"
             )
+        try:
+            self.name.encode()
+        except UnicodeEncodeError as error:
+            rule = "signature requires names of tensors that UTF-8 has"
+            raise ArtifactError(f"{rule}, got {self.name!r}") from error
         if any(isinstance(dim, int) and dim < 0 for dim in self.dims):
             raise ArtifactError(
                 f"signature requires sizes of at least 0, got {list(self.dims)} "

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from compiler.machine.forms import C_TYPES
+from compiler.machine.forms.example_c import C_TYPES
 from compiler.machine.signature import Signature, TensorSpec
 
 _INFER: Final = """\

@@ -63,7 +63,7 @@ def write_shared_objects(folder: Path) -> None:
     compiled_for().export(folder / "whole")
     whole = (folder / "whole").read_bytes()
     for number, content in enumerate(damaged(whole, 120, 1000, seed=1)):
-        (folder / f"{number}.so").write_bytes(content)
+        (folder / f"m{number}.so").write_bytes(content)
 
 
 def write_modules(folder: Path) -> None:
@@ -80,8 +80,8 @@ def write_beside_others(folder: Path) -> None:
     compiled_for(weights="file", bias=1.0).export(folder / "other")
     whole, other = ((folder / f"{name}.safetensors").read_bytes() for name in ("whole", "other"))
     for number, content in enumerate([other, *damaged(whole, 33, 500, seed=3)]):
-        compiled.export(folder / f"{number}.so")
-        (folder / f"{number}.safetensors").write_bytes(content)
+        compiled.export(folder / f"m{number}.so")
+        (folder / f"m{number}.safetensors").write_bytes(content)
     compiled.export(folder / "none.so")
     (folder / "none.safetensors").unlink()
 
@@ -89,13 +89,13 @@ def write_beside_others(folder: Path) -> None:
 def write_newer(folder: Path) -> None:
     compiled = compiled_for()
     for abi in (0, 2, 3, 1000, -1):
-        replace(compiled, metadata={**compiled.metadata, "abi": abi}).export(folder / f"{abi}.so")
+        replace(compiled, metadata={**compiled.metadata, "abi": abi}).export(folder / f"m{abi}.so")
 
 
 def write_foreign(folder: Path) -> None:
     for target in FOREIGN:
         if not target.startswith(host_target().arch):
-            compiled_for(target).export(folder / f"{target}.so")
+            compiled_for(target).export(folder / f"m{target}.so")
 
 
 def outcomes(folder: Path) -> list[tuple[int, str, str]]:

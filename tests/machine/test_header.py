@@ -20,7 +20,8 @@ from compiler.loop_to_llvm.runtime.layout import (
     Struct,
 )
 from compiler.machine import dims, model_table
-from compiler.machine.header import c_identifier, header
+from compiler.machine.header import header
+from compiler.machine.names import c_identifier
 from compiler.machine.signature import Signature, TensorSpec
 from compiler.machine.weights_file import PLACES
 

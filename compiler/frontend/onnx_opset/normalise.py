@@ -8,7 +8,7 @@ from google.protobuf.message import DecodeError
 from onnx import FunctionProto, ModelProto, NodeProto, TypeProto, defs
 
 from compiler.frontend.onnx_check import DEFAULT_DOMAINS, MAX_NESTING, OLDEST_OPSET, default_opset
-from compiler.frontend.onnx_graph import all_graphs, all_nodes, describe_node, printable, subgraphs
+from compiler.frontend.onnx_graph import all_graphs, all_nodes, describe_node, subgraphs
 from compiler.frontend.onnx_load import LoadedModel
 from compiler.frontend.onnx_opset.builder import Builder, FreshNames
 from compiler.frontend.onnx_opset.conform import check_node
@@ -20,7 +20,7 @@ from compiler.frontend.onnx_opset.functions import (
 )
 from compiler.frontend.onnx_opset.steps import UNCHANGED, UPGRADES
 from compiler.frontend.onnx_opset.value_types import ValueTypes
-from dialects.errors import ModelError, OptionError, UnsupportedError
+from dialects.errors import ModelError, OptionError, UnsupportedError, printable
 
 
 def newest_opset() -> int:

@@ -57,6 +57,7 @@ from compiler.program.donate import donate
 from compiler.program.hoist_workspace import hoist_workspace
 from compiler.program.overlap import overlap
 from compiler.program.plan_memory import kernels_of, plan_memory
+from compiler.program.poll_loops import poll_loops
 from compiler.program.share_layouts import LayoutSharing, likely, lookup_kernels
 from compiler.program.time_calls import time_calls
 from compiler.program.update_in_place import drop_copies, write_states
@@ -372,6 +373,7 @@ def plan_program(module: ModuleOp, road: Road) -> None:
                     flops, target = road.report.flops, road.options.target
                     road.report.concurrent = overlap(op, kernels, flops, target)
                 plan_memory(op, kernels, road.options.guarded)
+                poll_loops(op, kernels, road.report.flops)
     road.dump("30-loop-scheduled.mlir", module)
 
 

@@ -57,6 +57,10 @@ class InputError(WeftError):
     """A call of a compiled function with missing, superfluous or wrongly typed arguments."""
 
 
+class CancelledError(WeftError):
+    """A call that was told to end before it was done."""
+
+
 class AssertError(InputError, AssertionError):
     """An `assert` of a compiled program that does not hold; the message names its line."""
 

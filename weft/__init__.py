@@ -28,6 +28,7 @@ from compiler.options import Bound, Options, parse_bucket, parse_bucket_mask
 from dialects.errors import (
     ArtifactError,
     AssertError,
+    CancelledError,
     IllegalSchedule,
     InputError,
     ModelError,
@@ -61,6 +62,7 @@ __all__ = [
     "AssertError",
     "Cache",
     "CacheWarning",
+    "CancelledError",
     "Executable",
     "Extension",
     "Graph",

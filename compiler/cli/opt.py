@@ -30,6 +30,7 @@ from compiler.program.donate import DonatePass
 from compiler.program.hoist_workspace import HoistWorkspacePass
 from compiler.program.overlap import OverlapCallsPass
 from compiler.program.plan_memory import PlanMemoryPass
+from compiler.program.poll_loops import PollLoopsPass
 from compiler.program.time_calls import TimeCallsPass
 from compiler.program.update_in_place import UpdateInPlacePass
 from dialects.errors import OptionError, WeftError
@@ -56,6 +57,7 @@ ALL_PASSES: tuple[type[ModulePass], ...] = (
     DonatePass,
     OverlapCallsPass,
     PlanMemoryPass,
+    PollLoopsPass,
     TimeCallsPass,
     *PRIMITIVE_PASSES,
 )

@@ -19,6 +19,7 @@ SHARED: Final = """\
 #define WEFT_BAD_WEIGHTS 7
 #define WEFT_BAD_TENSOR 8
 #define WEFT_BAD_RESULT 9
+#define WEFT_CANCELLED 10
 
 typedef struct weft_context weft_context;
 

@@ -16,12 +16,15 @@ import numpy as np
 
 from compiler.machine.dims import Size, size_of
 from compiler.machine.printing import printer
+from compiler.machine.python_call import poll_function
+from compiler.machine.python_signals import raise_pending
 from compiler.machine.signature import Signature, TensorSpec
-from dialects.errors import ArtifactError, AssertError, InputError, OptionError
+from dialects.errors import ArtifactError, AssertError, CancelledError, InputError, OptionError
 from dialects.weights import Array
 
 WORKSPACE_ALIGNMENT = 64
 MOST_THREADS = 1024
+CANCELLED = 10
 
 
 class Library(Protocol):
@@ -125,7 +128,7 @@ class CheckedCall:
         status = self._run(self.context, ctypes.addressof(call))
         self._workspaces.append(workspace)
         if status:
-            self.fail()
+            self.fail(status)
         symbols |= zip(self._signature.found, dims[len(names) :], strict=False)
         return tuple(
             self._adopt(self._signature.outputs[position], outputs[position], symbols)
@@ -144,8 +147,13 @@ class CheckedCall:
         self._release(self.context, address)
         return array
 
-    def fail(self) -> None:
-        """Raises InputError with the reason of the last call that failed."""
+    def fail(self, status: int) -> None:
+        """Raises InputError with the reason of the last call that failed; of one that was cancelled
+        what a signal's handler raised, or CancelledError.
+        """
+        if status == CANCELLED:
+            raise_pending()
+            raise CancelledError(f"{self._prefix} {self._reason(self.context)}")
         reason = self._reason(self.context)
         kind = AssertError if reason.startswith("assert ") else InputError
         raise kind(f"{self._prefix} {reason}")
@@ -157,8 +165,15 @@ class CheckedCall:
     def self_test(self) -> None:
         """Calls `m_self_test`. Raises ArtifactError with its reason."""
         test = self._function("self_test", ctypes.c_int32, ctypes.c_void_p)
-        if test(self.context):
+        status = test(self.context)
+        if status == CANCELLED:
+            self.fail(status)
+        if status:
             raise ArtifactError(f"{self._prefix} {self._reason(self.context)}")
+
+    def cancel(self) -> None:
+        """Calls `m_cancel`."""
+        self._function("cancel", None, ctypes.c_void_p)(self.context)
 
     def address(self, name: str) -> int:
         """Where a function of the run-time ABI lies."""
@@ -214,6 +229,9 @@ class CheckedCall:
             raise ArtifactError(f"{self._prefix} {self._reason(None)}")
         if fewer := self._reason(context):
             warnings.warn(f"{self._prefix} {fewer}", RuntimeWarning, stacklevel=2)
+        if poll := poll_function():
+            pointers = [ctypes.c_void_p] * 3
+            self._function("set_poll", None, *pointers)(context, *poll)
         destroy = self._function("destroy", None, ctypes.c_void_p)
         held = (self._library, self._weights)
         weakref.finalize(self, _destroy, destroy, context, held).atexit = False

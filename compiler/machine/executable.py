@@ -35,8 +35,9 @@ class Executable(_Callable):
     and gives dicts.
 
     Raises InputError for arrays that are missing, superfluous or of another dtype or shape, and for
-    values that an operator does not allow. Calls from several threads are safe. Results have the
-    same bits for any number of threads.
+    values that an operator does not allow, and CancelledError after `cancel`. Calls from several
+    threads are safe. Results have the same bits for any number of threads. In the main thread,
+    Ctrl-C and other signals are attended to between the iterations of long loops.
     """
 
     def __init__(
@@ -104,9 +105,9 @@ class Executable(_Callable):
         checked = self._checked
         functions = {name: checked.address(name) for name in ("run", "workspace_size")}
 
-        def fail() -> None:
+        def fail(status: int) -> None:
             try:
-                checked.fail()
+                checked.fail(status)
             except InputError as error:
                 if failed is not None:
                     failed(error)
@@ -123,6 +124,12 @@ class Executable(_Callable):
         for place, name, _ in self._strings:
             names.insert(place, name)
         return dict(zip(names, results, strict=True))
+
+    def cancel(self) -> None:
+        """Ends the calls that are running now, from another thread: each raises CancelledError when
+        it comes to the next iteration of a loop whose length only a call knows. Others go on.
+        """
+        self._checked.cancel()
 
     def self_test(self) -> None:
         """Runs the model on its golden inputs, which it has with `self_test=True` of weft.compile.

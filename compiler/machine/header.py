@@ -25,6 +25,8 @@ void {prefix}_release(weft_context *context, void *output);
 int32_t {prefix}_level(const weft_context *context);
 const weft_table *{prefix}_query(void);
 int32_t {prefix}_run_dlpack(weft_context *context, const weft_call *call);
+void {prefix}_cancel(weft_context *context);
+void {prefix}_set_poll(weft_context *context, int32_t (*poll)(void *user), void *user);
 """
 
 _BIND = """\

@@ -32,6 +32,7 @@ from compiler.machine.python_entry_memory import (
     RESIZE,
     SPARE_BYTES,
 )
+from compiler.machine.python_signals import POLL, signals_address
 from compiler.machine.signature import Signature, TensorSpec
 from dialects.weights import Array
 
@@ -128,13 +129,13 @@ def quick_call(
     context: int,
     functions: Mapping[str, int],
     otherwise: Call,
-    failed: Callable[[], None],
+    failed: Callable[[int], None],
 ) -> Call | None:
     """The model as a function; None where this interpreter or NumPy is not as this module knows it.
 
     `functions` are the addresses of `run` and `workspace_size`. `otherwise` is called with
     arguments that are not just the arrays that the signature asks for, `failed` raises after a
-    call that failed.
+    call that failed with a status.
     """
     method = _method()
     if (
@@ -265,6 +266,13 @@ def _handler() -> tuple[object, tuple[_Handler, ctypes.Array[ctypes.c_char]]]:
     return new(ctypes.addressof(handler), _CAPSULE, None), (handler, spare)
 
 
+def poll_function() -> tuple[int, int] | None:
+    """The function and its argument by which the main thread's calls give Python's signals a turn;
+    None where this interpreter is not as this module knows it.
+    """
+    return (_entry_code().address(POLL), signals_address()) if _is_known() else None
+
+
 @cache
 def _method() -> _Method | None:
     """How CPython finds the entry, which stays loaded as long as the process lives."""
@@ -277,7 +285,7 @@ def _method() -> _Method | None:
 @cache
 def _entry_code() -> LoadedCode:
     target = host_target()
-    exports = [ENTRY, ALLOCATE, CLEARED, RESIZE, RELEASE]
+    exports = [ENTRY, ALLOCATE, CLEARED, RESIZE, RELEASE, POLL]
     return load_objects([compile_object(entry_ir(target), target)], exports)
 
 

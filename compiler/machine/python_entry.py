@@ -25,6 +25,7 @@ from compiler.machine.python_entry_memory import (
     RELEASE,
     RESIZE,
 )
+from compiler.machine.python_signals import POLL, SIGNALS_IR
 from compiler.target.target import Target
 
 ENTRY = "weft_python_call"
@@ -50,7 +51,8 @@ declare void @Py_DecRef(ptr)
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
 declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
-declare ptr @PyObject_CallObject(ptr, ptr)
+declare ptr @PyObject_CallOneArg(ptr, ptr)
+declare ptr @PyLong_FromLong(i64)
 declare ptr @PyErr_NoMemory()
 declare ptr @PyErr_Occurred()
 declare void @PyErr_Clear()
@@ -258,7 +260,10 @@ fail:
   call void @Py_DecRef(ptr %tuple)
   %failed.at = getelementptr %table, ptr %table, i64 0, i32 10
   %failed = load ptr, ptr %failed.at
-  %raised = call ptr @PyObject_CallObject(ptr %failed, ptr null)
+  %wide = sext i32 %status to i64
+  %told = call ptr @PyLong_FromLong(i64 %wide)
+  %raised = call ptr @PyObject_CallOneArg(ptr %failed, ptr %told)
+  call void @Py_DecRef(ptr %told)
   ret ptr %raised
 poor:
   call void @Py_DecRef(ptr %tuple)
@@ -288,12 +293,13 @@ WRITABLE_FLAG = 0x400
 
 def entry_ir(target: Target) -> str:
     """The module as text."""
-    text = Template(_IR + ARRAYS_IR + MEMORY_IR).substitute(
+    text = Template(_IR + ARRAYS_IR + MEMORY_IR + SIGNALS_IR).substitute(
         entry=ENTRY,
         allocate=ALLOCATE,
         cleared=CLEARED,
         resize=RESIZE,
         release=RELEASE,
+        poll=POLL,
         blocks=BLOCKS,
         least=LEAST_BYTES,
         many=LEAST_BYTES // 4,

@@ -14,9 +14,18 @@ from xdsl.irdl import (
     traits_def,
     var_operand_def,
 )
+from xdsl.parser import Parser
+from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
-from dialects.loop.types import BufferType
+from dialects.expr import Expr
+from dialects.expr_text import parse_expr
+from dialects.loop.types import BufferType, ExprsAttr, format_exprs
+
+POLLED_WORK = 1 << 20
+"""After how much work, in operations and bytes, a program asks whether to go on: a millisecond at
+most, and long enough for asking to cost nothing.
+"""
 
 
 @irdl_op_definition
@@ -56,4 +65,30 @@ class AssertOp(IRDLOperation):
         return AssertOp.create(operands=[condition, *values], properties={"text": StringAttr(text)})
 
 
-OPS = (PrintOp, AssertOp)
+@irdl_op_definition
+class PollOp(IRDLOperation):
+    """The program may be told to end here, so much work after the last such place:
+    `loop.poll [124 + 8 * n]`, in operations and bytes.
+    """
+
+    name = "loop.poll"
+    work: ExprsAttr = prop_def(ExprsAttr)
+    traits = traits_def(MemoryWriteEffect())
+
+    @staticmethod
+    def of(work: Expr) -> PollOp:
+        """The operation for an expression over sizes."""
+        return PollOp.create(properties={"work": ExprsAttr((work,))})
+
+    @classmethod
+    def parse(cls, parser: Parser) -> PollOp:
+        parser.parse_punctuation("[")
+        work = parse_expr(parser)
+        parser.parse_punctuation("]")
+        return cls.of(work)
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(f" {format_exprs(self.work.data)}")
+
+
+OPS = (PrintOp, AssertOp, PollOp)

@@ -131,7 +131,7 @@ def test_exports_only_the_interface(folder: Path):
         f"dense_{name}"
         for name in (
             "abi_version", "metadata", "create", "destroy", "workspace_size", "run", "last_error",
-            "release", "level", "query", "run_dlpack",
+            "release", "level", "query", "run_dlpack", "cancel", "set_poll",
         )
     }  # fmt: skip
 

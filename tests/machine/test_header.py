@@ -55,6 +55,8 @@ FUNCTION_TYPES = {
     "level": "int32_t @(const weft_context *)",
     "query": "const weft_table *@(void)",
     "run_dlpack": "int32_t @(weft_context *, const weft_call *)",
+    "cancel": "void @(weft_context *)",
+    "set_poll": "void @(weft_context *, int32_t (*)(void *), void *)",
 }
 
 

@@ -78,8 +78,8 @@ class Model:
         self.handed_over.append((arrays, named))
         return "handed over"
 
-    def _fail(self) -> None:
-        raise weft.InputError("the model failed")
+    def _fail(self, status: int) -> None:
+        raise weft.InputError(f"the model failed with {status}")
 
 
 def signature(inputs: list[tuple], outputs: list[tuple], symbols: tuple[str, ...] = ()):
@@ -231,7 +231,7 @@ def test_calls_inside_a_call_have_workspaces_of_their_own(metadata: dict[str, An
 
 def test_a_failure_is_raised():
     model = Model(signature([(1,)], [(1,)]), status=6)
-    with pytest.raises(weft.InputError, match="the model failed"):
+    with pytest.raises(weft.InputError, match="the model failed with 6"):
         model.call()(zeros(1))
     model.status = 0
     assert model.call()(zeros(1))[0].shape == (1,)

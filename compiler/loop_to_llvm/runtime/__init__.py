@@ -12,6 +12,7 @@ from collections.abc import Container, Sequence
 
 from llvmlite import ir
 
+from compiler.loop_to_llvm.runtime.cancel import ask_to_go_on, cancels_so_far, define_cancel
 from compiler.loop_to_llvm.runtime.code import POINTER, Code, constant_bytes, i64
 from compiler.loop_to_llvm.runtime.context import (
     ALLOCATE,
@@ -69,6 +70,8 @@ EXPORTS = (
     "level",
     "query",
     "run_dlpack",
+    "cancel",
+    "set_poll",
 )
 
 
@@ -110,6 +113,7 @@ class Runtime:
         ContextFunctions(self.pool, blobs, self.facts, processor).define()
         own = Table(self.pool, table, self.facts.table)
         own.define()
+        define_cancel(self.module, self.pool.prefix)
         EntryPoints(self.pool, counts, self.facts, own, processor.refusal).define()
         DlpackCall(self.pool, counts, own).define()
         if golden is not None:
@@ -174,6 +178,16 @@ class Runtime:
             function = CONTEXT.load(code, context, "release")
             user = CONTEXT.load(code, context, "allocator_user")
             code.call_pointer(function, RELEASE, [user, memory])
+
+    def cancels_so_far(self, builder: ir.IRBuilder, context: ir.Value) -> ir.Value:
+        """What a call has to know from its start for `ask_to_go_on`."""
+        with Code.continuing(builder) as code:
+            return cancels_so_far(code, context)
+
+    def ask_to_go_on(self, builder: ir.IRBuilder, context: ir.Value, before: ir.Value) -> ir.Value:
+        """The status OK, or CANCELLED where the call is to end."""
+        with Code.continuing(builder) as code:
+            return ask_to_go_on(code, context, before)
 
     def print(
         self,

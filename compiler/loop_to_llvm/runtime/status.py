@@ -46,6 +46,7 @@ class Status(IntEnum):
     BAD_WEIGHTS = 7
     BAD_TENSOR = 8
     BAD_RESULT = 9
+    CANCELLED = 10
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ from compiler.compile_run_time import RunTimeTask, likely_run_time
 from compiler.frontend.from_graph_file import STAMP
 from compiler.frontend.from_onnx import ImportedModel, Source
 from compiler.graph.eliminate import EliminatePass
-from compiler.graph.inline_calls import inline_calls
+from compiler.graph.inline_calls import inline_calls, inlined_size
 from compiler.graph.join_products import JoinProductsPass
 from compiler.graph.passes import GROUPING_PASSES, NAIVE_GRAPH_PASSES, SIMPLIFYING_PASSES
 from compiler.graph.share_weights import share_weights
@@ -107,7 +107,7 @@ def _compile_buckets(
     chooser = chooser_of(imported.module, options)
     graphs: list[ModuleOp] = []
     for sizes in table:
-        own = read_model(source, options, road.extensions, sizes)
+        own = read_model(source, options, road.extensions, sizes, road.budget)
         optimize_graph(own.module, WeftContext(own.weights), road)
         share_weights(own.module, own.weights, store)
         graphs.append(own.module)
@@ -225,7 +225,7 @@ def plan_model(source: Source, road: Road) -> Report:
     Raises as compile_model does.
     """
     with road.report.stage("import"):
-        imported = read_model(source, road.options)
+        imported = read_model(source, road.options, budget=road.budget)
     optimize_graph(imported.module, WeftContext(imported.weights), road)
     to_loops(imported.module, imported.weights, road)
     return road.report
@@ -237,7 +237,7 @@ def graph_passes(source: Source, road: Road) -> Report:
     Raises as compile_model does.
     """
     with road.report.stage("import"):
-        imported = read_model(source, road.options)
+        imported = read_model(source, road.options, budget=road.budget)
     optimize_graph(imported.module, WeftContext(imported.weights), road)
     return road.report
 
@@ -259,8 +259,11 @@ def _expected_kernels(module: ModuleOp) -> int:
 
 
 def optimize_graph(module: ModuleOp, context: WeftContext, road: Road) -> None:
-    """Runs the graph passes; a graph that was saved behind them is done."""
+    """Runs the graph passes; a graph that was saved behind them is done. Raises BudgetError for one
+    of too many operators.
+    """
     road.dump("00-imported.mlir", module)
+    road.budget.require_nodes(inlined_size(module))
     if STAMP in module.attributes:
         if road.options.gradients:
             rule = "gradients require a graph that is not optimised yet"

@@ -16,6 +16,7 @@ from compiler.machine.signature import Signature, TensorSpec
 from compiler.machine.weights_file import CALLER
 from compiler.options import Options
 from compiler.road import Road
+from dialects.budget import Budget
 from dialects.errors import OptionError
 from dialects.graph import OPS
 from dialects.graph.dtypes import numpy_dtype
@@ -26,7 +27,7 @@ def begin(source: Source | ImportedModel, road: Road) -> ImportedModel:
     """Imports the model of a road, and lets its worker compile the run time that is likely."""
     road.on_stage("import", 0, 1)
     with road.report.stage("import"):
-        imported = read_model(source, road.options, road.extensions)
+        imported = read_model(source, road.options, road.extensions, budget=road.budget)
     if road.worker is not None:
         signature, has_weights = _likely_signature(imported), bool(imported.weights)
         task = likely_run_time(signature, road.options, has_weights=has_weights)
@@ -65,6 +66,7 @@ def read_model(
     options: Options,
     extensions: Sequence[Extension] = (),
     sizes: Mapping[str, int] | None = None,
+    budget: Budget | None = None,
 ) -> ImportedModel:
     """Imports a model as the options say, which is checked to have the sizes that they bound;
     `sizes` are values of some. One that was imported already keeps its outputs and sizes: it raises
@@ -88,7 +90,13 @@ def read_model(
             importers |= extension.onnx
         replaceable = options.weights == CALLER
         imported = import_model(
-            source, ops, importers, options.outputs, sizes, replaceable=replaceable
+            source,
+            ops,
+            importers,
+            options.outputs,
+            sizes,
+            replaceable=replaceable,
+            budget=budget,
         )
     bounds = [each for each in options.bounds if each.name not in (sizes or {})]
     bound_sizes(imported.module, bounds)

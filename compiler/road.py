@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from compiler.options import Options
 from compiler.report import Report
+from dialects.budget import Budget
 
 if TYPE_CHECKING:
     from compiler.compile_kernels import KernelStore
@@ -23,8 +24,8 @@ OnStage = Callable[[str, int, int], None]
 @dataclass
 class Road:
     """One compilation on its way: options, whom to tell, where to write what each stage gives,
-    kernels that were compiled before, what the caller adds to the compiler, the self-test, and a
-    worker that was started ahead.
+    kernels that were compiled before, what the caller adds to the compiler, the self-test, a worker
+    that was started ahead, and what it may use.
     """
 
     options: Options
@@ -35,6 +36,7 @@ class Road:
     report: Report = field(default_factory=Report)
     golden: GoldenRun | None = None
     worker: ForkedWorker | None = None
+    budget: Budget = field(default_factory=Budget)
 
     def level(self, options: Options) -> Road:
         """The road on from the optimised graph for one CPU level, with a report of its own but for

@@ -73,6 +73,12 @@ class OptionError(WeftError):
     """An option, a target or a pipeline that does not exist or contradicts another."""
 
 
+class BudgetError(WeftError):
+    """A compilation that would use more operators, bytes or time than it may; the message names the
+    limit and the option that raises it.
+    """
+
+
 class IllegalSchedule(WeftError):
     """A schedule primitive that would change what the program means;
     the message names the accesses that clash.

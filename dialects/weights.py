@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from dialects.budget import Budget
+
 if TYPE_CHECKING:  # models out of the cache have no need of xDSL
     from xdsl.ir import Attribute
 
@@ -45,10 +47,12 @@ class WeightStore:
 
     In a `replaceable` store tensors that are given may get other values once the model is compiled:
     what is computed of them has a recipe, and no values decide how the graph looks.
+    Tensors that the compiler makes count against the `budget` before they are made.
     """
 
-    def __init__(self, *, replaceable: bool = False) -> None:
+    def __init__(self, *, replaceable: bool = False, budget: Budget | None = None) -> None:
         self.replaceable = replaceable
+        self.budget = Budget() if budget is None else budget
         self._arrays: dict[str, Array] = {}
         self._digests: dict[str, str] = {}
         self._given: set[str] = set()

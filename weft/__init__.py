@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
+from compiler.deadline import deadline
 from compiler.extension import Extension
 from compiler.machine.artifact import VERSION, Compiled, check_runs_on
 from compiler.machine.artifact import load as load_artifact
@@ -25,9 +26,11 @@ from compiler.machine.executable import Executable
 from compiler.machine.host import host_target
 from compiler.machine.signature import TensorSpec
 from compiler.options import Bound, Options, parse_bucket, parse_bucket_mask
+from dialects.budget import MAX_BYTES, MAX_NODES, TIMEOUT, Budget
 from dialects.errors import (
     ArtifactError,
     AssertError,
+    BudgetError,
     CancelledError,
     IllegalSchedule,
     InputError,
@@ -60,6 +63,7 @@ __version__ = VERSION
 __all__ = [
     "ArtifactError",
     "AssertError",
+    "BudgetError",
     "Cache",
     "CacheWarning",
     "CancelledError",
@@ -161,6 +165,9 @@ def compile(
     bucket_masks: Sequence[str] = (),
     trap_nan: bool = False,
     self_test: bool | str | os.PathLike[str] | Mapping[str, Any] = False,
+    max_nodes: int = MAX_NODES,
+    max_bytes: int = MAX_BYTES,
+    timeout: float = TIMEOUT,
 ) -> Executable:
     """Compiles a model (a path, bytes, an onnx.ModelProto, a weft.Graph or a Python function) into
     this process.
@@ -190,11 +197,15 @@ def compile(
     passes, schedules and importers beside weft's own; with them, or for a `weft.Graph`, only
     kernels come out of the cache. With `trap_nan` calls look at every value, and raise InputError
     that names the first operator, and the node or the line of it, that makes NaN or an infinity out
-    of numbers. Raises ModelError for a damaged model, UnsupportedError that lists everything in it
-    that weft lacks, OptionError for options that do not exist, IllegalSchedule for a schedule that
-    would change what a kernel computes.
+    of numbers. A compilation makes at most `max_nodes` operators, counted once functions are
+    inlined and loops written out, and `max_bytes` of tensors beside the model's own, and takes at
+    most `timeout` seconds. Raises BudgetError for more, ModelError for a damaged model,
+    UnsupportedError that lists everything in it that weft lacks, OptionError for options that do
+    not exist, IllegalSchedule for a schedule that would change what a kernel computes.
     """
-    source = _source_of(model, specs)
+    budget = Budget(max_nodes, max_bytes, timeout)
+    with deadline(budget):
+        source = _source_of(model, specs)
     options = options_of(
         source,
         target,
@@ -217,7 +228,8 @@ def compile(
     store = default_cache(os.environ) if cache is True else cache or None
 
     def build(source: Source | ImportedModel, options: Options) -> Executable:
-        return _in_process(compile_cached(source, options, store, extensions=extensions), threads)
+        compiled = compile_cached(source, options, store, extensions=extensions, budget=budget)
+        return _in_process(compiled, threads)
 
     if trap_nan:
         from weft.inside import build_trapped

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from compiler.deadline import deadline
 from compiler.machine.artifact import VERSION, Compiled
 from compiler.machine.cache import Cache, cache_key
 from compiler.machine.host import host_target
@@ -31,6 +32,7 @@ from compiler.target import TARGETS
 from compiler.target.target import Target
 from compiler.target.x86 import X86_TARGETS
 from compiler.workers import early_worker
+from dialects.budget import Budget
 from dialects.errors import OptionError
 
 if TYPE_CHECKING:
@@ -56,19 +58,22 @@ def compile_cached(
     cache: Cache | None,
     start: Callable[[], Road] | None = None,
     extensions: Sequence[Extension] = (),
+    budget: Budget | None = None,
 ) -> Compiled:
     """The compiled model, which the cache keeps; without a cache it is always compiled, and so is
     what no key tells apart: a graph that a program built, or one compiled with extensions.
 
-    `start` begins a compilation, if there has to be one. Raises ModelError for a damaged model,
-    UnsupportedError for one that needs what weft lacks.
+    `start` begins a compilation, if there has to be one, which may use `budget`. Raises ModelError
+    for a damaged model, UnsupportedError for one that needs what weft lacks, BudgetError for one
+    that would use more than it may.
     """
+    budget = Budget() if budget is None else budget
     unkeyed = cache is None or bool(extensions) or hasattr(source, "module")
     key = None if unkeyed else model_key(cast("Source", source), options, cache)
     found = cache.find(key, options.target) if cache and key else None
     if found is not None:
         return found
-    with early_worker() as worker:
+    with deadline(budget), early_worker() as worker:
         # What the worker waits for comes first, and the other half of the compiler behind it.
         from compiler.read_model import begin
 
@@ -76,6 +81,7 @@ def compile_cached(
         road.extensions = tuple(extensions)
         road.store = None if cache is None else _Kernels(cache)
         road.worker = worker
+        road.budget = budget
         imported = begin(source, road)
         from compiler.pipeline import compile_model
 

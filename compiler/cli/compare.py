@@ -15,7 +15,12 @@ from typing import Any, Final
 import numpy as np
 
 from compiler.cli.arrays import random_inputs, read_dims, read_inputs
-from compiler.cli.model import add_compile_options, is_artifact, options_from
+from compiler.cli.model import (
+    add_compile_options,
+    budget_from,
+    is_artifact,
+    options_from,
+)
 from compiler.cli.table import table
 from compiler.cli.terminal import show
 from compiler.machine.artifact import load
@@ -184,7 +189,8 @@ def _executable(
         options = replace(options, outputs=tuple(outputs))
     if form == NAIVE:
         form, options = arguments.first, replace(options, naive=True)
-    return compile_cached(form, options, None).executable(arguments.threads)
+    compiled = compile_cached(form, options, None, budget=budget_from(arguments))
+    return compiled.executable(arguments.threads)
 
 
 def _onnxruntime(path: str, outputs: Sequence[str], threads: int | None) -> Runner:

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Final
 
-from compiler.cli.model import add_compile_options, compile_from, options_from, progressing
+from compiler.cli.model import add_compile_options, compile_from, progressing_from
 from compiler.cli.table import shown_bytes
 from compiler.cli.terminal import show, tell
 from compiler.machine.artifact import WASM, Compiled
@@ -142,10 +142,10 @@ def _write_text(arguments: argparse.Namespace, level: str) -> None:
     if level == "graph" and arguments.output is not None:
         if arguments.output.suffix != ".mlir":
             raise OptionError(f"-o requires a name in .mlir for a graph, got {arguments.output}")
-        with progressing(options_from(arguments), arguments.dump_dir) as start:
+        with progressing_from(arguments) as start:
             save_graph(arguments.model, arguments.output, start())
         return
-    with progressing(options_from(arguments), arguments.dump_dir) as start:
+    with progressing_from(arguments) as start:
         text = emit_text(arguments.model, level, start())
     if arguments.output is None:
         show(text, end="")

@@ -19,6 +19,7 @@ from compiler.machine.executable import Executable
 from compiler.machine.host import host_target
 from compiler.machine.replace_file import replacing
 from compiler.pipeline import compile_model
+from dialects.budget import Budget
 from dialects.errors import WeftError
 from weft.compilation import options_of
 
@@ -67,7 +68,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _compile(content: bytes) -> Compiled:
     options = options_of(content, prefix=DEMO_NETWORK)
-    with progressing(options, None) as start:
+    with progressing(options, None, Budget()) as start:
         return compile_model(content, options, start())
 
 

@@ -27,7 +27,7 @@ def emit_text(source: Source, level: str, road: Road) -> str:
     """
     if road.options.buckets:
         raise OptionError("texts of a level require one program, got buckets")
-    imported = read_model(source, road.options)
+    imported = read_model(source, road.options, budget=road.budget)
     optimize_graph(imported.module, WeftContext(imported.weights), road)
     if level == "graph":
         return f"{imported.module!s}\n"
@@ -45,7 +45,7 @@ def emit_text(source: Source, level: str, road: Road) -> str:
 
 def save_graph(source: Source, output: Path, road: Road) -> None:
     """Writes the optimised graph as a graph file, and its weights beside it."""
-    imported = read_model(source, road.options)
+    imported = read_model(source, road.options, budget=road.budget)
     optimize_graph(imported.module, WeftContext(imported.weights), road)
     if has_weights(imported.module):
         with replacing(weights_beside(output)) as out:

@@ -10,7 +10,7 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from compiler.cli.arrays import random_inputs, read_dims
-from compiler.cli.model import add_compile_options, is_artifact, options_from, progressing
+from compiler.cli.model import add_compile_options, is_artifact, progressing_from
 from compiler.cli.table import shown_bytes, shown_flops, table
 from compiler.cli.terminal import show
 from compiler.cli.timing import median_ms
@@ -91,7 +91,7 @@ def _schedules(arguments: argparse.Namespace) -> str:
 
     if is_artifact(arguments.model):
         raise OptionError(f"--schedules requires a model, got the artifact {arguments.model}")
-    with progressing(options_from(arguments), arguments.dump_dir) as start:
+    with progressing_from(arguments) as start:
         steps = plan_model(arguments.model, start()).steps
     chosen = [name for name in steps if name.startswith(arguments.schedules)]
     if not chosen:
@@ -108,7 +108,7 @@ def _passes(arguments: argparse.Namespace) -> str:
 
     if is_artifact(arguments.model):
         raise OptionError(f"--passes requires a model, got the artifact {arguments.model}")
-    with progressing(options_from(arguments), arguments.dump_dir) as start:
+    with progressing_from(arguments) as start:
         report = graph_passes(arguments.model, start())
     if arguments.json:
         return json.dumps([asdict(record) for record in report.passes], indent=1)
@@ -131,10 +131,9 @@ def _facts(arguments: argparse.Namespace) -> tuple[dict[str, Any], Executable | 
         return facts, load(path, host_target(), threads=threads) if arguments.time else None
     from compiler.pipeline import compile_model
 
-    options = options_from(arguments)
-    with progressing(options, arguments.dump_dir) as start:
+    with progressing_from(arguments) as start:
         road = start()
-        compiled = compile_model(path, options, road)
+        compiled = compile_model(path, road.options, road)
     facts = dict(compiled.metadata) | {
         "code_bytes": {name: len(data) for name, data in compiled.objects.items()},
         "stage_seconds": road.report.seconds,

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from compiler.cli.progress import stage_progress
+from compiler.deadline import deadline
 from compiler.machine.artifact import Compiled, check_runs_on, load
 from compiler.machine.cache import default_cache
 from compiler.machine.executable import Executable
@@ -26,6 +27,7 @@ from compiler.options import (
 )
 from compiler.road import Road
 from compiler.target import TARGETS
+from dialects.budget import MAX_BYTES, MAX_NODES, TIMEOUT, Budget
 from dialects.errors import OptionError
 from weft.compilation import compile_cached, options_of
 
@@ -40,6 +42,7 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
     _add_artifact_options(parser)
     _add_bucket_options(parser)
     _add_code_options(parser)
+    _add_budget_options(parser)
 
 
 def _add_artifact_options(parser: argparse.ArgumentParser) -> None:
@@ -153,6 +156,36 @@ def _add_code_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_budget_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("what compiling may use, at most")
+    group.add_argument(
+        "--max-nodes",
+        metavar="COUNT",
+        type=int,
+        default=MAX_NODES,
+        help=f"operators, functions inlined and loops written out; {MAX_NODES} by default",
+    )
+    group.add_argument(
+        "--max-bytes",
+        metavar="BYTES",
+        type=int,
+        default=MAX_BYTES,
+        help=f"of tensors that it makes beside the model's own; {MAX_BYTES} by default",
+    )
+    group.add_argument(
+        "--timeout",
+        metavar="SECONDS",
+        type=float,
+        default=TIMEOUT,
+        help=f"that it takes; {TIMEOUT:g} by default",
+    )
+
+
+def budget_from(arguments: argparse.Namespace) -> Budget:
+    """What the command line lets a compilation use. Raises OptionError for no positive numbers."""
+    return Budget(arguments.max_nodes, arguments.max_bytes, arguments.timeout)
+
+
 def options_from(arguments: argparse.Namespace) -> Options:
     """The compiler's options as the command line has them."""
     return options_of(
@@ -185,17 +218,27 @@ def compile_from(arguments: argparse.Namespace, *, timed: bool = False) -> Compi
     options = replace(options_from(arguments), timed=timed)
     uncached = arguments.no_cache or arguments.dump_dir is not None
     cache = None if uncached else default_cache(os.environ)
-    with progressing(options, arguments.dump_dir) as start:
-        return compile_cached(arguments.model, options, cache, start)
+    budget = budget_from(arguments)
+    with progressing(options, arguments.dump_dir, budget) as start:
+        return compile_cached(arguments.model, options, cache, start, budget=budget)
+
+
+def progressing_from(
+    arguments: argparse.Namespace,
+) -> contextlib.AbstractContextManager[Callable[[], Road]]:
+    """`progressing` as the command line says."""
+    return progressing(options_from(arguments), arguments.dump_dir, budget_from(arguments))
 
 
 @contextlib.contextmanager
-def progressing(options: Options, dump_dir: Path | None) -> Generator[Callable[[], Road]]:
-    """A function that begins a compilation whose progress is shown."""
-    with stage_progress() as on_stage:
+def progressing(
+    options: Options, dump_dir: Path | None, budget: Budget
+) -> Generator[Callable[[], Road]]:
+    """A function that begins a compilation whose progress is shown, and which may use `budget`."""
+    with deadline(budget), stage_progress() as on_stage:
 
         def start() -> Road:
-            return Road(options, on_stage, dump_dir)
+            return Road(options, on_stage, dump_dir, budget=budget)
 
         yield start
 
@@ -220,7 +263,8 @@ def trapped_from(arguments: argparse.Namespace) -> Executable:
     cache = None if arguments.no_cache else default_cache(os.environ)
 
     def build(source: Source | ImportedModel, options: Options) -> Executable:
-        return compile_cached(source, options, cache).executable(arguments.threads)
+        compiled = compile_cached(source, options, cache, budget=budget_from(arguments))
+        return compiled.executable(arguments.threads)
 
     return build_trapped(arguments.model, options_from(arguments), (), build)
 

@@ -13,6 +13,8 @@ from xdsl.ir import Region, SSAValue
 from compiler.frontend.model_version import version_attributes
 from compiler.frontend.onnx_check import default_opset
 from compiler.frontend.onnx_composites import COMPOSITES
+from compiler.frontend.onnx_declared import check_declared, check_strings
+from compiler.frontend.onnx_graph import brief
 from compiler.frontend.onnx_importer import IMPORT_ERRORS, Failure, GraphImporter
 from compiler.frontend.onnx_load import LoadedModel, Source, load_model
 from compiler.frontend.onnx_node import ImporterTable
@@ -20,13 +22,17 @@ from compiler.frontend.onnx_opset import newest_opset, normalise
 from compiler.frontend.onnx_sequences import SequenceValue, Value
 from compiler.frontend.onnx_signature import input_type, name_hint
 from compiler.frontend.string_outputs import STRING_OUTPUTS, string_outputs
-from dialects.errors import ModelError, OptionError, UnsupportedError
+from dialects.budget import Budget
+from dialects.errors import BudgetError, ModelError, OptionError, UnsupportedError
 from dialects.graph import OPS, GraphOp
 from dialects.weights import WeightStore
 
 __all__ = ["ImportedModel", "Source", "import_model"]
 
 MAIN = "main"
+
+MOST_LISTED = 50
+"""Nodes and inputs that one error lists."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +54,7 @@ def import_model(
     sizes: Mapping[str, int] | None = None,
     *,
     replaceable: bool = False,
+    budget: Budget | None = None,
 ) -> ImportedModel:
     """Reads a model (a path, bytes or ModelProto) into the graph level.
 
@@ -56,13 +63,17 @@ def import_model(
     the graph's, by default its own outputs; `sizes` are values of named sizes of its inputs.
     The values of weights may be `replaceable` once the model is compiled.
 
-    Raises ModelError for a damaged model, OptionError for outputs that it does not have, and
-    UnsupportedError that lists every node that weft cannot compile.
+    Raises ModelError for a damaged model, OptionError for outputs that it does not have,
+    UnsupportedError that lists every node that weft cannot compile, and BudgetError for a model
+    that becomes more than the `budget` allows.
     """
     loaded = load_model(source)
     opset = default_opset(loaded.proto) or newest_opset()
-    model = normalise(loaded)
-    importer = GraphImporter(model, ops, composites, sizes, WeightStore(replaceable=replaceable))
+    budget = Budget() if budget is None else budget
+    budget.begin()
+    model = normalise(loaded, budget=budget)
+    store = WeightStore(replaceable=replaceable, budget=budget)
+    importer = GraphImporter(model, ops, composites, sizes, store)
     names = tuple(outputs) or tuple(value.name for value in model.proto.graph.output)
     _require_values(model, names)
     try:
@@ -72,8 +83,9 @@ def import_model(
         strings = {name: texts for name, texts in known.items() if texts is not None}
         tensors = [name for name in names if name not in strings]
         results = [importer.lookup(name) for name in tensors]
-    except IMPORT_ERRORS as error:
-        raise type(error)(f"{model.name}: {error}") from error
+        _check_declared(model, importer)
+    except (BudgetError, *IMPORT_ERRORS) as error:
+        raise type(error)(f"{model.name}: {brief(error)}") from error
     _report(refused, importer.failures, model.name, opset)
     present = [value for value in results if value is not None]
     imported = _finish(model, importer, *_outputs(model.name, tensors, present))
@@ -82,6 +94,15 @@ def import_model(
         assert function is not None, "an imported module has a function"
         function.attributes[STRING_OUTPUTS] = string_outputs(_expanded(names, importer), strings)
     return imported
+
+
+def _check_declared(model: LoadedModel, importer: GraphImporter) -> None:
+    """Refuses declarations that what was imported contradicts."""
+    graph = model.proto.graph
+    known = [each for each in graph.output if importer.is_known(each.name)]
+    check_strings(known, lambda name: importer.strings.get(name) is not None)
+    check_declared(graph.output, "output", importer.values.get, dims=True)
+    check_declared(graph.value_info, "value", importer.values.get)
 
 
 def _expanded(names: Sequence[str], importer: GraphImporter) -> list[str]:
@@ -167,16 +188,22 @@ def _report(
 ) -> None:
     """Raises one error that lists all inputs that are refused and all failures, if any."""
     if refused:
-        texts = [str(error) for error in refused]
+        texts = [brief(error) for error in refused]
         texts += [failure.describe(opset) for failure in failures]
-        raise UnsupportedError(f"{model}: {'; '.join(texts)}")
+        raise UnsupportedError(f"{model}: {_listed(texts)}")
     if not failures:
         return
-    listed = "; ".join(failure.describe(opset) for failure in failures)
+    listed = _listed([failure.describe(opset) for failure in failures])
     if any(isinstance(failure.error, UnsupportedError) for failure in failures):
         rule = "weft requires nodes that it can compile"
         raise UnsupportedError(f"{model}: {rule}, got {len(failures)} others: {listed}")
     raise ModelError(f"{model}: {listed}")
+
+
+def _listed(texts: Sequence[str]) -> str:
+    """The first of the texts, and how many others there are."""
+    others = len(texts) - MOST_LISTED
+    return "; ".join([*texts[:MOST_LISTED], *([f"and {others} others"] if others > 0 else [])])
 
 
 def _strings(texts: Sequence[str]) -> ArrayAttr[StringAttr]:

@@ -51,7 +51,7 @@ def _converted(node: OnnxNode, element: Attribute) -> SSAValue:
     to floats of 8 bits unless the node says otherwise.
     """
     value, source = node.operand(0), node.type(0).element
-    saturate = bool(node.integer("saturate", 1))
+    saturate = node.flag("saturate", default=True)
     if element in NARROW_INTEGERS and source in (*FLOATS, *NARROW_FLOATS):
         return node.cast(node.cast(value, I32), element)
     if element == F8E8M0FNU and source != F8E8M0FNU:

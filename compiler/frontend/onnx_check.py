@@ -20,7 +20,7 @@ from onnx import (
     defs,
 )
 
-from compiler.frontend.onnx_graph import all_graphs, describe_node, subgraphs
+from compiler.frontend.onnx_graph import all_graphs, brief, describe_node, subgraphs
 from compiler.frontend.onnx_tensor import (
     DTYPES,
     check_tensor,
@@ -28,7 +28,7 @@ from compiler.frontend.onnx_tensor import (
     external_range,
     is_external,
 )
-from dialects.errors import ModelError, UnsupportedError, printable
+from dialects.errors import ModelError, UnsupportedError
 
 # protobuf copies messages up to 100 deep; a nested graph is three levels, a type up to two for each
 # of its own.
@@ -60,7 +60,7 @@ def check_model(
             _GraphChecker(base_dir).check_function(function)
         _check_functions_unique(model.functions)
     except (ModelError, UnsupportedError) as error:
-        raise type(error)(f"{name}: {printable(error)}") from error
+        raise type(error)(f"{name}: {brief(error)}") from error
 
 
 def default_opset(model: ModelProto | FunctionProto) -> int | None:
@@ -171,7 +171,10 @@ class _GraphChecker:
         for value in graph.output:
             _check_value(value, "output")
             self._require(value.name, "graph output")
-            _define(value.name, outputs, "graph output")
+            if value.name in outputs:
+                rule = "graph output requires a name of its own"
+                raise UnsupportedError(f"{rule}, got {_shown(value.name)} a second time")
+            outputs.add(value.name)
         self.scopes.pop()
 
     def _check_nodes(self, nodes: Sequence[NodeProto], scope: set[str]) -> None:
@@ -258,7 +261,11 @@ def _check_tensor_type(declared: TypeProto.Tensor, who: str) -> None:
     dims = declared.shape.dim
     for dim in dims:
         _text(dim.dim_param, f"{who}, dimension", may_be_empty=True)
-    element_count([dim.dim_value for dim in dims if dim.HasField("dim_value")], who)
+    sizes = [dim.dim_value for dim in dims if dim.HasField("dim_value")]
+    if any(size < 0 for size in sizes):  # onnxruntime takes it for one that varies
+        rule = "requires dimensions of at least 0, or names of those that vary"
+        raise UnsupportedError(f"{who} {rule}, got {sizes}")
+    element_count(sizes, who)
 
 
 def _define(name: str, scope: set[str], who: str) -> None:

@@ -101,6 +101,7 @@ def import_range(node: OnnxNode) -> Sequence[SSAValue]:
     if delta == 0:
         raise ModelError("requires a delta other than 0, got 0")
     if start is not None and limit is not None and delta is not None:
+        node.reserve(max(math.ceil((limit - start) / delta), 0))
         return [node.constant(_constant_range(start, limit, delta, node.type().element))]
     if all(node.known.dims(node.operand(position)) is not None for position in range(3)):
         return [_symbolic_range(node)]
@@ -141,6 +142,7 @@ def _found_range(node: OnnxNode) -> SSAValue:
 def import_eye_like(node: OnnxNode) -> Sequence[SSAValue]:
     """Ones on a diagonal of a matrix of static shape."""
     rows, columns = node.static_shape()
+    node.reserve(rows * columns)
     element = node.type().element
     if node.has("dtype"):
         element = onnx_element(node.integer("dtype", TensorProto.FLOAT))

@@ -14,6 +14,7 @@ import numpy as np
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Block, SSAValue
 
+from compiler.frontend.onnx_declared import check_branches
 from compiler.frontend.onnx_node import OnnxNode, dims_attr, normal_axis
 from compiler.frontend.onnx_sequences import (
     Results,
@@ -44,6 +45,7 @@ def import_if(importer: GraphImporter, node: OnnxNode) -> Results:
     """The one branch that a known condition takes, in place; else both."""
     known = importer.known.known_array(node.operand(0))
     graphs = [node.attribute(name).g for name in ("then_branch", "else_branch")]
+    check_branches("If", [graph.output for graph in graphs])
     if known is not None:
         with importer.named():
             return importer.import_subgraph(graphs[0 if known.reshape(-1)[0] else 1])

@@ -88,7 +88,7 @@ def import_unique(importer: GraphImporter, node: OnnxNode) -> Sequence[SSAValue]
     first = b.gather(order, starts, axis=0)
     ends = _shifted(importer, starts, extent)
     counts = b.sub(ends, starts)
-    if not node.integer("sorted", 1):
+    if not node.flag("sorted", default=True):
         count = type_of(first).shape[0]
         turn = b.argsort(first, axis=0, descending=False, count=dims_attr([count]))
         rank = b.scatter_elements(
@@ -203,7 +203,7 @@ def _corners(importer: GraphImporter, node: OnnxNode, boxes: SSAValue) -> list[S
         )
         for each in range(4)
     ]
-    if not node.integer("center_point_box", 0):
+    if not node.flag("center_point_box"):
         y1, x1, y2, x2 = parts
         return [b.min(y1, y2), b.min(x1, x2), b.max(y1, y2), b.max(x1, x2)]
     x, y, width, height = parts

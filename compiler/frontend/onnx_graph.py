@@ -45,6 +45,18 @@ def describe_node(node: NodeProto, index: int) -> str:
     return f"{label} ({node.op_type or 'no op type'})"
 
 
+LONGEST_ERROR = 240
+"""Characters of what is said of one node or value: names in a model may be of any length."""
+
+
+def brief(text: object) -> str:
+    """The text on one printable line, its middle left out where it is too long."""
+    shown = printable(text)
+    if len(shown) <= LONGEST_ERROR:
+        return shown
+    return f"{shown[: LONGEST_ERROR - 65]} ... {shown[-60:]}"
+
+
 def free_names(graph: GraphProto) -> set[str]:
     """The outer values that a subgraph captures."""
     defined = {value.name for value in graph.input}

@@ -15,7 +15,8 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from compiler.frontend import onnx_control, onnx_found, onnx_sequences
-from compiler.frontend.onnx_graph import used_names
+from compiler.frontend.onnx_declared import check_declared
+from compiler.frontend.onnx_graph import brief, used_names
 from compiler.frontend.onnx_known import KnownValues
 from compiler.frontend.onnx_load import LoadedModel
 from compiler.frontend.onnx_node import Importer, ImporterTable, OnnxNode, import_one_to_one
@@ -55,7 +56,8 @@ class Failure:
         """The node's name, type, domain and opset, and the reason, on one line."""
         version = "" if self.node.domain else f" {opset}"
         domain = self.node.domain or "ai.onnx"
-        return f"node '{self.node.name}' ({self.node.op_type}, {domain}{version}): {self.error}"
+        who = f"node '{self.node.name}' ({self.node.op_type}, {domain}{version})"
+        return brief(f"{who}: {self.error}")
 
 
 class GraphImporter:
@@ -117,6 +119,10 @@ class GraphImporter:
             self.values.maps[-1][name] = self._insert_constant(self.root, name, array)
         return self.values[name]
 
+    def is_known(self, name: str) -> bool:
+        """Whether the value of that name was imported."""
+        return self.strings.get(name) is not None or self.values.get(name) is not None
+
     def _insert_constant(self, b: GraphBuilder, name: str, array: Array) -> SSAValue:
         constant = b.builder.insert(ConstantOp.given(name, array, self.store)).results[0]
         constant.name_hint = name_hint(name)
@@ -129,6 +135,7 @@ class GraphImporter:
         if not node.name:
             node.name = f"{node.op_type}_{self.count}"
         self.count += 1
+        self.store.budget.spend_nodes()
         try:
             if self.strings.concern(node):
                 return self._import_strings(node)
@@ -310,6 +317,9 @@ class GraphImporter:
             self.values[tensor.name] = self._insert_constant(self.b, tensor.name, array)
         names = [each.name for each in graph.output]
         self.import_nodes(graph.node, names)
+        check_declared(graph.input, "input", self.values.get)
+        check_declared(graph.output, "output", self.values.get)
+        check_declared(graph.value_info, "value", self.values.get)
         return [self.lookup(name) for name in names]
 
     def fresh_size(self, stem: str) -> str:

@@ -10,10 +10,10 @@ from google.protobuf.message import DecodeError, Message
 from onnx import ModelProto, NodeProto, TensorProto
 
 from compiler.frontend.onnx_check import check_model
-from compiler.frontend.onnx_graph import all_graphs, all_nodes, sort_nodes
+from compiler.frontend.onnx_graph import all_graphs, all_nodes, brief, sort_nodes
 from compiler.frontend.onnx_tensor import Array, tensor_array
 from compiler.frontend.onnx_wire import split_model
-from dialects.errors import ModelError, printable
+from dialects.errors import ModelError
 
 Source = str | os.PathLike[str] | bytes | ModelProto
 
@@ -54,7 +54,7 @@ class LoadedModel:
         try:
             return tensor_array(initializer.tensor, self.base_dir, initializer.payload)
         except ModelError as error:
-            raise ModelError(f"{self.name}: {printable(error)}") from error
+            raise ModelError(f"{self.name}: {brief(error)}") from error
 
     def whole_proto(self) -> ModelProto:
         """A new ModelProto with all inline initialisers copied into it, for other runtimes."""
@@ -110,7 +110,7 @@ def _from_bytes(data: memoryview, name: str, base_dir: Path | None) -> LoadedMod
         ]
     except DecodeError as error:
         rule = "an ONNX file requires a whole protobuf message nested less than 100 deep"
-        raise ModelError(f"{name}: {rule}, got: {printable(error)}") from error
+        raise ModelError(f"{name}: {rule}, got: {brief(error)}") from error
     return _from_parsed(proto, initializers, name, base_dir)
 
 

@@ -22,6 +22,9 @@ from dialects.graph.slicing import ConcatOp
 from dialects.graph.types import I64, Shape, ShapeAttr, TensorType, type_of
 from dialects.weights import Array
 
+WIDEST = 8
+"""Bytes of the largest element."""
+
 
 class OnnxNode:
     """A node at the newest opset, its operands imported. Errors do not name it; the caller does.
@@ -179,6 +182,12 @@ class OnnxNode:
         """An integer attribute."""
         return self._attributes[name].i if self.has(name) else default
 
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        """An integer attribute that is 0 or 1. Raises UnsupportedError for another number: nothing
+        says what that means.
+        """
+        return as_flag(self.integer(name, int(default)), name)
+
     def real(self, name: str, default: float) -> float:
         """A float attribute."""
         return self._attributes[name].f if self.has(name) else default
@@ -200,8 +209,15 @@ class OnnxNode:
 
     def constant(self, array: Array) -> SSAValue:
         """A constant of any size: a small one inline, another in the weight store."""
+        self.reserve(array.size)
         op = ConstantOp.stored(self._first_name, array, self.known.store, self.b.location)
         return self.b.builder.insert(op).results[0]
+
+    def reserve(self, elements: int) -> None:
+        """Counts the elements of a constant, before one that may be large is made. Raises
+        BudgetError where they take too many bytes.
+        """
+        self.known.store.budget.spend_bytes(elements * WIDEST, self.proto.op_type)
 
     def given(self, array: Array) -> SSAValue:
         """A tensor of the model's own, which may be a weight."""
@@ -275,7 +291,7 @@ def import_one_to_one(op: type[GraphOp], node: OnnxNode) -> Sequence[SSAValue]:
     if unknown:
         raise UnsupportedError(f"{op.name} requires no attribute {unknown[0]}, got one")
     mapped = {
-        ours: _like(default, given.get(name, default))
+        ours: _like(default, given.get(name, default), name)
         for name, (ours, default) in facet.attributes.items()
     }
     operands = list(node.operands)
@@ -284,9 +300,16 @@ def import_one_to_one(op: type[GraphOp], node: OnnxNode) -> Sequence[SSAValue]:
     return node.b.op(op.name.removeprefix("graph."), *operands, **mapped).results
 
 
-def _like(default: AttributeValue, value: AttributeValue) -> AttributeValue:
+def _like(default: AttributeValue, value: AttributeValue, name: str) -> AttributeValue:
     """The value as a bool where the operator says that it is one; ONNX has integers only."""
-    return bool(value) if isinstance(default, bool) else value
+    return as_flag(value, name) if isinstance(default, bool) else value
+
+
+def as_flag(value: AttributeValue, name: str) -> bool:
+    """An attribute that is 0 or 1 as a bool. Raises UnsupportedError for another value."""
+    if value not in (0, 1):
+        raise UnsupportedError(f"requires 0 or 1 as its attribute {name}, got {value}")
+    return bool(value)
 
 
 def attribute_value(attribute: AttributeProto) -> AttributeValue:

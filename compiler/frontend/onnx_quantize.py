@@ -35,7 +35,7 @@ def import_quantize_linear(node: OnnxNode) -> Sequence[SSAValue]:
     scale, zero_point = _along_operand(node, 1), _zero_point(node, 2, element)
     division = _division_element(node)
     quotient = node.b.div(node.cast(node.operand(0), division), node.cast(scale, division))
-    return [_quantized(node, quotient, zero_point, element, bool(node.integer("saturate", 1)))]
+    return [_quantized(node, quotient, zero_point, element, node.flag("saturate", default=True))]
 
 
 def _quantized_element(node: OnnxNode) -> Attribute:

@@ -131,7 +131,7 @@ def _rnn_step(cell: _Cell, x: Term, state: list[Term]) -> list[Term]:
 
 def _gru_step(cell: _Cell, x: Term, state: list[Term]) -> list[Term]:
     (h,) = state
-    linear = bool(cell.node.integer("linear_before_reset", 0))
+    linear = cell.node.flag("linear_before_reset")
     shares = cell.product(h, 0, 3 if linear else 2) + cell.recurrent_bias(0, 3 if linear else 2)
     update, reset = (
         cell.activate(0, cell.gate(x, gate) + cell.gate(shares, gate)) for gate in range(2)
@@ -153,7 +153,7 @@ def _lstm_step(cell: _Cell, x: Term, state: list[Term]) -> list[Term]:
         return share if cell.peepholes is None else share + cell.gate(cell.peepholes, gate) * memory
 
     entry = cell.activate(0, peeped(0, c))
-    is_coupled = bool(cell.node.integer("input_forget", 0))
+    is_coupled = cell.node.flag("input_forget")
     forget = 1 - entry if is_coupled else cell.activate(0, peeped(2, c))
     memory = forget * c + entry * cell.activate(1, cell.gate(gates, 3))
     result = cell.activate(0, peeped(1, memory))
@@ -182,7 +182,7 @@ def import_recurrent(node: OnnxNode) -> Sequence[SSAValue]:
     kind = KINDS[node.proto.op_type]
     direction = choice(node, "direction", "forward", ("forward", "reverse", "bidirectional"))
     backward = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}[direction]
-    batch_first = bool(node.integer("layout", 0))
+    batch_first = node.flag("layout")
     dims = [node.shape_of(position, 3) for position in range(3)]
     x = Term(node.b, node.operand(0))
     x = x.transpose([1, 0, 2]) if batch_first else x
@@ -248,7 +248,7 @@ def _initial(node: OnnxNode, position: int, at: int, shape: Sequence[Expr], like
     if node.optional(position) is None:
         return like.number(0).expand(shape)
     given = Term(node.b, node.operand(position))
-    axis = 1 if node.integer("layout", 0) else 0
+    axis = 1 if node.flag("layout") else 0
     return given.part(axis, at, 1).reshape(shape)
 
 

@@ -32,9 +32,9 @@ def import_reduction(name: str, node: OnnxNode) -> Sequence[SSAValue]:
     """Over the axes of operand 1; where that is absent or empty over all, unless it means none."""
     rank = len(node.shape())
     axes = [normal_axis(axis, rank) for axis in node.optional_numbers(1, "axes") or ()]
-    if not axes and not node.integer("noop_with_empty_axes", 0):
+    if not axes and not node.flag("noop_with_empty_axes"):
         axes = list(range(rank))
-    keepdims = bool(node.integer("keepdims", 1))
+    keepdims = node.flag("keepdims", default=True)
     return node.b.op(name, node.operand(0), axes=sorted(set(axes)), keepdims=keepdims).results
 
 
@@ -56,7 +56,7 @@ def import_batch_normalization(node: OnnxNode) -> Sequence[SSAValue]:
     ones, further results, move towards.
     """
     epsilon = node.real("epsilon", EPSILON)
-    if not node.integer("training_mode", 0):
+    if not node.flag("training_mode"):
         return [node.b.batch_norm(*node.operands, epsilon=epsilon)]
     axes = [axis for axis in range(len(node.shape())) if axis != 1]
     x, scale, bias, *running = (node.operand(position) for position in range(5))

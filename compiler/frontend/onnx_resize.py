@@ -262,7 +262,7 @@ def _nearest(node: OnnxNode, axis: _Axis, coordinates: Term) -> Term:
 
 def _interpolated(node: OnnxNode, axis: _Axis, coordinates: Term, mode: str, value: Term) -> Term:
     """The axis resampled with a linear or cubic kernel, stretched where that prevents aliasing."""
-    antialias, excludes = node.integer("antialias", 0), node.integer("exclude_outside", 0)
+    antialias, excludes = node.flag("antialias"), node.flag("exclude_outside")
     taps = Expr.of(2 * REACHES[mode])
     shrink: Term | float = 1.0
     if antialias:

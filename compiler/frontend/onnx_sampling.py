@@ -114,7 +114,7 @@ def import_grid_sample(node: OnnxNode) -> Sequence[SSAValue]:
     """The image at the points of a grid, whose coordinates run from -1 to 1, the last dim first."""
     mode = choice(node, "mode", "linear", tuple(TAPS))
     padding = choice(node, "padding_mode", "zeros", PADDINGS)
-    aligned = bool(node.integer("align_corners", 0))
+    aligned = node.flag("align_corners")
     image, grid = Term(node.b, node.operand(0)), Term(node.b, node.operand(1))
     spatial = image.shape[2:]
     if grid.shape[-1] != len(spatial) or len(grid.shape) != len(image.shape):

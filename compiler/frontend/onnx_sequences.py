@@ -168,7 +168,7 @@ def import_concat(importer: GraphImporter, node: OnnxNode) -> Results:
     if not items:
         raise UnsupportedError("requires a sequence that has elements, got an empty one")
     rank = type_of(items[0]).rank
-    if node.integer("new_axis", 0):
+    if node.flag("new_axis"):
         axis = normal_axis(node.attribute("axis").i, rank + 1)
         return [stacked(node, items, axis)]
     axis = normal_axis(node.attribute("axis").i, rank)
@@ -201,7 +201,7 @@ def import_split(importer: GraphImporter, node: OnnxNode) -> Results:
             steps=[1] * len(shape),
         )
         starts[axis] += size
-        if not is_given and not node.integer("keepdims", 1):
+        if not is_given and not node.flag("keepdims", default=True):
             part = node.reshape(part, [dim for each, dim in enumerate(shape) if each != axis])
         items.append(part)
     return [SequenceValue(tuple(items))]

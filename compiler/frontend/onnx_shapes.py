@@ -19,7 +19,7 @@ def import_reshape(node: OnnxNode) -> Sequence[SSAValue]:
         return [_reshape_found(node)]
     wanted = node.dims(1, "a shape")
     source = node.shape()
-    if not node.integer("allowzero", 0):
+    if not node.flag("allowzero"):
         wanted = [_copied(source, axis) if dim == 0 else dim for axis, dim in enumerate(wanted)]
     return [node.reshape(node.operand(0), resolve_shape(source, wanted))]
 
@@ -31,7 +31,7 @@ def _reshape_found(node: OnnxNode) -> SSAValue:
     scalars: list[SSAValue] = []
     for axis, part in enumerate(parts):
         scalar = node.size_scalar(part)
-        if axis < len(source) and not node.integer("allowzero", 0):
+        if axis < len(source) and not node.flag("allowzero"):
             copied = node.size_scalar(source[axis])
             scalar = b.where(b.equal(scalar, zero), copied, scalar)
         scalars.append(scalar)

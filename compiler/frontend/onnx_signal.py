@@ -148,7 +148,7 @@ def import_dft(node: OnnxNode) -> Sequence[SSAValue]:
     axis = normal_axis(axis, rank)
     if axis == rank - 1 or x.shape[-1].constant not in (1, 2):
         raise ModelError(f"requires parts of complex numbers along the last axis, got {x.type}")
-    inverse, onesided = node.integer("inverse", 0), node.integer("onesided", 0)
+    inverse, onesided = node.flag("inverse"), node.flag("onesided")
     length = x.shape[axis] if not (inverse and onesided) else (x.shape[axis] - 1) * 2
     if node.optional(1) is not None:
         (length,) = node.dims(1, "a length")
@@ -198,7 +198,7 @@ def import_stft(node: OnnxNode) -> Sequence[SSAValue]:
     frames = frames.cast(compute_type(element))
     if window is not None:
         frames = frames * window.cast(frames.type.element).insert(1)
-    kept = length // 2 + 1 if node.integer("onesided", 1) else length
+    kept = length // 2 + 1 if node.flag("onesided", default=True) else length
     result = _Transform(node, frames.type.element, -1)(frames, kept)
     return [result.cast(element).value]
 

@@ -153,7 +153,7 @@ def import_pad(node: OnnxNode) -> Sequence[SSAValue]:
 def import_trilu(node: OnnxNode) -> Sequence[SSAValue]:
     """The upper or lower triangle of the last two axes, from the k-th diagonal on."""
     (diagonal,) = node.optional_numbers(1, "a diagonal") or [0]
-    upper = bool(node.integer("upper", 1))
+    upper = node.flag("upper", default=True)
     return [node.b.trilu(node.operand(0), upper=upper, k=diagonal)]
 
 
@@ -164,8 +164,8 @@ def import_scan(name: str, node: OnnxNode) -> Sequence[SSAValue]:
         name,
         node.operand(0),
         axis=normal_axis(axis, len(node.shape())),
-        exclusive=bool(node.integer("exclusive", 0)),
-        reverse=bool(node.integer("reverse", 0)),
+        exclusive=node.flag("exclusive"),
+        reverse=node.flag("reverse"),
     )
     return scan.results
 
@@ -191,7 +191,7 @@ def import_top_k(node: OnnxNode) -> Sequence[SSAValue]:
     axis = normal_axis(node.integer("axis", -1), len(shape))
     attributes: dict[str, AttributeValue] = {
         "axis": axis,
-        "descending": bool(node.integer("largest", 1)),
+        "descending": node.flag("largest", default=True),
         "count": dims_attr(node.found_dims(1)),
     }
     places = node.b.argsort(node.operand(0), **attributes)

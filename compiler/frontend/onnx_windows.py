@@ -158,7 +158,7 @@ def _pool_attributes(node: OnnxNode) -> dict[str, AttributeValue]:
         "strides": window.strides,
         "dilations": window.dilations,
         "pads": window.pads(node),
-        "ceil_mode": bool(node.integer("ceil_mode", 0)) and not window.keeps_dims,
+        "ceil_mode": node.flag("ceil_mode") and not window.keeps_dims,
     }
 
 
@@ -168,14 +168,14 @@ def import_max_pool(node: OnnxNode) -> Sequence[SSAValue]:
     values = node.b.max_pool(node.operand(0), **attributes)
     if not node.uses(1):
         return [values]
-    column_major = bool(node.integer("storage_order", 0))
+    column_major = node.flag("storage_order")
     places = node.b.max_pool_indices(node.operand(0), column_major=column_major, **attributes)
     return [values, places]
 
 
 def import_average_pool(node: OnnxNode) -> Sequence[SSAValue]:
     """Means of the elements in each window."""
-    counts_pads = bool(node.integer("count_include_pad", 0))
+    counts_pads = node.flag("count_include_pad")
     attributes = _pool_attributes(node)
     return [node.b.average_pool(node.operand(0), count_include_pad=counts_pads, **attributes)]
 

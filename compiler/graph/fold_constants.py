@@ -19,7 +19,7 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from compiler.graph.fold_control import UnrollingBudget, fold_branch, fold_loop
-from compiler.graph.settle import evaluate
+from compiler.graph.settle import evaluate, result_bytes
 from dialects.context import note, weights_of
 from dialects.expr import Expr
 from dialects.graph import ConstantOp, DimsOp, ForOp, GraphOp
@@ -154,7 +154,7 @@ class _Folder:
         if unknown or op.mentions_sizes:
             return None
         held = sum(map(self._constant_bytes, dict.fromkeys(constants)))
-        if not self.budget.allows(_result_bytes(op), held):
+        if not self.budget.allows(result_bytes(op), held):
             return None
         results = evaluate(op, self.weights)
         if results is None:
@@ -183,11 +183,6 @@ def dims_op(values: Sequence[Expr], kind: TensorType, op: Operation) -> GraphOp:
 def _empty(kind: TensorType, op: Operation) -> ConstantOp:
     array = np.zeros(kind.static_shape or (), numpy_dtype(kind.element))
     return ConstantOp.small(array, kind.element, op.location)
-
-
-def _result_bytes(op: GraphOp) -> int:
-    kinds = [type_of(result) for result in op.results]
-    return sum((kind.size.constant or 0) * numpy_dtype(kind.element).itemsize for kind in kinds)
 
 
 def _name(op: GraphOp) -> str:

@@ -20,7 +20,7 @@ from xdsl.utils.hints import isa
 
 from dialects.errors import UnsupportedError
 from dialects.expr import Atom, Expr, Symbol
-from dialects.graph import BindSizesOp, CallOp, ControlOp
+from dialects.graph import BindSizesOp, CallOp, ConstantOp, ControlOp, GraphOp
 from dialects.graph.call import call_sizes
 from dialects.graph.control import substitute_sizes
 from dialects.graph.types import TensorType, tensor, type_of
@@ -62,6 +62,21 @@ def inline_calls(module: ModuleOp, most_operators: int | None = None) -> None:
         if name in counts and name not in remaining and name != MAIN:
             function.detach()
             function.erase()
+
+
+def inlined_size(module: ModuleOp) -> int:
+    """How many operators the function `main` of a module has once calls are inlined, constants
+    aside; they are counted, not inlined. Of a module without one, or where functions call
+    themselves, those that are there.
+    """
+    functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
+    sizes: dict[str, int] = {}
+    for name in _callees_first(functions, {k: _calls_in(v) for k, v in functions.items()}):
+        ops = [op for op in functions[name].walk() if isinstance(op, GraphOp | ControlOp | CallOp)]
+        called = [op.function_name for op in ops if isinstance(op, CallOp)]
+        counted = sum(not isinstance(op, CallOp | ConstantOp) for op in ops)
+        sizes[name] = counted + sum(sizes.get(each, 1) for each in called)
+    return sizes.get(MAIN, max(sizes.values(), default=0))
 
 
 def _calls_in(function: FuncOp) -> list[CallOp]:

@@ -18,6 +18,7 @@ from xdsl.ir import Attribute, SSAValue
 from compiler.graph.match import erase_unused
 from dialects.graph import ConstantOp, GraphOp
 from dialects.graph.constant import may_be_replaced
+from dialects.graph.dtypes import numpy_dtype
 from dialects.graph.op import SEGMENTS
 from dialects.graph.types import type_of
 from dialects.weights import Array, Properties, Recipe, WeightStore
@@ -105,6 +106,7 @@ class _Evaluation:
         """What the operator gives."""
         if isinstance(op, ConstantOp):
             return [Evaluated(op.array(self.weights), None)]
+        self.weights.budget.spend_bytes(result_bytes(op), op.name)
         arrays = op.reference(*(self.of(operand).array for operand in op.operands))
         if not any(self._varies(operand) for operand in op.operands):
             return [Evaluated(array, None) for array in arrays]
@@ -136,6 +138,12 @@ class _Evaluation:
         # Computed of constants that stay: its elements are an ingredient.
         constant = self.of(value).constant(owner.name, self.weights, owner.location)
         return properties_of(constant.properties)
+
+
+def result_bytes(op: GraphOp) -> int:
+    """The bytes of the results of an operator; those of unknown sizes aside."""
+    kinds = [type_of(result) for result in op.results]
+    return sum((kind.size.constant or 0) * numpy_dtype(kind.element).itemsize for kind in kinds)
 
 
 def properties_of(properties: Mapping[str, Attribute]) -> Properties:

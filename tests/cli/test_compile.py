@@ -200,6 +200,17 @@ def test_a_missing_model_is_one_line(weft_command: Command, tmp_path: Path):
     assert "No such file" in message
 
 
+def test_what_takes_too_long_leaves_nothing(
+    weft_command: Command, dense_folder: Path, tmp_path: Path
+):
+    """B1: one line, and neither a file nor a part of one."""
+    model, output = dense_folder / "dense.onnx", tmp_path / "model.so"
+    error = weft_command.fails("compile", model, "-o", output, "--no-cache", "--timeout", "0.01")
+    rule = "compiling requires at most 0.01 s, got more; --timeout (timeout= in Python) allows more"
+    assert error.endswith(rule)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_cache_that_cannot_be_written_is_a_warning(
     weft_command: Command, dense_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):

@@ -296,8 +296,8 @@ RULES: list[tuple[str, onnx.ModelProto, type[WeftError], str]] = [
     (
         "negative dimension",
         broken(lambda m: m.graph.input.append(value("z", -3))),
-        ModelError,
-        "input 'z' requires dimensions of at least 0, got [-3]",
+        UnsupportedError,
+        "input 'z' requires dimensions of at least 0, or names of those that vary, got [-3]",
     ),
     (
         "huge dimensions",

@@ -65,7 +65,7 @@ def test_strings_of_a_call_are_refused() -> None:
 
 
 def test_all_inputs_and_nodes_that_are_refused_are_listed() -> None:
-    text = """agraph (string[2] x, seq(float[2]) z, float[2] f) => (float[2] y) {
+    text = """agraph (string[2] x, seq(float[2]) z, uint8[2] f) => (uint8[2] y) {
         n = StringNormalizer(x) y = ImageDecoder(f) }"""
     with pytest.raises(UnsupportedError) as refusal:
         import_model(model_of(text))

@@ -1,6 +1,9 @@
 """A node of the default domain against its operator's schema: arity, attributes and their types."""
 
-from onnx import AttributeProto, NodeProto, defs
+from collections.abc import Callable
+from functools import cache
+
+from onnx import AttributeProto, NodeProto, TensorProto, defs
 
 from dialects.errors import ModelError
 
@@ -48,6 +51,40 @@ def check_node(node: NodeProto, schema: defs.OpSchema, who: str) -> None:
             wanted, got = ATTRIBUTE_TYPES[declared.type], attribute.type
             rule = f"attribute '{attribute.name}' of type {_type_name(wanted)}"
             raise ModelError(f"{who} requires {rule}, got {_type_name(got)}")
+
+
+@cache
+def _allowed(op_type: str, version: int) -> tuple[tuple[str, frozenset[str], bool], ...]:
+    """Of each formal input of an operator its type variable, the types that it may have, and
+    whether the inputs of a variadic one have the same.
+    """
+    schema = defs.get_schema(op_type, version, "")
+    return tuple(
+        (formal.type_str, frozenset(formal.types), formal.is_homogeneous)
+        for formal in schema.inputs
+    )
+
+
+def check_types(
+    node: NodeProto, version: int, element: Callable[[str], int | None], who: str
+) -> None:
+    """Raise ModelError for inputs of element types that the operator's version does not take, or
+    of two types where it wants one.
+    """
+    allowed = _allowed(node.op_type, version)
+    bound: dict[str, int] = {}
+    for position, name in enumerate(node.input if allowed else ()):
+        variable, types, same = allowed[min(position, len(allowed) - 1)]
+        kind = element(name) if name else None
+        if not kind:
+            continue
+        shown = f"tensor({TensorProto.DataType.Name(kind).lower()})"
+        if shown not in types:
+            rule = f"an input '{name}' of a type that opset {version} has for it"
+            raise ModelError(f"{who} requires {rule}, got {shown}")
+        if same and bound.setdefault(variable, kind) != kind:
+            other = TensorProto.DataType.Name(bound[variable]).lower()
+            raise ModelError(f"{who} requires inputs of one type, got tensor({other}) and {shown}")
 
 
 def _type_name(number: int) -> str:

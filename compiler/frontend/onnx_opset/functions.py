@@ -20,9 +20,8 @@ from onnx import (
 from compiler.frontend.onnx_check import DEFAULT_DOMAINS, MAX_NESTING, default_opset
 from compiler.frontend.onnx_graph import describe_node, subgraphs
 from compiler.frontend.onnx_opset.builder import FreshNames
-from dialects.errors import ModelError, UnsupportedError
-
-MAX_NODES = 500_000
+from dialects.budget import Budget
+from dialects.errors import ModelError
 
 FunctionKey = tuple[str, str, str]
 
@@ -58,15 +57,14 @@ def function_key(function: FunctionProto) -> FunctionKey:
     return domain, function.name, function.overload
 
 
-def check_calls(nodes: Sequence[NodeProto], functions: Mapping[FunctionKey, FunctionProto]) -> None:
-    """Raise ModelError if a function calls itself, UnsupportedError if inlining would not end well.
+def check_calls(
+    nodes: Sequence[NodeProto], functions: Mapping[FunctionKey, FunctionProto], budget: Budget
+) -> None:
+    """Raise ModelError if a function calls itself, BudgetError if inlining would not end well.
 
     Calls of calls can make a small file grow without bound, so sizes are added up beforehand.
     """
-    size = _Sizes(functions).size_of(nodes, ())
-    if size > MAX_NODES:
-        rule = f"a model requires at most {MAX_NODES} nodes with its functions inlined"
-        raise UnsupportedError(f"{rule}, got {size}")
+    budget.require_nodes(_Sizes(functions).size_of(nodes, ()))
 
 
 class _Sizes:

@@ -8,10 +8,10 @@ from google.protobuf.message import DecodeError
 from onnx import FunctionProto, ModelProto, NodeProto, TypeProto, defs
 
 from compiler.frontend.onnx_check import DEFAULT_DOMAINS, MAX_NESTING, OLDEST_OPSET, default_opset
-from compiler.frontend.onnx_graph import all_graphs, all_nodes, describe_node, subgraphs
+from compiler.frontend.onnx_graph import all_graphs, all_nodes, brief, describe_node, subgraphs
 from compiler.frontend.onnx_load import LoadedModel
 from compiler.frontend.onnx_opset.builder import Builder, FreshNames
-from compiler.frontend.onnx_opset.conform import check_node
+from compiler.frontend.onnx_opset.conform import check_node, check_types
 from compiler.frontend.onnx_opset.functions import (
     check_calls,
     composite_body,
@@ -20,20 +20,23 @@ from compiler.frontend.onnx_opset.functions import (
 )
 from compiler.frontend.onnx_opset.steps import UNCHANGED, UPGRADES
 from compiler.frontend.onnx_opset.value_types import ValueTypes
-from dialects.errors import ModelError, OptionError, UnsupportedError, printable
+from dialects.budget import Budget
+from dialects.errors import BudgetError, ModelError, OptionError, UnsupportedError, printable
 
 
 def newest_opset() -> int:
     return defs.onnx_opset_version()
 
 
-def normalise(model: LoadedModel, to: int | None = None) -> LoadedModel:
+def normalise(
+    model: LoadedModel, to: int | None = None, budget: Budget | None = None
+) -> LoadedModel:
     """The model with all nodes of the default domain at opset `to` (the newest) and its functions
     inlined.
 
     Nodes of other domains and operators that do not exist are left for the importer to report.
     Raises ModelError for nodes that break their operator's schema, UnsupportedError where an old
-    meaning has no new form.
+    meaning has no new form, BudgetError before functions become too many nodes.
     """
     target = newest_opset() if to is None else to
     if not OLDEST_OPSET <= target <= newest_opset():
@@ -49,9 +52,11 @@ def normalise(model: LoadedModel, to: int | None = None) -> LoadedModel:
     for name, initializer in model.initializers.items():
         types.declare_tensor(name, initializer.tensor, partial(model.array, name))
     try:
-        nodes = _Normaliser(model, proto, target).rewrite(proto.graph.node, version, types, 0)
-    except (ModelError, UnsupportedError) as error:
-        raise type(error)(f"{model.name}: {printable(error)}") from error
+        nodes = _Normaliser(model, proto, target, budget or Budget()).rewrite(
+            proto.graph.node, version, types, 0
+        )
+    except (BudgetError, ModelError, UnsupportedError) as error:
+        raise type(error)(f"{model.name}: {brief(error)}") from error
     except DecodeError as error:
         rule = "a model requires less nesting after its functions and Scans are expanded"
         raise UnsupportedError(f"{model.name}: {rule}, got over 100 levels") from error
@@ -141,11 +146,11 @@ class _Normaliser:
     opset.
     """
 
-    def __init__(self, model: LoadedModel, proto: ModelProto, target: int) -> None:
+    def __init__(self, model: LoadedModel, proto: ModelProto, target: int, budget: Budget) -> None:
         self.names = fresh_names(model)
         self.upgrader = _Upgrader(self.names, target, _used_names(proto))
         self.functions = {function_key(each): each for each in proto.functions}
-        check_calls(proto.graph.node, self.functions)
+        check_calls(proto.graph.node, self.functions, budget)
 
     def rewrite(
         self,
@@ -177,7 +182,9 @@ class _Normaliser:
             return self._inline(node, self.functions[key], types, depth)
         standard = node.domain == "" and bool(_history(node.op_type))
         if standard:
-            _check_standard_node(node, version, describe_node(node, index))
+            who = describe_node(node, index)
+            _check_standard_node(node, version, who)
+            check_types(node, version, types.element, who)
         for graph in subgraphs(node):
             inner = ValueTypes(types)
             inner.declare_graph(graph)

@@ -92,6 +92,8 @@ class ValueTypes:
             if not name or name in self.elements or not schema.outputs:
                 continue
             formal = schema.outputs[min(index, len(schema.outputs) - 1)]
+            if not _gives_tensors(schema, formal):
+                continue
             variable = formal.type_str
             element = variables.get(variable, ELEMENT_TYPES.get(variable))
             element = stated if stated is not None and index == 0 else element
@@ -109,6 +111,11 @@ class ValueTypes:
             if element is not None and formal.is_homogeneous:
                 variables.setdefault(formal.type_str, element)
         return variables
+
+
+def _gives_tensors(schema: defs.OpSchema, formal: defs.OpSchema.FormalParameter) -> bool:
+    """Whether a result may be a tensor: an attribute may say what elements of a sequence are."""
+    return not schema.name.startswith("Sequence") or any(t[0] == "t" for t in formal.types)
 
 
 def _stated_element(node: NodeProto) -> int | None:

@@ -1,0 +1,73 @@
+"""The time that a compilation may take: where it is over, the error is raised wherever it is."""
+
+from __future__ import annotations
+
+import ctypes
+import signal
+import threading
+from collections.abc import Generator
+from contextlib import contextmanager
+from types import FrameType
+
+from dialects.budget import Budget
+
+
+@contextmanager
+def deadline(budget: Budget) -> Generator[None]:
+    """Raises BudgetError in the block once it has taken the budget's time.
+
+    In the main thread a signal does it, which also ends matching of regular expressions and waiting
+    for others. Where the program has uses of its own for SIGALRM, and in other threads, a thread
+    does. A block within another has the other's time.
+    """
+    handler = signal.getsignal(signal.SIGALRM)
+    if isinstance(handler, _Alarm):
+        yield
+    elif threading.current_thread() is not threading.main_thread() or handler != signal.SIG_DFL:
+        with _watched(budget):
+            yield
+    else:
+        signal.signal(signal.SIGALRM, _Alarm(budget))
+        signal.setitimer(signal.ITIMER_REAL, budget.timeout)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+
+
+class _Alarm:
+    """What the signal does."""
+
+    def __init__(self, budget: Budget) -> None:
+        self.budget = budget
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        raise self.budget.expired()
+
+
+class _Expired(BaseException):
+    """What is raised in another thread, which cannot be handed an object."""
+
+
+@contextmanager
+def _watched(budget: Budget) -> Generator[None]:
+    """A thread waits, and raises in this one."""
+    thread, done, expired = threading.get_ident(), threading.Event(), threading.Event()
+
+    def watch() -> None:
+        if not done.wait(budget.timeout):
+            expired.set()
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(
+                ctypes.c_ulong(thread), ctypes.py_object(_Expired)
+            )
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    try:
+        yield
+    except _Expired as error:
+        raise budget.expired() from error
+    finally:
+        done.set()
+        watcher.join()

@@ -54,6 +54,8 @@ class ControlLowering(ABC):
     run_time_sizes: set[str]
     location: LocationAttr | None
     """The node or line of the operator that is lowered, which errors of the program name."""
+    max_iterations: int | None
+    """How many iterations a loop may have before the program fails."""
 
     @abstractmethod
     def lower_block(self, block: Block) -> None:
@@ -229,6 +231,7 @@ class ControlLowering(ABC):
         unknown = [op.count.data] if isinstance(op, WhileOp) else []
         stacks = [self._holder(result, unknown) for result in stacked]
         if isinstance(op, ForOp):
+            self._limit(op.rounds)
             repeated = loop.ForOp.of(0, op.rounds)
             self.add(repeated)
             with self._inside(repeated.body.block):
@@ -242,6 +245,16 @@ class ControlLowering(ABC):
             self.buffers[result] = self._held(state, type_of(result))
         for result, stack in zip(stacked, stacks, strict=True):
             self.buffers[result] = self._held(stack, type_of(result))
+
+    def _limit(self, iterations: Expr) -> None:
+        """Fails where a loop has more iterations than it may."""
+        most, known = self.max_iterations, iterations.constant
+        if most is None or (known is not None and known <= most):
+            return
+        number = self._builder.index(iterations, I64)
+        text = f"run requires loops of at most {most} iterations, got {{}}"
+        held = Scalar(self._builder.builder, number.value, I64).compare("le", most)
+        self.add(effects.AssertOp.of(held.value, text, [number.value]))
 
     def _state(self, op: RepeatOp, position: int, cells: Cells) -> SSAValue:
         """The buffer of a carried value, holding what the loop starts from."""
@@ -267,6 +280,7 @@ class ControlLowering(ABC):
             self.add(loop.ConditionOp.create(operands=[holds.value]))
         with self._inside(repeated.body.block):
             self._bind(op.index.data, counter)
+            self._limit(Expr.of(op.index.data) + 1)
             self._lower_round(op, states, stacks, cells)
             self._store(counter, Expr.of(op.index.data) + 1)
         return counter

@@ -70,24 +70,28 @@ IN_MEMORY = (ReturnOp, ReshapeOp, YieldOp, ConditionOp, ControlOp, BindSizesOp, 
 class GraphToLoopPass(ModulePass):
     """Lowers the function `main` of the graph level to a `loop.program` and its kernels.
 
-    `strict` keeps floating-point reductions in order.
+    `strict` keeps floating-point reductions in order, a program fails in a loop of more than
+    `max_iterations`.
     """
 
     name = "weft-graph-to-loop"
     strict: bool = False
+    max_iterations: int | None = None
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        lower_module(op, strict=self.strict)
+        lower_module(op, strict=self.strict, max_iterations=self.max_iterations)
 
 
-def lower_module(module: ModuleOp, *, strict: bool = False) -> None:
+def lower_module(
+    module: ModuleOp, *, strict: bool = False, max_iterations: int | None = None
+) -> None:
     """Replaces the graph function in the module by a program and kernels."""
     functions = [op for op in module.ops if isinstance(op, FuncOp)]
     if len(functions) != 1:
         raise UnsupportedError(
             f"weft-graph-to-loop requires one graph function, got {len(functions)}"
         )
-    kernels, program = _Lowering(functions[0], strict).run()
+    kernels, program = _Lowering(functions[0], strict, max_iterations).run()
     functions[0].detach()
     functions[0].erase()
     module.body.block.add_ops([*kernels, program])
@@ -101,6 +105,7 @@ SharedKernel = tuple[str, Sequence[str]]
 class _Lowering(ControlLowering):
     function: FuncOp
     strict: bool
+    max_iterations: int | None = None
     run_time_sizes: set[str] = field(default_factory=set[str])
     location: LocationAttr | None = None
     kernels: dict[str, KernelOp] = field(default_factory=dict[str, KernelOp])

@@ -138,6 +138,7 @@ class Options:
     `bucket_fit` is `exact`, or `pad` for lesser sizes to be padded to those of a bucket, which has
     to be proved not to change results, but for sizes that have one of `bucket_masks`.
     `self_test` adds golden inputs and outputs, and what compares them.
+    `max_iterations` is how many a loop may have before a call fails; None is no limit.
     `guarded` is for a fuzzer: the side of GUARD_SIDES on which each buffer of the workspace lies
     against a page of nobody.
     """
@@ -161,8 +162,12 @@ class Options:
     bare: bool = False
     self_test: SelfTest | None = None
     guarded: str = ""
+    max_iterations: int | None = None
 
     def __post_init__(self) -> None:
+        if self.max_iterations is not None and not 1 <= self.max_iterations < 1 << 63:
+            rule = "max_iterations requires a number from 1 to 2^63 - 1"
+            raise OptionError(f"{rule}, got {self.max_iterations}")
         names = [name for bucket in self.buckets for name in bucket.names]
         if len(set(names)) < len(names):
             raise OptionError(f"buckets require each size once, got {', '.join(names)}")

@@ -334,7 +334,8 @@ def lower_graph(module: ModuleOp, road: Road) -> None:
     """Lowers the graph to naive kernels and their program."""
     options, report = road.options, road.report
     with report.stage("graph-to-loop"):
-        lower_module(module, strict=options.strict_fp)
+        limit = options.max_iterations
+        lower_module(module, strict=options.strict_fp, max_iterations=limit)
     road.dump("20-loop-naive.mlir", module)
     if not options.naive:
         drop_copies(module, canonicalize_kernel)

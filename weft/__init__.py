@@ -165,6 +165,7 @@ def compile(
     bucket_masks: Sequence[str] = (),
     trap_nan: bool = False,
     self_test: bool | str | os.PathLike[str] | Mapping[str, Any] = False,
+    max_iterations: int | None = None,
     max_nodes: int = MAX_NODES,
     max_bytes: int = MAX_BYTES,
     timeout: float = TIMEOUT,
@@ -197,11 +198,12 @@ def compile(
     passes, schedules and importers beside weft's own; with them, or for a `weft.Graph`, only
     kernels come out of the cache. With `trap_nan` calls look at every value, and raise InputError
     that names the first operator, and the node or the line of it, that makes NaN or an infinity out
-    of numbers. A compilation makes at most `max_nodes` operators, counted once functions are
-    inlined and loops written out, and `max_bytes` of tensors beside the model's own, and takes at
-    most `timeout` seconds. Raises BudgetError for more, ModelError for a damaged model,
-    UnsupportedError that lists everything in it that weft lacks, OptionError for options that do
-    not exist, IllegalSchedule for a schedule that would change what a kernel computes.
+    of numbers. Where `max_iterations` is given, a call raises InputError that names a loop of more.
+    A compilation makes at most `max_nodes` operators, counted once functions are inlined and loops
+    written out, and `max_bytes` of tensors beside the model's own, and takes at most `timeout`
+    seconds. Raises BudgetError for more, ModelError for a damaged model, UnsupportedError that
+    lists everything in it that weft lacks, OptionError for options that do not exist,
+    IllegalSchedule for a schedule that would change what a kernel computes.
     """
     budget = Budget(max_nodes, max_bytes, timeout)
     with deadline(budget):
@@ -224,6 +226,7 @@ def compile(
         bucket_fit=bucket_fit,
         bucket_masks=[parse_bucket_mask(text) for text in bucket_masks],
         self_test=self_test,
+        max_iterations=max_iterations,
     )
     store = default_cache(os.environ) if cache is True else cache or None
 

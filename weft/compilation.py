@@ -121,6 +121,7 @@ def options_of(
     bucket_fit: str = "exact",
     bucket_masks: Sequence[BucketMask] = (),
     self_test: Given = False,
+    max_iterations: int | None = None,
 ) -> Options:
     """The options of a compilation; symbols start with the model's name unless `prefix` is given,
     and kernels are scheduled as the file `schedule` says, where it does. `outputs` are the values
@@ -131,7 +132,8 @@ def options_of(
     program, `bucket_else` says what happens to others, and `bucket_fit` and `bucket_masks` whether
     lesser ones are padded.
     `weights` is one of PLACES, where artifacts have them. `self_test` adds golden inputs and
-    outputs: weft's own inputs, or arrays by name, out of a file as well.
+    outputs: weft's own inputs, or arrays by name, out of a file as well. Calls fail in loops of
+    more than `max_iterations`, where that is given.
 
     Raises OptionError for an unknown target, a prefix that cannot start a name in C, or a file that
     cannot be read, and IllegalSchedule for one with lines that are no calls of primitives.
@@ -161,6 +163,7 @@ def options_of(
         bucket_fit=bucket_fit,
         bucket_masks=tuple(bucket_masks),
         self_test=_self_test(self_test),
+        max_iterations=max_iterations,
     )
 
 

@@ -340,6 +340,7 @@ def jit(
     target: str = "native",
     strict_fp: bool = False,
     naive: bool = False,
+    max_iterations: int | None = None,
 ) -> Any:
     """Compiles a function from its source, when it is called and for what it is called with:
     conditions and loops over tensors become control flow of the compiled program.
@@ -353,7 +354,10 @@ def jit(
 
     Raises SourceError, which shows the line, for what cannot be compiled.
     """
-    options = {"threads": threads, "target": target, "strict_fp": strict_fp, "naive": naive}
+    options = {
+        "threads": threads, "target": target, "strict_fp": strict_fp, "naive": naive,
+        "max_iterations": max_iterations,
+    }  # fmt: skip
     if function is None:
         return functools.partial(Jitted, specs=specs, options=options)
     return Jitted(function, specs, options)

@@ -95,6 +95,7 @@ def trace(
     naive: bool = False,
     prefix: str | None = None,
     trap_nan: bool = False,
+    max_iterations: int | None = None,
 ) -> Executable:
     """Compiles what a function does with inputs like the examples: arrays, or `weft.Spec` with
     names for sizes that vary.
@@ -109,7 +110,9 @@ def trace(
     from weft.watching import build_watchable
 
     name = prefix or getattr(function, "__name__", "traced").strip("<>")
-    options = options_of(b"", target, name, strict_fp=strict_fp, naive=naive)
+    options = options_of(
+        b"", target, name, strict_fp=strict_fp, naive=naive, max_iterations=max_iterations
+    )
     recorded = record(function, *examples)
 
     def build(source: Source | ImportedModel, options: Options) -> Executable:

@@ -157,6 +157,7 @@ def step(
     strict_fp: bool = False,
     trap_nan: bool = False,
     prefix: str | None = None,
+    max_iterations: int | None = None,
 ) -> Step:
     """Compiles what a function of trees does with arguments like the examples, as `trace` does.
 
@@ -172,7 +173,7 @@ def step(
     from weft.watching import build_watchable
 
     name = prefix or getattr(function, "__name__", "step").strip("<>")
-    options = options_of(b"", target, name, strict_fp=strict_fp)
+    options = options_of(b"", target, name, strict_fp=strict_fp, max_iterations=max_iterations)
     recorded = record(function, *examples)
     main = recorded.module.ops.first
     assert isinstance(main, FuncOp), "a trace is a function"

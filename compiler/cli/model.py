@@ -134,6 +134,12 @@ def _add_code_options(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="keep sums in the order of the model, never fuse multiply and add",
     )
+    group.add_argument(
+        "--max-iterations",
+        metavar="N",
+        type=int,
+        help="a call fails in a loop of more, such as one that never ends; no limit by default",
+    )
     group.add_argument("--naive", action="store_true", help="plain loops: no fusion, no schedules")
     group.add_argument(
         "--schedule",
@@ -204,6 +210,7 @@ def options_from(arguments: argparse.Namespace) -> Options:
         buckets=[parse_bucket(text) for text in arguments.bucket],
         bucket_else=arguments.bucket_else,
         self_test=arguments.self_test,
+        max_iterations=arguments.max_iterations,
         bucket_fit=arguments.bucket_fit,
         bucket_masks=[parse_bucket_mask(text) for text in arguments.bucket_mask],
     )

@@ -7,6 +7,7 @@ import pytest
 
 from tests.cli.command import Command
 from tests.small_models import dense_model, dense_reference, rows_of
+from tests.test_max_iterations import loop_model
 
 
 @pytest.mark.parametrize("name", ["libdense.so", "dense.onnx"])
@@ -94,3 +95,10 @@ def test_refuses_an_artifact_that_is_damaged(
     data = (dense_folder / "libdense.so").read_bytes()
     (tmp_path / "cut.so").write_bytes(data[: len(data) // 2])
     assert "cut.so" in weft_command.fails("run", tmp_path / "cut.so", "--random")
+
+
+def test_a_loop_without_end_has_a_limit(weft_command: Command, tmp_path: Path):
+    path = tmp_path / "spinning.onnx"
+    path.write_bytes(loop_model(None, None).SerializeToString())
+    message = weft_command.fails("run", path, "--random", 1, "--max-iterations", 50)
+    assert "requires loops of at most 50 iterations, got 51, at spin" in message

@@ -58,6 +58,7 @@ from compiler.program.hoist_workspace import hoist_workspace
 from compiler.program.overlap import overlap
 from compiler.program.plan_memory import kernels_of, plan_memory
 from compiler.program.poll_loops import poll_loops
+from compiler.program.require_extents import require_extents
 from compiler.program.share_layouts import LayoutSharing, likely, lookup_kernels
 from compiler.program.time_calls import time_calls
 from compiler.program.update_in_place import drop_copies, write_states
@@ -336,6 +337,7 @@ def lower_graph(module: ModuleOp, road: Road) -> None:
     with report.stage("graph-to-loop"):
         limit = options.max_iterations
         lower_module(module, strict=options.strict_fp, max_iterations=limit)
+        require_extents(module)
     road.dump("20-loop-naive.mlir", module)
     if not options.naive:
         drop_copies(module, canonicalize_kernel)

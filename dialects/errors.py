@@ -47,6 +47,10 @@ class TypeInferenceError(WeftError):
     """Operand types or attributes that an operator's rule does not allow."""
 
 
+class ExtentError(TypeInferenceError):
+    """An extent, or the bytes of a tensor, that no memory can hold, or no extent at all."""
+
+
 class SourceError(WeftError):
     """A Python program that source mode cannot compile; the message shows its file, line and place,
     the rule, and a way out.

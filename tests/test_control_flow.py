@@ -162,13 +162,13 @@ graph.bind_sizes %n {sizes = ["k"]} : <I>
 func.return %r : !graph.tensor<[k], i64>"""
 
 
-def test_a_size_below_zero_is_an_error_of_the_call():
+def test_a_size_that_is_no_extent_is_an_error_of_the_call():
     module = module_of("%n: <I>, %a: <I>, %b: <I>", "!graph.tensor<[k], i64>", COUNTING)
     executable = compile_module(module, WeightStore(), Options(host_target())).executable(1)
-    with pytest.raises(InputError, match="requires a size of at least 0 for k, got -3"):
+    with pytest.raises(InputError, match="requires a size of 0 to [0-9]* for k, got -3"):
         executable(np.array(-3), np.array(0), np.array(1))
-    with pytest.raises(InputError, match="requires buffers that memory can hold"):
-        executable(np.array(1 << 60), np.array(0), np.array(1))
+    with pytest.raises(InputError, match=r"no more bytes, for a tensor of shape \(k,\)"):
+        executable(np.array(1 << 45), np.array(0), np.array(1))
     np.testing.assert_array_equal(executable(np.array(3), np.array(4), np.array(2))[0], [4, 6, 8])
 
 

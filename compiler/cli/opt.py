@@ -31,6 +31,7 @@ from compiler.program.hoist_workspace import HoistWorkspacePass
 from compiler.program.overlap import OverlapCallsPass
 from compiler.program.plan_memory import PlanMemoryPass
 from compiler.program.poll_loops import PollLoopsPass
+from compiler.program.require_extents import RequireExtentsPass
 from compiler.program.time_calls import TimeCallsPass
 from compiler.program.update_in_place import UpdateInPlacePass
 from dialects.errors import OptionError, WeftError
@@ -58,6 +59,7 @@ ALL_PASSES: tuple[type[ModulePass], ...] = (
     OverlapCallsPass,
     PlanMemoryPass,
     PollLoopsPass,
+    RequireExtentsPass,
     TimeCallsPass,
     *PRIMITIVE_PASSES,
 )

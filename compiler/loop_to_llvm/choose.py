@@ -1,8 +1,9 @@
 """A program that chooses -> LLVM IR: the functions that the run time calls, which go on to those of
 the program for the sizes of the call.
 
-    i32 <prefix>.program(ptr ctx, ptr inputs, ptr outputs, ptr dims, ptr workspace)
+    i32 <prefix>.check_sizes(ptr ctx, ptr dims)
     i64 <prefix>.workspace(ptr dims)
+    i32 <prefix>.program(ptr ctx, ptr inputs, ptr outputs, ptr dims, ptr workspace)
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from llvmlite import ir
 
 from compiler.loop_to_llvm.elements import I64
-from compiler.loop_to_llvm.runtime import PROGRAM, WORKSPACE, Runtime, Status
+from compiler.loop_to_llvm.runtime import CHECK_SIZES, PROGRAM, WORKSPACE, Runtime, Status
 from compiler.target.target import Target
 from dialects.loop.choose import ChooseOp
 from dialects.loop.program import ProgramOp
@@ -69,12 +70,18 @@ class _Emitter:
         given = [sizes[name] for name in self.choice.names]
         if self.choice.otherwise is None:
             builder.ret(self.runtime.fail(builder, context, Status.BAD_DIMS, text, given))
-        workspace = self._function(WORKSPACE, f"{self.prefix}.workspace")
-        builder = ir.IRBuilder(workspace.append_basic_block("entry"))
-        self._chain(builder, workspace, 0, self._sizes(builder, workspace.args[0]))
-        if self.choice.otherwise is None:
-            builder.ret(ir.Constant(I64, 0))
+        self._ask(WORKSPACE, "workspace")
+        self._ask(CHECK_SIZES, "check_sizes")
         return self.module
+
+    def _ask(self, kind: ir.FunctionType, name: str) -> None:
+        """A function whose last argument are the sizes, 0 where no program is for these."""
+        function = self._function(kind, f"{self.prefix}.{name}")
+        builder = ir.IRBuilder(function.append_basic_block("entry"))
+        dims = len(function.args) - 1
+        self._chain(builder, function, dims, self._sizes(builder, function.args[dims]))
+        if self.choice.otherwise is None:
+            builder.ret(ir.Constant(function.function_type.return_type, 0))
 
     def _function(self, kind: ir.FunctionType, name: str) -> ir.Function:
         function = ir.Function(self.module, kind, name)

@@ -13,8 +13,6 @@ from compiler.loop_to_llvm.frame import Frame
 from compiler.loop_to_llvm.runtime import WORKSPACE_ALIGNMENT, Runtime, Status
 
 NULL = ir.Constant(POINTER, None)
-MOST_BYTES = 1 << 47
-"""What no address space of a process can hold."""
 
 Fail = Callable[[Status, str, list[ir.Value]], None]
 """Ends the program with a status and a text where the builder stands."""

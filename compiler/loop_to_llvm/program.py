@@ -1,10 +1,12 @@
-"""loop.program -> LLVM IR: the two hidden functions that the run time's entry points call.
+"""loop.program -> LLVM IR: the three hidden functions that the run time's entry points call.
 
-    i32 <prefix>.program(ptr ctx, ptr inputs, ptr outputs, ptr dims, ptr workspace)
+    i32 <prefix>.check_sizes(ptr ctx, ptr dims)
     i64 <prefix>.workspace(ptr dims)
+    i32 <prefix>.program(ptr ctx, ptr inputs, ptr outputs, ptr dims, ptr workspace)
 
-The program calls kernels, which are in modules of their own, in order; the other gives its arena's
-size in bytes.
+The first says whether the sizes of a call are allowed, which the others take for granted, the
+second the size of the arena in bytes. The program calls kernels, which are in modules of their own,
+in order.
 """
 
 from __future__ import annotations
@@ -17,17 +19,25 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.utils.hints import isa
 
 from compiler.loop_to_llvm.body import BodyEmitter, Unit
+from compiler.loop_to_llvm.check_sizes import SizeChecks
 from compiler.loop_to_llvm.concurrent import KernelCall, emit_branches
 from compiler.loop_to_llvm.elements import I8, I32, I64, POINTER, intrinsic, storage_bytes
 from compiler.loop_to_llvm.frame import Frame
-from compiler.loop_to_llvm.growing import MOST_BYTES, GrowingMemory, copy_bytes
+from compiler.loop_to_llvm.growing import GrowingMemory, copy_bytes
 from compiler.loop_to_llvm.index import IndexEmitter
 from compiler.loop_to_llvm.kernel import kernel_symbol, kernel_type
 from compiler.loop_to_llvm.memory import Storage
-from compiler.loop_to_llvm.runtime import PROGRAM, WORKSPACE, Runtime, Status
-from compiler.loop_to_llvm.size_rules import bound_rule, equal_rule
+from compiler.loop_to_llvm.runtime import (
+    CHECK_SIZES,
+    PROGRAM,
+    WORKSPACE,
+    Runtime,
+    Status,
+    clipped,
+)
 from compiler.target.target import Target
-from dialects.expr import Expr, Symbol, maximum
+from dialects.expr import Expr, maximum
+from dialects.extent import MOST
 from dialects.loop.choose import RunOp
 from dialects.loop.concurrent import ConcurrentOp
 from dialects.loop.dynamic import (
@@ -42,9 +52,9 @@ from dialects.loop.dynamic import (
     root,
 )
 from dialects.loop.effects import POLLED_WORK, AssertOp, PollOp, PrintOp
+from dialects.loop.extents import RequireExtentsOp, size_limits
 from dialects.loop.ops import AllocOp
 from dialects.loop.program import (
-    EQUAL_SIZES,
     WORKSPACE_BYTES,
     CallOp,
     ProgramOp,
@@ -73,20 +83,18 @@ def emit_program(
     name: str | None = None,
 ) -> str:
     """The LLVM IR of a program as text; weights are numbered as `weights` lists them, which may be
-    more than this program's, or else as `program_weights` does. `name` starts the names of the two
+    more than this program's, or else as `program_weights` does. `name` starts the names of the
     functions, by default the prefix.
     """
     module = ir.Module(program.sym_name.data)
     module.triple = target.triple
+    _emit_check_sizes(module, program, Runtime(module, target, prefix), name or prefix)
     _emit_workspace(module, program, name or prefix)
     function = _hidden(module, PROGRAM, f"{name or prefix}.program")
     context, inputs, outputs, dims, workspace = function.args
-    frame = Frame(function)
-    frame.ranges |= size_ranges(program)
+    frame = _frame(function, program)
     unit = Unit(target, _sizes(frame, program, dims), context, prefix, contracts=False)
     emitter = ProgramEmitter(frame, unit, workspace, program)
-    emitter.check_bounds()
-    emitter.check_sizes()
     arguments = program.body.block.args
     read = program.inputs.data
     emitter.take(inputs, arguments[:read])
@@ -142,6 +150,13 @@ def _hidden(module: ir.Module, kind: ir.FunctionType, name: str) -> ir.Function:
     return function
 
 
+def _frame(function: ir.Function, program: ProgramOp) -> Frame:
+    """A frame that knows what has been checked of the sizes of a call."""
+    frame = Frame(function)
+    frame.ranges |= size_limits(program.symbol_names, size_ranges(program))
+    return frame
+
+
 def _sizes(frame: Frame, program: ProgramOp, dims: ir.Value) -> Mapping[str, ir.Value]:
     """The values of the symbols, out of the caller's array."""
     return {
@@ -154,9 +169,23 @@ def _element(builder: ir.IRBuilder, array: ir.Value, position: int, kind: ir.Typ
     return builder.gep(array, [ir.Constant(I64, position)], source_etype=kind)
 
 
+def _emit_check_sizes(module: ir.Module, program: ProgramOp, runtime: Runtime, prefix: str) -> None:
+    function = _hidden(module, CHECK_SIZES, f"{prefix}.check_sizes")
+    context, dims = function.args
+    frame = Frame(function)
+
+    def fail(status: Status, text: str, values: Sequence[ir.Value]) -> None:
+        frame.builder.ret(runtime.fail(frame.builder, context, status, text, values))
+
+    index = IndexEmitter(frame, _sizes(frame, program, dims))
+    SizeChecks(program, index, fail).all_of_call()
+    frame.builder.ret(ir.Constant(I32, Status.OK))
+    frame.finish()
+
+
 def _emit_workspace(module: ir.Module, program: ProgramOp, prefix: str) -> None:
     function = _hidden(module, WORKSPACE, f"{prefix}.workspace")
-    frame = Frame(function)
+    frame = _frame(function, program)
     index = IndexEmitter(frame, _sizes(frame, program, function.args[0]))
     frame.builder.ret(index.uniform(workspace_bytes(program)))
     frame.finish()
@@ -174,6 +203,7 @@ class ProgramEmitter(BodyEmitter):
         self.weights: dict[WeightKey, Storage] = {}
         self.runtime = Runtime(frame.builder.module, unit.target, unit.prefix)
         blocks = _blocks(program)
+        self.checks = SizeChecks(program, self.index, self.fail)
         self.memory_blocks = GrowingMemory(frame, self.runtime, unit.context, self.fail, blocks)
         self.entries: dict[SSAValue, ir.Value] = {}
         self._polling: tuple[ir.Value, ir.Value] | None = None
@@ -223,34 +253,6 @@ class ProgramEmitter(BodyEmitter):
             pointer = builder.load(entry, typ=POINTER)
             self.values[argument] = Storage(pointer, buffer_type(argument))
 
-    def check_bounds(self) -> None:
-        """Returns with an error text where a size is not within the bounds that were given."""
-        builder, sizes = self.frame.builder, self.index.sizes
-        for atom, (low, high) in size_ranges(self.program).items():
-            assert isinstance(atom, Symbol), "bounds are of named sizes"
-            value = sizes[atom.name]
-            below = builder.icmp_signed("<", value, ir.Constant(I64, low))
-            above = builder.icmp_signed(">", value, ir.Constant(I64, high))
-            with builder.if_then(builder.or_(below, above), likely=False):
-                text, shown = bound_rule(self.program, atom, low, high)
-                values = [self.index.uniform(size) for size in shown]
-                self.fail(Status.BAD_DIMS, text, values)
-
-    def check_sizes(self) -> None:
-        """Returns with an error text where two sizes differ that the program takes to be equal."""
-        pairs = self.program.attributes.get(EQUAL_SIZES)
-        for pair in pairs if isinstance(pairs, ArrayAttr) else ():
-            assert isinstance(pair, ExprsAttr), "sizes come in pairs of expressions"
-            self._require_equal(pair.data, Status.BAD_DIMS)
-
-    def _require_equal(self, pair: Sequence[Expr], status: Status, place: str = "") -> None:
-        text, shown = equal_rule(self.program, *pair)
-        first, second = (self.index.uniform(size) for size in pair)
-        values = [self.index.uniform(size) for size in shown]
-        builder = self.frame.builder
-        with builder.if_then(builder.icmp_signed("!=", first, second), likely=False):
-            self.fail(status, text + place, values)
-
     def find_weights(self, own: Sequence[WeightKey], table: Sequence[WeightKey]) -> None:
         """Loads the pointers of the program's weights out of the context's table."""
         builder, context = self.frame.builder, self.unit.context
@@ -285,7 +287,9 @@ class ProgramEmitter(BodyEmitter):
             case BindOp():
                 self._bind(op)
             case RequireEqualOp():
-                self._require_equal(op.sizes.data, Status.BAD_VALUE, _origin(op))
+                self.checks.require_equal(op.sizes.data, Status.BAD_VALUE, _origin(op))
+            case RequireExtentsOp():
+                self.checks.require_extents(op, _origin(op))
             case CopyOp():
                 self._copy(op)
             case PrintOp():
@@ -313,15 +317,8 @@ class ProgramEmitter(BodyEmitter):
         """Gives a size its value; what was computed from an older one is forgotten."""
         name, expr = op.size.data, self.bound(op.value)
         value = self.index.uniform(expr)
-        low, _ = expr.range(self.frame.ranges)
-        builder = self.frame.builder
-        if low is None or low < 0:
-            with builder.if_then(
-                builder.icmp_signed("<", value, ir.Constant(I64, 0)), likely=False
-            ):
-                text = f"run requires a size of at least 0 for {name}, got {{}}"
-                text += _origin(op)
-                self.fail(Status.BAD_VALUE, text, [value])
+        text = f"run requires a size of 0 to {MOST} for {clipped(name)}, got {{}}"
+        self.checks.require_size(value, expr, text + _origin(op))
         self.index.bind(name, value)
 
     def _bytes(self, kind: BufferType) -> ir.Value:
@@ -330,20 +327,8 @@ class ProgramEmitter(BodyEmitter):
     def _reserve(self, alloc: AllocOp, result: SSAValue, *, keep: bool = False) -> None:
         """Makes a growing buffer large enough for the result's type."""
         kind = buffer_type(result)
-        self._check_bytes(kind)
         pointer = self.memory_blocks.reserve(_block_of(alloc), self._bytes(kind), keep=keep)
         self.values[result] = Storage(pointer, kind)
-
-    def _check_bytes(self, kind: BufferType) -> None:
-        """Fails where a buffer is too large for any memory, before its size overflows."""
-        builder = self.frame.builder
-        total = ir.Constant(ir.DoubleType(), storage_bytes(kind.element))
-        for dim in kind.storage:
-            total = builder.fmul(total, builder.sitofp(self.index.uniform(dim), total.type))
-        most = ir.Constant(total.type, float(MOST_BYTES))
-        with builder.if_then(builder.fcmp_ordered(">", total, most), likely=False):
-            text = "run requires buffers that memory can hold, got more than {} bytes"
-            self.fail(Status.OUT_OF_MEMORY, text, [ir.Constant(I64, MOST_BYTES)])
 
     def _copy(self, op: CopyOp) -> None:
         source, target = (self.frame.local(self.storage(b).pointer) for b in op.operands)

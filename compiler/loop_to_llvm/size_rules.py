@@ -10,12 +10,16 @@ from xdsl.dialects.builtin import ArrayAttr, StringAttr
 
 from compiler.loop_to_llvm.runtime import clipped
 from dialects.expr import Expr, Extremum, Symbol
+from dialects.extent import MOST
+from dialects.loop.extents import RequireExtentsOp
 from dialects.loop.program import ProgramOp
 from dialects.loop.types import buffer_type
 
 _MOST_SHOWN = 8
 """Sizes of a shape that a message shows, at most."""
 _MOST_INPUTS = 2
+_MOST_SIZES = 4
+"""Sizes that decide whether a buffer is too large, of which a message shows the values, at most."""
 
 Rule = tuple[str, list[Expr]]
 """A text, and the sizes that fill it."""
@@ -41,6 +45,15 @@ def equal_rule(program: ProgramOp, first: Expr, second: Expr) -> Rule:
     where, shapes, values = _inputs(program, _symbols(first, second))
     rule = f"sizes {clipped(first)} = {clipped(second)}{where}"
     return f"run requires {rule}, got {{}} and {{}}{shapes}", [first, second, *values]
+
+
+def extent_rule(op: RequireExtentsOp) -> Rule:
+    """That a buffer is not too large, whatever it is multiplied with later."""
+    sizes = _symbols(*op.kind.shape)[:_MOST_SIZES]
+    shape = clipped(_shown([str(dim) for dim in op.kind.shape]))
+    rule = f"extents of 0 to {MOST}, and no more bytes, for {clipped(op.who.data)} of shape {shape}"
+    got = ", ".join(f"{clipped(size.name)} = {{}}" for size in sizes)
+    return f"run requires {rule}, got {got}", [Expr.of(size) for size in sizes]
 
 
 def _symbols(*sizes: Expr) -> list[Symbol]:

@@ -25,6 +25,8 @@ from dialects.weights import Array
 WORKSPACE_ALIGNMENT = 64
 MOST_THREADS = 1024
 CANCELLED = 10
+_REFUSED = (1 << 64) - 1
+"""The workspace of sizes that are not allowed."""
 
 
 class Library(Protocol):
@@ -105,6 +107,13 @@ class CheckedCall:
             arrays = self.arrange(arrays, named)
         held = [self._accept(position, array) for position, array in enumerate(arrays)]
         symbols = self._bind_symbols(held)
+        names = self._signature.symbols
+        dims = (ctypes.c_int64 * (1 + len(names) + len(self._signature.found)))(
+            *(symbols[name] for name in names)
+        )
+        size = self._workspace_size(dims)
+        if size == _REFUSED:
+            self._refuse(held, dims)
         donors = self._signature.donors
         results = [
             held[donors[position]]
@@ -114,17 +123,9 @@ class CheckedCall:
             else self._empty(spec, symbols)
             for position, spec in enumerate(self._signature.outputs)
         ]
-        names = self._signature.symbols
-        dims = (ctypes.c_int64 * (1 + len(names) + len(self._signature.found)))(
-            *(symbols[name] for name in names)
-        )
         inputs, outputs = _pointers(held), _pointers(results)
-        workspace = self._take_workspace(self._workspace_size(dims))
-        call = _Call(
-            ctypes.sizeof(_Call), *(ctypes.addressof(each) for each in (inputs, outputs, dims)),
-            workspace.ctypes.data + -workspace.ctypes.data % WORKSPACE_ALIGNMENT,
-            max(0, len(workspace) - WORKSPACE_ALIGNMENT),
-        )  # fmt: skip
+        workspace = self._take_workspace(size)
+        call = _call(inputs, outputs, dims, workspace)
         status = self._run(self.context, ctypes.addressof(call))
         self._workspaces.append(workspace)
         if status:
@@ -136,6 +137,17 @@ class CheckedCall:
             else result
             for position, result in enumerate(results)
         )
+
+    def _refuse(self, arrays: Sequence[Array], dims: Any) -> None:
+        """Raises InputError for sizes that are not allowed: no output is made of them."""
+        nothing = np.empty(WORKSPACE_ALIGNMENT, np.uint8)
+        outputs = [
+            None if each in self._made else nothing for each in range(len(self._signature.outputs))
+        ]
+        call = _call(_pointers(arrays), _pointers(outputs), dims, nothing)
+        status = self._run(self.context, ctypes.addressof(call))
+        assert status, "sizes that have no workspace are refused"
+        self.fail()
 
     def _empty(self, spec: TensorSpec, symbols: Mapping[str, int]) -> Array:
         return np.empty([self._sizes[dim](symbols) for dim in spec.dims], spec.numpy_dtype)
@@ -286,6 +298,15 @@ def _pointers(arrays: Sequence[Array | None]) -> Any:
     """A table of where the arrays' elements lie, NULL for those that are still to be made."""
     addresses = (None if array is None else array.ctypes.data for array in arrays)
     return (ctypes.c_void_p * max(1, len(arrays)))(*addresses)
+
+
+def _call(inputs: Any, outputs: Any, dims: Any, workspace: Array) -> _Call:
+    """A call with these tables, and what of the workspace is aligned."""
+    return _Call(
+        ctypes.sizeof(_Call), *(ctypes.addressof(each) for each in (inputs, outputs, dims)),
+        workspace.ctypes.data + -workspace.ctypes.data % WORKSPACE_ALIGNMENT,
+        max(0, len(workspace) - WORKSPACE_ALIGNMENT),
+    )  # fmt: skip
 
 
 def _destroy(destroy: Any, context: int, held: object) -> None:

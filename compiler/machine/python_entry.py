@@ -135,7 +135,7 @@ unbind.one:
 argument:
   %number = phi i64 [ 0, %unbind ], [ %number.next, %accepted ]
   %all.accepted = icmp eq i64 %number, %inputs
-  br i1 %all.accepted, label %derived, label %look
+  br i1 %all.accepted, label %memory, label %look
 look:
   %tensor = getelementptr %tensor, ptr %tensors, i64 %number
   %object.at = getelementptr ptr, ptr %arguments, i64 %number
@@ -149,7 +149,19 @@ accepted:
   store ptr %elements, ptr %read.at
   %number.next = add i64 %number, 1
   br label %argument
+memory: ; which says also whether the sizes are allowed, before anything is computed from them
+  %fixed.at = getelementptr %table, ptr %table, i64 0, i32 6
+  %fixed = load i64, ptr %fixed.at
+  %is.fixed = icmp ne i64 %fixed, -1
+  br i1 %is.fixed, label %derived, label %ask
+ask:
+  %ask.at = getelementptr %table, ptr %table, i64 0, i32 2
+  %ask.for = load ptr, ptr %ask.at
+  %asked = call i64 %ask.for(ptr %symbols)
+  %refused = icmp eq i64 %asked, -1
+  br i1 %refused, label %odd, label %derived
 derived:
+  %bytes = phi i64 [ %fixed, %memory ], [ %asked, %ask ]
   %has.derived.at = getelementptr %table, ptr %table, i64 0, i32 16
   %has.derived = load i64, ptr %has.derived.at
   %must.agree = icmp ne i64 %has.derived, 0
@@ -173,7 +185,7 @@ answers:
 output:
   %place = phi i64 [ 0, %answers ], [ %place.next, %keep ]
   %all.made = icmp eq i64 %place, %outputs
-  br i1 %all.made, label %memory, label %make
+  br i1 %all.made, label %sized, label %make
 make:
   %result = getelementptr %tensor, ptr %results, i64 %place
   %donor.at = getelementptr %tensor, ptr %result, i64 0, i32 4
@@ -199,19 +211,7 @@ keep:
   store ptr %answer, ptr %written.at
   %place.next = add i64 %place, 1
   br label %output
-memory:
-  %fixed.at = getelementptr %table, ptr %table, i64 0, i32 6
-  %fixed = load i64, ptr %fixed.at
-  %is.fixed = icmp ne i64 %fixed, -1
-  br i1 %is.fixed, label %sized, label %ask
-ask:
-  %ask.at = getelementptr %table, ptr %table, i64 0, i32 2
-  %ask.for = load ptr, ptr %ask.at
-  %asked = call i64 %ask.for(ptr %symbols)
-  %unknown = icmp eq i64 %asked, -1
-  br i1 %unknown, label %spoiled, label %sized
 sized:
-  %bytes = phi i64 [ %fixed, %memory ], [ %asked, %ask ]
   %workspace = call ptr @take_workspace(ptr %table, i64 %bytes)
   %no.memory = icmp eq ptr %workspace, null
   br i1 %no.memory, label %poor, label %start

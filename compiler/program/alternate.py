@@ -25,6 +25,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 
 from dialects.expr import Expr, atom_expr
 from dialects.loop.dynamic import BindOp, CopyOp, root
+from dialects.loop.extents import RequireExtentsOp
 from dialects.loop.ops import AllocOp, ForOp
 from dialects.loop.program import CallOp, ProgramOp, ViewOp
 from dialects.loop.scalar import width
@@ -64,7 +65,7 @@ def _copied_states(loop: ForOp) -> list[CopyOp]:
     operation of a round may be written twice.
     """
     block = loop.body.block
-    plain = (AllocOp, BindOp, CallOp, CopyOp, ViewOp)
+    plain = (AllocOp, BindOp, CallOp, CopyOp, RequireExtentsOp, ViewOp)
     if len(block.ops) > LARGEST_ROUND or not all(isinstance(op, plain) for op in block.ops):
         return []
     copies: list[CopyOp] = []

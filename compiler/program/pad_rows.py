@@ -14,6 +14,7 @@ from xdsl.utils.hints import isa
 from dialects.expr import Atom, Expr, Symbol
 from dialects.loop.builder import LoopBuilder
 from dialects.loop.choose import RunOp
+from dialects.loop.extents import RequireExtentsOp
 from dialects.loop.ops import AllocOp
 from dialects.loop.program import BOUNDS, CallOp, KernelOp, ProgramOp
 from dialects.loop.types import BufferType, ExprsAttr, buffer, buffer_type
@@ -46,6 +47,9 @@ def padding_program(
     program.attributes |= {key: each for key, each in chooser.attributes.items() if key != BOUNDS}
     program.attributes[BOUNDS] = _bounds(chooser, sizes)
     padding = _Padding(program, sizes, name_kernel)
+    for op in callee.body.block.ops:
+        if isinstance(op, RequireExtentsOp):
+            padding.add(op.clone())  # the callee does not check its sizes
     arguments = list(program.body.block.args)
     read, written = arguments[: program.inputs.data], arguments[program.inputs.data :]
     names = _input_names(program)

@@ -20,7 +20,8 @@ from xdsl.printer import Printer
 from dialects.errors import TypeInferenceError
 from dialects.expr import Expr, ExprLike, product
 from dialects.expr_text import parse_expr
-from dialects.loop.scalar import NARROW_FLOATS
+from dialects.extent import is_allowed, too_large
+from dialects.loop.scalar import NARROW_FLOATS, width
 
 Shape = tuple[Expr, ...]
 
@@ -67,6 +68,13 @@ class TensorType(ParametrizedAttribute, TypeAttribute):
     name = "graph.tensor"
     dims: ShapeAttr = param_def()
     element: Attribute = param_def()
+
+    def verify(self) -> None:
+        """Raises ExtentError where a tensor is too large whatever its symbols are."""
+        known = (dim.constant for dim in self.dims.data or ())
+        element_bytes = max(8, width(self.element)) // 8
+        if not is_allowed((dim for dim in known if dim is not None), element_bytes):
+            raise too_large("a tensor", self)
 
     @property
     def shape(self) -> Shape:

@@ -2,7 +2,7 @@
 
 from xdsl.ir import Dialect
 
-from dialects.loop import dynamic, effects
+from dialects.loop import dynamic, effects, extents
 from dialects.loop.arithmetic import RemFOp
 from dialects.loop.choose import ChooseOp, RunOp
 from dialects.loop.concurrent import ConcurrentOp
@@ -45,6 +45,7 @@ LOOP = Dialect(
         RemFOp,
         *dynamic.OPS,
         *effects.OPS,
+        *extents.OPS,
     ],
     [BufferType, ExprsAttr, LayoutAttr],
 )

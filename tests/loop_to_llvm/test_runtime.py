@@ -38,6 +38,7 @@ from tests.loop_to_llvm.runtime_library import (
     Call,
     Library,
     Options,
+    allow_all_sizes,
     define_run_time,
     emitted_program,
     first_of_weight,
@@ -205,7 +206,7 @@ def weights_library(weights: list[Weight], used: int) -> Library:
     value = code.load(runtime.weight_pointer(code, context, used), typ=I64)
     code.store(value, code.load(outputs, typ=POINTER))
     code.ret(ir.IntType(32)(0))
-    Code(runtime.workspace.append_basic_block("entry")).ret(I64(0))
+    allow_all_sizes(runtime)
     program = compile_object(str(module), target)
     return loaded_library(load_objects([runtime_object(Counts(0, 1, 0), weights), program]))
 
@@ -274,7 +275,7 @@ def test_two_models_link_into_one_library():
         module = ir.Module("program")
         runtime = Runtime(module, host_target(), prefix)
         Code(runtime.program.append_basic_block("entry")).ret(ir.IntType(32)(0))
-        Code(runtime.workspace.append_basic_block("entry")).ret(I64(0))
+        allow_all_sizes(runtime)
         objects.append(compile_object(str(module), host_target()))
     code = load_objects(objects)
     assert all(code.address(name) for p in ("a", "b") for name in exported_symbols(p))
@@ -301,7 +302,7 @@ def test_runtime_allocates_through_the_context():
     code.store(code.ptrtoint(memory, I64), code.load(outputs, typ=POINTER))
     runtime.release(code, context, memory)
     code.ret(code.zext(code.icmp_unsigned("==", memory, NULL), ir.IntType(32)))
-    Code(runtime.workspace.append_basic_block("entry")).ret(I64(0))
+    allow_all_sizes(runtime)
     program = compile_object(str(module), target)
     library = loaded_library(load_objects([runtime_object(Counts(0, 1, 0)), program]))
     with library.context(threads=1) as context:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from compiler.loop_to_llvm.runtime import Status
+from dialects.extent import MOST
 from tests.loop_to_llvm.runtime_library import Addition, Library, integer, threads_1_2_8, triple
 
 
@@ -105,14 +106,15 @@ def test_run_refuses_null_buffers(hosted: Library):
         )
 
 
-def test_run_refuses_negative_dims(hosted: Library):
+@pytest.mark.parametrize("size", [-4, MOST + 1, 2**63 - 1])
+def test_run_refuses_dims_that_are_no_extents(hosted: Library, size: int):
+    """S5."""
     addition = Addition()
-    addition.dims[0] = -4
+    addition.dims[0] = size
+    rule = f"size n0 (dim 0 of shape (n0,) of input 'x0') to be 0 to {MOST}"
     with hosted.context(threads=1) as context:
         assert addition.run(hosted, context) == Status.BAD_DIMS
-        assert hosted.last_error(context) == (
-            b"run requires size n0 (dim 0 of shape (n0,) of input 'x0') to be at least 0, got -4"
-        )
+        assert hosted.last_error(context).decode() == f"run requires {rule}, got {size}"
 
 
 def test_run_refuses_a_workspace_off_its_alignment(hosted: Library):

@@ -25,6 +25,7 @@ from compiler.loop_to_llvm.runtime.entry import Counts, EntryPoints
 from compiler.loop_to_llvm.runtime.facts import Facts, Weight, blobs_of, facts_of
 from compiler.loop_to_llvm.runtime.layout import (
     ABI_VERSION,
+    CHECK_SIZES,
     CONTEXT,
     PROGRAM,
     WORKSPACE,
@@ -40,6 +41,7 @@ from compiler.target.target import Target
 
 __all__ = [
     "ABI_VERSION",
+    "CHECK_SIZES",
     "EXPORTS",
     "LIBC_NAMES",
     "PROGRAM",
@@ -132,6 +134,11 @@ class Runtime:
         a Status.
         """
         return self.pool.declare("program", PROGRAM)
+
+    @property
+    def check_sizes(self) -> ir.Function:
+        """Whether the program allows the sizes: `i32 (context, dims)`, a Status."""
+        return self.pool.declare("check_sizes", CHECK_SIZES)
 
     @property
     def workspace(self) -> ir.Function:

@@ -327,12 +327,13 @@ class DlpackCall:
         self._continue(code, code.call(self._bind, [context, given, dims, sizes]))
         with code.if_then(code.not_(code.is_null(dims))):
             self._copy(code, dims, sizes, counts.dims)
-        for side, table in zip(("input", "output"), tables, strict=True):
-            self._each(code, call, side, number, sizes, table)
         self.pool.platform.call(code, "memcpy", [local, call, i64(CALL.size)])
         for field, value in zip(("inputs", "outputs", "dims"), (*tables, sizes), strict=True):
             CALL.store(code, local, field, value)
         self._continue(code, code.call(self.pool.declare("check_dims", CHECK), [context, local]))
+        # Only then shapes are computed from sizes.
+        for side, table in zip(("input", "output"), tables, strict=True):
+            self._each(code, call, side, number, sizes, table)
         self._lend_workspace(code, local, memory)
         status = code.call(self.pool.declare("run", CHECK), [context, local])
         self._release(code, context, memory)

@@ -13,6 +13,7 @@ from llvmlite import ir
 from compiler.loop_to_llvm.runtime.code import (
     I32,
     I64,
+    NULL,
     POINTER,
     VOID,
     Code,
@@ -27,6 +28,7 @@ from compiler.loop_to_llvm.runtime.facts import Facts
 from compiler.loop_to_llvm.runtime.layout import (
     ABI_VERSION,
     CALL,
+    CHECK_SIZES,
     CONTEXT,
     PROGRAM,
     SYMBOL,
@@ -37,11 +39,13 @@ from compiler.loop_to_llvm.runtime.layout import (
 from compiler.loop_to_llvm.runtime.pool import Pool
 from compiler.loop_to_llvm.runtime.status import NO_CONTEXT_TEXT, Shown, Status, fail
 from compiler.loop_to_llvm.runtime.table import Table
+from dialects.extent import MOST
 
 CHECK: Final = ir.FunctionType(I32, [POINTER, POINTER])
 """A status of a context and a weft_call."""
 
 _NO_WORKSPACE: Final = -1
+_EXTENT: Final = f"0 to {MOST}"
 
 
 @dataclass(frozen=True)
@@ -132,14 +136,17 @@ class EntryPoints:
         code.ret_void()
 
     def _define_workspace_size(self) -> None:
-        """Bytes, or the greatest number where dims are missing or negative."""
+        """Bytes, or the greatest number where dims are missing or not allowed."""
         code = self._export("workspace_size", I64, [POINTER])
         (dims,) = code.arguments
         if self.counts.dims:
             code.return_if(code.is_null(dims), i64(_NO_WORKSPACE))
         for position in range(self.counts.dims):
             dim = code.load(code.at(dims, 8 * position), typ=I64)
-            code.return_if(code.icmp_signed("<", dim, i64(0)), i64(_NO_WORKSPACE))
+            code.return_if(code.icmp_unsigned(">", dim, i64(MOST)), i64(_NO_WORKSPACE))
+        status = code.call(self.pool.declare("check_sizes", CHECK_SIZES), [NULL, dims])
+        refused = code.icmp_unsigned("!=", status, i32(Status.OK))
+        code.return_if(refused, i64(_NO_WORKSPACE))
         code.ret(code.call(self.pool.declare("workspace", WORKSPACE), [dims]))
 
     def _check(self, name: str) -> ir.Function:
@@ -207,9 +214,9 @@ class EntryPoints:
             self._fail(code, Status.NULL_POINTER, text, shown)
 
     def _define_check_dims(self) -> None:
-        """Whether the free dims are there and not negative."""
+        """Whether the free dims are there, each an extent, and are allowed together."""
         code = Code(self._check("check_dims").append_basic_block("entry"))
-        _, call = code.arguments
+        context, call = code.arguments
         dims = CALL.load(code, call, "dims")
         count = self.counts.dims + self.counts.found
         if count:
@@ -218,26 +225,27 @@ class EntryPoints:
                 self._fail(code, Status.NULL_POINTER, text)
         for position in range(self.counts.dims):
             dim = code.load(code.at(dims, 8 * position), typ=I64)
-            with code.unlikely(code.icmp_signed("<", dim, i64(0))):
+            with code.unlikely(code.icmp_unsigned(">", dim, i64(MOST))):
                 self._refuse_dim(code, position, dim)
-        code.ret(i32(Status.OK))
+        code.ret(code.call(self.pool.declare("check_sizes", CHECK_SIZES), [context, dims]))
 
     def _refuse_dim(self, code: Code, position: int, dim: ir.Value) -> None:
-        """Fails for a negative size, with the first input that has it."""
+        """Fails for a size that is no extent, with the first input that has it."""
         if not self.table.count("symbols"):
-            text = f"run requires dims[{position}] to be at least 0, got {{}}"
+            text = f"run requires dims[{position}] to be {_EXTENT}, got {{}}"
             self._fail(code, Status.BAD_DIMS, text, [dim])
             return
         symbol = self.table.entry(code, "symbols", i64(position), SYMBOL)
         name = self.table.place(code, symbol, SYMBOL, "name")
         given = SYMBOL.load(code, symbol, "input")
-        text = "run requires size {} to be at least 0, got {}"
+        text = f"run requires size {{}} to be {_EXTENT}, got {{}}"
         with code.if_then(code.icmp_signed("==", given, i32(-1))):
             self._fail(code, Status.BAD_DIMS, text, [name, dim])
         entry = self.table.entry(code, "inputs", code.zext(given, I64), TENSOR)
         axis = code.zext(SYMBOL.load(code, symbol, "axis"), I64)
         shape, tensor = (self.table.place(code, entry, TENSOR, n) for n in ("shape", "name"))
-        text = "run requires size {} (dim {} of shape {} of input '{}') to be at least 0, got {}"
+        where = "(dim {} of shape {} of input '{}')"
+        text = f"run requires size {{}} {where} to be {_EXTENT}, got {{}}"
         self._fail(code, Status.BAD_DIMS, text, [name, axis, shape, tensor, dim])
 
     def _define_check_workspace(self) -> None:

@@ -21,8 +21,11 @@ PROGRAM: Final = ir.FunctionType(I32, [POINTER] * 5)
 behind the free ones in `dims`, and the addresses of outputs that it makes into `outputs`.
 """
 
+CHECK_SIZES: Final = ir.FunctionType(I32, [POINTER] * 2)
+"""`check_sizes(context, dims)`: a Status, for dims of 0 to MOST; without a context no text."""
+
 WORKSPACE: Final = ir.FunctionType(I64, [POINTER])
-"""`workspace(dims)`: bytes, for dims of at least 0."""
+"""`workspace(dims)`: bytes, for dims that have been checked."""
 
 _LINE = 64
 _BYTES = {I8: 1, I16: 2, I32: 4, I64: 8, POINTER: 8}

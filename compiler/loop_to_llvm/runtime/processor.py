@@ -27,7 +27,7 @@ from compiler.loop_to_llvm.runtime.code import (
     i64,
     machine_code,
 )
-from compiler.loop_to_llvm.runtime.layout import CONTEXT, PROGRAM, WORKSPACE
+from compiler.loop_to_llvm.runtime.layout import CHECK_SIZES, CONTEXT, PROGRAM, WORKSPACE
 from compiler.loop_to_llvm.runtime.pool import PARALLEL_FOR, Pool
 from compiler.target.cpuid import STATE, XSAVE, Register
 from compiler.target.features import Word, needed_bits
@@ -110,6 +110,7 @@ class Processor:
         for level in self._own_levels:
             self._define_forwarder(level)
         if self._own_levels:
+            self._define_check_sizes()
             self._define_program()
             self._define_workspace()
 
@@ -212,6 +213,15 @@ class Processor:
         code = Code(self._forwarder(level).append_basic_block("entry"))
         code.call(self.pool.parallel_for, code.arguments, tail=True)
         code.ret_void()
+
+    def _define_check_sizes(self) -> None:
+        """What any level requires: no context says which one will run."""
+        code = Code(self.pool.declare("check_sizes", CHECK_SIZES).append_basic_block("entry"))
+        for level in self.levels:
+            check = declare_function(self.module, f"{level.prefix}.check_sizes", CHECK_SIZES)
+            status = code.call(check, code.arguments)
+            code.return_if(code.icmp_unsigned("!=", status, i32(0)), status)
+        code.ret(i32(0))
 
     def _define_program(self) -> None:
         """Goes on to the program of the level that the context was made for."""

@@ -81,8 +81,8 @@ _BYTES: Final = {
 def fail(
     code: Code, context: ir.Value, status: Status, text: str, shown: Sequence[Shown] = ()
 ) -> ir.Value:
-    """Writes the text into the context, each `{}` in it as the next of what is shown, and gives the
-    status.
+    """Writes the text into the context, if there is one, each `{}` in it as the next of what is
+    shown, and gives the status.
 
     Of two threads that fail at once on one context only one is heard.
     """
@@ -154,6 +154,7 @@ def _failer(module: ir.Module, count: int) -> ir.Function:
     compile_plainly(function)
     code = Code(function.append_basic_block("entry"))
     context, form, *words = code.arguments
+    code.return_if(code.is_null(context))
     values = code.variable(ir.ArrayType(I64, max(1, count)))
     for position, word in enumerate(words):
         code.store(word, code.at(values, 8 * position))

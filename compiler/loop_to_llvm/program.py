@@ -35,6 +35,7 @@ from compiler.loop_to_llvm.runtime import (
     Status,
     clipped,
 )
+from compiler.target.features import baseline
 from compiler.target.target import Target
 from dialects.expr import Expr, maximum
 from dialects.extent import MOST
@@ -64,6 +65,9 @@ from dialects.loop.program import (
 )
 from dialects.loop.types import BufferType, ExprsAttr, buffer_type
 
+_MOST_ORIGIN = 200
+"""Bytes that an error's text has for the nodes that it is about."""
+
 WeightKey = tuple[str, BufferType]
 """The name of a tensor of the weight store, and the type whose layout it is prepared in."""
 
@@ -88,8 +92,8 @@ def emit_program(
     """
     module = ir.Module(program.sym_name.data)
     module.triple = target.triple
-    _emit_check_sizes(module, program, Runtime(module, target, prefix), name or prefix)
-    _emit_workspace(module, program, name or prefix)
+    _emit_check_sizes(module, program, Runtime(module, target, prefix), target, name or prefix)
+    _emit_workspace(module, program, target, name or prefix)
     function = _hidden(module, PROGRAM, f"{name or prefix}.program")
     context, inputs, outputs, dims, workspace = function.args
     frame = _frame(function, program)
@@ -169,8 +173,26 @@ def _element(builder: ir.IRBuilder, array: ir.Value, position: int, kind: ir.Typ
     return builder.gep(array, [ir.Constant(I64, position)], source_etype=kind)
 
 
-def _emit_check_sizes(module: ir.Module, program: ProgramOp, runtime: Runtime, prefix: str) -> None:
-    function = _hidden(module, CHECK_SIZES, f"{prefix}.check_sizes")
+class _PlainFunction(ir.Function):
+    """A function that every processor of the architecture runs."""
+
+    def __init__(self, module: ir.Module, kind: ir.FunctionType, name: str, target: Target):
+        super().__init__(module, kind, name)
+        self.linkage = "hidden"
+        self.attributes.add("nounwind")
+        self._least = baseline(target)
+
+    def descr_prototype(self, buf: list[str]) -> None:
+        super().descr_prototype(buf)
+        cpu, features = self._least.cpu, self._least.feature_string
+        attributes = f'"target-cpu"="{cpu}" "target-features"="{features}"'
+        buf[-1] = f"{buf[-1].rstrip()} {attributes}\n"
+
+
+def _emit_check_sizes(
+    module: ir.Module, program: ProgramOp, runtime: Runtime, target: Target, prefix: str
+) -> None:
+    function = _PlainFunction(module, CHECK_SIZES, f"{prefix}.check_sizes", target)
     context, dims = function.args
     frame = Frame(function)
 
@@ -183,8 +205,8 @@ def _emit_check_sizes(module: ir.Module, program: ProgramOp, runtime: Runtime, p
     frame.finish()
 
 
-def _emit_workspace(module: ir.Module, program: ProgramOp, prefix: str) -> None:
-    function = _hidden(module, WORKSPACE, f"{prefix}.workspace")
+def _emit_workspace(module: ir.Module, program: ProgramOp, target: Target, prefix: str) -> None:
+    function = _PlainFunction(module, WORKSPACE, f"{prefix}.workspace", target)
     frame = _frame(function, program)
     index = IndexEmitter(frame, _sizes(frame, program, function.args[0]))
     frame.builder.ret(index.uniform(workspace_bytes(program)))
@@ -435,7 +457,7 @@ def _origin(op: Operation) -> str:
     listed = list(fused) if isa(fused, ArrayAttr) else [op.location]
     names = [each.desc.data for each in listed if isinstance(each, NameLoc)]
     text = f", at {' or '.join(names)}" if names else ""
-    return text.translate({ord("{"): "(", ord("}"): ")"})
+    return clipped(text.translate({ord("{"): "(", ord("}"): ")"}), _MOST_ORIGIN)
 
 
 def _allocation(op: RegrowOp | ReloadOp | GiveOp) -> AllocOp:

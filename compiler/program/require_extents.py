@@ -143,8 +143,10 @@ class _Requirements:
         ]
         if behind is not None:
             block.insert_ops_after(made, behind)
-        elif made and block.first_op is not None:
+        elif block.first_op is not None:
             block.insert_ops_before(made, block.first_op)
+        else:
+            block.add_ops(made)
 
 
 def _names(program: ProgramOp, key: str) -> list[str]:

@@ -60,13 +60,14 @@ class Sizes:
 Shown = ir.Value | Sizes
 """What a message shows: an i64, a double, the address of a text that a zero ends, or a shape."""
 
-_CLIPPED: Final = 80
 
-
-def clipped(text: object) -> str:
-    """A name or an expression as part of a message: not too long, and nothing that `fail` fills."""
+def clipped(text: object, most: int = 80) -> str:
+    """A name or an expression as part of a message: at most that many bytes, and nothing that
+    `fail` fills.
+    """
     plain = str(text).replace("{}", "{ }")
-    return plain if len(plain) <= _CLIPPED else f"{plain[: _CLIPPED - 3]}..."
+    content = plain.encode()
+    return plain if len(content) <= most else f"{content[: most - 3].decode(errors='ignore')}..."
 
 
 _PARTS: Final = {ir.PointerType: Part.TEXT, ir.DoubleType: Part.FLOAT, ir.IntType: Part.INTEGER}

@@ -147,7 +147,7 @@ class CheckedCall:
         call = _call(_pointers(arrays), _pointers(outputs), dims, nothing)
         status = self._run(self.context, ctypes.addressof(call))
         assert status, "sizes that have no workspace are refused"
-        self.fail()
+        self.fail(status)
 
     def _empty(self, spec: TensorSpec, symbols: Mapping[str, int]) -> Array:
         return np.empty([self._sizes[dim](symbols) for dim in spec.dims], spec.numpy_dtype)

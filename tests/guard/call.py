@@ -162,7 +162,7 @@ class GuardedModel:
         for buffer in self.compiled.metadata["memory"]:
             try:
                 offset, size = (size_of(buffer[key])(sizes) for key in ("offset", "bytes"))
-            except NameError:  # of a size that is found while the program runs
+            except KeyError:  # of a size that is found while the program runs
                 continue
             if offset >= GUARD_PAGE:
                 parts.append((offset, size))

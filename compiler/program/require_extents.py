@@ -125,8 +125,8 @@ class _Requirements:
                 if volume in required or volume.names() <= self.free:
                     continue
                 required.add(volume)
-                known = [binds[name] for name in volume.names() if name in binds]
-                last = max(known, key=lambda each: each[0])[1] if known else None
+                known = dict(binds[name] for name in volume.names() if name in binds)
+                last = known[max(known)] if known else None
                 needed.setdefault(last, []).append(buffer)
             for region in op.regions:
                 self._visit(region.block, set(required))

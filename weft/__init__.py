@@ -14,6 +14,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -24,8 +25,10 @@ from compiler.machine.artifact import load as load_artifact
 from compiler.machine.cache import Cache, CacheWarning, default_cache
 from compiler.machine.executable import Executable
 from compiler.machine.host import host_target
+from compiler.machine.names import base_name
 from compiler.machine.signature import TensorSpec
 from compiler.options import Bound, Options, parse_bucket, parse_bucket_mask
+from compiler.road import Road
 from dialects.budget import MAX_BYTES, MAX_NODES, TIMEOUT, Budget
 from dialects.errors import (
     ArtifactError,
@@ -238,7 +241,18 @@ def compile(
         from weft.inside import build_trapped
 
         return build_trapped(source, options, extensions, build)
-    return build_watchable(source, options, build)
+    executable = build_watchable(source, options, build)
+    road = partial(Road, options, extensions=tuple(extensions), budget=budget)
+    executable.save_graph = partial(_save_graph, model, specs, road)
+    return executable
+
+
+def _save_graph(model: Any, specs: Sequence[Any], road: Callable[[], Road], path: Path) -> None:
+    """Writes the optimised graph of a model, which is read again, and its weights beside it."""
+    from compiler.cli.emit import save_graph
+
+    base_name(path)
+    save_graph(_source_of(model, specs), path, road())
 
 
 def _source_of(model: Any, specs: Sequence[Any]) -> Source | ImportedModel:
@@ -261,12 +275,14 @@ def load(
     *,
     threads: int | None = None,
     weights: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    verify: bool = False,
 ) -> Executable:
     """Opens an artifact that `Executable.export` or `weft compile` wrote. `weights` are those that
-    it has outside: the path of their file, by default that beside it, or arrays by name.
+    it has outside: the path of their file, by default that beside it, or arrays by name. With
+    `verify` all weights are read, and have to be those of the artifact's digest.
 
     Raises ArtifactError for a file that is damaged, no artifact, or made for another machine,
     OptionError for weights in a form that the artifact does not take, InputError for arrays that
     do not fit.
     """
-    return load_artifact(Path(path), host_target(), threads=threads, weights=weights)
+    return load_artifact(Path(path), host_target(), threads=threads, weights=weights, verify=verify)

@@ -8,7 +8,7 @@ from pathlib import Path
 from xdsl.dialects.builtin import ModuleOp
 
 from compiler.frontend.from_graph_file import graph_text, has_weights, weights_beside, write_weights
-from compiler.frontend.from_onnx import Source
+from compiler.frontend.from_onnx import ImportedModel, Source
 from compiler.loop_to_llvm.kernel import emit_kernel
 from compiler.loop_to_llvm.program import emit_program
 from compiler.machine.object import compile_assembly
@@ -43,15 +43,20 @@ def emit_text(source: Source, level: str, road: Road) -> str:
     return "\n".join(texts)
 
 
-def save_graph(source: Source, output: Path, road: Road) -> None:
-    """Writes the optimised graph as a graph file, and its weights beside it."""
-    imported = read_model(source, road.options, budget=road.budget)
+def save_graph(source: Source | ImportedModel, output: Path, road: Road) -> None:
+    """Writes the optimised graph as a graph file, and its weights beside it. Raises OptionError for
+    one with buckets, each of which has a graph.
+    """
+    if road.options.buckets:
+        raise OptionError("a graph file requires one program, got buckets")
+    imported = read_model(source, road.options, road.extensions, budget=road.budget)
     optimize_graph(imported.module, WeftContext(imported.weights), road)
+    digest = None
     if has_weights(imported.module):
         with replacing(weights_beside(output)) as out:
-            write_weights(imported.module, imported.weights, out)
+            digest = write_weights(imported.module, imported.weights, out)
     with replacing(output) as out:
-        out.write(graph_text(imported.module).encode())
+        out.write(graph_text(imported.module, digest).encode())
 
 
 def _llvm_modules(module: ModuleOp, road: Road) -> Iterator[tuple[str, str]]:

@@ -1,11 +1,13 @@
 """A graph file -> graph: the text of an optimised graph, and its weights in a file beside it.
 
-`net.mlir` is what `weft-opt` reads too, with a version; `net.weights` holds a magic, the size of
-its head, the head (JSON: dtype, shape and place by key) and the tensors, each on a cache line.
+`net.mlir` is what `weft-opt` reads too, with a version and the SHA-256 of `net.weights`; that holds
+a magic, the size of its head, the head (JSON: dtype, shape and place by key) and the tensors, each
+on a cache line. All of it is read and compared when the graph is.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import struct
 from collections.abc import Mapping
@@ -25,14 +27,16 @@ from dialects.context import WeftContext
 from dialects.errors import ModelError
 from dialects.graph import ConstantOp
 from dialects.graph.dtypes import numpy_dtype
-from dialects.weights import Array, WeightStore
+from dialects.weights import Array, WeightStore, byte_blocks
 
 SUFFIX: Final = ".mlir"
-VERSION: Final = 1
+VERSION: Final = 2
 STAMP: Final = "weft.graph_version"
+DIGEST: Final = "weft.weights_sha256"
 ALIGNMENT: Final = 64
 _MAGIC: Final = b"WEFTWGT1"
 _FRONT: Final = struct.Struct("<8sQ")
+_BLOCK: Final = 1 << 20
 
 
 def weights_beside(path: Path) -> Path:
@@ -45,15 +49,20 @@ def is_graph_file(source: object) -> bool:
     return isinstance(source, str | Path) and Path(source).suffix == SUFFIX
 
 
-def graph_text(module: ModuleOp) -> str:
-    """The text of an optimised graph, stamped with the version of the format."""
+def graph_text(module: ModuleOp, weights_digest: str | None = None) -> str:
+    """The text of an optimised graph, stamped with the version of the format and the digest of its
+    weights, where it has some.
+    """
     copy = module.clone()
     copy.attributes[STAMP] = IntegerAttr(VERSION, i64)
+    if weights_digest is not None:
+        copy.attributes[DIGEST] = StringAttr(weights_digest)
     return f"{copy!s}\n"
 
 
-def write_weights(module: ModuleOp, weights: WeightStore, out: BinaryIO) -> None:
-    """Streams the tensors that the graph names."""
+def write_weights(module: ModuleOp, weights: WeightStore, file: BinaryIO) -> str:
+    """Streams the tensors that the graph names; gives the digest of all that was written."""
+    out = _Hashing(file)
     arrays = {key: np.asarray(weights[key]) for key in _keys(module)}
     head: dict[str, tuple[str, list[int], int]] = {}
     position = 0
@@ -64,8 +73,22 @@ def write_weights(module: ModuleOp, weights: WeightStore, out: BinaryIO) -> None
     out.write(_FRONT.pack(_MAGIC, len(text)) + text)
     out.write(bytes(-(_FRONT.size + len(text)) % ALIGNMENT))
     for array in arrays.values():
-        out.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+        for block in byte_blocks(array) if array.size else ():
+            out.write(block.data)
         out.write(bytes(-array.nbytes % ALIGNMENT))
+    return out.digest.hexdigest()
+
+
+class _Hashing:
+    """A file, and the digest of what is written into it."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.file = file
+        self.digest = hashlib.sha256()
+
+    def write(self, data: bytes | memoryview) -> None:
+        self.digest.update(data)
+        self.file.write(data)
 
 
 def has_weights(module: ModuleOp) -> bool:
@@ -81,7 +104,8 @@ def _keys(module: ModuleOp) -> list[str]:
 def read_graph(path: Path) -> ImportedModel:
     """Reads a graph file; its weights stay in their file until they are needed.
 
-    Raises ModelError for a file that is damaged, no graph, or of a later version.
+    Raises ModelError for a file that is damaged, no graph, or of another version, and for weights
+    that are not those that were written with it.
     """
     try:
         module = Parser(WeftContext(), path.read_text(encoding="utf-8"), str(path)).parse_module()
@@ -89,14 +113,15 @@ def read_graph(path: Path) -> ImportedModel:
     except (OSError, UnicodeDecodeError, ParseError, VerifyException) as problem:
         raise ModelError(f"{path} requires a graph that can be read, got {problem}") from problem
     stamp = module.attributes.get(STAMP)
-    if not isa(stamp, IntegerAttr) or not 1 <= stamp.value.data <= VERSION:
-        rule = f"requires a graph file of version {VERSION} at most, written by weft"
+    if not isa(stamp, IntegerAttr) or stamp.value.data != VERSION:
+        rule = f"requires a graph file of version {VERSION}, as this weft writes it"
         raise ModelError(f"{path} {rule}, got {'none' if stamp is None else stamp}")
     functions = [op for op in module.ops if isinstance(op, FuncOp)]
     mains = [each for each in functions if len(functions) == 1 or each.sym_name.data == MAIN]
     if len(mains) != 1:
         raise ModelError(f"{path} requires one function, or one @{MAIN}, got {len(functions)}")
     weights = WeightStore()
+    _check_digest(path, module)
     for key, array in _read_weights(path, _keys(module)).items():
         weights.add(key, array)
     for op in module.walk():
@@ -104,6 +129,26 @@ def read_graph(path: Path) -> ImportedModel:
             _check(op, weights[op.key.data], path)
     names = [_strings(mains[0], key) for key in ("input_names", "output_names")]
     return ImportedModel(module, weights, path.stem, names[0], names[1])
+
+
+def _check_digest(path: Path, module: ModuleOp) -> None:
+    """Refuses weights that are not those of the digest, which the module is left without."""
+    stated = module.attributes.pop(DIGEST, None)
+    if not has_weights(module):
+        return
+    if not isinstance(stated, StringAttr):
+        raise ModelError(f"{path} requires the digest of its weights, got none")
+    beside, digest = weights_beside(path), hashlib.sha256()
+    try:
+        with beside.open("rb") as file:
+            while block := file.read(_BLOCK):
+                digest.update(block)
+    except OSError as problem:
+        rule = "requires the weights that were written with it"
+        raise ModelError(f"{path} {rule}, got {beside}: {problem.strerror}") from problem
+    if digest.hexdigest() != stated.data:
+        rule = "requires the weights that were written with it"
+        raise ModelError(f"{path} {rule}, got {beside} with others than their digest tells")
 
 
 def _check(op: ConstantOp, array: Array, path: Path) -> None:

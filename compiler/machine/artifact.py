@@ -20,6 +20,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from compiler.machine.check_weights import check_weights
 from compiler.machine.elf_object import Data
 from compiler.machine.executable import Executable
 from compiler.machine.forms import FORMS
@@ -50,6 +51,9 @@ from dialects.weights import Array
 VERSION = "0.1.0"
 ABI_VERSION = 1
 WASM = "wasm32"
+
+EXPORTS: Final = (".so", ".a", ".o", ".mlir", ".wasm")
+"""What a model may be exported as; the graph, `.mlir`, where it is at hand."""
 
 _Writing = Callable[[Path, int], contextlib.AbstractContextManager[BinaryIO]]
 
@@ -187,6 +191,21 @@ class Compiled:
         level = 1 if self.target.arch == X86_64.arch else None
         return partial(link_shared, isa_level=level)
 
+    def export_as(self, path: str | Path, *, linker: str = WEFT) -> None:
+        """Writes what the suffix of `path` says: a shared object, a static library, one object or a
+        WebAssembly module. Raises OptionError for another suffix, and as they do.
+        """
+        suffix = Path(path).suffix
+        if suffix == ".so":
+            return self.export(path, linker=linker)
+        if linker != WEFT:
+            raise OptionError(f"linker {linker} requires a shared object, got {path}")
+        writers = {".a": self.export_archive, ".o": self.export_object, ".wasm": self.export_wasm}
+        if suffix not in writers:
+            rule = f"export requires a name in {', '.join(EXPORTS)}"
+            raise OptionError(f"{rule}, got {path}")
+        return writers[suffix](path)
+
     def export_wasm(self, path: str | Path) -> None:
         """Writes `path` as a WebAssembly module, which imports nothing, and the header beside it.
 
@@ -222,11 +241,32 @@ class Compiled:
             if not self.weights.sources:
                 write_archive(members, out)
                 return
-            with tempfile.TemporaryFile(dir=path.parent) as weights:
-                self._write_weights_object(weights)
-                weights.flush()
-                with mmap.mmap(weights.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
-                    write_archive([*members, ("weights.o", mapped)], out)
+            with self._weights_object(path.parent) as weights:
+                write_archive([*members, ("weights.o", weights)], out)
+
+    def export_object(self, path: str | Path) -> None:
+        """Writes `path` as one relocatable object that holds the weights too, and the header beside
+        it; a failure leaves no file.
+        """
+        from compiler.machine.join_objects import join_objects  # few models become one
+
+        path = Path(path)
+        members: list[Data] = list(self.objects.values())
+        with self._with_header(path) as out:
+            if not self.weights.sources:
+                join_objects(members, out)
+                return
+            with self._weights_object(path.parent) as weights:
+                join_objects([*members, weights], out)
+
+    @contextlib.contextmanager
+    def _weights_object(self, folder: Path) -> Generator[mmap.mmap]:
+        """The object of the weights, in a file without a name."""
+        with tempfile.TemporaryFile(dir=folder) as weights:
+            self._write_weights_object(weights)
+            weights.flush()
+            with mmap.mmap(weights.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+                yield mapped
 
     def export_objects(self, folder: str | Path) -> None:
         """Writes every object, the weights and the header into a folder."""
@@ -392,10 +432,16 @@ def read_metadata(path: str | Path) -> dict[str, Any]:
 
 
 def load(
-    path: str | Path, host: Target, *, threads: int | None = None, weights: Given = None
+    path: str | Path,
+    host: Target,
+    *,
+    threads: int | None = None,
+    weights: Given = None,
+    verify: bool = False,
 ) -> Executable:
     """Opens an artifact after checking that it is whole and made for this machine. `weights` are
     those that are not in it: the path of their file, or arrays by the names of logical tensors.
+    With `verify` the weights' digests are checked too, for which all of them are read.
     """
     path = Path(path)
     metadata = read_metadata(path)
@@ -403,6 +449,8 @@ def load(
         raise ArtifactError(f"{path} requires a WebAssembly engine, got a {host.arch} process")
     check_image(path)
     check_runs_on(host, {**metadata, "triple": read_machine(path)}, str(path))
+    if verify:
+        check_weights(path, metadata, Path(weights) if isinstance(weights, (str, Path)) else None)
     library = _open_shared(path)
     return Executable(
         library,

@@ -21,13 +21,14 @@ import hashlib
 import json
 import mmap
 import os
+import stat
 import struct
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
@@ -65,10 +66,25 @@ class CacheWarning(UserWarning):
 
 @dataclass(frozen=True)
 class Cache:
-    """Entries in a folder; when they take more than `limit` bytes, those unused longest go."""
+    """Entries in a folder; when they take more than `limit` bytes, those unused longest go.
+
+    What is in a cache is loaded and run. So its folder has to belong to this user, or to root, and
+    nobody else may write to it; nor may everybody to a folder that it lies in, but for those where
+    nobody may remove what is not theirs, such as /tmp. Another folder is not used, which a
+    CacheWarning tells; one that is not there yet is made for this user alone.
+    """
 
     folder: Path
     limit: int = DEFAULT_LIMIT
+
+    @cached_property
+    def is_trusted(self) -> bool:
+        """Whether nobody else may put anything into the folder, which is there. Raises OSError."""
+        wrong = _distrust(self.folder.resolve())
+        if wrong:
+            rule = "cache requires a folder that only its user may write to"
+            warnings.warn(f"{rule}, got {wrong}; it is not used", CacheWarning, stacklevel=3)
+        return not wrong
 
     def find(self, key: str, target: Target) -> Compiled | None:
         """The entry of that key, whose weights stay in the file; None where there is none that is
@@ -76,6 +92,8 @@ class Cache:
         """
         path = self._path(key)
         try:
+            if not self.is_trusted:
+                return None
             with path.open("rb") as file:
                 whole = self._is_known(path, file) or _is_whole(file)
                 data = _map(file) if whole else None
@@ -104,7 +122,9 @@ class Cache:
         """
         path = self._path(key)
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            _make_private(self.folder)
+            if not self.is_trusted:
+                return compiled
             with replacing(path) as out:
                 _write(compiled, out)
             self._shrink(path)
@@ -121,6 +141,8 @@ class Cache:
         """The bytes that were kept under that key; None where there are none that are whole."""
         path = self._path(key, KERNEL_SUFFIX)
         try:
+            if not self.is_trusted:
+                return None
             data = path.read_bytes()
             _used(path)
         except OSError:
@@ -131,9 +153,10 @@ class Cache:
     def keep_kernel(self, key: str, data: bytes) -> None:
         """Stores bytes where that is possible; `keep` warns of a folder that cannot be written."""
         with contextlib.suppress(OSError, ArtifactError):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with replacing(self._path(key, KERNEL_SUFFIX)) as out:
-                out.write(hashlib.sha256(data).digest() + data)
+            _make_private(self.folder)
+            if self.is_trusted:
+                with replacing(self._path(key, KERNEL_SUFFIX)) as out:
+                    out.write(hashlib.sha256(data).digest() + data)
 
     def _is_known(self, path: Path, file: BinaryIO) -> bool:
         """Whether this entry was written in whole, and not since the machine was started."""
@@ -170,6 +193,26 @@ class Cache:
             if path != newest:
                 path.unlink(missing_ok=True)
                 excess -= size
+
+
+def _make_private(folder: Path) -> None:
+    if not folder.parent.exists():
+        _make_private(folder.parent)
+    folder.mkdir(mode=0o700, exist_ok=True)
+
+
+def _distrust(folder: Path) -> str:
+    """Who else may write to a folder, in words; nothing where nobody may."""
+    status = folder.stat()
+    if status.st_uid not in (0, os.geteuid()):
+        return f"{folder} of the user {status.st_uid}"
+    if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return f"{folder} of mode {stat.S_IMODE(status.st_mode):o} (chmod 700 makes it one)"
+    for parent in folder.parents:
+        mode = parent.stat().st_mode
+        if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
+            return f"{folder} in {parent} of mode {stat.S_IMODE(mode):o}"
+    return ""
 
 
 def default_cache(environment: Mapping[str, str]) -> Cache:

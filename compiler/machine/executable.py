@@ -18,8 +18,8 @@ from dialects.weights import Array
 class Exporter(Protocol):
     """What writes an artifact for the same model."""
 
-    def export(self, path: str | Path, *, linker: str = "weft") -> None:
-        """Writes the shared object and its header."""
+    def export_as(self, path: str | Path, *, linker: str = "weft") -> None:
+        """Writes what the suffix says, and its header."""
         ...
 
 
@@ -55,6 +55,7 @@ class Executable(_Callable):
         self._prefix = prefix
         self._signature = signature
         self.compile_watched: Callable[[Sequence[str]], Executable] | None = None
+        self.save_graph: Callable[[Path], None] | None = None
         self._exporter = exporter
         self.metadata = dict(metadata or {})
         shared = None if beside is None else beside._checked
@@ -142,16 +143,25 @@ class Executable(_Callable):
         self._checked.self_test()
 
     def export(self, path: str | Path, *, linker: str = "weft") -> None:
-        """Writes `path`, a shared object that needs libc only, and a C header beside it; `linker`
-        is weft, or ld, cc or ld.lld where they are installed.
+        """Writes what the suffix of `path` says: a shared object (.so) that needs libc only, a
+        static library (.a), one relocatable object (.o) or a WebAssembly module (.wasm), and a C
+        header beside it; or the optimised graph (.mlir), which compiles again, and its weights.
+        `linker` of shared objects is weft, or ld, cc or ld.lld where they are installed.
 
-        Raises OptionError for a model that came from such a file, ArtifactError where none can be
-        written, UnsupportedError for a linker that is missing.
+        Raises OptionError for another suffix, for a model that came from such a file, or a graph
+        that is not at hand, ArtifactError where none can be written, UnsupportedError for a linker
+        that is missing.
         """
         if self._exporter is None:
             rule = "requires a model that was compiled in this process"
             raise OptionError(f"export {rule}, got one that was loaded")
-        self._exporter.export(path, linker=linker)
+        if Path(path).suffix != ".mlir":
+            self._exporter.export_as(path, linker=linker)
+        elif self.save_graph is None:
+            rule = "export of a graph requires a model of weft.compile"
+            raise OptionError(f"{rule}, got compiled code alone")
+        else:
+            self.save_graph(Path(path))
 
 
 def known_strings(metadata: Mapping[str, Any]) -> list[tuple[int, str, Array]]:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from compiler.machine import elf
 from compiler.machine.artifact import WASM, check_runs_on, load, read_metadata
+from compiler.machine.check_weights import check_weights
 from compiler.machine.note import check_image, open_artifact
 from compiler.machine.shared_object import SharedObject
 from compiler.machine.wasm_note import check_wasm
@@ -169,16 +170,10 @@ class _Checks:
             raise self._refuse(f"the functions {', '.join(missing)}", "none of that name")
 
     def _weights(self) -> str:
-        with open_artifact(self.path) as file:
-            shared = SharedObject(file, str(self.path))
-            digests = shared.weights_digests()
-            if digests is None:
-                return self._outside()
-            if digests[0] != digests[1]:
-                raise shared.refuse(
-                    "the weights that were linked", "others than their digest tells"
-                )
-        return f"intact, SHA-256 {digests[0].hex()}"
+        if self.facts["weights_in"] == FILE:
+            return self._outside()
+        digest = check_weights(self.path, self.facts)
+        return self._outside() if digest is None else f"intact, SHA-256 {digest}"
 
     def _self_test(self) -> str:
         """Loads the artifact, all of whose bytes are known by now to be weft's, and runs it."""

@@ -13,7 +13,9 @@ import weft
 from compiler.machine import elf
 from compiler.machine.artifact import Compiled, load, read_metadata
 from compiler.machine.host import host_target
+from compiler.machine.shared_object import SharedObject
 from compiler.pipeline import compile_model
+from dialects.errors import ArtifactError, OptionError
 from tests.small_models import add_model, dense_model, rows_of
 from weft.compilation import options_of
 
@@ -35,6 +37,7 @@ def folder(compiled: Compiled, tmp_path_factory: pytest.TempPathFactory) -> Path
     folder = tmp_path_factory.mktemp("artifact")
     compiled.export(folder / "libdense.so")
     compiled.export_archive(folder / "libdense.a")
+    compiled.export_object(folder / "dense.o")
     rows_of(ROWS).tofile(folder / "x.bin")
     return folder
 
@@ -62,7 +65,7 @@ def run(program: Path, folder: Path, threads: int) -> np.ndarray:
 
 @needs_cc
 @pytest.mark.parametrize("threads", [1, 2])
-@pytest.mark.parametrize("library", ["libdense.so", "libdense.a"])
+@pytest.mark.parametrize("library", ["libdense.so", "libdense.a", "dense.o"])
 def test_a_c_program_gets_the_same_bits(
     folder: Path, expected: np.ndarray, library: str, threads: int
 ):
@@ -141,7 +144,8 @@ def test_the_same_model_gives_the_same_bytes(folder: Path, tmp_path: Path):
     again = compile_model(model, options_of(model, prefix="dense"))
     again.export(tmp_path / "libdense.so")
     again.export_archive(tmp_path / "libdense.a")
-    for name in ("libdense.so", "libdense.a", "libdense.h"):
+    again.export_object(tmp_path / "dense.o")
+    for name in ("libdense.so", "libdense.a", "dense.o", "libdense.h"):
         assert (tmp_path / name).read_bytes() == (folder / name).read_bytes()
 
 
@@ -251,6 +255,57 @@ def test_a_failed_export_leaves_no_file(compiled: Compiled, tmp_path: Path):
     with pytest.raises(OSError, match="directory"):
         compiled.export(tmp_path / "libdense.so")
     assert [path.name for path in tmp_path.iterdir()] == ["libdense.so"]
+
+
+def test_a_name_says_what_is_written(tmp_path: Path):
+    """`export` writes what the suffix says, each form of which gives the same results."""
+    model = weft.compile(dense_model(8), prefix="dense", cache=False)
+    for suffix in (".so", ".a", ".o", ".mlir"):
+        model.export(tmp_path / f"libdense{suffix}")
+    assert (tmp_path / "libdense.a").read_bytes()[:8] == b"!<arch>\n"
+    wanted = model(rows_of(8))[0]
+    for name in ("libdense.so", "libdense.mlir"):
+        path = tmp_path / name
+        again = weft.load(path) if name.endswith(".so") else weft.compile(path, cache=False)
+        np.testing.assert_array_equal(again(rows_of(8))[0], wanted)
+
+
+@pytest.mark.parametrize("name", ["net", "net.dll", "net.SO", "net.onnx", "net.o.txt"])
+def test_other_names_are_refused(tmp_path: Path, name: str):
+    model = weft.compile(add_model((4,)), cache=False)
+    with pytest.raises(
+        OptionError, match=r"requires a name in \.so, \.a, \.o, \.mlir, \.wasm, got"
+    ):
+        model.export(tmp_path / name)
+    with pytest.raises(OptionError, match="requires the target wasm32"):
+        model.export(tmp_path / "net.wasm")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_verify_reads_the_weights(folder: Path, tmp_path: Path):
+    """`weft.load` takes other weights without a word unless it is asked to verify them."""
+    data = bytearray((folder / "libdense.so").read_bytes())
+    with open(folder / "libdense.so", "rb") as file:
+        weights = SharedObject(file, "dense").sections()[".weights"]
+    data[weights.offset] ^= 1
+    (tmp_path / "libdense.so").write_bytes(data)
+    weft.load(tmp_path / "libdense.so")
+    with pytest.raises(ArtifactError, match="requires the weights that were linked, got others"):
+        weft.load(tmp_path / "libdense.so", verify=True)
+    assert weft.load(folder / "libdense.so", verify=True) is not None
+
+
+def test_verify_reads_the_weights_in_a_file(tmp_path: Path):
+    path = tmp_path / "libdense.so"
+    weft.compile(dense_model(8), weights="file", cache=False).export(path)
+    assert weft.load(path, verify=True) is not None
+    beside = path.with_suffix(".safetensors")
+    data = bytearray(beside.read_bytes())
+    data[-1000] ^= 1
+    beside.write_bytes(data)
+    weft.load(path)
+    with pytest.raises(ArtifactError, match="got others than their digest tells"):
+        weft.load(path, verify=True)
 
 
 def test_export_requires_a_folder(compiled: Compiled, tmp_path: Path):

@@ -18,7 +18,7 @@ from compiler.machine.cache import DEFAULT_LIMIT, Cache, CacheWarning, default_c
 from compiler.pipeline import compile_model
 from compiler.road import Road
 from dialects.errors import OptionError
-from tests.small_models import dense_model, dense_reference, rows_of
+from tests.small_models import add_model, dense_model, dense_reference, rows_of
 from weft.compilation import compile_cached, external_locations, model_key, options_of
 
 MODEL = dense_model("rows")
@@ -220,6 +220,54 @@ def test_warns_and_goes_on_where_it_cannot_write(tmp_path: Path, compiled: Compi
     with pytest.warns(CacheWarning, match="cache requires a folder that can be written"):
         kept = Cache(tmp_path / "file" / "cache").keep(KEY, compiled)
     assert kept is compiled
+
+
+def test_a_folder_is_made_for_its_user_alone(tmp_path: Path):
+    """B2"""
+    folder = tmp_path / "new" / "cache"
+    before = os.umask(0)
+    try:
+        Cache(folder).keep_kernel("key", b"code")
+    finally:
+        os.umask(before)
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert Cache(folder).find_kernel("key") == b"code"
+
+
+@pytest.mark.parametrize("mode", [0o720, 0o702, 0o777, 0o1777])
+def test_a_folder_that_others_may_write_to_is_not_used(tmp_path: Path, mode: int):
+    """B2: code of another user would run."""
+    folder = tmp_path / "cache"
+    Cache(folder).keep_kernel("key", b"code")
+    folder.chmod(mode)
+    (kept,) = folder.iterdir()
+    with pytest.warns(CacheWarning, match=f"got {folder} of mode {mode:o} .chmod 700 .* not used"):
+        assert Cache(folder).find_kernel("key") is None
+    with pytest.warns(CacheWarning) as told:
+        assert compile_cached(add_model((4,)), options_of(b""), Cache(folder)) is not None
+    assert len(told) == 1
+    assert list(folder.iterdir()) == [kept]
+
+
+def test_a_folder_in_one_that_everybody_may_write_to_is_used_if_that_is_sticky(tmp_path: Path):
+    """B2: there nobody may put another in its place."""
+    shared = tmp_path / "shared"
+    Cache(shared / "cache").keep_kernel("key", b"code")
+    shared.chmod(0o1777)
+    assert Cache(shared / "cache").find_kernel("key") == b"code"
+    shared.chmod(0o777)
+    with pytest.warns(CacheWarning, match=f"got {shared}/cache in {shared} of mode 777; it is not"):
+        assert Cache(shared / "cache").find_kernel("key") is None
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may give a folder away")
+def test_a_folder_of_another_user_is_not_used(tmp_path: Path):
+    """B2"""
+    folder = tmp_path / "cache"
+    folder.mkdir(mode=0o700)
+    os.chown(folder, 12345, 12345)
+    with pytest.warns(CacheWarning, match=f"got {folder} of the user 12345; it is not used"):
+        assert Cache(folder).find_kernel("key") is None
 
 
 def test_compiles_once(cache: Cache):

@@ -26,6 +26,7 @@ from compiler.loop_to_llvm.kernel import emit_kernel
 from compiler.machine.object import compile_object
 from compiler.options import KernelSchedule, Options
 from compiler.program.declare import declaration, describe_body
+from compiler.validation.in_place import prove_claims
 from compiler.workers import (
     RARE,
     ForkedWorker,
@@ -100,13 +101,16 @@ def compile_kernel(task: KernelTask) -> KernelCode:
     describe_body(kernel)
     text = str(kernel if task.keep_texts else declaration(kernel))
     done = time.perf_counter()
+    prove_claims(kernel)
+    proved = time.perf_counter()
     ir = emit_kernel(kernel, options.target, prefix=options.prefix, strict_fp=options.strict_fp)
     emitted = time.perf_counter()
     code = compile_object(ir, options.target)
     seconds = {
         "parse": parsed - start,
         "schedule": done - parsed,
-        "emit": emitted - done,
+        "validation": proved - done,
+        "emit": emitted - proved,
         "llvm": time.perf_counter() - emitted,
     }
     return KernelCode(code, text, scheduled.used, ir if task.keep_texts else None, seconds)

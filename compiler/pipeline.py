@@ -65,6 +65,7 @@ from compiler.program.update_in_place import drop_copies, write_states
 from compiler.read_model import begin, read_model
 from compiler.report import Report
 from compiler.road import Road
+from compiler.validation.plan import Meaning, note_meaning
 from dialects.context import WeftContext
 from dialects.errors import OptionError
 from dialects.graph import CallOp, ConstantOp, ControlOp, FusedOp, GraphOp, ReshapeOp
@@ -148,8 +149,9 @@ def _padding_levels(
         return []
     levels: list[CompiledLevel] = []
     for module in padding_modules(chooser, [part.program for part in parts], road.options):
+        meaning = _meaning(module)
         code = compile_kernels(module, compiler, road)
-        plan_program(module, road)
+        plan_program(module, meaning, road)
         levels.append(CompiledLevel(road.options, module, code, road.report))
     return levels
 
@@ -182,13 +184,13 @@ def _compile_level(
     """From the optimised graph to a planned program and the code of its kernels, for one target.
     The run time that it is likely to need gets into what is `made` meanwhile.
     """
-    lower_graph(module, road)
+    meaning = lower_graph(module, road)
     lookups = lookup_kernels(module)
     code = compile_kernels(module, compiler, _with_schedules(module, road), made=made)
     _share_layouts(module, lookups, weights, road)
     code |= compile_kernels(module, compiler, road, but=code)  # what looks up in another layout
     code = {name: code[name] for name in kernels_of(module)}
-    plan_program(module, road)
+    plan_program(module, meaning, road)
     if road.options.timed:
         time_calls(module)
     code |= compile_kernels(module, compiler, road, but=code)  # copies between layouts
@@ -214,8 +216,9 @@ def compile_loops(text: str, options: Options) -> Compiled:
     module = Parser(WeftContext(), text, "<loops>").parse_module()
     module.verify()
     road = Road(replace(options, naive=True))
+    meaning = _meaning(module)
     code = compile_kernels(module, KernelCompiler(()), road)
-    plan_program(module, road)
+    plan_program(module, meaning, road)
     level = CompiledLevel(road.options, module, code, road.report)
     return assemble([level], WeightStore(), road.options, road.report)
 
@@ -311,12 +314,12 @@ def to_loops(module: ModuleOp, weights: WeightStore, road: Road) -> None:
     """Lowers the graph to kernels and their program,
     schedules the kernels and plans the program.
     """
-    lower_graph(module, road)
+    meaning = lower_graph(module, road)
     lookups = lookup_kernels(module)
     _schedule_kernels(module, road)
     _share_layouts(module, lookups, weights, road)
     _schedule_kernels(module, road)  # what looks up in another layout
-    plan_program(module, road)
+    plan_program(module, meaning, road)
     _schedule_kernels(module, road)  # copies between layouts
 
 
@@ -331,13 +334,15 @@ def _schedule_kernels(module: ModuleOp, road: Road) -> None:
             road.report.note(name, scheduled.used, scheduled.steps)
 
 
-def lower_graph(module: ModuleOp, road: Road) -> None:
-    """Lowers the graph to naive kernels and their program."""
+def lower_graph(module: ModuleOp, road: Road) -> Meaning:
+    """Lowers the graph to naive kernels and their program; gives what that means."""
     options, report = road.options, road.report
     with report.stage("graph-to-loop"):
         limit = options.max_iterations
         lower_module(module, strict=options.strict_fp, max_iterations=limit)
         require_extents(module)
+    with report.stage("validation"):
+        meaning = _meaning(module)
     road.dump("20-loop-naive.mlir", module)
     if not options.naive:
         drop_copies(module, canonicalize_kernel)
@@ -348,6 +353,13 @@ def lower_graph(module: ModuleOp, road: Road) -> None:
     report.flops |= {name: kernel_flops(kernel) for name, kernel in kernels.items()}
     report.repeats = repeats(module)
     _require_kernels(options, list(kernels))
+    return meaning
+
+
+def _meaning(module: ModuleOp) -> Meaning:
+    """What the one program of a module does."""
+    (program,) = [op for op in module.ops if isinstance(op, ProgramOp)]
+    return note_meaning(program, kernels_of(module))
 
 
 def _share_layouts(
@@ -363,8 +375,10 @@ def _share_layouts(
     report.flops |= {name: kernel_flops(kernel) for name, kernel in new.items()}
 
 
-def plan_program(module: ModuleOp, road: Road) -> None:
-    """Gives the buffers of the program their layouts and places, for kernels that are scheduled."""
+def plan_program(module: ModuleOp, meaning: Meaning, road: Road) -> None:
+    """Gives the buffers of the program their layouts and places, for kernels that are scheduled,
+    and proves that it means what it did.
+    """
     with road.report.stage("program"):
         hoist_workspace(module)
         AssignLayouts(_conversion).run(module)
@@ -380,6 +394,10 @@ def plan_program(module: ModuleOp, road: Road) -> None:
                     road.report.concurrent = overlap(op, kernels, flops, target)
                 plan_memory(op, kernels, road.options.guarded)
                 poll_loops(op, kernels, road.report.flops)
+    with road.report.stage("validation"):
+        for op in module.ops:
+            if isinstance(op, ProgramOp):
+                meaning.prove(op, kernels_of(module))
     road.dump("30-loop-scheduled.mlir", module)
 
 

@@ -34,6 +34,7 @@ from compiler.program.poll_loops import PollLoopsPass
 from compiler.program.require_extents import RequireExtentsPass
 from compiler.program.time_calls import TimeCallsPass
 from compiler.program.update_in_place import UpdateInPlacePass
+from compiler.validation.plan import ValidatePlanPass
 from dialects.errors import OptionError, WeftError
 from dialects.graph import GRAPH
 from dialects.loop import LOOP
@@ -60,6 +61,7 @@ ALL_PASSES: tuple[type[ModulePass], ...] = (
     PlanMemoryPass,
     PollLoopsPass,
     RequireExtentsPass,
+    ValidatePlanPass,
     TimeCallsPass,
     *PRIMITIVE_PASSES,
 )

@@ -10,14 +10,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Block, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from dialects.expr import Atom, Expr, Symbol
 from dialects.loop.ops import AllocOp
-from dialects.loop.program import CallOp, KernelOp, ProgramOp, WeightOp
+from dialects.loop.program import COPIES, CallOp, KernelOp, ProgramOp, WeightOp
 from dialects.loop.types import BufferType, buffer_type
 
 CopyKernel = Callable[[BufferType, BufferType], KernelOp]
@@ -89,6 +89,7 @@ class AssignLayouts:
         copy = CallOp.of(
             kernel.sym_name.data, [Expr.of(name) for name in names], [value, target.result]
         )
+        copy.attributes[COPIES] = UnitAttr()
         block.insert_ops_before([target, copy], call)
         return target.result
 

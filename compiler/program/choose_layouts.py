@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
+from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr, UnitAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
 from compiler.program.kernel_table import KernelTable
 from dialects.expr import Expr
 from dialects.loop.ops import AllocOp
-from dialects.loop.program import CallOp, KernelOp, ProgramOp, ViewOp
+from dialects.loop.program import COPIES, CallOp, KernelOp, ProgramOp, ViewOp
 from dialects.loop.types import BufferType, buffer_type
 
 Kinds = tuple[BufferType, ...]
@@ -194,6 +194,7 @@ class _Rewriting:
         names = dict.fromkeys(name for dim in row_major.shape for name in dim.symbols())
         target = AllocOp.of(row_major)
         call = CallOp.of(copy, [Expr.of(name) for name in names], [value, target.result])
+        call.attributes[COPIES] = UnitAttr()
         self.program.body.block.insert_ops_before([target, call], views[0])
         for view in views:
             view.operands[0] = target.result

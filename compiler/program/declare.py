@@ -19,7 +19,8 @@ def describe_body(kernel: KernelOp) -> None:
     """
     kernel.attributes[TEMPORARIES] = IntAttr(len(hoist_kernel(kernel)))
     pairs = [place for pair in in_place_arguments(kernel) for place in (pair.operand, pair.result)]
-    kernel.attributes[WRITES] = ArrayAttr(map(IntAttr, sorted(written_arguments(kernel))))
+    written = set[int]() if kernel.body.block.is_empty else written_arguments(kernel)
+    kernel.attributes[WRITES] = ArrayAttr(map(IntAttr, sorted(written)))
     kernel.attributes[IN_PLACE] = DenseArrayBase.from_list(i64, pairs)
 
 

@@ -29,7 +29,7 @@ from dialects.errors import OptionError
 from dialects.expr import Expr
 from dialects.loop.concurrent import ConcurrentOp
 from dialects.loop.dynamic import root
-from dialects.loop.ops import AllocOp, LoadOp
+from dialects.loop.ops import AllocOp, LoadOp, PrefetchOp
 from dialects.loop.program import WRITES, CallOp, KernelOp, ProgramOp, ViewOp, WeightOp
 
 LONGEST_GROUP = 32
@@ -146,14 +146,14 @@ def _written(kernel: KernelOp) -> set[int]:
 
 
 def written_arguments(kernel: KernelOp) -> set[int]:
-    """The positions of the arguments that are not only loaded from; all without a body."""
+    """The positions of the arguments that are not only read; all without a body."""
     arguments = kernel.body.block.args
     if kernel.body.block.is_empty:
         return set(range(len(arguments)))
     return {
         argument.index
         for argument in arguments
-        if not all(isinstance(use.operation, LoadOp) for use in argument.uses)
+        if not all(isinstance(use.operation, LoadOp | PrefetchOp) for use in argument.uses)
     }
 
 

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
+from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr, UnitAttr
 from xdsl.ir import SSAValue
 
 from compiler.program.kernel_table import KernelTable
 from dialects.expr import Expr
 from dialects.loop.ops import AllocOp
-from dialects.loop.program import CallOp, KernelOp, ProgramOp, ViewOp
+from dialects.loop.program import FILLS_BORDER, CallOp, KernelOp, ProgramOp, ViewOp
 from dialects.loop.types import BufferType, buffer_type
 
 H = TypeVar("H")
@@ -76,6 +76,7 @@ def _place(alloc: AllocOp, halo: H, table: KernelTable, choices: HaloChoices[H])
     border = table.variant((kind, halo), lambda: choices.border(kind, halo))
     names = dict.fromkeys(name for dim in kind.shape for name in dim.symbols())
     fill = CallOp.of(border, [Expr.of(name) for name in names], [padded.result])
+    fill.attributes[FILLS_BORDER] = UnitAttr()
     block = alloc.parent
     assert block is not None, "an allocation stands in a program"
     users = {use.operation for use in alloc.result.uses}

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from xdsl.dialects.builtin import ArrayAttr, IntAttr, ModuleOp, SymbolRefAttr
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.utils.hints import isa
@@ -28,7 +28,7 @@ from compiler.program.call_time import CallTime
 from compiler.program.kernel_table import KernelTable, name_variants
 from dialects.expr import Atom, Expr, Operand, Symbol, product
 from dialects.loop.ops import LoadOp, enclosing_loops
-from dialects.loop.program import WEIGHTS, CallOp, KernelOp, ProgramOp, ViewOp, WeightOp
+from dialects.loop.program import STANDS_FOR, WEIGHTS, CallOp, KernelOp, ProgramOp, ViewOp, WeightOp
 from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type
 from dialects.weights import WeightStore
 
@@ -141,7 +141,7 @@ class _Sharing:
                 continue
             (kind,) = wanted
             if kind.shape == tuple(_given(places[0]).shape[axis] for axis in axes):
-                self._rewrite(key, readers, kind, axes)
+                self._rewrite(key, other, readers, kind, axes)
                 return
 
     def _wanted(self, place: Place) -> BufferType:
@@ -159,13 +159,19 @@ class _Sharing:
         return LINE * likely(reads.substitute(_sizes(call, kernel)))
 
     def _rewrite(
-        self, key: str, readers: Sequence[Place], wanted: BufferType, axes: Sequence[int]
+        self,
+        key: str,
+        other: str,
+        readers: Sequence[Place],
+        wanted: BufferType,
+        axes: Sequence[int],
     ) -> None:
-        """Puts the weight into the layout that its readers want, for all calls."""
+        """Puts the weight into the layout that the readers of the other want, for all calls."""
         places = self.tables[key]
         kind = _turned(wanted, _given(places[0]), axes)
         weight = WeightOp.of(key, kind)
         view = ViewOp.of(weight.result, wanted)
+        view.attributes[STANDS_FOR] = StringAttr(other)
         first = self.program.body.block.first_op
         assert first is not None, "a program that reads weights has operations"
         self.program.body.block.insert_ops_before([weight, view], first)

@@ -26,7 +26,7 @@ from xdsl.utils.hints import isa
 from compiler.program.in_place import in_place_arguments
 from dialects.loop.dynamic import CopyOp, aliased, root
 from dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp
-from dialects.loop.program import WEIGHTS, CallOp, KernelOp, ProgramOp
+from dialects.loop.program import ORIGIN, UPDATES, WEIGHTS, CallOp, KernelOp, ProgramOp
 
 NameKernel = Callable[[KernelOp], object]
 """Names a kernel after what it does; handed in by the pipeline."""
@@ -153,6 +153,9 @@ def _drop_copy(call: CallOp, kernels: dict[str, KernelOp], name_kernel: NameKern
         arguments = [each for n, each in enumerate(call.arguments) if n != operand]
         changed = CallOp.of(name, call.sizes.data, arguments)
         changed.location = call.location
+        changed.attributes |= call.attributes
+        if ORIGIN in call.attributes:
+            changed.attributes[UPDATES] = ArrayAttr([IntAttr(operand), IntAttr(result)])
         Rewriter.replace_op(call, changed, [])
         update.apply()
         return

@@ -10,15 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import cast
 
+from xdsl.dialects.builtin import DenseArrayBase, IntegerType
 from xdsl.ir import Block, Operation, SSAValue
+from xdsl.utils.hints import isa
 
 from dialects.errors import PlanError
 from dialects.expr import Atom, Expr, Extremum, Symbol, atom_expr
 from dialects.interval import Range
 from dialects.loop.ops import AccessOp, ForOp, IfOp, IndexOp, LoadOp, PrefetchOp, StoreOp
-from dialects.loop.program import KernelOp, size_ranges
+from dialects.loop.program import IN_PLACE, KernelOp, size_ranges
 from dialects.loop.types import buffer_type
 
 
@@ -45,6 +48,18 @@ class _Bound:
     greatest: tuple[Expr, ...]
 
 
+def prove_claims(kernel: KernelOp) -> None:
+    """Proves every pair of arguments that is noted on a kernel as one that may share memory.
+
+    Raises PlanError for a pair without a proof.
+    """
+    noted = kernel.attributes.get(IN_PLACE)
+    if isa(noted, DenseArrayBase[IntegerType]):
+        places = noted.get_values()
+        for operand, result in zip(places[::2], places[1::2], strict=True):
+            prove_in_place(kernel, operand, result)
+
+
 def prove_in_place(kernel: KernelOp, operand: int, result: int) -> None:
     """Proves that argument `result` of a kernel may have the memory of argument `operand`.
 
@@ -60,13 +75,14 @@ def prove_in_place(kernel: KernelOp, operand: int, result: int) -> None:
     sizes = size_ranges(kernel)
     loads = _accesses(kernel, read, LoadOp)
     stores = [op for op in _accesses(kernel, written, AccessOp) if isinstance(op, StoreOp)]
-    for load in _distinct(loads):
-        for store in _distinct(stores):
-            if not _loads_first(load, store, sizes):
+    stored = [_Place(store, sizes) for store in _distinct(stores)]
+    for load in (_Place(load, sizes) for load in _distinct(loads)):
+        for store in stored:
+            if not _loads_first(load, store):
                 raise PlanError(
                     f"kernel @{kernel.sym_name.data} requires every element of argument {operand} "
                     f"to be loaded before argument {result} overwrites it, got "
-                    f"{_shown(load)} and {_shown(store)}"
+                    f"{_shown(load.op)} and {_shown(store.op)}"
                 )
 
 
@@ -99,15 +115,75 @@ def _distinct(accesses: Iterable[AccessOp]) -> list[AccessOp]:
     return list(found.values())
 
 
-def _loads_first(load: AccessOp, store: AccessOp, sizes: Mapping[Atom, Range]) -> bool:
+@dataclass(eq=False)
+class _Place:
+    """An access, the loops around it, and what tells its element from others."""
+
+    op: AccessOp
+    sizes: Mapping[Atom, Range]
+
+    @cached_property
+    def loops(self) -> list[ForOp] | None:
+        """The loops around it; None in control flow of another kind."""
+        return _loops(self.op)
+
+    @cached_property
+    def subscripts(self) -> list[Expr]:
+        """The subscripts of the element."""
+        return [_expanded(each).simplify(self._ranges) for each in self.op.index]
+
+    @cached_property
+    def address(self) -> list[Expr]:
+        """Its position in storage, which puts the digits of coalesced loops together again."""
+        index = [_expanded(each) for each in self.op.index]
+        return [self.op.buffer_type.address(index).simplify(self._ranges)]
+
+    @cached_property
+    def span(self) -> tuple[Expr, Expr] | None:
+        """The least and the greatest address, over sizes; None where they are not known."""
+        least, greatest = -self._most(-self.address[0]), self._most(self.address[0])
+        known = (isinstance(atom, Symbol) for each in (least, greatest) for atom in each.atoms())
+        return (least, greatest) if all(known) else None
+
+    def _most(self, expr: Expr) -> Expr:
+        """The expression with indices at the ends of their loops that make it greatest, as far as
+        it is seen which these are.
+        """
+        for bound in map(_index_bound, reversed(self.loops or ())):
+            low, high = expr.coefficient(bound.atom).range(self.sizes)
+            rises, falls = low is not None and low >= 0, high is not None and high <= 0
+            if expr.is_affine_in(bound.atom) and (rises or falls):
+                value = bound.greatest[0] if rises else bound.least[0]
+                expr = expr.substitute({bound.atom: value})
+        return expr
+
+    @cached_property
+    def _ranges(self) -> dict[Atom, Range]:
+        """The bounds of indices as numbers, as far as they are."""
+        ranges = dict(self.sizes)
+        for bound in map(_index_bound, self.loops or ()):
+            lows = [low for expr in bound.least if (low := expr.range(ranges)[0]) is not None]
+            highs = [high for each in bound.greatest if (high := each.range(ranges)[1]) is not None]
+            ranges[bound.atom] = (max(lows, default=None), min(highs, default=None))
+        return ranges
+
+
+def _loads_first(load: _Place, store: _Place) -> bool:
     """Whether the store never overwrites what the load still reads."""
-    around_load, around_store = _loops(load), _loops(store)
-    if around_load is None or around_store is None:
+    if load.loops is None or store.loops is None:
         return False
-    shared = [loop for loop in around_load if loop in around_store]
-    pair = _Pair(load, store, around_load, around_store, shared, sizes)
-    apart = pair.distances_that_are_not_zero()
-    return apart is None or (not apart and _precedes(load, store))
+    if load.op.parent is not store.op.parent and _lie_apart(load, store):
+        return True
+    shared = [loop for loop in load.loops if loop in store.loops]
+    return _Pair(load, store, load.loops, store.loops, shared).loads_first()
+
+
+def _lie_apart(one: _Place, other: _Place) -> bool:
+    """Whether one access only touches addresses behind those of the other."""
+    if one.span is None or other.span is None:
+        return False
+    gaps = one.span[0] - other.span[1], other.span[0] - one.span[1]
+    return any((gap.range(one.sizes)[0] or 0) > 0 for gap in gaps)
 
 
 def _loops(op: Operation) -> list[ForOp] | None:
@@ -147,58 +223,65 @@ class _Pair:
 
     def __init__(
         self,
-        load: AccessOp,
-        store: AccessOp,
+        load: _Place,
+        store: _Place,
         around_load: Sequence[ForOp],
         around_store: Sequence[ForOp],
         shared: Sequence[ForOp],
-        sizes: Mapping[Atom, Range],
     ):
+        self.load = load
+        self.store = store
         self.shared = shared
-        self.sizes = sizes
+        self.sizes = load.sizes
         private = [loop for loop in around_store if loop not in shared]
-        moved: dict[Atom, Expr] = {
+        self.moved: dict[Atom, Expr] = {
             loop.index: atom_expr(loop.index) + atom_expr(_Distance(loop)) for loop in shared
         }
-        own = {loop.index for loop in (*around_load, *private)}
+        self.own = {loop.index for loop in around_store}
         # Outermost first: what bounds an atom mentions only those in front of it.
         self.bounds = [_index_bound(loop) for loop in around_load]
-        self.bounds += [_distance_bound(loop, moved) for loop in shared]
-        self.bounds += [_substituted(_index_bound(loop), moved) for loop in private]
-        ranges = self._ranges()
-        here = _elements(load, ranges)
-        there = _elements(store, ranges)
-        self.equations: list[Expr] = [
-            _as_seen_elsewhere(right, own).substitute(moved) - left
+        self.bounds += [_distance_bound(loop, self.moved) for loop in shared]
+        self.bounds += [_substituted(_index_bound(loop), self.moved) for loop in private]
+
+    def _equations(self, here: Sequence[Expr], there: Sequence[Expr]) -> list[Expr]:
+        """What is 0 where both touch one element."""
+        return [
+            _as_seen_elsewhere(right, self.own).substitute(self.moved) - left
             for left, right in zip(here, there, strict=True)
         ]
 
-    def _ranges(self) -> dict[Atom, Range]:
-        """The bounds of indices as numbers, as far as they are."""
-        ranges = dict(self.sizes)
-        for bound in self.bounds:
-            lows = [low for expr in bound.least if (low := expr.range(ranges)[0]) is not None]
-            highs = [high for each in bound.greatest if (high := each.range(ranges)[1]) is not None]
-            ranges[bound.atom] = (max(lows, default=None), min(highs, default=None))
-        return ranges
-
-    def distances_that_are_not_zero(self) -> list[ForOp] | None:
-        """The loops around both that may be in two iterations when both touch one element; None
-        where they never touch one.
+    def loads_first(self) -> bool:
+        """Whether both touch one element in one iteration of the loops around both alone, in which
+        the load comes first; or never.
         """
-        left = list(self.shared)
-        zero: dict[Atom, Expr] = {}
-        equations: list[Expr] = self.equations
+        ordered = _precedes(self.load.op, self.store.op)
+        left = self._solve(
+            list(self.shared), self._equations(self.load.address, self.store.address)
+        )
+        if left is None or (ordered and not left):
+            return True
+        subscripts = self._equations(self.load.subscripts, self.store.subscripts)
+        left = self._solve(left, subscripts)
+        return left is None or (ordered and not left)
+
+    def _solve(self, left: list[ForOp], equations: list[Expr]) -> list[ForOp] | None:
+        """Those of the loops that may be in two iterations where equations hold; None where these
+        never do.
+        """
+        alike = self.load.op.index == self.store.op.index
         while True:
-            if any(self._is_positive(each) or self._is_positive(-each) for each in equations):
+            if not alike and any(map(self._is_never_zero, equations)):
                 return None
             found = [loop for loop in left if any(self._is_zero(loop, e) for e in equations)]
             if not found:
                 return left
             left = [loop for loop in left if loop not in found]
-            zero.update((_Distance(loop), Expr.of(0)) for loop in found)
+            zero: dict[Atom, Expr] = {_Distance(loop): Expr.of(0) for loop in found}
             equations = [each.substitute(zero) for each in equations]
             self.bounds = [_substituted(bound, zero) for bound in self.bounds]
+
+    def _is_never_zero(self, equation: Expr) -> bool:
+        return self._is_positive(equation) or self._is_positive(-equation)
 
     def _is_zero(self, loop: ForOp, equation: Expr) -> bool:
         """Whether an equation holds in one iteration of a loop alone: all other terms together are
@@ -242,15 +325,6 @@ class _Pair:
             return False
         low, _ = expr.range(self.sizes)
         return low is not None and low > 0
-
-
-def _elements(access: AccessOp, ranges: Mapping[Atom, Range]) -> list[Expr]:
-    """What tells the element of an access from others: its subscripts, and its position in storage,
-    which puts the digits of coalesced loops together again.
-    """
-    index = [_expanded(expr) for expr in access.index]
-    return [*(each.simplify(ranges) for each in index),
-            access.buffer_type.address(index).simplify(ranges)]  # fmt: skip
 
 
 def _expanded(expr: Expr) -> Expr:

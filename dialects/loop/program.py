@@ -29,6 +29,7 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, NoTerminator, Pure, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
+from xdsl.utils.hints import isa
 
 from dialects.expr import Atom, Expr, Symbol
 from dialects.expr_text import parse_expr
@@ -64,6 +65,29 @@ output that the caller may have in its memory: `[[#builtin.int<0>, #builtin.int<
 
 WEIGHTS = "weights"
 """The attribute of a kernel that lists which of its arguments are weights in every call."""
+
+
+ORIGIN = "origin"
+"""The attribute of a call that holds its number in the program as it was lowered; calls that passes
+add have none.
+"""
+
+UPDATES = "updates"
+"""The attribute of a call whose kernel no longer copies an operand to a result, which holds it
+already: the positions of both among the arguments of the call as it was lowered.
+"""
+
+COPIES = "copies"
+"""The attribute of a call whose kernel copies its first argument to its second, in another layout.
+"""
+
+FILLS_BORDER = "fills_border"
+"""The attribute of a call whose kernel fills the border around what its argument holds."""
+
+STANDS_FOR = "stands_for"
+"""The attribute of a view of a weight that holds the key of another weight with the elements that
+the view shows.
+"""
 
 
 class FunctionOp(IRDLOperation):
@@ -237,6 +261,7 @@ class CallOp(IRDLOperation):
         operands = parser.parse_comma_separated_list(
             parser.Delimiter.PAREN, parser.parse_unresolved_operand
         )
+        attributes = parser.parse_optional_attr_dict()
         types: list[Attribute] = []
         if operands:
             parser.parse_punctuation(":")
@@ -244,7 +269,9 @@ class CallOp(IRDLOperation):
         values = [
             parser.resolve_operand(value, type) for value, type in zip(operands, types, strict=True)
         ]
-        return cls.of(callee.data, sizes, values)
+        call = cls.of(callee.data, sizes, values)
+        call.attributes |= attributes
+        return call
 
     def print(self, printer: Printer) -> None:
         printer.print_string(" ")
@@ -254,9 +281,16 @@ class CallOp(IRDLOperation):
         printer.print_string("(")
         printer.print_list(self.arguments, printer.print_ssa_value)
         printer.print_string(")")
+        printer.print_op_attributes(self.attributes)
         if self.arguments:
             printer.print_string(" : ")
             printer.print_list([value.type for value in self.arguments], printer.print_attribute)
+
+
+def origin_of(call: CallOp) -> int | None:
+    """The number of a call in the program as it was lowered; None for one that a pass added."""
+    number = call.attributes.get(ORIGIN)
+    return number.data if isa(number, IntAttr) else None
 
 
 @irdl_op_definition

@@ -1,0 +1,293 @@
+"""Where the buffers of a program lie, and which of them share bytes."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+from xdsl.dialects.builtin import ArrayAttr, IntAttr
+from xdsl.ir import Block, SSAValue
+from xdsl.utils.hints import isa
+
+from dialects.errors import PlanError
+from dialects.expr import Atom, Expr, Extremum, atom_expr
+from dialects.interval import Range
+from dialects.loop.ops import AllocOp
+from dialects.loop.program import DONATED, WORKSPACE_BYTES, ProgramOp, size_ranges
+from dialects.loop.scalar import width
+from dialects.loop.types import ExprsAttr, buffer_type
+
+ALIGNMENT: Final = 64
+"""Bytes; what kernels may expect of every buffer."""
+
+
+class Storage(Protocol):
+    """Which buffers that hold something lie where another one is written."""
+
+    def add(self, root: SSAValue) -> list[SSAValue]:
+        """Notes that a buffer holds something now; gives those that it overwrites, which are
+        forgotten.
+        """
+        ...
+
+    def remove(self, root: SSAValue) -> None:
+        """Notes that a buffer holds nothing any more."""
+        ...
+
+    def block(self, root: SSAValue) -> object:
+        """The growable block of memory in which a buffer lies."""
+        ...
+
+    def sharing(self, root: SSAValue) -> list[SSAValue]:
+        """The buffers that hold something in the growable block of a buffer, itself excluded."""
+        ...
+
+    def same_place(self, one: SSAValue, other: SSAValue) -> bool:
+        """Whether two buffers lie at one position and have one size."""
+        ...
+
+    def may_overlap(self, one: SSAValue, other: SSAValue) -> bool:
+        """Whether two buffers may share a byte."""
+        ...
+
+
+class Apart:
+    """The storage of a program without a plan: every buffer has memory of its own."""
+
+    def add(self, root: SSAValue) -> list[SSAValue]:
+        return []
+
+    def remove(self, root: SSAValue) -> None:
+        pass
+
+    def block(self, root: SSAValue) -> object:
+        return root
+
+    def sharing(self, root: SSAValue) -> list[SSAValue]:
+        return []
+
+    def same_place(self, one: SSAValue, other: SSAValue) -> bool:
+        return one is other
+
+    def may_overlap(self, one: SSAValue, other: SSAValue) -> bool:
+        return one is other
+
+
+@dataclass(frozen=True)
+class _Fixed:
+    """Bytes of the arena, from a constant offset to a constant end."""
+
+    begin: int
+    end: int
+
+
+@dataclass(frozen=True, eq=False)
+class _Symbolic:
+    """Bytes of the arena, of which the sizes of a call decide; there is one of each."""
+
+    begin: Expr
+    end: Expr
+
+
+_Place = _Fixed | _Symbolic | int | None
+"""The bytes of an allocation in the arena, the number of its growable block, or neither for what
+the caller gave.
+"""
+
+
+@dataclass
+class Planned:
+    """The storage of a program whose buffers a memory plan has placed."""
+
+    program: ProgramOp
+    places: dict[SSAValue, _Place] = field(default_factory=dict[SSAValue, "_Place"])
+
+    def __post_init__(self) -> None:
+        self._ranges = size_ranges(self.program)
+        noted = self.program.attributes.get(WORKSPACE_BYTES)
+        self._total = noted.data[0] if isinstance(noted, ExprsAttr) else None
+        self._donors = _donors(self.program)
+        # Constant places that hold something: they lie apart, so that one order is by both ends.
+        self._fixed: list[tuple[int, int, SSAValue]] = []
+        self._others: dict[SSAValue, None] = {}
+        self._symbolic: dict[tuple[Expr, Expr], _Symbolic] = {}
+        self._apart: dict[tuple[_Place, _Place], bool] = {}
+
+    def _place(self, root: SSAValue) -> _Place:
+        if root not in self.places:
+            owner = root.owner
+            self.places[root] = self._find(owner) if isinstance(owner, AllocOp) else None
+        return self.places[root]
+
+    def _find(self, alloc: AllocOp) -> _Fixed | _Symbolic | int:
+        """Reads a place. Raises PlanError where it is none."""
+        name = alloc.result.name_hint or "?"
+        if alloc.offset is None:
+            raise PlanError(f"memory plan requires a place for each buffer, got none for %{name}")
+        begin = alloc.offset.data[0]
+        if alloc.scope.data == "growing":
+            assert begin.constant is not None, "a growable buffer has the number of its block"
+            return begin.constant
+        kind = buffer_type(alloc.result)
+        size = kind.size * (max(8, width(kind.element)) // 8)
+        end = begin + (size + (ALIGNMENT - 1)) // ALIGNMENT * ALIGNMENT
+        inside = self._total is None or _is_at_most(end, self._total, self._ranges)
+        if not inside or not _is_at_most(Expr.of(0), begin, self._ranges):
+            raise PlanError(
+                f"memory plan requires buffers within the workspace of {self._total} bytes, "
+                f"got {begin} to {end} for %{name}"
+            )
+        if not _is_multiple(begin, ALIGNMENT):
+            rule = f"memory plan requires offsets that are multiples of {ALIGNMENT}"
+            raise PlanError(f"{rule}, got {begin} for %{name}")
+        if begin.constant is not None and end.constant is not None:
+            return _Fixed(begin.constant, end.constant)
+        return self._symbolic.setdefault((begin, end), _Symbolic(begin, end))
+
+    def add(self, root: SSAValue) -> list[SSAValue]:
+        place = self._place(root)
+        if isinstance(place, int):  # buffers in growable blocks are lost when these are reserved
+            self._others[root] = None
+            return []
+        over = [other for other in self._near(place, root) if other is not root]
+        over += [other for other in self._others if other is not root and self._meets(other, root)]
+        for other in over:
+            self.remove(other)
+        if not isinstance(place, _Fixed):
+            self._others[root] = None
+        elif place.begin < place.end and not self._is_noted(place, root):
+            insort(self._fixed, (place.begin, place.end, root), key=_begin)
+        return over
+
+    def _near(self, place: _Fixed | _Symbolic | None, root: SSAValue) -> Iterator[SSAValue]:
+        """The fixed places that share bytes with another place."""
+        if isinstance(place, _Symbolic):
+            yield from [each for _, _, each in self._fixed if self._meets(each, root)]
+        if not isinstance(place, _Fixed):
+            return
+        number = max(0, bisect_left(self._fixed, place.begin, key=_begin) - 1)
+        while number < len(self._fixed) and self._fixed[number][0] < place.end:
+            begin, end, other = self._fixed[number]
+            if begin < place.end and place.begin < end:
+                yield other
+            number += 1
+
+    def _is_noted(self, place: _Fixed, root: SSAValue) -> bool:
+        number = bisect_left(self._fixed, place.begin, key=_begin)
+        return number < len(self._fixed) and self._fixed[number][2] is root
+
+    def remove(self, root: SSAValue) -> None:
+        place = self._place(root)
+        if not isinstance(place, _Fixed):
+            self._others.pop(root, None)
+        elif self._is_noted(place, root):
+            self._fixed.pop(bisect_left(self._fixed, place.begin, key=_begin))
+
+    def block(self, root: SSAValue) -> object:
+        place = self._place(root)
+        return place if isinstance(place, int) else root
+
+    def sharing(self, root: SSAValue) -> list[SSAValue]:
+        place = self._place(root)
+        if not isinstance(place, int):
+            return []
+        return [each for each in self._others if each is not root and self._place(each) == place]
+
+    def same_place(self, one: SSAValue, other: SSAValue) -> bool:
+        if one is other or self._are_donated(one, other):
+            return True
+        match self._place(one), self._place(other):
+            case _Fixed() as first, _Fixed() as second:
+                return (first.begin, first.end) == (second.begin, second.end)
+            case _Symbolic() as first, _Symbolic() as second:
+                return first == second
+            case _:
+                return False
+
+    def may_overlap(self, one: SSAValue, other: SSAValue) -> bool:
+        return one is other or self._meets(one, other)
+
+    def _meets(self, one: SSAValue, other: SSAValue) -> bool:
+        first, second = self._place(one), self._place(other)
+        if first is None or second is None:
+            return first is second and self._are_donated(one, other)
+        match first, second:
+            case _Fixed() as first, _Fixed() as second:
+                return first.begin < second.end and second.begin < first.end
+            case int() as first, int() as second:
+                return first == second
+            case (_Fixed() | _Symbolic()) as first, (_Fixed() | _Symbolic()) as second:
+                return first is second or not self._lie_apart(first, second)
+            case _:
+                return False
+
+    def _lie_apart(self, one: _Fixed | _Symbolic, other: _Fixed | _Symbolic) -> bool:
+        """Whether one of two places is proved to end before the other begins."""
+        if (one, other) not in self._apart:
+            orders = ((one, other), (other, one))
+            self._apart[one, other] = any(
+                _is_at_most(Expr.of(first.end), Expr.of(second.begin), self._ranges)
+                for first, second in orders
+            )
+        return self._apart[one, other]
+
+    def _are_donated(self, one: SSAValue, other: SSAValue) -> bool:
+        return self._donors.get(one) is other or self._donors.get(other) is one
+
+
+def _begin(item: tuple[int, int, SSAValue]) -> int:
+    return item[0]
+
+
+def _donors(program: ProgramOp) -> dict[SSAValue, SSAValue]:
+    """By an output that may lie where an input lies, that input."""
+    pairs = program.attributes.get(DONATED)
+    if not isa(pairs, ArrayAttr[ArrayAttr[IntAttr]]):
+        return {}
+    arguments = program.body.block.args
+    outputs = arguments[program.inputs.data :]
+    return {outputs[pair.data[1].data]: arguments[pair.data[0].data] for pair in pairs}
+
+
+def is_input(root: SSAValue, program: ProgramOp) -> bool:
+    """Whether a buffer is an argument that the program must not write."""
+    arguments = program.body.block.args
+    return isinstance(root.owner, Block) and root in arguments[: program.inputs.data]
+
+
+def _is_at_most(low: Expr, high: Expr, ranges: Mapping[Atom, Range], depth: int = 3) -> bool:
+    """Whether one size never exceeds another: a `max` counts as any one of its operands."""
+    gap = high - low
+    least, _ = gap.range(ranges)
+    if least is not None:
+        return least >= 0 or _by_operands(gap, ranges, depth)
+    return _by_operands(gap, ranges, depth)
+
+
+def _by_operands(gap: Expr, ranges: Mapping[Atom, Range], depth: int) -> bool:
+    if depth == 0:
+        return False
+    zero = Expr.of(0)
+    for monomial, factor in gap.terms.items():
+        atom = monomial[0] if len(monomial) == 1 else None
+        if isinstance(atom, Extremum) and atom.kind == ("max" if factor > 0 else "min"):
+            rest = gap - factor * atom_expr(atom)
+            if any(_is_at_most(zero, rest + factor * each, ranges, depth - 1)
+                   for each in atom.operands):  # fmt: skip
+                return True
+    return False
+
+
+def _is_multiple(expr: Expr, number: int) -> bool:
+    """Whether a number divides every value of an expression."""
+    for monomial, factor in expr.terms.items():
+        if factor % number == 0:
+            continue
+        atom = monomial[0] if len(monomial) == 1 else None
+        if not isinstance(atom, Extremum):
+            return False
+        if not all(_is_multiple(factor * each, number) for each in atom.operands):
+            return False
+    return True

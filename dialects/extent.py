@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
+from fractions import Fraction
 
 from dialects.errors import ExtentError
 
@@ -23,13 +23,13 @@ def is_allowed(extents: Iterable[int], element_bytes: int) -> bool:
     return total <= MOST
 
 
-def extent_of(number: float, who: str) -> int:
-    """A float that is computed for an extent, rounded down. Raises ExtentError for what is no
-    number, and what is too large for any extent.
+def exact_number(number: float, who: str) -> Fraction:
+    """A float that extents are computed from, as it is. Raises ExtentError for what is no number,
+    and for what is beyond any extent.
     """
-    if math.isnan(number) or abs(number) > MOST:
+    if not abs(number) <= MOST:  # nor is nan
         raise too_large(who, number)
-    return math.floor(number)
+    return Fraction(number)
 
 
 def too_large(who: str, got: object) -> ExtentError:

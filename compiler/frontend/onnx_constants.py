@@ -15,6 +15,7 @@ from compiler.frontend.onnx_node import OnnxNode, dims_attr, onnx_element
 from compiler.frontend.onnx_tensor import tensor_array
 from dialects.errors import ModelError, UnsupportedError
 from dialects.expr import Expr, maximum
+from dialects.extent import exact_number
 from dialects.graph import ConstantOp, DimsOp
 from dialects.graph.dtypes import numpy_dtype
 from dialects.graph.types import F64, I64
@@ -101,8 +102,9 @@ def import_range(node: OnnxNode) -> Sequence[SSAValue]:
     if delta == 0:
         raise ModelError("requires a delta other than 0, got 0")
     if start is not None and limit is not None and delta is not None:
-        node.reserve(max(math.ceil((limit - start) / delta), 0))
-        return [node.constant(_constant_range(start, limit, delta, node.type().element))]
+        count = max(math.ceil(exact_number((limit - start) / delta, "a range")), 0)
+        node.reserve(count)
+        return [node.constant(_constant_range(start, count, delta, node.type().element))]
     if all(node.known.dims(node.operand(position)) is not None for position in range(3)):
         return [_symbolic_range(node)]
     return [_found_range(node)]
@@ -113,8 +115,7 @@ def _known_number(node: OnnxNode, position: int) -> int | float | None:
     return None if array is None else array.reshape(-1)[0].item()
 
 
-def _constant_range(start: float, limit: float, delta: float, element: Attribute) -> Array:
-    count = max(math.ceil((limit - start) / delta), 0)
+def _constant_range(start: float, count: int, delta: float, element: Attribute) -> Array:
     if count > MAX_CONSTANT:
         raise UnsupportedError(f"requires a range of at most {MAX_CONSTANT} elements, got {count}")
     dtype = numpy_dtype(element)

@@ -8,6 +8,7 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from dialects.expr import Atom, Expr
+from dialects.extent import too_large
 from dialects.graph import ConstantOp, DimsOp, GraphOp
 from dialects.graph.dtypes import numpy_dtype
 from dialects.graph.known import KnownDims
@@ -105,7 +106,12 @@ class KnownValues:
         numbers = [None] if exprs is None else [expr.constant for expr in exprs]
         if None in numbers:
             return None
-        return np.array(numbers, numpy_dtype(kind.element)).reshape(kind.static_shape)
+        dtype = numpy_dtype(kind.element)
+        least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+        for number in numbers:
+            if number is not None and not least <= number <= most:
+                raise too_large(f"a number of {dtype.name}", number)
+        return np.array(numbers, dtype).reshape(kind.static_shape)
 
 
 def _is_small(op: GraphOp) -> bool:

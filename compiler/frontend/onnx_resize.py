@@ -17,6 +17,7 @@ from xdsl.ir import Attribute, SSAValue
 from compiler.frontend.onnx_node import Importer, OnnxNode, normal_axis
 from dialects.errors import ModelError, UnsupportedError
 from dialects.expr import Expr, maximum
+from dialects.extent import exact_number
 from dialects.graph.algebra import Term, counted, size_term
 from dialects.graph.types import F32, F64, FLOATS, I64
 from dialects.loop.scalar import compute_type
@@ -134,7 +135,7 @@ def _axes(node: OnnxNode) -> list[_Axis]:
     else:
         numbers = node.array(2, "scales").astype(np.float64).reshape(-1)
         _require_count(len(numbers), positions)
-        exact = [Fraction(float(number)) for number in numbers]
+        exact = [exact_number(float(number), "a scale") for number in numbers]
         if any(scale <= 0 for scale in exact):
             raise ModelError(f"requires scales above 0, got {numbers.tolist()}")
         scales = list(exact)

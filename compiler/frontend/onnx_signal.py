@@ -18,6 +18,7 @@ from xdsl.ir import Attribute, SSAValue
 from compiler.frontend.onnx_node import Importer, OnnxNode, normal_axis, onnx_element
 from dialects.errors import ModelError, UnsupportedError
 from dialects.expr import Expr, maximum, minimum
+from dialects.extent import exact_number
 from dialects.graph.algebra import Term, counted, joined, shape_attr, size_term
 from dialects.graph.dtypes import numpy_dtype
 from dialects.graph.types import F64, I64
@@ -208,7 +209,8 @@ def import_mel_weight_matrix(node: OnnxNode) -> Sequence[SSAValue]:
     names = ("num_mel_bins", "dft_length", "sample_rate", "lower_edge_hertz", "upper_edge_hertz")
     numbers = [float(node.array(at, name).reshape(-1)[0]) for at, name in enumerate(names)]
     rate, lower, upper = numbers[2:]
-    bins, length = int(numbers[0]), int(numbers[1])
+    bins, length = (int(exact_number(*each)) for each in zip(numbers[:2], names, strict=False))
+    node.reserve(bins * (length // 2 + 1))
     low, high = (2595 * math.log10(1 + edge / 700) for edge in (lower, upper))
     mels: Array = low + np.arange(bins + 2) * ((high - low) / (bins + 2))
     hertz: Array = 700 * (10 ** (mels / 2595) - 1)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from onnx import ModelProto, TensorProto, TensorShapeProto, TypeProto, ValueInfoProto
 
 from compiler.frontend.onnx_node import onnx_element, onnx_number
-from dialects.errors import UnsupportedError
+from dialects.errors import ExtentError, ModelError, UnsupportedError
 from dialects.expr import Expr
 from dialects.graph.types import TensorType, tensor
 
@@ -85,7 +85,10 @@ def input_type(value: ValueInfoProto, symbols: SymbolNames) -> TensorType:
     except UnsupportedError as error:
         raise UnsupportedError(f"{who}: {error}") from error
     dims = [symbols.dim(dim, value.name, axis) for axis, dim in enumerate(declared.shape.dim)]
-    return tensor(dims, element)
+    try:
+        return tensor(dims, element)
+    except ExtentError as error:
+        raise ModelError(f"{who}: {error}") from error
 
 
 def type_proto(kind: TensorType) -> TypeProto:

@@ -10,6 +10,7 @@ from xdsl.ir import SSAValue
 from compiler.frontend.onnx_node import Importer, OnnxNode, dims_attr, normal_axis
 from dialects.errors import ModelError, UnsupportedError
 from dialects.expr import Expr, maximum, minimum
+from dialects.extent import exact_number
 from dialects.graph.op import AttributeValue
 from dialects.graph.types import I64, INTEGERS
 
@@ -174,7 +175,8 @@ def import_one_hot(node: OnnxNode) -> Sequence[SSAValue]:
     """A new axis of `depth` elements: the on-value at the index, the off-value elsewhere."""
     depth = node.known.dims(node.operand(1))
     if depth is None:
-        depth = [Expr.of(int(number)) for number in node.array(1, "depth").reshape(-1)]
+        numbers = node.array(1, "depth").reshape(-1).tolist()
+        depth = [Expr.of(int(exact_number(number, "a depth"))) for number in numbers]
     indices = node.operand(0)
     if node.type().element not in INTEGERS:
         indices = node.cast(indices, I64)

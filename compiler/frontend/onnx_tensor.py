@@ -11,6 +11,7 @@ import numpy.typing as npt
 from onnx import TensorProto
 
 from dialects.errors import ModelError
+from dialects.extent import is_allowed, too_large
 
 Array = npt.NDArray[np.generic]
 
@@ -68,8 +69,6 @@ DOUBLE_FIELD = frozenset({TensorProto.DOUBLE, TensorProto.COMPLEX128})
 UINT64_FIELD = frozenset({TensorProto.UINT32, TensorProto.UINT64})
 COMPLEX = frozenset({TensorProto.COMPLEX64, TensorProto.COMPLEX128})
 
-MAX_ELEMENTS = 2**63 - 1
-
 
 @dataclass(frozen=True)
 class ExternalRange:
@@ -123,13 +122,11 @@ def check_tensor(tensor: TensorProto, payload: memoryview | None = None) -> None
 
 
 def element_count(dims: Sequence[int], who: str) -> int:
-    """The product of `dims`; raises ModelError if one is negative or the product leaves int64."""
+    """The product of `dims`; raises ModelError if one is negative, or they are too large."""
     if any(dim < 0 for dim in dims):
         raise ModelError(f"{who} requires dimensions of at least 0, got {list(dims)}")
-    # A zero among the factors must not hide that the others overflow: strides are computed from
-    # them.
-    if math.prod(dim for dim in dims if dim) > MAX_ELEMENTS:
-        raise ModelError(f"{who} requires fewer than 2**63 elements, got dimensions {list(dims)}")
+    if not is_allowed(dims, 1):
+        raise ModelError(str(too_large(who, list(dims))))
     return math.prod(dims)
 
 

@@ -206,7 +206,9 @@ class ConstantOp(GraphOp):
             with b.loops(self.result_type.shape) as index:
                 b.store(results[0], index, b.constant(numbers[0], self.element))
             return
-        for position, index in enumerate(np.ndindex(*(self.result_type.static_shape or ()))):
+        # Of no elements there is no index to go through, however large the other extents are.
+        shape = (self.result_type.static_shape or ()) if numbers else (0,)
+        for position, index in enumerate(np.ndindex(*shape)):
             b.store(
                 results[0], [int(i) for i in index], b.constant(numbers[position], self.element)
             )

@@ -99,6 +99,17 @@ define internal void @leave_workspace(ptr %table, ptr %memory) {
   ret void
 }
 
+; What failed is raised apart from calls that do not fail.
+define internal ptr @raise(ptr %table, i32 %status) noinline {
+  %failed.at = getelementptr %table, ptr %table, i64 0, i32 10
+  %failed = load ptr, ptr %failed.at
+  %wide = sext i32 %status to i64
+  %told = call ptr @PyLong_FromLong(i64 %wide)
+  %raised = call ptr @PyObject_CallOneArg(ptr %failed, ptr %told)
+  call void @Py_DecRef(ptr %told)
+  ret ptr %raised
+}
+
 define ptr @$entry(ptr %self, ptr %arguments, i64 %given, ptr %names) {
 entry:
   %table = call ptr @PyByteArray_AsString(ptr %self)
@@ -258,12 +269,7 @@ error:
   ret ptr null
 fail:
   call void @Py_DecRef(ptr %tuple)
-  %failed.at = getelementptr %table, ptr %table, i64 0, i32 10
-  %failed = load ptr, ptr %failed.at
-  %wide = sext i32 %status to i64
-  %told = call ptr @PyLong_FromLong(i64 %wide)
-  %raised = call ptr @PyObject_CallOneArg(ptr %failed, ptr %told)
-  call void @Py_DecRef(ptr %told)
+  %raised = call ptr @raise(ptr %table, i32 %status)
   ret ptr %raised
 poor:
   call void @Py_DecRef(ptr %tuple)

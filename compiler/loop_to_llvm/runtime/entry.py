@@ -274,7 +274,7 @@ class EntryPoints:
     def _define_run(self) -> None:
         visible = self._export("run", I32, [POINTER, POINTER])
         code = Code(self._check("run").append_basic_block("entry"))
-        visible.ret(visible.call(code.function, visible.arguments))
+        visible.ret(visible.call(code.function, visible.arguments, tail=True))
         context, call = code.arguments
         code.return_if(code.is_null(context), i32(Status.NULL_POINTER))
         for name in ("check_head", "check_tables", "check_dims", "check_workspace"):
@@ -283,4 +283,4 @@ class EntryPoints:
                 code.ret(status)
         names = ("inputs", "outputs", "dims", "workspace")
         arguments = [context, *(CALL.load(code, call, name) for name in names)]
-        code.ret(code.call(self.pool.declare("program", PROGRAM), arguments))
+        code.ret(code.call(self.pool.declare("program", PROGRAM), arguments, tail=True))

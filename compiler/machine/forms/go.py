@@ -78,6 +78,7 @@ import "C"
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"unsafe"
 )
 
@@ -101,6 +102,9 @@ func New(threads uint32) (*Model, error) {
 			return nil, fmt.Errorf("$prefix requires a library of %q, got %q", tensors, found)
 		}
 	}
+	// The reason of a failure is told to the thread that it happened in.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
 	context := C.weft_make(C.uint32_t(threads))
 	if context == nil {
 		return nil, errors.New(C.GoString(C.${prefix}_last_error(nil)))

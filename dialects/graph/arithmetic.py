@@ -121,7 +121,7 @@ class MulOp(BinaryOp):
 
 @irdl_op_definition
 class DivOp(BinaryOp):
-    """`x / y`; integers are rounded towards zero, and an integer over zero is itself."""
+    """`x / y`; integers are rounded towards zero and wrap around, and one over zero is zero."""
 
     name = "graph.div"
     ONNX: ClassVar = OnnxName("Div")
@@ -132,14 +132,17 @@ class DivOp(BinaryOp):
         with np.errstate(all="ignore"):
             if self.result_type.element in FLOATS:
                 return [x / y]
-            divisor = np.where(y == 0, np.ones((), y.dtype), y)
-            quotient = x // divisor
-            inexact = (x % divisor != 0) & ((x < 0) != (divisor < 0))
+            quotient = x // y
+            inexact = (x % y != 0) & ((x < 0) != (y < 0))
             return [np.asarray(quotient + inexact.astype(x.dtype))]
 
     def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
         x, y = operands
-        return x / y if is_float(x.element) else x / safe_divisor(y)
+        if is_float(x.element):
+            return x / y
+        nothing = y.compare("eq", 0)
+        quotient = x / nothing.select(y.constant(1), y)
+        return nothing.select(y.constant(0), quotient)
 
     def fold(self) -> Sequence[SSAValue] | None:
         """`x / 1` is `x`."""
@@ -193,18 +196,13 @@ class ModOp(BinaryOp):
 
     def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
         x, y = operands
-        divisor = y if is_float(x.element) else safe_divisor(y)
+        divisor = y if is_float(x.element) else y.compare("eq", 0).select(y.constant(1), y)
         return remainder(x, divisor, truncates=self.truncates)
 
     def fold_pair(self, left: Expr, right: Expr) -> Expr | None:
         low, _ = left.range({})
         sound = (right.constant or 0) > 0 and low is not None and low >= 0
         return left % right if sound else None
-
-
-def safe_divisor(divisor: Scalar) -> Scalar:
-    """An integer divisor, with 1 in place of 0."""
-    return divisor.compare("eq", 0).select(divisor.constant(1), divisor)
 
 
 class ExtremumOp(BinaryOp):

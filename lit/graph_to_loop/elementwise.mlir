@@ -29,12 +29,13 @@ func.func @main(%x: !graph.tensor<[n], bf16>) -> !graph.tensor<[n], bf16> {
 
 // -----
 
-// An integer is never divided by zero.
+// An integer is never divided by zero, over which it is zero.
 // CHECK-LABEL: loop.kernel @div_
 // CHECK: %[[Y:[a-z_0-9]+]] = loop.load %a1[%i]
 // CHECK: %[[Z:[a-z_0-9]+]] = arith.cmpi eq, %[[Y]]
 // CHECK: %[[D:[a-z_0-9]+]] = arith.select %[[Z]], %{{.*}}, %[[Y]] : i8
-// CHECK-NEXT: arith.divui %{{.*}}, %[[D]] : i8
+// CHECK-NEXT: %[[Q:[a-z_0-9]+]] = arith.divui %{{.*}}, %[[D]] : i8
+// CHECK: arith.select %[[Z]], %{{.*}}, %[[Q]] : i8
 func.func @main(%x: !graph.tensor<[n], ui8>, %y: !graph.tensor<[n], ui8>) -> !graph.tensor<[n], ui8> {
   %z = graph.div %x, %y : (!graph.tensor<[n], ui8>, !graph.tensor<[n], ui8>) -> !graph.tensor<[n], ui8>
   func.return %z : !graph.tensor<[n], ui8>

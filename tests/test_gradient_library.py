@@ -45,12 +45,12 @@ SHARED = {
     "maximum minimum": lambda xp, x, y, m: (xp.maximum(x, y) * xp.minimum(m, x)).sum(),
     "choice": lambda xp, x, y, m: xp.where(y > x, x * y, xp.exp(y)).sum(),
     "clipped": lambda xp, x, y, m: (xp.clip(m, -0.5, 0.7) * x).sum(),
-    "broadcast": lambda xp, x, y, m: (m * x + y - m.sum(1, True) * y).sum(),
+    "broadcast": lambda xp, x, y, m: (m * x + y - m.sum(1, keepdims=True) * y).sum(),
     "means": lambda xp, x, y, m: (m.mean(0) * x * m.mean()).sum(),
     "greatest": lambda xp, x, y, m: xp.max(m * x),
     "least": lambda xp, x, y, m: xp.min(m * x) * y.sum(),
     "product": lambda xp, x, y, m: xp.prod(x) * y.sum(),
-    "variance": lambda xp, x, y, m: ((m - m.mean(1, True)) ** 2).mean(1).sum() * x.sum(),
+    "variance": lambda xp, x, y, m: ((m - m.mean(1, keepdims=True)) ** 2).mean(1).sum() * x.sum(),
     "norm": lambda xp, x, y, m: xp.sqrt((m * m).sum()) + xp.sqrt((x * x).sum()),
     "matrix times vector": lambda xp, x, y, m: xp.tanh(m @ x).sum() + (m @ y).sum(),
     "gram matrix": lambda xp, x, y, m: (xp.sin(m @ m.T) * (m @ x)).sum(),
@@ -147,7 +147,7 @@ IMAGES = {
         "(F.max_pool2d(i, 2) * F.avg_pool2d(i, 2)).sum() + f.sum()",
     ),
     "instance norm": (
-        lambda i, f: ((i - i.mean((2, 3), True)) * i).sum() * f.mean(),
+        lambda i, f: ((i - i.mean((2, 3), keepdims=True)) * i).sum() * f.mean(),
         "((i - i.mean((2, 3), True)) * i).sum() * f.mean()",
     ),
 }

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from weft.composites import composite
-from weft.operators import ArrayOperators, common_dtype
+from weft.operators import ArrayOperators, common_dtype, is_number
 from weft.tensor import Tensor
 
 _python: Any = operator  # whose functions have no types
@@ -28,7 +28,7 @@ def leader(*arguments: Any) -> Any:
 
 def lifted(first: Any, operand: Any, like: Any = None) -> Any:
     """The operand as a tensor of the kind of `first`; a number takes the dtype of `like`."""
-    if not isinstance(operand, bool | int | float):
+    if not is_number(operand):
         return first.lifted(operand)
     target = first if like is None else like
     if type(target) is Tensor and type(operand) in target.kind.numbers:
@@ -73,6 +73,18 @@ def _whole(name: str, of_numpy: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return function
 
 
+def _logical(name: str, of_numpy: Callable[..., Any]) -> Callable[..., Any]:
+    def function(*operands: Any) -> Any:
+        first = leader(*operands)
+        if first is None:
+            return of_numpy(*operands)
+        return first.op(name, *(first.lifted(each).astype(np.bool_) for each in operands))
+
+    function.__name__ = name
+    function.__doc__ = f"`{name}` of elements, of which all but zeros are true."
+    return function
+
+
 def _operator_of_one(apply: Callable[[Any], Any], name: str) -> Callable[[Any], Any]:
     def function(x: Any) -> Any:
         return apply(x)
@@ -101,7 +113,6 @@ bitwise_invert = _operator_of_one(_python.invert, "bitwise_invert")
 positive = _operator_of_one(_python.pos, "positive")
 reciprocal = _unary("reciprocal", np.reciprocal, True)
 isnan = _unary("is_nan", np.isnan, True)
-logical_not = _unary("logical_not", np.logical_not)
 add, subtract = _binary("add", np.add), _binary("sub", np.subtract)
 multiply = _binary("mul", np.multiply)
 maximum, minimum = _binary("max", np.maximum), _binary("min", np.minimum)
@@ -115,11 +126,10 @@ less_equal, greater_equal = (
     _binary(name, _numpy) for name, _numpy in
     (("less_equal", np.less_equal), ("greater_equal", np.greater_equal))
 )  # fmt: skip
-logical_and, logical_or, logical_xor = (
-    _binary(name, _numpy) for name, _numpy in
-    (("logical_and", np.logical_and), ("logical_or", np.logical_or),
-     ("logical_xor", np.logical_xor))
-)  # fmt: skip
+logical_not = _logical("logical_not", np.logical_not)
+logical_and, logical_or = (_logical(f"logical_{name}", getattr(np, f"logical_{name}"))
+                           for name in ("and", "or"))  # fmt: skip
+logical_xor = _logical("logical_xor", np.logical_xor)
 
 
 def _operator(apply: Callable[[Any, Any], Any], name: str) -> Callable[[Any, Any], Any]:
@@ -204,7 +214,8 @@ def where(condition: Any, x: Any, y: Any) -> Any:
             x = lifted(condition, x, y)
         elif type(y) is not Tensor and type(x) is Tensor:
             y = lifted(condition, y, x)
-        if type(x) is type(y) is Tensor and x.kind.dtype == y.kind.dtype:
+        held = condition.kind.dtype.kind == "b"
+        if held and type(x) is type(y) is Tensor and x.kind.dtype == y.kind.dtype:
             return condition.op("where", condition, x, y)
     first = leader(condition, x, y)
     if first is None:
@@ -214,8 +225,9 @@ def where(condition: Any, x: Any, y: Any) -> Any:
         then, otherwise = first.constant(x), first.constant(y)
     else:
         then, otherwise = (lifted(first, each, first.lifted(like)) for each in (x, y))
-    common = common_dtype(then.dtype, otherwise.dtype)
-    return first.op("where", first.lifted(condition), then.astype(common), otherwise.astype(common))
+    common = common_dtype(then.promoting, otherwise.promoting)
+    held = first.lifted(condition).astype(np.bool_)
+    return first.op("where", held, then.astype(common), otherwise.astype(common))
 
 
 def clip(x: Any, min: Any = None, max: Any = None) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 
 from dialects.errors import TypeInferenceError, WeftError
 from dialects.expr import Expr
+from dialects.graph.constant import ConstantOp
 from weft.operators import users_line
 from weft.traced import Traced
 
@@ -42,6 +43,7 @@ def _chosen(x: Traced, parts: Sequence[Any]) -> Traced:
             continue
         extent = x.type.shape[axis]
         if isinstance(part, Traced):
+            require_within(part, extent)
             gathered.append((len(shape), part))
             shape.append(extent)
         elif isinstance(part, slice):
@@ -165,6 +167,26 @@ def _place(position: int, extent: Expr) -> Expr:
     if size is not None and not -size <= position < size:
         raise IndexError(f"{users_line()}: an index requires a place within {size}, got {position}")
     return extent + position if position < 0 else Expr.of(position)
+
+
+def outside(places: Traced, extent: Expr) -> int | None:
+    """The first of known places that an axis of known size does not have; None where all are there,
+    or only a call knows.
+    """
+    size, owner = extent.constant, places.value.owner
+    if size is None or not isinstance(owner, ConstantOp):
+        return None
+    chosen = owner.array(places.recording.weights)
+    wrong = chosen[(chosen < -size) | (chosen >= size)]
+    return int(wrong.flat[0]) if wrong.size else None
+
+
+def require_within(places: Traced, extent: Expr) -> None:
+    """Refuses known places outside of an axis. Raises IndexError, which names the line."""
+    wrong = outside(places, extent)
+    if wrong is not None:
+        rule = f"an index requires places within {extent}"
+        raise IndexError(f"{users_line()}: {rule}, got {wrong}")
 
 
 def _range(part: slice[Any, Any, Any], extent: Expr) -> tuple[Expr, Expr, int]:

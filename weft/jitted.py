@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -20,6 +20,7 @@ from weft.compilation import compile_cached, options_of
 from weft.eager.tape import DEPTH
 from weft.known_calls import MOST_KNOWN, UNKNOWN, KnownCall, as_tensors, is_value, sign
 from weft.source.trees import Tree, flatten, unflatten
+from weft.state import Change, as_before, put_back_on_error
 from weft.tensor import Tensor
 from weft.traced import Traced
 from weft.tracing import Spec, names_of
@@ -54,7 +55,9 @@ class Compilation:
     def call(self, arrays: Sequence[Any]) -> Any:
         """Runs it on the arrays among the arguments."""
         captured = (each.read() for each in self.program.captured)
-        return self.program.rebuilt(self.executable(*arrays, *captured))
+        outputs = self.executable(*arrays, *captured)
+        self.program.keep(outputs)
+        return self.program.rebuilt(outputs)
 
 
 class Jitted:
@@ -120,7 +123,7 @@ class Jitted:
         key = (form, *map(_signature, leaves, specs))
         compilation = self._find(key, leaves, specs, form, named)
         arrays = [
-            np.asarray(leaf, spec.dtype) if spec is not None else _array(leaf)
+            np.asarray(_array(leaf), spec.dtype) if spec is not None else _array(leaf)
             for leaf, spec in zip(leaves, specs, strict=True)
             if spec is not None or is_value(leaf)
         ]
@@ -160,18 +163,25 @@ class Jitted:
 
         def forward(*tensors: Any) -> Any:
             arguments, named = entered(tensors, others)
-            found = self._run(flatten((arguments, named))[0], form, arguments, named)
+            with put_back_on_error() as log:
+                found = self._run(flatten((arguments, named))[0], form, arguments, named)
+            changes.extend(log)
             return found, (tensors, others)
+
+        def backward(saved: Any, cotangents: Any) -> Any:
+            with as_before(changes):  # which the derivative starts from, too
+                return self._pulls[key](saved, cotangents)
 
         def pull(saved: Any, cotangents: Any) -> Any:
             tensors, others = saved
             return vjp(of(others), *tensors)[1](cotangents)
 
+        changes: list[Change] = []
         others = tuple(leaves[n] for n in beside)
         key = form, *(is_value(leaf) or _key(leaf) for leaf in leaves), *places
         if key not in self._pulls:
             self._pulls[key] = Jitted(pull, (), self._options, acts=False)
-        return custom_vjp(of(others), forward, self._pulls[key])(*(leaves[n] for n in places))
+        return custom_vjp(of(others), forward, backward)(*(leaves[n] for n in places))
 
     @property
     def compilations(self) -> tuple[Compilation, ...]:
@@ -231,6 +241,7 @@ class Jitted:
         program = read_function(self.source_function, entered, entered_by_name)
         if not self._acts:
             drop_effects(program.module)
+            program = replace(program, states=())
         names = [*names_of(self.source_function, len(entered)), *named]
         values = [*entered, *entered_by_name.values()]
         shown = tuple(f"{name}: {_shown(each)}" for name, each in zip(names, values, strict=True))
@@ -249,7 +260,7 @@ def _kept(leaf: Any, spec: Spec | None) -> Any:
     tensor = is_value(leaf)
     if spec is None and not tensor:
         return leaf
-    array: Array = np.asarray(leaf)
+    array: Array = np.asarray(_array(leaf))
     if spec is None:
         return Spec(array.dtype.name, array.shape)
     if tensor and array.dtype != np.dtype(spec.dtype) or array.ndim != len(spec.shape):

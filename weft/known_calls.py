@@ -86,7 +86,9 @@ class KnownCall:
             if array is None:
                 return UNKNOWN
             arrays.append(array)
-        return self.result(self.compilation.executable(*arrays))
+        outputs = self.compilation.executable(*arrays)
+        program.keep(outputs)
+        return self.result(outputs)
 
 
 def is_value(leaf: object) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 from dialects.errors import WeftError
 from weft.composites import composite
 from weft.elementwise import abs, leader, log, matmul, sign, sqrt, where
-from weft.operators import ArrayOperators, Axes, users_line
+from weft.operators import ArrayOperators, Axes, axes_of, users_line
 from weft.rearrangements import broadcast_to, concat, matrix_transpose, moveaxis, permute_dims
 from weft.reductions import max, min, prod, sum
 from weft.selections import argmax, take, take_along_axis
@@ -60,7 +60,7 @@ def tensordot(x1: Any, x2: Any, /, *, axes: int | Sequence[Sequence[int]] = 2) -
     if isinstance(axes, int):
         left, right = [*range(x.ndim - axes, x.ndim)], [*range(axes)]
     else:
-        left, right = ([each % t.ndim for each in a] for a, t in zip(axes, pair, strict=True))
+        left, right = (axes_of(a, t.ndim) for a, t in zip(axes, pair, strict=True))
     return composite(_contracted, x, y, left=tuple(left), right=tuple(right))
 
 
@@ -124,6 +124,9 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Any:
 
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
     """The sums of diagonals of the last two axes."""
+    if isinstance(x, ArrayOperators) and not all(isinstance(size, int) for size in x.shape[-2:]):
+        below = x.op("trilu", x, upper=False, k=offset)
+        return sum(x.op("trilu", below, upper=True, k=offset), (-2, -1), dtype=dtype)
     return sum(diagonal(x, offset=offset), -1, dtype=dtype)
 
 

@@ -119,6 +119,7 @@ from weft.elementwise import (
     where,
 )
 from weft.linalg import matrix_transpose, tensordot, vecdot
+from weft.operators import axis_of
 from weft.rearrangements import (
     broadcast_arrays,
     broadcast_to,
@@ -215,9 +216,9 @@ def einsum(equation: str, *operands: Any) -> Any:
 
 def softmax(x: Any, axis: int = -1) -> Any:
     """Exponentials that add up to one along an axis."""
-    return x.apply("softmax", axis=axis % x.ndim)
+    return x.apply("softmax", axis=axis_of(axis, x.ndim))
 
 
 def log_softmax(x: Any, axis: int = -1) -> Any:
     """The logarithms of the softmax, computed without its overflow."""
-    return x.apply("log_softmax", axis=axis % x.ndim)
+    return x.apply("log_softmax", axis=axis_of(axis, x.ndim))

@@ -6,17 +6,24 @@ append it to a graph. All that is built of operators stands here, once.
 
 from __future__ import annotations
 
+import os
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import cache, lru_cache
+from operator import index
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeGuard
 
 import numpy as np
 
-HERE: Final = str(Path(__file__).parent)
+_ROOT: Final = Path(__file__).parents[1]
+NOT_USERS: Final = (
+    f"{_ROOT / 'weft'}{os.sep}", f"{_ROOT / 'compiler'}{os.sep}",
+    f"{Path(np.__file__).parent}{os.sep}",
+)  # fmt: skip
+"""Folders whose functions no line of a user's program is in."""
 Axes = int | Sequence[int] | None
 
 
@@ -25,12 +32,12 @@ RUNNING: ContextVar[Callable[[], str] | None] = ContextVar("RUNNING", default=No
 
 
 def users_line() -> str:
-    """The line outside of this package that is running, as `file.py:12`."""
+    """The line of the user's program that is running, as `file.py:12`."""
     running = RUNNING.get()
     if running is not None:
         return running()
     frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(HERE):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(NOT_USERS):
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 
@@ -56,11 +63,66 @@ def number_dtype(kind: type, beside: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.int64) if beside.kind == "b" and kind is not bool else beside
 
 
-def _functions() -> Any:
-    """`weft.numpy`, which is written in the methods here."""
-    from weft import numpy
+def by_rows(who: str, order: Any) -> bool:
+    """Whether an order of elements is by rows; "F" is by columns. Raises ValueError for others."""
+    if order not in ("C", "A", "K", "F"):
+        rule = f"{who} requires the order of elements 'C', 'A', 'K' or 'F'"
+        raise ValueError(f"{users_line()}: {rule}, got {order!r}")
+    return order != "F"
 
-    return numpy
+
+def is_number(value: Any) -> TypeGuard[float]:
+    """Whether it is a number of Python, which takes the dtype of a tensor beside it; scalars of
+    NumPy's have their own, though some are floats of Python too.
+    """
+    return isinstance(value, bool | int | float) and not isinstance(value, np.generic)
+
+
+def axis_of(axis: Any, rank: int) -> int:
+    """An axis, counted from the front. Raises AxisError for one that `rank` axes do not have."""
+    place = axis if type(axis) is int else index(axis)
+    if not -rank <= place < rank:
+        rule = f"an axis requires a number within {rank} axes"
+        raise np.exceptions.AxisError(f"{users_line()}: {rule}, got {axis}")
+    return place % rank
+
+
+def axes_of(axis: Any, rank: int) -> list[int]:
+    """One axis, several, or all where None is given, counted from the front; a tensor without axes
+    takes 0 and -1 for none, as NumPy does. Raises AxisError for one that is not there, ValueError
+    for one that is named twice.
+    """
+    if axis is None:
+        return list(range(rank))
+    given: list[Any] = listed(axis)
+    if not rank and given in ([0], [-1]):
+        return []
+    axes = [axis_of(each, rank) for each in given]
+    if len({*axes}) != len(axes):
+        raise ValueError(f"{users_line()}: axes require each one once, got {tuple(given)}")
+    return axes
+
+
+def _whole(dividend: Any, divisor: Any) -> Any:
+    """The quotient of integers, rounded down: one over zero is zero, and it wraps around."""
+    quotient = dividend.op("div", dividend, divisor)
+    if dividend.dtype.kind == "u":
+        return quotient
+    rest = dividend.op("mod", dividend, divisor, fmod=False)
+    down = dividend.op("logical_and", rest != 0, (dividend < 0) != (divisor < 0))
+    return quotient.op("sub", quotient, down.astype(quotient.dtype))
+
+
+def _floored(dividend: Any, divisor: Any) -> Any:
+    """The quotient of floats, rounded down, as Python and NumPy compute it: what is divided is a
+    multiple of the divisor, so that 1.0 // 0.1 is 9.
+    """
+    rest = dividend.op("mod", dividend, divisor, fmod=True)
+    down = dividend.op("logical_and", rest != 0, (dividend < 0) != (divisor < 0))
+    multiple = dividend.op("div", dividend.op("sub", dividend, rest), divisor)
+    rounded = dividend.op("round", multiple.op("sub", multiple, down.astype(multiple.dtype)))
+    endless = dividend.op("stop_gradient", dividend.op("div", dividend, divisor))
+    return dividend.op("where", divisor == 0, endless, rounded)
 
 
 class ArrayOperators(ABC):
@@ -70,7 +132,6 @@ class ArrayOperators(ABC):
     """
 
     __slots__ = ()
-    __array_priority__ = 1000  # so that NumPy leaves operators to this class
 
     @property
     @abstractmethod
@@ -101,8 +162,8 @@ class ArrayOperators(ABC):
         """A tensor of this kind with the elements of an array."""
 
     @abstractmethod
-    def reshape(self, *shape: Any) -> Self:
-        """Other dims for the same elements in the same order; one may be -1."""
+    def shaped(self, shape: Any) -> Self:
+        """Other dims, or one, for the same elements in the same order; one may be -1."""
 
     @abstractmethod
     def broadcast_to(self, shape: Sequence[Any]) -> Self:
@@ -134,13 +195,29 @@ class ArrayOperators(ABC):
 
     def lifted(self, other: Any) -> Self:
         """A number, an array or a tensor of another kind as a tensor of this kind."""
-        if isinstance(other, bool | int | float):
+        if is_number(other):
             return self.constant(np.asarray(other, number_dtype(type(other), self.dtype)))
         return self.constant(np.asarray(other))
 
     def __array_namespace__(self, api_version: str | None = None) -> Any:
         """The functions of the array API standard on it."""
-        return _functions()
+        from weft import numpy
+
+        return numpy
+
+    def __array_ufunc__(self, function: Any, method: str, *operands: Any, **named: Any) -> Any:
+        """What NumPy calls for its functions of each element, and for operators of its arrays."""
+        from weft.dispatch import of_elements
+
+        return of_elements(function, method, operands, named)
+
+    def __array_function__(
+        self, function: Any, types: Any, arguments: Sequence[Any], named: Mapping[str, Any]
+    ) -> Any:
+        """What NumPy calls for its other functions."""
+        from weft.dispatch import of_arrays
+
+        return of_arrays(function, types, arguments, named)
 
     @property
     def size(self) -> Any:
@@ -160,70 +237,59 @@ class ArrayOperators(ABC):
         """The last two axes exchanged."""
         return self.transpose(*range(self.ndim - 2), self.ndim - 1, self.ndim - 2)
 
-    def astype(self, dtype: Any) -> Self:
-        """The elements converted; the tensor itself where there is nothing to convert."""
+    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Self:
+        """Other dims for the same elements in the same order, by rows or with "F" by columns; one
+        may be -1.
+        """
+        given = shape[0] if len(shape) == 1 else shape
+        if by_rows("reshape", order):
+            return self.shaped(given)
+        return self.transpose().shaped(listed(given)[::-1]).transpose()
+
+    def astype(
+        self,
+        dtype: Any,
+        order: str = "K",
+        casting: Any = "unsafe",
+        subok: bool = True,
+        copy: bool | None = True,
+    ) -> Self:
+        """The elements converted; the tensor itself where there is nothing to convert. Raises
+        TypeError for a conversion that `casting`, one of NumPy's rules, does not allow.
+        """
         wanted = np.dtype(dtype)
-        return self if wanted == self.dtype else self.op("cast", self, to=wanted)
+        if wanted == self.dtype:
+            return self
+        if casting != "unsafe" and not np.can_cast(self.dtype, wanted, casting):
+            rule = f"astype requires what casting={casting!r} allows"
+            raise TypeError(f"{users_line()}: {rule}, got {self.dtype} to {wanted}")
+        return self.cast(wanted)
+
+    def cast(self, wanted: np.dtype[Any]) -> Self:
+        """The elements converted to another dtype than their own."""
+        return self.op("cast", self, to=wanted)
 
     def transpose(self, *axes: Any) -> Self:
         """The axes in another order; without one reversed."""
+        return self.op("transpose", self, permutation=self.order_of(axes))
+
+    def order_of(self, axes: Sequence[Any]) -> list[int]:
+        """The axes that a transpose is called with, counted from the front; all of them reversed
+        without one. Raises AxisError for one that is not there, ValueError for too few.
+        """
         given = listed(axes[0]) if len(axes) == 1 else axes
-        order = [axis % self.ndim for axis in given] or list(reversed(range(self.ndim)))
-        return self.op("transpose", self, permutation=order)
+        if not given or given == [None]:
+            return list(reversed(range(self.ndim)))
+        order = axes_of([*given], self.ndim)
+        if len(order) != self.ndim:
+            rule = f"a transpose requires each of {self.ndim} axes"
+            raise ValueError(f"{users_line()}: {rule}, got {len(order)}")
+        return order
 
     def reduced(self, name: str, axis: Axes, keepdims: bool, **attributes: Any) -> Self:
         """A reduction over one axis, several, or all."""
-        axes = range(self.ndim) if axis is None else [axis] if isinstance(axis, int) else axis
-        chosen = [each % max(1, self.ndim) for each in axes]
+        chosen = axes_of(axis, self.ndim)
         return self.op(name, self, axes=chosen, keepdims=keepdims, **attributes) if chosen else self
-
-    def sum(self, axis: Axes = None, keepdims: bool = False) -> Self:
-        """The sum over axes, of 64 bits for integers; of bools how many hold."""
-        return self.as_wide().reduced("reduce_sum", axis, keepdims)
-
-    def mean(self, axis: Axes = None, keepdims: bool = False) -> Self:
-        """The mean over axes."""
-        return self.as_float().reduced("reduce_mean", axis, keepdims)
-
-    def prod(self, axis: Axes = None, keepdims: bool = False) -> Self:
-        """The product over axes, of 64 bits for integers."""
-        return self.as_wide().reduced("reduce_prod", axis, keepdims)
-
-    def max(self, axis: Axes = None, keepdims: bool = False) -> Self:
-        """The greatest element over axes."""
-        return self.reduced("reduce_max", axis, keepdims)
-
-    def min(self, axis: Axes = None, keepdims: bool = False) -> Self:
-        """The least element over axes."""
-        return self.reduced("reduce_min", axis, keepdims)
-
-    def var(self, axis: Axes = None, correction: float = 0.0, keepdims: bool = False) -> Any:
-        """The mean square distance from the mean over axes."""
-        return _functions().var(self, axis, correction, keepdims)
-
-    def std(self, axis: Axes = None, correction: float = 0.0, keepdims: bool = False) -> Any:
-        """The square root of the variance over axes."""
-        return _functions().std(self, axis, correction, keepdims)
-
-    def argmax(self, axis: int | None = None, keepdims: bool = False) -> Any:
-        """The place of the greatest element along an axis, or in the flat tensor."""
-        return _functions().argmax(self, axis, keepdims)
-
-    def argmin(self, axis: int | None = None, keepdims: bool = False) -> Any:
-        """The place of the least element along an axis, or in the flat tensor."""
-        return _functions().argmin(self, axis, keepdims)
-
-    def any(self, axis: Axes = None, keepdims: bool = False) -> Any:
-        """Whether an element over axes is not zero."""
-        return _functions().any(self, axis, keepdims)
-
-    def all(self, axis: Axes = None, keepdims: bool = False) -> Any:
-        """Whether no element over axes is zero."""
-        return _functions().all(self, axis, keepdims)
-
-    def copy(self) -> Self:
-        """Itself, since a tensor never changes."""
-        return self
 
     def as_float(self) -> Self:
         """Itself, or float64 where the elements are no floats."""
@@ -260,17 +326,15 @@ class ArrayOperators(ABC):
         return self.lifted(other) / self
 
     def __floordiv__(self, other: Any) -> Self:
-        dividend, divisor = self.promoted(other)
-        if dividend.dtype.kind not in "biu":
-            return dividend.op("floor", dividend.op("div", dividend, divisor))
-        rest = dividend.op("mod", dividend, divisor, fmod=False)
-        return dividend.op("div", dividend.op("sub", dividend, rest), divisor)
+        dividend, divisor = self._numbers(other)
+        return (_whole if dividend.dtype.kind in "iu" else _floored)(dividend, divisor)
 
     def __rfloordiv__(self, other: Any) -> Self:
         return self.lifted(other) // self
 
     def __mod__(self, other: Any) -> Self:
-        return self.apply("mod", other, fmod=False)
+        dividend, divisor = self._numbers(other)
+        return dividend.op("mod", dividend, divisor, fmod=False)
 
     def __rmod__(self, other: Any) -> Self:
         return self.lifted(other) % self
@@ -282,7 +346,13 @@ class ArrayOperators(ABC):
         return divmod(self.lifted(other), self)
 
     def __pow__(self, other: Any) -> Self:
-        return self.apply("pow", other)
+        base, exponent = self._numbers(other)
+        return base.op("pow", base, exponent)
+
+    def _numbers(self, other: Any) -> list[Self]:
+        """Both operands as numbers, of which bools are those of 8 bits."""
+        both = self.promoted(other)
+        return [each.astype(np.int8) for each in both] if both[0].dtype.kind == "b" else both
 
     def __rpow__(self, other: Any) -> Self:
         return self.lifted(other) ** self

@@ -103,6 +103,7 @@ def region(recording: Recording) -> Generator[Block]:
     """A new block, which operators are appended to meanwhile."""
     outer, recording.block = recording.block, Block()
     try:
-        yield recording.block
+        with recording.closed():
+            yield recording.block
     finally:
         recording.block = outer

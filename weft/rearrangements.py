@@ -11,7 +11,7 @@ import numpy as np
 
 from weft.composites import composite
 from weft.elementwise import leader
-from weft.operators import ArrayOperators, common_dtype, users_line
+from weft.operators import ArrayOperators, axes_of, axis_of, common_dtype, listed, users_line
 from weft.tensor import Tensor
 
 _numpy: Any = np  # whose overloads ask for more than arrays
@@ -23,9 +23,13 @@ def _alike(arrays: Sequence[Any]) -> bool:
 
 
 def concat(arrays: Sequence[Any], axis: int | None = 0) -> Any:
-    """Arrays one behind the other along an axis; flat without one."""
+    """Arrays one behind the other along an axis; flat without one. The slices of one array along
+    its first axis are taken for arrays, too.
+    """
+    if isinstance(arrays, ArrayOperators):
+        return _joined(arrays, axis)
     if axis is not None and _alike(arrays):
-        return arrays[0].op("concat", *arrays, axis=axis % arrays[0].kind.rank)
+        return arrays[0].op("concat", *arrays, axis=axis_of(axis, arrays[0].kind.rank))
     first = leader(*arrays)
     if first is None:
         return _numpy.concatenate(arrays, axis)
@@ -36,11 +40,23 @@ def concat(arrays: Sequence[Any], axis: int | None = 0) -> Any:
     if len(dtypes) > 1:
         common = common_dtype(*[part.dtype for part in parts])
         parts = [part.astype(common) for part in parts]
-    return first.op("concat", *parts, axis=axis % parts[0].ndim)
+    return first.op("concat", *parts, axis=axis_of(axis, parts[0].ndim))
+
+
+def _joined(x: Any, axis: int | None) -> Any:
+    """`concat` of the slices of an array, of which there may be any number."""
+    if axis is None:
+        return x.reshape(-1)
+    place = axis_of(axis, x.ndim - 1)
+    moved = moveaxis(x, 0, place)
+    count, size, *after = moved.shape[place:]
+    return moved.reshape((*moved.shape[:place], count * size, *after))
 
 
 def stack(arrays: Sequence[Any], axis: int = 0) -> Any:
-    """Arrays of one shape along a new axis."""
+    """Arrays of one shape along a new axis, which an array that holds them has as its first."""
+    if isinstance(arrays, ArrayOperators):
+        return moveaxis(arrays, 0, axis)
     if _alike(arrays):
         return composite(_stacked, *arrays, axis=axis)
     first = leader(*arrays)
@@ -50,12 +66,12 @@ def stack(arrays: Sequence[Any], axis: int = 0) -> Any:
 
 
 def _stacked(*parts: Any, axis: int) -> Any:
-    return concat([expand_dims(each, axis) for each in parts], axis % (parts[0].ndim + 1))
+    return concat([expand_dims(each, axis) for each in parts], axis_of(axis, parts[0].ndim + 1))
 
 
 def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
     """The slices along an axis, as many as it has places."""
-    front = (slice(None),) * (axis % x.ndim)
+    front = (slice(None),) * axis_of(axis, x.ndim)
     return tuple(x[(*front, place)] for place in range(x.shape[axis]))
 
 
@@ -81,10 +97,10 @@ def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[in
     rank = x.ndim
     order = [*range(rank)]
     if isinstance(source, int) and isinstance(destination, int):
-        order.insert(destination % rank, order.pop(source % rank))
+        order.insert(axis_of(destination, rank), order.pop(axis_of(source, rank)))
     else:
         given, wanted = ([e] if isinstance(e, int) else e for e in (source, destination))
-        moved = {to % rank: axis % rank for axis, to in zip(given, wanted, strict=True)}
+        moved = dict(zip(axes_of(wanted, rank), axes_of(given, rank), strict=True))
         rest = iter([axis for axis in order if axis not in moved.values()])
         order = [moved[to] if to in moved else next(rest) for to in order]
     return x if order == sorted(order) else permute_dims(x, order)
@@ -92,19 +108,14 @@ def moveaxis(x: Any, source: int | Sequence[int], destination: int | Sequence[in
 
 def expand_dims(x: Any, axis: int | Sequence[int] = 0) -> Any:
     """A new axis of size 1 in that place of the result, or in several."""
-    axes = [axis] if isinstance(axis, int) else axis
-    rank = x.ndim + len(axes)
-    for each in axes:
-        if not -rank <= each < rank:
-            rule = f"expand_dims requires a place within {rank}"
-            raise IndexError(f"{users_line()}: {rule}, got {each}")
-    new, old = {each % rank for each in axes}, iter(x.shape)
+    rank = x.ndim + len(listed(axis))
+    new, old = axes_of(axis, rank), iter(x.shape)
     return x.reshape(tuple(1 if place in new else next(old) for place in range(rank)))
 
 
 def squeeze(x: Any, axis: int | Sequence[int]) -> Any:
     """The tensor without these axes of size 1."""
-    axes = [each % x.ndim for each in ([axis] if isinstance(axis, int) else axis)]
+    axes = axes_of(axis, x.ndim)
     for each in axes:
         if x.shape[each] != 1:
             got = f"one of {x.shape[each]}"
@@ -144,8 +155,7 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Any]:
 
 def flip(x: Any, axis: int | Sequence[int] | None = None) -> Any:
     """The elements along an axis, several or all, from the last to the first."""
-    axes = range(x.ndim) if axis is None else [axis] if isinstance(axis, int) else axis
-    chosen = {each % x.ndim for each in axes}
+    chosen = axes_of(axis, x.ndim)
     back = [slice(None, None, -1 if place in chosen else None) for place in range(x.ndim)]
     return x[tuple(back)]
 
@@ -168,7 +178,7 @@ def _turned(x: Tensor, moves: Sequence[tuple[int, Any]]) -> Tensor:
     """`roll` of a tensor with values."""
     array = x.array
     for axis, shift in moves:
-        front, size = (slice(None),) * (axis % array.ndim), array.shape[axis]
+        front, size = (slice(None),) * axis_of(axis, array.ndim), array.shape[axis]
         left = size - shift % size if size else 0
         turned = np.empty_like(array)
         turned[(*front, slice(size - left, None))] = array[(*front, slice(None, left))]
@@ -184,7 +194,7 @@ def _turned(x: Tensor, moves: Sequence[tuple[int, Any]]) -> Tensor:
 
 def _rolled(x: Any, moves: Iterable[tuple[int, Any]]) -> Any:
     for axis, shift in moves:
-        front, size = (slice(None),) * (axis % x.ndim), x.shape[axis]
+        front, size = (slice(None),) * axis_of(axis, x.ndim), x.shape[axis]
         by = shift % size if isinstance(size, int) and size else shift
         if by:
             parts = x[(*front, slice(-by, None))], x[(*front, slice(None, -by))]
@@ -214,8 +224,8 @@ def repeat(x: Any, repeats: Any, axis: int | None = None) -> Any:
     if not isinstance(repeats, int):
         counts = np.asarray(repeats)
         places = _numpy.repeat(_numpy.arange(x.shape[axis]), counts)
-        return x[(*[slice(None)] * (axis % x.ndim), places)]
-    place = axis % x.ndim
+        return x[(*[slice(None)] * axis_of(axis, x.ndim), places)]
+    place = axis_of(axis, x.ndim)
     before, size, after = x.shape[:place], x.shape[place], x.shape[place + 1 :]
     wide = x.reshape((*before, size, 1, *after)).broadcast_to((*before, size, repeats, *after))
     return wide.reshape((*before, size * repeats, *after))

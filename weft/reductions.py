@@ -4,21 +4,22 @@ weft's tensors, NumPy's own on arrays.
 
 from __future__ import annotations
 
+import builtins
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from weft.composites import composite
-from weft.elementwise import lifted, sqrt
-from weft.operators import ArrayOperators, Axes
+from weft.elementwise import lifted, maximum, sqrt
+from weft.operators import ArrayOperators, Axes, axes_of, axis_of
 from weft.rearrangements import concat
 
 
 def _reduction(name: str) -> Callable[..., Any]:
     def function(x: Any, axis: Axes = None, keepdims: bool = False) -> Any:
         if isinstance(x, ArrayOperators):
-            return getattr(x, name)(axis, keepdims)
+            return getattr(x, name)(axis, keepdims=keepdims)
         chosen = axis if axis is None or isinstance(axis, int) else tuple(axis)
         return getattr(np, name)(x, chosen, keepdims=keepdims)
 
@@ -62,11 +63,15 @@ def _variance(x: Any, axis: Axes, keepdims: bool) -> Any:
 
 def _correcting(x: Any, axis: Axes, correction: float) -> Any:
     """By what a mean is multiplied whose count is lessened."""
-    axes = range(x.ndim) if axis is None else [axis] if isinstance(axis, int) else axis
     count: Any = 1
-    for each in axes:
+    for each in axes_of(axis, x.ndim):
         count = count * x.shape[each]
-    return lifted(x.as_float(), float(count) / (float(count) - correction))
+    like = x.as_float()
+    if isinstance(count, int):
+        left = builtins.max(count - correction, 0)
+        return lifted(like, count / left if left else np.inf if count else np.nan)
+    total = x.recording.dims(count).astype(like.dtype)
+    return total / maximum(total - correction, 0)
 
 
 def _corrected_variance(x: Any, factor: Any, axis: Axes, keepdims: bool) -> Any:
@@ -96,7 +101,7 @@ def any(x: Any, axis: Axes = None, keepdims: bool = False) -> Any:
 
 
 def _any_over(x: Any, axis: Axes, keepdims: bool) -> Any:
-    return (x != 0).astype(np.int32).max(axis, keepdims).astype(np.bool_)
+    return (x != 0).astype(np.int32).reduced("reduce_max", axis, keepdims) > 0
 
 
 def all(x: Any, axis: Axes = None, keepdims: bool = False) -> Any:
@@ -107,7 +112,7 @@ def all(x: Any, axis: Axes = None, keepdims: bool = False) -> Any:
 
 
 def _all_over(x: Any, axis: Axes, keepdims: bool) -> Any:
-    return (x != 0).astype(np.int32).min(axis, keepdims).astype(np.bool_)
+    return (x != 0).astype(np.int32).reduced("reduce_min", axis, keepdims) > 0
 
 
 def _cumulative(name: str, of_numpy: Callable[..., Any], start: int) -> Callable[..., Any]:
@@ -116,7 +121,7 @@ def _cumulative(name: str, of_numpy: Callable[..., Any], start: int) -> Callable
     ) -> Any:
         if axis is None and x.ndim > 1:
             raise ValueError(f"{name} requires an axis, got {x.ndim} axes and none")
-        place = (axis or 0) % (x.ndim or 1)
+        place = axis_of(axis or 0, x.ndim or 1)
         if not isinstance(x, ArrayOperators):
             found = of_numpy(x, place, dtype=dtype)
         else:
@@ -148,4 +153,4 @@ def count_nonzero(x: Any, *, axis: Axes = None, keepdims: bool = False) -> Any:
 
 
 def _count_over(x: Any, axis: Axes, keepdims: bool) -> Any:
-    return (x != 0).astype(np.int64).sum(axis, keepdims)
+    return (x != 0).astype(np.int64).sum(axis, keepdims=keepdims)

@@ -9,9 +9,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dialects.errors import WeftError
+from dialects.expr import Expr
 from weft.composites import composite
+from weft.eager.indexing import check_places
 from weft.elementwise import leader, where
-from weft.operators import ArrayOperators, users_line
+from weft.indexing import require_within
+from weft.operators import ArrayOperators, axis_of, users_line
 from weft.rearrangements import concat
 from weft.reductions import cumulative_sum
 from weft.tensor import Tensor
@@ -33,7 +37,7 @@ def _place_of(name: str, of_numpy: Callable[..., Any]) -> Callable[..., Any]:
 def _place(x: Any, name: str, axis: int | None, keepdims: bool) -> Any:
     whole = x.astype(np.uint8) if x.dtype == np.bool_ else x
     along = whole.reshape(-1) if axis is None else whole
-    place = 0 if axis is None else axis % x.ndim
+    place = 0 if axis is None else axis_of(axis, x.ndim)
     kept = keepdims and axis is not None
     return along.op(name, along, axis=place, keepdims=kept, select_last_index=False)
 
@@ -54,12 +58,21 @@ def take_along_axis(x: Any, indices: Any, axis: int = -1) -> Any:
 def _gathered(name: str, on_arrays: Any, x: Any, indices: Any, axis: int) -> Any:
     """What an operator reads at places along an axis; tensors of both kinds go a shorter way."""
     if type(x) is type(indices) is Tensor and indices.kind.dtype == np.int64:
-        return x.op(name, x, indices, axis=axis % x.kind.rank)
+        place = axis_of(axis, x.kind.rank)
+        check_places(indices.array, x.array.shape[place])
+        return x.op(name, x, indices, axis=place)
     first = leader(x, indices)
     if first is None:
         return on_arrays(x, indices, axis)
-    table, places = first.lifted(x), first.lifted(indices).astype(np.int64)
-    return first.op(name, table, places, axis=axis % table.ndim)
+    table, places = first.lifted(x), first.lifted(indices)
+    if places.dtype.kind not in "iu":
+        rule = "places along an axis require integers"
+        raise WeftError(f"{users_line()}: {rule}, got {places.dtype}")
+    place = axis_of(axis, table.ndim)
+    if type(table) is Tensor:
+        return _gathered(name, on_arrays, table, places.astype(np.int64), axis)
+    require_within(places, Expr.of(table.shape[place]))
+    return first.op(name, table, places.astype(np.int64), axis=place)
 
 
 def argsort(x: Any, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
@@ -69,7 +82,7 @@ def argsort(x: Any, axis: int = -1, descending: bool = False, stable: bool = Tru
             return _numpy.argsort(x, axis, stable=stable)
         behind = _numpy.argsort(_numpy.flip(x, axis), axis, stable=True)
         return x.shape[axis] - 1 - _numpy.flip(behind, axis)
-    return composite(_argsort, x, axis=axis % x.ndim, descending=descending)
+    return composite(_argsort, x, axis=axis_of(axis, x.ndim), descending=descending)
 
 
 def _argsort(x: Any, axis: int, descending: bool) -> Any:
@@ -83,7 +96,7 @@ def sort(x: Any, axis: int = -1, descending: bool = False, stable: bool = True) 
     if not isinstance(x, ArrayOperators):
         ordered = _numpy.sort(x, axis, stable=stable)
         return _numpy.flip(ordered, axis) if descending else ordered
-    return composite(_sort, x, axis=axis % x.ndim, descending=descending)
+    return composite(_sort, x, axis=axis_of(axis, x.ndim), descending=descending)
 
 
 def _sort(x: Any, axis: int, descending: bool) -> Any:
@@ -208,7 +221,7 @@ def diff(x: Any, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any
     """The differences of neighbours along an axis, so many times over."""
     whole = [each for each in (prepend, x, append) if each is not None]
     x = concat(whole, axis) if len(whole) > 1 else x
-    front = (slice(None),) * (axis % x.ndim)
+    front = (slice(None),) * axis_of(axis, x.ndim)
     later, earlier = (*front, slice(1, None)), (*front, slice(None, -1))
     for _ in range(n):
         x = x[later] != x[earlier] if x.dtype == np.bool_ else x[later] - x[earlier]

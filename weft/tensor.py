@@ -14,10 +14,11 @@ from weft.eager.kernels import Kernel
 from weft.eager.quick import Kind, install, kind, kind_of, number
 from weft.eager.tape import DEPTH, Backward, Node, by_graph
 from weft.eager.templates import Template, frozen, operator_of
-from weft.operators import ArrayOperators, listed, users_line
+from weft.methods import ArrayMethods
+from weft.operators import ArrayOperators, users_line
 
 
-class Tensor(ArrayOperators):
+class Tensor(ArrayMethods):
     """Numbers of one dtype, with NumPy's operators, methods and indexing, that never change.
 
     It is made of numbers, nested lists or an array, which is copied; `np.asarray` and DLPack give
@@ -31,7 +32,7 @@ class Tensor(ArrayOperators):
     place: int
 
     def __init__(self, value: Any, dtype: Any = None):
-        source = value.array if isinstance(value, Tensor) else value
+        source = value.elements() if isinstance(value, Tensor) else value
         array = np.array(source, dtype, order="C")
         if array.dtype.kind not in "biufV":
             raise WeftError(f"{users_line()}: a tensor requires numbers, got {array.dtype}")
@@ -128,26 +129,22 @@ class Tensor(ArrayOperators):
         """A number or an array as a tensor; a tensor of another kind stays one."""
         return other if isinstance(other, ArrayOperators) else super().lifted(other)
 
-    def reshape(self, *shape: Any) -> Tensor:
-        """Other dims for the same elements in the same order; one may be -1."""
+    def shaped(self, shape: Any) -> Tensor:
+        """Other dims, or one, for the same elements in the same order; one may be -1."""
         try:
-            array = self.array.reshape(*shape)
+            array = self.array.reshape(shape)
         except ValueError as error:
             raise WeftError(f"{users_line()}: a reshape requires {error}") from error
         before = self.shape
         return self.moved(array, lambda node, arriving, wanted: [_one(arriving).reshape(before)])
 
-    def astype(self, dtype: Any) -> Tensor:
-        """The elements converted; the tensor itself where there is nothing to convert."""
-        wanted = np.dtype(dtype)
-        return self if wanted == self.kind.dtype else self.apply("cast", to=kind(wanted, 0).key[0])
+    def cast(self, wanted: np.dtype[Any]) -> Tensor:
+        """The elements converted to another dtype than their own."""
+        return self.apply("cast", to=kind(wanted, 0).key[0])
 
     def transpose(self, *axes: Any) -> Tensor:
         """The axes in another order; without one reversed."""
-        given = listed(axes[0]) if len(axes) == 1 else axes
-        rank = self.kind.rank
-        order = tuple([axis % rank for axis in given]) or tuple(range(rank)[::-1])
-        return self.apply("transpose", permutation=order)
+        return self.apply("transpose", permutation=tuple(self.order_of(axes)))
 
     def broadcast_to(self, shape: Sequence[Any]) -> Tensor:
         """The elements repeated along new axes in front and along those of size 1."""
@@ -204,26 +201,48 @@ class Tensor(ArrayOperators):
             raise WeftError(f"{users_line()}: {rule}, got another use of it")
         raise AttributeError(f"'Tensor' object has no attribute {name!r}")
 
-    def item(self) -> Any:
-        """The one element as a number of Python's."""
-        return self.array.item()
+    def item(self, *index: Any) -> Any:
+        """The one element, or that at an index, as a number of Python's."""
+        return self.array.item(*index)
 
     def tolist(self) -> Any:
         """Nested lists of Python's numbers."""
         return self.array.tolist()
 
+    def fill(self, value: Any) -> None:
+        """Refused: a tensor never changes."""
+        rule = "a tensor never changes"
+        advice = "weft.numpy.full_like makes another one"
+        raise WeftError(f"{users_line()}: {rule}, got fill ({advice})")
+
     def numpy(self) -> Array:
-        """The elements as an array that cannot be written."""
-        view = self.array.view()
+        """The elements as an array that cannot be written. Raises WeftError while a derivative of
+        them is being taken, which an array would lose.
+        """
+        view = self.elements().view()
         view.flags.writeable = False
         return view
 
+    @property
+    def is_differentiated(self) -> bool:
+        """Whether a derivative is being recorded that its elements alone would lose."""
+        return self.node is not None and DEPTH.count > 0 and self.kind.is_float
+
+    def elements(self) -> Array:
+        """The array itself. Raises WeftError while a derivative of it is being recorded."""
+        if self.is_differentiated:
+            rule = "an array of elements requires a tensor that is not being differentiated"
+            advice = "weft.numpy takes tensors, weft.stop_gradient(x) drops the derivative"
+            raise WeftError(f"{users_line()}: {rule}, got one that is ({advice})")
+        return self.array
+
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        elements = self.numpy()
         if dtype is not None and np.dtype(dtype) != self.dtype:
             if copy is False:
                 raise ValueError("a conversion of elements requires a copy, got copy=False")
-            return self.array.astype(dtype)
-        return self.array.copy() if copy else self.numpy()
+            return elements.astype(dtype)
+        return elements.copy() if copy else elements
 
     def __dlpack__(
         self,
@@ -233,7 +252,7 @@ class Tensor(ArrayOperators):
         dl_device: tuple[Any, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        return self.array.__dlpack__(
+        return self.elements().__dlpack__(
             stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
         )
 

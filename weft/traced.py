@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Final, cast
 
 import numpy as np
-from xdsl.dialects.builtin import NameLoc, NoneAttr, StringAttr
+from xdsl.dialects.builtin import NameLoc, NoneAttr, StringAttr, UnitAttr
 from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from dialects.errors import TypeInferenceError, UnsupportedError, WeftError
 from dialects.expr import Expr
-from dialects.graph import OPS, BindSizesOp, GraphOp, PrintOp
+from dialects.graph import OPS, BindSizesOp, DimsOp, GraphOp, PrintOp
 from dialects.graph.builder import GraphBuilder
 from dialects.graph.constant import ConstantOp
 from dialects.graph.dtypes import element_type, numpy_dtype
 from dialects.graph.types import I64, ShapeAttr, TensorType, type_of
 from dialects.weights import Array, WeightStore
-from weft.operators import ArrayOperators, listed, users_line
+from weft.methods import ArrayMethods
+from weft.operators import listed, users_line
 
 _OPS: Final[Mapping[str, type[GraphOp]]] = {op.name.removeprefix("graph."): op for op in OPS}
 
@@ -37,6 +39,10 @@ class Recording:
     ops: Mapping[str, type[GraphOp]] = field(default_factory=lambda: _OPS)
     loops: int = 0
     found: int = 0
+
+    def closed(self) -> AbstractContextManager[None]:
+        """Inside, a region of the graph is built, which tensors leave as its results alone."""
+        return nullcontext()
 
     def run(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
         """What a function of the program's gives that is compiled elsewhere."""
@@ -58,6 +64,16 @@ class Recording:
         b = self.builder()
         constant = ConstantOp.stored("constant", array, self.weights, b.location)
         return Traced(self, b.builder.insert(constant).results[0])
+
+    def extent(self, value: Any) -> int | Expr:
+        """A size: a number, or an expression over names."""
+        return value if isinstance(value, Expr) else int(value)
+
+    def dims(self, expr: Expr) -> Traced:
+        """An expression over sizes as an integer."""
+        b = self.builder()
+        op = DimsOp.of(values=[expr], scalar=UnitAttr(), location=b.location)
+        return Traced(self, b.builder.insert(op).results[0])
 
     def bound(self, value: Any, stem: str) -> Expr:
         """An integer as a size of at least 0, which the program finds."""
@@ -103,7 +119,7 @@ def _attribute(key: str, value: Any) -> Any:
 
 
 @dataclass(frozen=True, eq=False)
-class Traced(ArrayOperators):
+class Traced(ArrayMethods):
     """A tensor of a graph in the making, with the operators and methods of NumPy's arrays; arrays
     and tensors with values become constants.
 
@@ -154,9 +170,9 @@ class Traced(ArrayOperators):
             return other
         return super().lifted(other)
 
-    def reshape(self, *shape: Any) -> Traced:
-        """Other dims for the same elements in the same order; one may be -1."""
-        known = listed(shape[0]) if len(shape) == 1 else list(shape)
+    def shaped(self, shape: Any) -> Traced:
+        """Other dims, or one, for the same elements in the same order; one may be -1."""
+        known = [self.recording.extent(each) for each in listed(shape)]
         if -1 in [each for each in known if isinstance(each, int)]:
             rest = Expr.of(1)
             for each in known:
@@ -168,7 +184,7 @@ class Traced(ArrayOperators):
 
     def broadcast_to(self, shape: Sequence[Any]) -> Traced:
         """The elements repeated along new axes in front and along those of size 1."""
-        sizes = ShapeAttr(tuple(Expr.of(each) for each in shape))
+        sizes = ShapeAttr(tuple(Expr.of(self.recording.extent(each)) for each in listed(shape)))
         return self.recording.apply("expand", self, shape=sizes)
 
     def holding(self) -> Traced:
@@ -180,7 +196,7 @@ class Traced(ArrayOperators):
     def __getitem__(self, index: Any) -> Traced:
         from weft.indexing import indexed
 
-        return indexed(self, listed(index))
+        return indexed(self, cast("Any", index if isinstance(index, tuple) else (index,)))
 
     def __len__(self) -> int:
         size = self.type.shape[0].constant if self.ndim else None
@@ -188,10 +204,25 @@ class Traced(ArrayOperators):
             raise TypeError(f"{users_line()}: len requires a known first size, got {self.type}")
         return size
 
+    def __iter__(self) -> Iterator[Traced]:
+        return (self[place] for place in range(len(self)))
+
     def __bool__(self) -> bool:
         raise WeftError(
             f"{users_line()}: a condition requires a value, got a tensor that is being traced "
             "(weft.numpy.where chooses between tensors)"
         )
 
-    __float__ = __int__ = __bool__  # pyright: ignore[reportAssignmentType]
+    def _refuse_value(self, *_: Any, **__: Any) -> Any:
+        """What `float(x)`, `np.asarray(x)` and their kin raise."""
+        rule = "a number or an array of NumPy requires a value"
+        advice = "weft.numpy takes tensors; weft.numpy.stack joins several"
+        raise WeftError(f"{users_line()}: {rule}, got a tensor that is being traced ({advice})")
+
+    __float__ = __int__ = __index__ = __complex__ = __array__ = __dlpack__ = _refuse_value
+    item = tolist = _refuse_value  # pyright: ignore[reportAssignmentType]
+
+    def fill(self, value: Any) -> Any:
+        """Refused: a tensor never changes."""
+        advice = "weft.numpy.full_like makes another one"
+        raise WeftError(f"{users_line()}: a tensor never changes, got fill ({advice})")

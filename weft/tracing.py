@@ -17,6 +17,9 @@ from compiler.machine.executable import Executable
 from compiler.options import Options
 from dialects.graph.dtypes import element_type
 from dialects.graph.types import TensorType, tensor
+from dialects.weights import Array
+from weft.state import kept_while_traced
+from weft.tensor import Tensor
 from weft.traced import Dim, Recording, Traced
 from weft.trees import Structure, flatten, unflatten
 
@@ -63,7 +66,8 @@ def record(function: Callable[..., Any], *examples: Any) -> Trace:
     leaves, structure = flatten(dict(zip(names_of(function, len(examples)), examples, strict=True)))
     names = [name for name, _ in leaves]
     arguments = [recording.argument(_spec(example).type, name) for name, example in leaves]
-    returned = function(*unflatten(structure, iter(arguments)).values())
+    with kept_while_traced():
+        returned = function(*unflatten(structure, iter(arguments)).values())
     found, shape = flatten(returned)
     values = [
         each if isinstance(each, Traced) else recording.constant(np.asarray(each))
@@ -130,7 +134,7 @@ def trace(
 def _spec(example: Any) -> Spec:
     if isinstance(example, Spec):
         return example
-    array = np.asarray(example)
+    array: Array = example.array if isinstance(example, Tensor) else np.asarray(example)
     return Spec(array.dtype.name, array.shape)
 
 

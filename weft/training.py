@@ -145,7 +145,7 @@ class Running:
 
 
 def _array(leaf: Any) -> Array:
-    return leaf.array if isinstance(leaf, Tensor) else np.asarray(leaf)
+    return leaf.elements() if isinstance(leaf, Tensor) else np.asarray(leaf)
 
 
 def step(

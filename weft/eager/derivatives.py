@@ -10,6 +10,7 @@ import numpy as np
 from dialects.errors import WeftError
 from weft.eager.tape import DEPTH, Node, cotangents
 from weft.operators import ArrayOperators, users_line
+from weft.state import Change, put_back_on_error, values_of
 from weft.tensor import Tensor
 
 
@@ -20,11 +21,14 @@ def pull_back(
     that it gave. Operators of the function and of what it calls are noted while it runs.
     """
     inputs = [_beginning(argument) for argument in arguments]
-    DEPTH.count += 1
-    try:
-        returned = function(*inputs)
-    finally:
-        DEPTH.count -= 1
+    with put_back_on_error() as changes:
+        DEPTH.count += 1
+        try:
+            returned = function(*inputs)
+        finally:
+            DEPTH.count -= 1
+    if not DEPTH.count:
+        _forget_records(changes)
 
     def pull(results: Sequence[Tensor], seeds: Sequence[Tensor]) -> list[Tensor]:
         found = cotangents(results, seeds, inputs)
@@ -34,6 +38,16 @@ def pull_back(
         ]
 
     return returned, pull
+
+
+def _forget_records(changes: Sequence[Change]) -> None:
+    """Lets go of the record that the state of modules belongs to, which the next call would go on
+    with otherwise.
+    """
+    for holder, name, *_ in changes:
+        value = values_of(holder).get(name)
+        if isinstance(value, Tensor) and value.node is not None:
+            values_of(holder)[name] = Tensor.of(value.array)
 
 
 def _beginning(argument: Any) -> Tensor:

@@ -39,7 +39,7 @@ def _rows(x: Tensor, index: Any) -> Tensor:
     """The slices along the first axis at the places of one tensor of integers."""
     places = index.astype(np.int64)
     if x.node is not None:
-        _check_places(places.array, x.shape[0])
+        check_places(places.array, x.shape[0])
         return x.op("gather", x, places, axis=0)
     try:
         return type(x).of(x.array.take(places.array, 0))
@@ -49,9 +49,10 @@ def _rows(x: Tensor, index: Any) -> Tensor:
         ) from error
 
 
-def _check_places(chosen: Array, size: int) -> None:
-    wrong = chosen[(chosen < -size) | (chosen >= size)]
-    if wrong.size:
+def check_places(chosen: Array, size: int) -> None:
+    """Refuses places that an axis does not have. Raises IndexError, which names the line."""
+    if chosen.size and (chosen.min() < -size or chosen.max() >= size):
+        wrong = chosen[(chosen < -size) | (chosen >= size)]
         rule = f"an index requires places within {size}"
         raise IndexError(f"{users_line()}: {rule}, got {wrong.flat[0]}")
 

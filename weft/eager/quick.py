@@ -13,7 +13,7 @@ import numpy as np
 from dialects.weights import Array
 from weft.eager.tape import DEPTH, Node, by_graph
 from weft.eager.templates import Composite, Operator, composite_of, frozen, operator_of
-from weft.operators import ArrayOperators, Axes
+from weft.operators import ArrayOperators, Axes, axes_of
 
 if TYPE_CHECKING:
     from weft.tensor import Tensor
@@ -260,8 +260,7 @@ def _reduction(tensor: type[Tensor]) -> Any:
         key = name, self.kind, axis, keepdims
         entry = entries.get(key)
         if entry is None:
-            axes = range(self.ndim) if axis is None else [axis] if isinstance(axis, int) else axis
-            chosen = tuple(each % max(1, self.ndim) for each in axes)
+            chosen = tuple(axes_of(axis, self.ndim))
             if not chosen:
                 return self
             named = (("axes", chosen), ("keepdims", keepdims))
@@ -271,6 +270,32 @@ def _reduction(tensor: type[Tensor]) -> Any:
     return reduced
 
 
+WARNED: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    "floordiv": np.floor_divide, "mod": np.remainder,
+}  # fmt: skip
+"""Operators that NumPy warns of where integers are divided by zero."""
+
+
+def _warning(
+    tensor: type[Tensor],
+    operator: Callable[[Tensor, Any], Any],
+    of_numpy: Callable[[Any, Any], Any],
+) -> Any:
+    """A division that NumPy's own settings decide of, as `np.errstate` gives them, where integers
+    are divided by zero: whether that is silent, warns or raises.
+    """
+
+    def divided(self: Tensor, other: Any) -> Any:
+        found = operator(self, other)
+        if type(found) is tensor and not found.kind.is_float:
+            divisor = other.array if type(other) is tensor else np.asarray(other)
+            if not divisor.all():
+                of_numpy(np.ones(1, np.int64), np.zeros(1, np.int64))
+        return found
+
+    return divided
+
+
 def install(tensor: type[Tensor]) -> None:
     """Puts the short way in front of the one that every kind of tensor has."""
     methods: dict[str, Any] = {}
@@ -278,6 +303,8 @@ def install(tensor: type[Tensor]) -> None:
         slow = getattr(ArrayOperators, f"__{method}__")
         composed = None if method == "matmul" else composite_of(slow, (), 2)
         operator = _binary(tensor, BINARY.get(method), slow, composed, method == "truediv")
+        if method in WARNED:
+            operator = _warning(tensor, operator, WARNED[method])
         methods[f"__{method}__"] = operator
     methods |= {"apply": _apply(tensor), "op": _op(tensor), "reduced": _reduction(tensor)}
     methods |= {"composed": _composed(tensor)}

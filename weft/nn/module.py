@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from typing import Any, Self, cast
 
@@ -12,6 +12,7 @@ import numpy as np
 from dialects.errors import WeftError
 from weft.nn.safetensors import read_tensors, write_tensors
 from weft.operators import ArrayOperators, users_line
+from weft.state import CHANGES, Change, note, put_back
 from weft.tensor import Tensor
 
 
@@ -43,12 +44,30 @@ class Module:
         return self.construct(*arguments, **named)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        return self.forward(*arguments, **named)
+        outer = CHANGES.log
+        log = CHANGES.log = list[Change]() if outer is None else outer
+        start = len(log)
+        try:
+            return self.forward(*arguments, **named)
+        except BaseException:
+            put_back(log, start)
+            raise
+        finally:
+            CHANGES.log = outer
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        note(self, name, value)
+        object.__setattr__(self, name, value)
 
     def buffer(self, name: str, value: Tensor) -> None:
         """Adds a tensor that is part of the state and no parameter."""
         self._buffers.add(name)
         setattr(self, name, value)
+
+    @property
+    def buffer_names(self) -> Set[str]:
+        """The attributes that are part of the state and no parameters."""
+        return self._buffers
 
     def modules(self) -> Iterator[tuple[str, Module]]:
         """This module and all inside it, each once, with their paths; its own is empty."""

@@ -9,12 +9,15 @@ from typing import Any, Final
 
 import numpy as np
 
+from weft.methods import METHODS
 from weft.printing import Text
-from weft.source.array_methods import METHODS
+from weft.source.changes import set_element
 from weft.source.conditions import refused_text
 from weft.source.container_methods import CHANGING, change
+from weft.source.iteration import elements
 from weft.source.journal import NameSlot, Slot
 from weft.source.run import Run
+from weft.source.state import change_state, is_state
 from weft.source.syntax import Place
 from weft.source.values import Array, Number
 from weft.traced import Traced
@@ -47,6 +50,35 @@ def _static_attribute(kind: type, name: str) -> Any:
     return next((vars(each)[name] for each in kind.__mro__ if name in vars(each)), None)
 
 
+def item(run: Run, place: Place, x: Traced, *index: Any) -> Any:
+    """The one element, or that at an index, as a number of Python."""
+    if isinstance(x, Number):
+        return x
+    if index:
+        flat = len(index) == 1 and not isinstance(index[0], tuple)
+        x = (x.reshape(-1) if flat else x)[index[0] if len(index) == 1 else index]
+    if x.type.size != 1:
+        raise place.refuse("item requires one element", str(x.type))
+    one = x if not x.ndim else x.reshape(())
+    kind = {"b": bool, "i": int, "u": int}.get(one.dtype.kind, float)
+    wide = {bool: np.bool_, int: np.int64, float: np.float64}[kind]
+    return Number(run.recording, kind, one.astype(wide).value)
+
+
+def _tolist(run: Run, place: Place, x: Traced) -> Any:
+    if not x.ndim:
+        return item(run, place, x)
+    return run.journal.make([_tolist(run, place, each) for each in elements(run, x, place)])
+
+
+def _fill(run: Run, place: Place, x: Traced, value: Any) -> None:
+    set_element(run, x, ... if x.ndim else (), value, place)
+
+
+LANGUAGE: Final = {"item": item, "tolist": _tolist, "fill": _fill}
+"""Methods of tensors that give numbers of Python, or change elements: a program's own matter."""
+
+
 def _of_tensor(run: Run, holder: Traced, name: str, place: Place) -> Any:
     number = run.recording.number
     if isinstance(holder, Number) and name in ("real", "numerator"):
@@ -63,12 +95,12 @@ def _of_tensor(run: Run, holder: Traced, name: str, place: Place) -> Any:
         case "T":
             found = run.recording.array(holder.transpose().value)
             return found.viewing(holder, None) if isinstance(holder, Array) else found
-        case _ if name in METHODS:
-            return partial(METHODS[name], run, place, holder)
+        case _ if name in LANGUAGE:
+            return partial(LANGUAGE[name], run, place, holder)
         case _ if hasattr(type(holder), name) and not name.startswith("_"):
             return getattr(holder, name)
         case _:
-            known = ", ".join(sorted(METHODS))
+            known = ", ".join(METHODS)
             rule = "a tensor requires an attribute that source mode knows"
             raise place.refuse(rule, name, f"it has shape, size, ndim, dtype, T and {known}")
 
@@ -100,7 +132,11 @@ class AttributeSlot(Slot):
 
 def assign_attribute(run: Run, holder: Any, name: str, value: Any, place: Place) -> None:
     """`holder.name = value`."""
-    if not run.journal.is_made(holder) and (id(holder), name) not in run.lent:
+    is_lent = (id(holder), name) in run.lent
+    if is_state(holder, name) and not is_lent and not run.journal.is_made(holder):
+        change_state(run, holder, name, value, place)
+        return
+    if not run.journal.is_made(holder) and not is_lent:
         rule = "an assignment to an attribute requires an object that this call has made"
         advice = "return the new value; the caller keeps it"
         raise place.refuse(rule, f"{name} of {_described(holder)}", advice)

@@ -14,9 +14,7 @@ from dialects.printed import escaped
 from weft.operators import ArrayOperators
 from weft.printing import Text
 from weft.printing import print as weft_print
-from weft.source import numpy_functions as functions
-from weft.source.array_methods import METHODS, item
-from weft.source.attributes import assign_attribute, attribute
+from weft.source.attributes import assign_attribute, attribute, item
 from weft.source.branches import choose
 from weft.source.conditions import truth
 from weft.source.iteration import (
@@ -106,9 +104,7 @@ def _better(run: Run, kind: type[ast.AST], best: Any, other: Any, name: str, pla
 def _sum(run: Run, place: Place, values: Any, start: Any = 0) -> Any:
     total = start
     if isinstance(values, Array) and values.type.shape[0].constant is None:
-        return operate(
-            run, ast.Add, start, functions.reduced(values, "reduce_sum", 0, False), place
-        )
+        return operate(run, ast.Add, start, values.reduced("reduce_sum", 0, False), place)
     for each in elements(run, values, place):
         total = operate(run, ast.Add, total, each, place)
     return total
@@ -117,7 +113,7 @@ def _sum(run: Run, place: Place, values: Any, start: Any = 0) -> Any:
 def _quantified(name: str) -> Callable[..., Any]:
     def function(run: Run, place: Place, values: Any) -> Any:
         if isinstance(values, Array):
-            return truth(run, functions.FUNCTIONS[name](run, place, values), place)
+            return truth(run, getattr(values, name)(), place)
         total: Any = name == "all"
         for each in elements(run, values, place):
             test = truth(run, each, place)
@@ -219,7 +215,7 @@ def _getattr(run: Run, place: Place, holder: Any, name: Any, *default: Any) -> A
 
 def _hasattr(run: Run, place: Place, holder: Any, name: Any) -> bool:
     if isinstance(holder, Traced):
-        return name in METHODS or hasattr(holder, name)
+        return hasattr(type(holder), name) and not name.startswith("_")
     _watch_attribute(run, holder, name)
     return hasattr(holder, name)
 

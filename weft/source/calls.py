@@ -17,16 +17,18 @@ from typing import Any, Final, cast
 import numpy as np
 
 from dialects.graph import ConstantOp
+from weft.dispatch import FUNCTIONS
+from weft.methods import VIEWS
+from weft.numpy_composites import COMPOSITES
 from weft.printing import Text
 from weft.printing import print as weft_print
 from weft.source.builtin_functions import ALWAYS, BUILTINS
 from weft.source.conditions import refused_text
+from weft.source.creation import CREATION, tensor_of
 from weft.source.functions import Function, bind
-from weft.source.iteration import Rounds, elements
+from weft.source.iteration import Rounds, elements, stacked
 from weft.source.leaves import shown
 from weft.source.modules import METHODS as MODULE_METHODS
-from weft.source.numpy_composites import COMPOSITES
-from weft.source.numpy_functions import FUNCTIONS
 from weft.source.operations import made, native
 from weft.source.run import MOST_CALLS, RETURNED, VALUE, Frame, Run
 from weft.source.syntax import Place, code_of
@@ -36,8 +38,14 @@ from weft.tensor import Tensor
 from weft.traced import Traced
 
 _NATIVE: Final = {"weft", "compiler", "dialects", "xdsl", "numpy", *sys.stdlib_module_names}
-_READ: Final = ("weft.nn", "weft.source.numpy_composites")
+_READ: Final = ("weft.nn", "weft.numpy_composites")
 """Modules of weft's own that are read like a user's."""
+_ARRAYS: Final = (
+    "weft.methods",
+    "weft.operators",
+    *{each.__module__ for each in FUNCTIONS.values()},
+)
+"""Modules of functions of arrays."""
 _IMPURE: Final = ("random", "time", "secrets", "numpy.random")
 _TAKING_TEXTS: Final = (print, weft_print, str, repr, format)
 _SIDE_EFFECTS: Final = (input, open, exec, eval, compile, globals, locals, vars)
@@ -168,7 +176,7 @@ def _instantiate(
 ) -> Any:
     """Calls a class."""
     if kind is Tensor:
-        return FUNCTIONS["asarray"](run, place, *arguments, **named)
+        return CREATION["asarray"](run, place, *arguments, **named)
     if kind in BUILTINS or kind.__module__.split(".")[0] == "numpy":
         return _other(run, kind, arguments, named, place)
     start = getattr(kind, "__init__", None)
@@ -242,29 +250,41 @@ def _native(
     module = getattr(function, "__module__", None) or ""
     if module == "weft.creation" and dynamic:
         return _created(run, function, arguments, named, place)
-    if module == "weft.rearrangements" and any(map(_is_filled, arguments)):
-        return FUNCTIONS[function.__name__](run, place, *arguments, **named)
     if isinstance(function, BuiltinMethodType) and dynamic and module in ("builtins", "math"):
         rule = f"{function.__name__} requires values that are known while compiling"
         raise place.refuse(rule, "a tensor", "NumPy's functions take tensors")
     if module == "weft.derivatives":
         arguments = [_floats_lifted(run, each) for each in arguments]
-    passed = [_passed(run, each) for each in arguments]
-    passed_by_name = {name: _passed(run, each) for name, each in named.items()}
-    found = native(place, _reading(run, function), *passed, **passed_by_name)
+    passed = [_passed(run, each, place) for each in arguments]
+    passed_by_name = {name: _passed(run, each, place) for name, each in named.items()}
+    found = native(place, _reading(run, function, place), *passed, **passed_by_name)
+    if module in _ARRAYS:
+        found = _seen(run, function.__name__, arguments, found)
     return made(run, _received(run, found))
 
 
-def _is_filled(value: Any) -> bool:
-    """Whether it is a list that a loop of the graph filled."""
-    return isinstance(value, list) and any(isinstance(each, Spread) for each in value)  # pyright: ignore
+def _seen(run: Run, name: str, given: Sequence[Any], found: Any) -> Any:
+    """What a function of arrays gave, as a program sees it: a view shows the first array among the
+    arguments, and what is no view is no other name of an argument either.
+    """
+    leaves, tree = flatten(found)
+    first = next((each for each in given if isinstance(each, Array)), None)
+    seen: list[Any] = []
+    for leaf in leaves:
+        if isinstance(leaf, Array) and name != "contiguous":
+            same = any(leaf is each for each in given)
+            leaf = run.recording.array(leaf.value) if same else leaf
+            if name in VIEWS and first is not None and leaf.ndim:
+                leaf.viewing(first, None)
+        seen.append(leaf)
+    return unflatten(tree, seen)
 
 
 def _created(
     run: Run, function: Any, arguments: Sequence[Any], named: Mapping[str, Any], place: Place
 ) -> Any:
     """A function of weft's that makes tensors, of sizes that only a call knows."""
-    known = FUNCTIONS.get(function.__name__)
+    known = CREATION.get(function.__name__)
     if known is None:
         return made(run, _received(run, native(place, function, *arguments, **named)))
     with_dtype = function.__name__ in ("zeros", "ones", "empty", "eye")
@@ -272,11 +292,13 @@ def _created(
     return known(run, place, *arguments, **{**default, **named})
 
 
-def _reading(run: Run, function: Any) -> Any:
+def _reading(run: Run, function: Any, place: Place) -> Any:
     """A function of weft's own with the user's functions in its closure read."""
     if not isinstance(function, FunctionType) or not function.__closure__:
         return function
-    cells = tuple(CellType(_passed(run, cell.cell_contents)) for cell in function.__closure__)
+    cells = tuple(
+        CellType(_passed(run, cell.cell_contents, place)) for cell in function.__closure__
+    )
     copy = FunctionType(
         function.__code__, function.__globals__, function.__name__, function.__defaults__, cells
     )
@@ -284,11 +306,14 @@ def _reading(run: Run, function: Any) -> Any:
     return copy
 
 
-def _passed(run: Run, value: Any) -> Any:
-    if isinstance(value, FunctionType) and is_read(value):
+def _passed(run: Run, value: Any, place: Place) -> Any:
+    if isinstance(value, list) and any(isinstance(each, Spread) for each in value):
+        return stacked(run, value, place)
+    method = getattr(type(value), "__call__", None)  # noqa: B004  the method is wanted
+    if any(isinstance(each, FunctionType) and is_read(each) for each in (value, method)):
         return Interpreted(run, value)
     if isinstance(value, FunctionType) and value.__closure__:
-        return _reading(run, value)
+        return _reading(run, value, place)
     original = getattr(value, "source_function", None)
     return value if original is None else Interpreted(run, original)
 
@@ -335,21 +360,28 @@ def _numpy(
 ) -> Any:
     if not dynamic:
         return made(run, native(place, function, *arguments, **named))
-    known = FUNCTIONS.get(function.__name__.rstrip("_"))
-    composite = COMPOSITES.get(function.__name__)
-    if known is None and composite is not None:
-        return call(run, composite, arguments, named, place)
+    name = function.__name__
+    if isinstance(function, type) and issubclass(function, np.generic):
+        return run.recording.array(tensor_of(run, arguments[0], place).astype(function).value)
+    if name in CREATION:
+        return CREATION[name](run, place, *arguments, **named)
+    if function in COMPOSITES:
+        return call(run, COMPOSITES[function], arguments, named, place)
+    known = FUNCTIONS.get(function)
     if known is None:
         constants = [_constant_of(run, each) for each in arguments]
         if not any(map(holds_dynamic, [*constants, *named.values()])):
             return made(run, native(place, function, *constants, **named))
         rule = "source mode requires functions of NumPy that it knows"
-        raise place.refuse(rule, f"{function.__name__} of a tensor", "write it with others")
+        raise place.refuse(rule, f"{name} of a tensor", "write it with others")
+    passed = [_passed(run, each, place) for each in arguments]
+    passed_by_name = {key: _passed(run, each, place) for key, each in named.items()}
     try:
-        return known(run, place, *arguments, **named)
+        found = native(place, known, *passed, **passed_by_name)
     except TypeError as error:
-        rule = f"np.{function.__name__} requires arguments that source mode knows"
+        rule = f"np.{name} requires arguments that weft knows"
         raise place.refuse(rule, str(error).partition(") ")[2] or str(error)) from error
+    return made(run, _received(run, _seen(run, name, arguments, found)))
 
 
 def _constant_of(run: Run, value: Any) -> Any:

@@ -47,7 +47,7 @@ def replace(run: Run, array: Array, value: Traced, place: Place) -> None:
     if array.owner:
         rule = "a change of an array requires one that this call has made, and nothing else holds"
         raise place.refuse(rule, f"{array.owner}", "copy it first: x = x.copy()")
-    view = array.view
+    view = array.part_of
     if view is not None:
         if view.index is None:
             rule = "a change of a part requires a part that an index names"

@@ -11,7 +11,15 @@ import numpy as np
 from dialects.errors import TypeInferenceError
 from dialects.expr import Expr, maximum, minimum
 from dialects.graph.types import ShapeAttr
-from weft.indexing import axes_taken, gathered_together, is_mask, is_whole, spread, together
+from weft.indexing import (
+    axes_taken,
+    gathered_together,
+    is_mask,
+    is_whole,
+    outside,
+    spread,
+    together,
+)
 from weft.source.operators import as_tensor, expression
 from weft.source.recording import SourceRecording
 from weft.source.values import Array, Number, is_number
@@ -121,6 +129,9 @@ def _box(r: SourceRecording, x: Traced, parts: Sequence[Any]) -> _Box:
         elif (place := _place(r, part, extent)) is not None:
             box.starts[axis], box.sizes[axis] = place, Expr.of(1)
         else:
+            if (wrong := outside(as_tensor(r, part), extent)) is not None:
+                rule = f"an index requires places within {extent}"
+                raise TypeInferenceError(f"{rule}, got {wrong}")
             box.gathered.append((len(box.shape), part))
             box.shape.append(extent)
         axis += 1

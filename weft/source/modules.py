@@ -58,11 +58,19 @@ def tensors_of(run: Run, place: Place, module: Module) -> dict[str, Any]:
     }
 
 
+def called(run: Run, place: Place, module: Module, *arguments: Any, **named: Any) -> Any:
+    """`module(...)`; what it assigns to is put back with all that the program changes."""
+    return run.call(
+        run, attribute(run, module, "forward", "forward", place), arguments, named, place
+    )
+
+
 METHODS: Final[Mapping[Any, Callable[..., Any]]] = {
     Module.tensor_places: places_of,
     Module.modules: modules_of,
+    Module.__call__: called,
 }
-"""Methods that are generators, which are run while the program is read."""
+"""Methods that mean something else while the program is read: the walks are generators."""
 
 
 def is_bound(function: object) -> bool:

@@ -41,14 +41,9 @@ PLAIN: Final[dict[type[ast.AST], Callable[..., Any]]] = {
     ast.UAdd: operator.pos,
     ast.Invert: operator.invert,
 }
-"""What Python does where both sides are known."""
+"""What Python does with two values, tensors too."""
 
-_NAMES: Final[dict[type[ast.AST], str]] = {
-    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Pow: "pow", ast.MatMult: "matmul",
-    ast.Lt: "less", ast.LtE: "less_equal", ast.Gt: "greater", ast.GtE: "greater_equal",
-    ast.Eq: "equal",
-}  # fmt: skip
-_BITS: Final = {ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor"}
+_BITS: Final = (ast.BitAnd, ast.BitOr, ast.BitXor)
 _COMPARISONS: Final = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 
 
@@ -70,35 +65,11 @@ def as_tensor(r: SourceRecording, value: Any, beside: Any = None) -> Traced:
     return r.constant(np.asarray(value))
 
 
-def promoted(*values: Traced) -> list[Traced]:
-    """Tensors brought to the one dtype that NumPy promotes theirs to."""
-    common = np.result_type(*(each.promoting for each in values))
-    return [each.astype(common) for each in values]
-
-
 def tensors(kind: type[ast.AST], x: Traced, y: Traced) -> Traced:
     """The operator on the elements of two tensors."""
     if kind is ast.MatMult and not (x.ndim and y.ndim):
         raise TypeInferenceError("@ requires operands with axes, got a scalar")
-    x, y = promoted(x, y)
-    if kind is ast.NotEq:
-        return x.apply("equal", y).apply("logical_not")
-    if kind is ast.Div:
-        wide = x.dtype if x.dtype.kind == "f" or x.dtype.name == "bfloat16" else np.float64
-        return x.astype(wide).apply("div", y.astype(wide))
-    if kind is ast.Mod:
-        return x.apply("mod", y, fmod=False)
-    if kind is ast.FloorDiv:
-        whole = x.apply("sub", x.apply("mod", y, fmod=False)).apply("div", y)
-        return whole if x.dtype.kind in "iu" else whole.apply("round")
-    if kind in _BITS:
-        prefix = "logical" if x.dtype.kind == "b" else "bitwise"
-        return x.apply(f"{prefix}_{_BITS[kind]}", y)
-    if kind in (ast.LShift, ast.RShift):
-        return x.apply("bit_shift", y, direction="LEFT" if kind is ast.LShift else "RIGHT")
-    if kind is ast.Pow and x.dtype.kind == "b":
-        x, y = x.astype(np.int8), y.astype(np.int8)
-    return x.apply(_NAMES[kind], y)
+    return PLAIN[kind](x, y)
 
 
 def _numbers(r: SourceRecording, kind: type[ast.AST], left: Any, right: Any) -> Any:

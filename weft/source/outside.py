@@ -14,9 +14,11 @@ from typing import Any, Final, cast
 import numpy as np
 from xdsl.ir import Block
 
+from dialects.errors import WeftError
 from dialects.graph.dtypes import element_type
 from dialects.graph.types import tensor
 from dialects.weights import Array as NumpyArray
+from weft.operators import users_line
 from weft.source.recording import SourceRecording
 from weft.source.values import Array
 from weft.tensor import Tensor
@@ -59,6 +61,18 @@ def _alike(now: Any, before: Any) -> bool:
     return now is before or _same(now, before)
 
 
+def elements_of(value: Any, name: str) -> NumpyArray:
+    """The elements of an array of the surroundings. Raises WeftError for a tensor that is being
+    differentiated, since derivatives go through arguments alone.
+    """
+    if not isinstance(value, Tensor):
+        return np.asarray(value)
+    if value.is_differentiated:
+        rule = "a compiled function requires tensors that are differentiated as its arguments"
+        raise WeftError(f"{users_line()}: {rule}, got {name} of its surroundings")
+    return value.array
+
+
 @dataclass(frozen=True)
 class Captured:
     """An array of the surroundings, which is an input of the graph."""
@@ -70,8 +84,7 @@ class Captured:
 
     def fetch(self) -> NumpyArray | None:
         """The array now; None where it has another dtype or shape."""
-        found = self.read()
-        array = found.array if isinstance(found, Tensor) else np.asarray(found)
+        array = elements_of(self.read(), self.name)
         return array if array.dtype == self.dtype and array.shape == self.shape else None
 
 
@@ -109,7 +122,7 @@ class Outside:
         """A value that an object of the surroundings holds: an array becomes an input."""
         if isinstance(value, np.ndarray | Tensor):
             read = lambda: value  # noqa: E731
-            return self._capture((id(value),), name, read, np.asarray(value), value)
+            return self._capture((id(value),), name, read, elements_of(value, name), value)
         if type(value) in (list, dict):
             self._hold(value, name)
         return value
@@ -126,7 +139,7 @@ class Outside:
         if isinstance(value, Traced):  # which the program has put there for a while
             return value
         if isinstance(value, np.ndarray | Tensor):
-            return self._capture(key, name, read, np.asarray(value), keep)
+            return self._capture(key, name, read, elements_of(value, name), keep)
         if key not in self.guards:
             self._kept.append(keep)
             self.guards[key] = Guard(name, read, value)

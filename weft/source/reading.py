@@ -25,10 +25,12 @@ from weft.source.leaves import is_leaf, kind_of, value_as
 from weft.source.outside import Captured, Guard, Outside
 from weft.source.recording import SourceRecording, forget_undone
 from weft.source.run import Run
+from weft.source.state import Kept, changed, put_back, unchanged
 from weft.source.statements import execute, store
 from weft.source.syntax import Place, code_of
 from weft.source.trees import LEAF, Tree, flatten, unflatten
 from weft.source.values import Array, Number, Spread
+from weft.state import kept_while_traced
 from weft.traced import Traced
 from weft.tracing import Spec, names_of
 
@@ -62,6 +64,12 @@ class Program:
     form: Tree
     leaves: tuple[Static | Result, ...]
     notes: tuple[str, ...]
+    states: tuple[Kept, ...]
+
+    def keep(self, outputs: Sequence[Any]) -> None:
+        """Gives modules the states that a call has found for them."""
+        for state in self.states:
+            state.keep(outputs)
 
     def rebuilt(self, outputs: Sequence[Any]) -> Any:
         """What the function returns, from the outputs of the graph."""
@@ -121,7 +129,8 @@ def read_function(
         for leaf, name in zip(given, names, strict=True)
     ]
     entered, entered_by_name = unflatten(forms, values)
-    with _reading(run), run.at(place):
+    recording.enclosing = lambda: unchanged(run)
+    with put_back(run), _reading(run), run.at(place), kept_while_traced():
         returned = call(run, function, entered, entered_by_name, place)
         return _finished(run, function, returned, place)
 
@@ -173,6 +182,10 @@ def _finished(run: Run, function: Any, returned: Any, place: Place) -> Program:
             outputs.append(recording.constant(leaf).value)  # pyright: ignore
         else:
             results.append(Static(leaf))
+    states: list[Kept] = []
+    for state, now in changed(run):
+        states.append(Kept(state.holder, state.name, len(outputs)))
+        outputs.append(value_as(recording, now, kind_of(now)))
     if not outputs and (not run.outside.frozen or _acts(recording.block)):
         outputs.append(recording.scalar(bool, True))  # a compiled program has one at least
     forget_undone(recording.block)
@@ -185,6 +198,7 @@ def _finished(run: Run, function: Any, returned: Any, place: Place) -> Program:
         form,
         tuple(results),
         tuple(f"{file}:{line}: {what}" for file, line, what in sorted(run.notes)),
+        tuple(states),
     )
 
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import NameLoc, NoneAttr, StringAttr, UnitAttr
+from xdsl.dialects.builtin import NameLoc, NoneAttr, StringAttr
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import InsertPoint
 
 from dialects.expr import Expr, Symbol
-from dialects.graph import BindSizesOp, DimsOp
+from dialects.graph import BindSizesOp
 from dialects.graph.builder import GraphBuilder
 from dialects.graph.types import I64, TensorType, tensor, type_of
 from dialects.weights import Array as NumpyArray
@@ -44,10 +44,15 @@ class SourceRecording(Recording):
     """Calls a function of the program's."""
     make: Callable[[Any], Any] = lambda made: made
     """Is told of every new array."""
+    enclosing: Callable[[], AbstractContextManager[None]] = nullcontext
+    """Is entered where a function of weft's builds a region of the graph."""
     counts: dict[str, Expr] = field(default_factory=dict[str, Expr])
     """How many rounds the loop has whose round is that size."""
     taken: set[str] = field(default_factory=set[str])
     """Names of sizes."""
+
+    def closed(self) -> AbstractContextManager[None]:
+        return self.enclosing()
 
     def run(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
         return self.read(function, arguments, named)
@@ -99,10 +104,11 @@ class SourceRecording(Recording):
         return name
 
     def dims(self, expr: Expr) -> Array:
-        """An expression over sizes as a scalar."""
-        b = self.builder()
-        op = DimsOp.of(values=[expr], scalar=UnitAttr(), location=b.location)
-        return Array(self, b.builder.insert(op).results[0])
+        return Array(self, super().dims(expr).value)
+
+    def extent(self, value: Any) -> int | Expr:
+        """A size; one that only a call knows is found by the program."""
+        return self.bound(value, "size") if isinstance(value, Traced) else super().extent(value)
 
     def bound(self, value: Number | Traced, stem: str) -> Expr:
         """An integer as a size of at least 0, which the program finds."""

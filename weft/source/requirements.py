@@ -8,7 +8,7 @@ from dialects.graph import AssertOp
 from dialects.graph.types import BOOL
 from dialects.printed import filled
 from weft.printing import Text, traced_in
-from weft.source.array_methods import item
+from weft.source.attributes import item
 from weft.source.run import Run
 from weft.source.syntax import Place
 from weft.source.values import Number

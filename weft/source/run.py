@@ -8,7 +8,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import CellType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dialects.errors import SourceError, WeftError
 from weft.source.journal import MISSING, Journal, Names, NameSlot
@@ -16,6 +16,9 @@ from weft.source.outside import Outside
 from weft.source.recording import SourceRecording
 from weft.source.syntax import Code, Place
 from weft.source.values import Array, Number, Undefined
+
+if TYPE_CHECKING:
+    from weft.source.state import State
 
 MOST_STATEMENTS = 50_000
 """A program may run so many while it is compiled; one with more has to leave loops to the graph."""
@@ -69,6 +72,8 @@ class Run:
     """How many regions of the graph are around the statement that runs."""
     lent: set[tuple[int, str]] = field(default_factory=set[tuple[int, str]])
     """Attributes of objects of the surroundings that may be assigned to here, and are put back."""
+    states: dict[tuple[int, str], State] = field(default_factory=dict[tuple[int, str], "State"])
+    """Tensors of modules' states that the program assigns to."""
     notes: dict[tuple[str, int, str], None] = field(
         default_factory=dict[tuple[str, int, str], None]
     )

@@ -82,7 +82,7 @@ class Array(Traced):
     """An array: its elements are another value of the graph whenever the program changes some."""
 
     recording: SourceRecording
-    view: View | None
+    part_of: View | None
     shown: tuple[View, ...]
     owner: str
 
@@ -90,9 +90,14 @@ class Array(Traced):
         """`owner` says what else the array may be a part of, where it must not be changed."""
         object.__setattr__(self, "recording", recording)
         object.__setattr__(self, "value", value)
-        object.__setattr__(self, "view", None)
+        object.__setattr__(self, "part_of", None)
         object.__setattr__(self, "shown", ())
         object.__setattr__(self, "owner", owner)
+
+    def __getitem__(self, index: Any) -> Array:
+        from weft.source.indexing import read
+
+        return read(self.recording, self, index if isinstance(index, tuple) else (index,))
 
     def replace(self, value: SSAValue) -> None:
         """Gives it other elements."""
@@ -100,7 +105,7 @@ class Array(Traced):
 
     def viewing(self, base: Array, index: tuple[Any, ...] | None) -> Array:
         """The array as a part of another one; without an index nobody can say which."""
-        object.__setattr__(self, "view", View(base, index, base.value))
+        object.__setattr__(self, "part_of", View(base, index, base.value))
         return self
 
     def own(self, owner: str) -> None:
@@ -114,7 +119,7 @@ class Array(Traced):
     @property
     def stale(self) -> bool:
         """Whether an array whose elements it shows has been changed since."""
-        views = self.shown if self.view is None else (self.view, *self.shown)
+        views = self.shown if self.part_of is None else (self.part_of, *self.shown)
         return any(each.base.value is not each.seen or each.base.stale for each in views)
 
     def __repr__(self) -> str:

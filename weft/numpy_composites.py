@@ -1,12 +1,13 @@
-"""Functions of NumPy that are made of others: source mode reads them as it reads a user's."""
+"""Functions of NumPy that are made of others, for tensors: source mode reads them as a user's."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-import numpy as np
+import numpy
 
+np: Any = numpy  # whose overloads ask for more than arrays
 Values = Any
 
 
@@ -22,11 +23,24 @@ def _column_stack(arrays: Sequence[Values]) -> Values:
     return np.concatenate([x[:, None] if x.ndim == 1 else x for x in arrays], axis=1)
 
 
-def _diff(x: Values, n: int = 1, axis: int = -1) -> Values:
-    x = np.swapaxes(x, axis, -1)
-    for _ in range(n):
-        x = x[..., 1:] - x[..., :-1]
-    return np.swapaxes(x, axis, -1)
+def _shape(x: Values) -> Any:
+    return x.shape
+
+
+def _ndim(x: Values) -> int:
+    return x.ndim
+
+
+def _size(x: Values, axis: int | None = None) -> Any:
+    return x.size if axis is None else x.shape[axis]
+
+
+def _divmod(x: Values, y: Values) -> tuple[Values, Values]:
+    return np.floor_divide(x, y), np.remainder(x, y)
+
+
+def _outer(x: Values, y: Values) -> Values:
+    return np.reshape(x, (-1, 1)) * np.reshape(y, (1, -1))
 
 
 def _norm(x: Values, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Values:
@@ -48,22 +62,10 @@ def _diag(x: Values) -> Values:
 def _average(x: Values, axis: Any = None, weights: Values = None) -> Values:
     if weights is None:
         return np.mean(x, axis=axis)
+    if np.ndim(weights) < x.ndim:
+        along = [-1 if place == axis % x.ndim else 1 for place in range(x.ndim)]
+        weights = np.reshape(weights, along)
     return np.sum(x * weights, axis=axis) / np.sum(weights, axis=axis)
-
-
-def _hypot(x: Values, y: Values) -> Values:
-    large = np.maximum(np.abs(x), np.abs(y))
-    small = np.minimum(np.abs(x), np.abs(y))
-    safe = np.where(large == 0, 1.0, large)
-    return large * np.sqrt(1.0 + (small / safe) ** 2)
-
-
-def _log2(x: Values) -> Values:
-    return np.log(x) / np.log(2.0)
-
-
-def _log10(x: Values) -> Values:
-    return np.log(x) / np.log(10.0)
 
 
 def _exp2(x: Values) -> Values:
@@ -92,29 +94,12 @@ def _median(x: Values, axis: int | None = None) -> Values:
     return (ordered[..., (n - 1) // 2] + ordered[..., n // 2]) / 2
 
 
-def _tile(x: Values, count: int) -> Values:
-    assert x.ndim == 1, "tile requires an array of one axis"
-    return np.broadcast_to(x[None], (count, len(x))).reshape(-1)
-
-
 def _atleast_1d(x: Values) -> Values:
     return x if x.ndim else x.reshape(1)
 
 
-def _moveaxis(x: Values, source: int, destination: int) -> Values:
-    order = [axis for axis in range(x.ndim) if axis != source % x.ndim]
-    order.insert(destination % x.ndim, source % x.ndim)
-    return np.transpose(x, order)
-
-
-def _searchsorted(table: Values, wanted: Values, side: str = "left") -> Values:
-    column = np.expand_dims(wanted, -1)
-    before = table < column if side == "left" else table <= column
-    return np.sum(before, axis=-1)
-
-
 def _interp(x: Values, places: Values, values: Values) -> Values:
-    after = np.clip(_searchsorted(places, x), 1, len(places) - 1)
+    after = np.clip(np.searchsorted(places, x), 1, len(places) - 1)
     low, high = places[after - 1], places[after]
     part = np.clip((x - low) / (high - low), 0.0, 1.0)
     return values[after - 1] + part * (values[after] - values[after - 1])
@@ -126,28 +111,26 @@ def _cross(x: Values, y: Values) -> Values:
     return np.stack([x1 * y2 - x2 * y1, x2 * y0 - x0 * y2, x0 * y1 - x1 * y0], axis=-1)
 
 
-COMPOSITES: Final[Mapping[str, Callable[..., Any]]] = {
-    "vstack": _vstack,
-    "hstack": _hstack,
-    "column_stack": _column_stack,
-    "diff": _diff,
-    "norm": _norm,
-    "diag": _diag,
-    "average": _average,
-    "hypot": _hypot,
-    "log2": _log2,
-    "log10": _log10,
-    "exp2": _exp2,
-    "isclose": _isclose,
-    "allclose": _allclose,
-    "array_equal": _array_equal,
-    "ptp": _ptp,
-    "median": _median,
-    "tile": _tile,
-    "atleast_1d": _atleast_1d,
-    "moveaxis": _moveaxis,
-    "searchsorted": _searchsorted,
-    "interp": _interp,
-    "cross": _cross,
+COMPOSITES: Final[Mapping[Any, Callable[..., Any]]] = {
+    np.vstack: _vstack,
+    np.hstack: _hstack,
+    np.column_stack: _column_stack,
+    np.linalg.norm: _norm,
+    np.diag: _diag,
+    np.average: _average,
+    np.exp2: _exp2,
+    np.isclose: _isclose,
+    np.allclose: _allclose,
+    np.array_equal: _array_equal,
+    np.ptp: _ptp,
+    np.median: _median,
+    np.atleast_1d: _atleast_1d,
+    np.interp: _interp,
+    np.cross: _cross,
+    np.outer: _outer,
+    np.shape: _shape,
+    np.ndim: _ndim,
+    np.size: _size,
+    np.divmod: _divmod,
 }
-"""By NumPy's names."""
+"""By NumPy's own functions."""

@@ -15,7 +15,7 @@ from weft.composites import composite
 from weft.eager.indexing import check_places
 from weft.elementwise import leader, where
 from weft.indexing import require_within
-from weft.operators import ArrayOperators, axis_of, users_line
+from weft.operators import ArrayOperators, axis_of, is_number, users_line
 from weft.rearrangements import concat
 from weft.reductions import cumulative_sum
 from weft.tensor import Tensor
@@ -64,7 +64,8 @@ def _gathered(name: str, on_arrays: Any, x: Any, indices: Any, axis: int) -> Any
     first = leader(x, indices)
     if first is None:
         return on_arrays(x, indices, axis)
-    table, places = first.lifted(x), first.lifted(indices)
+    table = first.lifted(x)
+    places = first.lifted(np.asarray(indices) if is_number(indices) else indices)
     if places.dtype.kind not in "iu":
         rule = "places along an axis require integers"
         raise WeftError(f"{users_line()}: {rule}, got {places.dtype}")

@@ -14,6 +14,7 @@ from xdsl.ir import Region
 
 from compiler.frontend.from_onnx import ImportedModel, Source
 from compiler.machine.executable import Executable
+from compiler.machine.names import c_identifier
 from compiler.options import Options
 from dialects.graph.dtypes import element_type
 from dialects.graph.types import TensorType, tensor
@@ -113,7 +114,7 @@ def trace(
     from weft.inside import build_trapped
     from weft.watching import build_watchable
 
-    name = prefix or getattr(function, "__name__", "traced").strip("<>")
+    name = prefix or c_identifier(getattr(function, "__name__", "traced").strip("<>"))
     options = options_of(
         b"", target, name, strict_fp=strict_fp, naive=naive, max_iterations=max_iterations
     )

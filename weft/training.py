@@ -17,6 +17,7 @@ from compiler.machine.artifact import check_runs_on
 from compiler.machine.cache import default_cache
 from compiler.machine.executable import Executable
 from compiler.machine.host import host_target
+from compiler.machine.names import c_identifier
 from compiler.options import Options
 from dialects.errors import WeftError
 from dialects.loop.program import DONATED
@@ -172,7 +173,7 @@ def step(
     from weft.inside import build_trapped
     from weft.watching import build_watchable
 
-    name = prefix or getattr(function, "__name__", "step").strip("<>")
+    name = prefix or c_identifier(getattr(function, "__name__", "step").strip("<>"))
     options = options_of(b"", target, name, strict_fp=strict_fp, max_iterations=max_iterations)
     recorded = record(function, *examples)
     main = recorded.module.ops.first

@@ -24,6 +24,14 @@ def printable_lines(text: object) -> str:
     return re.sub(r"[^\n\t]+", lambda piece: printable(piece[0]), str(text))
 
 
+def shortened(text: str, most: int) -> str:
+    """The start of a text and dots, of so many bytes of UTF-8; the text itself where it has no
+    more.
+    """
+    data = text.encode()
+    return text if len(data) <= most else f"{data[: max(0, most - 3)].decode(errors='ignore')}..."
+
+
 class WeftError(Exception):
     """Something that the user can mend; the message names the file, the node and the rule. No
     character of a name in it reaches a terminal that would obey it.

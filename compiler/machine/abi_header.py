@@ -140,7 +140,9 @@ typedef struct {
   uint64_t bytes; /* or WEFT_UNKNOWN */
   uint32_t alignment;
   uint32_t donor; /* the input whose place this output may take, or WEFT_NONE */
-  uint64_t reserved[2];
+  uint32_t shown_name; /* text: as messages have it, without codes that terminals obey */
+  uint32_t reserved_word;
+  uint64_t reserved;
 } weft_tensor;
 
 typedef struct {

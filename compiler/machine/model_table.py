@@ -14,11 +14,12 @@ from typing import Any, Final
 from compiler.machine.dims import Program, depth_of, program_of
 from compiler.machine.signature import DTYPES, Signature, TensorSpec
 from compiler.machine.weights_file import CALLER, FILE, PLACES, data_bytes
+from dialects.errors import printable, shortened
 
 HEAD: Final = Struct("<2Q24I3Q4I32s32s5Q")
 LEVEL: Final = Struct("<2I")
 SYMBOL: Final = Struct("<4I2q")
-TENSOR: Final = Struct("<2I2BH5IQ2I2Q")
+TENSOR: Final = Struct("<2I2BH5IQ4IQ")
 DIM: Final = Struct("<q4IQ")
 STEP: Final = Struct("<2q")
 
@@ -41,6 +42,10 @@ _CODES: Final = {
     **{f"float{bits}": _FLOAT for bits in (16, 32, 64)},
 }  # fmt: skip
 """DLPack's codes of element types; others are bytes there, whose low bits count."""
+
+
+_SHOWN: Final = 120
+"""Bytes of a name that messages show."""
 
 
 def model_table(metadata: Mapping[str, Any]) -> bytes:
@@ -174,7 +179,8 @@ class _Writer:
             self._text(spec.name), self._text(spec.dtype), code, 8 * size, 1, size,
             len(spec.dims), self._place(dims, 8), self._text(shape_text(spec.dims)),
             IS_MADE if output in self.signature.made else 0,
-            UNKNOWN if spec.bytes is None else spec.bytes, size, donor, 0, 0,
+            UNKNOWN if spec.bytes is None else spec.bytes, size, donor,
+            self._text(shortened(printable(spec.name), _SHOWN)), 0, 0,
         )  # fmt: skip
 
     def _dim(self, dim: int | str) -> bytes:

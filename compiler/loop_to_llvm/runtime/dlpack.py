@@ -90,7 +90,7 @@ class DlpackCall:
     ) -> None:
         """Ends a check: the rule is of the tensor that it is about."""
         context, kind, entry = code.arguments[:3]
-        name = self.table.place(code, entry, TENSOR, "name")
+        name = self.table.place(code, entry, TENSOR, "shown_name")
         texts = rule.count("{}")
         text = f"run_dlpack requires {rule} for {{}} '{{}}', got {got}"
         values = [*shown[:texts], kind, name, *shown[texts:]]

@@ -208,7 +208,8 @@ class EntryPoints:
                 return
             entry = self.table.entry(code, name, position, TENSOR)
             shown = [
-                self.table.place(code, entry, TENSOR, each) for each in ("dtype", "shape", "name")
+                self.table.place(code, entry, TENSOR, each)
+                for each in ("dtype", "shape", "shown_name")
             ]
             text = f"run requires a buffer of {{}} {{}} for {name[:-1]} '{{}}', got NULL"
             self._fail(code, Status.NULL_POINTER, text, shown)
@@ -243,7 +244,7 @@ class EntryPoints:
             self._fail(code, Status.BAD_DIMS, text, [name, dim])
         entry = self.table.entry(code, "inputs", code.zext(given, I64), TENSOR)
         axis = code.zext(SYMBOL.load(code, symbol, "axis"), I64)
-        shape, tensor = (self.table.place(code, entry, TENSOR, n) for n in ("shape", "name"))
+        shape, tensor = (self.table.place(code, entry, TENSOR, n) for n in ("shape", "shown_name"))
         where = "(dim {} of shape {} of input '{}')"
         text = f"run requires size {{}} {where} to be {_EXTENT}, got {{}}"
         self._fail(code, Status.BAD_DIMS, text, [name, axis, shape, tensor, dim])

@@ -191,7 +191,9 @@ TENSOR: Final = Struct(
     bytes=Field(I64, 32),
     alignment=Field(I32, 40),
     donor=Field(I32, 44),
-    reserved=Field(I64, 48, 2),
+    shown_name=Field(I32, 48),
+    reserved_word=Field(I32, 52),
+    reserved=Field(I64, 56),
 )
 
 DIM: Final = Struct(

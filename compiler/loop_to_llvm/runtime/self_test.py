@@ -212,7 +212,7 @@ class SelfTestFunction:
         got = code.variable(ir.ArrayType(I64, max(1, self.counts.rank)))
         number = code.variable(I64)
         code.call(self.pool.declare("expected_shape", EXPECTED), [entry, sizes, got])
-        name = self.table.place(code, entry, TENSOR, "name")
+        name = self.table.place(code, entry, TENSOR, "shown_name")
         with code.repeat(rank, number) as axis:
             one, other = (code.load(code.element(e, axis, I64), typ=I64) for e in (got, shape))
             with code.unlikely(code.icmp_signed("!=", one, other)):
@@ -236,7 +236,7 @@ class SelfTestFunction:
             exact = not isinstance(ours.type, ir.DoubleType)
             with code.unlikely(code.not_(_agree(code, ours, theirs, margin))):
                 _unravel(code, position, shape, rank, place, rest, axes)
-                name = self.table.place(code, entry, TENSOR, "name")
+                name = self.table.place(code, entry, TENSOR, "shown_name")
                 within = "" if exact else " within {}"
                 text = f"self_test requires {{}}{within} at {{}} of output '{{}}', got {{}}"
                 margins = [] if exact else [margin]

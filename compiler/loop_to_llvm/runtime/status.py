@@ -29,6 +29,7 @@ from compiler.loop_to_llvm.runtime.message import (
     Part,
     message_writer,
 )
+from dialects.errors import printable, printable_lines, shortened
 
 NO_CONTEXT_TEXT: Final = "weft requires a context, got NULL"
 
@@ -65,9 +66,7 @@ def clipped(text: object, most: int = 80) -> str:
     """A name or an expression as part of a message: at most that many bytes, and nothing that
     `fail` fills.
     """
-    plain = str(text).replace("{}", "{ }")
-    content = plain.encode()
-    return plain if len(content) <= most else f"{content[: most - 3].decode(errors='ignore')}..."
+    return shortened(printable(text).replace("{}", "{ }"), most)
 
 
 _PARTS: Final = {ir.PointerType: Part.TEXT, ir.DoubleType: Part.FLOAT, ir.IntType: Part.INTEGER}
@@ -111,11 +110,10 @@ def _filled(
     """The format of a message that has room, and the words that fill it."""
     assert text.count("{}") == len(shown), f"a text needs a value for each {{}}: {text}"
     parts = list(map(_part, shown))
-    length = len(text.encode()) + sum(_BYTES[part] for part in parts)
-    assert length < room, f"too long a text: {text}"
-    content = _plain(text.split("{}")[0])
-    for part, between in zip(parts, text.split("{}")[1:], strict=True):
-        content += bytes([part]) + _plain(between)
+    first, *others = _fitted(text.split("{}"), room - sum(_BYTES[part] for part in parts) - 1)
+    content = first
+    for part, between in zip(parts, others, strict=True):
+        content += bytes([part]) + between
     words = [_as_word(code, word) for each in shown for word in _words(each)]
     return constant_bytes(code.module, "error", content + b"\0"), words
 
@@ -128,9 +126,15 @@ def _words(shown: Shown) -> tuple[ir.Value, ...]:
     return (shown.address, shown.rank) if isinstance(shown, Sizes) else (shown,)
 
 
-def _plain(text: str) -> bytes:
-    """A text without bytes that stand for values."""
-    return bytes(byte if byte > max(Part) else ord("?") for byte in text.encode())
+def _fitted(pieces: Sequence[str], room: int) -> list[bytes]:
+    """The pieces of a text without bytes that stand for values, or that terminals obey; of those
+    that have no room together the longest is cut.
+    """
+    plain = [printable_lines(piece) for piece in pieces]
+    sizes = [len(piece.encode()) for piece in plain]
+    longest = sizes.index(max(sizes))
+    plain[longest] = shortened(plain[longest], sizes[longest] - max(0, sum(sizes) - room))
+    return [piece.encode() for piece in plain]
 
 
 def _as_word(code: Code, value: ir.Value) -> ir.Value:

@@ -19,8 +19,6 @@ from functools import partial
 from itertools import chain
 from typing import Final, Protocol
 
-from xdsl.parser import Parser
-
 from compiler.loop.schedules import Scheduled, schedule_kernel
 from compiler.loop_to_llvm.kernel import emit_kernel
 from compiler.machine.object import compile_object
@@ -39,7 +37,7 @@ from compiler.workers import (
     close,
     start_worker,
 )
-from dialects.context import WeftContext
+from dialects.context import parse_module
 from dialects.loop.program import KernelOp
 
 KERNELS_PER_WORKER: Final = 6
@@ -137,7 +135,7 @@ def _forced(kernel: str, options: Options) -> KernelSchedule | None:
 
 def parse_kernel(text: str) -> KernelOp:
     """The kernel of a text that holds one, in no module."""
-    (kernel,) = Parser(WeftContext(), text, "<kernel>").parse_module().ops
+    (kernel,) = parse_module(text, "<kernel>").ops
     assert isinstance(kernel, KernelOp), "a task is the text of one kernel"
     kernel.detach()
     return kernel

@@ -12,7 +12,6 @@ from functools import partial
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.parser import Parser
 from xdsl.passes import ModulePass
 
 from compiler.assemble import CompiledLevel, assemble, signature_of
@@ -66,7 +65,7 @@ from compiler.read_model import begin, read_model
 from compiler.report import Report
 from compiler.road import Road
 from compiler.validation.plan import Meaning, note_meaning
-from dialects.context import WeftContext
+from dialects.context import WeftContext, parse_module
 from dialects.errors import OptionError
 from dialects.graph import CallOp, ConstantOp, ControlOp, FusedOp, GraphOp, ReshapeOp
 from dialects.loop.program import KernelOp, ProgramOp
@@ -213,7 +212,7 @@ def _with_schedules(module: ModuleOp, road: Road) -> Road:
 
 def compile_loops(text: str, options: Options) -> Compiled:
     """Compiles a program without weights and its kernels, given as text and scheduled already."""
-    module = Parser(WeftContext(), text, "<loops>").parse_module()
+    module = parse_module(text, "<loops>")
     module.verify()
     road = Road(replace(options, naive=True))
     meaning = _meaning(module)

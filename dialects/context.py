@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from xdsl.context import Context
 from xdsl.dialects.arith import Arith
-from xdsl.dialects.builtin import Builtin
+from xdsl.dialects.builtin import Builtin, ModuleOp
 from xdsl.dialects.func import Func
 from xdsl.dialects.math import Math
+from xdsl.parser import Parser
+from xdsl.utils.mlir_lexer import MLIRTokenKind, StringLiteral
 
 from dialects.graph import GRAPH
 from dialects.loop import LOOP
@@ -27,6 +29,23 @@ class WeftContext(Context):
         self.notes: list[str] = []
         for dialect in DIALECTS:
             self.load_dialect(dialect)
+
+
+class TextParser(Parser):
+    """xDSL's parser, which reads every text back that its printer writes: the printer writes what
+    is no ASCII as escaped bytes, which xDSL takes for bytes.
+    """
+
+    def parse_optional_str_literal(self) -> str | None:
+        token = self._parse_optional_token(MLIRTokenKind.BYTES_LIT)
+        if token is None:
+            return super().parse_optional_str_literal()
+        return StringLiteral.from_span(token.span).bytes_contents.decode()
+
+
+def parse_module(text: str, name: str) -> ModuleOp:
+    """The module of a text of weft's dialects; errors call it by the name."""
+    return TextParser(WeftContext(), text, name).parse_module()
 
 
 def weights_of(ctx: Context) -> WeightStore:

@@ -18,6 +18,9 @@ from dialects.weights import Array
 RANDOM_INTEGERS: Final = 10
 """Random integers lie below this: few are valid for an input that is looked up in a table."""
 
+_STEM_BYTES: Final = 200
+"""Of a name in the name of a file: systems take 255 in all."""
+
 
 def read_inputs(specs: Sequence[TensorSpec], texts: Sequence[str]) -> dict[str, Array]:
     """The arrays of `name=file.npy` texts; a model with one input needs no name."""
@@ -97,7 +100,8 @@ def _stems(names: Iterable[str]) -> list[str]:
     """Names of files, each once, for names that may have any characters."""
     stems: list[str] = []
     for name in names:
-        stem = plain = re.sub(r"[^\w.-]+", "_", name).strip(".") or "output"
+        short = name.encode()[:_STEM_BYTES].decode(errors="ignore")
+        stem = plain = re.sub(r"[^\w.-]+", "_", short).strip(".") or "output"
         count = 1
         while stem in stems:
             count += 1

@@ -8,7 +8,7 @@ import contextlib
 import io
 import sys
 from collections.abc import Callable, Generator, Sequence
-from typing import IO, TypeVar
+from typing import IO, Any, TypeVar
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Dialect
@@ -35,6 +35,7 @@ from compiler.program.require_extents import RequireExtentsPass
 from compiler.program.time_calls import TimeCallsPass
 from compiler.program.update_in_place import UpdateInPlacePass
 from compiler.validation.plan import ValidatePlanPass
+from dialects.context import TextParser
 from dialects.errors import OptionError, WeftError
 from dialects.graph import GRAPH
 from dialects.loop import LOOP
@@ -93,6 +94,15 @@ class WeftOptMain(xDSLOptMain):
         super().register_all_dialects()
         for dialect in self._dialects:
             self.ctx.register_dialect(dialect.name, _always(dialect))
+
+    def register_all_frontends(self) -> None:
+        super().register_all_frontends()
+
+        def parse(chunk: IO[Any]) -> ModuleOp:
+            parser = TextParser(self.ctx, chunk.read(), self.get_input_name())
+            return parser.parse_module(not self.args.no_implicit_module)
+
+        self.available_frontends["mlir"] = parse
 
     def register_all_passes(self) -> None:
         super().register_all_passes()

@@ -17,13 +17,12 @@ from typing import Any, BinaryIO, Final
 import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, IntegerAttr, ModuleOp, StringAttr, i64
 from xdsl.dialects.func import FuncOp
-from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.hints import isa
 
 from compiler.frontend.from_onnx import MAIN, ImportedModel
 from compiler.frontend.onnx_tensor import DTYPES
-from dialects.context import WeftContext
+from dialects.context import parse_module
 from dialects.errors import ModelError
 from dialects.graph import ConstantOp
 from dialects.graph.dtypes import numpy_dtype
@@ -108,7 +107,7 @@ def read_graph(path: Path) -> ImportedModel:
     that are not those that were written with it.
     """
     try:
-        module = Parser(WeftContext(), path.read_text(encoding="utf-8"), str(path)).parse_module()
+        module = parse_module(path.read_text(encoding="utf-8"), str(path))
         module.verify()
     except (OSError, UnicodeDecodeError, ParseError, VerifyException) as problem:
         raise ModelError(f"{path} requires a graph that can be read, got {problem}") from problem

@@ -8,12 +8,11 @@ from typing import Final
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.ir import SSAValue
-from xdsl.parser import Parser
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
-from dialects.context import WeftContext
+from dialects.context import parse_module
 from dialects.expr import Expr
 from dialects.loop.program import CallOp, KernelOp, ProgramOp
 from dialects.loop.scalar import I64
@@ -91,7 +90,7 @@ def _insert(call: CallOp, place: InsertPoint) -> None:
 
 def _clocks(size: int) -> list[KernelOp]:
     text = _CLOCKS.format(type=f"!loop.buffer<[{size}], i64>", size=size, last=size - 1)
-    module = Parser(WeftContext(), text, "<clocks>").parse_module()
+    module = parse_module(text, "<clocks>")
     kernels = [op for op in module.ops if isinstance(op, KernelOp)]
     for kernel in kernels:
         kernel.detach()

@@ -14,7 +14,7 @@ from compiler.frontend.onnx_opset import (
     newest_opset,
     normalise,
 )
-from dialects.errors import ModelError, UnsupportedError
+from dialects.errors import BudgetError, ModelError
 from tests.frontend.onnx_models import TARGET, floats, model_of, run
 
 
@@ -104,7 +104,7 @@ def test_functions_that_grow_without_bound_are_refused() -> None:
         functions.append(helper.make_function("own", f"F{level}", ["v0"], ["v10"], chain, imports))
     node = helper.make_node("F7", ["x"], ["y"], domain="own")
     model = model_of([node], {"x": floats(2)}, ["y"], 15, functions=functions)
-    with pytest.raises(UnsupportedError, match="nodes with its functions inlined"):
+    with pytest.raises(BudgetError, match="got 100,000,000 with functions inlined"):
         normalise(load_model(model))
 
 

@@ -104,8 +104,10 @@ def _joins(
     producer: Group, consumer: Group, value: SSAValue, groups: dict[Operation, Group]
 ) -> bool:
     """Whether the group that makes `value` becomes part of the group that uses it."""
-    users = {groups.get(use.operation) for use in value.uses}
-    if users != {consumer} or len(producer.members) + len(consumer.members) > LARGEST_GROUP:
+    if len(producer.members) + len(consumer.members) > LARGEST_GROUP:
+        return False
+    # Not all uses are looked at: a value that everything reads is asked about by each that does.
+    if any(groups.get(use.operation) is not consumer for use in value.uses):
         return False
     if producer.anchor is None and consumer.anchor is None:
         return True

@@ -1,0 +1,114 @@
+"""How much more a compilation does for a graph of twice as many operators (B1): counted, not timed.
+
+Calls of every function are counted; none is called much more than twice as often.
+"""
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable, Generator
+from pathlib import Path
+from types import FrameType
+
+import pytest
+from onnx import ModelProto
+
+from compiler.pipeline import compile_model
+from compiler.road import Road
+from tests.models.graph_writer import GraphWriter
+from weft.compilation import options_of
+
+SMALL = 300
+MOST = 2.6
+"""Times as many calls for twice as many operators: n log n, and what is done once for all."""
+
+
+def chain(count: int) -> ModelProto:
+    """Operators that fuse and operators that do not, each on the one before."""
+    net = GraphWriter("chain", seed=1)
+    value = net.input("x", (8, 8))
+    for number in range(count):
+        value = net.op(("Relu", "Softmax", "Exp", "Transpose")[number % 4], value)
+    net.output(value, "y", (8, 8))
+    return net.model
+
+
+def residual(count: int) -> ModelProto:
+    """Sums of the last value and one that is up to 50 operators older."""
+    net = GraphWriter("residual", seed=1)
+    values = [net.input("x", (8, 8))]
+    for number in range(count):
+        values.append(net.op("Add", values[-1], values[max(0, len(values) - 2 - number % 50)]))
+    net.output(values[-1], "y", (8, 8))
+    return net.model
+
+
+def wide(count: int) -> ModelProto:
+    """One value that all read, and one that reads all."""
+    net = GraphWriter("wide", seed=1)
+    x = net.input("x", (8, 8))
+    parts = [
+        net.op("Softmax", net.op("Relu" if number % 2 else "Sigmoid", x))
+        for number in range(count // 2)
+    ]
+    net.output(net.op("Sum", *parts), "y", (8, 8))
+    return net.model
+
+
+@pytest.fixture
+def one_core() -> Generator[None]:
+    """This process compiles all kernels: which of them workers take differs from run to run."""
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})
+    yield
+    os.sched_setaffinity(0, cores)
+
+
+class Kernels:
+    """Kernels that were compiled before: how long one takes has nothing to do with the graph."""
+
+    def __init__(self) -> None:
+        self.kept: dict[str, bytes] = {}
+
+    def find_kernel(self, key: str) -> bytes | None:
+        return self.kept.get(key)
+
+    def keep_kernel(self, key: str, data: bytes) -> None:
+        self.kept[key] = data
+
+
+def calls(model: ModelProto, path: Path, kernels: Kernels) -> Counter[str]:
+    """How often each function is called to compile a model and to write its artifact."""
+    found: Counter[str] = Counter()
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        if event == "call":
+            found[f"{frame.f_code.co_filename}:{frame.f_code.co_qualname}"] += 1
+        elif event == "c_call":
+            found[f"{frame.f_code.co_filename}:{frame.f_code.co_qualname} calls out"] += 1
+
+    options = options_of(model, prefix="grown")
+    sys.setprofile(count)
+    try:
+        compile_model(model, options, Road(options, store=kernels)).export(path)
+    finally:
+        sys.setprofile(None)
+    return found
+
+
+@pytest.mark.parametrize("shape", [chain, residual, wide])
+def test_no_stage_grows_faster_than_the_graph(
+    shape: Callable[[int], ModelProto], one_core: None, tmp_path: Path
+):
+    """B1"""
+    path, kernels, sizes = tmp_path / "libgrown.so", Kernels(), (SMALL, 2 * SMALL)
+    for count in sizes:  # kernels, and all else that is done once
+        options = options_of(b"", prefix="grown")
+        compile_model(shape(count), options, Road(options, store=kernels))
+    small, large = (calls(shape(count), path, kernels) for count in sizes)
+    grown = {
+        name: (small[name], count)
+        for name, count in large.items()
+        if count > MOST * small[name] + 2 * SMALL
+    }
+    assert not grown

@@ -101,7 +101,7 @@ def _check_declared(model: LoadedModel, importer: GraphImporter) -> None:
     graph = model.proto.graph
     known = [each for each in graph.output if importer.is_known(each.name)]
     check_strings(known, lambda name: importer.strings.get(name) is not None)
-    check_declared(graph.output, "output", importer.values.get, dims=True)
+    check_declared(graph.output, "output", importer.values.get, graph.node, dims=True)
     check_declared(graph.value_info, "value", importer.values.get)
 
 

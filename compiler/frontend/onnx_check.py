@@ -55,6 +55,7 @@ def check_model(
         for tensor, payload in initializers:
             _check_stored(tensor, payload, base_dir)
         scope = [tensor.name for tensor, _ in initializers]
+        _check_defaults(model.graph, [tensor for tensor, _ in initializers])
         _GraphChecker(base_dir).check_main(model.graph, scope)
         for function in model.functions:
             _GraphChecker(base_dir).check_function(function)
@@ -118,6 +119,17 @@ def _check_graph_inputs(graph: GraphProto) -> None:
     for value in graph.input:
         if value.type.WhichOneof("value") is None:
             raise ModelError(f"input '{value.name}' requires a type, got none")
+
+
+def _check_defaults(graph: GraphProto, initializers: Sequence[TensorProto]) -> None:
+    """Inputs that initialisers stand for, as all did up to IR version 3, have their types."""
+    types = {tensor.name: tensor.data_type for tensor in initializers}
+    for value in graph.input:
+        kind = value.type.WhichOneof("value")
+        declared = value.type.tensor_type.elem_type if kind == "tensor_type" else kind
+        if value.name in types and declared != types[value.name]:
+            rule = f"input {_shown(value.name)} requires the type of its initialiser"
+            raise ModelError(f"{rule}, got {declared} and {types[value.name]}")
 
 
 def _check_functions_unique(functions: Iterable[FunctionProto]) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from onnx import TensorProto, TypeProto, ValueInfoProto
+from onnx import NodeProto, TensorProto, TypeProto, ValueInfoProto, defs
 from xdsl.ir import SSAValue
 
 from compiler.frontend.onnx_node import onnx_number
@@ -22,14 +22,24 @@ Lookup = Callable[[str], Value | None]
 
 
 def check_declared(
-    values: Iterable[ValueInfoProto], role: str, lookup: Lookup, *, dims: bool = False
+    values: Iterable[ValueInfoProto],
+    role: str,
+    lookup: Lookup,
+    nodes: Iterable[NodeProto] = (),
+    *,
+    dims: bool = False,
 ) -> None:
-    """Raises ModelError for the first of the values whose declaration contradicts what its node
-    gives; `dims` compares static dims too.
+    """Raises ModelError for the first of the values whose declaration contradicts what its node,
+    which may be one of `nodes`, gives; `dims` compares static dims too.
     """
     for declared in values:
         given = lookup(declared.name)
-        if given is not None and not _fits(declared.type, given, dims):
+        if given is None:
+            continue
+        optional = declared.type.WhichOneof("value") == "optional_type"
+        if not _fits(declared.type, given, dims) or (
+            optional and not _may_be_optional(declared.name, nodes)
+        ):
             rule = f"{role} '{declared.name}' requires the type that its node gives"
             got = f"{_shown(declared.type)} declared and {_shown_value(given)} given"
             raise ModelError(f"{rule}, got {got}")
@@ -65,6 +75,16 @@ def check_branches(name: str, branches: Iterable[Iterable[ValueInfoProto]]) -> N
             raise ModelError(f"{rule}, got {_shown(one.type)} and {_shown(other.type)}")
 
 
+def _may_be_optional(name: str, nodes: Iterable[NodeProto]) -> bool:
+    """Whether the operator that gives a value may give an optional."""
+    for node in nodes:
+        if name in node.output and defs.has(node.op_type, node.domain):
+            schema = defs.get_schema(node.op_type, domain=node.domain)
+            place = min(list(node.output).index(name), len(schema.outputs) - 1)
+            return any(each.startswith("optional(") for each in schema.outputs[place].types)
+    return True
+
+
 def _fits(declared: TypeProto, given: Value, dims: bool) -> bool:
     kind = declared.WhichOneof("value")
     if kind == "optional_type":  # an optional is what it holds, or nothing
@@ -91,7 +111,8 @@ def _fits_tensor(declared: TypeProto.Tensor, given: TensorType, dims: bool) -> b
 def _shown(declared: TypeProto) -> str:
     kind = declared.WhichOneof("value")
     if kind != "tensor_type":
-        return "nothing" if kind is None else f"a {kind.removesuffix('_type')}"
+        words = {"sequence_type": "a sequence", "optional_type": "an optional", None: "nothing"}
+        return words.get(kind, "a map")
     element = TensorProto.DataType.Name(declared.tensor_type.elem_type).lower()
     if not declared.tensor_type.HasField("shape"):
         return element

@@ -70,6 +70,10 @@ CONTRADICTIONS = [
         "If requires branches of equally many outputs, got 2 and 1",
     ),
     (
+        "agraph (float[2] x) => (optional(float[2]) y) { y = Relu(x) }",
+        r"output 'y' .*, got an optional declared and float \[2\] given",
+    ),
+    (
         "agraph (float[2] x, int64[2] k) => (float[2] y) { y = Add(x, k) }",
         r"node 0 \(Add\) requires inputs of one type, got tensor\(float\) and tensor\(int64\)",
     ),
@@ -104,3 +108,10 @@ def test_a_value_without_a_type_has_that_of_its_node():
     model = model_of("agraph (float[2] x) => (float[2] y) { y = Relu(x) }")
     model.graph.output[0].ClearField("type")
     assert import_model(model).output_names == ("y",)
+
+
+def test_an_input_has_the_type_of_its_initialiser():
+    model = model_of("agraph (float[2] x, int64[2] w) => (float[2] y) { y = Relu(x) }")
+    model.graph.initializer.add(name="w", data_type=1, dims=[2], raw_data=bytes(8))
+    with pytest.raises(ModelError, match="input 'w' requires the type of its initialiser, got 7"):
+        import_model(model)

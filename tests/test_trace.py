@@ -139,3 +139,39 @@ def test_a_step_of_training_is_one_call():
 def test_errors_name_the_line(function, message: str):
     with pytest.raises(weft.WeftError, match=rf"test_trace\.py:\d+: .*{message}"):
         trace(function, np.ones(3))
+
+
+def _algebra(a, b):
+    return wnp.linalg.solve(a, b), wnp.linalg.inv(a), wnp.linalg.det(a)
+
+
+def _algebra_loss(a, b):
+    return sum((each**2).sum() for each in _algebra(a, b))
+
+
+@pytest.mark.parametrize("compiled", [trace, lambda f, *specs: weft.jit(f, specs=specs)])
+def test_linear_algebra_of_sizes_that_each_call_brings(compiled):
+    specs = Spec("float64", ("n", "n")), Spec("float64", ("n", "k"))
+    both = compiled(lambda a, b: (*_algebra(a, b), *grad(_algebra_loss, (0, 1))(a, b)), *specs)
+    for n, k in ((3, 2), (1, 1), (5, 0)):
+        rng = np.random.default_rng(n)
+        a, b = rng.normal(size=(n, n)) + 4 * np.eye(n), rng.normal(size=(n, k))
+        wanted = (*_algebra(a, b), *grad(_algebra_loss, (0, 1))(weft.Tensor(a), weft.Tensor(b)))
+        for got, want in zip(both(a, b), wanted, strict=True):
+            np.testing.assert_allclose(got, np.asarray(want), rtol=1e-9, atol=1e-11)
+
+
+def test_slices_take_sizes_as_ends_where_the_axis_reaches_as_far():
+    def parts(x, y):
+        both = wnp.concat([x, y], 0)
+        return both[x.shape[0] :], both[: x.shape[0]]
+
+    compiled = trace(parts, Spec("float64", ("n",)), Spec("float64", ("m",)))
+    x, y = np.arange(3.0), np.arange(2.0) + 7
+    np.testing.assert_array_equal(compiled(x, y)[0], y)
+    np.testing.assert_array_equal(compiled(x, y)[1], x)
+
+
+def test_slices_up_to_a_size_that_may_be_beyond_the_axis_are_refused():
+    with pytest.raises(weft.WeftError, match="a slice of the unknown size"):
+        trace(lambda x, y: x[: y.shape[0]], Spec("float64", ("n",)), Spec("float64", ("m",)))

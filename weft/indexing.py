@@ -189,19 +189,38 @@ def require_within(places: Traced, extent: Expr) -> None:
         raise IndexError(f"{users_line()}: {rule}, got {wrong}")
 
 
+def _from_front(end: Any, extent: Expr) -> Expr:
+    """An end of a slice, counted from the axis's front."""
+    return extent + int(end) if _is_negative(end) else Expr.of(end)
+
+
+def _is_negative(end: Any) -> bool:
+    return not isinstance(end, Expr) and int(end) < 0
+
+
+def _is_within(end: Expr, extent: Expr) -> bool:
+    """Whether an axis reaches as far as that, whatever sizes are."""
+    (low, _), (least, _) = end.range({}), (extent - end).range({})
+    return low is not None and low >= 0 and least is not None and least >= 0
+
+
 def _range(part: slice[Any, Any, Any], extent: Expr) -> tuple[Expr, Expr, int]:
-    """Start, size and step; a size that is not known has to be taken whole or from its ends."""
+    """Start, size and step; a size that is not known has to be taken whole, from its ends, or up to
+    and from places that are within it at any size.
+    """
     step = 1 if part.step is None else int(part.step)
-    size = extent.constant
-    if size is not None:
+    size, named = extent.constant, any(isinstance(end, Expr) for end in (part.start, part.stop))
+    if size is not None and not named:
         start, stop, step = part.indices(size)
         return Expr.of(start), Expr.of(len(range(start, stop, step))), step
-    start, stop = (None if end is None else int(end) for end in (part.start, part.stop))
-    if step == 1 and (start or 0) <= 0 and (stop is None or stop < 0) and start is None:
-        return Expr.of(0), extent if stop is None else extent + stop, 1
-    if step == 1 and stop is None and start is not None:
-        first = Expr.of(start) if start >= 0 else extent + start
-        return first, extent - first, 1
+    if step == 1 and part.start is None:
+        stop = extent if part.stop is None else _from_front(part.stop, extent)
+        if part.stop is None or _is_negative(part.stop) or _is_within(stop, extent):
+            return Expr.of(0), stop, 1
+    elif step == 1 and part.stop is None:
+        start = _from_front(part.start, extent)
+        if not isinstance(part.start, Expr) or _is_within(start, extent):
+            return start, extent - start, 1
     raise WeftError(
         f"{users_line()}: a slice of the unknown size {extent} requires one end and step 1, "
         f"got {part}"

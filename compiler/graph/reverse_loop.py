@@ -152,6 +152,9 @@ def reverse_loop(
         node = f" of node '{op.onnx_name}'" if op.onnx_name else ""
         rule = "gradients require loops whose carried values keep their shapes"
         raise UnsupportedError(f"{rule}, got {op.name}{node} where {', '.join(op.size_names)} vary")
+    if op.rounds == 0:  # rows of what nothing was stacked in would be out of range
+        pairs = zip(op.operands_, arriving, strict=False)
+        return [(value, each) for value, each in pairs if each is not None and value in reached]
     return _Reverse(reversal, op, reached, b).run(arriving)
 
 

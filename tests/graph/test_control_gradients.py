@@ -9,6 +9,8 @@ from xdsl.dialects.func import FuncOp
 from xdsl.parser import Parser
 from xdsl.rewriter import InsertPoint
 
+import weft
+import weft.numpy as wnp
 from compiler.graph.differentiate import append_gradients
 from compiler.machine.host import host_target
 from compiler.options import Options
@@ -228,3 +230,13 @@ def test_derivatives_of_derivatives_are_slopes(name: str):
     append_gradients(function, ["x", "z", "w"])
     module.verify()
     check_slopes(plain, inputs, [0, 1, 2], run(function, inputs)[-3:])
+
+
+def test_a_loop_of_no_rounds_hands_cotangents_on():
+    def loss(x, y):
+        end = weft.fori_loop(0, 0, lambda _, s: wnp.tanh(s * y), x)
+        return (end**2).sum() + (x * y).sum()
+
+    x, y = np.array([1.0, 2.0]), np.array([3.0, 4.0])
+    found = weft.trace(weft.grad(loss, (0, 1)), x, y)(x, y)
+    np.testing.assert_allclose(found, [2 * x + y, x])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -25,6 +25,8 @@ from dialects.weights import Array, WeightStore
 
 Arrays = dict[SSAValue, Array]
 Observer = Callable[[Operation, Sequence[Array], Sequence[Array]], None]
+Perturb = Callable[[Operation, Sequence[Array]], Sequence[Array]]
+"""From the operands of an operator that runs to what it shall read in their place."""
 
 
 def evaluate_block(
@@ -35,14 +37,17 @@ def evaluate_block(
     observe: Observer | None = None,
     *,
     wide: bool = False,
+    perturb: Perturb | None = None,
 ) -> list[Array]:
     """The operands of the block's terminator for these arguments and sizes. `observe` is told every
     operator that ran, those inside of regions too, with its operands and results. With `wide`, all
-    that the graph computes in floating point is float64.
+    that the graph computes in floating point is float64. `perturb` changes the operands of
+    operators without regions: with noise of the size of rounding errors, results show how far
+    another order of the same computation may be from them.
 
     Raises WeftError for a size that the graph names and that is below 0.
     """
-    evaluator = _Evaluator({}, dict(sizes or {}), weights, observe, wide)
+    evaluator = _Evaluator({}, dict(sizes or {}), weights, observe, wide, perturb)
     return evaluator.block(block, arguments)
 
 
@@ -53,6 +58,7 @@ class _Evaluator:
     weights: WeightStore | None
     observe: Observer | None = None
     wide: bool = False
+    perturb: Perturb | None = None
 
     def block(self, block: Block, arguments: Sequence[Array]) -> list[Array]:
         for argument, array in zip(block.args, arguments, strict=True):
@@ -75,7 +81,7 @@ class _Evaluator:
     ) -> list[Array]:
         """Evaluates a region, which sees all that is known here."""
         sizes = self.sizes | dict(sizes)
-        inner = _Evaluator(dict(self.arrays), sizes, self.weights, self.observe, self.wide)
+        inner = replace(self, arrays=dict(self.arrays), sizes=sizes)
         return inner.block(region.block, arguments)
 
     def extent(self, dim: Expr) -> int:
@@ -101,13 +107,16 @@ class _Evaluator:
             case CallOp():
                 assert op.function is not None, "a call has its function"
                 block = op.function.body.block
-                results = evaluate_block(block, operands, None, self.weights, wide=self.wide)
+                inner = replace(self, arrays={}, sizes={}, observe=None)
+                results = inner.block(block, operands)
             case FusedOp():
                 results = self.run(op.body, operands, {})
             case BitcastOp():  # the bits are those of the element type that the graph has
                 own = [operands[0].astype(numpy_dtype(type_of(op.operands[0]).element))]
                 results = self._specialised(op, own).reference(*own)
             case GraphOp():
+                if self.perturb is not None:
+                    operands = list(self.perturb(op, operands))
                 with np.errstate(all="ignore"):
                     results = self._specialised(op, operands).reference(*operands)
             case _:

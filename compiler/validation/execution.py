@@ -213,9 +213,10 @@ class Execution:
 
     def _allocate(self, op: AllocOp) -> None:
         root = op.result
-        self.storage.remove(root)
+        if root in self.contents:  # in an iteration before
+            self.storage.remove(root)
+            self.borders.pop(root, None)
         self.contents[root] = self.terms.undefined
-        self.borders.pop(root, None)
         moves = self._reserve(root) if op.scope.data == "growing" else 0
         self.accesses[root] = Access(root, (), moves)
 

@@ -48,16 +48,19 @@ class _Bound:
     greatest: tuple[Expr, ...]
 
 
-def prove_claims(kernel: KernelOp) -> None:
-    """Proves every pair of arguments that is noted on a kernel as one that may share memory.
-
-    Raises PlanError for a pair without a proof.
-    """
+def claims_of(kernel: KernelOp) -> list[tuple[int, int]]:
+    """The pairs that are noted on a kernel: an operand, and the result that may have its memory."""
     noted = kernel.attributes.get(IN_PLACE)
-    if isa(noted, DenseArrayBase[IntegerType]):
-        places = noted.get_values()
-        for operand, result in zip(places[::2], places[1::2], strict=True):
-            prove_in_place(kernel, operand, result)
+    if not isa(noted, DenseArrayBase[IntegerType]):
+        return []
+    places = noted.get_values()
+    return list(zip(places[::2], places[1::2], strict=True))
+
+
+def prove_claims(kernel: KernelOp) -> None:
+    """Proves every pair that is noted on a kernel. Raises PlanError for one without a proof."""
+    for operand, result in claims_of(kernel):
+        prove_in_place(kernel, operand, result)
 
 
 def prove_in_place(kernel: KernelOp, operand: int, result: int) -> None:

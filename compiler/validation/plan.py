@@ -13,13 +13,13 @@ from itertools import combinations
 from typing import Final, cast
 
 from xdsl.context import Context
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntAttr, IntegerType, ModuleOp
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, ModuleOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.hints import isa
 
 from compiler.validation.execution import Access, Execution, Outcome
-from compiler.validation.in_place import prove_claims, prove_in_place
+from compiler.validation.in_place import claims_of, prove_claims, prove_in_place
 from compiler.validation.storage import Apart, Planned
 from compiler.validation.terms import Terms
 from dialects.errors import PlanError
@@ -291,10 +291,8 @@ class _Facts:
     def in_place(self) -> set[tuple[int, int]]:
         """What was proved while the kernel was compiled; what can be, of one that was not."""
         if self._pairs is None:
-            noted = self.kernel.attributes.get(IN_PLACE)
-            if isa(noted, DenseArrayBase[IntegerType]):
-                places = noted.get_values()
-                self._pairs = set(zip(places[::2], places[1::2], strict=True))
+            if IN_PLACE in self.kernel.attributes:
+                self._pairs = set(claims_of(self.kernel))
             else:
                 self._pairs = {pair for pair in self._candidates() if self._is_proved(pair)}
         return self._pairs
@@ -318,8 +316,9 @@ class _Facts:
 
 def _held(op: CallOp) -> tuple[int | None, int | None]:
     """The operand that a call no longer copies, and the result that holds it; None without."""
-    noted = op.attributes.get(UPDATES)
-    if not isa(noted, ArrayAttr[IntAttr]):
+    if UPDATES not in op.attributes:
         return None, None
+    noted = op.attributes[UPDATES]
+    assert isa(noted, ArrayAttr[IntAttr]), "a call updates a result that holds an operand"
     operand, result = noted
     return operand.data, result.data

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from collections.abc import Iterator, Mapping
+from bisect import bisect_left, bisect_right
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -17,7 +17,7 @@ from dialects.interval import Range
 from dialects.loop.ops import AllocOp
 from dialects.loop.program import DONATED, WORKSPACE_BYTES, ProgramOp, size_ranges
 from dialects.loop.scalar import width
-from dialects.loop.types import ExprsAttr, buffer_type
+from dialects.loop.types import BufferType, ExprsAttr, buffer_type
 
 ALIGNMENT: Final = 64
 """Bytes; what kernels may expect of every buffer."""
@@ -110,9 +110,13 @@ class Planned:
         self._total = noted.data[0] if isinstance(noted, ExprsAttr) else None
         self._donors = _donors(self.program)
         # Constant places that hold something: they lie apart, so that one order is by both ends.
-        self._fixed: list[tuple[int, int, SSAValue]] = []
+        self._begins: list[int] = []
+        self._ends: list[int] = []
+        self._roots: list[SSAValue] = []
         self._others: dict[SSAValue, None] = {}
         self._symbolic: dict[tuple[Expr, Expr], _Symbolic] = {}
+        self._found: dict[tuple[Expr, tuple[Expr, ...], int], _Fixed | _Symbolic] = {}
+        self._inside: set[_Fixed | _Symbolic] = set()
         self._apart: dict[tuple[_Place, _Place], bool] = {}
 
     def _place(self, root: SSAValue) -> _Place:
@@ -130,21 +134,39 @@ class Planned:
         if alloc.scope.data == "growing":
             assert begin.constant is not None, "a growable buffer has the number of its block"
             return begin.constant
-        kind = buffer_type(alloc.result)
-        size = kind.size * (max(8, width(kind.element)) // 8)
-        end = begin + (size + (ALIGNMENT - 1)) // ALIGNMENT * ALIGNMENT
-        inside = self._total is None or _is_at_most(end, self._total, self._ranges)
-        if not inside or not _is_at_most(Expr.of(0), begin, self._ranges):
+        place = self._bytes(begin, buffer_type(alloc.result))
+        if not self._is_inside(place):
             raise PlanError(
                 f"memory plan requires buffers within the workspace of {self._total} bytes, "
-                f"got {begin} to {end} for %{name}"
+                f"got {place.begin} to {place.end} for %{name}"
             )
         if not _is_multiple(begin, ALIGNMENT):
             rule = f"memory plan requires offsets that are multiples of {ALIGNMENT}"
             raise PlanError(f"{rule}, got {begin} for %{name}")
-        if begin.constant is not None and end.constant is not None:
-            return _Fixed(begin.constant, end.constant)
-        return self._symbolic.setdefault((begin, end), _Symbolic(begin, end))
+        return place
+
+    def _bytes(self, begin: Expr, kind: BufferType) -> _Fixed | _Symbolic:
+        """The bytes of a buffer, up to where another one may begin."""
+        element = max(8, width(kind.element)) // 8
+        key = (begin, kind.storage, element)
+        if key not in self._found:
+            end = begin + (kind.size * element + (ALIGNMENT - 1)) // ALIGNMENT * ALIGNMENT
+            if begin.constant is None or end.constant is None:
+                place = self._symbolic.setdefault((begin, end), _Symbolic(begin, end))
+            else:
+                place = _Fixed(begin.constant, end.constant)
+            self._found[key] = place
+        return self._found[key]
+
+    def _is_inside(self, place: _Fixed | _Symbolic) -> bool:
+        """Whether a place lies in the workspace."""
+        if place in self._inside:
+            return True
+        begin, end = Expr.of(place.begin), Expr.of(place.end)
+        fits = self._total is None or _is_at_most(end, self._total, self._ranges)
+        if fits and _is_at_most(Expr.of(0), begin, self._ranges):
+            self._inside.add(place)
+        return place in self._inside
 
     def add(self, root: SSAValue) -> list[SSAValue]:
         place = self._place(root)
@@ -157,33 +179,39 @@ class Planned:
             self.remove(other)
         if not isinstance(place, _Fixed):
             self._others[root] = None
-        elif place.begin < place.end and not self._is_noted(place, root):
-            insort(self._fixed, (place.begin, place.end, root), key=_begin)
+        elif place.begin < place.end and self._number(place, root) is None:
+            number = bisect_left(self._begins, place.begin)
+            self._begins.insert(number, place.begin)
+            self._ends.insert(number, place.end)
+            self._roots.insert(number, root)
         return over
 
-    def _near(self, place: _Fixed | _Symbolic | None, root: SSAValue) -> Iterator[SSAValue]:
-        """The fixed places that share bytes with another place."""
+    def _near(self, place: _Fixed | _Symbolic | None, root: SSAValue) -> list[SSAValue]:
+        """The constant places that share bytes with another place."""
         if isinstance(place, _Symbolic):
-            yield from [each for _, _, each in self._fixed if self._meets(each, root)]
+            return [each for each in self._roots if self._meets(each, root)]
         if not isinstance(place, _Fixed):
-            return
-        number = max(0, bisect_left(self._fixed, place.begin, key=_begin) - 1)
-        while number < len(self._fixed) and self._fixed[number][0] < place.end:
-            begin, end, other = self._fixed[number]
-            if begin < place.end and place.begin < end:
-                yield other
-            number += 1
+            return []
+        first = bisect_right(self._begins, place.begin)
+        last = bisect_left(self._begins, place.end, first)
+        near = self._roots[first:last]
+        if first and self._ends[first - 1] > place.begin:
+            near.append(self._roots[first - 1])
+        return near
 
-    def _is_noted(self, place: _Fixed, root: SSAValue) -> bool:
-        number = bisect_left(self._fixed, place.begin, key=_begin)
-        return number < len(self._fixed) and self._fixed[number][2] is root
+    def _number(self, place: _Fixed, root: SSAValue) -> int | None:
+        """Where a buffer stands among those of constant place that hold something."""
+        number = bisect_left(self._begins, place.begin)
+        found = number < len(self._begins) and self._roots[number] is root
+        return number if found else None
 
     def remove(self, root: SSAValue) -> None:
         place = self._place(root)
         if not isinstance(place, _Fixed):
             self._others.pop(root, None)
-        elif self._is_noted(place, root):
-            self._fixed.pop(bisect_left(self._fixed, place.begin, key=_begin))
+        elif (number := self._number(place, root)) is not None:
+            for column in (self._begins, self._ends, self._roots):
+                del column[number]
 
     def block(self, root: SSAValue) -> object:
         place = self._place(root)
@@ -235,10 +263,6 @@ class Planned:
 
     def _are_donated(self, one: SSAValue, other: SSAValue) -> bool:
         return self._donors.get(one) is other or self._donors.get(other) is one
-
-
-def _begin(item: tuple[int, int, SSAValue]) -> int:
-    return item[0]
 
 
 def _donors(program: ProgramOp) -> dict[SSAValue, SSAValue]:

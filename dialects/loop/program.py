@@ -5,6 +5,7 @@ them, and the weights it names.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import cast
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -29,7 +30,6 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, NoTerminator, Pure, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
-from xdsl.utils.hints import isa
 
 from dialects.expr import Atom, Expr, Symbol
 from dialects.expr_text import parse_expr
@@ -290,7 +290,7 @@ class CallOp(IRDLOperation):
 def origin_of(call: CallOp) -> int | None:
     """The number of a call in the program as it was lowered; None for one that a pass added."""
     number = call.attributes.get(ORIGIN)
-    return number.data if isa(number, IntAttr) else None
+    return cast(IntAttr, number).data if isinstance(number, IntAttr) else None
 
 
 @irdl_op_definition

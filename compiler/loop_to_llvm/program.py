@@ -21,12 +21,13 @@ from xdsl.utils.hints import isa
 from compiler.loop_to_llvm.body import BodyEmitter, Unit
 from compiler.loop_to_llvm.check_sizes import SizeChecks
 from compiler.loop_to_llvm.concurrent import KernelCall, emit_branches
-from compiler.loop_to_llvm.elements import I8, I32, I64, POINTER, intrinsic, storage_bytes
+from compiler.loop_to_llvm.elements import I8, I32, I64, POINTER, storage_bytes
 from compiler.loop_to_llvm.frame import Frame
 from compiler.loop_to_llvm.growing import GrowingMemory, copy_bytes
 from compiler.loop_to_llvm.index import IndexEmitter
 from compiler.loop_to_llvm.kernel import kernel_symbol, kernel_type
 from compiler.loop_to_llvm.memory import Storage
+from compiler.loop_to_llvm.polling import Polling
 from compiler.loop_to_llvm.runtime import (
     CHECK_SIZES,
     PROGRAM,
@@ -52,7 +53,7 @@ from dialects.loop.dynamic import (
     output_sizes,
     root,
 )
-from dialects.loop.effects import POLLED_WORK, AssertOp, PollOp, PrintOp
+from dialects.loop.effects import AssertOp, PollOp, PrintOp
 from dialects.loop.extents import RequireExtentsOp, size_limits
 from dialects.loop.ops import AllocOp
 from dialects.loop.program import (
@@ -228,7 +229,7 @@ class ProgramEmitter(BodyEmitter):
         self.checks = SizeChecks(program, self.index, self.fail)
         self.memory_blocks = GrowingMemory(frame, self.runtime, unit.context, self.fail, blocks)
         self.entries: dict[SSAValue, ir.Value] = {}
-        self._polling: tuple[ir.Value, ir.Value] | None = None
+        self.polling = Polling(frame, self.runtime, unit.context, self.leave)
         self._exit: ir.Block | None = None
         self._status: ir.Value | None = None
 
@@ -319,7 +320,7 @@ class ProgramEmitter(BodyEmitter):
             case AssertOp():
                 self._assert(op)
             case PollOp():
-                self._poll(op)
+                self.polling.poll(self.index.uniform(op.work.data[0]))
             case RowOp():
                 self._row(op)
             case RegrowOp():
@@ -371,31 +372,6 @@ class ProgramEmitter(BodyEmitter):
         held, *values = (self.value(each) for each in op.operands)
         with builder.if_then(builder.not_(held), likely=False):
             self.fail(Status.BAD_VALUE, op.text.data + _origin(op), values)
-
-    def _begin_polling(self) -> tuple[ir.Value, ir.Value]:
-        """Where the work is counted down, and what the call knows from its start."""
-        left, start = self.frame.alloca(I64, 1, 8), self.frame.prologue
-        start.store(ir.Constant(I64, POLLED_WORK), left)
-        before = self.runtime.cancels_so_far(start, self.unit.context)
-        start.position_at_end(start.block)
-        return left, before
-
-    def _poll(self, op: PollOp) -> None:
-        """Counts the work; asks whether to go on where that is enough, and ends where not."""
-        self._polling = self._polling or self._begin_polling()
-        place, before = self._polling
-        builder, most = self.frame.builder, ir.Constant(I64, POLLED_WORK + 1)
-        # Sizes whose work wraps around count as much.
-        work = intrinsic(builder, "umin", I64, [self.index.uniform(op.work.data[0]), most], I64)
-        left = builder.sub(builder.load(place, typ=I64), work)
-        builder.store(left, place)
-        with builder.if_then(builder.icmp_signed("<", left, ir.Constant(I64, 0)), likely=False):
-            builder.store(ir.Constant(I64, POLLED_WORK), place)
-            status = self.runtime.ask_to_go_on(builder, self.unit.context, before)
-            builder.position_at_end(builder.block)
-            ends = builder.icmp_signed("!=", status, ir.Constant(I32, Status.OK))
-            with builder.if_then(ends, likely=False):
-                self.leave(status)
 
     def _row(self, op: RowOp) -> None:
         row = buffer_type(op.result)

@@ -270,7 +270,7 @@ def poll_function() -> tuple[int, int] | None:
     """The function and its argument by which the main thread's calls give Python's signals a turn;
     None where this interpreter is not as this module knows it.
     """
-    return (_entry_code().address(POLL), signals_address()) if _is_known() else None
+    return (_entry_code().address(POLL), signals_address()) if _method() is not None else None
 
 
 @cache

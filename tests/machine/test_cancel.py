@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import weft
+import weft.numpy as wnp
 from compiler.loop_to_llvm.runtime import Status
 from tests.loop_to_llvm.runtime_library import Call, Library, pointer
 
@@ -24,6 +25,15 @@ def count_to_ten(x, step):
     return x
 
 
+def collect_to_ten(x, step):
+    """The same; a call makes the result, whose memory grows."""
+    rows = []
+    while x < 10.0:
+        rows.append(x)
+        x = x + step
+    return wnp.stack(rows)
+
+
 @pytest.fixture(scope="module")
 def counting(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("counting") / "counting.so"
@@ -34,10 +44,14 @@ def counting(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def library(counting: Path) -> Library:
-    loaded = ctypes.CDLL(str(counting))
+    return loaded(counting)
+
+
+def loaded(path: Path) -> Library:
+    code = ctypes.CDLL(str(path))
 
     def function(name: str, result: object, operands: list[object]):
-        found = loaded[name]
+        found = code[name]
         found.restype, found.argtypes = result, operands
         return found
 
@@ -63,10 +77,12 @@ def run(library: Library, context: int, step: float) -> tuple[int, float]:
     values = [np.array(value, np.float64) for value in (0.0, step, -1.0)]
     places = [value.ctypes.data for value in values]
     workspace = np.zeros(library.workspace_size(None) + 64, np.uint8)
+    found = np.zeros(1, np.int64)
     call = Call(
         size=ctypes.sizeof(Call),
         inputs=ctypes.cast((pointer * 2)(*places[:2]), pointer),
         outputs=ctypes.cast((pointer * 1)(places[2]), pointer),
+        dims=found.ctypes.data,
         workspace=-(-workspace.ctypes.data // 64) * 64,
         workspace_size=len(workspace) - 64,
     )
@@ -142,6 +158,36 @@ def test_a_poll_of_the_host_ends_a_call(library: Library, context: int):
     assert asked == 3
     assert library.last_error(context) == b"run requires time to end, got a poll that is not 0"
     assert run(library, context, 1.0) == (Status.OK, 10.0)
+
+
+def test_a_cancelled_call_gives_back_its_memory(tmp_path: Path):
+    scalar = weft.Spec("float64")
+    path = tmp_path / "collecting.so"
+    weft.compile(collect_to_ten, [scalar, scalar], prefix="m", cache=False).export(path)
+    library, held, sizes = loaded(path), dict[int, object](), list[int]()
+
+    @ctypes.CFUNCTYPE(pointer, pointer, ctypes.c_uint64, ctypes.c_uint64)
+    def allocate(_: object, size: int, alignment: int) -> int:
+        memory = ctypes.create_string_buffer(size + alignment)
+        address = -(-ctypes.addressof(memory) // alignment) * alignment
+        held[address] = memory
+        sizes.append(size)
+        return address
+
+    @ctypes.CFUNCTYPE(None, pointer, pointer)
+    def release(_: object, address: int) -> None:
+        del held[address]
+
+    ends = POLL(lambda _: 1)
+    options = {"allocate": allocate, "release": release}
+    pointers = {name: ctypes.cast(each, pointer).value for name, each in options.items()}
+    with library.context(threads=1, **pointers) as context:
+        before = len(held)
+        set_poll(library, context, ends)
+        assert run(library, context, 0.0)[0] == Status.CANCELLED
+        assert len(held) == before
+    assert not held
+    assert len(sizes) > 3  # those of the context, and of what grew
 
 
 PYTHON = """

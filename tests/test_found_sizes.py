@@ -76,3 +76,14 @@ def test_more_elements_than_an_axis_has_are_an_error_of_the_call():
     np.testing.assert_array_equal(best, X[:, :3:-1])
     with pytest.raises(InputError, match="to be at most 6, got 7"):
         executable.run({"x": X, "k": np.array([7])})
+
+
+def test_an_expand_to_the_type_that_it_has_still_requires_equal_sizes():
+    """S6: folding an operator had dropped the check that its type rests on."""
+    executable, _ = compiled(
+        "agraph (float[n] x, float[m] z) => (float[n] y) { s = Shape(z) y = Expand(x, s) }"
+    )
+    (same,) = executable.run({"x": X[0], "z": X[0]}).values()
+    np.testing.assert_array_equal(same, X[0])
+    with pytest.raises(InputError, match="requires sizes"):
+        executable.run({"x": X[0], "z": X[0][:2]})

@@ -211,6 +211,9 @@ def import_mel_weight_matrix(node: OnnxNode) -> Sequence[SSAValue]:
     rate, lower, upper = numbers[2:]
     bins, length = (int(exact_number(*each)) for each in zip(numbers[:2], names, strict=False))
     node.reserve(bins * (length // 2 + 1))
+    if not (rate > 0 and 0 <= lower < math.inf and 0 <= upper < math.inf):
+        got = f"{lower}, {upper} and {rate}"
+        raise ModelError(f"requires edges of at least 0 and a rate above 0, got {got}")
     low, high = (2595 * math.log10(1 + edge / 700) for edge in (lower, upper))
     mels: Array = low + np.arange(bins + 2) * ((high - low) / (bins + 2))
     hertz: Array = 700 * (10 ** (mels / 2595) - 1)

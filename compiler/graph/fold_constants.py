@@ -123,7 +123,7 @@ class _Folder:
             _replace(op, [new.results[0] for new in replacement], replacement)
             return None
         folded = op.fold()
-        if folded is None:
+        if folded is None or _loses_assumptions(op, folded):
             return None
         if isinstance(folded, GraphOp):
             _replace(op, list(folded.results), [folded])
@@ -166,6 +166,12 @@ class _Folder:
         if op.literal is not None:
             return len(op.literal.data) * numpy_dtype(op.element).itemsize
         return op.array(self.weights).nbytes
+
+
+def _loses_assumptions(op: GraphOp, folded: Sequence[SSAValue] | GraphOp) -> bool:
+    """Whether sizes that the operator takes to be equal would not be checked any more."""
+    kept = folded.assumptions() if isinstance(folded, GraphOp) else ()
+    return not set(op.assumptions()) <= set(kept)
 
 
 def dims_op(values: Sequence[Expr], kind: TensorType, op: Operation) -> GraphOp:

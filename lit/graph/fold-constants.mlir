@@ -193,3 +193,14 @@ func.func @everywhere(%x: !graph.tensor<[40], f32>) -> !graph.tensor<[40], f32> 
   %y = graph.where %c, %x, %a : (!graph.tensor<[40], i1>, !graph.tensor<[40], f32>, !graph.tensor<[40], f32>) -> !graph.tensor<[40], f32>
   func.return %y : !graph.tensor<[40], f32>
 }
+
+// -----
+
+// An operator that rests on equal sizes stays, for it has them checked.
+// CHECK-LABEL: func.func @assumes
+// CHECK: %y = graph.expand %x {shape = #graph.shape<[m]>}
+// CHECK-NEXT: func.return %y
+func.func @assumes(%x: !graph.tensor<[n], f32>, %z: !graph.tensor<[m], f32>) -> !graph.tensor<[n], f32> {
+  %y = graph.expand %x {shape = #graph.shape<[m]>} : (!graph.tensor<[n], f32>) -> !graph.tensor<[n], f32>
+  func.return %y : !graph.tensor<[n], f32>
+}

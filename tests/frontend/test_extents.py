@@ -71,6 +71,15 @@ def test_an_extent_that_is_too_large_is_refused(operator, shape, constants, attr
     assert "node 'huge" in said
 
 
+@pytest.mark.parametrize("edge", [-1e30, math.inf, math.nan])
+def test_an_edge_that_is_no_frequency_is_refused(edge: float):
+    """S6: "math domain error"."""
+    names = ("bins", "length", "rate", "lower", "upper")
+    given = (ints(4)[0], ints(16)[0], ints(8192)[0], *floats(edge, 4096))
+    said = refusal("MelWeightMatrix", (), dict(zip(names, map(np.asarray, given), strict=True)), {})
+    assert "requires edges of at least 0" in said
+
+
 @pytest.mark.parametrize("scale", [1e30, math.inf, math.nan])
 def test_a_scale_that_is_no_factor_is_refused(scale: float):
     """S6: Resize."""

@@ -17,7 +17,7 @@ from compiler.loop_to_llvm.frame import Frame
 from compiler.loop_to_llvm.index import IndexEmitter
 from compiler.loop_to_llvm.runtime import Status
 from compiler.loop_to_llvm.size_rules import bound_rule, equal_rule, extent_rule
-from dialects.expr import Atom, Expr, Extremum, Quotient, Remainder, Symbol
+from dialects.expr import Atom, Expr, Extremum, Quotient, Remainder, Symbol, atom_expr
 from dialects.extent import MOST
 from dialects.loop.dynamic import BindOp
 from dialects.loop.extents import (
@@ -177,8 +177,5 @@ class SizeChecks:
             return self._estimate(atom.divisor)
         if isinstance(atom, Extremum):
             values = [self._estimate(each) for each in atom.operands]
-            return reduce(lambda a, b: intrinsic(builder, "maxnum", DOUBLE, [a, b], DOUBLE), values)
-        value = self.index.uniform(
-            Expr.of(atom) if isinstance(atom, Symbol) else Expr({(atom,): 1})
-        )
-        return builder.sitofp(value, DOUBLE)
+            return reduce(builder.fadd, values)
+        return builder.sitofp(self.index.uniform(atom_expr(atom)), DOUBLE)

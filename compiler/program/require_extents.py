@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, LocationAttr, ModuleOp, StringAttr
@@ -56,12 +57,9 @@ class _Buffer:
     """A buffer's type, its name in errors, and what it comes from."""
 
     kind: BufferType
+    volume: Volume
     who: str
     location: LocationAttr
-
-    @property
-    def volume(self) -> Volume:
-        return Volume.of(self.kind)
 
 
 class _Requirements:
@@ -72,6 +70,7 @@ class _Requirements:
     def __init__(self, program: ProgramOp, inner: Mapping[str, tuple[list[str], list[BufferType]]]):
         self.program = program
         self.inner = inner
+        self.volumes: dict[BufferType, Volume] = {}
         self.free = set(program.symbol_names)
         bound = {op.size.data for op in program.walk() if isinstance(op, BindOp)}
         self.finds_sizes = bool(bound)
@@ -83,9 +82,11 @@ class _Requirements:
         if self.finds_sizes:
             self._visit(block, set())
         if self.free:
+            buffers: dict[Volume, _Buffer] = {}
             inside = (buffer for op in block.walk() for buffer in self._buffers(op))
-            buffers = [*self._arguments(), *inside]
-            free = [each for each in buffers if each.volume.names() <= self.free]
+            for each in chain(self._arguments(), inside):
+                buffers.setdefault(each.volume, each)
+            free = [each for volume, each in buffers.items() if volume.names() <= self.free]
             self._insert(block, None, free)
 
     def _arguments(self) -> Iterator[_Buffer]:
@@ -95,7 +96,12 @@ class _Requirements:
             side = "input" if number < count else "output"
             name = names[number] if number < len(names) else argument.name_hint or str(number)
             assert isinstance(argument.type, BufferType), "programs take buffers"
-            yield _Buffer(argument.type, f"{side} '{name}'", program.location)
+            yield self._buffer(argument.type, f"{side} '{name}'", program.location)
+
+    def _buffer(self, kind: BufferType, who: str, location: LocationAttr) -> _Buffer:
+        if kind not in self.volumes:
+            self.volumes[kind] = Volume.of(kind)
+        return _Buffer(kind, self.volumes[kind], who, location)
 
     def _buffers(self, op: Operation) -> Iterator[_Buffer]:
         """The buffers that an operation is about, those inside of the kernel that it calls too."""
@@ -104,7 +110,7 @@ class _Requirements:
             kinds += self._inside(op)
         for kind in kinds:
             if isinstance(kind, BufferType):
-                yield _Buffer(kind, "a tensor", op.location)
+                yield self._buffer(kind, "a tensor", op.location)
 
     def _inside(self, call: CallOp) -> list[BufferType]:
         names, kinds = self.inner.get(call.kernel, ((), ()))

@@ -165,6 +165,17 @@ def test_time_is_up_in_other_threads_too():
     assert re.search("at most 0.2 s", str(raised[0]))
 
 
+def test_time_is_up_inside_a_regular_expression():
+    """B1: one that takes 2 ** 40 steps, which a signal ends."""
+    net = GraphWriter("regex", seed=1, opset=20)
+    text = helper.make_tensor("text", TensorProto.STRING, [1], ["a" * 40 + "b"])
+    net.graph.initializer.append(text)
+    net.output(net.op("RegexFullMatch", "text", pattern="(a+)+$"), "y", (1,))
+    net.graph.output[0].type.tensor_type.elem_type = TensorProto.BOOL
+    with pytest.raises(BudgetError, match=r"at most 1 s"):
+        weft.compile(net.model, cache=False, timeout=1)
+
+
 def test_time_is_up_inside_code_that_hears_nothing():
     """B1: LLVM does not come back before it is done; who waits for it does."""
     slept: list[float] = []

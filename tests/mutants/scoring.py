@@ -23,6 +23,7 @@ LACKING = (
     "only *guarantees* support",
     "Unsupported model IR version",
     "can't be converted to MLDataType",
+    "No corresponding Numpy type",
     "Batchwise recurrent operations",
 )
 """How onnxruntime says that the fault is its own."""
@@ -35,16 +36,18 @@ WIDER = (
     "is out of range",
     "gather_elements.cc",
     "inconsistent q_sequence_length",  # masks that are broadcast
+    "inconsistent total_sequence_length",  # and those that are shorter
     "quantize_linear_matmul.cc",  # scales of one element and any rank
 )
 """Rules of onnxruntime that weft does without, on purpose."""
 
-NAN = np.float32(np.nan).tobytes()
+SPECIAL = tuple(np.float32(each).tobytes() for each in (np.nan, np.inf, -np.inf))
 
 KEPT = (
     "requires an axis from",
     "requires a reduction out of",
     "requires attributes of",
+    "requires the type that its node gives",  # sizes, of which onnxruntime warns
     "fewer than 2**63 elements",
 )
 """Rules of weft that neither onnxruntime nor the checker of ONNX keeps."""
@@ -86,7 +89,7 @@ def score(seed: int, number: int) -> Score:
     name, change, data, arrays = mutant_of(seed, number)
     theirs = judged(onnxruntime_says, data, arrays)
     ours = judged(weft_says, data, theirs.inputs)
-    outcome, good = compared(theirs, ours, NAN in data)
+    outcome, good = compared(theirs, ours, any(each in data for each in SPECIAL))
     if outcome == STRICTER and judged(onnx_says, data).state != "taken":
         outcome, good = "refused by ONNX's rules, which onnxruntime does not keep", True
     if outcome == LENIENT and not _takes_seed(name, arrays):
@@ -101,8 +104,10 @@ def scores(seed: int, count: int) -> Iterator[Score]:
     return (score(seed, number) for number in range(count))
 
 
-def compared(theirs: Verdict, ours: Verdict, has_nan: bool = False) -> tuple[str, bool]:
-    """What both verdicts come to, and whether that is as promised; the file may hold a NaN."""
+def compared(theirs: Verdict, ours: Verdict, special: bool = False) -> tuple[str, bool]:
+    """What both verdicts come to, and whether that is as promised; the file may hold a NaN or an
+    infinity.
+    """
     if ours.state in ("crashed", "late"):
         return f"{ours.state}: {ours.kind}", False
     said = _misprinted(ours)
@@ -111,7 +116,7 @@ def compared(theirs: Verdict, ours: Verdict, has_nan: bool = False) -> tuple[str
     if ours.state in ("refused", "failed"):
         return _refusal(theirs, ours)
     if theirs.state == "ran" and ours.state == "ran":
-        same = differing(theirs.results, ours.results, has_nan)
+        same = differing(theirs.results, ours.results, special)
         return ("differs: " + same, False) if same else ("agrees", True)
     if theirs.state in ("crashed", "late"):
         return f"onnxruntime {theirs.state}", True
@@ -144,9 +149,10 @@ def _misprinted(ours: Verdict) -> str:
     return "" if said[:-1].isprintable() else "the command prints control characters"
 
 
-def differing(theirs: object, ours: object, has_nan: bool = False) -> str:
-    """Where results differ; nothing if they agree. Of a file that holds a NaN, results of weft that
-    are none do not count: ONNX does not say what the least of such numbers is.
+def differing(theirs: object, ours: object, special: bool = False) -> str:
+    """Where results differ; nothing if they agree. Of a file that holds a NaN or an infinity,
+    results that are one in both, or a NaN in weft, do not count: ONNX does not say what the least
+    of such numbers is, nor in which order a mean adds them.
     """
     wanted, got = _flat(theirs), _flat(ours)
     if len(wanted) != len(got):
@@ -160,7 +166,7 @@ def differing(theirs: object, ours: object, has_nan: bool = False) -> str:
             return f"{want.dtype}{want.shape} and {have.dtype}{have.shape}"
         if want.dtype.kind not in "fc" and not np.array_equal(want, have):
             return f"integers of {want.dtype}"
-        if want.dtype.kind in "fc" and not _near(want, have, has_nan):
+        if want.dtype.kind in "fc" and not _near(want, have, special):
             return f"numbers of {want.dtype}"
     return ""
 
@@ -171,13 +177,14 @@ def _takes_seed(name: str, arrays: dict[str, np.ndarray]) -> bool:
     return judged(onnxruntime_says, model.SerializeToString(), arrays).state != "refused"
 
 
-def _near(want: np.ndarray, have: np.ndarray, has_nan: bool) -> bool:
+def _near(want: np.ndarray, have: np.ndarray, special: bool) -> bool:
     finite = want[np.isfinite(want)]
     scale = float(np.max(np.abs(finite.astype(np.float64)), initial=0.0))
     tolerance = TOLERANCE.get(want.dtype.itemsize, 1e-6)
     with np.errstate(all="ignore"):
         want, have = want.astype(np.float64), have.astype(np.float64)
-        want = np.where(np.isnan(have) & has_nan, np.nan, want)
+        both = ~np.isfinite(want) & ~np.isfinite(have)
+        want = np.where((np.isnan(have) | both) & special, have, want)
     return bool(np.allclose(want, have, rtol=tolerance, atol=tolerance * scale, equal_nan=True))
 
 

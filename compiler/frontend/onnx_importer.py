@@ -155,6 +155,8 @@ class GraphImporter:
 
     def _import_strings(self, node: NodeProto) -> None:
         """Defines the outputs of an operator on strings, whose operands must be known."""
+        if node.domain not in ("", "ai.onnx.ml"):
+            raise _lacking(node)
         arrays: list[Array | None] = []
         for name in node.input:
             array = self.strings.get(name) if name else None

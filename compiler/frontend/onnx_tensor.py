@@ -114,6 +114,8 @@ def check_tensor(tensor: TensorProto, payload: memoryview | None = None) -> None
     count = element_count(tensor.dims, who)
     if is_external(tensor):
         return
+    if tensor.data_type == TensorProto.STRING and (payload is not None or tensor.raw_data):
+        raise ModelError(f"{who} requires strings as such, got raw bytes")
     stored, expected = _stored_entries(tensor, payload), _expected_entries(tensor, payload, count)
     if stored != expected:
         unit = "bytes" if payload is not None or tensor.HasField("raw_data") else "entries"

@@ -73,6 +73,21 @@ def test_all_inputs_and_nodes_that_are_refused_are_listed() -> None:
         assert part in str(refusal.value)
 
 
+def test_strings_of_other_domains_are_refused() -> None:
+    model = model_of("agraph () => (string[2] s) { s = x.StringConcat(left, right) }", left=["a"])
+    model.graph.initializer.append(helper.make_tensor("right", TensorProto.STRING, [1], ["b"]))
+    model.opset_import.append(helper.make_opsetid("x", 1))
+    with pytest.raises(UnsupportedError, match="requires an operator that it has, got StringConc"):
+        import_model(model)
+
+
+def test_strings_are_not_raw_bytes() -> None:
+    model = model_of("agraph () => (string[1] s) { s = Identity(left) }", left=["a"])
+    model.graph.initializer[0].raw_data = b"a"
+    with pytest.raises(ModelError, match="tensor 'left' requires strings as such, got raw bytes"):
+        import_model(model)
+
+
 def test_strings_that_are_known_are_outputs(tmp_path: Path) -> None:
     text = """agraph (float[n] x) => (string[2] s, float[n] y, string t) {
         s = StringConcat(left, right) y = Neg(x) t = Identity(last) }"""

@@ -44,6 +44,7 @@ from dialects.graph import (
     group_of,
 )
 from dialects.graph.control import defined_sizes
+from dialects.graph.size_checks import SizeChecks
 from dialects.graph.types import ShapeAttr, TensorType, type_of
 from dialects.loop.builder import LoopBuilder
 from dialects.loop.dynamic import CopyOp, GiveOp, RequireEqualOp, root
@@ -120,7 +121,10 @@ class _Lowering(ControlLowering):
         self.run_time_sizes = {name for op in body.walk() for name in defined_sizes(op)}
         self.program = self._program(body, returned)
         self.block = self.program.body.block
-        self._note_assumptions(body)
+        self.checks = SizeChecks(body)
+        if self.checks.first:
+            pairs = [ExprsAttr(pair) for pair in self.checks.first]
+            self.program.attributes[EQUAL_SIZES] = ArrayAttr(pairs)
         for value, target in zip(returned.operands, self.outputs, strict=True):
             if not mentions(type_of(value), self.run_time_sizes):
                 self.write_to(value, target)
@@ -166,17 +170,6 @@ class _Lowering(ControlLowering):
         self.buffers |= dict(zip(body.args, arguments, strict=False))
         self.outputs = arguments[len(body.args) :]
         return program
-
-    def _note_assumptions(self, body: Block) -> None:
-        """Notes on the program which sizes have to be equal for the graph's types to hold."""
-        members = [op for op in body.walk() if isinstance(op, GraphOp)]
-        pairs = dict.fromkeys(pair for op in members for pair in op.assumptions())
-        pairs = [pair for pair in pairs if not self._found_while_running(pair)]
-        if pairs:
-            self.program.attributes[EQUAL_SIZES] = ArrayAttr([ExprsAttr(pair) for pair in pairs])
-
-    def _found_while_running(self, sizes: Sequence[Expr]) -> bool:
-        return any(not self.run_time_sizes.isdisjoint(size.symbols()) for size in sizes)
 
     def write_to(self, value: SSAValue, target: SSAValue) -> None:
         """Lets a kernel write an output in place; a reshape of a value that nobody
@@ -265,7 +258,8 @@ class _Lowering(ControlLowering):
             for inner, operand in zip(group.body.block.args, operands, strict=True)
             if inner not in constants
         ]
-        self._check_assumptions(group)
+        for pair in self.checks.in_place(group.members):
+            self.add(RequireEqualOp.of(*pair))
         for result in results:
             if result not in self.buffers:
                 self.buffers[result] = self.add(AllocOp.of(buffer_of(type_of(result)))).result
@@ -281,12 +275,6 @@ class _Lowering(ControlLowering):
             kernel = lower_group(group, inside, constants, strict=self.strict)
             self.lowered[key] = self._share(kernel, weights)
         self._call(self.lowered[key], arguments, _location(group))
-
-    def _check_assumptions(self, group: FusedOp) -> None:
-        """Checks sizes that the group takes to be equal, where they are known only now."""
-        for pair in dict.fromkeys(pair for op in group.members for pair in op.assumptions()):
-            if self._found_while_running(pair):
-                self.add(RequireEqualOp.of(*pair))
 
     def _share(self, kernel: KernelOp, weights: Sequence[int]) -> SharedKernel:
         """Gives a kernel its name, or finds the one that is like it; `weights` are the arguments

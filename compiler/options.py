@@ -139,6 +139,7 @@ class Options:
     to be proved not to change results, but for sizes that have one of `bucket_masks`.
     `self_test` adds golden inputs and outputs, and what compares them.
     `max_iterations` is how many a loop may have before a call fails; None is no limit.
+    `check_indices` makes an index outside of its axis an error of the call.
     `guarded` is for a fuzzer: the side of GUARD_SIDES on which each buffer of the workspace lies
     against a page of nobody.
     """
@@ -161,6 +162,7 @@ class Options:
     isa: tuple[Target, ...] = ()
     bare: bool = False
     self_test: SelfTest | None = None
+    check_indices: bool = False
     guarded: str = ""
     max_iterations: int | None = None
 

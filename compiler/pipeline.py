@@ -32,6 +32,7 @@ from compiler.compile_kernels import (
 from compiler.compile_run_time import RunTimeTask, likely_run_time
 from compiler.frontend.from_graph_file import STAMP
 from compiler.frontend.from_onnx import ImportedModel, Source
+from compiler.graph.check_indices import CheckIndicesPass
 from compiler.graph.eliminate import EliminatePass
 from compiler.graph.inline_calls import inline_calls, inlined_size
 from compiler.graph.join_products import JoinProductsPass
@@ -268,9 +269,10 @@ def optimize_graph(module: ModuleOp, context: WeftContext, road: Road) -> None:
     road.dump("00-imported.mlir", module)
     road.budget.require_nodes(inlined_size(module))
     if STAMP in module.attributes:
-        if road.options.gradients:
-            rule = "gradients require a graph that is not optimised yet"
-            raise OptionError(f"{rule}, got one of a graph file")
+        for what in ("gradients", "check_indices"):
+            if getattr(road.options, what):
+                rule = f"{what} require a graph that is not optimised yet"
+                raise OptionError(f"{rule}, got one of a graph file")
         del module.attributes[STAMP]
         inline_calls(module)
         road.report.graph.update(op.name for op in module.walk() if isinstance(op, GraphOp))
@@ -292,14 +294,23 @@ def optimize_graph(module: ModuleOp, context: WeftContext, road: Road) -> None:
 
 
 def _with_passes(road: Road) -> tuple[type[ModulePass], ...]:
-    """The passes over the graph, and those of extensions in front of what groups operators."""
+    """The passes over the graph, and those of extensions in front of what groups operators. Indices
+    are checked behind the last pass that merges equal operators or moves them.
+    """
     own = tuple(each for extension in road.extensions for each in extension.passes)
+    checks = (CheckIndicesPass,) if road.options.check_indices else ()
     if road.options.naive:
-        return (*NAIVE_GRAPH_PASSES, *own)
+        return (*NAIVE_GRAPH_PASSES, *checks, *own)
     left_out: set[type[ModulePass]] = {WinogradPass} if road.options.strict_fp else set()
     if road.options.buckets:
         left_out.add(JoinProductsPass)  # some would have weights of their own
-    passes = (*SIMPLIFYING_PASSES, *own, *((EliminatePass,) if own else ()), *GROUPING_PASSES)
+    passes = (
+        *SIMPLIFYING_PASSES,
+        *own,
+        *((EliminatePass,) if own else ()),
+        *checks,
+        *GROUPING_PASSES,
+    )
     return tuple(each for each in passes if each not in left_out)
 
 

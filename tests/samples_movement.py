@@ -17,8 +17,10 @@ from dialects.graph import (
     generate,
     insert,
     movement,
+    pad,
     rearrange,
     scan,
+    scatter,
     slicing,
     watch,
 )
@@ -150,7 +152,7 @@ def splits(draw) -> Sample:
 @st.composite
 def pads(draw) -> Sample:
     array = draw(tensors(1))
-    mode = draw(st.sampled_from(slicing.MODES))
+    mode = draw(st.sampled_from(pad.MODES))
     least = -1 if mode == "constant" and min(array.shape) > 2 else 0
     count = 2 * array.ndim
     amounts = draw(st.lists(st.integers(least, 3), min_size=count, max_size=count))
@@ -321,7 +323,7 @@ SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {
     insert.InsertSliceOp: insertions(),
     slicing.ConcatOp: concats(),
     slicing.SplitOp: splits(),
-    slicing.PadOp: pads(),
+    pad.PadOp: pads(),
     rearrange.TileOp: tiles(),
     rearrange.DepthToSpaceOp: images(to_depth=False),
     rearrange.SpaceToDepthOp: images(to_depth=True),
@@ -330,8 +332,8 @@ SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {
     gather.GatherOp: gathers(),
     gather.GatherElementsOp: element_gathers(),
     gather.GatherNdOp: vector_gathers(),
-    gather.ScatterElementsOp: element_scatters(),
-    gather.ScatterNdOp: vector_scatters(),
+    scatter.ScatterElementsOp: element_scatters(),
+    scatter.ScatterNdOp: vector_scatters(),
     scan.CumsumOp: scans(),
     scan.CumprodOp: scans(),
     generate.ShapeOp: sections(),

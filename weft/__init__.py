@@ -172,6 +172,7 @@ def compile(
     max_nodes: int = MAX_NODES,
     max_bytes: int = MAX_BYTES,
     timeout: float = TIMEOUT,
+    check_indices: bool = False,
 ) -> Executable:
     """Compiles a model (a path, bytes, an onnx.ModelProto, a weft.Graph or a Python function) into
     this process.
@@ -202,6 +203,8 @@ def compile(
     kernels come out of the cache. With `trap_nan` calls look at every value, and raise InputError
     that names the first operator, and the node or the line of it, that makes NaN or an infinity out
     of numbers. Where `max_iterations` is given, a call raises InputError that names a loop of more.
+    With `check_indices` it does for an index outside of its axis, which otherwise stands for the
+    nearest element, and names the node, the axis and the index.
     A compilation makes at most `max_nodes` operators, counted once functions are inlined and loops
     written out, and `max_bytes` of tensors beside the model's own, and takes at most `timeout`
     seconds. Raises BudgetError for more, ModelError for a damaged model, UnsupportedError that
@@ -230,6 +233,7 @@ def compile(
         bucket_masks=[parse_bucket_mask(text) for text in bucket_masks],
         self_test=self_test,
         max_iterations=max_iterations,
+        check_indices=check_indices,
     )
     store = default_cache(os.environ) if cache is True else cache or None
 

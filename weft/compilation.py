@@ -122,6 +122,7 @@ def options_of(
     bucket_masks: Sequence[BucketMask] = (),
     self_test: Given = False,
     max_iterations: int | None = None,
+    check_indices: bool = False,
 ) -> Options:
     """The options of a compilation; symbols start with the model's name unless `prefix` is given,
     and kernels are scheduled as the file `schedule` says, where it does. `outputs` are the values
@@ -131,6 +132,7 @@ def options_of(
     `bounds` are of named sizes of the inputs, `buckets` sizes for which there are copies of the
     program, `bucket_else` says what happens to others, and `bucket_fit` and `bucket_masks` whether
     lesser ones are padded.
+    `check_indices` lets a call fail whose indices leave their axis.
     `weights` is one of PLACES, where artifacts have them. `self_test` adds golden inputs and
     outputs: weft's own inputs, or arrays by name, out of a file as well. Calls fail in loops of
     more than `max_iterations`, where that is given.
@@ -164,6 +166,7 @@ def options_of(
         bucket_masks=tuple(bucket_masks),
         self_test=_self_test(self_test),
         max_iterations=max_iterations,
+        check_indices=check_indices,
     )
 
 

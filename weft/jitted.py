@@ -352,6 +352,7 @@ def jit(
     strict_fp: bool = False,
     naive: bool = False,
     max_iterations: int | None = None,
+    check_indices: bool = False,
 ) -> Any:
     """Compiles a function from its source, when it is called and for what it is called with:
     conditions and loops over tensors become control flow of the compiled program.
@@ -367,7 +368,7 @@ def jit(
     """
     options = {
         "threads": threads, "target": target, "strict_fp": strict_fp, "naive": naive,
-        "max_iterations": max_iterations,
+        "max_iterations": max_iterations, "check_indices": check_indices,
     }  # fmt: skip
     if function is None:
         return functools.partial(Jitted, specs=specs, options=options)

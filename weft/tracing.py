@@ -101,6 +101,7 @@ def trace(
     prefix: str | None = None,
     trap_nan: bool = False,
     max_iterations: int | None = None,
+    check_indices: bool = False,
 ) -> Executable:
     """Compiles what a function does with inputs like the examples: arrays, or `weft.Spec` with
     names for sizes that vary.
@@ -116,7 +117,13 @@ def trace(
 
     name = prefix or c_identifier(getattr(function, "__name__", "traced").strip("<>"))
     options = options_of(
-        b"", target, name, strict_fp=strict_fp, naive=naive, max_iterations=max_iterations
+        b"",
+        target,
+        name,
+        strict_fp=strict_fp,
+        naive=naive,
+        max_iterations=max_iterations,
+        check_indices=check_indices,
     )
     recorded = record(function, *examples)
 

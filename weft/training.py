@@ -159,6 +159,7 @@ def step(
     trap_nan: bool = False,
     prefix: str | None = None,
     max_iterations: int | None = None,
+    check_indices: bool = False,
 ) -> Step:
     """Compiles what a function of trees does with arguments like the examples, as `trace` does.
 
@@ -174,7 +175,14 @@ def step(
     from weft.watching import build_watchable
 
     name = prefix or c_identifier(getattr(function, "__name__", "step").strip("<>"))
-    options = options_of(b"", target, name, strict_fp=strict_fp, max_iterations=max_iterations)
+    options = options_of(
+        b"",
+        target,
+        name,
+        strict_fp=strict_fp,
+        max_iterations=max_iterations,
+        check_indices=check_indices,
+    )
     recorded = record(function, *examples)
     main = recorded.module.ops.first
     assert isinstance(main, FuncOp), "a trace is a function"

@@ -140,6 +140,11 @@ def _add_code_options(parser: argparse.ArgumentParser) -> None:
         type=int,
         help="a call fails in a loop of more, such as one that never ends; no limit by default",
     )
+    group.add_argument(
+        "--check-indices",
+        action="store_true",
+        help="a call with an index outside of its axis fails, in place of reading the nearest",
+    )
     group.add_argument("--naive", action="store_true", help="plain loops: no fusion, no schedules")
     group.add_argument(
         "--schedule",
@@ -200,6 +205,7 @@ def options_from(arguments: argparse.Namespace) -> Options:
         arguments.prefix,
         strict_fp=arguments.strict_fp,
         naive=arguments.naive,
+        check_indices=arguments.check_indices,
         schedule=arguments.schedule,
         tuned=arguments.tuned,
         weights=arguments.weights,

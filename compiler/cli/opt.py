@@ -17,6 +17,7 @@ from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseE
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from compiler.cli.opt_targets import OUTPUTS
+from compiler.graph.check_indices import CheckIndicesPass
 from compiler.graph.differentiate import DifferentiatePass
 from compiler.graph.passes import GRAPH_PASSES
 from compiler.graph.watch import WatchPass
@@ -47,6 +48,7 @@ T = TypeVar("T")
 
 ALL_PASSES: tuple[type[ModulePass], ...] = (
     *GRAPH_PASSES,
+    CheckIndicesPass,
     DifferentiatePass,
     WatchPass,
     GraphToLoopPass,

@@ -56,6 +56,8 @@ def import_compress(importer: GraphImporter, node: OnnxNode) -> Sequence[SSAValu
         source, axis = node.reshape(source, [type_of(source).size]), 0
     else:
         axis = normal_axis(node.integer("axis", 0), type_of(source).rank)
+    extent, (count,) = type_of(source).shape[axis], node.shape_of(1, 1)
+    node.require_most(count, extent, "a condition of at most {} elements")
     places = _vector(importer, _places(importer, node, node.operand(1)))
     return [importer.b.gather(source, places, axis=axis)]
 

@@ -17,8 +17,9 @@ from dialects.expr import Expr, ExprLike
 from dialects.graph import ConstantOp, DimsOp, GraphOp
 from dialects.graph.builder import GraphBuilder
 from dialects.graph.dtypes import element_type, numpy_dtype
+from dialects.graph.inside import require_most
 from dialects.graph.op import AttributeValue
-from dialects.graph.slicing import ConcatOp
+from dialects.graph.slicing import ConcatOp, below_zero
 from dialects.graph.types import I64, Shape, ShapeAttr, TensorType, type_of
 from dialects.weights import Array
 
@@ -134,6 +135,14 @@ class OnnxNode:
         count = kind.static_shape[0]
         numbers = [self.b.constant_of(number, I64) for number in range(count)]
         return [self.b.gather(wide, number, axis=0) for number in numbers]
+
+    def require_most(self, size: Expr, most: Expr, rule: str) -> None:
+        """Refuses a size above another: now, where it certainly is, or else in each call. The rule
+        has a place for the other.
+        """
+        if below_zero(most - size):
+            raise ModelError(f"requires {rule.format(most)}, got {size}")
+        require_most(self.b, size, most, rule)
 
     def size_scalar(self, size: Expr | SSAValue) -> SSAValue:
         """A size, or an integer, as an i64 of rank 0."""

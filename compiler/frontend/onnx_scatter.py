@@ -11,6 +11,7 @@ from compiler.frontend.onnx_resize import choice
 from dialects.errors import ModelError
 from dialects.expr import Expr, product
 from dialects.graph.algebra import Term, counted, shape_attr, size_term
+from dialects.graph.inside import require_inside
 from dialects.graph.types import I64
 
 
@@ -24,8 +25,14 @@ def import_tensor_scatter(node: OnnxNode) -> Sequence[SSAValue]:
         raise ModelError("requires an axis behind the batch, got 0")
     size = update.shape[axis]
     places = counted(node.b, size).reshape([size if at == axis else 1 for at in range(rank)])
+    if mode == "linear":
+        node.require_most(size, cache.shape[axis], f"at most {{}} elements along axis {axis}")
     if node.optional(2) is not None:
         starts = Term(node.b, node.operand(2)).cast(I64)
+        if mode == "linear":
+            most = cache.shape[axis] - size
+            rule = f"a position from 0 to {{}} along axis {axis}"
+            _require_inside(node, starts, most, rule)
         places = places + starts.reshape((starts.shape[0], *[1] * (rank - 1)))
     if mode == "circular":
         places = places.modulo(size_term(node.b, cache.shape[axis], I64))
@@ -48,16 +55,29 @@ def import_max_unpool(node: OnnxNode) -> Sequence[SSAValue]:
     shape = (*x.shape[:2], *spatial)
     size = product(x.shape)
     zeros = x.of(node.scalar(0, x.type.element)).expand([product(shape)])
+    places = places.cast(I64)
+    _require_inside(node, places, product(shape) - 1, "an index from 0 to {} of the whole tensor")
     flat = x.of(
         node.b.scatter_elements(
             zeros.value,
-            places.cast(I64).reshape([size]).value,
+            places.reshape([size]).value,
             x.reshape([size]).value,
             axis=0,
             reduction="none",
         )
     )
     return [_enlarged(flat.reshape(shape), node).value]
+
+
+def _require_inside(node: OnnxNode, places: Term, most: Expr, rule: str) -> None:
+    """Refuses places below 0 or above `most`: now, where all is known, or else in each call."""
+    known, last = node.known.known_array(places.value), most.constant
+    if known is None or last is None:
+        require_inside(node.b, places.value, Expr.of(0), most, rule, [most])
+        return
+    outside = known[(known < 0) | (known > last)]
+    if outside.size:
+        raise ModelError(f"requires {rule.format(last)}, got {outside[0]}")
 
 
 def _enlarged(x: Term, node: OnnxNode) -> Term:

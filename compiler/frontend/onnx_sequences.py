@@ -15,6 +15,7 @@ from xdsl.ir import SSAValue
 from compiler.frontend.onnx_node import OnnxNode, dims_attr, normal_axis
 from dialects.errors import ModelError, UnsupportedError
 from dialects.expr import Expr, minimum
+from dialects.graph.inside import require_inside
 from dialects.graph.types import BOOL, I64, type_of
 
 if TYPE_CHECKING:
@@ -140,6 +141,9 @@ def import_at(importer: GraphImporter, node: OnnxNode) -> Results:
         rule = "elements of one type, or a position that is known while compiling"
         raise UnsupportedError(f"requires {rule}, got {', '.join(map(str, kinds)) or 'none'}")
     position = node.cast(node.reshape(node.operand(1), []), I64)
+    count = Expr.of(len(items))
+    rule = f"a position from {-len(items)} to {len(items) - 1} of a sequence"
+    require_inside(importer.b, position, -count, count - 1, rule)
     return [importer.b.gather(stacked(node, items, 0), position, axis=0)]
 
 

@@ -21,10 +21,12 @@ from xdsl.passes import ModulePass
 from compiler.graph.fold_control import UnrollingBudget, fold_branch, fold_loop
 from compiler.graph.settle import evaluate, result_bytes
 from dialects.context import note, weights_of
+from dialects.errors import TypeInferenceError
 from dialects.expr import Expr
 from dialects.graph import ConstantOp, DimsOp, ForOp, GraphOp
 from dialects.graph.branch import BranchOp
 from dialects.graph.dtypes import numpy_dtype
+from dialects.graph.gather import IndexedOp
 from dialects.graph.known import KnownDims
 from dialects.graph.types import I64, TensorType, type_of
 from dialects.weights import WeightStore
@@ -111,10 +113,21 @@ class _Folder:
     budget: FoldingBudget
 
     def fold(self, op: GraphOp) -> None:
-        """Replaces the operator as long as there is something simpler."""
+        """Replaces the operator as long as there is something simpler. Raises TypeInferenceError
+        for known indices that are outside of their axis.
+        """
+        if isinstance(op, IndexedOp) and isinstance(op.indices.owner, ConstantOp):
+            self._require_inside(op, op.indices.owner)
         current: GraphOp | None = op
         while current is not None and not isinstance(current, (ConstantOp, DimsOp)):
             current = self._step(current)
+
+    def _require_inside(self, op: IndexedOp, indices: ConstantOp) -> None:
+        try:
+            op.require_inside(indices.array(self.weights))
+        except TypeInferenceError as error:
+            where = f", at {op.onnx_name}" if op.onnx_name else ""
+            raise TypeInferenceError(f"{error}{where}") from error
 
     def _step(self, op: GraphOp) -> GraphOp | None:
         """Replaces the operator once; returns the new one if that is worth another look."""

@@ -20,6 +20,7 @@ from xdsl.irdl import (
 from dialects.expr import Expr, maximum, minimum, product
 from dialects.graph.accumulate import fill, round_totals, start_totals, widen
 from dialects.graph.algebra import Term
+from dialects.graph.assumptions import at_least
 from dialects.graph.builder import GraphBuilder
 from dialects.graph.op import ints
 from dialects.graph.taps import Taps, backward_taps, forward_taps, phase_padding, phase_taps
@@ -185,6 +186,9 @@ class ConvOp(ConvolutionOp):
         positions = self.positions(self.window())
         return [tensor((image.shape[0], channels, *positions), image.element)]
 
+    def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
+        return self.fitting(self.window())
+
     def reference(self, *operands: Array) -> Sequence[Array]:
         image, filters, *bias = (widen(operand) for operand in operands)
         window = self.window()
@@ -301,6 +305,11 @@ class ConvTransposeOp(ConvolutionOp):
             left = dims[-1].constant
             self.require(left is None or left > 0, "a result that the pads leave", str(dims[-1]))
         return dims
+
+    def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
+        """The filter has taps, and pads leave something of the result."""
+        extents = (*self.window().kernel, *self._spatial(self.window()))
+        return [pair for extent in extents for pair in at_least(extent, 1)]
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         image, filters, *bias = (widen(operand) for operand in operands)

@@ -1,26 +1,29 @@
-"""Operators that read or write elements at places that other tensors name.
+"""Operators that read elements at places that other tensors name.
 
 Indices below zero count from the end. An index outside the axis is moved to the nearest element, so
-that nothing is read or written out of bounds.
+that nothing is read or written out of bounds; `weft-check-indices` makes it an error of the call.
+One that is known while compiling is refused.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerAttr, StringAttr
+from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
 from dialects.errors import WeftError
-from dialects.expr import Expr, maximum, minimum, product
+from dialects.expr import Expr, minimum, product
+from dialects.graph.assumptions import at_least
 from dialects.graph.builder import GraphBuilder
 from dialects.graph.op import GraphOp, OnnxName
 from dialects.graph.slicing import below_zero
-from dialects.graph.types import BOOL, I32, I64, Shape, ShapeAttr, TensorType, tensor, type_of
+from dialects.graph.types import I32, I64, Shape, ShapeAttr, TensorType, tensor, type_of
 from dialects.loop.builder import LoopBuilder
 from dialects.loop.scalar import Scalar
 from dialects.weights import Array
@@ -38,9 +41,36 @@ def subscript(b: LoopBuilder, index: Scalar, dim: Expr) -> Expr:
     return b.subscript(counted.minimum(size - 1).maximum(0))
 
 
+@dataclass(frozen=True)
+class IndexRange:
+    """An axis that indices count along, and its size; of index vectors one component does."""
+
+    axis: int
+    size: Expr
+    component: int | None = None
+
+    def of(self, indices: Array) -> Array:
+        """The indices that count along the axis."""
+        return indices if self.component is None else indices[..., self.component]
+
+    @property
+    def bounds(self) -> tuple[Expr, Expr]:
+        """The least index and the greatest."""
+        return -self.size, self.size - 1
+
+    @property
+    def rule(self) -> str:
+        """What an index has to be, with places for the bounds and the size."""
+        return f"an index from {{}} to {{}} along axis {self.axis} of {{}} elements"
+
+
 class IndexedOp(GraphOp):
     """What is read or written at places given by a tensor of i32 or i64."""
 
+    HAS_VECTORS: ClassVar[bool] = False
+    """Whether the last axis of the indices is that of vectors, of an index for each axis."""
+    MOVES_INDICES: ClassVar[bool] = False
+    """Whether an index outside of the axis is meant to be moved into it, which is no mistake."""
     operand: SSAValue = operand_def(TensorType)
     indices: SSAValue = operand_def(TensorType)
 
@@ -64,15 +94,31 @@ class IndexedOp(GraphOp):
     def indexed_axes(self) -> range:
         """The operand's axes along which the indices count."""
 
+    def index_ranges(self) -> list[IndexRange]:
+        """The axes that the indices count along."""
+        shape = type_of(self.operand).shape
+        return [
+            IndexRange(axis, shape[axis], number if self.HAS_VECTORS else None)
+            for number, axis in enumerate(self.indexed_axes())
+        ]
+
+    def require_inside(self, indices: Array) -> None:
+        """Raises TypeInferenceError for indices, known while compiling, of which one is outside of
+        an axis of known size, unless those are meant to be moved.
+        """
+        for each in [] if self.MOVES_INDICES or not self.have_ranks else self.index_ranges():
+            size = each.size.constant
+            if size is not None:
+                counted = each.of(indices)
+                outside = counted[(counted < -size) | (counted >= size)]
+                rule = each.rule.format(-size, size - 1, size)
+                self.require(not outside.size, rule, outside[:1].item() if outside.size else "")
+
     def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
         """An axis whose size varies has elements, where there are indices to point to them."""
         shape = type_of(self.operand).shape
         least = minimum([product(type_of(self.indices).shape), 1])
-        return [
-            (shape[axis], maximum([shape[axis], least]))
-            for axis in self.indexed_axes()
-            if shape[axis].constant is None and shape[axis] != maximum([shape[axis], least])
-        ]
+        return [pair for axis in self.indexed_axes() for pair in at_least(shape[axis], least)]
 
     def zeros(self, b: GraphBuilder) -> SSAValue:
         """Zeros of the operand's type."""
@@ -199,11 +245,7 @@ class GatherElementsOp(IndexedOp):
 def fitting_sizes(op: IndexedOp, axis: int) -> list[tuple[Expr, Expr]]:
     """Off the axis, indices are no larger than the operand where these pairs are equal."""
     pairs = enumerate(zip(type_of(op.operand).shape, type_of(op.indices).shape, strict=True))
-    return [
-        (dim, maximum([dim, size]))
-        for at, (dim, size) in pairs
-        if at != axis and dim != maximum([dim, size])
-    ]
+    return [pair for at, (dim, size) in pairs if at != axis for pair in at_least(dim, size)]
 
 
 def require_fitting(op: GraphOp, dims: Shape, indices: TensorType, axis: int) -> None:
@@ -244,6 +286,7 @@ class GatherNdOp(IndexedOp):
     """`y[b..., i..., j...] = x[b..., indices[b..., i..., :]..., j...]`: an index vector a slice."""
 
     name = "graph.gather_nd"
+    HAS_VECTORS: ClassVar = True
     batch_dims: IntegerAttr[Any] = prop_def(IntegerAttr)
     result: SSAValue = result_def(TensorType)
     ONNX: ClassVar = OnnxName("GatherND", {"batch_dims": ("batch_dims", 0)})
@@ -308,173 +351,4 @@ def vector_subscripts(
     return [subscript(b, b.load(indices, [*lead, axis]), dims[axis]) for axis in range(length)]
 
 
-_COMBINE: dict[str, tuple[Callable[[Scalar, Scalar], Scalar], Any]] = {
-    "none": (lambda old, new: new, None),
-    "add": (lambda old, new: old + new, np.add),
-    "mul": (lambda old, new: old * new, np.multiply),
-    "max": (lambda old, new: old.maximum(new), np.maximum),
-    "min": (lambda old, new: old.minimum(new), np.minimum),
-}
-"""Each reduction on scalars and in NumPy."""
-
-
-class ScatterOp(IndexedOp):
-    """A copy of the operand in which some elements are replaced by updates or combined with them.
-
-    Updates are applied in order; with `none` the last one to a place stays.
-    """
-
-    operand: SSAValue = operand_def(TensorType)  # again, for the order
-    indices: SSAValue = operand_def(TensorType)
-    updates: SSAValue = operand_def(TensorType)
-    reduction: StringAttr = prop_def(StringAttr)
-    result: SSAValue = result_def(TensorType)
-
-    def require_updates(self) -> None:
-        """Updates are of the operand's element type, which the reduction is defined on."""
-        self.require_indices()
-        kind, updates = type_of(self.operand), type_of(self.updates)
-        given = self.reduction.data
-        self.require(given in _COMBINE, f"a reduction out of {', '.join(_COMBINE)}", given)
-        self.require(updates.element == kind.element, f"updates of {kind.element}", updates)
-        self.require(given == "none" or kind.element != BOOL, "numbers to combine", kind)
-
-    def scattered(self, x: Array, places: tuple[Array, ...], updates: Array) -> Array:
-        """The result in NumPy."""
-        result = x.copy()
-        function = _COMBINE[self.reduction.data][1]
-        if function is None:
-            result[places] = updates
-        else:
-            function.at(result, places, updates)
-        return result
-
-    def copy(self, b: LoopBuilder, operand: SSAValue, result: SSAValue) -> None:
-        """Writes the operand into the result."""
-        with b.loops(self.result_type.shape) as index:
-            b.store(result, index, b.load(operand, index))
-
-    def combine(self, b: LoopBuilder, result: SSAValue, place: Sequence[Expr], new: Scalar) -> None:
-        """Applies one update."""
-        function = _COMBINE[self.reduction.data][0]
-        b.store(result, place, function(b.load(result, place), new))
-
-    def require_linear(self) -> None:
-        """Refuses to differentiate the reductions whose derivative is not written."""
-        given = self.reduction.data
-        if given not in ("none", "add"):
-            raise WeftError(
-                f"{self.name} requires reduction none or add to be differentiated, got {given}"
-            )
-
-
-@irdl_op_definition
-class ScatterElementsOp(ScatterOp):
-    """`y[i, indices[i, j, k], k] = updates[i, j, k]` for `axis` 1: an index for each update."""
-
-    name = "graph.scatter_elements"
-    axis: IntegerAttr[Any] = prop_def(IntegerAttr)
-    ONNX: ClassVar = OnnxName(
-        "ScatterElements", {"axis": ("axis", 0), "reduction": ("reduction", "none")}
-    )
-    HAS_VJP: ClassVar = True
-
-    @property
-    def position(self) -> int:
-        """The axis counted from the front."""
-        return self.axis_of(self.axis.value.data)
-
-    def indexed_axes(self) -> range:
-        return range(self.position, self.position + 1)
-
-    def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
-        return [*super().assumptions(), *fitting_sizes(self, self.position)]
-
-    def infer(self) -> Sequence[TensorType]:
-        self.require_updates()
-        source, indices, updates = self.tensor_types()
-        if self.have_ranks:
-            require_fitting(self, source.shape, indices, self.position)
-            self.require(updates.dims == indices.dims, "as many updates as indices", updates)
-        return [source]
-
-    def reference(self, *operands: Array) -> Sequence[Array]:
-        x, indices, updates = operands
-        return [self.scattered(x, element_places(indices, x.shape, self.position), updates)]
-
-    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
-        """With duplicate indices and no reduction, every update gets the cotangent of its place."""
-        self.require_linear()
-        kept = cotangents[0]
-        if self.reduction.data == "none":
-            zeros = b.filled(0, self.updates)
-            attributes = {"axis": self.axis, "reduction": "none"}
-            kept = b.scatter_elements(kept, self.indices, zeros, **attributes)
-        return [kept, None, b.gather_elements(cotangents[0], self.indices, axis=self.axis)]
-
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
-        self.copy(b, operands[0], results[0])
-        dim = type_of(self.operand).shape[self.position]
-        with b.loops(type_of(self.updates).shape) as index:
-            place = list(index)
-            place[self.position] = subscript(b, b.load(operands[1], index), dim)
-            self.combine(b, results[0], place, b.load(operands[2], index))
-
-
-@irdl_op_definition
-class ScatterNdOp(ScatterOp):
-    """`y[indices[i..., :]..., j...] = updates[i..., j...]`: an index vector for each slice."""
-
-    name = "graph.scatter_nd"
-    ONNX: ClassVar = OnnxName("ScatterND", {"reduction": ("reduction", "none")})
-    HAS_VJP: ClassVar = True
-
-    def indexed_axes(self) -> range:
-        return range(vector_length(self))
-
-    def infer(self) -> Sequence[TensorType]:
-        self.require_updates()
-        source, indices, updates = self.tensor_types()
-        if self.have_ranks:
-            length = vector_length(self)
-            self.require(length <= source.rank, f"index vectors up to {source.rank}", length)
-            wanted = tensor((*indices.shape[:-1], *source.shape[length:]), source.element)
-            self.require(updates == wanted, f"updates {wanted}", updates)
-            empty = any(dim == 0 for dim in source.shape[:length])
-            nothing = any(size == 0 for size in updates.shape)
-            self.require(not empty or nothing, "axes with elements", source)
-        return [source]
-
-    def reference(self, *operands: Array) -> Sequence[Array]:
-        x, indices, updates = operands
-        return [self.scattered(x, vector_places(indices, x.shape), updates)]
-
-    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
-        """With duplicate indices and no reduction, every update gets the cotangent of its place."""
-        self.require_linear()
-        kept = cotangents[0]
-        if self.reduction.data == "none":
-            kept = b.scatter_nd(kept, self.indices, b.filled(0, self.updates), reduction="none")
-        return [kept, None, b.gather_nd(cotangents[0], self.indices, batch_dims=0)]
-
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
-        self.copy(b, operands[0], results[0])
-        source, indices, updates = self.tensor_types()
-        lead, length = indices.rank - 1, vector_length(self)
-        with b.loops(updates.shape) as index:
-            places = vector_subscripts(b, operands[1], index[:lead], source.shape, length)
-            place = [*places, *index[lead:]]
-            self.combine(b, results[0], place, b.load(operands[2], index))
-
-
-OPS: tuple[type[GraphOp], ...] = (
-    GatherOp,
-    GatherElementsOp,
-    GatherNdOp,
-    ScatterElementsOp,
-    ScatterNdOp,
-)
+OPS: tuple[type[GraphOp], ...] = (GatherOp, GatherElementsOp, GatherNdOp)

@@ -38,6 +38,9 @@ class InsertSliceOp(StridedOp):
             self.require_box(source.shape, updates.shape)
         return [source]
 
+    def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
+        return self.within(type_of(self.operand).shape, type_of(self.updates).shape)
+
     def reference(self, *operands: Array) -> Sequence[Array]:
         x, updates = operands
         result = x.copy()

@@ -192,6 +192,14 @@ class GemmOp(GraphOp):
             self.require(broad == shape, "an addend that broadcasts to the result", listed)
         return [tensor(shape, element)]
 
+    def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
+        """The addend broadcasts to the result."""
+        return (
+            []
+            if self.c is None
+            else broadcast_assumptions(type_of(self.c).shape, self.result_type.shape)
+        )
+
     def reference(self, *operands: Array) -> Sequence[Array]:
         a, b, *c = (widen(operand) for operand in operands)
         alpha, beta = (a.dtype.type(scale) for scale in self.scales)

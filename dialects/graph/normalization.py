@@ -17,7 +17,11 @@ from xdsl.irdl import prop_def
 
 from dialects.expr import Expr, product
 from dialects.graph.accumulate import start_totals, widen
-from dialects.graph.broadcast import broadcast_index, broadcast_shapes
+from dialects.graph.broadcast import (
+    broadcast_assumptions,
+    broadcast_index,
+    broadcast_shapes,
+)
 from dialects.graph.builder import GraphBuilder
 from dialects.graph.elementwise import sum_to
 from dialects.graph.op import GraphOp
@@ -145,6 +149,12 @@ class NormalizationOp(GraphOp):
                 facts = f"{type_of(parameter)} for {source}"
                 self.require(fits, "a scale and a bias that broadcast to the operand", facts)
         return [source]
+
+    def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
+        """Scale and bias broadcast to the operand."""
+        shapes = map(self.shape_of_parameter, self.parameters)
+        source = type_of(self.source).shape
+        return [pair for shape in shapes for pair in broadcast_assumptions(shape, source)]
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         x, *parameters = (widen(operand) for operand in operands)

@@ -85,6 +85,9 @@ class PoolOp(WindowOp):
             self.require(inside, "pads narrower than the window", f"{widest} and {source}")
         return [tensor((*source.shape[:2], *self.positions(window)), self.result_element())]
 
+    def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
+        return self.fitting(self.window())
+
     def lower(
         self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
     ) -> None:

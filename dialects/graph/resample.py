@@ -10,8 +10,10 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
+from dialects.expr import Expr
 from dialects.graph.accumulate import round_totals, start_totals, widen
-from dialects.graph.algebra import Term, counted, joined
+from dialects.graph.algebra import Term, counted, joined, size_term
+from dialects.graph.assumptions import at_least
 from dialects.graph.builder import GraphBuilder
 from dialects.graph.gather import IndexedOp, bounded, subscript
 from dialects.graph.types import FLOATS, I64, TensorType, tensor, type_of
@@ -30,6 +32,7 @@ class ResampleOp(IndexedOp):
     """
 
     name = "graph.resample"
+    MOVES_INDICES: ClassVar = True
     HAS_VJP: ClassVar = True
     operand: SSAValue = operand_def(TensorType)  # again, for the order
     indices: SSAValue = operand_def(TensorType)
@@ -67,6 +70,10 @@ class ResampleOp(IndexedOp):
         self.require(source.shape[axis] != 0, "an axis with elements", source)
         shape = (*source.shape[:axis], indices.shape[-2], *source.shape[axis + 1 :])
         return [tensor(shape, source.element)]
+
+    def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
+        """An axis whose size varies has elements."""
+        return at_least(type_of(self.operand).shape[self.position], 1)
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         x, indices, weights = widen(operands[0]), operands[1], operands[2]
@@ -112,9 +119,14 @@ class ResampleOp(IndexedOp):
         slopes = slopes.sum(range(batch + 2, source.rank + 1)) if others else slopes
         return [total.transpose(back).value, None, slopes.value]
 
+    def _bounded(self, indices: Term) -> Term:
+        """Indices counted from the front and moved into the axis."""
+        size = size_term(indices.b, type_of(self.operand).shape[self.position], I64)
+        return (indices < 0).where(indices + size, indices).minimum(size - 1).maximum(0)
+
     def _places(self, b: GraphBuilder) -> Term:
         """The index vectors `[b..., size, taps, batch_dims + 1]` of the elements that are read."""
-        indices = Term(b, self.indices).cast(I64)
+        indices = self._bounded(Term(b, self.indices).cast(I64))
         shape = indices.shape
         parts: list[Term] = []
         for at in range(self.batch):

@@ -13,6 +13,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
 from dialects.expr import Expr
 from dialects.graph.accumulate import fill, highest, lowest, widen
+from dialects.graph.assumptions import at_least
 from dialects.graph.op import GraphOp, OnnxName
 from dialects.graph.types import I32, I64, NUMBERS, Shape, TensorType, tensor, type_of
 from dialects.loop.builder import LoopBuilder
@@ -110,6 +111,10 @@ class ArgExtremumOp(GraphOp):
         shape = list(source.shape)
         shape[self.position : self.position + 1] = [Expr.of(1)] * bool(self.keepdims.value.data)
         return [tensor(shape, I64)]
+
+    def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
+        """There is an extremum."""
+        return at_least(type_of(self.operand).shape[self.position], 1)
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         x, axis = widen(operands[0]), self.position

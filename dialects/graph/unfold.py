@@ -52,6 +52,9 @@ class UnfoldOp(WindowOp):
         shape = (*source.shape[:2], *window.kernel, *self.positions(window))
         return [tensor(shape, source.element)]
 
+    def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
+        return self.fitting(self.window())
+
     def reference(self, *operands: Array) -> Sequence[Array]:
         window = self.window()
         padded = np.pad(operands[0], window.pad_widths())
@@ -108,6 +111,9 @@ class FoldOp(WindowOp):
         fits = source.shape[2 + len(window.axes) :] == positions
         self.require(fits, "a window for each position", facts)
         return [tensor((*source.shape[:2], *window.spatial), source.element)]
+
+    def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
+        return self.fitting(self.window())
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         window, x = self.window(), widen(operands[0])

@@ -11,6 +11,7 @@ from xdsl.irdl import opt_prop_def
 
 from dialects.expr import Expr, ExprLike, maximum, minimum
 from dialects.graph.accumulate import fill
+from dialects.graph.assumptions import at_least
 from dialects.graph.op import AttributeValue, GraphOp, ints
 from dialects.graph.types import Shape, ShapeAttr
 from dialects.loop.builder import LoopBuilder
@@ -163,6 +164,15 @@ class WindowOp(GraphOp):
             facts = f"{window.reach(axis)} of {window.padded(axis)} along spatial dim {axis}"
             self.require(room is None or room >= 0, "a window within the padded input", facts)
         return [window.output(axis) for axis in window.axes]
+
+    def fitting(self, window: Window) -> list[tuple[Expr, Expr]]:
+        """The pairs that are equal where a window has taps and fits."""
+        taps = [pair for extent in window.kernel for pair in at_least(extent, 1)]
+        return taps + [
+            pair
+            for axis in window.axes
+            for pair in at_least(window.padded(axis), window.reach(axis))
+        ]
 
 
 def same_pads(

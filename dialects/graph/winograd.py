@@ -178,9 +178,8 @@ class WinogradTilesOp(WindowOp):
 
     def window(self) -> Window:
         """The tiles as windows."""
-        size = self.size.value.data
-        spatial = type_of(self.image).shape[2:]
-        taps = self.window_over(spatial, (Expr.of(TAPS),) * 2)
+        size, taps = self.size.value.data, self._taps()
+        spatial = taps.spatial
         self.require(taps.strides == taps.dilations == (1, 1), "windows of stride 1", taps.strides)
         reach = [output.ceildiv(size) * size + TAPS - 1 for output in self.positions(taps)]
         after = [
@@ -188,6 +187,13 @@ class WinogradTilesOp(WindowOp):
         ]
         kernel = (Expr.of(size + TAPS - 1),) * 2
         return Window(spatial, kernel, (size, size), (1, 1), taps.before, tuple(after))
+
+    def _taps(self) -> Window:
+        """The windows of the convolution."""
+        return self.window_over(type_of(self.image).shape[2:], (Expr.of(TAPS),) * 2)
+
+    def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
+        return self.fitting(self._taps())
 
     def infer(self) -> Sequence[TensorType]:
         kind = type_of(self.image)

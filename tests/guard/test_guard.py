@@ -119,4 +119,4 @@ def test_the_fuzzer_finds_nothing():
     reports = list(run_cases((case for case, _ in zip(cases, range(CASES), strict=False)), SECONDS))
     findings = [report.finding for report in reports if report.finding is not None]
     assert [str(each) for each in findings if reason_of(each) is None] == []
-    assert sum(report.outcomes["computed"] for report in reports) > 1000
+    assert sum(report.outcomes["computed"] for report in reports) > 100

@@ -111,9 +111,12 @@ class GraphOp(IRDLOperation, ABC):
             properties=properties,
             location=location,
         )
-        op.results = SSAValues(
-            OpResult(type, op, position) for position, type in enumerate(op.infer())
-        )
+        try:
+            kinds = op.infer()
+        except WeftError:
+            op.operands = []  # what is refused uses nothing, so that operands may be erased
+            raise
+        op.results = SSAValues(OpResult(type, op, position) for position, type in enumerate(kinds))
         return op
 
     @classmethod

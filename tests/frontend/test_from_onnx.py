@@ -388,3 +388,13 @@ def test_nodes_that_break_a_rule_are_named(body: str, message: str):
     with pytest.raises(WeftError, match=message) as error:
         import_model(model)
     assert "node " in str(error.value)
+
+
+def test_a_node_that_is_refused_leaves_what_it_would_read_free_to_be_erased():
+    """A box of no boxes ended in a ValueError of xDSL's, not in the reason."""
+    model = model_of(
+        """agraph (float[1, n, 4] b, float[1, 2, n] s) => (int64[k, 3] y) <int64[1] m = {-1}> {
+        y = NonMaxSuppression(b, s, m) }"""
+    )
+    with pytest.raises(WeftError, match="NonMaxSuppression_0.* requires"):
+        import_model(model)

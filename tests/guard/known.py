@@ -22,10 +22,7 @@ class Known:
 KNOWN: tuple[Known, ...] = (
     Known("WrongRefusal", r"requires sizes .*got (1 and \d+|\d+ and 1)\b",
           "a named size that is 1 in a call is not broadcast"),
-    Known("WrongResult|crash", r"reference refuses|Pad",
-          "infer requires something of sizes that no call checks"),
     Known("WrongRefusal", "NonMaxSuppression.*to be at least", "no boxes are refused"),
-    Known("ValueError", "Attempting to delete SSA value", "a refusal while a loop is imported"),
 )  # fmt: skip
 
 

@@ -45,17 +45,6 @@ def test_i1_known_indices_outside_of_their_axis_are_refused(text, naive):
         compiled(text, naive=naive)
 
 
-def test_i1_known_indices_of_traced_and_read_functions_are_refused():
-    """i1: the line stands for the node."""
-
-    def rows(x):
-        return wnp.take(x, np.array([0, 3]), 0)
-
-    rule = r"an index from -3 to 2 along axis 0 of 3 elements, got 3, at .*test_indices.py"
-    with pytest.raises(weft.WeftError, match=rule):
-        weft.trace(rows, X)
-
-
 def test_i1_indices_are_moved_into_the_axis_unless_they_are_checked():
     """i1: the fast default."""
     model = compiled("(float[n, 2] x, int64[k] i) => (y) { y = Gather(x, i) }")

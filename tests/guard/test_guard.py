@@ -93,10 +93,6 @@ def test_a_load_or_store_beyond_a_buffer_traps(side, last, first, buffers):
     assert "SIGSEGV" in found.text
 
 
-def test_a_store_into_an_input_traps():
-    assert "SIGSEGV" in finding(Straying("after", "%a, %x")).text
-
-
 def test_bytes_of_alignment_behind_a_buffer_of_the_workspace_are_checked():
     found = finding(Straying("after", load="%i - 1", first=1, last=16, n=15))
     assert (found.kind, "the workspace" in found.text) == ("StrayWrite", True)

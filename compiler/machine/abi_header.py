@@ -181,11 +181,13 @@ static inline const weft_symbol *weft_size(const weft_table *table, uint32_t num
   return (const weft_symbol *)weft_entry(table, table->symbols, table->symbol_size, number);
 }
 
-/* The extent of an axis for these values of the symbols; -1 where there is none. */
+/* The extent of an axis for these values of the symbols; below 0 where there is none, as where 62
+   bits do not hold what it is computed of. */
 static inline int64_t weft_extent(const weft_table *table, const weft_tensor *tensor, uint32_t axis,
                                   const int64_t *dims) {
   const weft_dim *dim = (const weft_dim *)weft_entry(table, tensor->dims, table->dim_size, axis);
   const weft_step *step = (const weft_step *)weft_entry(table, dim->steps, 0, 0);
+  const int64_t most = INT64_C(1) << 62;
   int64_t stack[32];
   int top = -1;
   if (dim->size >= 0) return dim->size;
@@ -203,6 +205,11 @@ static inline int64_t weft_extent(const weft_table *table, const weft_tensor *te
     b = stack[top--];
     a = stack[top];
     if (step->operation >= WEFT_STEP_FLOORDIV && b <= 0) return -1;
+    if (a >= most || a <= -most || b >= most || b <= -most) return -1;
+    if (step->operation == WEFT_STEP_MUL && a != 0) {
+      const int64_t factor = most / (a < 0 ? -a : a);
+      if (b > factor || b < -factor) return -1;
+    }
     switch (step->operation) {
       case WEFT_STEP_ADD: stack[top] = a + b; break;
       case WEFT_STEP_SUB: stack[top] = a - b; break;

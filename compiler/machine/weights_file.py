@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import mmap
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -50,16 +50,21 @@ def file_header(metadata: Mapping[str, Any]) -> bytes:
     tensors: dict[str, Any] = {"__metadata__": {"sha256": metadata["weights_sha256"]}}
     weights = list({each["name"]: each for each in metadata["weights"]}.values())
     ends = [*(each["offset"] for each in weights[1:]), data_bytes(weights)]
-    for number, (each, end) in enumerate(zip(weights, ends, strict=True)):
+    for number, (each, end) in enumerate(zip(weights, ends, strict=False)):  # there may be none
         dtype = _NAMES.get(each["dtype"], "U8")
         stop = each["offset"] + each["bytes"]
         elements = each["bytes"] // _BYTES.get(dtype, 1)
-        tensors[each["name"]] = _tensor(dtype, elements, each["offset"], stop)
+        tensors[_free(each["name"], tensors)] = _tensor(dtype, elements, each["offset"], stop)
         if stop < end:
-            tensors[f"weft.padding.{number}"] = _tensor("U8", end - stop, stop, end)
+            tensors[_free(f"weft.padding.{number}", tensors)] = _tensor("U8", end - stop, stop, end)
     text = json.dumps(tensors, separators=(",", ":")).encode()
     text += b" " * (-(8 + len(text)) % ALIGNMENT)
     return len(text).to_bytes(8, "little") + text
+
+
+def _free(name: str, taken: Container[str]) -> str:
+    """The name, with quotes behind it as long as it is taken, as `__metadata__` is."""
+    return _free(f"{name}'", taken) if name in taken else name
 
 
 def _tensor(dtype: str, elements: int, start: int, end: int) -> dict[str, Any]:

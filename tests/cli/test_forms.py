@@ -236,6 +236,33 @@ def found(weft_command: Command, tmp_path: Path) -> Path:
     return path
 
 
+_EXTENTS = """\
+#include <stdio.h>
+#include "libfour.h"
+
+int main(void) {
+  const int64_t sizes[] = {0, 3, INT64_C(1) << 45, (INT64_C(1) << 45) + 1,
+                           (INT64_C(1) << 61) + 3, (INT64_C(1) << 62) + 1, -1};
+  const weft_table *table = four_query();
+  for (int n = 0; n < 7; n++)
+    printf("%lld ", (long long)weft_elements(table, weft_output(table, 0), &sizes[n]));
+  return 0;
+}
+"""
+
+
+def test_header_refuses_sizes_whose_arithmetic_would_wrap(weft_command: Command, tmp_path: Path):
+    """C1: what bindings check lengths by."""
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    agraph (float[n] x) => (float[m] y) { y = Concat<axis = 0>(x, x, x, x) }"""
+    onnx.save(onnx.parser.parse_model(text), tmp_path / "four.onnx")
+    weft_command.succeeds("compile", tmp_path / "four.onnx", "-o", tmp_path / "libfour.so")
+    (tmp_path / "main.c").write_text(_EXTENTS)
+    strict = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-ftrapv"]
+    shell(tmp_path, "cc", *strict, "main.c", "-L.", "-lfour", "-Wl,-rpath,.", "-o", "main")
+    assert shell(tmp_path, "./main").split() == ["0", "12", str(1 << 47), "-1", "-1", "-1", "-1"]
+
+
 def test_example_in_c_prints_outputs_that_calls_make(found: Path):
     flags = ["-std=c11", "-Wall", "-Wextra", "-Werror", "-L.", "-lfound", "-Wl,-rpath,."]
     shell(found.parent, "cc", "found_example.c", *flags, "-o", "example")

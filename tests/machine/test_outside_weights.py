@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from onnx import numpy_helper
+from onnx import helper, numpy_helper, parser
 
 import weft
 from compiler.loop_to_llvm.runtime import EXPORTS, LIBC_NAMES
@@ -254,3 +254,43 @@ def test_metadata_must_be_those_of_the_weights(tmp_path: Path):
     other = replace(compiled, metadata={**compiled.metadata, "weights_sha256": "1" * 64})
     other.export(tmp_path / "libdense.so")
     assert not findings_of(tmp_path / "libdense.so")[-1][0]
+
+
+@pytest.mark.parametrize("place", ["file", "caller"])
+def test_names_that_files_of_weights_have_taken_are_kept_apart(place: str, tmp_path: Path):
+    """N4"""
+    names = ["__metadata__", "weft.padding.1", "größe", 'a"', "a\n", "__metadata__'"]
+    rng = np.random.default_rng(0)
+    weights = {name: rng.standard_normal((1, 17)).astype(np.float32) for name in names}
+    nodes = [
+        helper.make_node(("Mul", "Max")[n % 2], [f"t{n}", name], [f"t{n + 1}"])
+        for n, name in enumerate(names)
+    ]
+    x, y = (helper.make_tensor_value_info(t, 1, ["rows", 17]) for t in ("t0", f"t{len(names)}"))
+    stored = [numpy_helper.from_array(array, name) for name, array in weights.items()]
+    graph = helper.make_graph(nodes, "names", [x], [y], stored)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    rows = rng.standard_normal((2, 17)).astype(np.float32)
+    path = tmp_path / "libnames.so"
+    weft.compile(model, weights=place, cache=False).export(path)
+    given = {"weights": weights} if place == "caller" else {}
+    (got,) = weft.load(path, **given)(rows)
+    (expected,) = weft.compile(model, cache=False)(rows)
+    np.testing.assert_array_equal(got, expected)
+    if place == "file":
+        assert {"__metadata__'", "weft.padding.1'", "__metadata__''"} <= header_of(path).keys()
+
+
+def header_of(path: Path) -> dict[str, object]:
+    data = path.with_suffix(".safetensors").read_bytes()
+    return json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+
+
+def test_a_model_without_weights_has_an_empty_file(tmp_path: Path):
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    agraph (float[n] x) => (float[n] y) { y = Relu(x) }"""
+    path = tmp_path / "librelu.so"
+    weft.compile(parser.parse_model(text), weights="file", cache=False).export(path)
+    assert header_of(path).keys() == {"__metadata__"}
+    (y,) = weft.load(path)(np.array([-1, 2], np.float32))
+    assert y.tolist() == [0, 2]

@@ -8,6 +8,7 @@ extremum ::= ('max' | 'min') '(' expr (',' expr)* ')'
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TypeGuard
@@ -23,7 +24,17 @@ OptionalAtomParser = Callable[[], Expr | None]
 
 INDEX = IndexType()
 
+RESERVED = frozenset({"max", "min", "floordiv", "mod", "true", "false"})
+"""Words that mean something else in an expression's text."""
+
 _VALUES = frozenset((OpResult, BlockArgument))
+
+
+def is_size_name(text: str) -> bool:
+    """Whether the text of an expression may have this as the name of a size: `d0` and its like are
+    operands there.
+    """
+    return text not in RESERVED and bool(re.fullmatch(r"(?!d\d+$)[A-Za-z_]\w*", text, re.ASCII))
 
 
 def parse_expr(parser: AttrParser, parse_atom: OptionalAtomParser = lambda: None) -> Expr:

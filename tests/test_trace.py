@@ -175,3 +175,10 @@ def test_slices_take_sizes_as_ends_where_the_axis_reaches_as_far():
 def test_slices_up_to_a_size_that_may_be_beyond_the_axis_are_refused():
     with pytest.raises(weft.WeftError, match="a slice of the unknown size"):
         trace(lambda x, y: x[: y.shape[0]], Spec("float64", ("n",)), Spec("float64", ("m",)))
+
+
+@pytest.mark.parametrize("name", ["a b", "n); import os", "max", "d0", "größe", "", "\u202e"])
+def test_n2_sizes_of_names_that_graphs_do_not_have_are_refused(name: str):
+    """N2"""
+    with pytest.raises(weft.OptionError, match="requires names of sizes of letters"):
+        weft.trace(lambda x: x, weft.Spec("float32", (name, 3)))

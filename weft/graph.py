@@ -15,11 +15,9 @@ from compiler.frontend.from_onnx import ImportedModel
 from compiler.graph.share_weights import share_weights
 from dialects.errors import TypeInferenceError, WeftError
 from dialects.graph import OPS, CallOp
-from dialects.graph.dtypes import element_type
-from dialects.graph.types import tensor
 from dialects.weights import Array
 from weft.operators import users_line
-from weft.traced import Dim, Recording, Traced
+from weft.traced import Dim, Recording, Traced, declared
 
 
 class Graph:
@@ -47,7 +45,7 @@ class Graph:
             rule = "an input requires a name of its own"
             raise WeftError(f"{users_line()}: {rule}, got {name!r} twice")
         self._inputs.append(name)
-        return self._recording.argument(tensor(shape, element_type(np.dtype(dtype))), name)
+        return self._recording.argument(declared(dtype, shape), name)
 
     def constant(self, array: Array) -> Traced:
         """A tensor that is part of the graph."""

@@ -13,13 +13,14 @@ from xdsl.dialects.builtin import NameLoc, NoneAttr, StringAttr, UnitAttr
 from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from dialects.errors import TypeInferenceError, UnsupportedError, WeftError
+from dialects.errors import OptionError, TypeInferenceError, UnsupportedError, WeftError
 from dialects.expr import Expr
+from dialects.expr_text import is_size_name
 from dialects.graph import OPS, BindSizesOp, DimsOp, GraphOp, PrintOp
 from dialects.graph.builder import GraphBuilder
 from dialects.graph.constant import ConstantOp
 from dialects.graph.dtypes import element_type, numpy_dtype
-from dialects.graph.types import I64, ShapeAttr, TensorType, type_of
+from dialects.graph.types import I64, ShapeAttr, TensorType, tensor, type_of
 from dialects.weights import Array, WeightStore
 from weft.methods import ArrayMethods
 from weft.operators import listed, users_line
@@ -102,6 +103,17 @@ class Recording:
         except (TypeInferenceError, UnsupportedError) as error:
             raise type(error)(f"{users_line()}: {error}") from error
         return [Traced(self, result) for result in op.results]
+
+
+def declared(dtype: str, shape: Sequence[Dim]) -> TensorType:
+    """The type of an input, whose dims are numbers or names of sizes. Raises OptionError for names
+    that the text of a graph does not have.
+    """
+    for dim in shape:
+        if isinstance(dim, str) and not is_size_name(dim):
+            rule = "an input requires names of sizes of letters, digits and _, and none such as d0"
+            raise OptionError(f"{rule}, got {dim!r}")
+    return tensor(shape, element_type(np.dtype(dtype)))
 
 
 def hint_of(name: str) -> str:

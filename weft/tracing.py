@@ -16,12 +16,11 @@ from compiler.frontend.from_onnx import ImportedModel, Source
 from compiler.machine.executable import Executable
 from compiler.machine.names import c_identifier
 from compiler.options import Options
-from dialects.graph.dtypes import element_type
-from dialects.graph.types import TensorType, tensor
+from dialects.graph.types import TensorType
 from dialects.weights import Array
 from weft.state import kept_while_traced
 from weft.tensor import Tensor
-from weft.traced import Dim, Recording, Traced
+from weft.traced import Dim, Recording, Traced, declared
 from weft.trees import Structure, flatten, unflatten
 
 
@@ -34,8 +33,8 @@ class Spec:
 
     @property
     def type(self) -> TensorType:
-        """The tensor type."""
-        return tensor(self.shape, element_type(np.dtype(self.dtype)))
+        """The tensor type. Raises OptionError for names that the text of a graph does not have."""
+        return declared(self.dtype, self.shape)
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,8 @@ from onnx import ModelProto, TensorProto, TensorShapeProto, TypeProto, ValueInfo
 from compiler.frontend.onnx_node import onnx_element, onnx_number
 from dialects.errors import ExtentError, ModelError, UnsupportedError
 from dialects.expr import Expr
+from dialects.expr_text import RESERVED
 from dialects.graph.types import TensorType, tensor
-
-RESERVED = frozenset({"max", "min", "floordiv", "mod", "true", "false"})
-"""Words that mean something else in an expression's text."""
 
 
 def name_hint(name: str) -> str | None:

@@ -14,6 +14,7 @@ from tests.differential.families import families
 from tests.differential.judge import Judge, judge, modes_for
 from tests.differential.modes import MODES, Mode
 from tests.differential.program import Input, Program
+from tests.differential.reference import slope_error
 from tests.differential.session import apart, outcome_of, program_of
 from tests.differential.shrink import shrink
 from tests.differential.writer import whole_text, write_program
@@ -90,6 +91,13 @@ def test_a_wrong_gradient_of_the_reference_is_a_failure(squares, tmp_path):
     judged = Judge(squares, tmp_path)
     judged.functions.slopes = lambda x: judged.functions.program(x)[0]
     assert [each.mode for each in judged.run([]).failures] == ["reference of grad"]
+
+
+def test_jumps_that_cancel_in_differences_are_no_failure(squares, tmp_path):
+    body = SQUARES.text.replace("wnp.tanh(v1)", "wnp.where(x0 > 0.0, 1.0, x0) + 1.0")
+    judged = Judge(written(replace(SQUARES, sizes=({"n": 2},)), body), tmp_path)
+    graphs = judged.graph("program"), judged.graph("slopes")
+    assert not slope_error(*graphs, [np.zeros(2)], (0,), 0)  # one element goes up, one goes down
 
 
 def test_what_rounding_decides_is_no_failure(squares):

@@ -20,7 +20,7 @@ from xdsl.printer import Printer
 from dialects.errors import TypeInferenceError
 from dialects.expr import Expr, ExprLike, product
 from dialects.expr_text import parse_expr
-from dialects.extent import is_allowed, too_large
+from dialects.extent import MOST, is_allowed, too_large
 from dialects.loop.scalar import NARROW_FLOATS, width
 
 Shape = tuple[Expr, ...]
@@ -71,9 +71,11 @@ class TensorType(ParametrizedAttribute, TypeAttribute):
 
     def verify(self) -> None:
         """Raises ExtentError where a tensor is too large whatever its symbols are."""
-        known = (dim.constant for dim in self.dims.data or ())
+        dims = self.dims.data or ()
+        known = (dim.constant for dim in dims if dim.constant is not None)
+        numbers = (number for dim in dims if dim.constant is None for number in dim.terms.values())
         element_bytes = max(8, width(self.element)) // 8
-        if not is_allowed((dim for dim in known if dim is not None), element_bytes):
+        if not is_allowed(known, element_bytes) or any(abs(n) > MOST for n in numbers):
             raise too_large("a tensor", self)
 
     @property

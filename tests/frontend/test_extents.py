@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from onnx import TensorProto, helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper, parser
 
 import weft
 from dialects.extent import MOST
@@ -69,6 +69,14 @@ def test_an_extent_that_is_too_large_is_refused(operator, shape, constants, attr
     said = refusal(operator, shape, constants, attributes)
     assert "(extent too large), got" in said
     assert "node 'huge" in said
+
+
+def test_a_number_beside_a_symbolic_size_is_refused():
+    """S6: struct.error where an artifact's table is written."""
+    text = """<ir_version: 10, opset_import: ["" : 21]> g (float[n] x) => (float[a] y) <int64[2] p =
+        {0, 9223372036854775807}> { [huge] y = Pad(x, p) }"""
+    with pytest.raises(weft.WeftError, match="extent too large"):
+        weft.compile(parser.parse_model(text), cache=False, naive=True)
 
 
 @pytest.mark.parametrize("edge", [-1e30, math.inf, math.nan])

@@ -115,14 +115,14 @@ def _whole(dividend: Any, divisor: Any) -> Any:
 
 def _floored(dividend: Any, divisor: Any) -> Any:
     """The quotient of floats, rounded down, as Python and NumPy compute it: what is divided is a
-    multiple of the divisor, so that 1.0 // 0.1 is 9.
+    multiple of the divisor, so that 1.0 // 0.1 is 9. It has no slope anywhere.
     """
+    dividend, divisor = (each.op("stop_gradient", each) for each in (dividend, divisor))
     rest = dividend.op("mod", dividend, divisor, fmod=True)
     down = dividend.op("logical_and", rest != 0, (dividend < 0) != (divisor < 0))
     multiple = dividend.op("div", dividend.op("sub", dividend, rest), divisor)
     rounded = dividend.op("round", multiple.op("sub", multiple, down.astype(multiple.dtype)))
-    endless = dividend.op("stop_gradient", dividend.op("div", dividend, divisor))
-    return dividend.op("where", divisor == 0, endless, rounded)
+    return dividend.op("where", divisor == 0, dividend.op("div", dividend, divisor), rounded)
 
 
 class ArrayOperators(ABC):

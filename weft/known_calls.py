@@ -87,7 +87,8 @@ class KnownCall:
                 return UNKNOWN
             arrays.append(array)
         outputs = self.compilation.executable(*arrays)
-        program.keep(outputs)
+        if program.states:
+            program.keep(outputs)
         return self.result(outputs)
 
 

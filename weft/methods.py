@@ -60,6 +60,8 @@ class ArrayMethods(ArrayOperators):
         where: Any = True,
     ) -> Self:
         """The sum over axes, of 64 bits for integers; of bools how many hold."""
+        if dtype is out is initial is None and where is True:
+            return self.as_wide().reduced("reduce_sum", axis, keepdims)
         found = self._counted("sum", 0, dtype, out, where)
         total = found.as_wide().reduced("reduce_sum", axis, keepdims)
         total = total if initial is None else total + total.lifted(initial).astype(total.dtype)
@@ -90,6 +92,8 @@ class ArrayMethods(ArrayOperators):
         where: Any = True,
     ) -> Self:
         """The mean over axes."""
+        if dtype is out is None and where is True:
+            return self.as_float().reduced("reduce_mean", axis, keepdims)
         found = self._counted("mean", 0, dtype, out, where).as_float()
         if where is True:
             mean = found.reduced("reduce_mean", axis, keepdims)
@@ -120,6 +124,8 @@ class ArrayMethods(ArrayOperators):
         where: Any = True,
     ) -> Self:
         """The greatest element over axes, and `initial`."""
+        if out is initial is None and where is True and 0 not in self.shape:
+            return self.reduced("reduce_max", axis, keepdims)
         chosen = self._bounded("max", axis, out, initial, where)
         found = chosen.reduced("reduce_max", axis, keepdims)
         return found if initial is None else _functions().maximum(found, initial)
@@ -133,6 +139,8 @@ class ArrayMethods(ArrayOperators):
         where: Any = True,
     ) -> Self:
         """The least element over axes, and `initial`."""
+        if out is initial is None and where is True and 0 not in self.shape:
+            return self.reduced("reduce_min", axis, keepdims)
         chosen = self._bounded("min", axis, out, initial, where)
         found = chosen.reduced("reduce_min", axis, keepdims)
         return found if initial is None else _functions().minimum(found, initial)
@@ -151,7 +159,7 @@ class ArrayMethods(ArrayOperators):
 
     def _require_elements(self, who: str, axis: Axes) -> None:
         shape = self.shape
-        if 0 in shape and any(shape[each] == 0 for each in axes_of(axis, self.ndim)):
+        if any(shape[each] == 0 for each in axes_of(axis, self.ndim)):
             rule = f"{who} requires an element"
             raise ValueError(f"{users_line()}: {rule}, got an axis of size 0")
 

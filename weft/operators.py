@@ -103,6 +103,20 @@ def axes_of(axis: Any, rank: int) -> list[int]:
     return axes
 
 
+@lru_cache(maxsize=1024)
+def order_of(axes: tuple[Any, ...], rank: int) -> tuple[int, ...]:
+    """The axes that a transpose is called with, counted from the front; all of them reversed
+    without one. Raises AxisError for one that is not there, ValueError for too few.
+    """
+    if axes in ((), (None,)):
+        return tuple(reversed(range(rank)))
+    order = axes_of(axes, rank)
+    if len(order) != rank:
+        rule = f"a transpose requires each of {rank} axes"
+        raise ValueError(f"{users_line()}: {rule}, got {len(order)}")
+    return tuple(order)
+
+
 def _whole(dividend: Any, divisor: Any) -> Any:
     """The quotient of integers, rounded down: one over zero is zero, and it wraps around."""
     quotient = dividend.op("div", dividend, divisor)
@@ -271,20 +285,8 @@ class ArrayOperators(ABC):
 
     def transpose(self, *axes: Any) -> Self:
         """The axes in another order; without one reversed."""
-        return self.op("transpose", self, permutation=self.order_of(axes))
-
-    def order_of(self, axes: Sequence[Any]) -> list[int]:
-        """The axes that a transpose is called with, counted from the front; all of them reversed
-        without one. Raises AxisError for one that is not there, ValueError for too few.
-        """
-        given = listed(axes[0]) if len(axes) == 1 else axes
-        if not given or given == [None]:
-            return list(reversed(range(self.ndim)))
-        order = axes_of([*given], self.ndim)
-        if len(order) != self.ndim:
-            rule = f"a transpose requires each of {self.ndim} axes"
-            raise ValueError(f"{users_line()}: {rule}, got {len(order)}")
-        return order
+        given = tuple(listed(axes[0])) if len(axes) == 1 else axes
+        return self.op("transpose", self, permutation=[*order_of(given, self.ndim)])
 
     def reduced(self, name: str, axis: Axes, keepdims: bool, **attributes: Any) -> Self:
         """A reduction over one axis, several, or all."""

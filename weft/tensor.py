@@ -15,7 +15,7 @@ from weft.eager.quick import Kind, install, kind, kind_of, number
 from weft.eager.tape import DEPTH, Backward, Node, by_graph
 from weft.eager.templates import Template, frozen, operator_of
 from weft.methods import ArrayMethods
-from weft.operators import ArrayOperators, users_line
+from weft.operators import ArrayOperators, listed, order_of, users_line
 
 
 class Tensor(ArrayMethods):
@@ -144,7 +144,8 @@ class Tensor(ArrayMethods):
 
     def transpose(self, *axes: Any) -> Tensor:
         """The axes in another order; without one reversed."""
-        return self.apply("transpose", permutation=tuple(self.order_of(axes)))
+        given = tuple(listed(axes[0])) if len(axes) == 1 else axes
+        return self.apply("transpose", permutation=order_of(given, self.kind.rank))
 
     def broadcast_to(self, shape: Sequence[Any]) -> Tensor:
         """The elements repeated along new axes in front and along those of size 1."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
@@ -49,8 +49,13 @@ def _rows(x: Tensor, index: Any) -> Tensor:
         ) from error
 
 
+_greatest: Final = np.maximum.reduce
+
+
 def check_places(chosen: Array, size: int) -> None:
     """Refuses places that an axis does not have. Raises IndexError, which names the line."""
+    if chosen.dtype == np.int64 and _greatest(chosen.view(np.uint64), None, initial=0) < size:
+        return  # the short way: a place from the end is a great number there
     if chosen.size and (chosen.min() < -size or chosen.max() >= size):
         wrong = chosen[(chosen < -size) | (chosen >= size)]
         rule = f"an index requires places within {size}"

@@ -12,7 +12,7 @@ import numpy as np
 from dialects.errors import WeftError
 from weft.nn.safetensors import read_tensors, write_tensors
 from weft.operators import ArrayOperators, users_line
-from weft.state import CHANGES, Change, note, put_back
+from weft.state import CHANGES, note, put_back
 from weft.tensor import Tensor
 
 
@@ -44,8 +44,9 @@ class Module:
         return self.construct(*arguments, **named)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        outer = CHANGES.log
-        log = CHANGES.log = list[Change]() if outer is None else outer
+        log = outer = CHANGES.log
+        if log is None:
+            log = CHANGES.log = []
         start = len(log)
         try:
             return self.forward(*arguments, **named)
@@ -53,7 +54,8 @@ class Module:
             put_back(log, start)
             raise
         finally:
-            CHANGES.log = outer
+            if outer is None:
+                CHANGES.log = None
 
     def __setattr__(self, name: str, value: Any) -> None:
         note(self, name, value)

@@ -133,6 +133,14 @@ ON_INTEGERS = [
         i[: int(i[2, 2] - 3)],
         list(range(3)),
     ),
+    lambda i: (
+        np.repeat(i, int(i[2, 2]), 0),
+        np.tile(i[0], int(i[2, 2])),
+        np.full_like(i, i[2, 2]),
+        np.broadcast_to(i[0], (int(i[2, 2]), 4)),
+        np.where(i > 0, int(i[2, 2]), i.astype(np.int32)),
+        np.maximum(float(i[2, 2]), i.astype(np.float32)),
+    ),
     lambda i: (np.arange(5)[int(i[2, 0]) - 1], np.arange(9.0)[int(i[0, 0])], np.where(i > 0, 1, 0)),
 ]
 

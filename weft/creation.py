@@ -118,7 +118,7 @@ def full_like(x: Any, fill_value: float, *, dtype: Any = None, device: Any = Non
         array = np.empty(x.array.shape, dtype or x.kind.dtype)
         array.fill(fill_value)
         return Tensor.of(array)
-    return x.constant(np.asarray(fill_value, dtype or x.dtype)).broadcast_to(x.shape)
+    return x.lifted(fill_value).astype(dtype or x.dtype).broadcast_to(x.shape)
 
 
 def zeros_like(x: Any, *, dtype: Any = None, device: Any = None) -> Any:

@@ -123,9 +123,9 @@ def _full_like(
     shape: Any = None, *, device: Any = None,
 ) -> Any:  # fmt: skip
     like = operand(a, fill_value)
-    value = operand(fill_value, like) if wnp.result_type(like) != dtype else fill_value
-    filled = like.lifted(value).astype(like.dtype if dtype is None else dtype)
-    return filled.broadcast_to(like.shape if shape is None else shape)
+    if shape is None:
+        return wnp.full_like(like, fill_value, dtype=dtype)
+    return like.lifted(fill_value).astype(dtype or like.dtype).broadcast_to(listed(shape))
 
 
 def _tile(A: Any, reps: Any) -> Any:  # noqa: N803  NumPy's name

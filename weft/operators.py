@@ -190,6 +190,10 @@ class ArrayOperators(ABC):
     @abstractmethod
     def __getitem__(self, index: Any) -> Self: ...
 
+    def extent(self, value: Any) -> Any:
+        """A size that a program names, as sizes of tensors of this kind are."""
+        return int(value)
+
     def op(self, name: str, *operands: Any, **attributes: Any) -> Any:
         """The first result of an operator on tensors that have the dtypes that it needs."""
         return self.results(name, *operands, **attributes)[0]

@@ -5,7 +5,7 @@ tensors, NumPy's own on arrays.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -208,7 +208,7 @@ def tile(x: Any, repetitions: Sequence[int]) -> Any:
         return _numpy.tile(x, repetitions)
     rank = max(x.ndim, len(repetitions))
     sizes = (*[1] * (rank - x.ndim), *x.shape)
-    counts = (*[1] * (rank - len(repetitions)), *repetitions)
+    counts = (*[1] * (rank - len(repetitions)), *map(x.extent, repetitions))
     between = tuple(each for size in sizes for each in (1, size))
     wide = tuple(each for pair in zip(counts, sizes, strict=True) for each in pair)
     whole = tuple(count * size for count, size in zip(counts, sizes, strict=True))
@@ -221,11 +221,12 @@ def repeat(x: Any, repeats: Any, axis: int | None = None) -> Any:
         return _numpy.repeat(x, np.asarray(repeats), axis)
     if axis is None:
         x, axis = x.reshape(-1), 0
-    if not isinstance(repeats, int):
-        counts = np.asarray(repeats)
+    if isinstance(repeats, list | tuple) or getattr(repeats, "ndim", 0):
+        counts = np.asarray(cast("Any", repeats))
         places = _numpy.repeat(_numpy.arange(x.shape[axis]), counts)
         return x[(*[slice(None)] * axis_of(axis, x.ndim), places)]
     place = axis_of(axis, x.ndim)
+    repeats = x.extent(repeats)
     before, size, after = x.shape[:place], x.shape[place], x.shape[place + 1 :]
     wide = x.reshape((*before, size, 1, *after)).broadcast_to((*before, size, repeats, *after))
     return wide.reshape((*before, size * repeats, *after))

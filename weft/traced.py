@@ -170,6 +170,10 @@ class Traced(ArrayMethods):
         """All results of a graph operator."""
         return self.recording.results(name, *map(self.lifted, operands), **attributes)
 
+    def extent(self, value: Any) -> int | Expr:
+        """A size: a number, or an expression over names."""
+        return self.recording.extent(value)
+
     def constant(self, value: Any) -> Traced:
         """An array that the program brought along."""
         return self.recording.constant(np.asarray(value))

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dialects.errors import WeftError
+from dialects.errors import PlanError, WeftError
 from dialects.graph.types import type_of
 from tests.differential.modes import MODES, Mode, graph_of
 from tests.differential.program import Program, Sizes
@@ -99,6 +99,9 @@ class Judge:
         """Runs a step; a refusal is counted, any other exception is a failure."""
         try:
             step()
+        except PlanError as error:  # no fault of the program's
+            self._fail(name, "plan", str(error))
+            return False
         except WeftError as error:
             reason = str(error).splitlines()[0].rpartition(".py:")[2].lstrip("0123456789: ")
             self.outcome.refused[f"{name}: {reason[:90]}"] += 1

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dialects.errors import PlanError
 from tests.differential.coverage import Coverage
 from tests.differential.families import families
 from tests.differential.judge import Judge, judge, modes_for
@@ -51,6 +52,14 @@ def test_w1_w2_random_program_gives_what_references_give(seed):
     """w1, w2: gradients of losses that are not linear, through algebra and loops, are right."""
     failures = outcome_of(seed, 2).failures
     assert not failures, f"{failures}\n{program_of(seed).text}"
+
+
+def test_a_plan_that_its_proof_refuses_is_a_failure(squares):
+    def make(function, program):
+        raise PlanError("memory plan requires a proof, got none")
+
+    outcome = judge(squares, [Mode("refused", "program", make)])
+    assert [each.kind for each in outcome.failures] == ["plan"]
 
 
 def test_the_same_seed_gives_the_same_program():

@@ -275,6 +275,18 @@ def test_vectorize_refuses_branches():
         vectorize(loops(kernel(branch, x=[4]), "i")[0], 4)
 
 
+@pytest.mark.parametrize("first", ["i", "j"])
+def test_vectorize_refuses_a_second_vector_loop_in_a_nest(first: str):
+    def fill(b: LoopBuilder, x):
+        with b.loops([4, 4], "i", "j") as (i, j):
+            b.store(x, (i, j), b.constant(1, F32))
+
+    op = kernel(fill, x=[4, 4])
+    vectorize(loops(op, first)[0], 4)
+    with pytest.raises(IllegalSchedule, match="one vector loop in a nest"):
+        vectorize(loops(op, "j" if first == "i" else "i")[0], 4)
+
+
 def test_parallelize_refuses_while():
     with pytest.raises(IllegalSchedule, match="independent iterations"):
         parallelize(loops(countdown(), "i")[0])

@@ -10,7 +10,7 @@ from compiler.loop.legality import require_independent_iterations
 from compiler.loop.nest import accesses_in, describe, is_branch, loops_in, most_iterations
 from compiler.loop.primitives.recording import primitive
 from dialects.errors import IllegalSchedule
-from dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp
+from dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
 from dialects.loop.program import KernelOp
 
 LONGEST_UNROLL = 256
@@ -34,7 +34,7 @@ def vectorize(loop: ForOp, lanes: int) -> ForOp:
         if is_branch(op) or isinstance(op, AllocOp) or varies:
             rule = "a body that is the same for every lane"
             raise IllegalSchedule(f"vectorize requires {rule}, got {describe(op)}")
-    if any(inner.vector is not None for inner in loops_in(loop)):
+    if any(other.vector is not None for other in (*loops_in(loop), *enclosing_loops(loop))):
         raise IllegalSchedule(f"vectorize requires one vector loop in a nest, got {describe(loop)}")
     require_independent_iterations("vectorize", loop, lanes - 1)
     loop.properties["vector"] = IntAttr(lanes)

@@ -35,14 +35,19 @@ TERMS = (4, 5, 3, 2)
 
 
 def write_out(nest: Sequence[ForOp], lanes: int) -> None:
-    """Writes the loops of a tile out, the one over neighbouring columns in vectors."""
+    """Unrolls the loops of a tile, the innermost one over neighbouring columns in vectors."""
+    columns = next((loop for loop in reversed(nest) if _is_contiguous(loop)), None)
     for loop in nest:
-        columns = all(
-            stride(access, loop) == 1 for access in accesses_in(loop) if _is_local(access)
-        )
-        if columns:
+        if loop is columns:
             vectorize(loop, min(lanes, 1 << ((loop.extent.constant or lanes) - 1).bit_length()))
         unroll(loop)
+
+
+def _is_contiguous(loop: ForOp) -> bool:
+    """Whether iterations that follow each other access neighbours of the tile. Where the last axis
+    of a tile is one element, loops over other axes do so too.
+    """
+    return all(stride(access, loop) == 1 for access in accesses_in(loop) if _is_local(access))
 
 
 def _is_local(access: AccessOp) -> bool:

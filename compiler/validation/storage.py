@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -12,7 +12,7 @@ from xdsl.ir import Block, SSAValue
 from xdsl.utils.hints import isa
 
 from dialects.errors import PlanError
-from dialects.expr import Atom, Expr, Extremum, atom_expr
+from dialects.expr import Atom, Expr, Extremum, Quotient
 from dialects.interval import Range
 from dialects.loop.ops import AllocOp
 from dialects.loop.program import DONATED, WORKSPACE_BYTES, ProgramOp, size_ranges
@@ -291,17 +291,25 @@ def _is_at_most(low: Expr, high: Expr, ranges: Mapping[Atom, Range], depth: int 
 
 
 def _by_operands(gap: Expr, ranges: Mapping[Atom, Range], depth: int) -> bool:
-    if depth == 0:
-        return False
-    zero = Expr.of(0)
+    """Whether a gap is at least 0 since one is that is never greater: with one operand of a `max`
+    in its place, or with a quotient by what it is at least.
+    """
+    return depth > 0 and any(
+        _is_at_most(Expr.of(0), lower, ranges, depth - 1) for lower in _lower_bounds(gap)
+    )
+
+
+def _lower_bounds(gap: Expr) -> Iterator[Expr]:
     for monomial, factor in gap.terms.items():
         atom = monomial[0] if len(monomial) == 1 else None
+        rest = gap - factor * Expr({monomial: 1})
         if isinstance(atom, Extremum) and atom.kind == ("max" if factor > 0 else "min"):
-            rest = gap - factor * atom_expr(atom)
-            if any(_is_at_most(zero, rest + factor * each, ranges, depth - 1)
-                   for each in atom.operands):  # fmt: skip
-                return True
-    return False
+            yield from (rest + factor * each for each in atom.operands)
+        elif isinstance(atom, Quotient) and (divisor := atom.divisor.constant or 0) > 0:
+            # x - (c - 1) <= c * (x floordiv c) <= x
+            least = atom.dividend - (divisor - 1 if factor > 0 else 0)
+            if factor % divisor == 0:
+                yield rest + factor // divisor * least
 
 
 def _is_multiple(expr: Expr, number: int) -> bool:

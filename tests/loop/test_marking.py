@@ -278,7 +278,7 @@ def test_vectorize_refuses_branches():
 @pytest.mark.parametrize("first", ["i", "j"])
 def test_vectorize_refuses_a_second_vector_loop_in_a_nest(first: str):
     def fill(b: LoopBuilder, x):
-        with b.loops([4, 4], "i", "j") as (i, j):
+        with b.loops([4, 4], "ij") as (i, j):
             b.store(x, (i, j), b.constant(1, F32))
 
     op = kernel(fill, x=[4, 4])

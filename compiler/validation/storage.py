@@ -190,7 +190,7 @@ class Planned:
         """The constant places that share bytes with another place."""
         if isinstance(place, _Symbolic):
             return [each for each in self._roots if self._meets(each, root)]
-        if not isinstance(place, _Fixed):
+        if not isinstance(place, _Fixed) or place.begin == place.end:
             return []
         first = bisect_right(self._begins, place.begin)
         last = bisect_left(self._begins, place.end, first)
@@ -243,7 +243,8 @@ class Planned:
             return first is second and self._are_donated(one, other)
         match first, second:
             case _Fixed() as first, _Fixed() as second:
-                return first.begin < second.end and second.begin < first.end
+                overlap = max(first.begin, second.begin), min(first.end, second.end)
+                return overlap[0] < overlap[1]
             case int() as first, int() as second:
                 return first == second
             case (_Fixed() | _Symbolic()) as first, (_Fixed() | _Symbolic()) as second:

@@ -378,13 +378,16 @@ def _substituted(bound: _Bound, values: Mapping[Atom, Expr]) -> _Bound:
 
 
 def _operands(expr: Expr, kind: str) -> tuple[Expr, ...]:
-    """What a `min` is at most, or a `max` at least: each of its operands, with what is added."""
+    """What a `min` is at most, or a `max` at least: itself and each of its operands, with what is
+    added; those without indices come first.
+    """
+    found = [expr]
     for monomial, factor in expr.terms.items():
         atom = monomial[0] if len(monomial) == 1 else None
         if factor == 1 and isinstance(atom, Extremum) and atom.kind == kind:
             rest = expr - atom_expr(atom)
-            return tuple(each + rest for each in sorted(atom.operands, key=_mentions_values))
-    return (expr,)
+            found += [each + rest for each in atom.operands]
+    return tuple(sorted(found, key=_mentions_values))
 
 
 def _mentions_values(expr: Expr) -> bool:

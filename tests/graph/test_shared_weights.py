@@ -37,7 +37,7 @@ def test_copies_of_a_weight_take_no_space(tmp_path: Path, naive: bool, forms: in
     sizes: list[int] = []
     for copies in (1, 3):
         exe = weft.compile(_model(copies), naive=naive, cache=False)
-        path = tmp_path / f"lib{copies}.so"
+        path = tmp_path / f"libcopies{copies}.so"
         exe.export(path)
         sizes.append(path.stat().st_size)
     assert sizes[0] == sizes[1]

@@ -3,6 +3,7 @@
 import ctypes
 import json
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -196,7 +197,12 @@ class Addition:
 
 
 def thread_count() -> int:
-    return len(os.listdir("/proc/self/task"))
+    """The threads of this process, once that stays so: a joined one is listed for a moment more."""
+    before, count = -1, len(os.listdir("/proc/self/task"))
+    while count != before:
+        time.sleep(0.02)
+        before, count = count, len(os.listdir("/proc/self/task"))
+    return count
 
 
 def first_of_weight(library: Library, context: int) -> int:

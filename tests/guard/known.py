@@ -22,10 +22,6 @@ class Known:
 KNOWN: tuple[Known, ...] = (
     Known("WrongRefusal", r"requires sizes .*got (1 and \d+|\d+ and 1)\b",
           "a named size that is 1 in a call is not broadcast"),
-    Known("WrongResult", r"Loop.*reference refuses: graph\.(expand|bind_sizes)",
-          "a loop whose carried value is expanded to a size that nothing else reads runs on"),
-    Known("error", "argument out of range.*model_table",
-          "a constant that makes an extent too large is refused by the table of the artifact"),
     Known("WrongRefusal", "NonMaxSuppression.*to be at least", "no boxes are refused"),
 )  # fmt: skip
 

@@ -222,7 +222,7 @@ def interrupt():
 
 # Ctrl-C, in calls that take arrays as they are, in those that Python makes of others, and of a jit.
 for call in (lambda x, step: model(np.array(x), np.array(step)), model, fast):
-    timer = after(0.2, interrupt)
+    timer = after(1.0, interrupt)
     try:
         call(zero, zero)
     except KeyboardInterrupt:
@@ -234,8 +234,8 @@ for call in (lambda x, step: model(np.array(x), np.array(step)), model, fast):
 counted = []
 signal.signal(signal.SIGUSR1, lambda number, frame: counted.append(number))
 signal.signal(signal.SIGALRM, alarm)
-timer = after(0.1, lambda: os.kill(os.getpid(), signal.SIGUSR1))
-signal.setitimer(signal.ITIMER_REAL, 0.4)
+timer = after(0.5, lambda: os.kill(os.getpid(), signal.SIGUSR1))
+signal.setitimer(signal.ITIMER_REAL, 1.5)
 try:
     model(zero, zero)
 except Alarm:
@@ -252,7 +252,7 @@ def background():
     over.set()
 over = threading.Event()
 threading.Thread(target=background).start()
-timer = after(0.2, interrupt)
+timer = after(1.0, interrupt)
 try:
     over.wait()
 except KeyboardInterrupt:
@@ -266,7 +266,7 @@ check_usable(model)
 def fork():
     child = os.fork()
     if not child:
-        after(0.2, interrupt)
+        after(1.0, interrupt)
         try:
             model(zero, zero)
         except KeyboardInterrupt:

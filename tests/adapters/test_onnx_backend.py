@@ -105,7 +105,7 @@ def test_shapes_among_the_inputs_are_compiled_for_each_value():
 
 
 def test_what_weft_lacks_is_refused_while_preparing():
-    model = model_of("agraph (uint8[2] x) => (uint8[n] y) { y = ImageDecoder(x) }")
+    model = model_of("agraph (uint8[2, 2] x) => (uint8[n] y) { y = ImageDecoder(x) }")
     with pytest.raises(UnsupportedError, match="got ImageDecoder"):
         onnx_backend.prepare(model)
 

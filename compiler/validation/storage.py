@@ -5,6 +5,8 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
 from typing import Final, Protocol
 
 from xdsl.dialects.builtin import ArrayAttr, IntAttr
@@ -21,6 +23,9 @@ from dialects.loop.types import BufferType, ExprsAttr, buffer_type
 
 ALIGNMENT: Final = 64
 """Bytes; what kernels may expect of every buffer."""
+
+LARGE: Final = 1009
+"""A size at which offsets that grow with sizes stand in order."""
 
 
 class Storage(Protocol):
@@ -163,10 +168,23 @@ class Planned:
         if place in self._inside:
             return True
         begin, end = Expr.of(place.begin), Expr.of(place.end)
-        fits = self._total is None or _is_at_most(end, self._total, self._ranges)
-        if fits and _is_at_most(Expr.of(0), begin, self._ranges):
+        low = begin.constant is not None and begin.constant >= 0
+        low = low or self._order.is_at_most(Expr.of(0), begin)
+        if low and (self._total is None or self._order.is_at_most(end, self._total)):
             self._inside.add(place)
         return place in self._inside
+
+    @cached_property
+    def _order(self) -> _Order:
+        """The offsets of buffers whose sizes vary, in order."""
+        sizes: dict[Expr, list[Expr]] = {}
+        for op in self.program.walk():
+            if isinstance(op, AllocOp) and op.scope.data == "workspace" and op.offset is not None:
+                begin = op.offset.data[0]
+                place = self._bytes(begin, buffer_type(op.result))
+                if isinstance(place, _Symbolic):
+                    sizes.setdefault(begin, []).append(place.end - begin)
+        return _Order(sizes, self._total, self._ranges)
 
     def add(self, root: SSAValue) -> list[SSAValue]:
         place = self._place(root)
@@ -257,13 +275,63 @@ class Planned:
         if (one, other) not in self._apart:
             orders = ((one, other), (other, one))
             self._apart[one, other] = any(
-                _is_at_most(Expr.of(first.end), Expr.of(second.begin), self._ranges)
+                self._order.is_at_most(Expr.of(first.end), Expr.of(second.begin))
                 for first, second in orders
             )
         return self._apart[one, other]
 
     def _are_donated(self, one: SSAValue, other: SSAValue) -> bool:
         return self._donors.get(one) is other or self._donors.get(other) is one
+
+
+class _Order:
+    """Offsets in increasing order, as far as that is proved: one is at most the next where they are
+    as far apart as a buffer that lies between, whose size is never negative, since extents are not.
+    """
+
+    def __init__(
+        self,
+        sizes: Mapping[Expr, list[Expr]],
+        total: Expr | None,
+        ranges: Mapping[Atom, Range],
+    ):
+        self._ranges = ranges
+        found = [*sizes] if total is None else [*sizes, total]
+        # Which order to prove is seen from one example.
+        self._offsets = sorted(dict.fromkeys(found), key=self._example)
+        self._numbers = {offset: number for number, offset in enumerate(self._offsets)}
+        self._broken = [0]
+        for low, high in pairwise(self._offsets):
+            apart = any(_is_at_most(low + size, high, ranges) for size in sizes.get(low, ()))
+            self._broken.append(self._broken[-1] + (not apart))
+
+    def _example(self, offset: Expr) -> int:
+        values: dict[Atom, int] = {}
+        for atom in offset.atoms():
+            low, high = self._ranges.get(atom, (None, None))
+            values[atom] = max(low or 0, LARGE if high is None else min(high, LARGE))
+        return offset.evaluate(values)
+
+    def is_at_most(self, end: Expr, begin: Expr) -> bool:
+        """Whether the end of a place is never behind an offset: it is not behind the first one that
+        is not behind it, and from there on offsets increase.
+        """
+        if begin.constant is None or end.constant is None:
+            number = self._numbers.get(begin)
+            if number is not None and self._reaches(end, number):
+                return True
+        return _is_at_most(end, begin, self._ranges)
+
+    def _reaches(self, end: Expr, number: int) -> bool:
+        least = self._example(end)
+        for lower in range(number, -1, -1):
+            if self._broken[number] != self._broken[lower]:
+                return False
+            if self._example(self._offsets[lower]) < least:
+                return False
+            if _is_at_most(end, self._offsets[lower], self._ranges):
+                return True
+        return False
 
 
 def _donors(program: ProgramOp) -> dict[SSAValue, SSAValue]:

@@ -12,6 +12,7 @@ from compiler.frontend.from_onnx import ImportedModel
 from dialects.expr import Expr, Symbol
 from dialects.graph import ConstantOp, GraphOp
 from dialects.graph.dtypes import numpy_dtype
+from dialects.graph.effects import AssertOp
 from dialects.graph.op import SEGMENTS
 from dialects.graph.types import ShapeAttr, TensorType, tensor, type_of
 
@@ -31,6 +32,8 @@ def evaluate(model: ImportedModel, *inputs: NDArray[Any]) -> list[NDArray[Any]]:
             return [arrays[value] for value in op.operands]
         if isinstance(op, ConstantOp):
             arrays[op.result] = op.array(model.weights)
+        elif isinstance(op, AssertOp):
+            assert arrays[op.operands[0]], op.text.data
         else:
             results = _evaluate_op(op, [arrays[operand] for operand in op.operands], sizes)
             for result, array in zip(op.results, results, strict=True):

@@ -8,8 +8,12 @@ import threading
 from collections.abc import Generator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Final
 
 from dialects.budget import Budget
+
+AGAIN: Final = 5.0
+"""Seconds after which a thread that goes on is told again."""
 
 
 @contextmanager
@@ -52,22 +56,33 @@ class _Expired(BaseException):
 
 @contextmanager
 def _watched(budget: Budget) -> Generator[None]:
-    """A thread waits, and raises in this one."""
+    """A thread waits, and raises in this one: again as long as that goes on, since an exception
+    that comes while an object is finalised is dropped.
+    """
     thread, done, expired = threading.get_ident(), threading.Event(), threading.Event()
 
     def watch() -> None:
-        if not done.wait(budget.timeout):
+        seconds = budget.timeout
+        while not done.wait(seconds):
             expired.set()
-            ctypes.pythonapi.PyThreadState_SetAsyncExc(
-                ctypes.c_ulong(thread), ctypes.py_object(_Expired)
-            )
+            _raise_in(thread, _Expired)
+            seconds = AGAIN
 
     watcher = threading.Thread(target=watch, daemon=True)
     watcher.start()
     try:
         yield
+        if expired.is_set():
+            raise budget.expired()
     except _Expired as error:
         raise budget.expired() from error
     finally:
         done.set()
         watcher.join()
+        _raise_in(thread, None)
+
+
+def _raise_in(thread: int, kind: type[BaseException] | None) -> None:
+    """Raises in another thread when it is next in Python; None takes back what is still to come."""
+    exception = None if kind is None else ctypes.py_object(kind)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), exception)

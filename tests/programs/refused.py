@@ -221,7 +221,7 @@ def unknown_function(x):
 
 
 def unknown_method(x):
-    return x.searchsorted(0.5)  #: an attribute that source mode knows
+    return x.byteswap()  #: an attribute that source mode knows
 
 
 def formats_tensor(x):

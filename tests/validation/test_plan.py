@@ -41,17 +41,25 @@ def claims_of_before(kernel):
     ]  # fmt: skip
 
 
-def test_w1_is_refused_where_it_is_put_back(monkeypatch):
-    """W1: with the claims of before, nothing is emitted."""
+@pytest.fixture
+def claiming_as_before(monkeypatch):
+    """Kernels claim what they claimed before, in this process, which compiles all of them."""
     monkeypatch.setattr("compiler.program.declare.in_place_arguments", claims_of_before)
+    for started in ("can_fork", "can_start"):
+        monkeypatch.setattr(f"compiler.compile_kernels.{started}", lambda: False)
+
+
+@pytest.mark.usefixtures("claiming_as_before")
+def test_w1_is_refused_where_it_is_put_back():
+    """W1: with the claims of before, nothing is emitted."""
     loss = weft.grad(lambda s, b: (wnp.linalg.solve(s, b) ** 2).sum())
     with pytest.raises(PlanError, match="requires every element of argument"):
         weft.trace(loss, MATRIX, VECTOR)
 
 
-def test_w2_is_refused_where_it_is_put_back(monkeypatch):
+@pytest.mark.usefixtures("claiming_as_before")
+def test_w2_is_refused_where_it_is_put_back():
     """W2: with the claims of before, nothing is emitted."""
-    monkeypatch.setattr("compiler.program.declare.in_place_arguments", claims_of_before)
 
     def loss(x):
         step = lambda s, k: (s - wnp.take(s, k, 0)[None, :] * s, None)  # noqa: E731

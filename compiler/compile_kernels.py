@@ -101,7 +101,13 @@ def compile_kernel(task: KernelTask) -> KernelCode:
     done = time.perf_counter()
     prove_claims(kernel)
     proved = time.perf_counter()
-    ir = emit_kernel(kernel, options.target, prefix=options.prefix, strict_fp=options.strict_fp)
+    ir = emit_kernel(
+        kernel,
+        options.target,
+        prefix=options.prefix,
+        strict_fp=options.strict_fp,
+        guarded=bool(options.guarded),
+    )
     emitted = time.perf_counter()
     code = compile_object(ir, options.target)
     seconds = {

@@ -141,7 +141,7 @@ class Options:
     `max_iterations` is how many a loop may have before a call fails; None is no limit.
     `check_indices` makes an index outside of its axis an error of the call.
     `guarded` is for a fuzzer: the side of GUARD_SIDES on which each buffer of the workspace lies
-    against a page of nobody.
+    against a page of nobody; buffers on the stack lie between poisoned bytes, which are checked.
     """
 
     target: Target

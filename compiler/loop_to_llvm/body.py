@@ -27,8 +27,6 @@ from compiler.loop_to_llvm.elements import (
     lanes_of,
     read_clock,
     splat,
-    storage_bytes,
-    storage_type,
 )
 from compiler.loop_to_llvm.frame import Frame, LaneNumber, LaneValues
 from compiler.loop_to_llvm.idioms import gelu_operand, is_within_gelu
@@ -37,6 +35,7 @@ from compiler.loop_to_llvm.memory import Lanes, MemoryEmitter, Storage
 from compiler.loop_to_llvm.parallel import BODY_TYPE, grain
 from compiler.loop_to_llvm.rooms import Rooms
 from compiler.loop_to_llvm.runtime import Runtime
+from compiler.loop_to_llvm.stack import Stack
 from compiler.loop_to_llvm.transpose import TransposeEmitter, block_of
 from compiler.target.target import Target
 from dialects.expr import Atom, Expr, Operand, atom_expr, maximum
@@ -57,8 +56,6 @@ from dialects.loop.ops import (
 )
 from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr
 
-STACK_ALIGNMENT = 64
-
 
 @dataclass(frozen=True, eq=False)
 class Unit:
@@ -66,7 +63,7 @@ class Unit:
     which target.
 
     `contracts`: a product and a sum may become one operation. `widest` is the most lanes that any
-    of the kernel's loops has.
+    of the kernel's loops has. `guarded`: functions trap that write beside their buffers.
     """
 
     target: Target
@@ -75,6 +72,7 @@ class Unit:
     prefix: str
     contracts: bool
     widest: int = 1
+    guarded: bool = False
 
 
 class BodyEmitter:
@@ -92,6 +90,7 @@ class BodyEmitter:
             frame.builder, unit.target.has_fma, has_f16(unit.target), has_avx512
         )
         self.rooms = Rooms()
+        self.stack = Stack(frame, guarded=unit.guarded)
         self.addresses: dict[PlaceOp, Expr] = {}
         self.extents: dict[tuple[ForOp | Expr, ...], Expr] = {}
         self.chunks: dict[tuple[Expr, int], tuple[Expr, Expr]] = {}
@@ -102,6 +101,13 @@ class BodyEmitter:
         """Emits the operations of a block in order."""
         for op in block.ops:
             self.operation(op)
+
+    def finish(self) -> None:
+        """Ends the function."""
+        self.memory.finish(self.unit.target)
+        self.stack.check()
+        self.frame.builder.ret_void()
+        self.frame.finish()
 
     def operation(self, op: Operation) -> None:
         """Emits one operation."""
@@ -231,15 +237,10 @@ class BodyEmitter:
         assert isinstance(kind, BufferType)
         if op.scope.data == "registers":
             kind = _padded(kind, self.unit.widest)
-        size = kind.size.constant
-        assert size is not None, f"a buffer on the stack has a constant size, not {kind.size}"
         before = self.rooms.before(op)
         if before is not None:
             return Storage(self.storage(before.result).pointer, kind, private=True)
-        count = size + self.unit.widest
-        alignment = max(STACK_ALIGNMENT, storage_bytes(kind.element))
-        pointer = self.frame.alloca(storage_type(kind.element), count, alignment)
-        return Storage(pointer, kind, private=True)
+        return Storage(self.stack.allocate(kind, self.unit.widest), kind, private=True)
 
     # Loops
 
@@ -404,9 +405,7 @@ class BodyEmitter:
             self.control.loop(begin, end, bounds, lambda number: self._iteration(op, number))
         else:
             self._vector_part(op, begin, end, bounds)
-        self.memory.finish(self.unit.target)
-        self.frame.builder.ret_void()
-        self.frame.finish()
+        self.finish()
 
     def _vector_part(
         self, op: ForOp, begin: ir.Value, end: ir.Value, bounds: tuple[int, int | None]

@@ -38,9 +38,11 @@ def emit_kernel(
     prefix: str = "weft",
     strict_fp: bool = False,
     exported: bool = False,
+    guarded: bool = False,
 ) -> str:
     """The LLVM IR of a kernel as text. `strict_fp` forbids to contract a product and a sum into one
-    operation; `exported` lets others than the artifact's own program call it.
+    operation; `exported` lets others than the artifact's own program call it; `guarded` has it
+    trap where it writes beside its buffers on the stack.
     """
     module = ir.Module(kernel.sym_name.data)
     module.triple = target.triple
@@ -57,14 +59,12 @@ def emit_kernel(
         for buffer, pointer in zip(buffers, arguments[len(symbols) :], strict=True)
     }
     contracts = target.has_fma and not strict_fp
-    unit = Unit(target, sizes, context, prefix, contracts, _widest(kernel))
+    unit = Unit(target, sizes, context, prefix, contracts, _widest(kernel), guarded)
     frame = Frame(function)
     frame.ranges |= size_ranges(kernel)
     emitter = BodyEmitter(frame, unit, values)
     emitter.block(kernel.body.block)
-    emitter.memory.finish(target)
-    emitter.frame.builder.ret_void()
-    emitter.frame.finish()
+    emitter.finish()
     return str(module)
 
 

@@ -12,8 +12,10 @@ from collections.abc import Sequence
 
 from dialects.expr import Expr
 
-GUARD_PAGE = 4096
-"""Bytes: of a page, and between two buffers."""
+GUARD_PAGE = 1 << 16
+"""Bytes between two buffers, and what their pages are filled up to: a multiple of the pages of any
+system, which have 4 to 64 KiB.
+"""
 
 GUARD_SIDES = ("before", "after")
 """Which end of each buffer lies against a guard page."""

@@ -4,15 +4,15 @@
 // For a fuzzer each buffer has pages of its own, and one of nobody lies between two: buffers start
 // where that ends, or end where it starts. One that could follow another does not.
 // BEFORE-LABEL: loop.program @chain
-// BEFORE-SAME: workspace_bytes = #loop.exprs<[28672]>
-// BEFORE-NEXT: %a = loop.alloc workspace at 4096 :
-// BEFORE: %b = loop.alloc workspace at 12288 :
-// BEFORE: %c = loop.alloc workspace at 20480 :
+// BEFORE-SAME: workspace_bytes = #loop.exprs<[458752]>
+// BEFORE-NEXT: %a = loop.alloc workspace at 65536 :
+// BEFORE: %b = loop.alloc workspace at 196608 :
+// BEFORE: %c = loop.alloc workspace at 327680 :
 // AFTER-LABEL: loop.program @chain
-// AFTER-SAME: workspace_bytes = #loop.exprs<[28672]>
-// AFTER-NEXT: %a = loop.alloc workspace at 8128 :
-// AFTER: %b = loop.alloc workspace at 16320 :
-// AFTER: %c = loop.alloc workspace at 24512 :
+// AFTER-SAME: workspace_bytes = #loop.exprs<[458752]>
+// AFTER-NEXT: %a = loop.alloc workspace at 131008 :
+// AFTER: %b = loop.alloc workspace at 262080 :
+// AFTER: %c = loop.alloc workspace at 393152 :
 loop.kernel @k(%x: !loop.buffer<[16], f32>, %y: !loop.buffer<[16], f32>) { }
 loop.program @chain(%x: !loop.buffer<[16], f32>, %y: !loop.buffer<[16], f32>) inputs 1 {
   %a = loop.alloc workspace : !loop.buffer<[16], f32>

@@ -11,11 +11,11 @@ import numpy as np
 
 from compiler.machine.artifact import Compiled
 from compiler.machine.dims import size_of
-from compiler.machine.executable import Executable
 from compiler.program.guard_buffers import GUARD_PAGE
 from dialects.errors import InputError
 from dialects.weights import Array
 from tests.guard.memory import Region
+from tests.guard.process import Process
 
 MOST_BYTES = 1 << 28
 """What the allocator gives, and how large buffers of a call may be."""
@@ -54,43 +54,26 @@ class _Call(ctypes.Structure):
     )
 
 
-_ALLOCATE = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_uint64)
-_RELEASE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
-
-
 class GuardedModel:
     """A compiled model with a context whose allocator and weights are guarded."""
 
-    def __init__(self, compiled: Compiled, side: str, threads: int = 1):
+    def __init__(self, compiled: Compiled, side: str, process: Process, threads: int = 1):
         self.side = side
         self.compiled = compiled
         self.signature = compiled.signature
+        self._process = process
         self._given: dict[int, Region] = {}
         self._problems: list[Exception] = []
-        self._library: Executable = compiled.executable(1)  # which keeps the code loaded
-        checked = self._library._checked
-        functions = {
-            "create": (ctypes.c_void_p, ctypes.c_void_p),
-            "destroy": (None, ctypes.c_void_p),
-            "run": (ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p),
-            "workspace_size": (ctypes.c_uint64, ctypes.c_void_p),
-            "last_error": (ctypes.c_char_p, ctypes.c_void_p),
-            "release": (None, ctypes.c_void_p, ctypes.c_void_p),
-        }
-        self._functions: dict[str, Any] = {
-            name: ctypes.CFUNCTYPE(*kinds)(checked.address(name))
-            for name, kinds in functions.items()
-        }
-        self._allocator = (_ALLOCATE(self._allocate), _RELEASE(self._release))
+        self._functions = process.load(compiled)
         self._weights = [
-            Region("a weight", each.nbytes, side, each.itemsize).hold(each)
-            for each in checked._weights or ()
+            self._region("a weight", each.nbytes, each.itemsize).hold(each)
+            for each in map(compiled.weights.prepare, compiled.weights.sources)
         ]
         self._context = self._create(threads)
 
     def close(self) -> None:
         """Ends the context; raises StrayWrite for what was written beside its memory."""
-        self._functions["destroy"](self._context)
+        self._do("destroy", self._context)
         for region in self._weights:
             region.free()
         leaked = [region.name for region in self._given.values()]
@@ -104,7 +87,7 @@ class GuardedModel:
         sizes = _bound(signature, arrays)
         room = len(signature.symbols) + len(signature.found)
         dims = self._table("dims", [sizes[name] for name in signature.symbols], room, write=True)
-        wanted = self._functions["workspace_size"](dims.address)
+        wanted = self._do("workspace_size", dims.address)
         if wanted == _UNKNOWN or wanted > MOST_BYTES:
             raise TooLarge(f"requires a workspace that memory holds, got {wanted}")
         held: list[Region] = [dims]
@@ -124,7 +107,7 @@ class GuardedModel:
     ) -> list[Array]:
         signature = self.signature
         inputs = [
-            Region(f"input {spec.name}", array.nbytes, self.side, array.itemsize).hold(array)
+            self._region(f"input {spec.name}", array.nbytes, array.itemsize).hold(array)
             for spec, array in zip(signature.inputs, arrays, strict=True)
         ]
         held += inputs
@@ -135,18 +118,18 @@ class GuardedModel:
         held += [each for each in outputs if each is not None]
         pointers = [0 if each is None else each.address for each in outputs]
         results = self._table("outputs", pointers, len(pointers), write=True)
-        workspace = Region("the workspace", workspace_bytes, self.side, GUARD_PAGE)
+        workspace = self._region("the workspace", workspace_bytes, GUARD_PAGE)
         tables = [self._table("inputs", [each.address for each in inputs]), results, dims]
         held += [workspace, *tables[:2]]
         workspace.guard(self._parts(sizes))
         words = [each.address for each in (*tables, workspace)]
         call = self._structure(_Call(ctypes.sizeof(_Call), *words, workspace_bytes))
         held.append(call)
-        status = self._functions["run"](self._context, call.address)
+        status = self._do("run", self._context, call.address) & 0xFFFFFFFF
         for region in held:
             region.check()
         if status:
-            raise InputError(self._functions["last_error"](self._context).decode())
+            raise InputError(self._error(self._context))
         room = len(signature.symbols) + len(signature.found)
         found = dims.array(np.dtype(np.int64), (room,)).tolist()
         sizes = sizes | dict(zip(signature.found, found[len(signature.symbols) :], strict=True))
@@ -173,7 +156,7 @@ class GuardedModel:
         size = math.prod(shape) * spec.numpy_dtype.itemsize
         if min(shape, default=0) < 0 or size > MOST_BYTES:
             raise TooLarge(f"requires outputs that memory holds, got {list(shape)}")
-        return Region(f"output {spec.name}", size, self.side, spec.numpy_dtype.itemsize)
+        return self._region(f"output {spec.name}", size, spec.numpy_dtype.itemsize)
 
     def _read(self, spec: Any, region: Region, sizes: Mapping[str, int]) -> Array:
         return region.array(spec.numpy_dtype, _shape(spec, sizes))
@@ -185,8 +168,8 @@ class GuardedModel:
         region = self._given.get(address)
         assert region is not None, f"output {spec.name} is of the allocator, not {address:#x}"
         assert size <= region.bytes, f"output {spec.name} of {size} bytes in {region.bytes}"
-        array = np.frombuffer(ctypes.string_at(address, size), spec.numpy_dtype).reshape(shape)
-        self._functions["release"](self._context, address)
+        array = np.frombuffer(self._process.read(address, size), spec.numpy_dtype).reshape(shape)
+        self._do("release", self._context, address)
         return array
 
     # What the host hands in -----------------------------------------------------------------------
@@ -194,16 +177,14 @@ class GuardedModel:
     def _create(self, threads: int) -> int:
         table = self._table("weights", [each.address for each in self._weights])
         options = _Options(ctypes.sizeof(_Options), threads)
-        options.allocate, options.release = (
-            ctypes.cast(each, ctypes.c_void_p) for each in self._allocator
-        )
+        options.allocate, options.release = self._process.allocator(self._allocate, self._release)
         options.weights = table.address if self._weights else None
         region = self._structure(options)
-        context = self._functions["create"](region.address)
+        context = self._do("create", region.address)
         region.free()
         table.free()
         if not context:
-            reason = self._functions["last_error"](None).decode()
+            reason = self._error(0)
             raise AssertionError(f"a context can be made, not: {reason}")
         return context
 
@@ -214,27 +195,37 @@ class GuardedModel:
         room = len(words) if room is None else room
         full = np.zeros(room, np.int64)
         full[: len(words)] = words
-        region = Region(f"the table of {name}", full.nbytes, self.side, 8)
+        region = self._region(f"the table of {name}", full.nbytes, 8)
         if not write:
             return region.hold(full)
-        ctypes.memmove(region.address, full.ctypes.data, full.nbytes)
+        self._process.write(region.address, full.tobytes())
         return region
 
     def _structure(self, structure: ctypes.Structure) -> Region:
         data = np.frombuffer(bytes(structure), np.uint8)
-        return Region(type(structure).__name__, data.nbytes, self.side, 8).hold(data)
+        return self._region(type(structure).__name__, data.nbytes, 8).hold(data)
 
-    def _allocate(self, _: int, size: int, alignment: int) -> int | None:
+    def _region(self, name: str, size: int, alignment: int) -> Region:
+        return Region(self._process, name, size, self.side, alignment)
+
+    def _do(self, name: str, *arguments: int) -> int:
+        return self._process.call(self._functions[name], *arguments)
+
+    def _error(self, context: int) -> str:
+        address = self._do("last_error", context)
+        return self._process.read(address, self._process.call("strlen", address)).decode()
+
+    def _allocate(self, size: int, alignment: int) -> int:
         if size > MOST_BYTES:
-            return None
+            return 0
         try:
-            region = Region(f"memory of {size} bytes", size, self.side, alignment)
+            region = self._region(f"memory of {size} bytes", size, alignment)
         except (MemoryError, OSError):
-            return None
+            return 0
         self._given[region.address] = region
         return region.address
 
-    def _release(self, _: int, address: int) -> None:
+    def _release(self, address: int) -> None:
         try:
             region = self._given.pop(address)
             region.check()

@@ -6,26 +6,26 @@ A call gives what the operators' references compute, or is refused with a WeftEr
 from __future__ import annotations
 
 import random
-import re
 from collections.abc import Callable, Generator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field
 
 import numpy as np
-from onnx import ModelProto, TensorProto, numpy_helper, parser
+from onnx import ModelProto, TensorProto, numpy_helper
 from xdsl.dialects.func import FuncOp
 
+from compiler.frontend.from_onnx import ImportedModel
 from compiler.frontend.onnx_tensor import DTYPES
 from compiler.machine.host import host_target
 from compiler.options import Options
 from compiler.pipeline import compile_model
 from compiler.read_model import read_model
-from compiler.target.target import Target
-from compiler.target.x86 import X86_TARGETS
-from dialects.errors import WeftError
+from dialects.errors import UnsupportedError, WeftError
 from dialects.graph.evaluate import evaluate_block
 from dialects.weights import Array
 from tests.guard.call import GuardedModel, TooLarge
-from tests.guard.probes import PROBES, Probe
+from tests.guard.probes import PROBES, Probe, drawn_text, model_of
+from tests.guard.process import Machine, own_machine
 from tests.guard.random_models import SIDES, Writer
 
 HOSTILE = (
@@ -36,8 +36,9 @@ HOSTILE_FLOATS = (*map(float, HOSTILE), np.nan, np.inf, -np.inf, 1e30, -1e30, 0.
 SMALL = 4096
 """Values up to which a reference is asked whether a call that was refused is right."""
 
-HEADER = '<ir_version: 13, opset_import: ["" : 28]>\nagraph '
 CALLS = 40
+COMPUTED, UNCOMPILED = "computed", "refused while compiling:"
+"""How outcomes of calls start."""
 
 
 class WrongResult(Exception):
@@ -60,6 +61,7 @@ class Case:
     number: int
     seed: int
     probe: Probe | None = None
+    machine: Machine = field(default_factory=own_machine)
     random: random.Random = field(init=False)
 
     def __post_init__(self) -> None:
@@ -67,29 +69,33 @@ class Case:
         draw = self.random
         if self.probe is None and draw.random() < 0.75:
             self.probe = PROBES[self.number % len(PROBES)]
-        kind = draw.choice(self.probe.types) if self.probe else ""
-        text = self.probe.text if self.probe else Writer(draw.randrange(1 << 40)).text()
-        text = re.sub(r"\?\(([^)]*)\)", lambda found: draw.choice(found[1].split("|")), text)
-        self.text = re.sub(r"\bT(?=[\[ ])", kind, text)
+        if self.probe is None:
+            self.text = Writer(draw.randrange(1 << 40)).text()
+        else:
+            self.text = drawn_text(self.probe.text, self.probe.types, draw.choice)
         self.side = draw.choice(["before", "after"])
         self.threads = draw.choice([1, 1, 3])
         self.naive = draw.random() < 0.1
         self.constants = bool(self.probe) and draw.random() < 0.2
-        self.target = draw.choice([host_target()] * 2 + runnable_targets())
+        self.target = draw.choice(self.machine.targets)
+
+    @property
+    def operators(self) -> str:
+        """What its model is for."""
+        return self.probe.ops if self.probe else "random"
 
     @property
     def title(self) -> str:
         """What stands in reports."""
-        ops = self.probe.ops if self.probe else "random"
         how = [self.side, self.target.name, f"{self.threads} threads"]
         how += ["naive"] * self.naive + ["constants"] * self.constants
-        return f"case {self.number} seed {self.seed} ({ops}; {', '.join(how)})"
+        return f"case {self.number} seed {self.seed} ({self.operators}; {', '.join(how)})"
 
     def run(self, note: Note) -> Generator[str]:
         """Compiles the model and calls it; yields what became of each call. Raises what is wrong:
         StrayWrite, WrongResult, WrongRefusal, or whatever is no WeftError.
         """
-        model = parser.parse_model(HEADER + self.text)
+        model = model_of(self.text)
         if self.constants:
             yield from self._run_known(model, note)
         else:
@@ -99,7 +105,7 @@ class Case:
         """Calls the model; where it cannot be compiled as it is, one that knows its sizes."""
         refused = False
         for outcome in self._run(model, note, CALLS):
-            refused = outcome.startswith("refused while")
+            refused = outcome.startswith(UNCOMPILED)
             yield outcome
         if refused and self.probe and self.probe.values:
             yield from self._run_known(model, note)
@@ -116,23 +122,27 @@ class Case:
             compiled = compile_model(model, options)
         except WeftError as error:
             require_message(error)
-            yield f"refused while compiling: {error}"
+            yield f"{UNCOMPILED} {type(error).__name__}"
             return
-        guarded = GuardedModel(compiled, self.side, self.threads)
         judge = Judge(model, options)
-        for _ in range(calls):
-            inputs = draw_inputs(model, self.probe, self.random)
-            note(f"calling {self.text} {_constants(model)} with {_shown(inputs)}")
-            try:
-                outputs = guarded(inputs)
-            except WeftError as error:
-                require_message(error)
-                judge.refused(inputs, error)
-                yield "refused"
-            else:
-                judge.computed(inputs, outputs)
-                yield "computed"
-        guarded.close()
+        with closing(self.machine.start()) as process:
+            guarded = GuardedModel(compiled, self.side, process, self.threads)
+            for _ in range(calls):
+                inputs = draw_inputs(model, self.probe, self.random)
+                note(f"calling {self.text} {_constants(model)} with {_shown(inputs)}")
+                yield self._call(guarded, judge, inputs)
+            guarded.close()
+
+    @staticmethod
+    def _call(guarded: GuardedModel, judge: Judge, inputs: Arrays) -> str:
+        try:
+            outputs = guarded(inputs)
+        except WeftError as error:
+            require_message(error)
+            judge.refused(inputs, error)
+            return f"refused: {type(error).__name__}"
+        judge.computed(inputs, outputs)
+        return COMPUTED
 
 
 def require_message(error: WeftError) -> None:
@@ -140,18 +150,6 @@ def require_message(error: WeftError) -> None:
     text = str(error)
     if len(text) > 4000 or not text.strip():
         raise AssertionError(f"a refusal has a short text, not {text!r}")
-
-
-def runnable_targets() -> list[Target]:
-    """The levels of x86-64 that this machine runs; nothing elsewhere."""
-    host = host_target()
-    if host.arch != X86_TARGETS[0].arch:
-        return []
-    return [
-        each
-        for each in X86_TARGETS
-        if all(name in host.features for name in each.features if name.startswith("+"))
-    ]
 
 
 # Inputs -------------------------------------------------------------------------------------------
@@ -237,6 +235,20 @@ def _with_constants(model: ModelProto, inputs: Arrays, probe: Probe | None) -> M
         numpy_helper.from_array(np.asarray(inputs[name]), name) for name in names
     )
     return changed
+
+
+def imported(probe: Probe) -> ImportedModel:
+    """A probe at the graph level; sizes and indices are constant where others cannot be imported."""
+    model = model_of(drawn_text(probe.text, probe.types, lambda choices: choices[0]))
+    options = Options(host_target())
+    try:
+        return read_model(model, options)
+    except UnsupportedError:
+        kinds = {each.name: each.type.tensor_type.elem_type for each in model.graph.input}
+        examples = {
+            name: np.asarray(each[0], DTYPES[kinds[name]]) for name, each in probe.values.items()
+        }
+        return read_model(_with_constants(model, examples, probe), options)
 
 
 def _constants(model: ModelProto) -> str:

@@ -44,6 +44,7 @@ class Report:
     """What a case came to: how many calls of each outcome, and perhaps a finding."""
 
     number: int
+    operators: str
     outcomes: Counter[str]
     finding: Finding | None
 
@@ -64,8 +65,8 @@ def run_case(case: Case, note: Callable[[str], None]) -> Report:
         kind = type(error).__name__
         where = traceback.format_exc(limit=-1).splitlines()[1].strip()
         finding = Finding(case.number, case.title, kind, f"{error} ({where})", last[0])
-        return Report(case.number, outcomes, finding)
-    return Report(case.number, outcomes, None)
+        return Report(case.number, case.operators, outcomes, finding)
+    return Report(case.number, case.operators, outcomes, None)
 
 
 def run_cases(cases: Iterator[Case], seconds: float) -> Generator[Report]:
@@ -85,6 +86,7 @@ def _run_batch(batch: list[Case], end: float) -> Generator[Report]:
     """Reports of cases out of one child, up to the one that ends it."""
     reading, writing = os.pipe()
     child = os.fork()
+    os.setpgid(child, child)  # the same in both, for neither knows who comes first
     if child == 0:
         os.close(reading)
         _serve(batch, writing)
@@ -93,7 +95,7 @@ def _run_batch(batch: list[Case], end: float) -> Generator[Report]:
         yield from _reports(child, reading, batch, end)
     finally:
         os.close(reading)
-        os.kill(child, signal.SIGKILL)
+        os.killpg(child, signal.SIGKILL)  # with the emulators that it has started
         os.waitpid(child, 0)
 
 
@@ -110,15 +112,15 @@ def _serve(batch: list[Case], writing: int) -> None:
             pipe.flush()
 
         for case in batch:
-            tell((case.number, case.title, "starting"))
-            report = run_case(case, lambda text, case=case: tell((case.number, case.title, text)))
-            tell(report)
+            tell((case.number, "starting"))
+            tell(run_case(case, lambda text, case=case: tell((case.number, text))))
         tell(None)
     os._exit(0)
 
 
 def _reports(child: int, reading: int, batch: list[Case], end: float) -> Generator[Report]:
-    last = (batch[0].number, batch[0].title, "starting a process")
+    cases = {case.number: case for case in batch}
+    last = (batch[0].number, "starting a process")
     while True:
         message = _receive(reading, min(HANG, max(1.0, end + HANG - time.monotonic())))
         if message is None:
@@ -130,9 +132,10 @@ def _reports(child: int, reading: int, batch: list[Case], end: float) -> Generat
         elif isinstance(message, tuple):
             last = message
         else:
-            number, title, text = last
-            finding = Finding(number, title, str(message), _how(child, str(message)), text)
-            yield Report(number, Counter(), finding)
+            case, text = cases[last[0]], last[1]
+            kind = str(message)
+            finding = Finding(case.number, case.title, kind, _how(child, kind), text)
+            yield Report(case.number, case.operators, Counter(), finding)
             return
 
 

@@ -6,10 +6,11 @@ and named sizes are. `values` has the inputs to be hostile in, with examples tha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from onnx import defs
+from onnx import ModelProto, defs, parser
 
 from compiler.frontend.onnx_composites import COMPOSITES
 from compiler.frontend.onnx_importer import CONTROL
@@ -18,6 +19,23 @@ from dialects.graph import OPS
 FLOATS = ("float", "double", "float16")
 ALL = ("float", "double", "float16", "int8", "int64", "bool")
 NUMBERS = ("float", "double", "int32", "int64")
+
+
+HEADER = '<ir_version: 13, opset_import: ["" : 28]>\nagraph '
+
+Choose = Callable[[Sequence[str]], str]
+
+
+def drawn_text(text: str, types: Sequence[str], choose: Choose) -> str:
+    """The text with what is drawn: an element type, and alternatives."""
+    kind = choose(types)
+    text = re.sub(r"\?\(([^)]*)\)", lambda found: choose(found[1].split("|")), text)
+    return re.sub(r"\bT(?=[\[ ])", kind, text)
+
+
+def model_of(text: str) -> ModelProto:
+    """The model whose graph is the text."""
+    return parser.parse_model(HEADER + text)
 
 
 @dataclass(frozen=True)
@@ -66,8 +84,8 @@ PROBES: tuple[Probe, ...] = (
           {"i": [[0, 1, 2], [-1]], "d": [4.0, 17.0]}),
     Probe("ConstantOfShape", "(int64[2] s) => (float[a, b] y) { y = ConstantOfShape(s) }",
           {"s": [[2, 3], [0, 9], [17, 5]]}),
-    Probe("Split", """(T[n, m] x, int64[2] s) => (T[n, a] y, T[n, b] z) {
-             y, z = Split<axis = 1>(x, s) }""", {"s": [[3, 3], [1, 6], [0, 8]]}, ALL),
+    Probe("Split", """(T[n, 8] x, int64[2] s) => (T[n, a] y, T[n, b] z) {
+             y, z = Split<axis = 1>(x, s) }""", {"s": [[4, 4], [1, 7], [0, 8]]}, ALL),
     Probe("Squeeze", "(T[1, m] x, int64[1] a) => (y) { y = Squeeze(x, a) }", {"a": [[0], [-2]]}),
     Probe("Unsqueeze", "(T[n, m] x, int64[1] a) => (y) { y = Unsqueeze(x, a) }",
           {"a": [[0], [2], [-1]]}),
@@ -76,12 +94,12 @@ PROBES: tuple[Probe, ...] = (
           """(T[n, m] x, int64[1] a) => (y) {
              y = Reduce?(L1|L2|LogSum|LogSumExp|Max|Mean|Min|Prod|Sum|SumSquare)(x, a) }""",
           {"a": [[0], [1], [-1]]}, FLOATS),
-    Probe("CenterCropPad", """(T[n, m] x, int64[2] s) => (T[a, b] y) {
+    Probe("CenterCropPad", """(T[5, 8] x, int64[2] s) => (T[a, b] y) {
              y = CenterCropPad(x, s) }""", {"s": [[3, 3], [9, 9], [1, 20]]}, FLOATS),
     Probe("Concat Flatten", """(T[n, m] x, T[k, m] z) => (T[a, m] y, T[b, c] w) {
              y = Concat<axis = 0>(x, z) w = Flatten(y) }""", {}, ALL),
     Probe("Shape Size", "(T[n, m] x) => (int64[2] s, int64 c) { s = Shape(x) c = Size(x) }"),
-    Probe("EyeLike", "(float[n, m] x) => (float[n, m] y) { y = EyeLike<k = 1>(x) }"),
+    Probe("EyeLike", "(float[4, 7] x) => (float[4, 7] y) { y = EyeLike<k = ?(1|-9|7)>(x) }"),
     Probe("Trilu", "(T[n, m] x, int64 k) => (T[n, m] y) { y = Trilu<upper = 0>(x, k) }",
           {"k": [0, 1, -2]}, NUMBERS),
     Probe("CumSum", "(T[n, m] x, int64 a) => (T[n, m] y) { y = CumSum(x, a) }",
@@ -90,8 +108,8 @@ PROBES: tuple[Probe, ...] = (
           {"a": [0, 1, -1]}, NUMBERS),
     Probe("AffineGrid", """(float[2, 2, 3] t, int64[4] s) => (float[a, b, c, d] y) {
              y = AffineGrid(t, s) }""", {"s": [[2, 3, 4, 5], [2, 1, 1, 1]]}),
-    Probe("Col2Im", """(float[1, 8, k] x, int64[2] s, int64[2] w) => (float[a, b, c, d] y) {
-             y = Col2Im(x, s, w) }""", {"s": [[3, 3], [5, 5]], "w": [[2, 2], [1, 2]]}),
+    Probe("Col2Im", """(float[1, 8, 4] x, int64[2] s, int64[2] w) => (float[a, b, c, d] y) {
+             y = Col2Im(x, s, w) }""", {"s": [[3, 3], [2, 5], [5, 2]], "w": [[2, 2]]}),
     Probe("Resize", """(T[1, 2, h, w] x, int64[4] s) => (T[a, b, c, d] y) {
              y = Resize<mode = "linear">(x, , , s) }""",
           {"s": [[1, 2, 3, 9], [1, 2, 16, 16], [1, 2, 1, 1]]}, FLOATS),
@@ -153,7 +171,7 @@ PROBES: tuple[Probe, ...] = (
     Probe("ReverseSequence", """(T[4, n, 3] x, int64[n] s) => (T[4, n, 3] y) {
              y = ReverseSequence(x, s) }""", {"s": [[1, 2, 4], [0], []]}, ALL),
     Probe("RoiAlign", """(T[n, 2, 5, 6] x, T[k, 4] r, int64[k] b) => (T[k, 2, 3, 3] y) {
-             y = RoiAlign<output_height = 3, output_width = 3>(x, r, b) }""",
+             y = RoiAlign<output_height = 3, output_width = 3, sampling_ratio = 1>(x, r, b) }""",
           {"b": [[0], [0, 1]], "r": [[[0., 0., 3., 3.]], [[0., 0., 3., 3.], [1., 2., 4., 8.]]]}),
     Probe("RoiAlign", """(T[n, 2, 5, 6] x, T[k, 4] r, int64[k] b) => (T[k, 2, 3, 3] y) {
              y = RoiAlign<mode = "max", output_height = 3, output_width = 3, sampling_ratio = 2>(
@@ -201,6 +219,19 @@ PROBES: tuple[Probe, ...] = (
                 bool c_in, float[j] s) => (bool c_out, float[l] t) { c_out = Identity(c_in)
                 one = Gather(m, i) shape = Reshape(one, c_) c_ = Constant<value_ints = [1]>()
                 t = Expand(s, shape) }> }""", {"m": [[1, 1, 1, 1, 1, 1]]}),
+    Probe("Scan", """(T[m] s, T[n, m] x) => (T[m] y, T[n, m] z) {
+             y, z = Scan(s, x) <num_scan_inputs = 1, scan_input_directions = [?(0|1)],
+                scan_output_directions = [?(0|1)], body = b (T[m] p, T[m] e) => (T[m] q, T[m] o) {
+                q = Add(p, e) o = Neg(p) }> }""", {}, FLOATS),
+    Probe("Scan", """(T[2] s, T[2, n] x, T[n, m] z, int64[k] i) => (T[2] y, T[a, b] w, T[k, n] v) {
+             y, w, v = Scan(s, x, z) <num_scan_inputs = 2, scan_input_axes = [?(1|-1), 0],
+                scan_output_axes = [?(0|1|-1), -1], body = b (T[2] p, T[2] e, T[m] r) => (
+                T[2] q, T[m] f, T[k] g) { q = Max(p, e) f = Neg(r) g = Gather(r, i) }> }""",
+          {"i": [[0, 1], [-1], []]}, FLOATS),
+    Probe("SequenceMap", """(T[n, m] a, T[n, m] b, int64[k] i, int64 p) => (y) {
+             s = SequenceConstruct(a, b) t = SequenceMap(s) <body = b (T[n, m] e) => (T[k, m] f) {
+                f = Gather(e, i) }> y = SequenceAt(t, p) }""",
+          {"i": [[0, -1], [1]], "p": [0, 1, -2]}),
     Probe("DFT", """(T[1, n, 1] x, int64 d, int64 a) => (y) { y = DFT(x, d, a) }""",
           {"d": [4, 8, 5], "a": [1]}, ("float", "double")),
     Probe("STFT", """(float[1, n, 1] x, int64 s, float[8] w, int64 l) => (y) {
@@ -214,6 +245,9 @@ PROBES: tuple[Probe, ...] = (
              int32[2] s) => (y) {{ y = {name}<hidden_size = 5>(x, w, r, , s) }}""",
             {"s": [[4, 2], [0, 1]]})
       for name, gates in (("RNN", 5), ("GRU", 15), ("LSTM", 20))),
+    Probe("Det", "(T[n, 3, 3] x) => (T[n] y) { y = Det(x) }",
+          {"x": [[[[0., 1., 2.], [1., 0., 3.], [2., 4., 1.]]], [[[0.] * 3] * 3] * 2]},
+          ("float", "double")),
     # Arithmetic that may trap -----------------------------------------------------------------
     *(Probe("Div Mod", f"""({kind}[n] x, {kind}[n] z) => ({kind}[n] y, {kind}[n] w) {{
              y = Div(x, z) w = Mod(x, z) }}""", {"x": [[7, -7, 0]], "z": [[2, -2, 3]]})
@@ -240,6 +274,7 @@ def probed_operators() -> set[str]:
     return {name for probe in PROBES for name in probe.ops.split()}
 
 
+GRAPH = defs.OpSchema.AttrType.GRAPH
 INTEGERS = {"tensor(int64)", "tensor(int32)", "tensor(bool)"}
 
 DATA_ALONE = {
@@ -257,7 +292,8 @@ DATA_ALONE = {
 
 def operators_with_numbers() -> set[str]:
     """The operators that the front end has, or ONNX by others, with an input that has to be of
-    integers or truth values: sizes, axes, counts or places.
+    integers or truth values, which are sizes, axes, counts or places, or with a graph, whose
+    iterations are counted.
     """
     own = {op.ONNX.name for op in OPS if op.ONNX and not op.ONNX.domain}
     own |= {*COMPOSITES, *CONTROL}
@@ -266,5 +302,7 @@ def operators_with_numbers() -> set[str]:
         known = schema.name in own or schema.has_function or schema.has_context_dependent_function
         if not schema.domain and known:
             kinds = [set(each.types) for each in schema.inputs]
-            found |= {schema.name} if any(kind and kind <= INTEGERS for kind in kinds) else set()
+            numbers = any(kind and kind <= INTEGERS for kind in kinds)
+            graphs = any(each.type == GRAPH for each in schema.attributes.values())
+            found |= {schema.name} if numbers or graphs else set()
     return found

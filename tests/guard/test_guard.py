@@ -3,24 +3,37 @@ it finds nothing.
 """
 # pyright: basic
 
-from collections.abc import Callable, Generator
-from dataclasses import dataclass
-from itertools import count
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
+from hypothesis import Phase, given, settings
+from xdsl.dialects import arith
+from xdsl.dialects.builtin import IndexType
 
-from compiler.machine.host import host_target
+from compiler.graph_to_loop import lower_group
 from compiler.options import Options
 from compiler.pipeline import compile_loops
 from compiler.program.guard_buffers import GUARD_SIDES
+from dialects.graph import OPS, group_of
+from tests import oracle
 from tests.guard.call import GuardedModel
-from tests.guard.cases import Case
+from tests.guard.cases import Case, imported
+from tests.guard.emulated import EMULATORS, emulated_machine
 from tests.guard.known import KNOWN, reason_of
 from tests.guard.pool import run_cases
-from tests.guard.probes import DATA_ALONE, operators_with_numbers, probed_operators
+from tests.guard.probes import (
+    DATA_ALONE,
+    PROBES,
+    operators_with_numbers,
+    probed_operators,
+)
+from tests.guard.process import Machine, own_machine
+from tests.samples import SAMPLES
 
-CASES, SECONDS = 90, 60
+CASES, EMULATED_CASES, SECONDS = 90, 8, 60
 """How much of the fuzzer every run of the tests has; `python -m tests.guard` has more."""
 
 PROGRAM = """
@@ -46,6 +59,24 @@ loop.program @main(%x: !loop.buffer<[{n}], f32>, %y: !loop.buffer<[{n}], f32>) i
 """
 
 
+ON_THE_STACK = """
+loop.kernel @staged(%x: !loop.buffer<[{n}], f32>, %y: !loop.buffer<[{n}], f32>) {{
+  %t = loop.alloc scratch : !loop.buffer<[{n}], f32>
+  loop.for %i = {first} to {last} {{
+    %v = loop.load %x[%i] : !loop.buffer<[{n}], f32>
+    loop.store %v, %t[{store}] : !loop.buffer<[{n}], f32>
+  }}
+  loop.for %i = 0 to {n} {{
+    %v = loop.load %t[{load}] : !loop.buffer<[{n}], f32>
+    loop.store %v, %y[%i] : !loop.buffer<[{n}], f32>
+  }}
+}}
+loop.program @main(%x: !loop.buffer<[{n}], f32>, %y: !loop.buffer<[{n}], f32>) inputs 1 {{
+  loop.call @staged(%x, %y) : !loop.buffer<[{n}], f32>, !loop.buffer<[{n}], f32>
+}}
+"""
+
+
 @dataclass
 class Straying:
     """A case of the fuzzer whose kernel is written by hand."""
@@ -59,20 +90,23 @@ class Straying:
     n: int = 16
     number: int = 0
     title: str = "by hand"
+    operators: str = "by hand"
+    program: str = PROGRAM
+    machine: Machine = field(default_factory=own_machine)
 
     def run(self, note: Callable[[str], None]) -> Generator[str]:
-        text = PROGRAM.format(
+        text = self.program.format(
             one="second", o=self.buffers, n=self.n, load=self.load, store=self.store,
             first=self.first, last=self.last,
         )  # fmt: skip
-        model = GuardedModel(
-            compile_loops(text, Options(host_target(), guarded=self.side)), self.side
-        )
+        compiled = compile_loops(text, Options(self.machine.targets[0], guarded=self.side))
         x = np.arange(self.n, dtype=np.float32)
-        (name,) = (spec.name for spec in model.signature.inputs)
-        (y,) = model({name: x})
-        np.testing.assert_array_equal(y, x)
-        model.close()
+        (name,) = (spec.name for spec in compiled.signature.inputs)
+        with closing(self.machine.start()) as process:
+            model = GuardedModel(compiled, self.side, process)
+            (y,) = model({name: x})
+            np.testing.assert_array_equal(y, x)
+            model.close()
         yield "computed"
 
 
@@ -98,6 +132,40 @@ def test_bytes_of_alignment_behind_a_buffer_of_the_workspace_are_checked():
     assert (found.kind, "the workspace" in found.text) == ("StrayWrite", True)
 
 
+@pytest.mark.parametrize("store", ["%i - 1", "%i + 1", "%i + 60", "%i - 60"])
+def test_a_store_beside_a_buffer_on_the_stack_traps(store):
+    found = finding(Straying("after", store=store, program=ON_THE_STACK))
+    assert "SIGILL" in found.text or "SIGTRAP" in found.text
+
+
+def test_what_nobody_wrote_on_the_stack_is_no_result():
+    assert finding(Straying("after", last=15, program=ON_THE_STACK)).kind == "AssertionError"
+    assert finding(Straying("after", load="%i + 1", program=ON_THE_STACK)).kind == "AssertionError"
+
+
+def test_a_kernel_that_keeps_to_its_buffers_on_the_stack_is_fine():
+    assert finding(Straying("after", program=ON_THE_STACK)) is None
+
+
+@pytest.fixture(scope="module")
+def emulated(tmp_path_factory):
+    emulator, _ = EMULATORS["aarch64"]
+    if (missing := emulator.missing()) is not None:
+        pytest.skip(missing)
+    return emulated_machine("aarch64", tmp_path_factory.mktemp("emulated"))
+
+
+@pytest.mark.parametrize(("side", "last", "first"), [("after", 17, 0), ("before", 16, -1)])
+def test_what_strays_in_an_emulator_is_seen(side, last, first, emulated):
+    found = finding(Straying(side, first=first, last=last, machine=emulated))
+    assert (found.kind, "SIGSEGV at 0x" in found.text) == ("Crashed", True)
+
+
+def test_what_strays_on_the_stack_in_an_emulator_is_seen(emulated):
+    found = finding(Straying("after", store="%i + 1", program=ON_THE_STACK, machine=emulated))
+    assert "SIGTRAP" in found.text
+
+
 def test_a_wrong_result_is_found():
     assert finding(Straying("before", "%b, %a")).kind == "AssertionError"
 
@@ -106,13 +174,42 @@ def test_every_operator_that_takes_numbers_has_a_probe():
     assert operators_with_numbers() - probed_operators() == set(DATA_ALONE)
 
 
+def test_every_operator_that_reads_indices_while_it_runs_is_made_of_some_probe():
+    made = {op.name for probe in PROBES for op in imported(probe).module.walk()}
+    assert {op.name for op in OPS if reads_indices(op)} - made == set()
+
+
+def reads_indices(cls):
+    """Whether the operator's loops take numbers out of tensors for subscripts."""
+    found = []
+
+    @settings(max_examples=1, phases=[Phase.generate])
+    @given(SAMPLES[cls])
+    def lower(sample):
+        group = group_of(oracle.operator(cls, sample))
+        found.extend(lower_group(group, list(group.body.block.args), {}).walk())
+
+    lower()
+    casts = (op for op in found if isinstance(op, arith.IndexCastOp))
+    return any(isinstance(op.result.type, IndexType) for op in casts)
+
+
 def test_what_is_known_has_a_reason():
     assert all(known.reason for known in KNOWN)
 
 
 def test_the_fuzzer_finds_nothing():
-    cases = (Case(number, 0) for number in count())
-    reports = list(run_cases((case for case, _ in zip(cases, range(CASES), strict=False)), SECONDS))
+    assert computed(Case(number, 0) for number in range(CASES)) > 100
+
+
+def test_the_fuzzer_finds_nothing_in_an_emulator(emulated):
+    cases = (Case(number, 1, machine=emulated) for number in range(EMULATED_CASES))
+    assert computed(cases) > 20
+
+
+def computed(cases: Iterator[Case]) -> int:
+    """How many calls of the cases gave results; all were right."""
+    reports = list(run_cases(cases, SECONDS))
     findings = [report.finding for report in reports if report.finding is not None]
     assert [str(each) for each in findings if reason_of(each) is None] == []
-    assert sum(report.outcomes["computed"] for report in reports) > 100
+    return sum(report.outcomes["computed"] for report in reports)

@@ -6,6 +6,7 @@ patched to its only function, so that the loader of the other architecture start
 
 import shutil
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from compiler.machine.artifact import Compiled
 from compiler.machine.link import link_shared
 from compiler.machine.object import compile_object
 from compiler.target.features import baseline
+from compiler.target.target import Target
 
 THREADS = 2
 
@@ -145,12 +147,19 @@ class Emulator:
             return f"no C library in {self.prefix} (Debian: libc6-{self.arch}-cross)"
         return None
 
-    def run(self, program: Path, cpu: str | None = None) -> subprocess.CompletedProcess[str]:
-        """Runs a program that lies beside its libraries, on a processor of that name."""
+    def arguments(self, program: Path, cpu: str | None = None) -> list[str]:
+        """The command that runs a program that lies beside its libraries, on a processor of that
+        name.
+        """
+        assert self.command is not None, "an emulator that runs programs is installed"
         folders = f"{program.parent}:{self.prefix / 'lib'}"
         loader = self.prefix / "lib" / self.loader
         options = self.options if cpu is None else ("-cpu", cpu)
-        command = [self.command, *options, loader, "--library-path", folders, program]
+        return [self.command, *options, str(loader), "--library-path", folders, str(program)]
+
+    def run(self, program: Path, cpu: str | None = None) -> subprocess.CompletedProcess[str]:
+        """Runs such a program to its end."""
+        command = self.arguments(program, cpu)
         return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
@@ -193,13 +202,18 @@ def build_host(compiled: Compiled, array: np.ndarray, folder: Path) -> Path:
     (folder / "input").write_bytes(array.tobytes())
     output_bytes = int(elements) * np.dtype(output.dtype).itemsize
     source = _host(compiled, array.nbytes, output_bytes, folder)
-    program = folder / "program.so"
-    objects = [compile_object(source, baseline(compiled.target))]
-    with open(program, "wb") as out:
-        needed = ["libmodel.so", "libc.so.6"]
-        link_shared(objects, soname="program.so", exports=["start"], needed=needed, out=out)
-    make_executable(program)
-    return program
+    return link_program(
+        source, baseline(compiled.target), folder / "program.so", ["libmodel.so", "libc.so.6"]
+    )
+
+
+def link_program(source: str, target: Target, path: Path, needed: Sequence[str]) -> Path:
+    """Writes a program whose LLVM IR has the function `start`, and which needs these libraries."""
+    objects = [compile_object(source, target)]
+    with open(path, "wb") as out:
+        link_shared(objects, soname=path.name, exports=["start"], needed=needed, out=out)
+    make_executable(path)
+    return path
 
 
 def _host(compiled: Compiled, input_bytes: int, output_bytes: int, folder: Path) -> str:

@@ -238,7 +238,7 @@ def _with_constants(model: ModelProto, inputs: Arrays, probe: Probe | None) -> M
 
 
 def imported(probe: Probe) -> ImportedModel:
-    """A probe at the graph level; sizes and indices are constant where others cannot be imported."""
+    """A probe at the graph level; sizes and indices are constant where only those are imported."""
     model = model_of(drawn_text(probe.text, probe.types, lambda choices: choices[0]))
     options = Options(host_target())
     try:

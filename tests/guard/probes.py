@@ -245,9 +245,7 @@ PROBES: tuple[Probe, ...] = (
              int32[2] s) => (y) {{ y = {name}<hidden_size = 5>(x, w, r, , s) }}""",
             {"s": [[4, 2], [0, 1]]})
       for name, gates in (("RNN", 5), ("GRU", 15), ("LSTM", 20))),
-    Probe("Det", "(T[n, 3, 3] x) => (T[n] y) { y = Det(x) }",
-          {"x": [[[[0., 1., 2.], [1., 0., 3.], [2., 4., 1.]]], [[[0.] * 3] * 3] * 2]},
-          ("float", "double")),
+    Probe("Det", "(T[n, 3, 3] x) => (T[n] y) { z = Floor(x) y = Det(z) }", {}, ("float", "double")),
     # Arithmetic that may trap -----------------------------------------------------------------
     *(Probe("Div Mod", f"""({kind}[n] x, {kind}[n] z) => ({kind}[n] y, {kind}[n] w) {{
              y = Div(x, z) w = Mod(x, z) }}""", {"x": [[7, -7, 0]], "z": [[2, -2, 3]]})

@@ -198,6 +198,9 @@ import weft
 sys.path.insert(0, {root!r})
 from tests.machine.test_cancel import count_to_ten
 
+# Whoever runs the tests in the background has them ignore interrupts, and would this program.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 model = weft.load({path!r})
 fast = weft.jit(count_to_ten)
 assert float(fast(0.0, 1.0)) == 10.0

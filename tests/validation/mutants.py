@@ -26,14 +26,14 @@ from compiler.compile_kernels import KernelCompiler
 from compiler.pipeline import compile_kernels, lower_graph, optimize_graph, plan_program
 from compiler.program.plan_memory import kernels_of, plan_memory
 from compiler.road import Road
-from compiler.validation.in_place import prove_claims
+from compiler.validation.in_place import claims_of, prove_claims
 from compiler.validation.plan import Meaning
 from dialects.context import WeftContext
 from dialects.errors import PlanError
 from dialects.expr import Expr
 from dialects.loop.dynamic import CopyOp
-from dialects.loop.ops import AllocOp
-from dialects.loop.program import COPIES, IN_PLACE, CallOp, ProgramOp
+from dialects.loop.ops import AllocOp, StoreOp
+from dialects.loop.program import COPIES, IN_PLACE, CallOp, KernelOp, ProgramOp
 from dialects.loop.types import ExprsAttr
 from dialects.weights import WeightStore
 from tests.validation.subjects import Arrays, Subject
@@ -217,26 +217,49 @@ def _is_before(value: SSAValue, op: Operation) -> bool:
 
 
 def _claim(module: ModuleOp, pick: random.Random) -> str | None:
-    """Claims of a kernel that it works in place, and plans anew."""
-    kernels = [each for each in kernels_of(module).values() if IN_PLACE in each.attributes]
-    kernel = pick.choice(kernels)
-    arguments = kernel.body.block.args
-    pairs = [
-        (one.index, other.index)
-        for one in arguments
-        for other in arguments
-        if one is not other and one.type == other.type
+    """Claims of a kernel that it works in place where it does not say so, and plans anew: the first
+    claim, in any order, that moves a buffer.
+    """
+    found = [
+        (kernel, pair)
+        for kernel in kernels_of(module).values()
+        if IN_PLACE in kernel.attributes
+        for pair in _unclaimed(kernel)
     ]
-    if not pairs:
-        return None
-    kernel.attributes[IN_PLACE] = DenseArrayBase.from_list(i64, list(pick.choice(pairs)))
-    program = program_of(module)
+    pick.shuffle(found)
+    return "in-place claim" if any(_moves(module, *each) for each in found) else None
+
+
+def _unclaimed(kernel: KernelOp) -> list[tuple[int, int]]:
+    """Pairs of an operand and a result of one type that a kernel does not claim."""
+    written = [
+        each for each in kernel.body.block.args
+        if any(isinstance(use.operation, StoreOp) for use in each.uses)
+    ]  # fmt: skip
+    return [
+        (one.index, other.index)
+        for other in written
+        for one in kernel.body.block.args
+        if one is not other and one.type == other.type
+        if (one.index, other.index) not in claims_of(kernel)
+    ]
+
+
+def _moves(module: ModuleOp, kernel: KernelOp, pair: tuple[int, int]) -> bool:
+    """Whether a plan in which a kernel claims one more pair differs; the module is left with it."""
+    noted = kernel.attributes[IN_PLACE]
+    claims = [*claims_of(kernel), pair]
+    kernel.attributes[IN_PLACE] = DenseArrayBase.from_list(
+        i64, [n for each in claims for n in each]
+    )
     before = {alloc: _offset(alloc) for alloc in _allocations(module)}
     for alloc in before:
         del alloc.properties["offset"]
-    plan_memory(program, kernels_of(module))
+    plan_memory(program_of(module), kernels_of(module))
     moved = any(_offset(alloc) != offset for alloc, offset in before.items())
-    return "in-place claim" if moved else None
+    if not moved:
+        kernel.attributes[IN_PLACE] = noted
+    return moved
 
 
 CHANGES = (_shift, _join, _drop_copy, _swap, _claim)

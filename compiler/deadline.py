@@ -13,7 +13,9 @@ from typing import Final
 from dialects.budget import Budget
 
 AGAIN: Final = 5.0
-"""Seconds after which a thread that goes on is told again."""
+"""Seconds after which a thread that goes on is told again: an exception that comes while an object
+is finalised is dropped.
+"""
 
 
 @contextmanager
@@ -32,7 +34,7 @@ def deadline(budget: Budget) -> Generator[None]:
             yield
     else:
         signal.signal(signal.SIGALRM, _Alarm(budget))
-        signal.setitimer(signal.ITIMER_REAL, budget.timeout)
+        signal.setitimer(signal.ITIMER_REAL, budget.timeout, AGAIN)
         try:
             yield
         finally:
@@ -56,9 +58,7 @@ class _Expired(BaseException):
 
 @contextmanager
 def _watched(budget: Budget) -> Generator[None]:
-    """A thread waits, and raises in this one: again as long as that goes on, since an exception
-    that comes while an object is finalised is dropped.
-    """
+    """A thread waits, and raises in this one: again as long as that goes on."""
     thread, done, expired = threading.get_ident(), threading.Event(), threading.Event()
 
     def watch() -> None:

@@ -8,7 +8,6 @@ import numpy as np
 from xdsl.ir import SSAValue
 
 from dialects.expr import Atom, Expr
-from dialects.extent import too_large
 from dialects.graph import ConstantOp, DimsOp, GraphOp
 from dialects.graph.dtypes import numpy_dtype
 from dialects.graph.known import KnownDims
@@ -29,7 +28,7 @@ class KnownValues:
     def __init__(self, store: WeightStore) -> None:
         self.store = store
         self.ranges: dict[Atom, Range] = {}
-        self._dims = KnownDims()
+        self._dims = KnownDims(sizes=True)
         self._arrays: dict[SSAValue, Array | None] = {}
 
     def dims(self, value: SSAValue) -> Sequence[Expr] | None:
@@ -106,12 +105,7 @@ class KnownValues:
         numbers = [None] if exprs is None else [expr.constant for expr in exprs]
         if None in numbers:
             return None
-        dtype = numpy_dtype(kind.element)
-        least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
-        for number in numbers:
-            if number is not None and not least <= number <= most:
-                raise too_large(f"a number of {dtype.name}", number)
-        return np.array(numbers, dtype).reshape(kind.static_shape)
+        return np.array(numbers, numpy_dtype(kind.element)).reshape(kind.static_shape)
 
 
 def _is_small(op: GraphOp) -> bool:

@@ -28,6 +28,12 @@ KEYS = -0.75
 """The parameter of the cubic kernel."""
 
 
+FARTHEST = 2.0**22
+"""Points farther outside than so many pixels are reflected as those: of larger f32 the remainder of
+a division depends on how products and sums are rounded.
+"""
+
+
 @dataclass(frozen=True)
 class _Border:
     """One spatial dim, and where what lies outside is reflected."""
@@ -39,7 +45,7 @@ class _Border:
     def reflect(self, places: Term) -> Term:
         """Places mirrored at both ends until they lie inside."""
         extent = (self.high - self.low).maximum(1)
-        distance = (places - self.low).math("abs")
+        distance = (places - self.low).math("abs").minimum(FARTHEST)
         turns = (distance / extent).math("floor")
         rest = distance - turns * extent
         is_even = (turns - (turns / 2).math("floor") * 2).equals(0)

@@ -12,6 +12,7 @@ from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
 from dialects.expr import Expr, maximum
+from dialects.extent import MOST
 from dialects.graph.accumulate import lowest, widen
 from dialects.graph.gather import subscript
 from dialects.graph.op import GraphOp, OnnxName, ints
@@ -26,7 +27,8 @@ class MaxRegionPoolOp(GraphOp):
     """The greatest element of each bin of each region of an image `[n, c, h, w]`; 0 of no element.
 
     A region is a row `[image, left, top, right, bottom]` of the second operand, whose corners are
-    scaled, rounded and part of it. It falls into `pooled` bins, which overlap at their edges.
+    scaled, rounded and part of it; none is farther outside than the largest extent. It falls into
+    `pooled` bins, which overlap at their edges.
     """
 
     name = "graph.max_region_pool"
@@ -77,7 +79,8 @@ class MaxRegionPoolOp(GraphOp):
         """The first element of a bin along an axis, and the end."""
         real, count = low.dtype.type, ints(self.pooled)[axis]
         scale = real(self.scale.value.data)
-        first, last = (math.floor(x * scale + real(0.5)) for x in (low, high))
+        corners = (math.floor(x * scale + real(0.5)) for x in (low, high))
+        first, last = (min(max(corner, -MOST), MOST) for corner in corners)
         size = real(max(last - first + 1, 1)) / real(count)
         start = first + math.floor(real(place) * size)
         end = first + math.ceil(real(place + 1) * size)
@@ -109,7 +112,8 @@ class MaxRegionPoolOp(GraphOp):
         count, wide = ints(self.pooled)[axis], compute_type(type_of(self.boxes).element)
         corners = (b.load(regions, (r, column)) for column in (2 - axis, 4 - axis))
         scale = self.scale.value.data
-        first, last = (((x * scale) + 0.5).math("floor").cast(I64) for x in corners)
+        rounded = (((x * scale) + 0.5).math("floor").cast(I64) for x in corners)
+        first, last = (x.maximum(-MOST).minimum(MOST) for x in rounded)
         size = (last - first + 1).maximum(1).cast(wide) / count
         step = b.index(place, I64)
         start = first + (step.cast(size.element) * size).math("floor").cast(I64)

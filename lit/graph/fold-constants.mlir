@@ -204,3 +204,16 @@ func.func @assumes(%x: !graph.tensor<[n], f32>, %z: !graph.tensor<[m], f32>) -> 
   %y = graph.expand %x {shape = #graph.shape<[m]>} : (!graph.tensor<[n], f32>) -> !graph.tensor<[n], f32>
   func.return %y : !graph.tensor<[n], f32>
 }
+
+// -----
+
+// Tensors of integers wrap, also where the sizes of tensors are integers of that type.
+// CHECK-LABEL: func.func @wraps
+// CHECK: %[[Y:[a-z]+]] = graph.constant {literal = #graph.literal<[-9223372036854775808, 8]>
+// CHECK-NEXT: func.return %[[Y]]
+func.func @wraps() -> !graph.tensor<[2], i64> {
+  %a = graph.constant {literal = #graph.literal<[9223372036854775807, 3]>, shape = #graph.shape<[2]>, element = i64} : () -> !graph.tensor<[2], i64>
+  %b = graph.constant {literal = #graph.literal<[1, 5]>, shape = #graph.shape<[2]>, element = i64} : () -> !graph.tensor<[2], i64>
+  %y = graph.add %a, %b : (!graph.tensor<[2], i64>, !graph.tensor<[2], i64>) -> !graph.tensor<[2], i64>
+  func.return %y : !graph.tensor<[2], i64>
+}

@@ -14,19 +14,21 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType
 
 from compiler.graph_to_loop import lower_group
+from compiler.machine.host import host_target
 from compiler.options import Options
-from compiler.pipeline import compile_loops
+from compiler.pipeline import compile_loops, compile_model
 from compiler.program.guard_buffers import GUARD_SIDES
 from dialects.graph import OPS, group_of
 from tests import oracle
 from tests.guard.call import GuardedModel
-from tests.guard.cases import Case, imported
+from tests.guard.cases import Case, Judge, imported
 from tests.guard.emulated import EMULATORS, emulated_machine
 from tests.guard.known import KNOWN, reason_of
 from tests.guard.pool import run_cases
 from tests.guard.probes import (
     DATA_ALONE,
     PROBES,
+    model_of,
     operators_with_numbers,
     probed_operators,
 )
@@ -145,6 +147,27 @@ def test_what_nobody_wrote_on_the_stack_is_no_result():
 
 def test_a_kernel_that_keeps_to_its_buffers_on_the_stack_is_fine():
     assert finding(Straying("after", program=ON_THE_STACK)) is None
+
+
+FAR = np.array([[0, 1, 2, 4, -(2.0**63)], [0, -(2.0**63), 0, 2.0**63, 3]], np.float32)
+POINTS = np.array([[[[0.5, 1e30]], [[-1e30, -1]], [[2.0**31, 2.0**61]]]], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("operator", "coordinates"),
+    [
+        ("MaxRoiPool<pooled_shape = [3, 3]>", FAR),
+        ('GridSample<mode = "linear", padding_mode = "reflection">', POINTS),
+        ('GridSample<mode = "cubic", padding_mode = "reflection">', POINTS),
+    ],
+)
+def test_coordinates_far_outside_of_an_image_have_one_meaning(operator, coordinates):
+    dims = ", ".join(map(str, coordinates.shape))
+    model = model_of(f"(float[1, 2, h, w] x, float[{dims}] c) => (y) {{ y = {operator}(x, c) }}")
+    options = Options(host_target())
+    x = np.arange(1, 171, dtype=np.float32).reshape(1, 2, 5, 17)
+    outputs = compile_model(model, options).executable(1)(x, coordinates)
+    Judge(model, options).computed({"x": x, "c": coordinates}, list(outputs))
 
 
 @pytest.fixture(scope="module")

@@ -100,7 +100,7 @@ def _check_declared(model: LoadedModel, importer: GraphImporter) -> None:
     """Refuses declarations that what was imported contradicts."""
     graph = model.proto.graph
     known = [each for each in graph.output if importer.is_known(each.name)]
-    check_strings(known, lambda name: importer.strings.get(name) is not None)
+    check_strings(known, importer.strings.get)
     check_declared(graph.output, "output", importer.values.get, graph.node, dims=True)
     check_declared(graph.value_info, "value", importer.values.get)
 
@@ -193,11 +193,12 @@ def _report(
         raise UnsupportedError(f"{model}: {_listed(texts)}")
     if not failures:
         return
-    listed = _listed([failure.describe(opset) for failure in failures])
+    first, *others = (failure.describe(opset) for failure in failures)
     if any(isinstance(failure.error, UnsupportedError) for failure in failures):
-        rule = "weft requires nodes that it can compile"
-        raise UnsupportedError(f"{model}: {rule}, got {len(failures)} others: {listed}")
-    raise ModelError(f"{model}: {listed}")
+        rule = f"weft requires nodes that it can compile, got {len(failures)} others"
+        listed = _listed([brief(f"{rule}: {first}"), *others])
+        raise UnsupportedError(f"{model}: {listed}")
+    raise ModelError(f"{model}: {_listed([first, *others])}")
 
 
 def _listed(texts: Sequence[str]) -> str:

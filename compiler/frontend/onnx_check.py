@@ -26,6 +26,7 @@ from compiler.frontend.onnx_tensor import (
     check_tensor,
     element_count,
     external_range,
+    fits_declared,
     is_external,
 )
 from dialects.errors import ModelError, UnsupportedError
@@ -123,13 +124,18 @@ def _check_graph_inputs(graph: GraphProto) -> None:
 
 def _check_defaults(graph: GraphProto, initializers: Sequence[TensorProto]) -> None:
     """Inputs that initialisers stand for, as all did up to IR version 3, have their types."""
-    types = {tensor.name: tensor.data_type for tensor in initializers}
+    stored = {tensor.name: tensor for tensor in initializers}
     for value in graph.input:
+        tensor, declared = stored.get(value.name), value.type.tensor_type
+        if tensor is None:
+            continue
         kind = value.type.WhichOneof("value")
-        declared = value.type.tensor_type.elem_type if kind == "tensor_type" else kind
-        if value.name in types and declared != types[value.name]:
+        same = kind == "tensor_type" and declared.elem_type == tensor.data_type
+        if not same or not fits_declared(declared, tensor.dims):
             rule = f"input {_shown(value.name)} requires the type of its initialiser"
-            raise ModelError(f"{rule}, got {declared} and {types[value.name]}")
+            dims = [each.dim_value for each in declared.shape.dim]
+            got = f"{declared.elem_type or kind} {dims} and {tensor.data_type} {list(tensor.dims)}"
+            raise ModelError(f"{rule}, got {got}")
 
 
 def _check_functions_unique(functions: Iterable[FunctionProto]) -> None:

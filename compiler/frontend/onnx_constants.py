@@ -11,7 +11,7 @@ from onnx import AttributeProto, TensorProto
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, SSAValue
 
-from compiler.frontend.onnx_node import OnnxNode, dims_attr, onnx_element
+from compiler.frontend.onnx_node import OnnxNode, dims_attr, only_element, onnx_element
 from compiler.frontend.onnx_tensor import tensor_array
 from dialects.errors import ModelError, UnsupportedError
 from dialects.expr import Expr, maximum
@@ -52,7 +52,7 @@ def import_constant_of_shape(node: OnnxNode) -> Sequence[SSAValue]:
     value: Array = np.zeros(1, np.float32)
     if node.has("value"):
         value = tensor_array(node.attribute("value").t, node.base_dir)
-    return [filled(node, value.reshape(()), node.found_dims(0))]
+    return [filled(node, np.asarray(only_element(value, "a value")), node.found_dims(0))]
 
 
 def filled(node: OnnxNode, value: Array, dims: Sequence[Expr]) -> SSAValue:
@@ -112,7 +112,7 @@ def import_range(node: OnnxNode) -> Sequence[SSAValue]:
 
 def _known_number(node: OnnxNode, position: int) -> int | float | None:
     array = node.known.known_array(node.operand(position))
-    return None if array is None else array.reshape(-1)[0].item()
+    return None if array is None else only_element(array, "a bound").item()
 
 
 def _constant_range(start: float, count: int, delta: float, element: Attribute) -> Array:
@@ -124,8 +124,8 @@ def _constant_range(start: float, count: int, delta: float, element: Attribute) 
 
 
 def _symbolic_range(node: OnnxNode) -> SSAValue:
-    (start,), (limit,) = node.dims(0, "a start"), node.dims(1, "a limit")
-    (step,) = node.numbers(2, "a delta")
+    start, limit = node.size(0, "a start"), node.size(1, "a limit")
+    step = node.number(2, "a delta")
     count = (limit - start).ceildiv(step) if step > 0 else (start - limit).ceildiv(-step)
     first, delta = (node.reshape(node.operand(position), []) for position in (0, 2))
     return node.b.range(first, delta, size=dims_attr([maximum([count, 0])]))

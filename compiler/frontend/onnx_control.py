@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Block, SSAValue
 
 from compiler.frontend.onnx_declared import check_branches
-from compiler.frontend.onnx_node import OnnxNode, dims_attr, normal_axis
+from compiler.frontend.onnx_node import OnnxNode, dims_attr, normal_axis, only, only_element
 from compiler.frontend.onnx_sequences import (
     Results,
     Value,
@@ -48,7 +48,7 @@ def import_if(importer: GraphImporter, node: OnnxNode) -> Results:
     check_branches("If", [graph.output for graph in graphs])
     if known is not None:
         with importer.named():
-            return importer.import_subgraph(graphs[0 if known.reshape(-1)[0] else 1])
+            return importer.import_subgraph(graphs[0 if only_element(known, "a condition") else 1])
     condition = node.reshape(node.operand(0), [])
     blocks: list[Block] = []
     taken: list[list[Value]] = []
@@ -165,7 +165,7 @@ def import_loop(importer: GraphImporter, node: OnnxNode) -> Results:
     condition = node.optional(1)
     keep = None if condition is None else importer.known.known_array(condition)
     starts = None if condition is None or keep is not None else node.reshape(condition, [])
-    if keep is not None and not keep.reshape(-1)[0]:
+    if keep is not None and not only_element(keep, "a condition"):
         limit: Expr | None = Expr.of(0)
     else:
         limit = None if node.optional(0) is None else count_of(importer, node, node.operand(0))
@@ -181,12 +181,13 @@ def import_loop(importer: GraphImporter, node: OnnxNode) -> Results:
     body = _import_body(importer, node, initial, enter, 1)
     if body is None:
         return [None] * len(node.proto.output)
-    goes_on = importer.known.known_array(body.results[0])
-    if goes_on is None or (limit is None and goes_on.reshape(-1)[0]):
+    known = importer.known.known_array(body.results[0])
+    goes_on = None if known is None else only_element(known, "a condition")
+    if goes_on is None or (limit is None and goes_on):
         return _while(importer, node, index, limit, starts, initial, body)
-    assert limit is not None or not goes_on.reshape(-1)[0], "a loop without an end is a while"
+    assert limit is not None or not goes_on, "a loop without an end is a while"
     rounds = Expr.of(1) if limit is None else limit
-    if not goes_on.reshape(-1)[0]:
+    if not goes_on:
         rounds = minimum([rounds, 1])
     if starts is not None:
         rounds = _count_where(importer, node, starts, rounds)
@@ -196,7 +197,7 @@ def import_loop(importer: GraphImporter, node: OnnxNode) -> Results:
 def _unrolled(importer: GraphImporter, node: OnnxNode, state: list[Value]) -> Results:
     """A loop that carries sequences or optionals: a body for each round, whose number is known."""
     graph = node.attribute("body").g
-    limit = None if node.optional(0) is None else node.numbers(0, "a number of rounds")[0]
+    limit = None if node.optional(0) is None else node.number(0, "a number of rounds")
     goes_on = node.optional(1) is None or _is_true(importer, node.operand(1))
     stacks: list[list[SSAValue]] = [[] for _ in graph.output[1 + len(state) :]]
     number = 0
@@ -227,7 +228,7 @@ def _is_true(importer: GraphImporter, condition: SSAValue) -> bool:
     if known is None:
         rule = "requires a condition that is known while compiling, beside sequences"
         raise UnsupportedError(f"{rule}, got one that depends on data")
-    return bool(known.reshape(-1)[0])
+    return bool(only_element(known, "a condition"))
 
 
 def _for(
@@ -310,8 +311,9 @@ def count_of(importer: GraphImporter, node: OnnxNode, value: SSAValue) -> Expr:
     """A number of rounds: an expression, or a size that the program finds."""
     exprs = importer.known.dims(value)
     if exprs is not None:
-        low, _ = exprs[0].range({})
-        return exprs[0] if low is not None and low >= 0 else maximum([exprs[0], 0])
+        count = only(exprs, "a number of rounds")
+        low, _ = count.range({})
+        return count if low is not None and low >= 0 else maximum([count, 0])
     scalar = node.cast(node.reshape(value, []), I64)
     return importer.bind_size(importer.b.max(scalar, importer.b.constant_of(0, I64)), "count")
 

@@ -14,8 +14,10 @@ from xdsl.ir import SSAValue
 
 from compiler.frontend.onnx_node import onnx_number
 from compiler.frontend.onnx_sequences import Value
+from compiler.frontend.onnx_tensor import fits_declared
 from dialects.errors import ModelError
 from dialects.graph.types import TensorType, type_of
+from dialects.weights import Array
 
 Lookup = Callable[[str], Value | None]
 """What is known of a value by its name: None for one that was not imported."""
@@ -45,15 +47,21 @@ def check_declared(
             raise ModelError(f"{rule}, got {got}")
 
 
-def check_strings(declared: Iterable[ValueInfoProto], is_strings: Callable[[str], bool]) -> None:
-    """Raises ModelError for outputs of strings that are declared as something else, and others that
-    are declared as strings.
+def check_strings(
+    declared: Iterable[ValueInfoProto], strings_of: Callable[[str], Array | None]
+) -> None:
+    """Raises ModelError for outputs of strings that are declared as something else, or of other
+    dims, and others that are declared as strings.
     """
     for value in declared:
-        kind = value.type.WhichOneof("value")
+        kind, array = value.type.WhichOneof("value"), strings_of(value.name)
         strings = value.type.tensor_type.elem_type == TensorProto.STRING
-        if kind == "tensor_type" and strings != is_strings(value.name):
-            got = f"{_shown(value.type)} declared and strings {'not ' * strings}given"
+        fits = strings == (array is not None) and (
+            array is None or fits_declared(value.type.tensor_type, array.shape)
+        )
+        if kind == "tensor_type" and not fits:
+            given = "strings not" if array is None else f"string {list(array.shape)}"
+            got = f"{_shown(value.type)} declared and {given} given"
             raise ModelError(
                 f"output '{value.name}' requires the type that its node gives, got {got}"
             )

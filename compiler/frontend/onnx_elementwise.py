@@ -24,6 +24,13 @@ def import_variadic(name: str, node: OnnxNode) -> Sequence[SSAValue]:
     return [result]
 
 
+def import_clip(node: OnnxNode) -> Sequence[SSAValue]:
+    """Bounds that are scalars, or vectors of one element."""
+    bounds = [node.optional(position) for position in (1, 2)]
+    scalars = [None if bound is None else node.reshape(bound, []) for bound in bounds]
+    return [node.b.clip(node.operand(0), *scalars)]
+
+
 def import_mean(node: OnnxNode) -> Sequence[SSAValue]:
     """The sum of the operands over their number."""
     (total,) = import_variadic("add", node)
@@ -41,6 +48,7 @@ def import_pow(node: OnnxNode) -> Sequence[SSAValue]:
 
 
 IMPORTERS: dict[str, Importer] = {
+    "Clip": import_clip,
     "Identity": import_identity,
     "Max": partial(import_variadic, "max"),
     "Mean": import_mean,

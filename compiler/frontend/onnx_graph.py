@@ -90,8 +90,9 @@ def sort_nodes(graph: GraphProto | FunctionProto, model_name: str) -> None:
     order = _topological_order(needs)
     if len(order) < len(nodes):
         cycle = _find_cycle(needs, set(range(len(nodes))) - set(order))
-        path = " -> ".join(printable(describe_node(nodes[index], index)) for index in cycle)
-        raise ModelError(f"{model_name}: a graph requires nodes without a cycle, got {path}")
+        path = " -> ".join(describe_node(nodes[index], index) for index in cycle)
+        rule = "a graph requires nodes without a cycle"
+        raise ModelError(f"{model_name}: {brief(f'{rule}, got {path}')}")
     # Sorting in place moves references, where replacing the list would copy each node; keys are
     # asked for in order.
     rank = {index: place for place, index in enumerate(order)}

@@ -21,6 +21,7 @@ from compiler.frontend.onnx_known import KnownValues
 from compiler.frontend.onnx_load import LoadedModel
 from compiler.frontend.onnx_node import Importer, ImporterTable, OnnxNode, import_one_to_one
 from compiler.frontend.onnx_opset import expand_function_op, fresh_names, newest_opset
+from compiler.frontend.onnx_rules import check_rules
 from compiler.frontend.onnx_sequences import Value, tensor_of
 from compiler.frontend.onnx_signature import SymbolNames, name_hint, type_proto
 from compiler.frontend.onnx_strings import Strings
@@ -143,15 +144,27 @@ class GraphImporter:
             if any(
                 name and value is None for name, value in zip(node.input, operands, strict=True)
             ):
-                self._skip(node)
-            elif self._is_control(node, operands):
+                return self._skip(node)
+            check_rules(node, operands)
+            if self._is_control(node, operands):
                 self._import_control(node, operands)
             else:
                 tensors = [None if value is None else tensor_of(value) for value in operands]
                 self._import_operator(node, tensors)
         except IMPORT_ERRORS as error:
-            self._fail(node, error)
+            self._fail(node, self._undecided(node, error))
         return None
+
+    def _undecided(self, node: NodeProto, error: WeftError) -> WeftError:
+        """The error; a rule of types that was broken by sizes which only a call knows may hold in a
+        call, so that the model may be sound.
+        """
+        values = [self.values.get(name) for name in node.input]
+        kinds = [type_of(value) for value in values if isinstance(value, SSAValue)]
+        dims = [dim for kind in kinds if kind.has_rank for dim in kind.shape]
+        if isinstance(error, TypeInferenceError) and any(dim.constant is None for dim in dims):
+            return UnsupportedError(str(error))
+        return error
 
     def _import_strings(self, node: NodeProto) -> None:
         """Defines the outputs of an operator on strings, whose operands must be known."""

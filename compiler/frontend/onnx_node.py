@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from onnx import AttributeProto, NodeProto, defs
@@ -22,6 +23,8 @@ from dialects.graph.op import AttributeValue
 from dialects.graph.slicing import ConcatOp, below_zero
 from dialects.graph.types import I64, Shape, ShapeAttr, TensorType, type_of
 from dialects.weights import Array
+
+Element = TypeVar("Element")
 
 WIDEST = 8
 """Bytes of the largest element."""
@@ -167,6 +170,16 @@ class OnnxNode:
         """`numbers` of an operand that may be absent."""
         return None if self.optional(position) is None else self.numbers(position, what)
 
+    def number(self, position: int, what: str, default: int | None = None) -> int:
+        """The one plain number of an operand, which may be absent where there is a default."""
+        if self.optional(position) is None and default is not None:
+            return default
+        return only(self.numbers(position, what), what)
+
+    def size(self, position: int, what: str) -> Expr:
+        """The one integer of a required operand, which must be known while compiling."""
+        return only(self.dims(position, what), what)
+
     def array(self, position: int, what: str) -> Array:
         """The elements of a required operand that must be constant."""
         value = self.operand(position)
@@ -242,13 +255,33 @@ class OnnxNode:
         return self.b.constant_of(value, element)
 
     def reshape(self, value: SSAValue, shape: Sequence[ExprLike]) -> SSAValue:
-        """The value under other dims; the value itself where they are the same."""
-        wanted = dims_attr(shape)
-        return value if type_of(value).dims == wanted else self.b.reshape(value, shape=wanted)
+        """The value under other dims; the value itself where they are the same. Where only a call
+        knows whether they have its size, each call checks that.
+        """
+        wanted, kind = dims_attr(shape), type_of(value)
+        if kind.dims == wanted:
+            return value
+        if kind.has_rank and (kind.size - TensorType(wanted, kind.element).size).constant is None:
+            return self.b.reshape_found(value, shape=wanted)
+        return self.b.reshape(value, shape=wanted)
 
     def cast(self, value: SSAValue, element: Attribute) -> SSAValue:
         """The value converted to another element type; the value itself where it has that."""
         return value if type_of(value).element == element else self.b.cast(value, to=element)
+
+
+def only(elements: Sequence[Element], what: str) -> Element:
+    """The element of a list of one; raises ModelError for other lists."""
+    if len(elements) != 1:
+        raise ModelError(f"requires one element as {what}, got {len(elements)}")
+    return elements[0]
+
+
+def only_element(array: Array, what: str) -> np.generic:
+    """The element of an array of one; raises ModelError for other arrays."""
+    if array.size != 1:
+        raise ModelError(f"requires one element as {what}, got {array.size}")
+    return array.reshape(-1)[0]
 
 
 Importer = Callable[[OnnxNode], Sequence[SSAValue]]
@@ -282,6 +315,20 @@ def normal_axis(axis: int, rank: int) -> int:
     if not -rank <= axis < rank:
         raise ModelError(f"requires an axis from {-rank} to {rank - 1}, got {axis}")
     return axis % rank
+
+
+def never_equal(one: Shape, other: Shape) -> bool:
+    """Whether dims differ whatever a call brings."""
+    pairs = zip(one, other, strict=False)
+    return len(one) != len(other) or any((dim - size).constant for dim, size in pairs)
+
+
+def different_axes(axes: Iterable[int], rank: int) -> list[int]:
+    """The axes counted from the front; raises ModelError where one is twice among them."""
+    normal = [normal_axis(axis, rank) for axis in axes]
+    if len(set(normal)) < len(normal):
+        raise ModelError(f"requires axes that differ, got {normal}")
+    return normal
 
 
 def onnx_number(element: Attribute) -> int:

@@ -108,7 +108,7 @@ def _along_operand(node: OnnxNode, position: int) -> SSAValue:
     value, shape = node.operand(position), node.shape()
     dims = node.shape(position)
     block = node.integer("block_size", 0)
-    if not dims or (not block and dims == (Expr.of(1),)):
+    if not block and dims in ((), (Expr.of(1),)):
         return node.reshape(value, [])
     axis = normal_axis(node.integer("axis", 1), len(shape))
     if block:
@@ -123,6 +123,9 @@ def _repeated(node: OnnxNode, value: SSAValue, axis: int, block: int) -> SSAValu
     wanted, dims = node.shape()[axis], list(type_of(value).shape)
     if len(dims) != len(node.shape()):
         raise ModelError(f"requires scales of rank {len(node.shape())}, got {type_of(value)}")
+    for at, (dim, size) in enumerate(zip(dims, node.shape(), strict=True)):
+        if at != axis and (dim - size).constant:
+            raise ModelError(f"requires {size} scales along axis {at}, got {dim}")
     if wanted.ceildiv(block) != dims[axis]:
         rule = f"{wanted.ceildiv(block)} blocks of {block} along axis {axis}"
         raise ModelError(f"requires {rule}, got {dims[axis]}")

@@ -220,6 +220,9 @@ def _direction(
     weights, recurrent = (_of_direction(node, position, at) for position in (1, 2))
     bias, peepholes = (_optional(node, position, at) for position in (3, 7))
     hidden = recurrent.shape[1]
+    if hidden != node.integer("hidden_size", hidden.constant or 0):
+        stated = node.integer("hidden_size", 0)
+        raise ModelError(f"requires weights of hidden_size {stated}, got {node.type(2)}")
     cell = _Cell(node, hidden, recurrent, bias, peepholes, activations)
     lengths = None if node.optional(4) is None else Term(node.b, node.operand(4)).cast(I64)
     steps, batch, inputs = x.shape

@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 from xdsl.ir import Attribute, SSAValue
 
-from compiler.frontend.onnx_node import Importer, OnnxNode, normal_axis
+from compiler.frontend.onnx_node import Importer, OnnxNode, different_axes
 from dialects.errors import ModelError, UnsupportedError
 from dialects.expr import Expr, maximum
 from dialects.extent import exact_number
@@ -126,7 +126,7 @@ def choice(node: OnnxNode, name: str, default: str, allowed: Sequence[str]) -> s
 def _axes(node: OnnxNode) -> list[_Axis]:
     shape = node.shape()
     given = node.integers("axes", range(len(shape)))
-    positions = [normal_axis(axis, len(shape)) for axis in given]
+    positions = different_axes(given, len(shape))
     scales: list[Fraction | None] = [None] * len(positions)
     if node.optional(3) is not None:
         sizes = node.dims(3, "sizes")

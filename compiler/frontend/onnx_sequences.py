@@ -124,7 +124,7 @@ def _place(node: OnnxNode, position: int, count: int, last: int) -> int:
     """A place in a sequence of so many, counted from the front; by default the last that may be."""
     if node.optional(position) is None:
         return last
-    (place,) = node.numbers(position, "a position in a sequence")
+    place = node.number(position, "a position in a sequence")
     if not -count <= place <= last:
         raise ModelError(f"requires a position from {-count} to {last}, got {place}")
     return place + count if place < 0 else place
@@ -134,7 +134,7 @@ def import_at(importer: GraphImporter, node: OnnxNode) -> Results:
     """One element; where only the program knows which, one of a stack of them all."""
     items = _sequence(importer, node)
     exprs = node.known.dims(node.operand(1))
-    if exprs is not None and exprs[0].constant is not None:
+    if exprs is not None and all(each.constant is not None for each in exprs):
         return [items[_place(node, 1, len(items), len(items) - 1)]]
     kinds = {type_of(item) for item in items}
     if len(kinds) != 1:
@@ -219,7 +219,7 @@ def _part_sizes(node: OnnxNode, dim: Expr, is_given: bool) -> list[Expr]:
             listed = ", ".join(map(str, sizes))
             raise UnsupportedError(f"requires sizes that sum to {dim}, got [{listed}]")
         return sizes
-    size = node.numbers(1, "a size")[0] if is_given else 1
+    size = node.number(1, "a size") if is_given else 1
     if size < 1:
         raise ModelError(f"requires parts of at least 1, got {size}")
     if dim.constant is None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
-from compiler.frontend.onnx_node import Importer, OnnxNode, dims_attr, normal_axis
+from compiler.frontend.onnx_node import Importer, OnnxNode, different_axes, dims_attr, normal_axis
 from dialects.errors import ModelError, UnsupportedError
 from dialects.expr import Expr, product
 from dialects.graph.types import I64, Shape
@@ -114,9 +114,7 @@ def import_unsqueeze(node: OnnxNode) -> Sequence[SSAValue]:
     """With dims of 1 inserted, so that they are at the axes of the result."""
     given = node.numbers(1, "axes")
     rank = len(node.shape()) + len(given)
-    axes = {normal_axis(axis, rank) for axis in given}
-    if len(axes) < len(given):
-        raise ModelError(f"requires axes that differ, got {given}")
+    axes = different_axes(given, rank)
     kept = iter(node.shape())
     dims = [Expr.of(1) if axis in axes else next(kept) for axis in range(rank)]
     return [node.reshape(node.operand(0), dims)]

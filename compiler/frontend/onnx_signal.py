@@ -15,7 +15,7 @@ import numpy as np
 from onnx import TensorProto
 from xdsl.ir import Attribute, SSAValue
 
-from compiler.frontend.onnx_node import Importer, OnnxNode, normal_axis, onnx_element
+from compiler.frontend.onnx_node import Importer, OnnxNode, normal_axis, only_element, onnx_element
 from dialects.errors import ModelError, UnsupportedError
 from dialects.expr import Expr, maximum, minimum
 from dialects.extent import exact_number
@@ -145,14 +145,14 @@ def import_dft(node: OnnxNode) -> Sequence[SSAValue]:
     """The transform along an axis, of `dft_length` elements; its inverse is divided by that."""
     x = Term(node.b, node.operand(0))
     rank = len(x.shape)
-    (axis,) = node.optional_numbers(2, "an axis") or [-2]
+    axis = node.number(2, "an axis", -2)
     axis = normal_axis(axis, rank)
     if axis == rank - 1 or x.shape[-1].constant not in (1, 2):
         raise ModelError(f"requires parts of complex numbers along the last axis, got {x.type}")
     inverse, onesided = node.flag("inverse"), node.flag("onesided")
     length = x.shape[axis] if not (inverse and onesided) else (x.shape[axis] - 1) * 2
     if node.optional(1) is not None:
-        (length,) = node.dims(1, "a length")
+        length = node.size(1, "a length")
     element = x.type.element
     order = [*(at for at in range(rank - 1) if at != axis), axis, rank - 1]
     line = x.cast(compute_type(element)).transpose(order)
@@ -186,10 +186,10 @@ def _real_inverse(transform: _Transform, x: Term, length: Expr) -> Term:
 def import_stft(node: OnnxNode) -> Sequence[SSAValue]:
     """Transforms of the frames of a signal `[batch, length, parts]`, each times a window."""
     signal = Term(node.b, node.operand(0))
-    (step,) = node.dims(1, "a frame step")
+    step = node.size(1, "a frame step")
     window = None if node.optional(2) is None else Term(node.b, node.operand(2))
     if node.optional(3) is not None:
-        (length,) = node.dims(3, "a frame length")
+        length = node.size(3, "a frame length")
     else:
         length = signal.shape[1] if window is None else window.shape[0]
     count = (signal.shape[1] - length) // step + 1
@@ -207,7 +207,7 @@ def import_stft(node: OnnxNode) -> Sequence[SSAValue]:
 def import_mel_weight_matrix(node: OnnxNode) -> Sequence[SSAValue]:
     """Triangles over the bins of a spectrum, evenly spaced on the mel scale."""
     names = ("num_mel_bins", "dft_length", "sample_rate", "lower_edge_hertz", "upper_edge_hertz")
-    numbers = [float(node.array(at, name).reshape(-1)[0]) for at, name in enumerate(names)]
+    numbers = [float(only_element(node.array(at, name), name)) for at, name in enumerate(names)]
     rate, lower, upper = numbers[2:]
     bins, length = (int(exact_number(*each)) for each in zip(numbers[:2], names, strict=False))
     node.reserve(bins * (length // 2 + 1))

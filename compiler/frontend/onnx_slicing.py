@@ -7,7 +7,7 @@ from functools import partial
 
 from xdsl.ir import SSAValue
 
-from compiler.frontend.onnx_node import Importer, OnnxNode, dims_attr, normal_axis
+from compiler.frontend.onnx_node import Importer, OnnxNode, different_axes, dims_attr, normal_axis
 from dialects.errors import ModelError, UnsupportedError
 from dialects.expr import Expr, maximum, minimum
 from dialects.extent import exact_number
@@ -23,7 +23,7 @@ def import_slice(node: OnnxNode) -> Sequence[SSAValue]:
     shape = node.shape()
     starts, ends = node.elements(1), node.elements(2)
     given = node.optional_numbers(3, "axes")
-    axes = [normal_axis(a, len(shape)) for a in given or range(len(starts))]
+    axes = different_axes(given or range(len(starts)), len(shape))
     steps = node.optional_numbers(4, "steps") or [1] * len(starts)
     if not len(starts) == len(ends) == len(axes) == len(steps):
         raise ModelError(f"requires one start, end and step an axis, got {len(starts)} starts")
@@ -138,7 +138,7 @@ def import_pad(node: OnnxNode) -> Sequence[SSAValue]:
     rank = len(node.shape())
     pads = node.dims(1, "pads")
     given = node.optional_numbers(3, "axes")
-    axes = range(rank) if given is None else [normal_axis(axis, rank) for axis in given]
+    axes = range(rank) if given is None else different_axes(given, rank)
     if len(pads) != 2 * len(axes):
         raise ModelError(f"requires {2 * len(axes)} pads, got {len(pads)}")
     before, after = [Expr.of(0)] * rank, [Expr.of(0)] * rank
@@ -153,14 +153,14 @@ def import_pad(node: OnnxNode) -> Sequence[SSAValue]:
 
 def import_trilu(node: OnnxNode) -> Sequence[SSAValue]:
     """The upper or lower triangle of the last two axes, from the k-th diagonal on."""
-    (diagonal,) = node.optional_numbers(1, "a diagonal") or [0]
+    diagonal = node.number(1, "a diagonal", 0)
     upper = node.flag("upper", default=True)
     return [node.b.trilu(node.operand(0), upper=upper, k=diagonal)]
 
 
 def import_scan(name: str, node: OnnxNode) -> Sequence[SSAValue]:
     """All elements up to each one along an axis, combined."""
-    (axis,) = node.numbers(1, "an axis")
+    axis = node.number(1, "an axis")
     scan = node.b.op(
         name,
         node.operand(0),

@@ -58,8 +58,8 @@ class Strings:
 
         given = dict(zip(node.input, operands, strict=True))
         feeds = {name: array for name, array in given.items() if array is not None}
-        evaluator = cast(Any, ReferenceEvaluator)(self._model_of(node, feeds))
         try:
+            evaluator = cast(Any, ReferenceEvaluator)(self._model_of(node, feeds))
             results: list[Any] = evaluator.run(None, feeds)
         except _EVALUATION_ERRORS as error:
             facts = " ".join(str(error).split())[:200]

@@ -8,9 +8,9 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 import ml_dtypes
 import numpy as np
 import numpy.typing as npt
-from onnx import TensorProto
+from onnx import TensorProto, TypeProto
 
-from dialects.errors import ModelError
+from dialects.errors import ModelError, UnsupportedError
 from dialects.extent import is_allowed, too_large
 
 Array = npt.NDArray[np.generic]
@@ -124,12 +124,22 @@ def check_tensor(tensor: TensorProto, payload: memoryview | None = None) -> None
 
 
 def element_count(dims: Sequence[int], who: str) -> int:
-    """The product of `dims`; raises ModelError if one is negative, or they are too large."""
+    """The product of `dims`; raises ModelError if one is negative, UnsupportedError if they are too
+    large.
+    """
     if any(dim < 0 for dim in dims):
         raise ModelError(f"{who} requires dimensions of at least 0, got {list(dims)}")
     if not is_allowed(dims, 1):
-        raise ModelError(str(too_large(who, list(dims))))
+        raise UnsupportedError(str(too_large(who, list(dims))))
     return math.prod(dims)
+
+
+def fits_declared(declared: TypeProto.Tensor, shape: Sequence[int]) -> bool:
+    """Whether a shape has the rank that is declared, and the dims that are stated."""
+    dims = declared.shape.dim
+    stated = zip(dims, shape, strict=False)
+    same = all(not each.HasField("dim_value") or each.dim_value == dim for each, dim in stated)
+    return not declared.HasField("shape") or (same and len(dims) == len(shape))
 
 
 def byte_size(data_type: int, count: int) -> int:

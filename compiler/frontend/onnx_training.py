@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from xdsl.ir import Attribute, SSAValue
 
-from compiler.frontend.onnx_node import Importer, OnnxNode
+from compiler.frontend.onnx_node import Importer, OnnxNode, never_equal
 from dialects.errors import ModelError
 from dialects.graph.types import type_of
 
@@ -61,7 +61,12 @@ def _import_steps(node: OnnxNode, states: int, step: Step) -> Sequence[SSAValue]
     for position in range(count):
         at = _Arithmetic(node, values[position])
         rate = node.cast(node.operand(0), at.element)
-        results.append(step(at, rate, values[position::count]))
+        parameter, gradient, *former = values[position::count]
+        results.append(step(at, rate, (parameter, gradient, *former)))
+        for old, new in zip((parameter, *former), results[-1], strict=True):
+            if never_equal(type_of(old).shape, type_of(new).shape):
+                rule = "requires a gradient that is broadcast to its parameter and states"
+                raise ModelError(f"{rule}, got {type_of(gradient)} for {type_of(old)}")
     return [result for column in zip(*results, strict=True) for result in column]
 
 

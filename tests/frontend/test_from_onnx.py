@@ -362,11 +362,11 @@ BODY = "b (int64 i, bool c, float[2] s) => (bool d, float[2] t) { d = Identity(c
         ("y = Constant ()", "requires one attribute with a value, got none"),
         ("y = Constant <value_int = 1, value_float = 1.0> ()", "got value_int, value_float"),
         ("y = Multinomial (x)", r"operand 0 requires 2 dims, got .*\[2\]"),
-        ("y = NonMaxSuppression (x, x)", "operand 1 requires 3 dims"),
-        ("y = RNN <hidden_size = 1> (x, x, x)", "operand 0 requires 3 dims"),
+        ("y = NonMaxSuppression (x, x)", r"operand 0 requires dims \[b, n, 4\]"),
+        ("y = RNN <hidden_size = 1> (x, x, x)", r"operand 0 requires dims \[s, b, i\]"),
         (
             "n = Constant <value_ints = [0, 0]> () y = RoiAlign <sampling_ratio = 2> (x, x, n)",
-            "operand 0 requires 4 dims",
+            r"operand 0 requires dims \[n, c, h, w\]",
         ),
         (
             f"n = Constant <value_int = 3> () y = Loop <body = {BODY}> (n, , x, x)",

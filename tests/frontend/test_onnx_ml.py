@@ -80,8 +80,9 @@ def test_optimisers_refuse_what_does_not_fit() -> None:
     ):
         prepare(model_of("Adagrad", [rate, count, numbers(2), numbers(2)], 1, TRAINING))
     operands = [rate, count, *[numbers(2)] * 3]
+    kinds = {"alpha": 0.9, "beta": 0.5, "norm_coefficient": 0.0, "mode": "heavy"}
     with pytest.raises(ModelError, match="a mode of standard or nesterov, got heavy"):
-        prepare(model_of("Momentum", operands, 2, TRAINING, mode="heavy"))
+        prepare(model_of("Momentum", operands, 2, TRAINING, **kinds))
 
 
 def test_batch_norm_in_training_moves_its_statistics() -> None:

@@ -1,4 +1,4 @@
-"""A node of the default domain against its operator's schema: arity, attributes and their types."""
+"""A node against its operator's schema in ONNX: arity, attributes and their types."""
 
 from collections.abc import Callable
 from functools import cache
@@ -54,11 +54,19 @@ def check_node(node: NodeProto, schema: defs.OpSchema, who: str) -> None:
 
 
 @cache
-def _allowed(op_type: str, version: int) -> tuple[tuple[str, frozenset[str], bool], ...]:
+def schema_of(op_type: str, version: int, domain: str = "") -> defs.OpSchema:
+    """The schema of an operator at a version of its domain."""
+    return defs.get_schema(op_type, version, domain)
+
+
+@cache
+def _allowed(
+    op_type: str, version: int, domain: str
+) -> tuple[tuple[str, frozenset[str], bool], ...]:
     """Of each formal input of an operator its type variable, the types that it may have, and
     whether the inputs of a variadic one have the same.
     """
-    schema = defs.get_schema(op_type, version, "")
+    schema = schema_of(op_type, version, domain)
     return tuple(
         (formal.type_str, frozenset(formal.types), formal.is_homogeneous)
         for formal in schema.inputs
@@ -71,7 +79,7 @@ def check_types(
     """Raise ModelError for inputs of element types that the operator's version does not take, or
     of two types where it wants one.
     """
-    allowed = _allowed(node.op_type, version)
+    allowed = _allowed(node.op_type, version, node.domain)
     bound: dict[str, int] = {}
     for position, name in enumerate(node.input if allowed else ()):
         variable, types, same = allowed[min(position, len(allowed) - 1)]

@@ -30,8 +30,19 @@ def broadcast_by_shape(node: NodeProto, build: Builder) -> list[NodeProto]:
     """
     axis = take_attribute(node, "axis")
     if take_int(node, "broadcast", 0) and axis is not None:
+        _check_axis(node, axis.i, build)
         node.input[1] = _begin_at_axis(node.input[0], node.input[1], axis.i, build)
     return build.keep(node)
+
+
+def _check_axis(node: NodeProto, axis: int, build: Builder) -> None:
+    """Refuses an axis from which on the first operand has too few axes for the second."""
+    lhs, rhs = (build.types.rank(name) for name in node.input)
+    if lhs is None or rhs is None:
+        return
+    if not -lhs <= axis <= lhs - rhs:
+        rule = f"requires an axis from {-lhs} to {lhs - rhs}"
+        raise ModelError(f"{describe_node(node, 0)} {rule}, got {axis}")
 
 
 def _begin_at_axis(lhs: str, rhs: str, axis: int, build: Builder) -> str:

@@ -1,6 +1,6 @@
 """A loaded model at any opset -> the same model at the newest, its functions inlined."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 
@@ -11,7 +11,7 @@ from compiler.frontend.onnx_check import DEFAULT_DOMAINS, MAX_NESTING, OLDEST_OP
 from compiler.frontend.onnx_graph import all_graphs, all_nodes, brief, describe_node, subgraphs
 from compiler.frontend.onnx_load import LoadedModel
 from compiler.frontend.onnx_opset.builder import Builder, FreshNames
-from compiler.frontend.onnx_opset.conform import check_node, check_types
+from compiler.frontend.onnx_opset.conform import check_node, check_types, schema_of
 from compiler.frontend.onnx_opset.functions import (
     check_calls,
     composite_body,
@@ -22,6 +22,8 @@ from compiler.frontend.onnx_opset.steps import UNCHANGED, UPGRADES
 from compiler.frontend.onnx_opset.value_types import ValueTypes
 from dialects.budget import Budget
 from dialects.errors import BudgetError, ModelError, OptionError, UnsupportedError, printable
+
+ML_DOMAIN = "ai.onnx.ml"
 
 
 def newest_opset() -> int:
@@ -44,16 +46,16 @@ def normalise(
         raise OptionError(f"{rule}, got {target}")
     proto = ModelProto()
     proto.CopyFrom(model.proto)
-    version = default_opset(proto) or target
-    if target < version:
-        raise OptionError(f"normalise requires an opset of at least {version}, got {target}")
+    opsets = _opsets(proto, target)
+    if target < opsets[""]:
+        raise OptionError(f"normalise requires an opset of at least {opsets['']}, got {target}")
     types = ValueTypes()
     types.declare_graph(proto.graph)
     for name, initializer in model.initializers.items():
         types.declare_tensor(name, initializer.tensor, partial(model.array, name))
     try:
         nodes = _Normaliser(model, proto, target, budget or Budget()).rewrite(
-            proto.graph.node, version, types, 0
+            proto.graph.node, opsets, types, 0
         )
     except (BudgetError, ModelError, UnsupportedError) as error:
         raise type(error)(f"{model.name}: {brief(error)}") from error
@@ -91,21 +93,22 @@ def fresh_names(model: LoadedModel) -> FreshNames:
 
 
 @cache
-def _history(op_type: str) -> tuple[int, ...]:
-    """The versions of an operator of the default domain, oldest first; none where there is no such
-    operator.
-    """
+def _history(op_type: str, domain: str = "") -> tuple[int, ...]:
+    """The versions of an operator of ONNX's, oldest first; none where there is no such operator."""
     versions: list[int] = []
     newest = newest_opset()
-    while defs.has(op_type, newest, ""):
-        versions.append(_schema(op_type, newest).since_version)
+    while defs.has(op_type, newest, domain):
+        versions.append(schema_of(op_type, newest, domain).since_version)
         newest = versions[-1] - 1
     return tuple(reversed(versions))
 
 
-@cache
-def _schema(op_type: str, version: int) -> defs.OpSchema:
-    return defs.get_schema(op_type, version, "")
+def _opsets(owner: ModelProto | FunctionProto, target: int) -> dict[str, int]:
+    """The version of each domain that is imported, the `target` for the default one if it is not
+    among them.
+    """
+    named = {each.domain: each.version for each in owner.opset_import}
+    return {**named, "": default_opset(owner) or target}
 
 
 class _Upgrader:
@@ -138,7 +141,7 @@ class _Upgrader:
 
     def _infer(self, node: NodeProto, types: ValueTypes) -> None:
         if node.domain == "" and _history(node.op_type):
-            types.infer_elements(node, _schema(node.op_type, self.target))
+            types.infer_elements(node, schema_of(node.op_type, self.target))
 
 
 class _Normaliser:
@@ -155,42 +158,47 @@ class _Normaliser:
     def rewrite(
         self,
         nodes: Sequence[NodeProto],
-        version: int,
+        opsets: Mapping[str, int],
         types: ValueTypes,
         depth: int,
     ) -> list[NodeProto]:
-        """`depth` counts the subgraphs and calls around the nodes."""
+        """`opsets` are the versions of domains, `depth` counts the subgraphs and calls around the
+        nodes.
+        """
         if depth > MAX_NESTING:
             raise ModelError(
                 f"a model requires at most {MAX_NESTING} nested graphs and calls, got more"
             )
         rewritten: list[NodeProto] = []
         for index, node in enumerate(nodes):
-            rewritten += self._rewrite_node(node, index, version, types, depth)
+            rewritten += self._rewrite_node(node, index, opsets, types, depth)
         return rewritten
 
     def _rewrite_node(
         self,
         node: NodeProto,
         index: int,
-        version: int,
+        opsets: Mapping[str, int],
         types: ValueTypes,
         depth: int,
     ) -> list[NodeProto]:
         key = (node.domain, node.op_type, node.overload)
         if key in self.functions:
             return self._inline(node, self.functions[key], types, depth)
-        standard = node.domain == "" and bool(_history(node.op_type))
-        if standard:
-            who = describe_node(node, index)
+        who = describe_node(node, index)
+        if node.domain not in opsets:
+            raise ModelError(f"{who} requires an opset import for its domain, got none")
+        version = opsets[node.domain]
+        if _history(node.op_type, node.domain):
             _check_standard_node(node, version, who)
             check_types(node, version, types.element, who)
         for graph in subgraphs(node):
             inner = ValueTypes(types)
             inner.declare_graph(graph)
-            body = self.rewrite(graph.node, version, inner, depth + 1)
+            body = self.rewrite(graph.node, opsets, inner, depth + 1)
             del graph.node[:]
             graph.node.extend(body)
+        standard = node.domain == "" and bool(_history(node.op_type))
         return self.upgrader.upgrade(node, version, types) if standard else [node]
 
     def _inline(
@@ -202,16 +210,19 @@ class _Normaliser:
     ) -> list[NodeProto]:
         defaults = {attribute.name: attribute for attribute in function.attribute_proto}
         body = instantiate_function(function, call, self.names, defaults)
-        version = default_opset(function) or self.upgrader.target
-        return self.rewrite(body, version, types, depth + 1)
+        opsets = _opsets(function, self.upgrader.target)
+        return self.rewrite(body, opsets, types, depth + 1)
 
 
 def _check_standard_node(node: NodeProto, version: int, who: str) -> None:
-    first = _history(node.op_type)[0]
-    if version < first:
-        raise ModelError(f"{who} requires opset {first}, got opset {version}")
-    schema = _schema(node.op_type, version)
-    if schema.deprecated and schema.since_version == _history(node.op_type)[-1]:
+    history = _history(node.op_type, node.domain)
+    if version < history[0]:
+        raise ModelError(f"{who} requires opset {history[0]}, got opset {version}")
+    if node.domain == ML_DOMAIN and version > defs.onnx_ml_opset_version():
+        rule = f"{who} requires an opset of its domain up to {defs.onnx_ml_opset_version()}"
+        raise UnsupportedError(f"{rule}, got {version}")
+    schema = schema_of(node.op_type, version, node.domain)
+    if schema.deprecated and schema.since_version == history[-1]:
         raise ModelError(f"{who} requires an opset below {schema.since_version}, got {version}")
     check_node(node, schema, who)
 

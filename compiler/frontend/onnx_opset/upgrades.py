@@ -19,7 +19,7 @@ from compiler.frontend.onnx_opset.builder import (
     take_ints,
 )
 from compiler.frontend.onnx_tensor import DTYPES
-from dialects.errors import UnsupportedError
+from dialects.errors import ModelError, UnsupportedError
 
 COORDINATES = "coordinate_transformation_mode"
 
@@ -120,6 +120,9 @@ def coerce_to_matrix(node: NodeProto, build: Builder) -> list[NodeProto]:
     rank = build.types.rank(data)
     if rank is None:
         rank = build.types.rank(node.output[0])
+    if rank is not None and not -rank <= axis < max(rank, 1):
+        rule = f"requires an axis from {-rank} to {rank - 1}"
+        raise ModelError(f"{describe_node(node, 0)} {rule}, got {axis}")
     if axis == -1 or (rank is not None and axis % max(rank, 1) == rank - 1):
         set_attribute(node, "axis", -1)
         return [node]
@@ -128,6 +131,25 @@ def coerce_to_matrix(node: NodeProto, build: Builder) -> list[NodeProto]:
     rows = build.add(node.op_type, [matrix], axis=-1)
     build.add("Reshape", [rows, shape], node.output[0])
     return build.nodes
+
+
+def flatten_from_the_end(node: NodeProto, build: Builder) -> list[NodeProto]:
+    """Flatten 11: negative axes count from the end, which were out of range."""
+    axis = find_attribute(node, "axis")
+    if axis is not None and axis.i < 0:
+        rule = "requires an axis from 0 below opset 11"
+        raise ModelError(f"{describe_node(node, 0)} {rule}, got {axis.i}")
+    return [node]
+
+
+def mod_of_floats(node: NodeProto, build: Builder) -> list[NodeProto]:
+    """Mod 28: floats may take the divisor's sign, where `fmod=1` was asked of them."""
+    attribute = find_attribute(node, "fmod")
+    kind = DTYPES.get(build.types.element(node.input[0]) or 0)
+    if kind is not None and kind.kind not in "iu" and not (attribute and attribute.i):
+        rule = "requires fmod=1 of floats below opset 28"
+        raise ModelError(f"{describe_node(node, 0)} {rule}, got fmod=0 of {kind.name}")
+    return [node]
 
 
 def batch_norm_without_spatial(node: NodeProto, build: Builder) -> list[NodeProto]:

@@ -9,7 +9,7 @@ from functools import partial
 
 from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, defs
 
-from compiler.frontend.onnx_tensor import Array, is_external, tensor_array
+from compiler.frontend.onnx_tensor import DTYPES, Array, is_external, tensor_array
 
 ELEMENT_TYPES: dict[str, int] = {
     f"tensor({name.lower()})": number for name, number in TensorProto.DataType.items() if number
@@ -120,7 +120,7 @@ def _gives_tensors(schema: defs.OpSchema, formal: defs.OpSchema.FormalParameter)
 
 def _stated_element(node: NodeProto) -> int | None:
     for attribute in node.attribute:
-        if attribute.name in TYPE_ATTRIBUTES and attribute.i:
+        if attribute.name in TYPE_ATTRIBUTES and attribute.i in DTYPES:
             return attribute.i
         if attribute.name == "value" and attribute.HasField("t"):
             return attribute.t.data_type

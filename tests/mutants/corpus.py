@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from onnx import ModelProto, NodeProto, defs, numpy_helper
+from onnx import ModelProto, NodeProto, checker, defs, numpy_helper, shape_inference
 
 from tests.adapters.onnx_suite import all_cases
 
@@ -40,7 +40,27 @@ class Seed:
 
 @cache
 def seeds() -> tuple[Seed, ...]:
-    """The cases of ONNX's backend suite whose inputs are tensors."""
+    """The cases of ONNX's backend suite whose inputs are arrays, of operators that onnxruntime has
+    the newest version of.
+    """
+    return tuple(each for each in _cases() if _is_plain(each))
+
+
+@cache
+def other_seeds() -> tuple[Seed, ...]:
+    """The other cases, with scalars as inputs or of older versions of their operators, as far as
+    these are enough for them.
+    """
+    others = [each for each in _cases() if not _is_plain(each)]
+    arrays = [
+        Seed(each.name, each.model, {name: np.asarray(x) for name, x in each.inputs.items()})
+        for each in others
+    ]
+    return tuple(each for each in arrays if _is_valid(each.model))
+
+
+@cache
+def _cases() -> tuple[Seed, ...]:
     found: list[Seed] = []
     for case in all_cases().values():
         model, sets = case.model, case.data_sets
@@ -50,21 +70,27 @@ def seeds() -> tuple[Seed, ...]:
         constants = {tensor.name for tensor in model.graph.initializer}
         names = [value.name for value in model.graph.input if value.name not in constants]
         arrays = sets[0][0]
-        older = _older(model)
-        if older and len(arrays) == len(names) and all(isinstance(x, np.ndarray) for x in arrays):
-            found.append(Seed(case.name, older, dict(zip(names, arrays, strict=True))))
+        tensors = all(isinstance(each, np.ndarray | np.generic) for each in arrays)
+        if len(arrays) == len(names) and tensors:
+            found.append(Seed(case.name, _older(model), dict(zip(names, arrays, strict=True))))
     return tuple(found)
 
 
-def _older(model: ModelProto) -> ModelProto | None:
-    """The model in versions that onnxruntime takes; None for operators that these do not have."""
+def _is_plain(seed: Seed) -> bool:
+    """Whether inputs are arrays, and onnxruntime takes the newest versions of all operators."""
+    arrays = all(isinstance(each, np.ndarray) for each in seed.inputs.values())
+    return arrays and all(map(_is_known, seed.model.graph.node))
+
+
+def _older(model: ModelProto) -> ModelProto:
+    """The model in versions that onnxruntime takes."""
     older = ModelProto()
     older.CopyFrom(model)
     older.ir_version = min(older.ir_version, NEWEST_IR)
     for entry in older.opset_import:
         if entry.domain in ("", "ai.onnx"):
             entry.version = min(entry.version, NEWEST_OPSET)
-    return older if all(map(_is_known, older.graph.node)) else None
+    return older
 
 
 def _is_known(node: NodeProto) -> bool:
@@ -73,16 +99,42 @@ def _is_known(node: NodeProto) -> bool:
     return node.domain == "ai.onnx.ml"
 
 
+def _is_valid(model: ModelProto) -> bool:
+    try:
+        checker.check_model(model, full_check=True)
+    except (checker.ValidationError, shape_inference.InferenceError):
+        return False
+    return True
+
+
 def with_known(seed: Seed, chance: np.random.Generator) -> Seed:
     """The model with inputs that are likely to be axes or shapes as constants, and some others."""
+    names = [
+        name
+        for name, array in seed.inputs.items()
+        if chance.random() < (0.8 if _is_likely(array) else 0.2)
+    ]
+    return _with_constants(seed, names)
+
+
+def known_version(seed: Seed) -> Seed:
+    """The model with all small inputs behind the first as constants."""
+    names = [name for name, array in seed.inputs.items() if array.size <= MOST_KNOWN]
+    return _with_constants(seed, [name for name in names if name != next(iter(seed.inputs))])
+
+
+def _is_likely(array: np.ndarray) -> bool:
+    return array.dtype.kind in "iuO" and array.ndim < 2 and array.size <= MOST_KNOWN
+
+
+def _with_constants(seed: Seed, names: Sequence[str]) -> Seed:
     model = ModelProto()
     model.CopyFrom(seed.model)
     left = dict(seed.inputs)
-    for name, array in seed.inputs.items():
-        known = array.dtype.kind in "iuO" and array.ndim < 2 and array.size <= MOST_KNOWN
-        if chance.random() < (0.8 if known else 0.2):
-            model.graph.initializer.append(numpy_helper.from_array(np.asarray(array), name))
-            (place,) = (n for n, each in enumerate(model.graph.input) if each.name == name)
-            del model.graph.input[place]
-            del left[name]
+    for name in names:
+        array = seed.inputs[name]
+        model.graph.initializer.append(numpy_helper.from_array(np.asarray(array), name))
+        (place,) = (n for n, each in enumerate(model.graph.input) if each.name == name)
+        del model.graph.input[place]
+        del left[name]
     return Seed(seed.name, model, left)

@@ -1,5 +1,5 @@
-"""What onnxruntime and weft say of one file, each in a process of its own with limits of time and
-memory.
+"""What onnxruntime, weft and ONNX's own checker and evaluator say of one file, each in a process of
+its own with limits of time and memory.
 """
 
 from __future__ import annotations
@@ -22,10 +22,13 @@ from typing import Any
 import numpy as np
 import onnx
 import onnxruntime
+from google.protobuf.message import DecodeError
+from onnx.reference import ReferenceEvaluator
 
 import compiler.pipeline  # noqa: F401  copies of this process need not import it again
 import weft
 from compiler.cli.main import main
+from compiler.frontend.onnx_tensor import DTYPES
 from dialects.errors import WeftError
 
 MEMORY = 6 << 30
@@ -35,12 +38,14 @@ SECONDS = 60
 ELEMENTS = 1 << 22
 """An input of more elements is not made, and its mutant is only compiled."""
 
-_TYPES = {
-    "tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16,
-    "tensor(int64)": np.int64, "tensor(int32)": np.int32, "tensor(int16)": np.int16,
-    "tensor(int8)": np.int8, "tensor(uint64)": np.uint64, "tensor(uint32)": np.uint32,
-    "tensor(uint16)": np.uint16, "tensor(uint8)": np.uint8, "tensor(bool)": np.bool_,
-}  # fmt: skip
+
+UNNEEDED = (
+    "No opset import for domain 'ai.onnx'",  # the default domain's other spelling
+    "Field 'shape' of 'type' is required",  # an input of any shape, which onnxruntime takes, too
+    "Field 'type' of 'value_info' is required",  # nothing is declared that could be contradicted
+    "in initializer but not in graph input",  # up to IR version 3; constants need no declaration
+)
+"""Rules of ONNX's checker without which a file has one meaning, for onnxruntime as for weft."""
 
 
 @dataclass
@@ -51,7 +56,6 @@ class Verdict:
     kind: str = ""
     text: str = ""
     results: Sequence[Any] = ()
-    inputs: Mapping[str, np.ndarray] | None = None
     seconds: float = 0.0
     shown: str = field(default="", repr=False)
 
@@ -103,36 +107,65 @@ def onnxruntime_says(data: bytes, given: Mapping[str, np.ndarray]) -> Verdict:
         session = onnxruntime.InferenceSession(data, options, providers=providers)
     except Exception as error:
         return Verdict("refused", type(error).__name__, str(error))
-    arrays = {each.name: _array(each, given) for each in session.get_inputs()}
-    if any(each is None for each in arrays.values()):
+    arrays = arrays_for(data, given)
+    if arrays is None:
         return Verdict("taken", "no input", "")
     try:
-        return Verdict("ran", results=session.run(None, arrays), inputs=arrays)
+        return Verdict("ran", results=session.run(None, arrays))
     except Exception as error:
-        return Verdict("failed", type(error).__name__, str(error), inputs=arrays)
+        return Verdict("failed", type(error).__name__, str(error))
 
 
-def onnx_says(data: bytes) -> Verdict:
-    """Whether the file keeps ONNX's own rules."""
+def onnx_says(data: bytes, given: Mapping[str, np.ndarray]) -> Verdict:
+    """Whether the file keeps ONNX's own rules, and what its evaluator computes; it is "taken" where
+    that cannot.
+    """
     try:
         onnx.checker.check_model(data, full_check=True)
     except Exception as error:
-        return Verdict("refused", type(error).__name__, str(error))
-    return Verdict("taken")
+        if not any(rule in str(error) for rule in UNNEEDED):
+            return Verdict("refused", type(error).__name__, str(error))
+    arrays = arrays_for(data, given)
+    if arrays is None:
+        return Verdict("taken", "no input", "")
+    try:
+        results: Any = ReferenceEvaluator(onnx.load_from_string(data)).run(None, dict(arrays))
+    except Exception as error:
+        return Verdict("taken", type(error).__name__, str(error))
+    return Verdict("ran", results=results)
 
 
-def _array(wanted: Any, given: Mapping[str, np.ndarray]) -> np.ndarray | None:
-    """What was given where that fits, else small numbers in the shape that is asked for."""
-    dtype = _TYPES.get(wanted.type)
-    dims = [each if isinstance(each, int) else 2 for each in wanted.shape or []]
-    array = given.get(wanted.name)
-    if array is not None and array.ndim == len(wanted.shape or []):
-        fits = (
-            not isinstance(w, int) or w == g for w, g in zip(wanted.shape, array.shape, strict=True)
-        )
-        if all(fits) and (dtype is None or array.dtype == dtype):
-            return array
-    if dtype is None or any(dim < 0 for dim in dims) or _size(dims) > ELEMENTS:
+def arrays_for(data: bytes, given: Mapping[str, np.ndarray]) -> dict[str, np.ndarray] | None:
+    """Arrays for the inputs of a file: what was given where that fits, else small numbers in the
+    shape that is asked for. None where an input is no tensor, or too large.
+    """
+    try:
+        graph = onnx.load_from_string(data).graph
+    except DecodeError:
+        return None
+    stored = {each.name for each in graph.initializer}
+    arrays: dict[str, np.ndarray] = {}
+    for value in graph.input:
+        array = None if value.name in stored else _array(value, given.get(value.name))
+        if array is not None:
+            arrays[value.name] = array
+        elif value.name not in stored:
+            return None
+    return arrays
+
+
+def _array(value: onnx.ValueInfoProto, given: np.ndarray | None) -> np.ndarray | None:
+    kind = value.type.tensor_type
+    if value.type.WhichOneof("value") != "tensor_type" or kind.elem_type not in DTYPES:
+        return None
+    dtype, declared = DTYPES[kind.elem_type], kind.shape.dim
+    dims = [each.dim_value if each.HasField("dim_value") else 2 for each in declared]
+    if given is not None and (given.ndim == len(dims) or not kind.HasField("shape")):
+        known = zip(declared, given.shape, strict=False)
+        fits = all(not d.HasField("dim_value") or d.dim_value == size for d, size in known)
+        if fits and given.dtype == dtype:
+            return given
+    if dtype.kind == "O" or any(dim < 0 for dim in dims) or _size(dims) > ELEMENTS:
         return None
     return (np.arange(_size(dims)) % 3).reshape(dims).astype(dtype)
 
@@ -144,7 +177,7 @@ def _size(dims: Sequence[int]) -> int:
     return size
 
 
-def weft_says(data: bytes, inputs: Mapping[str, np.ndarray] | None) -> Verdict:
+def weft_says(data: bytes, given: Mapping[str, np.ndarray], check_indices: bool = False) -> Verdict:
     """Whether weft compiles the file, and what it computes; one that it refuses is compiled by the
     command as well, whose output goes with the verdict.
     """
@@ -152,14 +185,15 @@ def weft_says(data: bytes, inputs: Mapping[str, np.ndarray] | None) -> Verdict:
         path = Path(folder) / "mutant.onnx"
         path.write_bytes(data)
         try:
-            model = weft.compile(path, cache=False, threads=1)
+            model = weft.compile(path, cache=False, threads=1, check_indices=check_indices)
         except WeftError as error:
             said = f"{type(error).__name__}: {error}"
             return Verdict("refused", type(error).__name__, said, shown=_command(path))
-        if inputs is None:
+        arrays = arrays_for(data, given)
+        if arrays is None:
             return Verdict("taken")
         try:
-            results = model.run(inputs)
+            results = model.run(arrays)
         except WeftError as error:
             return Verdict("failed", type(error).__name__, str(error))
         return Verdict("ran", results=list(results.values()))

@@ -3,57 +3,80 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
+import ml_dtypes
 import numpy as np
 
-from tests.mutants.corpus import seeds, with_known
+from tests.mutants.corpus import Seed, other_seeds, seeds, with_known
 from tests.mutants.judges import Verdict, judged, onnx_says, onnxruntime_says, weft_says
 from tests.mutants.mutations import mutant
 
 LONGEST_ITEM = 300
-TOLERANCE = {2: 1e-2, 4: 1e-3, 8: 1e-6}
+TOLERANCE = {2: 1e-2, 4: 1e-3, 8: 1e-6, 16: 1e-6}
 """Of results by the bytes of an element, relative to the largest."""
 
-
 LACKING = (
-    "NOT_IMPLEMENTED",
-    "is not a registered function/op",
-    "only *guarantees* support",
-    "Unsupported model IR version",
-    "can't be converted to MLDataType",
-    "No corresponding Numpy type",
-    "Batchwise recurrent operations",
+    "NOT_IMPLEMENTED",  # no kernel for the version or the types of an operator
+    "is not a registered function/op",  # no operator of that name, of which ONNX may have one
+    "only *guarantees* support",  # opsets that ONNX has and this release does not
+    "Unsupported model IR version",  # the same of IR versions
+    "can't be converted to MLDataType",  # NumPy's types of few bits, as arguments
+    "No corresponding Numpy type",  # and as results
+    "Batchwise recurrent operations",  # `layout` of 1, which ONNX has
+    "num_indices = 0",  # no elements of ArrayFeatureExtractor
+    "quantize_linear_matmul.cc",  # scales and zero points of N dims: the kernel takes vectors alone
+    "matmul_integer.cc",  # the same
+    "Non per-tensor quantization is not supported",  # of ConvInteger, which ONNX has
+    "in the Resize operator",  # kernels of one or two axes alone, the last ones
+    "Failed to construct locale",  # the machine has no locale of that name
+    "min_ <= max_ was false",  # ONNX says of Clip: then all elements are `max`
+    "inconsistent q_sequence_length",  # ONNX says of Attention: masks are broadcast,
+    "inconsistent total_sequence_length",  # and shorter ones are padded
+    "Unsupported type proto value case:0",  # a value without a type, which its node gives
+    "Output channels M (oC) must be positive",  # no filters, of which the result has no elements
+    "Graph attribute inferencing failed",  # dims declared in bodies, which may be stale
 )
-"""How onnxruntime says that the fault is its own."""
+"""How onnxruntime says that it does without something that ONNX has, or that weft takes on purpose.
+Then ONNX's own checker and evaluator judge instead of it.
+"""
 
-WIDER = (
-    "Unsupported type proto value case:0",  # a value without a type: weft finds it
-    "min_ <= max_ was false",  # ONNX says what Clip gives then
-    "out of data bounds",  # indices that only a call knows are clamped
-    "out of bounds",
-    "is out of range",
-    "gather_elements.cc",
-    "inconsistent q_sequence_length",  # masks that are broadcast
-    "inconsistent total_sequence_length",  # and those that are shorter
-    "quantize_linear_matmul.cc",  # scales of one element and any rank
-)
-"""Rules of onnxruntime that weft does without, on purpose."""
+KEPT = {
+    "requires an axis from": "ONNX: accepted range is [-r, r-1]",
+    "requires a reduction out of": "ONNX lists the words that an operator knows",
+    "requires the type that its node gives": "contradictory declarations are always refused",
+    "requires a condition of at most": "ONNX's evaluator fails, onnxruntime drops what is behind",
+    "requires attributes of": "ONNX: an operator has the attributes of its version",
+    "requires a roi of": "ONNX: a start and an end for each axis",
+    "requires dims [": "ONNX gives the dims of operands",
+    "run requires sizes": "sizes of two names are taken for equal where they broadcast",
+}
+"""Rules of ONNX's prose that weft keeps and neither onnxruntime nor ONNX's checker always does."""
 
-SPECIAL = tuple(np.float32(each).tobytes() for each in (np.nan, np.inf, -np.inf))
-
-KEPT = (
-    "requires an axis from",
-    "requires a reduction out of",
-    "requires attributes of",
-    "requires the type that its node gives",  # sizes, of which onnxruntime warns
-    "fewer than 2**63 elements",
-)
-"""Rules of weft that neither onnxruntime nor the checker of ONNX keeps."""
+UNCHECKED = {
+    "requires a gradient that is broadcast": "ONNX infers that new parameters have the old dims",
+    "requires a vector of scales": "of rank 0, 1, or that of `x` where there are blocks",
+    "requires operands whose dims are equal or 1": "`axis` of versions 1 and 6 of Add, Mul, ...",
+}
+"""Rules of ONNX that its evaluator does not keep."""
 
 STRICTER = "refused what onnxruntime accepts"
+NARROWER = "refused what ONNX accepts"
 LENIENT = "accepted what onnxruntime refuses"
+COMPUTED = "computed what onnxruntime refuses in a call"
+DIFFERS = "differs"
+DISPUTED = (STRICTER, NARROWER, LENIENT, COMPUTED)
+"""Outcomes of which ONNX's own judges say whether weft is at fault."""
+
+WIDER = "accepted what ONNX's rules refuse"
+ELSEWHERE = "agrees with ONNX's evaluator, which onnxruntime does not"
+WITHOUT = "as ONNX has it, which onnxruntime lacks"
+UNSAID = "floats outside of the integers' range, of which ONNX says nothing"
+CONVERTING = (b"Cast", b"Pow")
+"""Operators that convert floats to integers."""
+
+CLAMPED = "indices outside are clamped, and refused where they are checked"
 
 
 @dataclass(frozen=True)
@@ -67,6 +90,7 @@ class Score:
     good: bool
     onnxruntime: str
     weft: str
+    onnx: str
     seconds: float
 
     def as_dict(self) -> dict[str, object]:
@@ -74,11 +98,13 @@ class Score:
         return asdict(self)
 
 
-def mutant_of(seed: int, number: int) -> tuple[str, str, bytes, dict[str, np.ndarray]]:
-    """The model's name, the change, the file and the arrays of a mutant."""
+def mutant_of(
+    seed: int, number: int, models: Sequence[Seed] | None = None
+) -> tuple[str, str, bytes, dict[str, np.ndarray]]:
+    """The model's name, the change, the file and the arrays of a mutant of one of the models."""
     digest = hashlib.sha256(f"{seed} {number}".encode()).digest()
     chance = np.random.default_rng(int.from_bytes(digest[:8], "little"))
-    models = seeds()
+    models = seeds() if models is None else models
     chosen = with_known(models[int(chance.integers(len(models)))], chance)
     change, data = mutant(chosen.model, chance)
     return chosen.name, change, data, dict(chosen.inputs)
@@ -86,17 +112,28 @@ def mutant_of(seed: int, number: int) -> tuple[str, str, bytes, dict[str, np.nda
 
 def score(seed: int, number: int) -> Score:
     """Tries one mutant."""
-    name, change, data, arrays = mutant_of(seed, number)
+    return score_file(number, *mutant_of(seed, number))
+
+
+def score_file(
+    number: int, name: str, change: str, data: bytes, arrays: Mapping[str, np.ndarray]
+) -> Score:
+    """Tries a file that was made of the model of that name by a change."""
     theirs = judged(onnxruntime_says, data, arrays)
-    ours = judged(weft_says, data, theirs.inputs)
-    outcome, good = compared(theirs, ours, any(each in data for each in SPECIAL))
-    if outcome == STRICTER and judged(onnx_says, data).state != "taken":
-        outcome, good = "refused by ONNX's rules, which onnxruntime does not keep", True
-    if outcome == LENIENT and not _takes_seed(name, arrays):
-        outcome, good = "onnxruntime lacks it", True
-    return Score(
-        number, name, change, outcome, good, _short(theirs), _short(ours), round(ours.seconds, 2)
-    )
+    ours = judged(weft_says, data, arrays)
+    outcome, good = compared(theirs, ours)
+    onnx = Verdict("not asked")
+    if outcome in DISPUTED or outcome.startswith(DIFFERS):
+        onnx = judged(onnx_says, data, arrays)
+        lacks = _lacks(theirs) or not _takes_seed(name, arrays)
+        outcome, good = _arbitrated(outcome, theirs, ours, onnx, lacks)
+        if outcome.startswith(DIFFERS) and any(each in data for each in CONVERTING):
+            outcome, good = (UNSAID, True) if _saturates(theirs, ours) else (outcome, good)
+        if not good and ours.state == "ran" and theirs.state == "failed":
+            strict = judged(weft_says, data, arrays, True)
+            outcome, good = (CLAMPED, True) if _is_of_indices(strict) else (outcome, good)
+    said = map(_short, (theirs, ours, onnx))
+    return Score(number, name, change, outcome, good, *said, seconds=round(ours.seconds, 2))
 
 
 def scores(seed: int, count: int) -> Iterator[Score]:
@@ -104,10 +141,8 @@ def scores(seed: int, count: int) -> Iterator[Score]:
     return (score(seed, number) for number in range(count))
 
 
-def compared(theirs: Verdict, ours: Verdict, special: bool = False) -> tuple[str, bool]:
-    """What both verdicts come to, and whether that is as promised; the file may hold a NaN or an
-    infinity.
-    """
+def compared(theirs: Verdict, ours: Verdict) -> tuple[str, bool]:
+    """What both verdicts come to, and whether that is as promised."""
     if ours.state in ("crashed", "late"):
         return f"{ours.state}: {ours.kind}", False
     said = _misprinted(ours)
@@ -116,24 +151,58 @@ def compared(theirs: Verdict, ours: Verdict, special: bool = False) -> tuple[str
     if ours.state in ("refused", "failed"):
         return _refusal(theirs, ours)
     if theirs.state == "ran" and ours.state == "ran":
-        same = differing(theirs.results, ours.results, special)
-        return ("differs: " + same, False) if same else ("agrees", True)
-    if theirs.state in ("crashed", "late"):
-        return f"onnxruntime {theirs.state}", True
-    if any(text in theirs.text for text in (*LACKING, *WIDER)):
-        return "onnxruntime lacks it", True
-    if theirs.state == "failed":
-        return "computed what onnxruntime refuses in a call", False
-    if theirs.state == "refused":
-        return LENIENT, False
+        same = differing(theirs.results, ours.results)
+        return (f"{DIFFERS}: {same}", False) if same else ("agrees", True)
+    if theirs.state in ("refused", "failed", "crashed", "late"):
+        return (LENIENT if theirs.state == "refused" else COMPUTED), False
     return "both accept", True
 
 
 def _refusal(theirs: Verdict, ours: Verdict) -> tuple[str, bool]:
-    lacking = ours.kind in ("UnsupportedError", "BudgetError")
-    if theirs.state in ("ran", "taken") and not lacking:
-        return STRICTER, any(text in ours.text for text in KEPT)
-    return ("unsupported" if lacking else "refused"), True
+    if ours.kind in ("UnsupportedError", "BudgetError"):
+        return "unsupported", True
+    if theirs.state in ("ran", "taken"):
+        return STRICTER, False
+    return (NARROWER, False) if _lacks(theirs) else ("refused", True)
+
+
+def _lacks(theirs: Verdict) -> bool:
+    """Whether onnxruntime says nothing of the file, for it lacks what that needs."""
+    return theirs.state in ("crashed", "late") or any(each in theirs.text for each in LACKING)
+
+
+def _arbitrated(
+    outcome: str, theirs: Verdict, ours: Verdict, onnx: Verdict, lacks: bool
+) -> tuple[str, bool]:
+    """The outcome and whether it is as promised, where weft and onnxruntime differ: by ONNX's own
+    checker and evaluator, where onnxruntime `lacks` what the file needs.
+    """
+    if ours.state in ("refused", "failed"):
+        return _stricter(outcome, ours, onnx)
+    if theirs.state == "ran":
+        same = onnx.state == "ran" and not differing(onnx.results, ours.results)
+        return (ELSEWHERE, True) if same else (outcome, False)
+    if not lacks:
+        return outcome, False
+    if onnx.state == "refused":
+        return WIDER, False
+    both = onnx.state == "ran" and ours.state == "ran"
+    different = differing(onnx.results, ours.results) if both else ""
+    return (f"{DIFFERS} from ONNX: {different}", False) if different else (WITHOUT, True)
+
+
+def _stricter(outcome: str, ours: Verdict, onnx: Verdict) -> tuple[str, bool]:
+    if onnx.state == "refused" or "could not be broadcast together" in onnx.text:
+        return "refused by ONNX's rules, too", True
+    if outcome == NARROWER and onnx.state != "ran":
+        return "refused", True
+    kept = (*KEPT, *UNCHECKED) if outcome == NARROWER else KEPT
+    return outcome, any(rule in ours.text for rule in kept)
+
+
+def _is_of_indices(strict: Verdict) -> bool:
+    """Whether weft refuses what it computed, once it checks indices."""
+    return strict.state == "failed" and "index" in strict.text
 
 
 def _misprinted(ours: Verdict) -> str:
@@ -149,11 +218,8 @@ def _misprinted(ours: Verdict) -> str:
     return "" if said[:-1].isprintable() else "the command prints control characters"
 
 
-def differing(theirs: object, ours: object, special: bool = False) -> str:
-    """Where results differ; nothing if they agree. Of a file that holds a NaN or an infinity,
-    results that are one in both, or a NaN in weft, do not count: ONNX does not say what the least
-    of such numbers is, nor in which order a mean adds them.
-    """
+def differing(theirs: object, ours: object) -> str:
+    """Where results differ; nothing if they agree."""
     wanted, got = _flat(theirs), _flat(ours)
     if len(wanted) != len(got):
         return f"{len(wanted)} and {len(got)} results"
@@ -162,30 +228,55 @@ def differing(theirs: object, ours: object, special: bool = False) -> str:
             if want.astype(str).tolist() != have.astype(str).tolist():
                 return "strings"
             continue
-        if want.shape != have.shape or want.dtype.itemsize != have.dtype.itemsize:
+        if want.shape != have.shape or want.dtype != have.dtype:
             return f"{want.dtype}{want.shape} and {have.dtype}{have.shape}"
-        if want.dtype.kind not in "fc" and not np.array_equal(want, have):
-            return f"integers of {want.dtype}"
-        if want.dtype.kind in "fc" and not _near(want, have, special):
+        if not _near(want, have):
             return f"numbers of {want.dtype}"
     return ""
 
 
-def _takes_seed(name: str, arrays: dict[str, np.ndarray]) -> bool:
+def _takes_seed(name: str, arrays: Mapping[str, np.ndarray]) -> bool:
     """Whether onnxruntime takes the model that a mutant was made of."""
-    (model,) = (each.model for each in seeds() if each.name == name)
+    every = (*seeds(), *other_seeds())
+    (model,) = (each.model for each in every if each.name == name)
     return judged(onnxruntime_says, model.SerializeToString(), arrays).state != "refused"
 
 
-def _near(want: np.ndarray, have: np.ndarray, special: bool) -> bool:
-    finite = want[np.isfinite(want)]
-    scale = float(np.max(np.abs(finite.astype(np.float64)), initial=0.0))
-    tolerance = TOLERANCE.get(want.dtype.itemsize, 1e-6)
-    with np.errstate(all="ignore"):
-        want, have = want.astype(np.float64), have.astype(np.float64)
-        both = ~np.isfinite(want) & ~np.isfinite(have)
-        want = np.where((np.isnan(have) | both) & special, have, want)
+def _saturates(theirs: Verdict, ours: Verdict) -> bool:
+    """Whether signed integers differ alone where one is the least and the other the greatest: what
+    processors make of floats that are out of range, and what weft does.
+    """
+    for want, have in zip(_flat(theirs.results), _flat(ours.results), strict=True):
+        if want.dtype.kind != "i" or want.shape != have.shape or want.dtype != have.dtype:
+            return False
+        limits = np.iinfo(want.dtype)
+        apart = want != have
+        if np.any(want[apart] != limits.min) or np.any(have[apart] != limits.max):
+            return False
+    return True
+
+
+def _near(want: np.ndarray, have: np.ndarray) -> bool:
+    """Whether numbers are equal, or near where they are floats: bfloat16 to a unit of the last
+    place of the largest, those of 8 bits and less to one of their own.
+    """
+    if want.dtype.kind in "iub":
+        return np.array_equal(want, have)
+    wide = want.dtype.itemsize > 1
+    known = want.dtype.kind in "fc" and want.dtype.itemsize in TOLERANCE
+    tolerance = TOLERANCE[want.dtype.itemsize] if known else _epsilon(want.dtype)
+    kind = np.complex128 if want.dtype.kind == "c" else np.float64
+    want, have = want.astype(kind), have.astype(kind)
+    scale = float(np.max(np.abs(want[np.isfinite(want)]), initial=0.0)) if wide else 0.0
     return bool(np.allclose(want, have, rtol=tolerance, atol=tolerance * scale, equal_nan=True))
+
+
+def _epsilon(dtype: np.dtype) -> float:
+    """The distance of 1 and the next number; 0 for integers of few bits."""
+    try:
+        return float(ml_dtypes.finfo(dtype).eps)
+    except ValueError:
+        return 0.0
 
 
 def _flat(results: object) -> list[np.ndarray]:

@@ -187,6 +187,8 @@ def import_stft(node: OnnxNode) -> Sequence[SSAValue]:
     """Transforms of the frames of a signal `[batch, length, parts]`, each times a window."""
     signal = Term(node.b, node.operand(0))
     step = node.size(1, "a frame step")
+    if step.constant is not None and step.constant < 1:
+        raise ModelError(f"requires a frame step of at least 1, got {step}")
     window = None if node.optional(2) is None else Term(node.b, node.operand(2))
     if node.optional(3) is not None:
         length = node.size(3, "a frame length")

@@ -150,6 +150,14 @@ class Expr:
                 else:
                     found.append(atom)
 
+    def numbers(self) -> Iterator[int]:
+        """Every number of the expression, the ones inside quotients, remainders and extrema too."""
+        for monomial, number in self.terms.items():
+            yield number
+            for atom in monomial:
+                for child in children_of(atom):
+                    yield from child.numbers()
+
     def symbols(self) -> list[str]:
         """The names of the sizes that the expression depends on,
         each once, in order of appearance.

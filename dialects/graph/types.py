@@ -55,6 +55,16 @@ def _format_dims(dims: Shape | None) -> str:
     return "*" if dims is None else f"[{', '.join(str(dim) for dim in dims)}]"
 
 
+def _has_huge(dim: Expr) -> bool:
+    """Whether a dim that varies has a number beyond any extent beside its symbols, or one of more
+    than 64 bits anywhere; a part that ends at the greatest integer is `min(n, 2**63 - 1)`.
+    """
+    if dim.constant is not None:
+        return False
+    beside = any(abs(number) > MOST for number in dim.terms.values())
+    return beside or any(not -(2**63) <= number < 2**63 for number in dim.numbers())
+
+
 @irdl_attr_definition
 class TensorType(ParametrizedAttribute, TypeAttribute):
     """A tensor of a shape and an element type: `!graph.tensor<[batch, 784], f32>`,
@@ -73,9 +83,8 @@ class TensorType(ParametrizedAttribute, TypeAttribute):
         """Raises ExtentError where a tensor is too large whatever its symbols are."""
         dims = self.dims.data or ()
         known = (dim.constant for dim in dims if dim.constant is not None)
-        numbers = (number for dim in dims if dim.constant is None for number in dim.terms.values())
         element_bytes = max(8, width(self.element)) // 8
-        if not is_allowed(known, element_bytes) or any(abs(n) > MOST for n in numbers):
+        if not is_allowed(known, element_bytes) or any(map(_has_huge, dims)):
             raise too_large("a tensor", self)
 
     @property

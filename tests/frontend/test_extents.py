@@ -7,7 +7,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 
 import weft
+from dialects.errors import ExtentError
+from dialects.expr import Expr, minimum
 from dialects.extent import MOST
+from dialects.graph.types import F32, tensor
 
 HUGE = 2**62
 X, IMAGE = (2, 3), (1, 1, 4, 4)
@@ -76,6 +79,22 @@ def test_a_number_beside_a_symbolic_size_is_refused():
     text = """<ir_version: 10, opset_import: ["" : 21]> g (float[n] x) => (float[a] y) <int64[2] p =
         {0, 9223372036854775807}> { [huge] y = Pad(x, p) }"""
     with pytest.raises(weft.WeftError, match="extent too large"):
+        weft.compile(parser.parse_model(text), cache=False, naive=True)
+
+
+def test_a_number_of_more_than_64_bits_inside_of_a_size_is_refused():
+    """S6: the same, of what a size is divided by."""
+    with pytest.raises(ExtentError, match="extent too large"):
+        tensor([Expr.of("n") // (2**63)], F32)
+    tensor([minimum([Expr.of("n"), 2**63 - 1])], F32)
+
+
+@pytest.mark.parametrize("step", [0, -1, -(2**63)])
+def test_a_frame_step_that_leads_nowhere_is_refused(step: int):
+    """S6: ZeroDivisionError, or struct.error where an artifact's table is written."""
+    text = f"""<ir_version: 10, opset_import: ["" : 21]> g (float[1, n, 1] x, float[8] w) =>
+        (float[1, f, 5, 2] y) <int64 s = {{{step}}}> {{ y = STFT (x, s, w) }}"""
+    with pytest.raises(weft.WeftError, match=f"requires a frame step of at least 1, got {step}"):
         weft.compile(parser.parse_model(text), cache=False, naive=True)
 
 

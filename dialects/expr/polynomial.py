@@ -150,13 +150,15 @@ class Expr:
                 else:
                     found.append(atom)
 
-    def numbers(self) -> Iterator[int]:
-        """Every number of the expression, the ones inside quotients, remainders and extrema too."""
-        for monomial, number in self.terms.items():
-            yield number
+    def inner(self) -> list[Expr]:
+        """The expressions inside quotients, remainders and extrema, and those inside of these."""
+        found: list[Expr] = []
+        for monomial in self.terms:
             for atom in monomial:
-                for child in children_of(atom):
-                    yield from child.numbers()
+                if type(atom) in OPERATORS:
+                    for child in children_of(atom):
+                        found += [child, *child.inner()]
+        return found
 
     def symbols(self) -> list[str]:
         """The names of the sizes that the expression depends on,

@@ -61,8 +61,11 @@ def _has_huge(dim: Expr) -> bool:
     """
     if dim.constant is not None:
         return False
-    beside = any(abs(number) > MOST for number in dim.terms.values())
-    return beside or any(not -(2**63) <= number < 2**63 for number in dim.numbers())
+    for number in dim.terms.values():
+        if abs(number) > MOST:
+            return True
+    inner = [number for expr in dim.inner() for number in expr.terms.values()]
+    return bool(inner) and not -(2**63) <= min(inner) <= max(inner) < 2**63
 
 
 @irdl_attr_definition

@@ -119,7 +119,8 @@ def assemble(
         prepared = prepare_weights(keys, weights, options)
         derived = derived_weights(keys, weights, options)
     signature = signature_of(levels[0].program)
-    metadata = _metadata(levels, signature, prepared, derived, options)
+    with report.stage("metadata"):
+        metadata = _metadata(levels, signature, prepared, derived, options)
     if golden is not None:
         metadata["self_test"] = golden.facts()
     outside = outside_weights(prepared, derived, metadata, options)
@@ -127,7 +128,7 @@ def assemble(
         signature, prepared, metadata, outside, options, report, golden, made or {}
     )
     objects |= transform_objects(keys, derived, options)
-    with report.stage("program"):
+    with report.stage("program code"):
         for level in levels:
             objects |= _level_objects(level, keys, options)
     exports = (

@@ -30,7 +30,8 @@ class PassRecord:
 class Report:
     """What happened while compiling: seconds by stage, what each pass over the graph did, operators
     by name in the optimised graph; flops of each kernel over its symbols, its schedules and their
-    steps; whether something runs as often as values say; and which calls run side by side.
+    steps; whether something runs as often as values say; and which calls run side by side. `clock`
+    tells seconds.
     """
 
     seconds: dict[str, float] = field(default_factory=dict[str, float])
@@ -41,13 +42,14 @@ class Report:
     steps: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     repeats: bool = True
     concurrent: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+    clock: Callable[[], float] = time.perf_counter
 
     @contextmanager
     def stage(self, name: str) -> Generator[None]:
         """Adds the time until the end of the block to a stage."""
-        start = time.perf_counter()
+        start = self.clock()
         yield
-        self.add(name, time.perf_counter() - start)
+        self.add(name, self.clock() - start)
 
     @contextmanager
     def graph_pass(
@@ -57,9 +59,9 @@ class Report:
         `notes` are what passes add to.
         """
         told = len(notes)
-        before, start = count(), time.perf_counter()
+        before, start = count(), self.clock()
         yield
-        seconds, after = time.perf_counter() - start, count()
+        seconds, after = self.clock() - start, count()
         self.add(name, seconds)
         differ = {each: after[each] - before[each] for each in sorted({*before, *after})}
         changes = {each: by for each, by in differ.items() if by}
@@ -77,4 +79,4 @@ class Report:
 
     def level(self) -> Report:
         """One for a CPU level: what is known of the graph, and the same times."""
-        return Report(self.seconds, self.passes, self.graph)
+        return Report(self.seconds, self.passes, self.graph, clock=self.clock)

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr
@@ -26,6 +26,9 @@ from weft.operators import users_line
 from weft.tensor import Tensor
 from weft.tracing import Trace, record
 from weft.trees import Structure, flatten, unflatten
+
+if TYPE_CHECKING:
+    from compiler.frontend.from_onnx import ImportedModel
 
 _OWN_USES: Final = 3
 """References to an array that belongs to one tensor alone, while it is counted."""
@@ -169,7 +172,6 @@ def step(
     the first operator which makes NaN or an infinity. Raises WeftError for a leaf without a result,
     ArtifactError for a target that this machine is not.
     """
-    from compiler.frontend.from_onnx import ImportedModel
     from weft.compilation import compile_cached, options_of
     from weft.inside import build_trapped
     from weft.watching import build_watchable
@@ -183,15 +185,9 @@ def step(
         max_iterations=max_iterations,
         check_indices=check_indices,
     )
-    recorded = record(function, *examples)
-    main = recorded.module.ops.first
-    assert isinstance(main, FuncOp), "a trace is a function"
-    pairs = list(_pairs(main, recorded, donate))
-    if not trap_nan:
-        places = [ArrayAttr([IntAttr(source), IntAttr(target)]) for source, target in pairs]
-        main.attributes[DONATED] = ArrayAttr(places)
-    weights = recorded.recording.weights
-    model = ImportedModel(recorded.module, weights, name, *_names(main))
+    model, recorded, pairs = donating(
+        function, *examples, donate=donate, name=name, noted=not trap_nan
+    )
 
     def build(source: Any, options: Options) -> Executable:
         compiled = compile_cached(source, options, default_cache(os.environ))
@@ -204,6 +200,29 @@ def step(
         else build_watchable(model, options, build)
     )
     return Step(executable, recorded, donate, pairs, not trap_nan)
+
+
+def donating(
+    function: Callable[..., Any],
+    *examples: Any,
+    donate: Sequence[int],
+    name: str,
+    noted: bool = True,
+) -> tuple[ImportedModel, Trace, list[tuple[int, int]]]:
+    """The graph of a step, in which it is `noted` which arguments take results' memory; what was
+    traced, and those pairs of an input and an output. Raises as `step` does.
+    """
+    from compiler.frontend.from_onnx import ImportedModel
+
+    recorded = record(function, *examples)
+    main = recorded.module.ops.first
+    assert isinstance(main, FuncOp), "a trace is a function"
+    pairs = list(_pairs(main, recorded, donate))
+    if noted:
+        places = [ArrayAttr([IntAttr(source), IntAttr(target)]) for source, target in pairs]
+        main.attributes[DONATED] = ArrayAttr(places)
+    weights = recorded.recording.weights
+    return ImportedModel(recorded.module, weights, name, *_names(main)), recorded, pairs
 
 
 def _names(main: FuncOp) -> Iterator[tuple[str, ...]]:

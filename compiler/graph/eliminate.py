@@ -4,7 +4,7 @@ and those that nobody needs not at all.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -32,11 +32,12 @@ class EliminatePass(ModulePass):
                 drop_unused(function.body.block)
 
 
-def merge_equal(block: Block, outer: Mapping[Hashable, GraphOp] | None = None) -> None:
-    """Replaces every operator by the first one with its name, operands and attributes; `outer` are
-    those around the block.
+def merge_equal(block: Block, seen: dict[Hashable, GraphOp] | None = None) -> None:
+    """Replaces every operator by the first one with its name, operands and attributes, of those
+    before it in its block and `seen` around that.
     """
-    seen: dict[Hashable, GraphOp] = dict(outer or {})
+    seen = {} if seen is None else seen
+    own: list[Hashable] = []
     for op in list(block.ops):
         if isinstance(op, GraphOp):
             key = (
@@ -45,12 +46,16 @@ def merge_equal(block: Block, outer: Mapping[Hashable, GraphOp] | None = None) -
                 tuple(sorted(op.properties.items(), key=lambda item: item[0])),
             )
             first = seen.setdefault(key, op)
-            if first is not op:
-                for old, new in zip(op.results, first.results, strict=True):
-                    old.replace_all_uses_with(new)
+            if first is op:
+                own.append(key)
+                continue
+            for old, new in zip(op.results, first.results, strict=True):
+                old.replace_all_uses_with(new)
         elif isinstance(op, ControlOp):
             for region in op.regions:
                 merge_equal(region.block, None if isinstance(op, CheckpointOp) else seen)
+    for key in own:
+        del seen[key]
 
 
 def drop_unused(block: Block) -> None:

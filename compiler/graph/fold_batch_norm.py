@@ -68,7 +68,7 @@ def _into_convolution(
     or None where it is not the norm's alone.
     """
     conv = norm.operand.owner
-    if not isinstance(conv, ConvOp) or norm.operand.uses.get_length() != 1:
+    if not isinstance(conv, ConvOp) or not norm.operand.has_one_use():
         return None
     known = known_constant(conv.filter, weights) is not None
     if not known or (conv.bias is not None and known_constant(conv.bias, weights) is None):

@@ -24,6 +24,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
 from compiler.graph.fuse import build_group
+from compiler.graph.match import only_user
 from dialects.graph import OPS_BY_NAME, ConstantOp, GraphOp, ReshapeOp
 from dialects.graph.arithmetic import AddOp, MulOp
 from dialects.graph.builder import GraphBuilder
@@ -132,7 +133,7 @@ def _drop_zeros(softmax: SoftmaxOp) -> None:
     for source, zeros in (added.operands, reversed(added.operands)):
         if is_splat(zeros, 0.0) and source.type == softmax.operand.type:
             softmax.operands[0] = source
-            if not added.result.uses.get_length():
+            if not added.result.uses:
                 added.detach()
                 added.erase()
             return
@@ -157,7 +158,7 @@ def _sink_scales(scores: GraphOp) -> None:
     scores.results[0].replace_all_uses_with(result)
     pending = [operand.owner for operand in scores.operands]
     for op in (scores, *pending):
-        if isinstance(op, GraphOp) and not any(result.uses.get_length() for result in op.results):
+        if isinstance(op, GraphOp) and not any(result.uses for result in op.results):
             op.detach()
             op.erase()
 
@@ -192,10 +193,10 @@ def _back_to_scores(softmax: SoftmaxOp) -> list[GraphOp] | None:
         owner = value.owner
         if isinstance(owner, MatmulOp):
             ranks = [type_of(operand).rank for operand in owner.operands]
-            return [owner, *path] if min(ranks) > 1 else None
+            return [owner, *reversed(path)] if min(ranks) > 1 else None
         if not isinstance(owner, ElementwiseOp):
             return None
-        path.insert(0, owner)
+        path.append(owner)
         alike = [each for each in owner.operands if _is_computed_like(each, kind.dims)]
         if len(alike) != 1 or len(owner.results) != 1:
             return None
@@ -214,14 +215,14 @@ def _moves_of(value: SSAValue) -> list[GraphOp]:
     """
     moves: list[GraphOp] = []
     while isinstance(value.owner, IndexMapOp) and _only_user(value) is not None:
-        moves.insert(0, value.owner)
+        moves.append(value.owner)
         value = value.owner.operand
-    while moves and isinstance(moves[0], ReshapeOp):
-        moves.pop(0)
-    return moves
+    while moves and isinstance(moves[-1], ReshapeOp):
+        moves.pop()
+    return moves[::-1]
 
 
 def _only_user(value: SSAValue) -> GraphOp | None:
     """The one operator that uses a value, and uses it once."""
-    users = [use.operation for use in value.uses]
-    return users[0] if len(users) == 1 and isinstance(users[0], GraphOp) else None
+    user = only_user(value)
+    return user if isinstance(user, GraphOp) else None

@@ -7,7 +7,7 @@ func.func @f(%a) { %b = graph.relu %a, func.return %b }
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from xdsl.context import Context
@@ -44,24 +44,71 @@ class InlineCallsPass(ModulePass):
 
 
 def inline_calls(module: ModuleOp, most_operators: int | None = None) -> None:
-    """Inlines in place, callees before those who call them."""
+    """Inlines in place: copies of functions' own bodies, from the outermost call on, so that each
+    operator is copied once.
+    """
     functions = {op.sym_name.data: op for op in module.ops if isinstance(op, FuncOp)}
     calls = {name: _calls_in(function) for name, function in functions.items()}
     if not any(calls.values()):
         return
     counts = Counter(call.function_name for found in calls.values() for call in found)
-    for name in _callees_first(functions, calls):
-        for number, call in enumerate(calls[name]):
-            callee = functions.get(call.function_name)
-            if callee is None:
-                raise UnsupportedError(f"a call requires its function, got @{call.function_name}")
-            if counts[call.function_name] == 1 or _is_small(callee, most_operators):
-                _inline(call, callee, f"{name}_{call.function_name}_{number}")
-    remaining = {call.function_name for f in functions.values() for call in _calls_in(f)}
-    for name, function in functions.items():
-        if name in counts and name not in remaining and name != MAIN:
-            function.detach()
-            function.erase()
+    order = _callees_first(functions, calls)
+    unknown = [call.function_name for name in order for call in calls[name]
+               if call.function_name not in functions]  # fmt: skip
+    if unknown:
+        raise UnsupportedError(f"a call requires its function, got @{unknown[0]}")
+    inlined = _inlined(functions, calls, order, counts, most_operators)
+    kept = [name for name in order if name not in counts or name == MAIN or name not in inlined]
+    for name in reversed(kept):  # while what it calls is as it was
+        _inline_in(name, functions, calls, inlined)
+    for name in functions.keys() - set(kept):
+        functions[name].detach()
+        functions[name].erase()
+
+
+def _inlined(
+    functions: Mapping[str, FuncOp],
+    calls: Mapping[str, list[CallOp]],
+    order: Sequence[str],
+    counts: Mapping[str, int],
+    most_operators: int | None,
+) -> set[str]:
+    """The functions whose calls are inlined: those that are called once, or small with what is
+    inlined in them. An operator for each that returns does not count.
+    """
+    inlined: set[str] = set()
+    sizes: dict[str, int] = {}
+    for name in order:
+        own = sum(1 for _ in functions[name].body.walk()) - 1
+        inner = [call.function_name for call in calls[name] if call.function_name in inlined]
+        sizes[name] = own + sum(sizes[each] - 1 for each in inner)
+        if counts.get(name) == 1 or most_operators is None or sizes[name] <= most_operators:
+            inlined.add(name)
+    return inlined
+
+
+_Stem = tuple["_Stem | None", str]
+"""What the names of sizes that a call finds start with: those of the calls around it come first."""
+
+
+def _inline_in(
+    name: str,
+    functions: Mapping[str, FuncOp],
+    calls: Mapping[str, list[CallOp]],
+    inlined: Container[str],
+) -> None:
+    """Inlines what a function calls, and what that calls."""
+    open_: list[tuple[CallOp, _Stem]] = []
+
+    def add(caller: str, made: Sequence[CallOp], outer: _Stem | None) -> None:
+        for number, call in enumerate(made):
+            if call.function_name in inlined:
+                open_.append((call, (outer, f"{caller}_{call.function_name}_{number}")))
+
+    add(name, calls[name], None)
+    while open_:
+        call, stem = open_.pop()
+        add(call.function_name, _inline(call, functions[call.function_name], stem), stem)
 
 
 def inlined_size(module: ModuleOp) -> int:
@@ -86,39 +133,39 @@ def _calls_in(function: FuncOp) -> list[CallOp]:
 def _callees_first(functions: Mapping[str, FuncOp], calls: Mapping[str, list[CallOp]]) -> list[str]:
     """The names of the functions in an order in which none comes before one that it calls."""
     order: dict[str, None] = {}
-    open_: dict[str, None] = {}
-
-    def visit(name: str) -> None:
-        if name in open_:
-            raise UnsupportedError(f"a function requires not to call itself, got @{name}")
-        if name not in order and name in functions:
-            open_[name] = None
-            for call in calls[name]:
-                visit(call.function_name)
-            del open_[name]
-            order[name] = None
-
-    for name in functions:
-        visit(name)
+    for start in functions:
+        open_: dict[str, Iterator[CallOp]] = {}
+        called: str | None = start
+        while called is not None:
+            if called in open_:
+                raise UnsupportedError(f"a function requires not to call itself, got @{called}")
+            if called not in order and called in functions:
+                open_[called] = iter(calls[called])
+            called = None
+            while open_ and called is None:
+                last = next(reversed(open_))
+                call = next(open_[last], None)
+                if call is None:
+                    del open_[last]
+                    order[last] = None
+                else:
+                    called = call.function_name
     return list(order)
 
 
-def _is_small(function: FuncOp, most_operators: int | None) -> bool:
-    if most_operators is None:
-        return True
-    return sum(1 for _ in function.body.walk()) - 1 <= most_operators
-
-
-def _inline(call: CallOp, function: FuncOp, stem: str) -> None:
+def _inline(call: CallOp, function: FuncOp, stem: _Stem) -> list[CallOp]:
     """Puts a copy of the function's operators in place of a call; sizes that they find get names
-    that start with the stem.
+    that start with the stem. Gives the calls among them.
     """
     block = call.parent
     assert block is not None, "a call stands in a block"
     sizes = call_sizes(function, [type_of(operand) for operand in call.operands_])
-    names = {name: f"{stem}_{name}" for name in _found_sizes(function)}
+    found = _found_sizes(function)
+    start = _joined(stem) if found else ""
+    names = {name: f"{start}_{name}" for name in found}
     sizes |= {Symbol(old): Expr.of(new) for old, new in names.items()}
     source = function.body.block
+    calls: list[CallOp] = []
     values: dict[SSAValue, SSAValue] = dict(zip(source.args, call.operands_, strict=True))
     for op in source.ops:
         if isinstance(op, ReturnOp):
@@ -133,9 +180,20 @@ def _inline(call: CallOp, function: FuncOp, stem: str) -> None:
         for inner in copy.walk():
             _rename(inner, names)
             _retype(inner, sizes)
+            if isinstance(inner, CallOp):
+                calls.append(inner)
         values |= zip(op.results, copy.results, strict=True)
     call.detach()
     call.erase()
+    return calls
+
+
+def _joined(stem: _Stem | None) -> str:
+    parts: list[str] = []
+    while stem is not None:
+        stem, part = stem
+        parts.append(part)
+    return "_".join(reversed(parts))
 
 
 def _found_sizes(function: FuncOp) -> list[str]:

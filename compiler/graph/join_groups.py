@@ -73,11 +73,37 @@ class _Shape:
         return self if self.reduced else other
 
 
+class _Readers:
+    """The operators of a block that read a value, or in which something does, in order."""
+
+    def __init__(self, position: Mapping[Operation, int]):
+        self._position = position
+        self._ops = list(position)
+        self._found: dict[SSAValue, list[int]] = {}
+
+    def until(self, value: SSAValue, last: int) -> Iterator[Operation]:
+        """Those up to a position; what stands behind it is in no group that ends before it."""
+        if value not in self._found:
+            self._found[value] = sorted({self._top(use.operation) for use in value.uses})
+        for number in self._found[value]:
+            if number > last:
+                return
+            yield self._ops[number]
+
+    def _top(self, user: Operation) -> int:
+        while user not in self._position:
+            outer = user.parent_op()
+            assert outer is not None, "users lie in the block"
+            user = outer
+        return self._position[user]
+
+
 def join_groups(
     block: Block, groups: dict[Operation, Group], position: Mapping[Operation, int]
 ) -> None:
     """Joins groups to those that compute what they read, from the first to the last."""
     shapes: dict[Group, _Shape | None] = {}
+    readers = _Readers(position)
     for op in block.ops:
         group = groups.get(op)
         if group is None or group.members[-1] is not op:
@@ -88,7 +114,7 @@ def join_groups(
             if first is None or second is None or not first.takes(second):
                 continue
             if _flows_along(producer, group, first) and _may_wait(
-                producer, group, groups, position
+                producer, group, groups, position, readers
             ):
                 join(producer, group, groups, position)
                 shapes[group] = first.joined(second)
@@ -165,36 +191,28 @@ def _may_wait(
     consumer: Group,
     groups: Mapping[Operation, Group],
     position: Mapping[Operation, int],
+    readers: _Readers,
 ) -> bool:
     """Whether what else reads the producer's results comes behind the consumer."""
     together = {*producer.members, *consumer.members}
     if len(together) > LARGEST_JOINED:
         return False
     results = {*producer.results(), *consumer.results()}
-    outside = {
-        each: [use.operation for use in each.uses if use.operation not in together]
-        for each in results
-    }
-    if sum(map(bool, outside.values())) > MOST_RESULTS:
+    read = [each for each in results if any(use.operation not in together for use in each.uses)]
+    if len(read) > MOST_RESULTS:
         return False
     last = position[consumer.members[-1]]
-    return all(
-        _place(user, groups, position) > last
+    return not any(
+        user not in together and _place(user, groups, position) <= last
         for value in producer.results()
-        for user in outside[value]
+        for user in readers.until(value, last)
     )
 
 
 def _place(
     user: Operation, groups: Mapping[Operation, Group], position: Mapping[Operation, int]
 ) -> int:
-    """Where the operator of the block stands that a user lies in, or is: a group stands where its
-    last member does.
-    """
-    while user not in position:
-        outer = user.parent_op()
-        assert outer is not None, "users lie in the block"
-        user = outer
+    """Where an operator of the block stands: a group stands where its last member does."""
     return position[groups[user].members[-1] if user in groups else user]
 
 

@@ -30,8 +30,7 @@ def number_of(value: SSAValue) -> float | None:
 
 def only_user(value: SSAValue) -> Operation | None:
     """The one operation that uses a value, and uses it once."""
-    uses = list(value.uses)
-    return uses[0].operation if len(uses) == 1 else None
+    return value.get_user_of_unique_use()
 
 
 def erase_unused(op: Operation) -> None:

@@ -50,6 +50,7 @@ class _Recomputation:
         self.block = block
         ops = list(block.ops)
         self.place: Mapping[Operation, int] = {op: number for number, op in enumerate(ops)}
+        self.last_use: dict[SSAValue, int] = {}
         self.costly = [0, *accumulate(int(not isinstance(op, CHEAP)) for op in ops)]
 
     def run(self) -> None:
@@ -103,15 +104,19 @@ class _Recomputation:
                 elif isinstance(owner, CHEAP) and owner.parent is self.block:
                     chain.add(owner)
                     stack.append(owner)
+                    if len(chain) > LONGEST:
+                        return None
                 else:
                     return None
-        return sorted(chain, key=self._of) if kept and len(chain) <= LONGEST else None
+        return sorted(chain, key=self._of) if kept else None
 
     def _is_kept(self, value: SSAValue, late: Operation) -> bool:
         """Whether something reads a value at the late use or behind it."""
         if isinstance(value.owner, FREE):
             return True
-        return any(self._of(user) >= self._of(late) for user in self._users(value))
+        if value not in self.last_use:
+            self.last_use[value] = max(map(self._of, self._users(value)), default=-1)
+        return self.last_use[value] >= self._of(late)
 
     def _users(self, value: SSAValue) -> Iterator[Operation]:
         tops = (self._top(use.operation) for use in value.uses)
@@ -125,3 +130,5 @@ class _Recomputation:
         for use in list(old.uses):
             if self._top(use.operation) in late:
                 use.operation.operands[use.index] = values[old]
+        for value in (old, *(operand for each in chain for operand in each.operands)):
+            self.last_use.pop(value, None)

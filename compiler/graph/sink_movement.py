@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
@@ -33,6 +33,9 @@ from dialects.weights import WeightStore
 LONGEST_CHAIN = 16
 """Elementwise operators between two transposes."""
 
+Kinds = dict[ReshapeOp, Sequence[Operation]]
+"""What `_users_of_kinds` has found so far."""
+
 
 @dataclass(frozen=True)
 class SinkMovementPass(ModulePass):
@@ -49,9 +52,10 @@ def sink_movement(module: ModuleOp, weights: WeightStore) -> None:
     for op in list(module.walk()):
         if isinstance(op, TransposeOp) and op.parent is not None:
             _cancel(op, weights)
+    kinds: Kinds = {}
     for op in list(module.walk()):
         if isinstance(op, ElementwiseOp) and op.parent is not None and len(op.results) == 1:
-            _sink_reshapes(op)
+            _sink_reshapes(op, kinds)
 
 
 def _cancel(transpose: TransposeOp, weights: WeightStore) -> None:
@@ -143,10 +147,10 @@ def _insert_before(op: GraphOp, place: GraphOp) -> None:
     block.insert_op_before(op, place)
 
 
-def _sink_reshapes(op: ElementwiseOp) -> None:
+def _sink_reshapes(op: ElementwiseOp, kinds: Kinds) -> None:
     """Computes an operator on what its reshaped operands were before."""
     reshapes = [each.owner for each in op.operands if isinstance(each.owner, ReshapeOp)]
-    inner = [each for each in reshapes if _is_worth_it(each, op)]
+    inner = [each for each in reshapes if _is_worth_it(each, op, kinds)]
     if not inner or not all(type_of(each.operand).has_rank for each in inner):
         return
     source = type_of(inner[0].operand).shape
@@ -181,18 +185,31 @@ def _sink_reshapes(op: ElementwiseOp) -> None:
     erase_unused(op)
 
 
-def _is_worth_it(reshape: ReshapeOp, user: ElementwiseOp) -> bool:
+def _is_worth_it(reshape: ReshapeOp, user: ElementwiseOp, kinds: Kinds) -> bool:
     """Whether the reshape is of something computed and of the operator's shape, as it is of that of
     all its users.
     """
     owner = reshape.operand.owner
     computed = isinstance(owner, GraphOp) and not isinstance(owner, ConstantOp)
-    users = [use.operation for use in reshape.result.uses]
-    alike = all(
-        isinstance(each, ElementwiseOp) and each.results[0].type == user.results[0].type
-        for each in users
-    )
-    return computed and alike and reshape.result_type.dims == user.result_type.dims
+    if not computed or reshape.result_type.dims != user.result_type.dims:
+        return False
+    known = kinds.get(reshape, ())
+    if not known or (len(known) > 1 and any(each.parent is None for each in known)):
+        known = kinds[reshape] = _users_of_kinds(reshape)
+    return len(known) == 1 and isinstance(known[0], ElementwiseOp)
+
+
+def _users_of_kinds(reshape: ReshapeOp) -> Sequence[Operation]:
+    """A user of a reshape; and one that is another than an elementwise operator of the first one's
+    type, if there is any. While a module is rewritten no new ones come to those of one kind.
+    """
+    users = (use.operation for use in reshape.result.uses)
+    first = next(users)
+    kind = first.results[0].type if isinstance(first, ElementwiseOp) else None
+    for user in users:
+        if not isinstance(user, ElementwiseOp) or user.results[0].type != kind:
+            return [first, user]
+    return [first]
 
 
 def _is_elsewhere(value: SSAValue, user: ElementwiseOp) -> bool:

@@ -4,7 +4,7 @@ knows its operands.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from functools import reduce
 
 from llvmlite import ir
@@ -27,15 +27,18 @@ class IndexEmitter:
     def __init__(self, frame: Frame, sizes: Mapping[str, ir.Value]):
         self.frame = frame
         self.sizes = dict(sizes)
+        # By a symbol that was bound: what was computed from it since, and where that is known.
+        self._computed: dict[Atom, list[tuple[dict[Hashable, ir.Value], Hashable]]] = {}
 
     def bind(self, name: str, value: ir.Value) -> None:
         """Gives a symbol its value, from here on and in scopes inside this one."""
         symbol = Symbol(name)
+        assert name not in self.sizes or symbol in self._computed, "a call's sizes stay as they are"
         self.sizes[name] = value
         self.frame.depths[symbol] = len(self.frame.scopes) - 1
-        for scope in self.frame.scopes:
-            for key in [key for key in scope.known if _mentions(key, symbol)]:
-                del scope.known[key]
+        for known, key in self._computed.get(symbol, ()):
+            known.pop(key, None)
+        self._computed[symbol] = []
 
     def depth(self, atom: Atom) -> int:
         """The scope from which on an atom is known."""
@@ -85,6 +88,9 @@ class IndexEmitter:
         if key not in known:
             with self.frame.hoisted(depth) as builder:
                 known[key] = emit(builder)
+            for atom in _atoms(key) if self._computed else ():
+                if atom in self._computed:
+                    self._computed[atom].append((known, key))
         return known[key]
 
     def _adder(self, total: ir.Value | None, group: Expr) -> Callable[[ir.IRBuilder], ir.Value]:
@@ -168,9 +174,10 @@ class IndexEmitter:
         return self._atom(atom)
 
 
-def _mentions(key: Hashable, symbol: Symbol) -> bool:
-    expr = key if isinstance(key, Expr) else Expr({(key,): 1})
-    return symbol in set(expr.atoms())
+def _atoms(key: Hashable) -> Iterator[Atom]:
+    """The atoms of an expression, of one that is an atom itself, or of what keys join to these."""
+    for part in key if isinstance(key, tuple) else (key,):
+        yield from (part if isinstance(part, Expr) else Expr({(part,): 1})).atoms()
 
 
 def _in_order(terms: Terms) -> Iterable[tuple[Monomial, int]]:

@@ -15,19 +15,25 @@ from collections.abc import Mapping, Sequence
 
 from llvmlite import ir
 from xdsl.dialects.builtin import ArrayAttr, FusedLoc, NameLoc
-from xdsl.ir import Operation, SSAValue
+from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.utils.hints import isa
 
-from compiler.loop_to_llvm.body import BodyEmitter, Unit
+from compiler.loop_to_llvm.body import Unit
 from compiler.loop_to_llvm.check_sizes import SizeChecks
-from compiler.loop_to_llvm.concurrent import KernelCall, emit_branches
-from compiler.loop_to_llvm.elements import I8, I32, I64, POINTER, storage_bytes
+from compiler.loop_to_llvm.elements import I8, I32, I64, storage_bytes
 from compiler.loop_to_llvm.frame import Frame
 from compiler.loop_to_llvm.growing import GrowingMemory, copy_bytes
 from compiler.loop_to_llvm.index import IndexEmitter
-from compiler.loop_to_llvm.kernel import kernel_symbol, kernel_type
 from compiler.loop_to_llvm.memory import Storage
 from compiler.loop_to_llvm.polling import Polling
+from compiler.loop_to_llvm.program_calls import (
+    Arrays,
+    CallEmitter,
+    WeightKey,
+    hidden,
+    is_in_arena,
+    is_long,
+)
 from compiler.loop_to_llvm.runtime import (
     CHECK_SIZES,
     PROGRAM,
@@ -69,9 +75,6 @@ from dialects.loop.types import BufferType, ExprsAttr, buffer_type
 _MOST_ORIGIN = 200
 """Bytes that an error's text has for the nodes that it is about."""
 
-WeightKey = tuple[str, BufferType]
-"""The name of a tensor of the weight store, and the type whose layout it is prepared in."""
-
 
 def program_weights(program: ProgramOp) -> tuple[WeightKey, ...]:
     """The weights that a program uses, each once, in the order of the run time's table."""
@@ -95,18 +98,20 @@ def emit_program(
     module.triple = target.triple
     _emit_check_sizes(module, program, Runtime(module, target, prefix), target, name or prefix)
     _emit_workspace(module, program, target, name or prefix)
-    function = _hidden(module, PROGRAM, f"{name or prefix}.program")
+    function = hidden(module, PROGRAM, f"{name or prefix}.program")
     context, inputs, outputs, dims, workspace = function.args
     frame = _frame(function, program)
     unit = Unit(target, _sizes(frame, program, dims), context, prefix, contracts=False)
-    emitter = ProgramEmitter(frame, unit, workspace, program)
-    arguments = program.body.block.args
-    read = program.inputs.data
-    emitter.take(inputs, arguments[:read])
-    emitter.take(outputs, arguments[read:])
     own = program_weights(program)
-    emitter.find_weights(own, own if weights is None else weights)
-    emitter.block(program.body.block)
+    numbers = {key: number for number, key in enumerate(own if weights is None else weights)}
+    arrays = Arrays(inputs, outputs, program.inputs.data, workspace, numbers)
+    emitter = ProgramEmitter(frame, unit, arrays, program)
+    if is_long(program.body.block):
+        emitter.in_parts(program.body.block)
+    else:
+        emitter.take_arguments()
+        emitter.find_weights(own)
+        emitter.block(program.body.block)
     emitter.tell_sizes(dims, len(program.symbol_names), output_sizes(program))
     emitter.finish()
     return str(module)
@@ -117,7 +122,7 @@ def workspace_bytes(program: ProgramOp) -> Expr:
     planned = program.attributes.get(WORKSPACE_BYTES)
     if isinstance(planned, ExprsAttr):
         return planned.data[0]
-    allocations = [op for op in program.walk() if isinstance(op, AllocOp) and _in_arena(op)]
+    allocations = [op for op in program.walk() if isinstance(op, AllocOp) and is_in_arena(op)]
     return maximum([Expr.of(0), *dict.fromkeys(_end(op) for op in allocations)])
 
 
@@ -134,10 +139,6 @@ def _block_of(op: AllocOp) -> int:
     return number
 
 
-def _in_arena(op: AllocOp) -> bool:
-    return op.scope.data == "workspace"
-
-
 def _offset(op: AllocOp) -> Expr:
     assert op.offset is not None, "the memory plan places every allocation of a program"
     return op.offset.data[0]
@@ -146,13 +147,6 @@ def _offset(op: AllocOp) -> Expr:
 def _end(op: AllocOp) -> Expr:
     kind = buffer_type(op.result)
     return _offset(op) + kind.size * storage_bytes(kind.element)
-
-
-def _hidden(module: ir.Module, kind: ir.FunctionType, name: str) -> ir.Function:
-    function = ir.Function(module, kind, name)
-    function.linkage = "hidden"
-    function.attributes.add("nounwind")
-    return function
 
 
 def _frame(function: ir.Function, program: ProgramOp) -> Frame:
@@ -214,21 +208,19 @@ def _emit_workspace(module: ir.Module, program: ProgramOp, target: Target, prefi
     frame.finish()
 
 
-class ProgramEmitter(BodyEmitter):
+class ProgramEmitter(CallEmitter):
     """Emits a program: besides the operations of a body, calls, weights, views, the arena, growing
     memory and the sizes that are found on the way.
     """
 
-    def __init__(self, frame: Frame, unit: Unit, workspace: ir.Value, program: ProgramOp):
-        super().__init__(frame, unit, {})
+    def __init__(self, frame: Frame, unit: Unit, arrays: Arrays, program: ProgramOp):
+        super().__init__(frame, unit, arrays)
         self.program = program
-        self.workspace = workspace
         self.weights: dict[WeightKey, Storage] = {}
-        self.runtime = Runtime(frame.builder.module, unit.target, unit.prefix)
         blocks = _blocks(program)
         self.checks = SizeChecks(program, self.index, self.fail)
         self.memory_blocks = GrowingMemory(frame, self.runtime, unit.context, self.fail, blocks)
-        self.entries: dict[SSAValue, ir.Value] = {}
+        self.entries: dict[BlockArgument, ir.Value] = {}
         self.polling = Polling(frame, self.runtime, unit.context, self.leave)
         self._exit: ir.Block | None = None
         self._status: ir.Value | None = None
@@ -267,39 +259,37 @@ class ProgramEmitter(BodyEmitter):
             place = _element(self.frame.builder, dims, position, I64)
             self.frame.builder.store(self.index.uniform(Expr.of(name)), place)
 
-    def take(self, array: ir.Value, arguments: Sequence[SSAValue]) -> None:
-        """Binds arguments to the pointers of an array of the caller's."""
-        builder = self.frame.builder
-        for position, argument in enumerate(arguments):
-            entry = _element(builder, array, position, POINTER)
-            self.entries[argument] = entry
-            pointer = builder.load(entry, typ=POINTER)
-            self.values[argument] = Storage(pointer, buffer_type(argument))
+    def take_arguments(self) -> None:
+        """Loads the pointers of all arguments out of the caller's arrays."""
+        for argument in self.program.body.block.args:
+            self.values[argument] = self.argument(argument)
 
-    def find_weights(self, own: Sequence[WeightKey], table: Sequence[WeightKey]) -> None:
+    def entry(self, argument: BlockArgument) -> ir.Value:
+        if argument not in self.entries:
+            self.entries[argument] = super().entry(argument)
+        return self.entries[argument]
+
+    def find_weights(self, own: Sequence[WeightKey]) -> None:
         """Loads the pointers of the program's weights out of the context's table."""
-        builder, context = self.frame.builder, self.unit.context
-        numbers = {key: number for number, key in enumerate(table)}
         for key in own:
-            pointer = self.runtime.weight_pointer(builder, context, numbers[key])
-            # The run time writes with a builder of its own.
-            builder.position_at_end(builder.block)
-            self.weights[key] = Storage(pointer, key[1])
+            self.weights[key] = self.weight(key)
+
+    def define(self, op: Operation) -> None:
+        self.operation(op)
 
     def operation(self, op: Operation) -> None:
         """Emits one operation of the program."""
         match op:
-            case CallOp():
-                self._prepared(op).emit(self.frame, self.frame.local(self.unit.context))
-            case ConcurrentOp():
-                self._concurrent(op)
+            case CallOp() | ConcurrentOp():
+                self.call(op)
             case WeightOp():
-                self.values[op.result] = self.weights[op.key.data, buffer_type(op.result)]
+                key = op.key.data, buffer_type(op.result)
+                self.values[op.result] = self.weights.get(key) or self.weight(key)
             case ViewOp():
                 source = self.storage(op.source)
                 self.values[op.result] = Storage(source.pointer, buffer_type(op.result))
-            case AllocOp() if _in_arena(op):
-                self.values[op.result] = self._place(op)
+            case AllocOp() if is_in_arena(op):
+                self.values[op.result] = self.place(op)
             case AllocOp() if op.scope.data == "growing":
                 self._reserve(op, op.result)
             case _:
@@ -332,7 +322,8 @@ class ProgramEmitter(BodyEmitter):
                 self._run(op)
             case GiveOp():
                 memory = self.memory_blocks.give(_block_of(_allocation(op)))
-                self.frame.builder.store(memory, self.entries[op.output])
+                assert isinstance(op.output, BlockArgument), "an output is the program's own"
+                self.frame.builder.store(memory, self.entry(op.output))
             case _:
                 super().operation(op)
 
@@ -380,33 +371,10 @@ class ProgramEmitter(BodyEmitter):
         pointer = self.frame.builder.gep(base, [offset], source_etype=I8)
         self.values[op.result] = Storage(pointer, row)
 
-    def _prepared(self, op: CallOp) -> KernelCall:
-        name = kernel_symbol(self.unit.prefix, op.kernel)
-        module = self.frame.builder.module
-        callee = module.globals.get(name)
-        if callee is None:
-            callee = _hidden(module, kernel_type(len(op.sizes.data), len(op.arguments)), name)
-        sizes = [self.index.uniform(size) for size in op.sizes.data]
-        buffers = [self.frame.local(self.storage(each).pointer) for each in op.arguments]
-        return KernelCall(callee, [*sizes, *buffers])
-
-    def _concurrent(self, op: ConcurrentOp) -> None:
-        """Finds the buffers and sizes of all branches, then runs these."""
-        branches: list[list[KernelCall]] = []
-        for branch in op.branches:
-            branches.append([])
-            for inner in branch.block.ops:
-                if isinstance(inner, CallOp):
-                    branches[-1].append(self._prepared(inner))
-                else:
-                    self.operation(inner)
-        threads = op.least.data, op.most.data
-        emit_branches(self.frame, self.runtime, self.unit.context, branches, threads)
-
     def _run(self, op: RunOp) -> None:
         """Calls another program of the artifact; its failure is this one's."""
         name = f"{self.unit.prefix}.{op.program}.program"
-        callee = _hidden(self.frame.builder.module, PROGRAM, name)
+        callee = hidden(self.frame.builder.module, PROGRAM, name)
         buffers = [self.storage(each).pointer for each in op.arguments]
         sizes = [self.index.uniform(size) for size in op.sizes.data]
         inputs = self.frame.closure(buffers[: op.inputs.data])
@@ -419,12 +387,6 @@ class ProgramEmitter(BodyEmitter):
         failed = builder.icmp_signed("!=", status, ir.Constant(I32, Status.OK))
         with builder.if_then(failed, likely=False):
             self.leave(status)
-
-    def _place(self, op: AllocOp) -> Storage:
-        offset = self.index.uniform(_offset(op))
-        with self.frame.hoisted(0) as builder:
-            pointer = builder.gep(self.workspace, [offset], source_etype=I8)
-        return Storage(pointer, buffer_type(op.result))
 
 
 def _origin(op: Operation) -> str:

@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import Any, Final
 
@@ -95,13 +96,14 @@ class Signature:
     found: tuple[str, ...] = ()
     donated: tuple[tuple[int, int], ...] = ()
 
-    @property
+    @cached_property
     def made(self) -> frozenset[int]:
         """The positions of outputs whose memory the model makes, as their size is found late."""
+        found = frozenset(self.found)
         return frozenset(
             position
             for position, spec in enumerate(self.outputs)
-            if any(_mentions(dim, self.found) for dim in spec.dims)
+            if any(_mentions(dim, found) for dim in spec.dims)
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -141,8 +143,8 @@ class Signature:
                 raise _refuse("lists of inputs, outputs, symbols, found and donated", content)
 
 
-def _mentions(dim: int | str, names: Sequence[str]) -> bool:
-    return not set(names).isdisjoint(re.findall(r"\w+", str(dim)))
+def _mentions(dim: int | str, names: frozenset[str]) -> bool:
+    return isinstance(dim, str) and not names.isdisjoint(re.findall(r"\w+", dim))
 
 
 def _tensor_to_json(tensor: TensorSpec) -> dict[str, Any]:

@@ -9,7 +9,7 @@ logical, so that only types change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr, UnitAttr
@@ -110,10 +110,11 @@ class _Search:
             changed = False
             for value in free:
                 before = self._around(value, chosen)
-                after = self._around(value, chosen ^ {value})
-                if after < before:
-                    chosen = chosen ^ {value}
+                chosen ^= {value}
+                if self._around(value, chosen) < before:
                     changed = True
+                else:
+                    chosen ^= {value}
             if not changed:
                 break
         return chosen
@@ -171,9 +172,10 @@ class _Rewriting:
             blocked = [value in chosen for value in call.arguments]
             if any(blocked):
                 self._call(call, blocked)
-        for op in list(self.program.body.block.ops):
+        position = {op: number for number, op in enumerate(self.program.body.block.ops)}
+        for op in list(position):
             if isinstance(op, AllocOp) and op.result in chosen:
-                self._retype(op.result)
+                self._retype(op.result, position)
 
     def _call(self, call: CallOp, blocked: Sequence[bool]) -> None:
         kernel = self.table[call.kernel]
@@ -182,12 +184,12 @@ class _Rewriting:
         name = self.table.variant(key, lambda: self.choices.variant(kernel, kinds))
         call.properties["callee"] = SymbolRefAttr(name)
 
-    def _retype(self, value: SSAValue) -> None:
+    def _retype(self, value: SSAValue, position: Mapping[Operation, int]) -> None:
         row_major = buffer_type(value)
         kind = self.choices.candidate(row_major)
         assert kind is not None, "a chosen buffer has a candidate"
         value = Rewriter.replace_value_with_new_type(value, kind)
-        views = sorted(_views(value), key=self._position)
+        views = sorted(_views(value), key=position.__getitem__)
         if not views:
             return
         copy = self.table.variant((kind, row_major), lambda: self.choices.copy(kind, row_major))
@@ -198,6 +200,3 @@ class _Rewriting:
         self.program.body.block.insert_ops_before([target, call], views[0])
         for view in views:
             view.operands[0] = target.result
-
-    def _position(self, op: Operation) -> int:
-        return self.program.body.block.get_operation_index(op)

@@ -52,22 +52,27 @@ def donate(module: ModuleOp) -> None:
     for program in module.ops:
         if isinstance(program, ProgramOp):
             arguments = program.body.block.args
-            for source, target in donated_pairs(program):
+            pairs, places = donated_pairs(program), number_operations(program)
+            for source, target in pairs:
                 operand, result = arguments[source], arguments[program.inputs.data + target]
                 if operand.type != result.type:
                     got = f"{operand.type} and {result.type}"
                     raise OptionError(f"donated inputs require outputs of their type, got {got}")
-                if not _is_written_last(program, operand, result, kernels):
+                if not _is_written_last(program, operand, result, kernels, places):
                     _write_behind(program, result)
 
 
 def _is_written_last(
-    program: ProgramOp, operand: SSAValue, result: SSAValue, kernels: Mapping[str, KernelOp]
+    program: ProgramOp,
+    operand: SSAValue,
+    result: SSAValue,
+    kernels: Mapping[str, KernelOp],
+    places: Mapping[Operation, tuple[int, int]],
 ) -> bool:
     """Whether the operand is read no more when the result is written first, or by the operation
-    that writes it alone, of each element in front of it.
+    that writes it alone, of each element in front of it. What other pairs have added since
+    operations got their places uses neither.
     """
-    places = number_operations(program)
     writer = min(_users(result), key=lambda user: places[user][0])
     if writer.parent is not program.body.block:
         return False

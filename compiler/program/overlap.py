@@ -337,7 +337,7 @@ def _take_buffers(branch: Block) -> None:
     roots = dict.fromkeys(root(argument).owner for call in branch.ops for argument in call.operands)
     moved: list[Operation] = []
     for alloc in roots:
-        if isinstance(alloc, AllocOp) and _users(alloc) <= {branch}:
+        if isinstance(alloc, AllocOp) and all(block is branch for block in _users(alloc)):
             moved += [alloc, *_views(alloc)]
     for op in moved:
         op.detach()
@@ -352,7 +352,10 @@ def _views(op: Operation) -> list[ViewOp]:
     return [each for view in views for each in (view, *_views(view))]
 
 
-def _users(alloc: AllocOp) -> set[Block | None]:
-    """The blocks in which a buffer is used."""
-    uses = (use for op in (alloc, *_views(alloc)) for use in op.results[0].uses)
-    return {use.operation.parent for use in uses if not isinstance(use.operation, ViewOp)}
+def _users(op: Operation) -> Iterator[Block | None]:
+    """The block of each use of a buffer, or of a view of it."""
+    for use in op.results[0].uses:
+        if isinstance(use.operation, ViewOp):
+            yield from _users(use.operation)
+        else:
+            yield use.operation.parent

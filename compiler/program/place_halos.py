@@ -7,12 +7,13 @@ writes or reads the buffer uses the view; the kernel that pads takes the larger 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr, UnitAttr
-from xdsl.ir import SSAValue
+from xdsl.ir import Operation, SSAValue
 
 from compiler.program.kernel_table import KernelTable
 from dialects.expr import Expr
@@ -44,9 +45,10 @@ def place_halos(module: ModuleOp, choices: HaloChoices[H]) -> None:
     """Rewrites each program of the module, and the kernels that it calls."""
     table = KernelTable(module)
     for program in [op for op in module.ops if isinstance(op, ProgramOp)]:
-        for op in list(program.body.block.ops):
+        position = {op: number for number, op in enumerate(program.body.block.ops)}
+        for op in list(position):
             if isinstance(op, AllocOp) and (halo := _wanted(op, table, choices)) is not None:
-                _place(op, halo, table, choices)
+                _place(op, halo, table, choices, position)
     table.drop_unused()
 
 
@@ -58,17 +60,23 @@ def _wanted(alloc: AllocOp, table: KernelTable, choices: HaloChoices[H]) -> H | 
     here = all(isinstance(call, CallOp) and call.parent is alloc.parent for call in calls)
     if not here or len(calls) < 2:
         return None
-    found: list[H] = []
+    found: Counter[H] = Counter()
     for call in dict.fromkeys(calls):
         assert isinstance(call, CallOp), "the buffer is only passed to calls"
         positions = [n for n, argument in enumerate(call.arguments) if argument is alloc.result]
         halo = choices.halo(table[call.kernel], positions[0])
         if halo is not None and len(positions) == 1:
-            found.append(halo)
-    return max(found, key=lambda halo: (found.count(halo), str(halo)), default=None)
+            found[halo] += 1
+    return max(found, key=lambda halo: (found[halo], str(halo)), default=None)
 
 
-def _place(alloc: AllocOp, halo: H, table: KernelTable, choices: HaloChoices[H]) -> None:
+def _place(
+    alloc: AllocOp,
+    halo: H,
+    table: KernelTable,
+    choices: HaloChoices[H],
+    position: Mapping[Operation, int],
+) -> None:
     kind = buffer_type(alloc.result)
     padded = AllocOp.of(choices.around(halo, kind))
     inside = ViewOp.of(padded.result, choices.within(halo, kind))
@@ -79,8 +87,7 @@ def _place(alloc: AllocOp, halo: H, table: KernelTable, choices: HaloChoices[H])
     fill.attributes[FILLS_BORDER] = UnitAttr()
     block = alloc.parent
     assert block is not None, "an allocation stands in a program"
-    users = {use.operation for use in alloc.result.uses}
-    calls = [op for op in block.ops if op in users]
+    calls = sorted({use.operation for use in alloc.result.uses}, key=position.__getitem__)
     block.insert_ops_before([padded, inside, fill], calls[0])
     for call in calls:
         assert isinstance(call, CallOp), "the buffer is only passed to calls"

@@ -1,16 +1,17 @@
 """program -> program: places the workspace's buffers in one arena by their lifetimes.
 
 Buffers of constant size are placed best fit among the gaps that live buffers leave. Buffers of
-symbolic size share slots: two buffers may use one slot at different times, and a slot is as large
-as the greatest of its tenants. Buffers whose size is found while the program runs share blocks of
-memory that grow. A result takes the place of an operand that ends with it where the
-kernel permits that.
+symbolic size, and all where very many are alive at once, share slots: two buffers may use one slot
+at different times, and a slot is as large as the greatest of its tenants. Buffers whose size is
+found while the program runs share blocks of memory that grow. A result takes the place of an
+operand that ends with it where the kernel permits that.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
@@ -19,8 +20,9 @@ from xdsl.passes import ModulePass
 
 from compiler.program.guard_buffers import guarded_offsets
 from compiler.program.in_place import InPlace, in_place_arguments
+from compiler.program.slots import Lifetime, Slot, share_blocks, share_by_size, share_slots
 from compiler.program.timeline import Timeline
-from dialects.expr import Expr, maximum
+from dialects.expr import Expr
 from dialects.loop.concurrent import branch_of
 from dialects.loop.dynamic import RegrowOp, aliased, root
 from dialects.loop.ops import AllocOp
@@ -30,6 +32,12 @@ from dialects.loop.types import BufferType, ExprsAttr, buffer_type
 
 ALIGNMENT = 64
 """Bytes; a cache line, and the widest vector."""
+
+MOST_MEETINGS = 256
+FEW_MEETINGS = 1 << 21
+"""Buffers that a buffer of constant size meets on average, and pairs in all, where each is placed
+in the gap that fits best: that takes time for each pair.
+"""
 
 
 @dataclass(frozen=True)
@@ -50,66 +58,6 @@ class PlanMemoryPass(ModulePass):
 def kernels_of(module: ModuleOp) -> dict[str, KernelOp]:
     """The kernels of a module by name."""
     return {op.sym_name.data: op for op in module.ops if isinstance(op, KernelOp)}
-
-
-@dataclass
-class Lifetime:
-    """An allocation, its size in bytes, and the positions of its first and last use in the program;
-    `followers` take its place after it, in place. `branch` is the one of several that run at the
-    same time which alone uses it, if one does, and `around` the positions of all of them.
-    """
-
-    alloc: AllocOp
-    size: Expr
-    first: int
-    last: int
-    followers: list[AllocOp] = field(default_factory=list[AllocOp])
-    branch: Block | None = None
-    around: tuple[int, int] | None = None
-
-    def overlaps(self, other: Lifetime) -> bool:
-        """Whether both are alive at some position, or at the same time."""
-        if self._is_beside(other):
-            return True
-        return self.first <= other.last and other.first <= self.last
-
-    @property
-    def reach(self) -> tuple[int, int]:
-        """From where to where lifetimes that overlap it may be."""
-        return self.around or (self.first, self.last)
-
-    def _is_beside(self, other: Lifetime) -> bool:
-        """Whether both are buffers of branches that run at the same time."""
-        one, two = self.branch, other.branch
-        return (
-            one is not two
-            and one is not None
-            and two is not None
-            and (one.parent_op() is two.parent_op())
-        )
-
-
-@dataclass
-class _Slot:
-    """Memory of buffers that follow each other: `last` is where the last of them ends, `branches`
-    are those among them that alone use one.
-    """
-
-    size: Expr
-    last: int = -1
-    tenants: list[Lifetime] = field(default_factory=list[Lifetime])
-    branches: dict[Operation | None, Block] = field(default_factory=dict[Operation | None, Block])
-
-    def is_free(self, life: Lifetime) -> bool:
-        """Whether a buffer that begins no earlier than all tenants may follow them."""
-        beside = None if life.branch is None else self.branches.get(life.branch.parent_op())
-        return self.last < life.first and beside in (None, life.branch)
-
-    def add(self, life: Lifetime) -> None:
-        self.tenants.append(life)
-        self.last = max(self.last, life.last)
-        if life.branch is not None:
-            self.branches[life.branch.parent_op()] = life.branch
 
 
 def buffer_bytes(kind: BufferType) -> Expr:
@@ -195,7 +143,7 @@ def plan_memory(program: ProgramOp, kernels: Mapping[str, KernelOp], guarded: st
     found = _joined(lifetimes(program), program, kernels)
     growing = [life for life in found if life.alloc.scope.data == "growing"]
     found = [life for life in found if life.alloc.scope.data == "workspace"]
-    blocks = [[life] for life in growing] if guarded else _share_blocks(growing)
+    blocks = [[life] for life in growing] if guarded else share_blocks(growing)
     for number, tenants in enumerate(blocks):
         for tenant in tenants:
             _place(tenant, Expr.of(number))
@@ -206,12 +154,28 @@ def plan_memory(program: ProgramOp, kernels: Mapping[str, KernelOp], guarded: st
 
 def _place_all(found: list[Lifetime]) -> Expr:
     """Places buffers of constant size, and behind them the slots of others; returns the end."""
-    total = Expr.of(_place_fixed([life for life in found if life.size.constant is not None]))
-    for slot in _share_slots([life for life in found if life.size.constant is None]):
+    constant = [life for life in found if life.size.constant is not None]
+    if _meetings(constant) > MOST_MEETINGS * len(constant) + FEW_MEETINGS:
+        total = _place_slots(share_by_size(constant), Expr.of(0))
+    else:
+        total = Expr.of(_place_fixed(constant))
+    return _place_slots(share_slots([life for life in found if life.size.constant is None]), total)
+
+
+def _place_slots(slots: list[Slot], total: Expr) -> Expr:
+    """Places slots one behind the other from an offset on; returns the end."""
+    for slot in slots:
         for tenant in slot.tenants:
             _place(tenant, total)
         total = total + slot.size
     return total
+
+
+def _meetings(found: list[Lifetime]) -> int:
+    """How many pairs of buffers are alive at one time."""
+    ends = sorted(life.reach[1] for life in found)
+    firsts = sorted(life.reach[0] for life in found)
+    return sum(number - bisect_left(ends, first) for number, first in enumerate(firsts))
 
 
 def _place_guarded(found: list[Lifetime], side: str) -> Expr:
@@ -289,34 +253,3 @@ def _best_gap(busy: list[tuple[int, int]], size: int) -> int:
             best = (gap, cursor)
         cursor = max(cursor, stop)
     return cursor if best is None else best[1]
-
-
-def _share_blocks(found: list[Lifetime]) -> list[list[Lifetime]]:
-    """Lets growing buffers follow each other in blocks of memory."""
-    blocks: list[_Slot] = []
-    for life in sorted(found, key=lambda life: life.first):
-        chosen = next((block for block in blocks if block.is_free(life)), None)
-        if chosen is None:
-            chosen = _Slot(life.size)
-            blocks.append(chosen)
-        chosen.add(life)
-    return [block.tenants for block in blocks]
-
-
-def _share_slots(found: list[Lifetime]) -> list[_Slot]:
-    """Lets buffers of symbolic size follow each other in slots;
-    a slot of provably enough room is preferred.
-    """
-    slots: list[_Slot] = []
-    for life in sorted(found, key=lambda life: life.first):
-        free = [slot for slot in slots if slot.is_free(life)]
-        chosen = next((slot for slot in free if maximum([slot.size, life.size]) == slot.size), None)
-        chosen = chosen or next(
-            (slot for slot in free if maximum([slot.size, life.size]) == life.size), None
-        )
-        if chosen is None:
-            chosen = _Slot(life.size)
-            slots.append(chosen)
-        chosen.size = maximum([chosen.size, life.size])
-        chosen.add(life)
-    return slots

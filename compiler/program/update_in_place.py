@@ -12,6 +12,7 @@ round of a loop leaves behind is also written at once where it need not be copie
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -23,8 +24,9 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
+from compiler.program.buffer_uses import BufferUses, Order
 from compiler.program.in_place import in_place_arguments
-from dialects.loop.dynamic import CopyOp, aliased, root
+from dialects.loop.dynamic import CopyOp, root
 from dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp
 from dialects.loop.program import ORIGIN, UPDATES, WEIGHTS, CallOp, KernelOp, ProgramOp
 
@@ -58,23 +60,23 @@ class _Update:
     state: SSAValue
     copy: CopyOp | None
 
-    def apply(self) -> None:
+    def apply(self, uses: BufferUses) -> None:
         """Puts the older buffer in place of the new one."""
-        if self.copy is not None:
-            Rewriter.erase_op(self.copy)
         alloc = self.fresh.owner
         assert isinstance(alloc, AllocOp), "what is replaced is an allocation"
-        older = self.state.owner
-        if isinstance(older, AllocOp) and _is_behind(older, alloc):
+        block = alloc.parent
+        assert block is not None, "an allocation stands in a block"
+        uses.join(self.fresh, self.state, block, self.copy)
+        if self.copy is not None:
+            Rewriter.erase_op(self.copy)
+        older, order = self.state.owner, uses.order(block)
+        moves = isinstance(older, AllocOp) and older.parent is block
+        if isinstance(older, AllocOp) and moves and order(alloc) < order(older):
             older.detach()
             Rewriter.insert_op(older, InsertPoint.before(alloc))
+            order.put(older, order(alloc))
         self.fresh.replace_all_uses_with(self.state)
         Rewriter.erase_op(alloc)
-
-
-def _is_behind(older: Operation, alloc: Operation) -> bool:
-    """Whether the older buffer is allocated in the same block, later."""
-    return older.parent is alloc.parent and alloc.is_before_in_block(older)
 
 
 def write_states(module: ModuleOp) -> None:
@@ -85,22 +87,23 @@ def write_states(module: ModuleOp) -> None:
     copies = [
         op for program in _programs(module) for op in program.walk() if isinstance(op, CopyOp)
     ]
+    uses = BufferUses()
     for copy in copies:
-        call = _filler(copy.source)
+        call = _filler(copy.source, uses)
         if call is None:
             continue
-        update = _update(call, copy.target, copy.source)
+        update = _update(call, copy.target, copy.source, uses)
         if update is not None and update.copy is copy and _permits(call, update, kernels):
-            update.apply()
+            update.apply(uses)
 
 
-def _filler(fresh: SSAValue) -> CallOp | None:
+def _filler(fresh: SSAValue, uses: BufferUses) -> CallOp | None:
     """The call that fills an allocation first."""
     alloc = fresh.owner
     if not isinstance(alloc, AllocOp) or alloc.parent is None:
         return None
-    users = _uses_in(fresh, alloc.parent)
-    first = min(users, key=_Order(alloc.parent), default=None)
+    places = uses.places(fresh, alloc.parent)
+    first = uses.order(alloc.parent).at(places[0]) if places else None
     return first if isinstance(first, CallOp) else None
 
 
@@ -122,9 +125,10 @@ def drop_copies(module: ModuleOp, name_kernel: NameKernel) -> None:
     nothing needs the operand afterwards.
     """
     kernels = {op.sym_name.data: op for op in module.ops if isinstance(op, KernelOp)}
+    uses = BufferUses()
     for program in _programs(module):
         for call in [op for op in program.walk() if isinstance(op, CallOp)]:
-            _drop_copy(call, kernels, name_kernel)
+            _drop_copy(call, kernels, name_kernel, uses)
     called = {op.kernel for program in _programs(module) for op in program.walk()
               if isinstance(op, CallOp)}  # fmt: skip
     first = module.body.block.first_op
@@ -136,14 +140,16 @@ def drop_copies(module: ModuleOp, name_kernel: NameKernel) -> None:
             Rewriter.erase_op(kernel)
 
 
-def _drop_copy(call: CallOp, kernels: dict[str, KernelOp], name_kernel: NameKernel) -> None:
+def _drop_copy(
+    call: CallOp, kernels: dict[str, KernelOp], name_kernel: NameKernel, uses: BufferUses
+) -> None:
     kernel = kernels[call.kernel]
     for operand, result in _copied(kernel):
         state, fresh = call.arguments[operand], call.arguments[result]
         roots = [root(each) for each in call.arguments]
         if roots.count(root(state)) > 1 or roots.count(fresh) > 1:
             continue
-        update = _update(call, state, fresh)
+        update = _update(call, state, fresh, uses)
         if update is None:
             continue
         updating = _without_copy(kernel, operand)
@@ -156,37 +162,37 @@ def _drop_copy(call: CallOp, kernels: dict[str, KernelOp], name_kernel: NameKern
         changed.attributes |= call.attributes
         if ORIGIN in call.attributes:
             changed.attributes[UPDATES] = ArrayAttr([IntAttr(operand), IntAttr(result)])
+        assert call.parent is not None, "a call stands in a block"
+        order = uses.order(call.parent)
+        order.put(changed, order(call))
         Rewriter.replace_op(call, changed, [])
-        update.apply()
+        update.apply(uses)
         return
 
 
 # Liveness -----------------------------------------------------------------------------------------
 
 
-def _update(call: CallOp, state: SSAValue, fresh: SSAValue) -> _Update | None:
+def _update(call: CallOp, state: SSAValue, fresh: SSAValue, uses: BufferUses) -> _Update | None:
     """The update that lets a call write to the older buffer, where that is right."""
     block, alloc = call.parent, fresh.owner
     if block is None or not isinstance(alloc, AllocOp) or alloc.parent is not block:
         return None
     if alloc.scope.data != "workspace" or state.type != fresh.type or not _may_hold(state):
         return None
-    order = _Order(block)
-    at = order(call)
-    users = _uses_in(fresh, block)
-    if any(order(user) < at for user in users):
+    order = uses.order(block)
+    at, own, other = order(call), uses.places(fresh, block), uses.places(state, block)
+    if own[0] < at:
         return None
-    later = sorted((user for user in _uses_in(state, block) if order(user) > at), key=order)
-    if not later:
+    later = bisect_right(other, at)
+    if later == len(other):
         return _Update(fresh, state, None) if _ends_here(state, block) else None
-    copy = later[0]
-    if not isinstance(copy, CopyOp) or copy.target is not state:
-        return None
-    if any(order(user) > order(copy) for user in users):
+    copy = order.at(other[later])
+    if not isinstance(copy, CopyOp) or copy.target is not state or own[-1] > other[later]:
         return None
     if copy.source is fresh:
         return _Update(fresh, state, copy)
-    return None if copy in users else _Update(fresh, state, None)
+    return None if own[-1] == other[later] else _Update(fresh, state, None)
 
 
 def _may_hold(state: SSAValue) -> bool:
@@ -203,35 +209,6 @@ def _may_hold(state: SSAValue) -> bool:
 def _ends_here(state: SSAValue, block: Block) -> bool:
     """Whether a buffer is one of the block's own, so that no later round reads it."""
     return isinstance(state.owner, AllocOp) and state.owner.parent is block
-
-
-class _Order:
-    """Where the operations of a block stand."""
-
-    def __init__(self, block: Block):
-        self.places = {op: number for number, op in enumerate(block.ops)}
-
-    def __call__(self, op: Operation) -> int:
-        return self.places[op]
-
-
-def _uses_in(value: SSAValue, block: Block) -> list[Operation]:
-    """The operations of a block in which a buffer, or what lies in it, is used."""
-    found: dict[Operation, None] = {}
-    for user in _users(value):
-        around: Operation | None = user
-        while around is not None and around.parent is not block:
-            around = around.parent_op()
-        if around is not None:
-            found[around] = None
-    return list(found)
-
-
-def _users(value: SSAValue) -> Iterator[Operation]:
-    for use in value.uses:
-        if aliased(use.operation) is not None:
-            yield from _users(use.operation.results[0])
-        yield use.operation
 
 
 def _programs(module: ModuleOp) -> list[ProgramOp]:
@@ -285,7 +262,7 @@ def _only_user(value: SSAValue) -> Operation | None:
 
 def _are_first(stores: Sequence[StoreOp], kernel: KernelOp) -> bool:
     """Whether nothing touches the target of copies before their nests, which do only that."""
-    order = _Order(kernel.body.block)
+    order = Order(kernel.body.block)
     nests = [_top(store) for store in stores]
     others = {_top(use.operation) for use in stores[0].buffer.uses}.difference(nests)
     last = max(map(order, nests))

@@ -16,6 +16,7 @@ from xdsl.ir import Block, Operation, SSAValue
 
 from compiler.validation.storage import Storage, is_input
 from compiler.validation.terms import Path, Terms
+from compiler.validation.tracked import Tracked
 from dialects.errors import PlanError
 from dialects.expr import Atom, Expr, Symbol
 from dialects.loop.choose import RunOp
@@ -74,6 +75,17 @@ class Outcome:
     outputs: list[int] = field(default_factory=list[int])
 
 
+@dataclass(frozen=True)
+class _Changes:
+    """What a way of a branch changes: contents of buffers, whether their borders are filled, and
+    how often blocks have moved.
+    """
+
+    contents: Mapping[SSAValue, int]
+    borders: Mapping[SSAValue, bool]
+    moves: Mapping[object, int]
+
+
 class Execution:
     """One run of a program, in which unknown integers are `sample`."""
 
@@ -83,12 +95,12 @@ class Execution:
         self.storage = storage
         self.sample = sample
         self.outcome = Outcome()
-        self.contents: dict[SSAValue, int] = {}
-        self.borders: dict[SSAValue, bool] = {}
-        self.moves: dict[object, int] = {}
+        self.contents: Tracked[SSAValue, int] = Tracked()
+        self.borders: Tracked[SSAValue, bool] = Tracked()
+        self.moves: Tracked[object, int] = Tracked()
         self.accesses: dict[SSAValue, Access] = {}
         self.scalars: dict[SSAValue, int] = {}
-        self.sizes: dict[str, int] = {}
+        self.sizes: Tracked[str, int] = Tracked()
         ranges = size_ranges(program)
         for name in program.symbol_names:
             low, high = ranges.get(Symbol(name), (None, None))
@@ -108,10 +120,10 @@ class Execution:
         return self.outcome
 
     def _block(self, block: Block) -> None:
-        sizes = dict(self.sizes)
+        self.sizes.begin()
         for op in block.ops:
             self._operation(op)
-        self.sizes = sizes
+        self.sizes.restore(self.sizes.end())
 
     def _operation(self, op: Operation) -> None:
         match op:
@@ -215,7 +227,7 @@ class Execution:
         root = op.result
         if root in self.contents:  # in an iteration before
             self.storage.remove(root)
-            self.borders.pop(root, None)
+            self.borders.discard(root)
         self.contents[root] = self.terms.undefined
         moves = self._reserve(root) if op.scope.data == "growing" else 0
         self.accesses[root] = Access(root, (), moves)
@@ -367,55 +379,54 @@ class Execution:
     def _branch(self, op: IfOp) -> None:
         condition = self.scalars[op.condition]
         self.outcome.effects.append(self.terms.of(op.name, condition))
-        before = dict(self.contents), dict(self.borders), dict(self.moves)
-        self._block(op.then.block)
-        then = self.contents, self.borders, self.moves
-        self._reset(before[0])
-        self.borders, self.moves = before[1], before[2]
-        self._block(op.otherwise.block)
-        self._join(condition, *then)
+        self._join(condition, self._taken_back(op.then.block), self._taken_back(op.otherwise.block))
 
-    def _reset(self, contents: dict[SSAValue, int]) -> None:
-        """Goes over to other contents of buffers."""
-        before, after = self._holding(self.contents), self._holding(contents)
-        self.contents = contents
+    def _taken_back(self, block: Block) -> _Changes:
+        """What a block changes, which is undone."""
+        for state in (self.contents, self.borders, self.moves):
+            state.begin()
+        self._block(block)
+        contents, borders, moves = self.contents.end(), self.borders.end(), self.moves.end()
+        changes = _Changes(
+            {root: self._content(root) for root in contents},
+            {root: self.borders.get(root, True) for root in borders},
+            {number: self.moves.get(number, 0) for number in moves},
+        )
+        self._set_contents(contents)
+        self.borders.restore(borders)
+        self.moves.restore(moves)
+        return changes
+
+    def _set_contents(self, contents: Mapping[SSAValue, int | None]) -> None:
+        """Gives buffers other contents; None for those that are not allocated."""
+        before = {root for root in contents if self._holds(root)}
+        self.contents.restore(contents)
         for root in before:
-            if root not in after:
+            if not self._holds(root):
                 self.storage.remove(root)
-        for root in after:
-            if root not in before and contents[root] != self.terms.lost:
+        for root in contents:
+            if root not in before and self._holds(root):
                 for other in self.storage.add(root):
                     self.lose(other)
 
-    def _holding(self, contents: Mapping[SSAValue, int]) -> dict[SSAValue, None]:
-        """The buffers that hold something."""
-        nothing = (self.terms.undefined, self.terms.lost)
-        return dict.fromkeys(root for root, term in contents.items() if term not in nothing)
+    def _holds(self, root: SSAValue) -> bool:
+        """Whether a buffer holds something."""
+        return self._content(root) not in (self.terms.undefined, self.terms.lost)
 
-    def _join(
-        self,
-        condition: int,
-        contents: dict[SSAValue, int],
-        borders: dict[SSAValue, bool],
-        moves: dict[object, int],
-    ) -> None:
-        """Joins what memory holds behind the two ways of a branch."""
-        terms = self.terms
-        joined: dict[SSAValue, int] = {}
-        for root in dict.fromkeys((*contents, *self.contents)):
-            ways = contents.get(root, terms.undefined), self._content(root)
-            joined[root] = terms.either(condition, *ways)
-        self._reset(joined)
-        self.borders = {
-            root: borders.get(root, True) and self.borders.get(root, True)
-            for root in {**borders, **self.borders}
-        }
-        blocks = {**moves, **self.moves}
-        self.moves = {
-            block: count if count == self.moves.get(block) == moves.get(block)
-            else max(self.moves.get(block, 0), moves.get(block, 0)) + 1
-            for block, count in blocks.items()
-        }  # fmt: skip
+    def _join(self, condition: int, then: _Changes, otherwise: _Changes) -> None:
+        """Joins what memory holds behind the two ways of a branch, neither of which shows yet."""
+        joined: dict[SSAValue, int | None] = {}
+        for root in {**then.contents, **otherwise.contents}:
+            ways = (each.contents.get(root, self._content(root)) for each in (then, otherwise))
+            joined[root] = self.terms.either(condition, *ways)
+        self._set_contents(joined)
+        for root in {**then.borders, **otherwise.borders}:
+            before = self.borders.get(root, True)
+            self.borders[root] = all(each.borders.get(root, before) for each in (then, otherwise))
+        for number in {**then.moves, **otherwise.moves}:
+            count = self.moves.get(number, 0)
+            one, other = (each.moves.get(number, count) for each in (then, otherwise))
+            self.moves[number] = one if one == other else max(one, other) + 1
 
     def concurrent(self, op: ConcurrentOp) -> None:
         """Runs branches in any order."""

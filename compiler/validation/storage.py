@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
 from typing import Final, Protocol
 
 from xdsl.dialects.builtin import ArrayAttr, IntAttr
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import BlockArgument, SSAValue
 from xdsl.utils.hints import isa
 
+from compiler.validation.offsets import Offsets, is_multiple
 from dialects.errors import PlanError
-from dialects.expr import Atom, Expr, Extremum, Quotient
-from dialects.interval import Range
+from dialects.expr import Expr
 from dialects.loop.ops import AllocOp
 from dialects.loop.program import DONATED, WORKSPACE_BYTES, ProgramOp, size_ranges
 from dialects.loop.scalar import width
@@ -23,9 +22,6 @@ from dialects.loop.types import BufferType, ExprsAttr, buffer_type
 
 ALIGNMENT: Final = 64
 """Bytes; what kernels may expect of every buffer."""
-
-LARGE: Final = 1009
-"""A size at which offsets that grow with sizes stand in order."""
 
 
 class Storage(Protocol):
@@ -88,12 +84,13 @@ class _Fixed:
     end: int
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class _Symbolic:
     """Bytes of the arena, of which the sizes of a call decide; there is one of each."""
 
     begin: Expr
     end: Expr
+    key: int | None = None
 
 
 _Place = _Fixed | _Symbolic | int | None
@@ -114,11 +111,15 @@ class Planned:
         noted = self.program.attributes.get(WORKSPACE_BYTES)
         self._total = noted.data[0] if isinstance(noted, ExprsAttr) else None
         self._donors = _donors(self.program)
-        # Constant places that hold something: they lie apart, so that one order is by both ends.
-        self._begins: list[int] = []
-        self._ends: list[int] = []
-        self._roots: list[SSAValue] = []
-        self._others: dict[SSAValue, None] = {}
+        self._partners: dict[SSAValue, list[SSAValue]] = {}
+        for pair in self._donors.items():
+            for one, other in (pair, pair[::-1]):
+                self._partners.setdefault(one, []).append(other)
+        # What holds something: in the arena, sorted, of the caller, and in growable blocks.
+        self._keys: list[int] = []
+        self._held: list[SSAValue] = []
+        self._given: dict[SSAValue, None] = {}
+        self._growing: dict[int, dict[SSAValue, None]] = {}
         self._symbolic: dict[tuple[Expr, Expr], _Symbolic] = {}
         self._found: dict[tuple[Expr, tuple[Expr, ...], int], _Fixed | _Symbolic] = {}
         self._inside: set[_Fixed | _Symbolic] = set()
@@ -145,7 +146,7 @@ class Planned:
                 f"memory plan requires buffers within the workspace of {self._total} bytes, "
                 f"got {place.begin} to {place.end} for %{name}"
             )
-        if not _is_multiple(begin, ALIGNMENT):
+        if not is_multiple(begin, ALIGNMENT):
             rule = f"memory plan requires offsets that are multiples of {ALIGNMENT}"
             raise PlanError(f"{rule}, got {begin} for %{name}")
         return place
@@ -169,13 +170,13 @@ class Planned:
             return True
         begin, end = Expr.of(place.begin), Expr.of(place.end)
         low = begin.constant is not None and begin.constant >= 0
-        low = low or self._order.is_at_most(Expr.of(0), begin)
-        if low and (self._total is None or self._order.is_at_most(end, self._total)):
+        low = low or self._offsets.is_at_most(Expr.of(0), begin)
+        if low and (self._total is None or self._offsets.is_at_most(end, self._total)):
             self._inside.add(place)
         return place in self._inside
 
     @cached_property
-    def _order(self) -> _Order:
+    def _offsets(self) -> Offsets:
         """The offsets of buffers whose sizes vary, in order."""
         sizes: dict[Expr, list[Expr]] = {}
         for op in self.program.walk():
@@ -184,52 +185,83 @@ class Planned:
                 place = self._bytes(begin, buffer_type(op.result))
                 if isinstance(place, _Symbolic):
                     sizes.setdefault(begin, []).append(place.end - begin)
-        return _Order(sizes, self._total, self._ranges)
+        return Offsets(sizes, self._total, self._ranges)
 
     def add(self, root: SSAValue) -> list[SSAValue]:
         place = self._place(root)
         if isinstance(place, int):  # buffers in growable blocks are lost when these are reserved
-            self._others[root] = None
+            self._growing.setdefault(place, {})[root] = None
             return []
-        over = [other for other in self._near(place, root) if other is not root]
-        over += [other for other in self._others if other is not root and self._meets(other, root)]
+        if place is None:
+            over = [other for other in self._partners.get(root, ()) if other in self._given]
+        else:
+            over = self._near(place, root)
         for other in over:
             self.remove(other)
-        if not isinstance(place, _Fixed):
-            self._others[root] = None
-        elif place.begin < place.end and self._number(place, root) is None:
-            number = bisect_left(self._begins, place.begin)
-            self._begins.insert(number, place.begin)
-            self._ends.insert(number, place.end)
-            self._roots.insert(number, root)
+        if place is None:
+            self._given[root] = None
+        elif not (isinstance(place, _Fixed) and place.begin == place.end):
+            self._hold(place, root)
         return over
 
-    def _near(self, place: _Fixed | _Symbolic | None, root: SSAValue) -> list[SSAValue]:
-        """The constant places that share bytes with another place."""
-        if isinstance(place, _Symbolic):
-            return [each for each in self._roots if self._meets(each, root)]
-        if not isinstance(place, _Fixed) or place.begin == place.end:
-            return []
-        first = bisect_right(self._begins, place.begin)
-        last = bisect_left(self._begins, place.end, first)
-        near = self._roots[first:last]
-        if first and self._ends[first - 1] > place.begin:
-            near.append(self._roots[first - 1])
-        return near
+    def _hold(self, place: _Fixed | _Symbolic, root: SSAValue) -> None:
+        if self._number(place, root) is None:
+            number = bisect_right(self._keys, self._key(place))
+            self._keys.insert(number, self._key(place))
+            self._held.insert(number, root)
 
-    def _number(self, place: _Fixed, root: SSAValue) -> int | None:
-        """Where a buffer stands among those of constant place that hold something."""
-        number = bisect_left(self._begins, place.begin)
-        found = number < len(self._begins) and self._roots[number] is root
-        return number if found else None
+    def _key(self, place: _Fixed | _Symbolic) -> int:
+        """By what places are sorted: where they begin, for one example of sizes that vary."""
+        if isinstance(place, _Fixed):
+            return place.begin
+        if place.key is None:
+            place.key = self._offsets.example(place.begin)
+        return place.key
+
+    def _near(self, place: _Fixed | _Symbolic, root: SSAValue) -> list[SSAValue]:
+        """What lies where a buffer is to lie. What holds something lies apart from all else that
+        does, so that behind what is before the place, or beyond what is after it, nothing meets it.
+        """
+        key = self._key(place)
+        first = bisect_left(self._keys, key)
+        before = self._overlapping(root, key, range(first - 1, -1, -1))
+        return before + self._overlapping(root, key, range(first, len(self._keys)))
+
+    def _overlapping(self, root: SSAValue, key: int, numbers: Sequence[int]) -> list[SSAValue]:
+        """Those of the buffers of these numbers that a buffer overlaps, up to the first that lie
+        apart from it; of equal keys none tells of the others.
+        """
+        found: list[SSAValue] = []
+        apart = False
+        for number in numbers:
+            if self._keys[number] != key:
+                if apart:
+                    break
+                key, apart = self._keys[number], True
+            other = self._held[number]
+            if other is not root and self._meets(other, root):
+                found.append(other)
+                apart = False
+        return found
+
+    def _number(self, place: _Fixed | _Symbolic, root: SSAValue) -> int | None:
+        """Where a buffer stands among those that hold something."""
+        key = self._key(place)
+        for number in range(bisect_left(self._keys, key), len(self._keys)):
+            if self._keys[number] != key:
+                return None
+            if self._held[number] is root:
+                return number
+        return None
 
     def remove(self, root: SSAValue) -> None:
         place = self._place(root)
-        if not isinstance(place, _Fixed):
-            self._others.pop(root, None)
+        if place is None:
+            self._given.pop(root, None)
+        elif isinstance(place, int):
+            self._growing.get(place, {}).pop(root, None)
         elif (number := self._number(place, root)) is not None:
-            for column in (self._begins, self._ends, self._roots):
-                del column[number]
+            del self._keys[number], self._held[number]
 
     def block(self, root: SSAValue) -> object:
         place = self._place(root)
@@ -239,7 +271,7 @@ class Planned:
         place = self._place(root)
         if not isinstance(place, int):
             return []
-        return [each for each in self._others if each is not root and self._place(each) == place]
+        return [each for each in self._growing.get(place, ()) if each is not root]
 
     def same_place(self, one: SSAValue, other: SSAValue) -> bool:
         if one is other or self._are_donated(one, other):
@@ -275,63 +307,13 @@ class Planned:
         if (one, other) not in self._apart:
             orders = ((one, other), (other, one))
             self._apart[one, other] = any(
-                self._order.is_at_most(Expr.of(first.end), Expr.of(second.begin))
+                self._offsets.is_at_most(Expr.of(first.end), Expr.of(second.begin))
                 for first, second in orders
             )
         return self._apart[one, other]
 
     def _are_donated(self, one: SSAValue, other: SSAValue) -> bool:
         return self._donors.get(one) is other or self._donors.get(other) is one
-
-
-class _Order:
-    """Offsets in increasing order, as far as that is proved: one is at most the next where they are
-    as far apart as a buffer that lies between, whose size is never negative, since extents are not.
-    """
-
-    def __init__(
-        self,
-        sizes: Mapping[Expr, list[Expr]],
-        total: Expr | None,
-        ranges: Mapping[Atom, Range],
-    ):
-        self._ranges = ranges
-        found = [*sizes] if total is None else [*sizes, total]
-        # Which order to prove is seen from one example.
-        self._offsets = sorted(dict.fromkeys(found), key=self._example)
-        self._numbers = {offset: number for number, offset in enumerate(self._offsets)}
-        self._broken = [0]
-        for low, high in pairwise(self._offsets):
-            apart = any(_is_at_most(low + size, high, ranges) for size in sizes.get(low, ()))
-            self._broken.append(self._broken[-1] + (not apart))
-
-    def _example(self, offset: Expr) -> int:
-        values: dict[Atom, int] = {}
-        for atom in offset.atoms():
-            low, high = self._ranges.get(atom, (None, None))
-            values[atom] = max(low or 0, LARGE if high is None else min(high, LARGE))
-        return offset.evaluate(values)
-
-    def is_at_most(self, end: Expr, begin: Expr) -> bool:
-        """Whether the end of a place is never behind an offset: it is not behind the first one that
-        is not behind it, and from there on offsets increase.
-        """
-        if begin.constant is None or end.constant is None:
-            number = self._numbers.get(begin)
-            if number is not None and self._reaches(end, number):
-                return True
-        return _is_at_most(end, begin, self._ranges)
-
-    def _reaches(self, end: Expr, number: int) -> bool:
-        least = self._example(end)
-        for lower in range(number, -1, -1):
-            if self._broken[number] != self._broken[lower]:
-                return False
-            if self._example(self._offsets[lower]) < least:
-                return False
-            if _is_at_most(end, self._offsets[lower], self._ranges):
-                return True
-        return False
 
 
 def _donors(program: ProgramOp) -> dict[SSAValue, SSAValue]:
@@ -346,49 +328,6 @@ def _donors(program: ProgramOp) -> dict[SSAValue, SSAValue]:
 
 def is_input(root: SSAValue, program: ProgramOp) -> bool:
     """Whether a buffer is an argument that the program must not write."""
-    arguments = program.body.block.args
-    return isinstance(root.owner, Block) and root in arguments[: program.inputs.data]
-
-
-def _is_at_most(low: Expr, high: Expr, ranges: Mapping[Atom, Range], depth: int = 3) -> bool:
-    """Whether one size never exceeds another: a `max` counts as any one of its operands."""
-    gap = high - low
-    least, _ = gap.range(ranges)
-    if least is not None:
-        return least >= 0 or _by_operands(gap, ranges, depth)
-    return _by_operands(gap, ranges, depth)
-
-
-def _by_operands(gap: Expr, ranges: Mapping[Atom, Range], depth: int) -> bool:
-    """Whether a gap is at least 0 since one is that is never greater: with one operand of a `max`
-    in its place, or with a quotient by what it is at least.
-    """
-    return depth > 0 and any(
-        _is_at_most(Expr.of(0), lower, ranges, depth - 1) for lower in _lower_bounds(gap)
-    )
-
-
-def _lower_bounds(gap: Expr) -> Iterator[Expr]:
-    for monomial, factor in gap.terms.items():
-        atom = monomial[0] if len(monomial) == 1 else None
-        rest = gap - factor * Expr({monomial: 1})
-        if isinstance(atom, Extremum) and atom.kind == ("max" if factor > 0 else "min"):
-            yield from (rest + factor * each for each in atom.operands)
-        elif isinstance(atom, Quotient) and (divisor := atom.divisor.constant or 0) > 0:
-            # x - (c - 1) <= c * (x floordiv c) <= x
-            least = atom.dividend - (divisor - 1 if factor > 0 else 0)
-            if factor % divisor == 0:
-                yield rest + factor // divisor * least
-
-
-def _is_multiple(expr: Expr, number: int) -> bool:
-    """Whether a number divides every value of an expression."""
-    for monomial, factor in expr.terms.items():
-        if factor % number == 0:
-            continue
-        atom = monomial[0] if len(monomial) == 1 else None
-        if not isinstance(atom, Extremum):
-            return False
-        if not all(_is_multiple(factor * each, number) for each in atom.operands):
-            return False
-    return True
+    if not isinstance(root, BlockArgument) or root.owner is not program.body.block:
+        return False
+    return root.index < program.inputs.data

@@ -108,10 +108,15 @@ def is_extent(dim: Expr, ranges: Ranges) -> bool:
 def not_implied(volumes: Iterable[Volume], ranges: Ranges) -> list[Volume]:
     """Those that have to be checked: neither proved nor implied by others of these."""
     open_ = [each for each in dict.fromkeys(volumes) if not each.is_proved(ranges)]
-    kept: list[Volume] = []
+    kept: set[Volume] = set()
+    with_dim: dict[Expr | None, list[Volume]] = {}
     for each in sorted(open_, key=lambda each: (-len(each.dims), -each.bytes)):
-        if not any(other.implies(each) for other in kept):
-            kept.append(each)
+        # What implies it has all of its dims.
+        others = min((with_dim.get(dim, []) for dim in (None, *each.dims)), key=len)
+        if not any(other.implies(each) for other in others):
+            kept.add(each)
+            for dim in dict.fromkeys((None, *each.dims)):
+                with_dim.setdefault(dim, []).append(each)
     return [each for each in open_ if each in kept]
 
 

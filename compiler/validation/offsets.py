@@ -1,0 +1,109 @@
+"""Offsets and sizes that vary: which of them are proved to be in order."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Final
+
+from dialects.expr import Atom, Expr, Extremum, Quotient
+from dialects.interval import Range
+
+LARGE: Final = 1009
+"""A size at which offsets that grow with sizes stand in order."""
+
+
+class Offsets:
+    """Offsets in increasing order, as far as that is proved: one is at most the next where they are
+    as far apart as a buffer that lies between, whose size is never negative, since extents are not.
+    """
+
+    def __init__(
+        self,
+        sizes: Mapping[Expr, list[Expr]],
+        total: Expr | None,
+        ranges: Mapping[Atom, Range],
+    ):
+        self._ranges = ranges
+        found = [*sizes] if total is None else [*sizes, total]
+        # Which order to prove is seen from one example.
+        self._offsets = sorted(dict.fromkeys(found), key=self.example)
+        self._examples = list(map(self.example, self._offsets))
+        self._numbers = {offset: number for number, offset in enumerate(self._offsets)}
+        self._broken = [0]
+        for low, high in pairwise(self._offsets):
+            apart = any(is_at_most(low + size, high, ranges) for size in sizes.get(low, ()))
+            self._broken.append(self._broken[-1] + (not apart))
+
+    def example(self, offset: Expr) -> int:
+        """An offset where sizes that vary are LARGE."""
+        values: dict[Atom, int] = {}
+        for atom in offset.atoms():
+            low, high = self._ranges.get(atom, (None, None))
+            values[atom] = max(low or 0, LARGE if high is None else min(high, LARGE))
+        return offset.evaluate(values)
+
+    def is_at_most(self, end: Expr, begin: Expr) -> bool:
+        """Whether the end of a place is never behind an offset: it is not behind the first one that
+        is not behind it, and from there on offsets increase.
+        """
+        if begin.constant is None or end.constant is None:
+            number = self._numbers.get(begin)
+            if number is not None and self._reaches(end, number):
+                return True
+        return is_at_most(end, begin, self._ranges)
+
+    def _reaches(self, end: Expr, number: int) -> bool:
+        # Most are not behind the offset itself, or the first that the example has them before.
+        first = bisect_left(self._examples, self.example(end))
+        first = max(first, bisect_left(self._broken, self._broken[number]))
+        return any(
+            is_at_most(end, self._offsets[between], self._ranges)
+            for between in (number, *range(first, number))
+            if between >= first
+        )
+
+
+def is_at_most(low: Expr, high: Expr, ranges: Mapping[Atom, Range], depth: int = 3) -> bool:
+    """Whether one size never exceeds another: a `max` counts as any one of its operands."""
+    gap = high - low
+    least, _ = gap.range(ranges)
+    if least is not None:
+        return least >= 0 or _by_operands(gap, ranges, depth)
+    return _by_operands(gap, ranges, depth)
+
+
+def _by_operands(gap: Expr, ranges: Mapping[Atom, Range], depth: int) -> bool:
+    """Whether a gap is at least 0 since one is that is never greater: with one operand of a `max`
+    in its place, or with a quotient by what it is at least.
+    """
+    return depth > 0 and any(
+        is_at_most(Expr.of(0), lower, ranges, depth - 1) for lower in _lower_bounds(gap)
+    )
+
+
+def _lower_bounds(gap: Expr) -> Iterator[Expr]:
+    for monomial, factor in gap.terms.items():
+        atom = monomial[0] if len(monomial) == 1 else None
+        rest = gap - factor * Expr({monomial: 1})
+        if isinstance(atom, Extremum) and atom.kind == ("max" if factor > 0 else "min"):
+            yield from (rest + factor * each for each in atom.operands)
+        elif isinstance(atom, Quotient) and (divisor := atom.divisor.constant or 0) > 0:
+            # x - (c - 1) <= c * (x floordiv c) <= x
+            least = atom.dividend - (divisor - 1 if factor > 0 else 0)
+            if factor % divisor == 0:
+                yield rest + factor // divisor * least
+
+
+def is_multiple(expr: Expr, number: int) -> bool:
+    """Whether a number divides every value of an expression."""
+    for monomial, factor in expr.terms.items():
+        if factor % number == 0:
+            continue
+        atom = monomial[0] if len(monomial) == 1 else None
+        if not isinstance(atom, Extremum):
+            return False
+        if not all(is_multiple(factor * each, number) for each in atom.operands):
+            return False
+    return True

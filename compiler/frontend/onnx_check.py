@@ -116,7 +116,7 @@ def _check_opsets(owner: ModelProto | FunctionProto) -> None:
 
 def _check_graph_inputs(graph: GraphProto) -> None:
     if not graph.output:
-        raise ModelError("a graph requires at least one output, got none")
+        raise UnsupportedError("a graph requires at least one output, got none")
     for value in graph.input:
         if value.type.WhichOneof("value") is None:
             raise ModelError(f"input '{value.name}' requires a type, got none")

@@ -20,6 +20,14 @@ def import_tf_idf_vectorizer(node: OnnxNode) -> Sequence[SSAValue]:
         raise ModelError(f"requires a mode of TF, IDF or TFIDF, got {mode}")
     if not node.has("pool_int64s"):
         raise UnsupportedError("requires a pool of integers, got strings")
+    names = ("min_gram_length", "max_gram_length", "ngram_counts")
+    least, most, counts = (node.attribute(name) for name in names)
+    if not 1 <= least.i <= most.i <= len(counts.ints):
+        rule = f"lengths of sequences from 1 to {len(counts.ints)}"
+        raise ModelError(f"requires {rule}, got {least.i} to {most.i}")
+    if node.attribute("max_skip_count").i < 0:
+        skipped = node.attribute("max_skip_count").i
+        raise ModelError(f"requires a max_skip_count of at least 0, got {skipped}")
     shape = node.shape()
     if len(shape) not in (1, 2):
         raise ModelError(f"requires a vector or rows, got {node.type()}")
@@ -82,6 +90,7 @@ def _in_columns(node: OnnxNode, counts: Sequence[SSAValue], columns: Array) -> S
     if columns.size == 0 or columns.min() < 0 or len(set(columns.tolist())) < columns.size:
         raise ModelError(f"requires different indices of 0 or more, got {columns.tolist()}")
     width, batch = int(columns.max()) + 1, type_of(counts[0]).shape[0]
+    node.reserve(width)
     zero = node.b.expand(node.scalar(0, F32), shape=dims_attr([batch, 1]))
     order = np.full(width, columns.size, np.int64)
     order[columns] = np.arange(columns.size)

@@ -103,18 +103,29 @@ CHOICES: Mapping[str, Mapping[str, Sequence[AttributeValue]]] = {
 }
 """The values of attributes of operators that are imported by functions, by operator."""
 
+LEAST: Mapping[str, Mapping[str, float]] = {
+    "Attention": {"left_window_size": -1, "right_window_size": -1, "softcap": 0},
+}
+"""The least numbers of such attributes that mean something."""
+
 
 def check_rules(node: NodeProto, operands: Sequence[Value | None]) -> None:
     """Raises ModelError for an operand of other dims than its operator takes there,
     UnsupportedError for an attribute whose value has no meaning.
     """
     name = f"{node.domain}.{node.op_type}" if node.domain else node.op_type
+    if name not in DIMS and name not in CHOICES:
+        return
     attributes = {each.name: each for each in node.attribute}
     for key, allowed in CHOICES.get(name, {}).items():
         value = attribute_value(attributes[key]) if key in attributes else allowed[0]
         if value not in allowed:
             listed = ", ".join(map(str, allowed))
             raise UnsupportedError(f"requires {key} out of {listed}, got {value}")
+    for key, least in LEAST.get(name, {}).items():
+        if key in attributes and not (attributes[key].i + attributes[key].f >= least):
+            value = attribute_value(attributes[key])
+            raise UnsupportedError(f"requires {key} of at least {least}, got {value}")
     layout = " 1" if "layout" in attributes and attributes["layout"].i else ""
     patterns = DIMS.get(name + layout, ())
     shapes = [_shape(operands, position) for position in range(len(patterns))]

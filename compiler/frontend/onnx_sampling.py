@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from xdsl.ir import Attribute, SSAValue
 
-from compiler.frontend.onnx_node import Importer, OnnxNode
+from compiler.frontend.onnx_node import Importer, OnnxNode, never_equal
 from compiler.frontend.onnx_resize import choice, cubic_kernel
+from compiler.frontend.onnx_windows import filter_window
 from dialects.errors import ModelError, UnsupportedError
 from dialects.expr import Expr, product, row_major_strides
 from dialects.graph.algebra import Term, counted, size_term
@@ -150,6 +151,7 @@ def import_grid_sample(node: OnnxNode) -> Sequence[SSAValue]:
 def import_deform_conv(node: OnnxNode) -> Sequence[SSAValue]:
     """A convolution whose taps are moved by offsets, between pixels too, and weighted by a mask."""
     image, filters = Term(node.b, node.operand(0)), Term(node.b, node.operand(1))
+    _check_places(node, filters.shape[2:])
     sampled = _deformed(node, image, filters.shape[2:])
     batch, channels, taps, count = sampled.shape
     groups = node.integer("group", 1)
@@ -163,6 +165,23 @@ def import_deform_conv(node: OnnxNode) -> Sequence[SSAValue]:
         bias = Term(node.b, node.operand(3))
         result = result + bias.reshape((maps, *[1] * len(spatial)))
     return [result.value]
+
+
+def _check_places(node: OnnxNode, kernel: Shape) -> None:
+    """Refuses offsets for other positions than those of the window."""
+    window = filter_window(node, kernel)
+    rank = len(kernel)
+    pads = node.integers("pads", [0] * (2 * rank))
+    if len(pads) != 2 * rank:
+        raise ModelError(f"requires {2 * rank} pads, got {len(pads)}")
+    steps = zip(window.spatial, kernel, window.strides, window.dilations, strict=True)
+    wanted = [
+        (dim + pads[at] + pads[at + rank] - (taps - 1) * dilation - 1) // stride + 1
+        for at, (dim, taps, stride, dilation) in enumerate(steps)
+    ]
+    if never_equal(node.shape(2)[2:], tuple(wanted)):
+        listed = ", ".join(map(str, wanted))
+        raise ModelError(f"requires offsets for [{listed}] positions, got {node.type(2)}")
 
 
 def _deformed(node: OnnxNode, image: Term, kernel: Shape) -> Term:

@@ -88,6 +88,11 @@ def import_tree_ensemble(node: OnnxNode) -> Sequence[SSAValue]:
     )
     if len(forest.targets) != len(forest.weights):
         raise ModelError(f"requires a target for each leaf, got {len(forest.targets)}")
+    count, targets = node.attribute("n_targets").i, forest.targets
+    if not targets.size or targets.min() < 0 or targets.max() >= count:
+        rule = f"requires targets of leaves from 0 to {count - 1}"
+        raise ModelError(f"{rule}, got {targets.tolist()[:8]}")
+    node.reserve(count)
     roots = node.constant(np.array([forest.roots], np.int64))
     shape = dims_attr([node.shape()[0], len(forest.roots)])
     place = node.b.expand(roots, shape=shape)
@@ -190,7 +195,10 @@ def _questions(node: OnnxNode) -> list[_Question]:
 def _leads(node: OnnxNode, answer: str) -> list[_Lead]:
     are_leaves = node.attribute(f"nodes_{answer}leafs").ints
     indices = node.attribute(f"nodes_{answer}nodeids").ints
-    return [_Lead(bool(leaf), index) for leaf, index in zip(are_leaves, indices, strict=False)]
+    if len(are_leaves) != len(indices):
+        rule = f"requires a node or leaf for each answer {answer}"
+        raise ModelError(f"{rule}, got {len(are_leaves)} and {len(indices)}")
+    return [_Lead(bool(leaf), index) for leaf, index in zip(are_leaves, indices, strict=True)]
 
 
 def _with_members(node: OnnxNode, questions: Sequence[_Question]) -> list[_Question]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from xdsl.ir import SSAValue
 
 from compiler.frontend.onnx_node import Importer, OnnxNode, dims_attr
-from dialects.errors import ModelError
+from dialects.errors import ModelError, UnsupportedError
 from dialects.expr import Expr
 from dialects.graph.op import AttributeValue
 from dialects.graph.types import Shape
@@ -57,16 +57,18 @@ def _window(node: OnnxNode, kernel: Shape) -> _Window:
     if len(strides) != len(spatial) or len(dilations) != len(spatial):
         facts = f"{len(strides)} and {len(dilations)}"
         raise ModelError(f"requires {len(spatial)} strides and dilations, got {facts}")
+    if min(strides + dilations) < 1:
+        raise ModelError(f"requires strides and dilations above 0, got {strides} and {dilations}")
     auto_pad = node.text("auto_pad", "NOTSET")
     if auto_pad not in AUTO_PADS:
         raise ModelError(f"requires auto_pad out of {', '.join(AUTO_PADS)}, got {auto_pad}")
     return _Window(spatial, kernel, strides, dilations, auto_pad)
 
 
-def _filter_window(node: OnnxNode, kernel: Shape) -> _Window:
+def filter_window(node: OnnxNode, kernel: Shape) -> _Window:
     """The window of a convolution; a given kernel shape must be the filter's."""
     given = node.integers("kernel_shape", ())
-    if given and tuple(Expr.of(dim) for dim in given) != kernel:
+    if node.has("kernel_shape") and tuple(Expr.of(dim) for dim in given) != kernel:
         facts = f"{given} and [{', '.join(map(str, kernel))}]"
         raise ModelError(f"requires a kernel_shape that is the filter's, got {facts}")
     return _window(node, kernel)
@@ -89,7 +91,7 @@ def import_convolution(node: OnnxNode) -> Sequence[SSAValue]:
 
 def convolution(node: OnnxNode, kernel: Shape, *operands: SSAValue | None) -> SSAValue:
     """What a node's attributes say of the convolution of these operands; its first is the image."""
-    window = _filter_window(node, kernel)
+    window = filter_window(node, kernel)
     return node.b.conv(
         *operands,
         group=node.integer("group", 1),
@@ -101,7 +103,7 @@ def convolution(node: OnnxNode, kernel: Shape, *operands: SSAValue | None) -> SS
 
 def import_transposed_convolution(node: OnnxNode) -> Sequence[SSAValue]:
     """A transposed convolution; wanted output dims decide the pads."""
-    window = _filter_window(node, node.shape(1)[2:])
+    window = filter_window(node, node.shape(1)[2:])
     extra = node.integers("output_padding", [0] * len(window.spatial))
     pads = window.pads(node)
     wanted = _wanted_dims(node, window)
@@ -182,7 +184,10 @@ def import_average_pool(node: OnnxNode) -> Sequence[SSAValue]:
 
 def import_lp_pool(node: OnnxNode) -> Sequence[SSAValue]:
     """Norms of the elements in each window."""
-    return [node.b.lp_pool(node.operand(0), p=node.integer("p", 2), **_pool_attributes(node))]
+    p = node.integer("p", 2)
+    if p < 1:
+        raise UnsupportedError(f"requires a p of at least 1, got {p}")
+    return [node.b.lp_pool(node.operand(0), p=p, **_pool_attributes(node))]
 
 
 IMPORTERS: dict[str, Importer] = {

@@ -11,6 +11,7 @@ from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
 
 from dialects.expr import Expr, product
+from dialects.extent import is_allowed, too_large
 from dialects.graph.accumulate import fill, magnitude, start_totals, widen
 from dialects.graph.algebra import Term, size_term
 from dialects.graph.axis import AxisOp
@@ -384,6 +385,11 @@ class LrnOp(GraphOp):
         self.require(self.size.value.data > 0, "a positive size", self.size.value.data)
         if source.has_rank:
             self.require(source.rank > 1, "an operand of rank 2 or more", source)
+            batch, channels, *spatial = source.shape
+            padded = (batch, channels + (self.size.value.data - 1), *spatial)
+            known = [dim.constant for dim in padded if dim.constant is not None]
+            if not is_allowed(known, 1):
+                raise too_large(self.name, list(map(str, padded)))
         return [source]
 
     def reference(self, *operands: Array) -> Sequence[Array]:

@@ -245,7 +245,7 @@ def broken(change: Callable[[onnx.ModelProto], object]) -> onnx.ModelProto:
 NODE = helper.make_node
 RULES: list[tuple[str, onnx.ModelProto, type[WeftError], str]] = [
     ("no graph", onnx.ModelProto(ir_version=8), ModelError, "requires a graph, got none"),
-    ("empty graph", broken(lambda m: m.graph.Clear()), ModelError, "at least one output"),
+    ("empty graph", broken(lambda m: m.graph.Clear()), UnsupportedError, "at least one output"),
     ("no op type", small_model([NODE("", ["x"], ["y"])]), ModelError, "op type requires a name"),
     (
         "undefined input",

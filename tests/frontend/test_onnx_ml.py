@@ -7,7 +7,7 @@ import pytest
 from onnx import ModelProto, helper
 
 from compiler.adapters.onnx_backend import prepare
-from dialects.errors import ModelError, UnsupportedError
+from dialects.errors import BudgetError, ModelError, UnsupportedError
 
 Array = np.ndarray[Any, Any]
 TRAINING, ML = "ai.onnx.preview.training", "ai.onnx.ml"
@@ -157,6 +157,8 @@ def test_sequences_are_counted_with_gaps(mode: str) -> None:
     ("changes", "error", "message"),
     [
         ({"mode": "FT"}, ModelError, "a mode of TF, IDF or TFIDF, got FT"),
+        ({"max_skip_count": -1}, ModelError, "a max_skip_count of at least 0, got -1"),
+        ({"ngram_indexes": [0, 1, 4, 2**62]}, BudgetError, "max_bytes"),
         ({"ngram_indexes": [0]}, ModelError, "one index for each sequence"),
         ({"ngram_indexes": [0, 1, 1, 2]}, ModelError, "requires different indices"),
         ({"ngram_counts": [0, 3]}, ModelError, "cut the pool into sequences"),
@@ -239,6 +241,10 @@ def test_trees_are_walked_to_their_leaves(how: int) -> None:
         ({"nodes_featureids": [2] * 7}, ModelError, "requires features out of 2, got 2"),
         ({"nodes_featureids": [0] * 6}, ModelError, "nodes of equally many parts"),
         ({"leaf_targetids": [0]}, ModelError, "a target for each leaf, got 1"),
+        ({"leaf_targetids": [3] * 8}, ModelError, "targets of leaves from 0 to 2, got"),
+        ({"leaf_targetids": [-1] * 8}, ModelError, "targets of leaves from 0 to 2, got"),
+        ({"n_targets": 2**62}, BudgetError, "max_bytes"),
+        ({"nodes_trueleafs": [0] * 8}, ModelError, "a node or leaf for each answer true"),
         ({"aggregate_function": 4}, ModelError, "aggregate_function from 0 to 3, got 4"),
         ({"post_transform": 1}, UnsupportedError, "no post_transform, got one"),
     ],

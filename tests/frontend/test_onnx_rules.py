@@ -5,7 +5,7 @@ attributes, imports of domains. Each was found by mutants of ONNX files (issue 1
 
 import numpy as np
 import pytest
-from onnx import ModelProto, TensorProto, defs, helper, numpy_helper
+from onnx import AttributeProto, ModelProto, TensorProto, defs, helper, numpy_helper
 
 import weft
 from compiler.frontend.from_onnx import import_model
@@ -110,13 +110,15 @@ def test_choices_are_of_attributes_that_onnx_has():
         ("NegativeLogLikelihoodLoss", [(3, 5), np.zeros(3, np.int64)], {"reduction": "zz"}),
         ("Attention", [(1, 2, 3, 4)] * 3, {"qk_matmul_output_mode": 7}),
         ("HannWindow", [np.array(4)], {"periodic": 2}),
+        ("Attention", [(1, 2, 3, 4)] * 3, {"softcap": -1.0}),
+        ("Attention", [(1, 2, 3, 4)] * 3, {"left_window_size": -7}),
     ],
 )
 def test_b2_values_of_attributes_without_a_meaning_are_refused(op_type, shapes, attributes):
-    """B2: mutant 686 of seed 21."""
+    """B2: mutant 686 of seed 21, and 17 of seed 22."""
     (name,) = attributes
-    with pytest.raises(UnsupportedError, match=f"requires {name} out of"):
-        import_model(model_with(op_type, shapes, **attributes))
+    with pytest.raises(UnsupportedError, match=f"requires {name} (out of|of at least)"):
+        import_model(model_with(op_type, shapes, 26, **attributes))
 
 
 @pytest.mark.parametrize(
@@ -244,3 +246,52 @@ def test_b2_remainders_of_floats_are_asked_for_below_opset_28():
     """B2: mutant 207 of seed 21 of the other models."""
     with pytest.raises(ModelError, match="requires fmod=1 of floats below opset 28"):
         import_model(model_with("Mod", [(2,), (2,)], 13))
+
+
+@pytest.mark.parametrize(
+    ("op_type", "shapes", "attributes", "message"),
+    [
+        (
+            "DeformConv",
+            [(1, 1, 4, 4), (1, 1, 2, 2), (1, 8, 3, 4)],
+            {},
+            r"requires offsets for \[3, 3\] positions",
+        ),
+        (
+            "DeformConv",
+            [(1, 1, 4, 4), (1, 1, 2, 2), (1, 8, 3, 3)],
+            {"strides": [1]},
+            "requires 2 strides and dilations, got 1 and 2",
+        ),
+        ("Conv", [(1, 1, 4), (1, 1, 2)], {"strides": [0]}, "strides and dilations above 0"),
+        ("Conv", [(1, 1, 4), (1, 1, 2)], {"kernel_shape": numbers()}, "kernel_shape that is the"),
+        (
+            "TfIdfVectorizer",
+            [np.zeros(4, np.int32)],
+            {
+                "min_gram_length": 2,
+                "max_gram_length": 3,
+                "max_skip_count": 0,
+                "mode": "TF",
+                "ngram_counts": [0, 1],
+                "ngram_indexes": [0, 1],
+                "pool_int64s": [1, 2, 3],
+            },
+            "lengths of sequences from 1 to 2, got 2 to 3",
+        ),
+    ],
+)
+def test_b2_attributes_that_contradict_operands_are_refused(op_type, shapes, attributes, message):
+    """B2: mutants 64, 293 and 416 of seed 22, and others of the sweep over attributes."""
+    lists = {name: each for name, each in attributes.items() if not isinstance(each, np.ndarray)}
+    model = model_with(op_type, shapes, **lists)
+    for name in attributes.keys() - lists.keys():
+        model.graph.node[0].attribute.add(name=name, type=AttributeProto.INTS)
+    with pytest.raises(ModelError, match=message):
+        import_model(model)
+
+
+def test_s6_neighbours_of_channels_are_extents():
+    """S6: the sweep over attributes; the table of extents could not hold the size."""
+    with pytest.raises(WeftError, match="extent too large"):
+        import_model(model_with("LRN", [(2, 3, 4, 4)], size=2**62))

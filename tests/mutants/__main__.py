@@ -1,6 +1,6 @@
 """`python -m tests.mutants [--count 1000] [--seed S] [--only N] [--json]`: what weft makes of
 damaged and contradictory ONNX files, beside onnxruntime; exits 1 where it is not as promised.
-`--sweep axes` and `--sweep ranks` try all axes and ranks of operands in turn.
+`--sweep` tries attributes, axes or ranks of operands, of each operator in turn.
 
 What onnxruntime accepts compiles and agrees, or is refused as unsupported; all else is refused with
 a short error, within limits of time and memory.
@@ -17,9 +17,13 @@ from pathlib import Path
 
 from tests.mutants.corpus import other_seeds, seeds
 from tests.mutants.scoring import Score, mutant_of, score_file
-from tests.mutants.sweeps import Mutant, mutants_of_axes, mutants_of_ranks
+from tests.mutants.sweeps import Mutant, mutants_of_attributes, mutants_of_axes, mutants_of_ranks
 
-SWEEPS = {"axes": mutants_of_axes, "ranks": mutants_of_ranks}
+SWEEPS = {
+    "attributes": mutants_of_attributes,
+    "axes": mutants_of_axes,
+    "ranks": mutants_of_ranks,
+}
 
 
 def main() -> int:

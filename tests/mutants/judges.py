@@ -28,6 +28,7 @@ from onnx.reference import ReferenceEvaluator
 import compiler.pipeline  # noqa: F401  copies of this process need not import it again
 import weft
 from compiler.cli.main import main
+from compiler.frontend.onnx_graph import all_nodes
 from compiler.frontend.onnx_tensor import DTYPES
 from dialects.errors import WeftError
 
@@ -40,7 +41,6 @@ ELEMENTS = 1 << 22
 
 
 UNNEEDED = (
-    "No opset import for domain 'ai.onnx'",  # the default domain's other spelling
     "Field 'shape' of 'type' is required",  # an input of any shape, which onnxruntime takes, too
     "Field 'type' of 'value_info' is required",  # nothing is declared that could be contradicted
     "in initializer but not in graph input",  # up to IR version 3; constants need no declaration
@@ -121,7 +121,10 @@ def onnx_says(data: bytes, given: Mapping[str, np.ndarray]) -> Verdict:
     that cannot.
     """
     try:
-        onnx.checker.check_model(data, full_check=True)
+        model = onnx.load_from_string(data)
+        for node in all_nodes(model):  # whose evaluator knows one spelling of the default domain
+            node.domain = "" if node.domain == "ai.onnx" else node.domain
+        onnx.checker.check_model(model, full_check=True)
     except Exception as error:
         if not any(rule in str(error) for rule in UNNEEDED):
             return Verdict("refused", type(error).__name__, str(error))
@@ -129,7 +132,7 @@ def onnx_says(data: bytes, given: Mapping[str, np.ndarray]) -> Verdict:
     if arrays is None:
         return Verdict("taken", "no input", "")
     try:
-        results: Any = ReferenceEvaluator(onnx.load_from_string(data)).run(None, dict(arrays))
+        results: Any = ReferenceEvaluator(model).run(None, dict(arrays))
     except Exception as error:
         return Verdict("taken", type(error).__name__, str(error))
     return Verdict("ran", results=results)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, defs, numpy_helper
+from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, defs, helper, numpy_helper
 
 from tests.mutants.corpus import NEWEST_OPSET, Seed, known_version, other_seeds, seeds
 
@@ -49,6 +49,32 @@ def mutants_of_ranks() -> Iterator[Mutant]:
                 _replace(model, name, other)
                 change = f"{node.op_type} operand {position} {list(array.shape)} to {shape}"
                 yield seed.name, change, model.SerializeToString(), dict(seed.inputs)
+
+
+def mutants_of_attributes() -> Iterator[Mutant]:
+    """Numbers and lists that attributes should not have, and another word."""
+    for seed in _samples():
+        (node,) = seed.model.graph.node
+        for place, attribute in enumerate(node.attribute):
+            for value in _others(attribute):
+                model = _copy(seed.model, None)
+                changed = helper.make_attribute(attribute.name, value, attr_type=attribute.type)
+                model.graph.node[0].attribute[place].CopyFrom(changed)
+                change = f"{node.op_type} {attribute.name} {value}"
+                yield seed.name, change, model.SerializeToString(), dict(seed.inputs)
+
+
+def _others(attribute: AttributeProto) -> Sequence[object]:
+    if attribute.type == AttributeProto.INT:
+        return [-1, 0, 2, 2**62]
+    if attribute.type == AttributeProto.FLOAT:
+        return [-1.0, float("nan")]
+    if attribute.type == AttributeProto.STRING:
+        return ["zz"]
+    if attribute.type == AttributeProto.INTS and attribute.ints:
+        first, *rest = attribute.ints
+        return [rest, [first, *rest, 1], [0, *rest], [-1, *rest], [2**62, *rest]]
+    return []
 
 
 def _samples() -> list[Seed]:

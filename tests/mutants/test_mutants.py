@@ -6,7 +6,7 @@ from itertools import islice
 import pytest
 
 from tests.mutants.scoring import score, score_file
-from tests.mutants.sweeps import Mutant, mutants_of_axes, mutants_of_ranks
+from tests.mutants.sweeps import Mutant, mutants_of_attributes, mutants_of_axes, mutants_of_ranks
 
 SEED = 19
 SAMPLE = 80
@@ -24,8 +24,10 @@ def test_mutants_compile_and_agree_or_are_refused(shard: int):
     assert not faults, "\n".join(map(str, faults))
 
 
-@pytest.mark.parametrize("sweep", [mutants_of_axes, mutants_of_ranks])
-def test_b2_axes_and_ranks_are_in_range_or_refused(sweep: Callable[[], Iterator[Mutant]]):
+@pytest.mark.parametrize("sweep", [mutants_of_attributes, mutants_of_axes, mutants_of_ranks])
+def test_b2_attributes_axes_and_ranks_are_as_onnx_has_them_or_refused(
+    sweep: Callable[[], Iterator[Mutant]],
+):
     """B2: each operator's, of which `--sweep` tries all."""
     sample = islice(sweep(), SAMPLE, None, STRIDE)
     faults = [

@@ -89,3 +89,14 @@ def test_dims_may_be_zero_in_the_model(name, sizes):
 def test_a_dim_of_zero_beside_one_of_any_size():
     executable = weft.compile(network("layer_norm", m=0), threads=1)
     check(executable, "layer_norm", n=5, m=0)
+
+
+@pytest.mark.parametrize("operator", ["Neg", "Transpose"])
+@pytest.mark.parametrize("naive", [True, False])
+def test_no_element_beside_a_huge_extent_takes_no_time(operator: str, naive: bool):
+    """S3: loops over 2^44 rows of nothing."""
+    text = f"{HEADER} agraph (float[n,m] x) => (float[k,l] y) {{ y = {operator}(x) }}"
+    (y,) = weft.compile(parser.parse_model(text), naive=naive, cache=False)(
+        np.empty((1 << 44, 0), np.float32)
+    )
+    assert y.size == 0

@@ -212,6 +212,8 @@ def import_mel_weight_matrix(node: OnnxNode) -> Sequence[SSAValue]:
     numbers = [float(only_element(node.array(at, name), name)) for at, name in enumerate(names)]
     rate, lower, upper = numbers[2:]
     bins, length = (int(exact_number(*each)) for each in zip(numbers[:2], names, strict=False))
+    if bins < 0 or length < 0:
+        raise ModelError(f"requires bins and a length of at least 0, got {bins} and {length}")
     node.reserve(bins * (length // 2 + 1))
     if not (rate > 0 and 0 <= lower < math.inf and 0 <= upper < math.inf):
         got = f"{lower}, {upper} and {rate}"

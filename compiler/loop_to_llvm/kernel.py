@@ -7,6 +7,8 @@ marked noalias.
 
 from __future__ import annotations
 
+from functools import reduce
+
 from llvmlite import ir
 from xdsl.ir import SSAValue
 
@@ -16,7 +18,7 @@ from compiler.loop_to_llvm.frame import Frame
 from compiler.loop_to_llvm.memory import Storage
 from compiler.target.target import Target
 from dialects.expr import Expr
-from dialects.loop.ops import ForOp
+from dialects.loop.ops import ForOp, StoreOp
 from dialects.loop.program import KernelOp, size_ranges
 from dialects.loop.types import buffer_type
 
@@ -63,9 +65,27 @@ def emit_kernel(
     frame = Frame(function)
     frame.ranges |= size_ranges(kernel)
     emitter = BodyEmitter(frame, unit, values)
-    emitter.block(kernel.body.block)
+    _emit_body(emitter, kernel)
     emitter.finish()
     return str(module)
+
+
+def _emit_body(emitter: BodyEmitter, kernel: KernelOp) -> None:
+    """Emits a kernel's loops, where some are nested only to run if a buffer that they write has
+    elements: of none, the outer loops may still have very many iterations.
+    """
+    frame, block = emitter.frame, kernel.body.block
+    loops = [op for op in kernel.walk() if isinstance(op, ForOp)]
+    stored = {op.buffer for op in kernel.walk() if isinstance(op, StoreOp)}
+    sizes = dict.fromkeys(buffer_type(each).size for each in block.args if each in stored)
+    surely = any((size.range(frame.ranges)[0] or 0) > 0 for size in sizes)
+    if surely or not sizes or all(loop.parent_op() is kernel for loop in loops):
+        emitter.block(block)
+        return
+    elements = [emitter.index.uniform(size) for size in sizes]
+    some = reduce(frame.builder.or_, elements, ir.Constant(I64, 0))
+    with emitter.control.when(frame.builder.icmp_unsigned("!=", some, some.type(0)), "some"):
+        emitter.block(block)
 
 
 def _widest(kernel: KernelOp) -> int:

@@ -107,6 +107,14 @@ def test_an_edge_that_is_no_frequency_is_refused(edge: float):
     assert "requires edges of at least 0" in said
 
 
+def test_bins_below_zero_are_refused():
+    """S6: IndexError."""
+    names = ("bins", "length", "rate", "lower", "upper")
+    given = (ints(-1)[0], ints(16)[0], ints(8192)[0], *floats(0, 4096))
+    said = refusal("MelWeightMatrix", (), dict(zip(names, map(np.asarray, given), strict=True)), {})
+    assert "requires bins and a length of at least 0, got -1 and 16" in said
+
+
 @pytest.mark.parametrize("scale", [1e30, math.inf, math.nan])
 def test_a_scale_that_is_no_factor_is_refused(scale: float):
     """S6: Resize."""

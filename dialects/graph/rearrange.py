@@ -38,7 +38,12 @@ class TileOp(IndexMapOp):
         return [tensor(dims, source.element)]
 
     def reference(self, *operands: Array) -> Sequence[Array]:
-        return [np.tile(operands[0], numbers(self, self.repeats))]
+        x, repeats = operands[0], numbers(self, self.repeats)
+        pairs = list(zip(repeats, x.shape, strict=True))
+        apart = x.reshape([side for dim in x.shape for side in (1, dim)])
+        # np.tile takes its time for very many copies of nothing.
+        copies = np.broadcast_to(apart, [side for pair in pairs for side in pair])
+        return [copies.reshape([count * dim for count, dim in pairs])]
 
     def fold(self) -> Sequence[SSAValue] | None:
         """Once along every axis."""

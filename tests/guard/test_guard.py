@@ -170,6 +170,13 @@ def test_coordinates_far_outside_of_an_image_have_one_meaning(operator, coordina
     Judge(model, options).computed({"x": x, "c": coordinates}, list(outputs))
 
 
+def test_the_reference_of_very_many_copies_of_nothing_takes_no_time():
+    model = model_of("(float[n, 3] x, int64[2] r) => (float[a, b] y) { y = Tile(x, r) }")
+    inputs = {"x": np.ones((2, 3), np.float32), "r": np.array([2**40, 0])}
+    outputs = [np.empty((2**41, 0), np.float32)]
+    Judge(model, Options(host_target())).computed(inputs, outputs)
+
+
 @pytest.fixture(scope="module")
 def emulated(tmp_path_factory):
     emulator, _ = EMULATORS["aarch64"]

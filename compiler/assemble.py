@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -180,9 +179,7 @@ def _common_objects(
         has_weights=bool(weights.sources), outside=outside, golden=layout,
     )  # fmt: skip
     with report.stage("run time"):
-        if options.bare:
-            objects["runtime"] = _shared_run_time(task)
-        elif layout is None and outside is None and task in made:
+        if layout is None and outside is None and task in made:
             objects["runtime"] = made[task]
         else:
             objects["runtime"] = task.compile().code
@@ -204,12 +201,6 @@ def _bare(metadata: Mapping[str, object]) -> dict[str, object]:
     keys = ("abi", "prefix", "weft", "triple", "cpu", "features", "weights_in", "weights")
     kept = {key: metadata[key] for key in keys}
     return {**kept, **Signature((), ()).to_json(), "workspace_bytes": 0}
-
-
-@lru_cache
-def _shared_run_time(task: RunTimeTask) -> bytes:
-    """The run time that models have in common which say nothing of themselves."""
-    return task.compile().code
 
 
 def _level_objects(

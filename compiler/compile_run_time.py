@@ -8,6 +8,7 @@ import hashlib
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from compiler.loop_to_llvm.run_time import emit_run_time
@@ -52,12 +53,18 @@ class RunTimeTask:
     def compile(self) -> KernelCode:
         """The object."""
         start = time.perf_counter()
-        text = emit_run_time(
-            self.target, self.prefix, self.counts, self.table, self.blobs, self.levels,
-            self.outside, self.golden,
-        )  # fmt: skip
-        code = compile_object(text, baseline(self.target))
+        code = _object(self)
         return KernelCode(code, "", [], seconds={"run time": time.perf_counter() - start})
+
+
+@lru_cache(maxsize=64)
+def _object(task: RunTimeTask) -> bytes:
+    """Of models that differ in their kernels alone, many have the same."""
+    text = emit_run_time(
+        task.target, task.prefix, task.counts, task.table, task.blobs, task.levels,
+        task.outside, task.golden,
+    )  # fmt: skip
+    return compile_object(text, baseline(task.target))
 
 
 def run_time_task(

@@ -3,6 +3,8 @@
 import os
 import re
 import signal
+import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -163,6 +165,40 @@ def test_time_is_up_in_other_threads_too():
     thread.start()
     thread.join()
     assert re.search("at most 0.2 s", str(raised[0]))
+
+
+UNDER_A_PROFILER = """
+import sys, threading
+from compiler.deadline import deadline
+from dialects.budget import Budget
+
+def inside(timeout):
+    try:
+        with deadline(Budget(timeout=timeout)):
+            while timeout < 1:
+                pass
+    except Exception:
+        pass
+
+for timeout in (0.01, 60.0):
+    thread = threading.Thread(target=inside, args=(timeout,))
+    thread.start()
+    thread.join()
+called = []
+sys.setprofile(lambda frame, event, argument: called.append(event))
+inside(2.0)
+sys.setprofile(None)
+print("call" in called)
+"""
+
+
+def test_programs_go_on_under_a_profiler_after_a_deadline_in_a_thread():
+    """B1: an exception that is taken back keeps CPython 3.11 from ever calling a function again."""
+    done = subprocess.run(
+        [sys.executable, "-c", UNDER_A_PROFILER], capture_output=True, text=True, timeout=60,
+        check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, "True\n", "")
 
 
 def test_time_is_up_inside_a_regular_expression():

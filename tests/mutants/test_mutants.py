@@ -11,7 +11,8 @@ from tests.mutants.sweeps import Mutant, mutants_of_attributes, mutants_of_axes,
 SEED = 19
 SAMPLE = 80
 SHARDS = 4
-STRIDE = 67
+STRIDE = 71
+"""With others, onnxruntime takes minutes over a TfIdfVectorizer that may skip 2 ** 62 tokens."""
 
 
 @pytest.mark.parametrize("shard", range(SHARDS))

@@ -1,9 +1,9 @@
 """How compile time grows: `python -m benchmarks.growth [KIND ...] [--sizes 1000,5000,...]`.
 
 Each line of the result is a graph of a kind and a number of operators: seconds of the processor by
-stage, from its nodes to a shared object, which is then inspected, and the graph as text, written
-and read. Each is measured in a new process on one core, without a cache. A table for each kind
-shows with what power of the operators a stage grows from one size to the next.
+stage, from its nodes to a shared object, which is then inspected. Each is measured in a new process
+on one core, without a cache. A table for each kind shows with what power of the operators a stage
+grows from one size to the next.
 """
 
 from __future__ import annotations

@@ -53,13 +53,18 @@ class RunTimeTask:
     def compile(self) -> KernelCode:
         """The object."""
         start = time.perf_counter()
-        code = _object(self)
+        is_own = self.outside is not None or self.golden is not None  # a model's, with its weights
+        code = _object(self) if is_own else _shared_object(self)
         return KernelCode(code, "", [], seconds={"run time": time.perf_counter() - start})
 
 
 @lru_cache(maxsize=64)
+def _shared_object(task: RunTimeTask) -> bytes:
+    """The object of models that differ in their kernels alone."""
+    return _object(task)
+
+
 def _object(task: RunTimeTask) -> bytes:
-    """Of models that differ in their kernels alone, many have the same."""
     text = emit_run_time(
         task.target, task.prefix, task.counts, task.table, task.blobs, task.levels,
         task.outside, task.golden,

@@ -36,6 +36,9 @@ MEMORY = 6 << 30
 """Bytes of addresses that one judge may have."""
 
 SECONDS = 60
+OTHERS_SECONDS = 10
+"""That weft may take, and the others: what they need longer for they say nothing of."""
+
 ELEMENTS = 1 << 22
 """An input of more elements is not made, and its mutant is only compiled."""
 
@@ -65,15 +68,16 @@ def judged(judge: Callable[..., Verdict], *arguments: Any) -> Verdict:
     context = get_context("fork")
     ours, theirs = context.Pipe(duplex=False)
     start = time.monotonic()
+    limit = SECONDS if judge is weft_says else OTHERS_SECONDS
     process = context.Process(target=_answer, args=(theirs, judge, arguments), daemon=False)
     process.start()
     theirs.close()
     verdict: Verdict | None = None
-    if ours.poll(SECONDS):
+    if ours.poll(limit):
         with contextlib.suppress(EOFError):
             verdict = ours.recv()
     else:
-        verdict = Verdict("late", "timeout", f"more than {SECONDS} s")
+        verdict = Verdict("late", "timeout", f"more than {limit} s")
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid or 0, signal.SIGKILL)
     process.join()

@@ -12,7 +12,6 @@ SEED = 19
 SAMPLE = 80
 SHARDS = 4
 STRIDE = 71
-"""With others, onnxruntime takes minutes over a TfIdfVectorizer that may skip 2 ** 62 tokens."""
 
 
 @pytest.mark.parametrize("shard", range(SHARDS))

@@ -1,5 +1,7 @@
 """NumPy's functions on weft's tensors: what weft.numpy has in every mode, or an error."""
 
+import math
+
 import numpy as np
 import pytest
 
@@ -140,15 +142,34 @@ def test_w3_programs_that_are_compiled_from_source_use_the_same_table():
     same(leaves(weft.jit(program, naive=True)(*GIVEN)), program(*GIVEN))
 
 
+OURS = {"erf", "softmax", "log_softmax"}
+"""The functions of weft.numpy that NumPy has not."""
+
+
+@pytest.mark.parametrize("name", sorted(OURS))
+@pytest.mark.parametrize("x", [X, X.astype(np.float32), X[0], np.arange(3)], ids=repr)
+def test_w3_functions_that_numpy_lacks_take_its_arrays(name, x):
+    """w3"""
+    function = getattr(wnp, name)
+    got, wanted = function(x), np.asarray(function(Tensor(x)))
+    assert type(got) is np.ndarray
+    same([got], [wanted])
+
+
+def test_w3_functions_that_numpy_lacks_take_its_numbers():
+    """w3"""
+    assert wnp.erf(np.float64(0.5)) == pytest.approx(math.erf(0.5), rel=1e-14)
+    assert type(wnp.erf(np.float64(0.5))) is np.float64
+
+
 def test_w3_every_function_of_weft_numpy_is_reached_from_numpy():
     """w3"""
-    lacking = {"erf", "softmax", "log_softmax"}  # which NumPy has not
     from_nothing = {
         "arange", "asarray", "can_cast", "empty", "eye", "finfo", "from_dlpack", "full", "iinfo",
         "isdtype", "linspace", "ones", "zeros", "__array_namespace_info__",
     }  # fmt: skip
     for library, ours, besides in (
-        (np, wnp, lacking | from_nothing),
+        (np, wnp, OURS | from_nothing),
         (np.linalg, linalg, set[str]()),
     ):
         for name in {*ours.__all__} - besides:

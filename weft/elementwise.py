@@ -36,6 +36,13 @@ def lifted(first: Any, operand: Any, like: Any = None) -> Any:
     return target.lifted(operand)
 
 
+def of_array(function: Callable[..., Any], x: Any, *arguments: Any) -> Any:
+    """What a function that NumPy lacks gives for one of its arrays: an array, or a number of rank
+    0, as NumPy's functions do.
+    """
+    return np.asarray(function(Tensor(np.asarray(x)), *arguments))[()]
+
+
 def _unary(name: str, of_numpy: Callable[[Any], Any], floats: bool = False) -> Callable[..., Any]:
     def function(x: Any) -> Any:
         if not isinstance(x, ArrayOperators):
@@ -153,7 +160,9 @@ bitwise_right_shift = _operator(_python.rshift, "bitwise_right_shift")
 
 
 def erf(x: Any) -> Any:
-    """The error function of each element of a tensor; NumPy has none."""
+    """The error function of each element."""
+    if not isinstance(x, ArrayOperators):
+        return of_array(erf, x)
     return x.as_float().apply("erf")
 
 

@@ -103,6 +103,7 @@ from weft.elementwise import (
     multiply,
     negative,
     not_equal,
+    of_array,
     positive,
     pow,
     reciprocal,
@@ -119,7 +120,7 @@ from weft.elementwise import (
     where,
 )
 from weft.linalg import matrix_transpose, tensordot, vecdot
-from weft.operators import axis_of
+from weft.operators import ArrayOperators, axis_of
 from weft.rearrangements import (
     broadcast_arrays,
     broadcast_to,
@@ -216,9 +217,13 @@ def einsum(equation: str, *operands: Any) -> Any:
 
 def softmax(x: Any, axis: int = -1) -> Any:
     """Exponentials that add up to one along an axis."""
-    return x.apply("softmax", axis=axis_of(axis, x.ndim))
+    if not isinstance(x, ArrayOperators):
+        return of_array(softmax, x, axis)
+    return x.as_float().apply("softmax", axis=axis_of(axis, x.ndim))
 
 
 def log_softmax(x: Any, axis: int = -1) -> Any:
     """The logarithms of the softmax, computed without its overflow."""
-    return x.apply("log_softmax", axis=axis_of(axis, x.ndim))
+    if not isinstance(x, ArrayOperators):
+        return of_array(log_softmax, x, axis)
+    return x.as_float().apply("log_softmax", axis=axis_of(axis, x.ndim))

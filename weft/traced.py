@@ -122,11 +122,9 @@ def hint_of(name: str) -> str:
 
 
 def _attribute(key: str, value: Any) -> Any:
-    """An attribute as graph operators take it: element types for dtypes, shapes for tuples."""
+    """An attribute as graph operators take it: element types for dtypes."""
     if key == "to" and not isinstance(value, Attribute):
         return element_type(np.dtype(value))
-    if isinstance(value, tuple):
-        return ShapeAttr(tuple(Expr.of(size) for size in cast("tuple[Any, ...]", value)))
     return value
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import index
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 from xdsl.dialects.builtin import (
@@ -29,7 +30,13 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, OpResult, SSAValue, SSAValues
-from xdsl.irdl import AttrSizedOperandSegments, IRDLOperation, VarOperandDef, traits_def
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    BaseAttr,
+    IRDLOperation,
+    VarOperandDef,
+    traits_def,
+)
 from xdsl.parser import Parser
 from xdsl.parser.core import UnresolvedOperand
 from xdsl.printer import Printer
@@ -87,12 +94,14 @@ class GraphOp(IRDLOperation, ABC):
         Attributes are given as Python values. Raises
         `TypeInferenceError` with the rule that is broken.
         """
-        properties = {
-            name: to_attribute(value) for name, value in attributes.items() if value is not None
-        }
         known = cls.get_irdl_definition().properties
-        unknown = sorted(set(properties) - set(known))
+        unknown = sorted(set(attributes) - set(known))
         assert not unknown, f"{cls.name} has no attributes {unknown}"
+        properties = {
+            name: to_attribute(value, shape=known[name].constr == _SHAPE)
+            for name, value in attributes.items()
+            if value is not None
+        }
         return cls.from_properties(operands, properties, location)
 
     @classmethod
@@ -289,9 +298,12 @@ def _types(types: Iterable[Attribute]) -> str:
     return ", ".join(str(type) for type in types)
 
 
-def to_attribute(value: AttributeValue) -> Attribute:
+_SHAPE = BaseAttr(ShapeAttr)
+
+
+def to_attribute(value: AttributeValue, *, shape: bool = False) -> Attribute:
     """The xDSL attribute of a Python value: 64-bit ints and floats, dense arrays
-    of ints, shapes of expressions.
+    of ints, shapes of expressions, or of ints where a `shape` is declared.
     """
     if isinstance(value, Attribute):
         return value
@@ -304,9 +316,10 @@ def to_attribute(value: AttributeValue) -> Attribute:
     if isinstance(value, str):
         return StringAttr(value)
     assert value is not None, "an absent attribute has no xDSL form"
-    if any(isinstance(item, Expr) for item in value):
-        return ShapeAttr(tuple(Expr.of(item) for item in value))
-    return DenseArrayBase.from_list(i64, [int(item) for item in value if isinstance(item, int)])
+    if shape or any(isinstance(item, Expr) for item in value):
+        exprs = (item if isinstance(item, Expr) else Expr.of(index(item)) for item in value)
+        return ShapeAttr(tuple(exprs))
+    return DenseArrayBase.from_list(i64, [index(n) for n in value if not isinstance(n, Expr)])
 
 
 def ints(attribute: DenseArrayBase[Any]) -> tuple[int, ...]:

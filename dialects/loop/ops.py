@@ -169,7 +169,8 @@ class ForOp(IRDLOperation):
 
 @lru_cache(maxsize=1 << 12)
 def _extent(lower: Expr, upper: Expr, step: int) -> Expr:
-    return (upper - lower).ceildiv(step)
+    extent = (upper - lower).ceildiv(step)
+    return extent if (extent.constant or 0) >= 0 else Expr.of(0)
 
 
 class PlaceOp(IRDLOperation):

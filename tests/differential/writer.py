@@ -183,11 +183,14 @@ def inputs_of(pick: random.Random, dtype: str, sizes: Sequence[Sizes], grid: boo
 
 
 SIZES = (1, 2, 2, 3, 3, 4, 5, 7, 8, 9, 16, 17, 33)
+BESIDE_TILES = (1, 3, 31, 32, 33, 63, 64, 65, 66, 127, 128, 129)
+"""Sizes that leave tiles of a kernel whole, or one element over, or one too few."""
 
 
 def sizes_of(pick: random.Random) -> list[Sizes]:
     """Three choices of sizes, one of which may have empty dims."""
-    found = [dict(zip("nmk", pick.choices(SIZES, k=3), strict=True)) for _ in range(3)]
+    some = BESIDE_TILES if pick.random() < 0.2 else SIZES
+    found = [dict(zip("nmk", pick.choices(some, k=3), strict=True)) for _ in range(3)]
     found[1][pick.choice("nmk")] = 1
     if pick.random() < 0.15:
         found[2][pick.choice("nmk")] = 0

@@ -159,6 +159,16 @@ def turned(rows: int, columns: int) -> KernelOp:
     return kernel(turn, x=[columns, rows], y=[rows, columns])
 
 
+def turned_beside(rows: int, columns: int) -> KernelOp:
+    """z[i, j] = x[j, i] * y[i, j]."""
+
+    def turn(b: LoopBuilder, x: SSAValue, y: SSAValue, z: SSAValue) -> None:
+        with b.loops([rows, columns], "ij") as (i, j):
+            b.store(z, (i, j), b.load(x, (j, i)) * b.load(y, (i, j)))
+
+    return kernel(turn, x=[columns, rows], y=[rows, columns], z=[rows, columns])
+
+
 def row_sum(rows: Any = 4, columns: Any = 11, symbols: Sequence[str] = ()) -> KernelOp:
     """y[i] = sum over j of x[i, j]."""
 

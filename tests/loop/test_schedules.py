@@ -108,6 +108,14 @@ def test_matrices_that_no_cache_holds_are_turned_in_tiles_of_two_lines(rows: int
     kernels.same(kernels.turned(rows, columns), op)
 
 
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
+@pytest.mark.parametrize(("rows", "columns"), [(65, 65), (66, 65), (65, 97)])
+def test_one_row_and_column_beside_whole_tiles_compute_the_same(target, rows: int, columns: int):
+    op = kernels.turned_beside(rows, columns)
+    schedule_kernel(op, target)
+    kernels.same(kernels.turned_beside(rows, columns), op)
+
+
 @pytest.mark.parametrize("params", candidates(GENERIC, 13, 20, 8), ids=str)
 def test_every_candidate_computes_the_same(params):
     op = kernels.product(13, 20, 5)

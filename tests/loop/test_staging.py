@@ -97,8 +97,16 @@ def test_stage_writes_an_argument_back():
     op = row_sum()
     staged = stage(find_buffer(op, "y"), loops(op, "i")[0])
     assert staged.load_in == ()
-    assert len(loops_in(op)) == 2
+    assert [str(loop.extent) for loop in staged.write_back] == ["1"]
     same(row_sum(), op)
+
+
+def test_one_element_is_copied_by_a_loop_that_schedules_go_on_with():
+    op = matmul(6, 8, 4)
+    staged = stage(find_buffer(op, "A"), loops(op, "k")[0], "registers")
+    (loop,) = staged.load_in
+    assert loop.extent == 1
+    same(matmul(6, 8, 4), op)
 
 
 @given(rows=st.integers(1, 6), columns=st.integers(1, 8))

@@ -105,10 +105,9 @@ class Kernel:
         try:
             dims = self._dims(shapes)
             free = all(isinstance(dim, str) for each in dims for dim in each)
-            return self._plan(shapes) if free else None
-        except (TypeInferenceError, UnsupportedError) as error:
-            _fail(error)
-            raise
+            return self._plan_of(dims) if free else None
+        except (TypeInferenceError, UnsupportedError):
+            return None
 
     def _by_shape(self, *arrays: Array) -> tuple[Array, ...]:
         shapes = tuple(array.shape for array in arrays)
@@ -123,12 +122,30 @@ class Kernel:
             _fail(error)
             raise
 
+    def kinds_for(self, arrays: Sequence[Array]) -> list[quick.Kind]:
+        """What the results are; where no sizes have been seen yet, for these arrays."""
+        if not self.results:
+            try:
+                self._plan([array.shape for array in arrays])
+            except (TypeInferenceError, UnsupportedError) as error:
+                _fail(error)
+        return self.results
+
     def _dims(self, shapes: Sequence[tuple[int, ...]]) -> tuple[Dims, ...]:
         rule = rule_of(self._base.name)
         return rule(f"graph.{self._base.name}", shapes[: self._taken], self._base.named)
 
     def _plan(self, shapes: Sequence[tuple[int, ...]]) -> Plan:
-        dims = self._dims(shapes)
+        """The plan for the pattern of these sizes. An operator that is not sure of the pattern, as
+        one that counts groups of channels is, gets the sizes as they are, or says what is wrong
+        with them.
+        """
+        try:
+            return self._plan_of(self._dims(shapes))
+        except (TypeInferenceError, UnsupportedError):
+            return self._plan_of(tuple(shapes[: self._taken]))
+
+    def _plan_of(self, dims: tuple[Dims, ...]) -> Plan:
         if dims not in self._plans:
             plan = self._plans[dims] = _made(self._template, dims, self._kinds)
             self.results[:] = [quick.kind(np.dtype(name), rank) for name, rank in plan.kinds]

@@ -82,7 +82,7 @@ Entry = tuple[Callable[..., Any], Kind, Operator | Composite]
 
 def _entry(operator: Operator | Composite, *operands: Tensor) -> Entry:
     kernel = type(operands[0]).kernel(operator, operands)
-    return kernel.call, kernel.results[0], operator
+    return kernel.call, kernel.kinds_for([each.array for each in operands])[0], operator
 
 
 def _noted(

@@ -47,7 +47,9 @@ from dialects.loop.types import LayoutAttr, buffer, buffer_type
 
 
 class Staged(NamedTuple):
-    """The local buffer, and the loops that fill it and write it back, where there are any."""
+    """The local buffer, and the nests that fill it and write it back: at least one loop each, of
+    one iteration for a single element, or none at all where nothing is copied.
+    """
 
     buffer: SSAValue
     load_in: tuple[ForOp, ...]
@@ -377,15 +379,18 @@ def _copy(
 def _nest_over(
     region: _Region, point: InsertPoint, name: str
 ) -> tuple[tuple[ForOp, ...], list[Expr], Builder]:
-    """A nest over the elements of a region, where each lies in it, and a builder inside."""
+    """A nest over the elements of a region, where each lies in it, and a builder inside.
+
+    Dims of one element have no loop. A single element has one of one iteration: schedules go on
+    with the loops that copy, so there is one wherever something is copied.
+    """
     builder = Builder(point)
     loops: list[ForOp] = []
-    offsets: list[Expr] = []
-    for dim, extent in enumerate(region.extents):
-        if extent == 1:
-            offsets.append(Expr.of(0))
-            continue
+    offsets = [Expr.of(0)] * len(region.extents)
+    several = [dim for dim, extent in enumerate(region.extents) if extent != 1]
+    for dim, extent in [(dim, region.extents[dim]) for dim in several] or [(0, 1)]:
         loops.append(builder.insert(new_loop(extent, f"{name}{dim}")))
-        offsets.append(atom_expr(loops[-1].index))
         builder.insertion_point = InsertPoint.at_end(loops[-1].body.block)
+        if several:
+            offsets[dim] = atom_expr(loops[-1].index)
     return tuple(loops), offsets, builder

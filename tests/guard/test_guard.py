@@ -21,7 +21,7 @@ from compiler.program.guard_buffers import GUARD_SIDES
 from dialects.graph import OPS, group_of
 from tests import oracle
 from tests.guard.call import GuardedModel
-from tests.guard.cases import Case, Judge, imported
+from tests.guard.cases import COMPUTED, ROUNDED, Case, Judge, WrongResult, imported
 from tests.guard.emulated import EMULATORS, emulated_machine
 from tests.guard.known import KNOWN, reason_of
 from tests.guard.pool import run_cases
@@ -167,7 +167,23 @@ def test_coordinates_far_outside_of_an_image_have_one_meaning(operator, coordina
     options = Options(host_target())
     x = np.arange(1, 171, dtype=np.float32).reshape(1, 2, 5, 17)
     outputs = compile_model(model, options).executable(1)(x, coordinates)
-    Judge(model, options).computed({"x": x, "c": coordinates}, list(outputs))
+    assert Judge(model, options).computed({"x": x, "c": coordinates}, list(outputs)) == COMPUTED
+
+
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_product_of_2_to_the_31_may_round_before_it_is_added_to_or_not(strict):
+    model = model_of("""(float[1, 1, 5, 6] x, float[2, 4] r, int64[2] b) => (y) {
+        y = RoiAlign<output_height = 3, output_width = 3, sampling_ratio = 1>(x, r, b) }""")
+    options = Options(host_target(), strict_fp=strict)
+    x = np.arange(1, 31, dtype=np.float32).reshape(1, 1, 5, 6)
+    corners = np.array([[2.0**31, 0, -(2.0**31), 3], [0, 0, 3, 3]], np.float32)
+    inputs = {"x": x, "r": corners, "b": np.zeros(2, np.int64)}
+    (y,) = compile_model(model, options).executable(1)(*inputs.values())
+    judge = Judge(model, options)
+    assert judge.computed(inputs, [y]) in ((COMPUTED,) if strict else (COMPUTED, ROUNDED))
+    y[1, 0, 2, 2] += 0.01
+    with pytest.raises(WrongResult):
+        judge.computed(inputs, [y])
 
 
 def test_the_reference_of_very_many_copies_of_nothing_takes_no_time():

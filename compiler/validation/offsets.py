@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
+from random import Random
 from typing import Final
 
 from dialects.expr import Atom, Expr, Extremum, Quotient
@@ -12,6 +13,9 @@ from dialects.interval import Range
 
 LARGE: Final = 1009
 """A size at which offsets that grow with sizes stand in order."""
+
+EXAMPLES: Final = 100
+"""How many choices of sizes are tried before the order is seen from one with sizes below 0."""
 
 
 class Offsets:
@@ -27,6 +31,7 @@ class Offsets:
     ):
         self._ranges = ranges
         found = [*sizes] if total is None else [*sizes, total]
+        self._values = self._plausible([size for each in sizes.values() for size in each])
         # Which order to prove is seen from one example.
         self._offsets = sorted(dict.fromkeys(found), key=self.example)
         self._examples = list(map(self.example, self._offsets))
@@ -36,12 +41,27 @@ class Offsets:
             apart = any(is_at_most(low + size, high, ranges) for size in sizes.get(low, ()))
             self._broken.append(self._broken[-1] + (not apart))
 
+    def _plausible(self, sizes: Sequence[Expr]) -> dict[Atom, int]:
+        """Values at which no buffer has a size below 0, as a window of LARGE elements would give:
+        all are LARGE, or else some are small.
+        """
+        atoms = list(dict.fromkeys(atom for size in sizes for atom in size.atoms()))
+        draw = Random(0)
+        values = first = {atom: self._within(atom, LARGE) for atom in atoms}
+        for _ in range(EXAMPLES):
+            if all(size.evaluate(values) >= 0 for size in sizes):
+                return values
+            values = {atom: self._within(atom, draw.choice((1, 2, 3, 17, LARGE))) for atom in atoms}
+        return first
+
+    def _within(self, atom: Atom, value: int) -> int:
+        low, high = self._ranges.get(atom, (None, None))
+        return max(low or 0, value if high is None else min(high, value))
+
     def example(self, offset: Expr) -> int:
-        """An offset where sizes that vary are LARGE."""
-        values: dict[Atom, int] = {}
-        for atom in offset.atoms():
-            low, high = self._ranges.get(atom, (None, None))
-            values[atom] = max(low or 0, LARGE if high is None else min(high, LARGE))
+        """An offset where sizes that vary have their plausible values."""
+        known = self._values
+        values = {atom: known.get(atom, self._within(atom, LARGE)) for atom in offset.atoms()}
         return offset.evaluate(values)
 
     def is_at_most(self, end: Expr, begin: Expr) -> bool:

@@ -39,6 +39,22 @@ class Graph:
     block: Block
     weights: WeightStore
 
+    def terms(self, arrays: Sequence[np.ndarray]) -> int:
+        """How many elements of an operand there are for one of a result, at most: a sum of so many,
+        one after the other, may round in the same direction each time.
+        """
+        most = 1
+
+        def observe(op: Operation, operands: Sequence[np.ndarray], results: Sequence[np.ndarray]):
+            nonlocal most
+            least = min((each.size for each in results), default=0)
+            if op.name not in EXACT and least:
+                most = max(most, *(each.size // least for each in operands))
+
+        with np.errstate(all="ignore"):
+            evaluate_block(self.block, arrays, {}, self.weights, observe)
+        return most
+
     def run(
         self, arrays: Sequence[np.ndarray], noise: float = 0.0, seed: int = 0
     ) -> list[np.ndarray]:
@@ -91,13 +107,13 @@ def expect(
     """The results of a graph computed with floats of this precision (the distance from 1 to the
     next): several evaluations with noise show by how much rounding may change each.
     """
-    exact = graph.run(arrays)
+    exact, terms = graph.run(arrays), graph.terms(arrays)
     spreads = [0.0] * len(exact)
     for sample in range(samples):
         for place, array in enumerate(graph.run(arrays, noise * precision, sample)):
             spreads[place] = max(spreads[place], _distance(array, exact[place]))
     return [
-        Expected(value, FACTOR * spread + _least(value, precision))
+        Expected(value, FACTOR * spread + _least(value, precision, terms))
         for value, spread in zip(exact, spreads, strict=True)
     ]
 
@@ -112,11 +128,11 @@ def _distance(one: np.ndarray, other: np.ndarray) -> float:
     return float(np.where(np.isnan(apart), np.inf, apart).max(initial=0.0))
 
 
-def _least(value: np.ndarray, precision: float) -> float:
+def _least(value: np.ndarray, precision: float, terms: int) -> float:
     if value.dtype.kind in "biu":
         return 0.0
     finite = np.abs(value[np.isfinite(value)])
-    return 16 * precision * float(finite.max(initial=0.0)) + 1e-30
+    return (16 + terms / 4) * precision * float(finite.max(initial=0.0)) + 1e-30
 
 
 def slope_error(values: Graph, slopes: Graph, arrays: Sequence[np.ndarray], floats: Sequence[int],

@@ -20,7 +20,7 @@ from compiler.machine.host import host_target
 from compiler.options import Options
 from compiler.pipeline import compile_model
 from compiler.read_model import read_model
-from dialects.errors import UnsupportedError, WeftError
+from dialects.errors import PlanError, UnsupportedError, WeftError
 from dialects.graph.evaluate import evaluate_block
 from dialects.weights import Array
 from tests.differential.reference import Graph
@@ -125,6 +125,8 @@ class Case:
         )
         try:
             compiled = compile_model(model, options)
+        except PlanError:  # no fault of the model's
+            raise
         except WeftError as error:
             require_message(error)
             yield f"{UNCOMPILED} {type(error).__name__}"

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from onnx.parser import parse_model
 from xdsl.parser import Parser
 
 import weft
@@ -123,3 +124,18 @@ def test_a_loop_that_goes_from_one_buffer_to_the_other_is_proved(planned):
     calls = [op for op in program_of(planned["turning"].module).walk() if isinstance(op, CallOp)]
     numbers = [origin_of(call) for call in calls]
     assert any(numbers.count(number) == 3 for number in numbers)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(float[n,4,10,8] x, float[4,4,k,1] w) => (y) { a = Softmax(x) b = Conv(a, w) "
+        "c = Softmax(b) y = Conv(c, w) }",
+        "(float[n,4,10,h] x, float[4,4,k,1] w) => (y, z) { a = Softmax(x) b = Conv(a, w) "
+        "y = Softmax(b) z = Softmax(a) }",
+    ],
+)
+def test_buffers_that_shrink_as_a_window_grows_are_in_order(text):
+    """At most sizes that one may think of, a buffer here would have fewer than 0 elements."""
+    model = parse_model(f'<ir_version: 8, opset_import: ["" : 17]> model {text}')
+    weft.compile(model, cache=False)

@@ -39,9 +39,10 @@ class Graph:
     block: Block
     weights: WeightStore
 
-    def terms(self, arrays: Sequence[np.ndarray]) -> int:
-        """How many elements of an operand there are for one of a result, at most: a sum of so many,
-        one after the other, may round in the same direction each time.
+    def in_its_types(self, arrays: Sequence[np.ndarray]) -> tuple[list[np.ndarray], int]:
+        """What it gives in the types that it has, and how many elements of an operand there are for
+        one of a result, at most: a sum of so many, one after the other, may round in the same
+        direction each time.
         """
         most = 1
 
@@ -49,11 +50,10 @@ class Graph:
             nonlocal most
             least = min((each.size for each in results), default=0)
             if op.name not in EXACT and least:
-                most = max(most, *(each.size // least for each in operands))
+                most = max([most, *(each.size // least for each in operands)])
 
         with np.errstate(all="ignore"):
-            evaluate_block(self.block, arrays, {}, self.weights, observe)
-        return most
+            return evaluate_block(self.block, arrays, {}, self.weights, observe), most
 
     def run(
         self, arrays: Sequence[np.ndarray], noise: float = 0.0, seed: int = 0
@@ -105,12 +105,14 @@ def expect(
     samples: int = SAMPLES,
 ) -> list[Expected]:  # fmt: skip
     """The results of a graph computed with floats of this precision (the distance from 1 to the
-    next): several evaluations with noise show by how much rounding may change each.
+    next): several evaluations with noise, and one in the types that the graph has, show by how much
+    rounding may change each. Long sums have more noise.
     """
-    exact, terms = graph.run(arrays), graph.terms(arrays)
-    spreads = [0.0] * len(exact)
+    exact, (own, terms) = graph.run(arrays), graph.in_its_types(arrays)
+    noise *= precision * max(1.0, terms**0.5 / 4)
+    spreads = [_distance(one, other) for one, other in zip(own, exact, strict=True)]
     for sample in range(samples):
-        for place, array in enumerate(graph.run(arrays, noise * precision, sample)):
+        for place, array in enumerate(graph.run(arrays, noise, sample)):
             spreads[place] = max(spreads[place], _distance(array, exact[place]))
     return [
         Expected(value, FACTOR * spread + _least(value, precision, terms))

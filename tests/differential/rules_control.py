@@ -10,6 +10,10 @@ from tests.differential.writer import Rule, Unfit, Value, Writer
 DEEPEST = 2
 
 
+MOST_INNER = 9
+"""Rounds of a loop in a loop: references go through them one by one."""
+
+
 def _begin(w: Writer) -> None:
     if w.nesting >= DEEPEST:
         raise Unfit
@@ -75,6 +79,8 @@ def scanned(w: Writer) -> Value:
     """`scan` over rows, which stacks what rounds give."""
     _begin(w)
     rows = w.pick(lambda each: each.is_float and each.rank > 0 and w.least(each.dims[0]) > 0)
+    if w.nesting and max(size[0] for size in w.extents(rows.dims)) > MOST_INNER:
+        raise Unfit
     state = w.floats()
     name = w.name("body")
     inner = Value(w.name("s"), state.dtype, state.dims)

@@ -187,10 +187,12 @@ BESIDE_TILES = (1, 3, 31, 32, 33, 63, 64, 65, 66, 127, 128, 129)
 """Sizes that leave tiles of a kernel whole, or one element over, or one too few."""
 
 
-def sizes_of(pick: random.Random) -> list[Sizes]:
+def sizes_of(pick: random.Random, large: bool) -> list[Sizes]:
     """Three choices of sizes, one of which may have empty dims."""
-    some = BESIDE_TILES if pick.random() < 0.2 else SIZES
+    some = BESIDE_TILES if large else SIZES
     found = [dict(zip("nmk", pick.choices(some, k=3), strict=True)) for _ in range(3)]
+    for each in found if large else ():
+        each["k"] = min(each["k"], 3)  # of which there are stacks of matrices
     found[1][pick.choice("nmk")] = 1
     if pick.random() < 0.15:
         found[2][pick.choice("nmk")] = 0
@@ -199,13 +201,16 @@ def sizes_of(pick: random.Random) -> list[Sizes]:
     return found
 
 
-def write_program(seed: int, families: Callable[[bool], Sequence[Family]]) -> Program:
+def write_program(seed: int, families: Callable[[bool, bool], Sequence[Family]]) -> Program:
     """The program of a seed out of rules, which may differ for programs of statements."""
     pick = random.Random(seed)
-    statements, symbolic = pick.random() < 0.3, pick.random() < 0.25
-    sizes, dtype = sizes_of(pick), pick.choice(["float32", "float64"])
+    large = random.Random(f"large {seed}").random() < 0.2
+    statements, symbolic = not large and pick.random() < 0.3, pick.random() < 0.25
+    sizes, dtype = sizes_of(pick, large), pick.choice(["float32", "float64"])
     inputs = inputs_of(pick, dtype, sizes if symbolic else sizes[:1], pick.random() < 0.1)
-    writer = Writer(pick, dtype, sizes if symbolic else sizes[:1], families(statements), statements)
+    writer = Writer(
+        pick, dtype, sizes if symbolic else sizes[:1], families(statements, large), statements
+    )
     for each in inputs:
         writer.values.append(Value(each.name, each.dtype, each.dims))
     begin_with_sizes(writer, inputs)

@@ -214,7 +214,7 @@ def import_mel_weight_matrix(node: OnnxNode) -> Sequence[SSAValue]:
     bins, length = (int(exact_number(*each)) for each in zip(numbers[:2], names, strict=False))
     if bins < 0 or length < 0:
         raise ModelError(f"requires bins and a length of at least 0, got {bins} and {length}")
-    node.reserve(bins * (length // 2 + 1))
+    node.reserve((bins + 2) * (length // 2 + 1))  # the steps are there without bins, too
     if not (rate > 0 and 0 <= lower < math.inf and 0 <= upper < math.inf):
         got = f"{lower}, {upper} and {rate}"
         raise ModelError(f"requires edges of at least 0 and a rate above 0, got {got}")

@@ -115,6 +115,14 @@ def test_bins_below_zero_are_refused():
     assert "requires bins and a length of at least 0, got -1 and 16" in said
 
 
+def test_no_bins_of_a_spectrum_that_no_memory_holds_are_refused():
+    """S6: MemoryError."""
+    names = ("bins", "length", "rate", "lower", "upper")
+    given = (ints(0)[0], ints(2**31)[0], ints(8192)[0], *floats(0, 4096))
+    said = refusal("MelWeightMatrix", (), dict(zip(names, map(np.asarray, given), strict=True)), {})
+    assert "compiling requires at most" in said
+
+
 @pytest.mark.parametrize("scale", [1e30, math.inf, math.nan])
 def test_a_scale_that_is_no_factor_is_refused(scale: float):
     """S6: Resize."""

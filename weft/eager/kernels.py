@@ -22,7 +22,7 @@ from compiler.target.target import Target
 from dialects.errors import InputError, TypeInferenceError, UnsupportedError
 from dialects.weights import Array
 from weft.eager import quick
-from weft.eager.patterns import Dims, rule_of
+from weft.eager.patterns import RULES, Dims, rule_of
 from weft.eager.templates import Composite, Derivative, Operator, Template
 from weft.operators import users_line
 
@@ -138,11 +138,13 @@ class Kernel:
     def _plan(self, shapes: Sequence[tuple[int, ...]]) -> Plan:
         """The plan for the pattern of these sizes. An operator that is not sure of the pattern, as
         one that counts groups of channels is, gets the sizes as they are, or says what is wrong
-        with them.
+        with them; of one that has a rule of its own, the rule says that.
         """
         try:
             return self._plan_of(self._dims(shapes))
         except (TypeInferenceError, UnsupportedError):
+            if self._base.name in RULES:
+                self._dims(shapes)
             return self._plan_of(tuple(shapes[: self._taken]))
 
     def _plan_of(self, dims: tuple[Dims, ...]) -> Plan:

@@ -1,5 +1,7 @@
 """An ONNX file, bytes or ModelProto -> a checked LoadedModel whose weights stay where they were."""
 
+from __future__ import annotations
+
 import mmap
 import os
 from collections.abc import Mapping
@@ -24,13 +26,19 @@ INLINE_CONSTANT_BYTES = 1024
 
 @dataclass(frozen=True)
 class Initializer:
-    """One top-level constant: its value name, its proto, and its bytes where the loader took them
-    out of that.
+    """One top-level constant: its value name, its proto, and its bytes where it is stored as such;
+    protobuf would copy them anew each time that it is asked for them.
     """
 
     name: str
     tensor: TensorProto
     payload: memoryview | None = None
+
+    @classmethod
+    def of(cls, name: str, tensor: TensorProto) -> Initializer:
+        """An initialiser whose bytes are copied out of its proto, once."""
+        raw = tensor.raw_data
+        return cls(name, tensor, memoryview(raw) if raw else None)
 
 
 @dataclass(frozen=True)
@@ -70,7 +78,8 @@ class LoadedModel:
 
 
 def load_model(source: Source, base_dir: str | os.PathLike[str] | None = None) -> LoadedModel:
-    """Read and check a model; no weight is copied, and external data is not even opened.
+    """Read and check a model; weights of a file are not copied, and external data is not even
+    opened.
 
     `base_dir` permits external data for a model given as bytes or proto; a file brings its own
     folder. Raises ModelError for a damaged or inconsistent model, UnsupportedError for an opset
@@ -115,11 +124,9 @@ def _from_bytes(data: memoryview, name: str, base_dir: Path | None) -> LoadedMod
 
 
 def _from_proto(source: ModelProto, name: str, base_dir: Path | None) -> LoadedModel:
-    """The caller keeps its proto: everything but the weights is copied, the weights are referred
-    to.
-    """
-    initializers = [Initializer(tensor.name, tensor) for tensor in source.graph.initializer]
-    check_model(source, [(each.tensor, None) for each in initializers], name, base_dir)
+    """The caller keeps its proto: all of it is copied, once."""
+    initializers = [Initializer.of(tensor.name, tensor) for tensor in source.graph.initializer]
+    check_model(source, [(each.tensor, each.payload) for each in initializers], name, base_dir)
     proto = ModelProto()
     _copy_except(source, proto, {"graph"})
     _copy_except(source.graph, proto.graph, {"initializer", "node"})
@@ -128,7 +135,7 @@ def _from_proto(source: ModelProto, name: str, base_dir: Path | None) -> LoadedM
         if constant is None:
             proto.graph.node.add().CopyFrom(node)
         else:
-            initializers.append(Initializer(node.output[0], constant))
+            initializers.append(Initializer.of(node.output[0], constant))
     return _assemble(proto, initializers, name, base_dir)
 
 
@@ -140,7 +147,7 @@ def _from_parsed(
         node = proto.graph.node[index]
         constant = _large_constant(node)
         if constant is not None:
-            initializers.append(Initializer(node.output[0], constant))
+            initializers.append(Initializer.of(node.output[0], constant))
             del proto.graph.node[index]
     return _assemble(proto, initializers, name, base_dir)
 

@@ -32,6 +32,7 @@ class Offsets:
         self._ranges = ranges
         found = [*sizes] if total is None else [*sizes, total]
         self._values = self._plausible([size for each in sizes.values() for size in each])
+        self._known: dict[Expr, int] = {}
         # Which order to prove is seen from one example.
         self._offsets = sorted(dict.fromkeys(found), key=self.example)
         self._examples = list(map(self.example, self._offsets))
@@ -60,14 +61,18 @@ class Offsets:
 
     def example(self, offset: Expr) -> int:
         """An offset where sizes that vary have their plausible values."""
-        known = self._values
-        values = {atom: known.get(atom, self._within(atom, LARGE)) for atom in offset.atoms()}
-        return offset.evaluate(values)
+        if offset not in self._known:
+            known = self._values
+            values = {atom: known.get(atom, self._within(atom, LARGE)) for atom in offset.atoms()}
+            self._known[offset] = offset.evaluate(values)
+        return self._known[offset]
 
     def is_at_most(self, end: Expr, begin: Expr) -> bool:
         """Whether the end of a place is never behind an offset: it is not behind the first one that
         is not behind it, and from there on offsets increase.
         """
+        if self.example(end) > self.example(begin):
+            return False
         if begin.constant is None or end.constant is None:
             number = self._numbers.get(begin)
             if number is not None and self._reaches(end, number):

@@ -126,10 +126,12 @@ class Planned:
         self._apart: dict[tuple[_Place, _Place], bool] = {}
 
     def _place(self, root: SSAValue) -> _Place:
-        if root not in self.places:
+        try:
+            return self.places[root]  # asked for most of all, and a hash is slow
+        except KeyError:
             owner = root.owner
-            self.places[root] = self._find(owner) if isinstance(owner, AllocOp) else None
-        return self.places[root]
+            place = self.places[root] = self._find(owner) if isinstance(owner, AllocOp) else None
+            return place
 
     def _find(self, alloc: AllocOp) -> _Fixed | _Symbolic | int:
         """Reads a place. Raises PlanError where it is none."""

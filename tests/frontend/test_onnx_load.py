@@ -79,6 +79,18 @@ def test_weights_of_a_file_are_mapped_and_not_copied(tmp_path: Path) -> None:
     assert not array.flags.owndata
 
 
+def test_weights_of_a_proto_are_copied_once() -> None:
+    node = helper.make_node("Constant", [], ["c"], value=ones("", 1000))
+    use = helper.make_node("Add", ["w", "c"], ["y"])
+    loaded = load_model(small_model([node, use], [ones("w", 1000)]))
+    for name in ("w", "c"):
+        assert np.shares_memory(loaded.array(name), loaded.array(name)), name
+
+
+def ones(name: str, count: int) -> onnx.TensorProto:
+    return numpy_helper.from_array(np.ones(count, np.float32), name)
+
+
 def test_large_constant_nodes_become_initializers() -> None:
     big = np.arange(1000, dtype=np.float32)
     nodes = [

@@ -7,12 +7,13 @@ elementwise operators have full vectors whatever the image's width.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache, partial
 from math import prod
 
 from xdsl.dialects.builtin import NoneAttr
-from xdsl.ir import SSAValue
+from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import Rewriter
 
 from compiler.loop.nest import accesses_in, ranges_around, subscripts, update_of, weight_arguments
@@ -85,7 +86,7 @@ def with_layouts(kernel: KernelOp, kinds: Sequence[BufferType], target: Target) 
     """
     copy = kernel.clone()
     changed: dict[SSAValue, BufferType] = dict(zip(copy.body.block.args, kinds, strict=True))
-    changed |= _temporaries(_links(copy), changed, target)
+    changed |= _temporaries(_links(_beside_stores(copy)), changed, target)
     for value, kind in changed.items():
         if value.type != kind:
             Rewriter.replace_value_with_new_type(value, kind)
@@ -111,13 +112,13 @@ def _temporaries(
     return found
 
 
-def _links(kernel: KernelOp) -> dict[SSAValue, list[SSAValue]]:
+def _links(beside: Mapping[StoreOp, Sequence[AccessOp]]) -> dict[SSAValue, list[SSAValue]]:
     """The buffers whose channels some iteration reads and writes at one and the same index, each
     once.
     """
     links: dict[SSAValue, dict[SSAValue, None]] = {}
-    for store in [op for op in kernel.walk() if isinstance(op, StoreOp)]:
-        for access in _beside(store):
+    for store, accesses in beside.items():
+        for access in accesses:
             here, there = access.buffer, store.buffer
             if access is store or there in links.get(here, {}):
                 continue
@@ -127,12 +128,18 @@ def _links(kernel: KernelOp) -> dict[SSAValue, list[SSAValue]]:
     return {buffer: list(others) for buffer, others in links.items()}
 
 
-def _beside(store: StoreOp) -> list[AccessOp]:
-    """The store, and the loads of the iteration that it ends."""
-    block = store.parent
-    assert block is not None, "a store lies in a block"
-    loads = [op for op in block.ops if isinstance(op, AccessOp) and not isinstance(op, StoreOp)]
-    return [store, *loads]
+def _beside_stores(kernel: KernelOp) -> dict[StoreOp, list[AccessOp]]:
+    """For each store of a kernel itself and the loads of the iteration that it ends."""
+    loads: dict[Block, list[AccessOp]] = {}
+    found: dict[StoreOp, list[AccessOp]] = {}
+    for store in [op for op in kernel.walk() if isinstance(op, StoreOp)]:
+        block = store.parent
+        assert block is not None, "a store lies in a block"
+        if block not in loads:
+            accesses = (op for op in block.ops if isinstance(op, AccessOp))
+            loads[block] = [op for op in accesses if not isinstance(op, StoreOp)]
+        found[store] = [store, *loads[block]]
+    return found
 
 
 def _goes_along(load: AccessOp, store: AccessOp) -> bool:
@@ -152,10 +159,13 @@ class Traffic:
     target: Target
 
     def __post_init__(self) -> None:
-        self.links = _links(self.kernel)
-        weights = weight_arguments(self.kernel)
-        stores = [op for op in self.kernel.walk() if isinstance(op, StoreOp)]
-        self.statements = [_Statement.of(store, weights, self.target) for store in stores]
+        beside = _beside_stores(self.kernel)
+        self.links = _links(beside)
+        # Many stores may lie beside the same loads.
+        costs = cache(partial(_vector_costs, weight_arguments(self.kernel), cache(subscripts)))
+        self.statements = [
+            _Statement.of(store, accesses, costs, self.target) for store, accesses in beside.items()
+        ]
 
     def cost(self, kinds: Sequence[BufferType]) -> float:
         """The traffic with arguments of these types, row-major or blocked."""
@@ -164,6 +174,10 @@ class Traffic:
         types |= _temporaries(self.links, types, self.target)
         known = {v for v, kind in types.items() if not isinstance(kind.layout, NoneAttr)}
         return sum(statement.cost(known) for statement in self.statements)
+
+
+_VectorCosts = Callable[[AccessOp, ForOp, int], tuple[float, float]]
+"""Of vectors of so many lanes along a loop in a row-major buffer, and in one with blocks."""
 
 
 @dataclass
@@ -177,7 +191,9 @@ class _Statement:
     loops: list[tuple[float, list[tuple[SSAValue, float, float]]]]
 
     @staticmethod
-    def of(store: StoreOp, weights: set[SSAValue], target: Target) -> _Statement:
+    def of(
+        store: StoreOp, beside: Sequence[AccessOp], costs_of: _VectorCosts, target: Target
+    ) -> _Statement:
         lanes = target.lanes(max(32, width(compute_type(store.buffer_type.element))) // 8)
         update = update_of(store)
         extents = {
@@ -188,20 +204,14 @@ class _Statement:
         total = prod(extents.values())
         results = prod(n for loop, n in extents.items() if loop.reduction is None)
         loops: list[tuple[float, list[tuple[SSAValue, float, float]]]] = []
-        accesses = [(access, subscripts(access)) for access in _beside(store)]
         for loop, extent in extents.items():
             if loop.reduction is not None:
                 continue
             costs: list[tuple[SSAValue, float, float]] = []
-            for access, index in accesses:
+            for access in beside:
                 sums = access is store or (update is not None and access is update.load)
                 times = results if sums else total
-                if access.buffer in weights:
-                    moved = any(loop.index in set(expr.atoms()) for expr in index)
-                    row = block = 1.0 if moved else BROADCAST_COST
-                else:
-                    row = _row_major_cost(access.buffer_type, index, loop, lanes)
-                    block = _blocked_cost(index, loop, lanes)
+                row, block = costs_of(access, loop, lanes)
                 costs.append((access.buffer, times * row, times * block))
             loops.append((extent / (-(-extent // lanes) * lanes), costs))
         return _Statement(total, lanes, loops)
@@ -216,11 +226,28 @@ class _Statement:
         return min(sums, default=float(self.total * self.lanes)) / self.lanes
 
 
-def _row_major_cost(kind: BufferType, index: Sequence[Expr], loop: ForOp, lanes: int) -> float:
-    """What a vector along a loop costs in a row-major buffer."""
-    moved = [n for n, expr in enumerate(index) if loop.index in set(expr.atoms())]
+def _vector_costs(
+    weights: set[SSAValue],
+    index_of: Callable[[AccessOp], Sequence[Expr]],
+    access: AccessOp,
+    loop: ForOp,
+    lanes: int,
+) -> tuple[float, float]:
+    """What a vector along a loop costs in a buffer: row-major, and with blocks of channels."""
+    index = index_of(access)
+    moved = [n for n, expr in enumerate(index) if loop.index in expr.atoms()]
     if not moved:
-        return BROADCAST_COST
+        return BROADCAST_COST, BROADCAST_COST
+    if access.buffer in weights:
+        return 1.0, 1.0
+    row = _row_major_cost(access.buffer_type, index, moved, loop, lanes)
+    return row, _blocked_cost(index, moved, loop, lanes)
+
+
+def _row_major_cost(
+    kind: BufferType, index: Sequence[Expr], moved: Sequence[int], loop: ForOp, lanes: int
+) -> float:
+    """What a vector along a loop, with which these dimensions move, costs in a row-major buffer."""
     if not all(index[n].is_affine_in(loop.index) for n in moved):
         return float(lanes)
     strides = row_major_strides(kind.shape)
@@ -230,11 +257,8 @@ def _row_major_cost(kind: BufferType, index: Sequence[Expr], loop: ForOp, lanes:
     return STRIDED_COST if 0 < (step or lanes) <= LONGEST_STRIDE else float(lanes)
 
 
-def _blocked_cost(index: Sequence[Expr], loop: ForOp, lanes: int) -> float:
+def _blocked_cost(index: Sequence[Expr], moved: Sequence[int], loop: ForOp, lanes: int) -> float:
     """The same in a buffer with blocks of channels: neighbours are channels of one block."""
-    moved = [n for n, expr in enumerate(index) if loop.index in set(expr.atoms())]
-    if not moved:
-        return BROADCAST_COST
     start = index[CHANNELS] - atom_expr(loop.index) if moved == [CHANNELS] else Expr.of(1)
     return 1.0 if start % lanes == 0 else float(lanes)
 

@@ -51,10 +51,11 @@ class ElementwiseOp(GraphOp):
     def check_elements(self) -> None:
         """Operands have one element type, out of `ELEMENTS`."""
         elements = list(dict.fromkeys(kind.element for kind in self.tensor_types()))
-        listed = " and ".join(str(element) for element in elements)
-        self.require(len(elements) == 1, "operands of one element type", listed)
-        allowed = ", ".join(str(element) for element in self.ELEMENTS)
-        self.require(elements[0] in self.ELEMENTS, f"an element type out of {allowed}", listed)
+        if len(elements) != 1:
+            self.require(False, "operands of one element type", " and ".join(map(str, elements)))
+        if elements[0] not in self.ELEMENTS:  # texts of types cost more than all else here
+            allowed = ", ".join(map(str, self.ELEMENTS))
+            self.require(False, f"an element type out of {allowed}", elements[0])
 
     def infer(self) -> Sequence[TensorType]:
         self.check_elements()

@@ -31,11 +31,11 @@ from benchmarks.case import Case, Inputs
 from benchmarks.models import MODELS, MORE_MODELS, find_cases
 from benchmarks.options import parser_of
 from compiler.frontend.from_graph_file import STAMP, VERSION
-from compiler.frontend.from_onnx import import_model
+from compiler.frontend.onnx.from_onnx import import_model
 from compiler.graph.passes import GRAPH_PASSES
 from compiler.graph.winograd import WinogradPass
 from dialects.context import WeftContext
-from dialects.graph.winograd import WinogradResultOp
+from dialects.graph.ops.winograd import WinogradResultOp
 from weft.compilation import compile_cached, options_of
 
 ALLOWED: Final = 2.0

@@ -29,11 +29,11 @@ from typing import Any, Final
 from benchmarks.growth_graphs import KINDS
 from benchmarks.options import parser_of
 from compiler.cli.main import main as command
-from compiler.pipeline import compile_model
-from compiler.read_model import begin
-from compiler.report import Report
-from compiler.road import Road
-from compiler.workers import RARE
+from compiler.driver.pipeline import compile_model
+from compiler.driver.read_model import begin
+from compiler.driver.report import Report
+from compiler.driver.session import Road
+from compiler.driver.workers import RARE
 from dialects.budget import Budget
 from weft.compilation import options_of
 

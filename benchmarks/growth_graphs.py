@@ -11,7 +11,7 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 import weft
 import weft.numpy as wnp
-from compiler.frontend.from_onnx import ImportedModel, Source
+from compiler.frontend.onnx.from_onnx import ImportedModel, Source
 from dialects.context import parse_module
 from dialects.weights import WeightStore
 from weft.jitted import read_model

@@ -30,9 +30,9 @@ from benchmarks.errors import recorded
 from benchmarks.models import MODELS, MORE_MODELS, find_cases
 from benchmarks.options import parser_of
 from compiler.bench.work import symbols_of
-from compiler.machine.artifact import read_metadata
-from compiler.machine.header import header
-from compiler.machine.signature import Signature
+from compiler.machine.artifact.artifact import read_metadata
+from compiler.machine.artifact.signature import Signature
+from compiler.machine.bindings.header import header
 
 MOST_OVER_WEIGHTS: Final = 700.0
 """Megabytes that compiling may take beside the model's weights."""

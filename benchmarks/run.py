@@ -37,7 +37,7 @@ from compiler.bench.limits import Limits, measure_limits, multiply_adds
 from compiler.bench.rounds import LOAD_LIMIT, Measured, Templates, measure
 from compiler.bench.rows import engine_rows, limit_rows
 from compiler.bench.work import work_of
-from compiler.machine.artifact import read_metadata
+from compiler.machine.artifact.artifact import read_metadata
 from dialects.errors import WeftError
 from weft.compilation import compiler_digest
 

@@ -14,10 +14,10 @@ from xdsl.irdl import irdl_op_definition, prop_def
 from xdsl.passes import ModulePass
 
 import weft
-from dialects.graph.activation import ReluOp
-from dialects.graph.elementwise import UnaryOp
-from dialects.graph.op import OnnxName
-from dialects.graph.types import FLOATS
+from dialects.graph.core.elementwise import UnaryOp
+from dialects.graph.core.op import OnnxName
+from dialects.graph.core.types import FLOATS
+from dialects.graph.ops.activation import ReluOp
 from dialects.loop.builder import LoopBuilder
 from dialects.loop.scalar import Scalar
 from dialects.weights import Array

@@ -13,9 +13,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 import weft
 from compiler.bench.limits import measure_limits
-from compiler.machine.host import host_target
-from compiler.pipeline import plan_model
-from compiler.road import Road
+from compiler.driver.pipeline import plan_model
+from compiler.driver.session import Road
+from compiler.machine.codegen.host import host_target
 from weft.compilation import options_of
 
 ROWS, COLUMNS, DEPTH = 96, 768, 768

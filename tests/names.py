@@ -26,7 +26,7 @@ import onnx
 from onnx import TensorProto, helper
 
 from compiler.cli.main import main
-from compiler.machine.forms import FORMS
+from compiler.machine.bindings.forms import FORMS
 from dialects.errors import printable_lines
 
 CANARY = "canary"

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from onnx import ModelProto
 
 import weft
-from compiler.machine.host import host_target
-from compiler.options import Options
-from compiler.pipeline import compile_model
+from compiler.driver.options import Options
+from compiler.driver.pipeline import compile_model
+from compiler.machine.codegen.host import host_target
 from tests.models import light, networks
 from tests.models.networks import Inputs
 from tests.models.peer import run_onnxruntime

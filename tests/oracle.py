@@ -10,15 +10,15 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from compiler.graph_to_loop import lower_group
-from compiler.machine.host import host_target
-from compiler.options import Options
-from compiler.pipeline import compile_module
+from compiler.driver.options import Options
+from compiler.driver.pipeline import compile_module
+from compiler.graph_to_loop.lower_graph import lower_group
+from compiler.machine.codegen.host import host_target
 from dialects.graph import OPS_BY_NAME, GraphOp, group_of
-from dialects.graph.builder import GraphBuilder
-from dialects.graph.constant import ConstantOp
-from dialects.graph.dtypes import element_type, numpy_dtype
-from dialects.graph.types import Shape, TensorType, tensor, type_of
+from dialects.graph.core.builder import GraphBuilder
+from dialects.graph.core.dtypes import element_type, numpy_dtype
+from dialects.graph.core.types import Shape, TensorType, tensor, type_of
+from dialects.graph.reindexing.constant import ConstantOp
 from dialects.weights import Array, WeightStore
 from tests.loop.interpreter import run_kernel
 from tests.sample import Sample

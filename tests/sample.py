@@ -9,7 +9,7 @@ import hypothesis.extra.numpy as hnp
 import hypothesis.strategies as st
 import numpy as np
 
-from dialects.graph.op import AttributeValue
+from dialects.graph.core.op import AttributeValue
 from dialects.weights import Array
 
 

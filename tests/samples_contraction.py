@@ -7,12 +7,12 @@ import hypothesis.strategies as st
 from hypothesis.strategies import SearchStrategy
 
 from dialects.graph import GraphOp
-from dialects.graph.conv import ConvOp, ConvTransposeOp
-from dialects.graph.determinant import DetOp
-from dialects.graph.einsum import EinsumOp
-from dialects.graph.matmul import GemmOp, MatmulOp
-from dialects.graph.op import AttributeValue
-from dialects.graph.types import BF16, F16, F32, F64, I32, UI8
+from dialects.graph.core.op import AttributeValue
+from dialects.graph.core.types import BF16, F16, F32, F64, I32, UI8
+from dialects.graph.ops.conv import ConvOp, ConvTransposeOp
+from dialects.graph.ops.determinant import DetOp
+from dialects.graph.ops.einsum import EinsumOp
+from dialects.graph.ops.matmul import GemmOp, MatmulOp
 from tests.sample import Sample
 from tests.samples_elementwise import numbers
 

@@ -6,12 +6,11 @@ import hypothesis.strategies as st
 import numpy as np
 from hypothesis.strategies import SearchStrategy
 
-from dialects.graph import GraphOp, activation, arithmetic, comparison, exponential, trigonometry
-from dialects.graph.cast import BitcastOp, CastOp
-from dialects.graph.dtypes import numpy_dtype
-from dialects.graph.elementwise import BinaryOp, UnaryOp
-from dialects.graph.op import AttributeValue
-from dialects.graph.types import (
+from dialects.graph import GraphOp
+from dialects.graph.core.dtypes import numpy_dtype
+from dialects.graph.core.elementwise import BinaryOp, UnaryOp
+from dialects.graph.core.op import AttributeValue
+from dialects.graph.core.types import (
     BF16,
     BOOL,
     F4E2M1FN,
@@ -41,6 +40,8 @@ from dialects.graph.types import (
     UI64,
     UNSIGNED,
 )
+from dialects.graph.ops import activation, arithmetic, comparison, exponential, trigonometry
+from dialects.graph.ops.cast import BitcastOp, CastOp
 from tests.sample import Sample, bools, floats, integers, shapes
 
 NONE = st.just({})

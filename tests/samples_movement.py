@@ -9,24 +9,23 @@ from hypothesis.strategies import SearchStrategy
 from xdsl.dialects.builtin import UnitAttr
 
 from dialects.expr import Expr
-from dialects.graph import (
-    GraphOp,
+from dialects.graph import GraphOp
+from dialects.graph.core.dtypes import numpy_dtype
+from dialects.graph.core.types import BOOL, F16, F32, F64, I32, I64, NUMBERS, UI8, ShapeAttr
+from dialects.graph.ops import scan
+from dialects.graph.regions import derivative, watch
+from dialects.graph.reindexing import (
     constant,
-    derivative,
     gather,
     generate,
     insert,
     movement,
     pad,
     rearrange,
-    scan,
     scatter,
     slicing,
-    watch,
 )
-from dialects.graph.constant import LiteralAttr
-from dialects.graph.dtypes import numpy_dtype
-from dialects.graph.types import BOOL, F16, F32, F64, I32, I64, NUMBERS, UI8, ShapeAttr
+from dialects.graph.reindexing.constant import LiteralAttr
 from tests.sample import Sample, integers, shapes
 from tests.samples_elementwise import numbers
 

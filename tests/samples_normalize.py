@@ -6,8 +6,9 @@ import hypothesis.strategies as st
 import numpy as np
 from hypothesis.strategies import SearchStrategy
 
-from dialects.graph import GraphOp, normalize, softmax
-from dialects.graph.types import BF16, F16, F32, F64
+from dialects.graph import GraphOp
+from dialects.graph.core.types import BF16, F16, F32, F64
+from dialects.graph.ops import normalize, softmax
 from tests.sample import Sample, shapes
 from tests.samples_elementwise import numbers
 

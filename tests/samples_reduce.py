@@ -6,8 +6,9 @@ import hypothesis.strategies as st
 import numpy as np
 from hypothesis.strategies import SearchStrategy
 
-from dialects.graph import GraphOp, pool, reduce, search
-from dialects.graph.types import BF16, F16, F32, F64, I32, UI8
+from dialects.graph import GraphOp
+from dialects.graph.core.types import BF16, F16, F32, F64, I32, UI8
+from dialects.graph.ops import pool, reduce, search
 from tests.sample import Sample, floats, shapes
 from tests.samples_elementwise import elements, numbers
 

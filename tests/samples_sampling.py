@@ -9,16 +9,16 @@ from hypothesis.strategies import SearchStrategy
 
 from dialects.expr import Expr
 from dialects.graph import GraphOp
-from dialects.graph.dtypes import numpy_dtype
-from dialects.graph.nonzero import NonzeroOp
-from dialects.graph.op import AttributeValue
-from dialects.graph.random import RandomBitsOp
-from dialects.graph.region_pool import MaxRegionPoolOp
-from dialects.graph.resample import ResampleOp
-from dialects.graph.sort import ArgsortOp
-from dialects.graph.types import BF16, F16, F32, F64, I32, ShapeAttr
-from dialects.graph.unfold import FoldOp, UnfoldOp
-from dialects.graph.winograd import WinogradFilterOp, WinogradResultOp, WinogradTilesOp
+from dialects.graph.core.dtypes import numpy_dtype
+from dialects.graph.core.op import AttributeValue
+from dialects.graph.core.types import BF16, F16, F32, F64, I32, ShapeAttr
+from dialects.graph.ops.random import RandomBitsOp
+from dialects.graph.ops.region_pool import MaxRegionPoolOp
+from dialects.graph.ops.resample import ResampleOp
+from dialects.graph.ops.sort import ArgsortOp
+from dialects.graph.ops.unfold import FoldOp, UnfoldOp
+from dialects.graph.ops.winograd import WinogradFilterOp, WinogradResultOp, WinogradTilesOp
+from dialects.graph.reindexing.nonzero import NonzeroOp
 from dialects.loop.scalar import compute_type
 from tests.sample import Sample, bools, floats, integers, shapes
 from tests.samples_elementwise import numbers

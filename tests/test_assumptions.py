@@ -13,8 +13,8 @@ from xdsl.ir import Block
 from dialects.errors import TypeInferenceError
 from dialects.expr import Expr, Symbol
 from dialects.graph import OPS
-from dialects.graph.op import SEGMENTS
-from dialects.graph.types import ShapeAttr, tensor, type_of
+from dialects.graph.core.op import SEGMENTS
+from dialects.graph.core.types import ShapeAttr, tensor, type_of
 from tests import oracle
 from tests.samples import SAMPLES
 

@@ -8,10 +8,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import weft
-from compiler.machine.host import host_target
-from compiler.options import Options
-from compiler.pipeline import compile_model
-from compiler.road import Road
+from compiler.driver.options import Options
+from compiler.driver.pipeline import compile_model
+from compiler.driver.session import Road
+from compiler.machine.codegen.host import host_target
 from dialects.weights import Array
 from tests.models.peer import run_onnxruntime
 

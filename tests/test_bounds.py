@@ -6,9 +6,9 @@ from onnx import ModelProto, TensorProto, helper
 from xdsl.parser import Parser
 
 import weft
+from compiler.driver.options import Bound, parse_bound
+from compiler.driver.pipeline import compile_model
 from compiler.loop.nest import loops_in, most_iterations
-from compiler.options import Bound, parse_bound
-from compiler.pipeline import compile_model
 from dialects.context import WeftContext
 from dialects.loop.program import KernelOp
 from weft.compilation import options_of

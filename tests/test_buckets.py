@@ -7,7 +7,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 import weft
-from compiler.options import Bucket, parse_bucket
+from compiler.driver.options import Bucket, parse_bucket
 from tests.models.networks import bert_inputs, build_bert
 
 

@@ -14,8 +14,8 @@ import pytest
 from onnx import ModelProto, TensorProto, helper
 
 import weft
-from compiler.deadline import deadline
-from compiler.machine.object import interruptible
+from compiler.driver.deadline import deadline
+from compiler.machine.codegen.object_code import interruptible
 from dialects.budget import Budget
 from dialects.errors import BudgetError, OptionError
 from tests.models.graph_writer import GraphWriter
@@ -169,7 +169,7 @@ def test_time_is_up_in_other_threads_too():
 
 UNDER_A_PROFILER = """
 import sys, threading
-from compiler.deadline import deadline
+from compiler.driver.deadline import deadline
 from dialects.budget import Budget
 
 def inside(timeout):

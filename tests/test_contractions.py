@@ -10,10 +10,10 @@ from xdsl.rewriter import InsertPoint
 from dialects.errors import TypeInferenceError
 from dialects.expr import Expr, maximum, minimum
 from dialects.graph import OPS_BY_NAME, DimsOp, GraphOp, ReshapeOp
-from dialects.graph.builder import GraphBuilder
-from dialects.graph.known import KnownDims
-from dialects.graph.types import F32, I32, I64, TensorType, tensor
-from dialects.graph.window import same_pads, transposed_pads
+from dialects.graph.core.builder import GraphBuilder
+from dialects.graph.core.known_dims import KnownDims
+from dialects.graph.core.types import F32, I32, I64, TensorType, tensor
+from dialects.graph.core.window import same_pads, transposed_pads
 from dialects.weights import Array
 from tests import oracle
 from tests.sample import Sample

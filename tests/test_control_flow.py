@@ -8,13 +8,13 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.parser import Parser
 
-from compiler.graph_to_loop import lower_module
-from compiler.machine.host import host_target
-from compiler.options import Options
-from compiler.pipeline import compile_module
+from compiler.driver.options import Options
+from compiler.driver.pipeline import compile_module
+from compiler.graph_to_loop.lower_graph import lower_module
+from compiler.machine.codegen.host import host_target
 from dialects.context import WeftContext
 from dialects.errors import InputError
-from dialects.graph.evaluate import evaluate_block
+from dialects.graph.core.evaluate import evaluate_block
 from dialects.weights import WeightStore
 from tests.loop.interpreter import run_program
 

@@ -13,18 +13,18 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from compiler.driver.options import Options
+from compiler.driver.pipeline import compile_model
 from compiler.graph.passes import GRAPH_PASSES
-from compiler.machine.host import host_target
-from compiler.options import Options
-from compiler.pipeline import compile_model
+from compiler.machine.codegen.host import host_target
 from dialects.context import WeftContext
 from dialects.expr import Expr
 from dialects.graph import OPS_BY_NAME, ForOp, IfOp, WhileOp
-from dialects.graph.builder import GraphBuilder
-from dialects.graph.control import ConditionOp
-from dialects.graph.evaluate import evaluate_block
-from dialects.graph.fused import YieldOp
-from dialects.graph.types import BOOL, F32, tensor
+from dialects.graph.core.builder import GraphBuilder
+from dialects.graph.core.evaluate import evaluate_block
+from dialects.graph.core.types import BOOL, F32, tensor
+from dialects.graph.regions.control import ConditionOp
+from dialects.graph.regions.fused import YieldOp
 from tests.oracle import function_of
 
 EXTENT = 3

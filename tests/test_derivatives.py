@@ -5,7 +5,7 @@ import pytest
 
 import weft
 import weft.numpy as wnp
-from dialects.graph.evaluate import evaluate_block
+from dialects.graph.core.evaluate import evaluate_block
 from weft import Tensor
 from weft.tracing import record
 from weft.trees import leaves_of

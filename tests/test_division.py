@@ -7,7 +7,7 @@ import pytest
 
 import weft
 import weft.numpy as wnp
-from dialects.graph.evaluate import evaluate_block
+from dialects.graph.core.evaluate import evaluate_block
 from weft import Spec, Tensor
 from weft.source.reading import read_function
 from weft.tracing import record

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 import weft
 from dialects.errors import WeftError
 from dialects.graph import OPS, GraphOp
-from dialects.graph.dtypes import numpy_dtype
-from dialects.graph.elementwise import ElementwiseOp
-from dialects.graph.types import type_of
+from dialects.graph.core.dtypes import numpy_dtype
+from dialects.graph.core.elementwise import ElementwiseOp
+from dialects.graph.core.types import type_of
 from dialects.weights import Array
 from tests import oracle
 from tests.sample import Sample

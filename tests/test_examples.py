@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from compiler.cli.demo_model import load_light, with_random_weights
-from compiler.pipeline import compile_model
+from compiler.driver.pipeline import compile_model
 from tests.models.light import SEED, seeded_input
 from tests.models.peer import run_onnxruntime
 from weft.compilation import options_of

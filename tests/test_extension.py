@@ -11,7 +11,7 @@ import weft
 from compiler.loop.nest import perfect_nest
 from compiler.loop.primitives import parallelize
 from compiler.loop.schedules import Schedule
-from compiler.loop.schedules.leaves import unscheduled
+from compiler.loop.schedules.innermost_loops import unscheduled
 from compiler.target.target import Target
 from dialects.graph import OPS_BY_NAME
 from dialects.loop.program import KernelOp

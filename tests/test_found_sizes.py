@@ -6,9 +6,9 @@ import pytest
 from onnx import parser
 from onnx.reference import ReferenceEvaluator
 
-from compiler.machine.host import host_target
-from compiler.options import Options
-from compiler.pipeline import compile_model
+from compiler.driver.options import Options
+from compiler.driver.pipeline import compile_model
+from compiler.machine.codegen.host import host_target
 from dialects.errors import InputError
 
 X = np.arange(24, dtype=np.float32).reshape(4, 6)

@@ -10,8 +10,8 @@ import pytest
 import weft
 import weft.numpy as wnp
 from dialects.expr import Expr
-from dialects.graph.evaluate import evaluate_block
-from dialects.graph.types import ShapeAttr
+from dialects.graph.core.evaluate import evaluate_block
+from dialects.graph.core.types import ShapeAttr
 from weft.tracing import record
 
 RNG = np.random.default_rng(7)

@@ -7,8 +7,8 @@ import pytest
 from onnx import ModelProto, parser
 
 import weft
-from compiler.frontend.from_onnx import import_model
-from compiler.graph.differentiate import append_gradients
+from compiler.frontend.onnx.from_onnx import import_model
+from compiler.graph.differentiate.differentiate import append_gradients
 from dialects.errors import ModelError, OptionError, UnsupportedError
 from tests.oracle import evaluate
 

@@ -14,9 +14,9 @@ import pytest
 from onnx import ModelProto
 
 from benchmarks.growth_graphs import KINDS
-from compiler.frontend.from_onnx import ImportedModel, Source
-from compiler.pipeline import compile_model
-from compiler.road import Road
+from compiler.driver.pipeline import compile_model
+from compiler.driver.session import Road
+from compiler.frontend.onnx.from_onnx import ImportedModel, Source
 from tests.models.graph_writer import GraphWriter
 from weft.compilation import options_of
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import weft
-from dialects.graph.evaluate import evaluate_block
+from dialects.graph.core.evaluate import evaluate_block
 from weft import Spec, Tensor
 from weft.methods import METHODS, ArrayMethods
 from weft.operators import ArrayOperators

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import weft
-from compiler.pipeline import compile_model
+from compiler.driver.pipeline import compile_model
 from tests.models import light, networks
 from tests.models.networks import SMALL_VOCABULARY, Inputs
 from tests.models.peer import run_onnxruntime

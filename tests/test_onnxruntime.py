@@ -13,9 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr
 
-from dialects.graph import GraphOp, conv, normalize, pool, reduce
-from dialects.graph.op import ints
-from dialects.graph.window import same_pads
+from dialects.graph import GraphOp
+from dialects.graph.core.op import ints
+from dialects.graph.core.window import same_pads
+from dialects.graph.ops import conv, normalize, pool, reduce
 from dialects.weights import Array
 from tests import oracle
 from tests.sample import Sample

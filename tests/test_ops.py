@@ -20,17 +20,17 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.rewriter import InsertPoint
 
-from compiler.graph.reverse_path import path_between
+from compiler.graph.differentiate.reverse_path import path_between
 from dialects.context import WeftContext
 from dialects.errors import TypeInferenceError, WeftError
 from dialects.expr import Atom, Expr, Symbol
 from dialects.graph import OPS, OPS_BY_NAME, GraphOp
-from dialects.graph.builder import GraphBuilder
-from dialects.graph.cast import BitcastOp, CastOp
-from dialects.graph.dtypes import element_type, numpy_dtype
-from dialects.graph.elementwise import BinaryOp, UnaryOp
-from dialects.graph.op import AttributeValue, ints
-from dialects.graph.types import BOOL, F32, F64, FLOATS, NARROW_FLOATS, ShapeAttr, type_of
+from dialects.graph.core.builder import GraphBuilder
+from dialects.graph.core.dtypes import element_type, numpy_dtype
+from dialects.graph.core.elementwise import BinaryOp, UnaryOp
+from dialects.graph.core.op import AttributeValue, ints
+from dialects.graph.core.types import BOOL, F32, F64, FLOATS, NARROW_FLOATS, ShapeAttr, type_of
+from dialects.graph.ops.cast import BitcastOp, CastOp
 from dialects.weights import Array
 from tests import oracle
 from tests.sample import Sample

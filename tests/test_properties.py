@@ -13,13 +13,13 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from compiler.machine.host import host_target
-from compiler.options import Options
-from compiler.pipeline import compile_module
+from compiler.driver.options import Options
+from compiler.driver.pipeline import compile_module
+from compiler.machine.codegen.host import host_target
 from dialects.expr import Expr
 from dialects.graph import OPS_BY_NAME, ConstantOp
-from dialects.graph.builder import GraphBuilder
-from dialects.graph.types import type_of
+from dialects.graph.core.builder import GraphBuilder
+from dialects.graph.core.types import type_of
 from dialects.weights import Array, WeightStore
 from tests.oracle import evaluate, function_of, type_of_array
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dialects.errors import SourceError
-from dialects.graph.evaluate import evaluate_block
+from dialects.graph.core.evaluate import evaluate_block
 from tests.programs.random_programs import Writer
 from weft import Spec
 from weft.source.reading import read_function

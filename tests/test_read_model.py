@@ -6,12 +6,12 @@ from functools import partial
 import pytest
 from onnx import parser
 
-from compiler.machine.host import host_target
-from compiler.options import Options
-from compiler.pipeline import _run_times, lower_graph, optimize_graph
-from compiler.read_model import begin
-from compiler.road import Road
-from compiler.workers import Task
+from compiler.driver.options import Options
+from compiler.driver.pipeline import _run_times, lower_graph, optimize_graph
+from compiler.driver.read_model import begin
+from compiler.driver.session import Road
+from compiler.driver.workers import Task
+from compiler.machine.codegen.host import host_target
 from dialects.context import WeftContext
 from tests.models.networks import build_mlp
 

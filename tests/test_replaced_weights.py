@@ -10,7 +10,7 @@ import pytest
 from onnx import ModelProto, numpy_helper
 
 import weft
-from compiler.machine.artifact import read_metadata
+from compiler.machine.artifact.artifact import read_metadata
 from tests.models.graph_writer import GraphWriter
 
 Arrays = dict[str, np.ndarray]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from dialects.graph.evaluate import evaluate_block
+from dialects.graph.core.evaluate import evaluate_block
 from weft import Spec
 from weft.operators import common_dtype
 from weft.source.reading import read_function

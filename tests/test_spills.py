@@ -7,8 +7,8 @@ import pytest
 from onnx import ModelProto
 
 from compiler.cli.emit import emit_text
-from compiler.options import Options
-from compiler.road import Road
+from compiler.driver.options import Options
+from compiler.driver.session import Road
 from compiler.target import TARGETS
 from tests.models.graph_writer import GraphWriter
 

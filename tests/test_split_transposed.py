@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from benchmarks.operators import operator
-from compiler.machine.host import host_target
-from compiler.options import Options
-from compiler.pipeline import compile_model
+from compiler.driver.options import Options
+from compiler.driver.pipeline import compile_model
+from compiler.machine.codegen.host import host_target
 from tests.models.peer import run_onnxruntime
 
 CASES = {

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import weft
-from compiler.machine.host import host_target
+from compiler.machine.codegen.host import host_target
 from tests.small_models import add_model, dense_model, dense_reference, rows_of
 
 ROOT = Path(__file__).parents[1]

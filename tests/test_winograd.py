@@ -9,11 +9,11 @@ import pytest
 from onnx import ModelProto, helper, numpy_helper
 
 import weft
-from compiler.machine.host import host_target
-from compiler.options import Options
-from compiler.pipeline import plan_model
-from compiler.road import Road
-from dialects.graph.winograd import POINTS, matrices
+from compiler.driver.options import Options
+from compiler.driver.pipeline import plan_model
+from compiler.driver.session import Road
+from compiler.machine.codegen.host import host_target
+from dialects.graph.ops.winograd import POINTS, matrices
 
 
 def convolution(height: int, width: int) -> ModelProto:

@@ -18,17 +18,17 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from compiler.deadline import deadline
-from compiler.extension import Extension
-from compiler.machine.artifact import VERSION, Compiled, check_runs_on
-from compiler.machine.artifact import load as load_artifact
-from compiler.machine.cache import Cache, CacheWarning, default_cache
-from compiler.machine.executable import Executable
-from compiler.machine.host import host_target
-from compiler.machine.names import base_name
-from compiler.machine.signature import TensorSpec
-from compiler.options import Bound, Options, parse_bucket, parse_bucket_mask
-from compiler.road import Road
+from compiler.driver.deadline import deadline
+from compiler.driver.extension import Extension
+from compiler.driver.options import Bound, Options, parse_bucket, parse_bucket_mask
+from compiler.driver.session import Road
+from compiler.machine.artifact.artifact import VERSION, Compiled, check_runs_on
+from compiler.machine.artifact.artifact import load as load_artifact
+from compiler.machine.artifact.cache import Cache, CacheWarning, default_cache
+from compiler.machine.artifact.signature import TensorSpec
+from compiler.machine.bindings.names import base_name
+from compiler.machine.codegen.host import host_target
+from compiler.machine.python.executable import Executable
 from dialects.budget import MAX_BYTES, MAX_NODES, TIMEOUT, Budget
 from dialects.errors import (
     ArtifactError,
@@ -48,7 +48,7 @@ from weft.compilation import compile_cached, options_of
 from weft.watching import build_watchable
 
 if TYPE_CHECKING:
-    from compiler.frontend.from_onnx import ImportedModel, Source
+    from compiler.frontend.onnx.from_onnx import ImportedModel, Source
     from weft.control import cond, fori_loop, scan, switch, while_loop
     from weft.custom import checkpoint, custom_vjp, stop_gradient
     from weft.derivatives import grad, hessian, jacobian, jvp, value_and_grad, vjp

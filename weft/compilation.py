@@ -20,24 +20,24 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from compiler.deadline import deadline
-from compiler.machine.artifact import VERSION, Compiled
-from compiler.machine.cache import Cache, cache_key
-from compiler.machine.host import host_target
-from compiler.machine.names import c_identifier
-from compiler.machine.weights_file import EMBEDDED, PLACES
-from compiler.options import Bound, Bucket, BucketMask, KernelSchedule, Options, SelfTest
-from compiler.road import Road
+from compiler.driver.deadline import deadline
+from compiler.driver.options import Bound, Bucket, BucketMask, KernelSchedule, Options, SelfTest
+from compiler.driver.session import Road
+from compiler.driver.workers import early_worker
+from compiler.machine.artifact.artifact import VERSION, Compiled
+from compiler.machine.artifact.cache import Cache, cache_key
+from compiler.machine.bindings.names import c_identifier
+from compiler.machine.codegen.host import host_target
+from compiler.machine.weights.file import EMBEDDED, PLACES
 from compiler.target import TARGETS
 from compiler.target.target import Target
 from compiler.target.x86 import X86_TARGETS
-from compiler.workers import early_worker
 from dialects.budget import Budget
 from dialects.errors import OptionError
 
 if TYPE_CHECKING:
-    from compiler.extension import Extension
-    from compiler.frontend.from_onnx import ImportedModel, Source
+    from compiler.driver.extension import Extension
+    from compiler.frontend.onnx.from_onnx import ImportedModel, Source
 
 DEFAULT_PREFIX = "model"
 
@@ -75,7 +75,7 @@ def compile_cached(
         return found
     with deadline(budget), early_worker() as worker:
         # What the worker waits for comes first, and the other half of the compiler behind it.
-        from compiler.read_model import begin
+        from compiler.driver.read_model import begin
 
         road = Road(options) if start is None else start()
         road.extensions = tuple(extensions)
@@ -83,7 +83,7 @@ def compile_cached(
         road.worker = worker
         road.budget = budget
         imported = begin(source, road)
-        from compiler.pipeline import compile_model
+        from compiler.driver.pipeline import compile_model
 
         compiled = compile_model(source, options, road, imported)
         return cache.keep(key, compiled) if cache and key else compiled

@@ -11,10 +11,10 @@ from xdsl.ir import Block
 
 from dialects.errors import WeftError
 from dialects.expr import Expr
-from dialects.graph.branch import CaseOp, IfOp
-from dialects.graph.control import ConditionOp, ControlOp
-from dialects.graph.fused import YieldOp
-from dialects.graph.repeat import ForOp, WhileOp
+from dialects.graph.regions.branch import CaseOp, IfOp
+from dialects.graph.regions.control import ConditionOp, ControlOp
+from dialects.graph.regions.fused import YieldOp
+from dialects.graph.regions.repeat import ForOp, WhileOp
 from weft import numpy as wnp
 from weft.operators import users_line
 from weft.pull_back import is_traced, lifted, recording_of, region

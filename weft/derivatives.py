@@ -9,7 +9,7 @@ from typing import Any
 
 from dialects.errors import WeftError
 from dialects.expr import Expr
-from dialects.graph.types import ShapeAttr
+from dialects.graph.core.types import ShapeAttr
 from weft.operators import ArrayOperators, users_line
 from weft.pull_back import Pull, filled, forget, is_traced, pull_back
 from weft.traced import Traced
@@ -181,7 +181,7 @@ def _rows(result: Any, pull: Pull) -> list[Any]:
 
 def _traced_rows(result: Traced, pull: Pull) -> list[Traced]:
     """A jacobian's rows, as the rounds of a loop."""
-    from compiler.graph.cotangents import fresh_size
+    from compiler.graph.differentiate.cotangents import fresh_size
     from dialects.graph import ForOp, YieldOp
     from weft.pull_back import region
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dialects.errors import WeftError
-from dialects.graph.evaluate import evaluate_block
+from dialects.graph.core.evaluate import evaluate_block
 from dialects.weights import Array
 from weft.derivatives import value_and_grad
 from weft.tracing import Trace, record

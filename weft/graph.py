@@ -10,8 +10,8 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Region
 
-from compiler.extension import Extension
-from compiler.frontend.from_onnx import ImportedModel
+from compiler.driver.extension import Extension
+from compiler.frontend.onnx.from_onnx import ImportedModel
 from compiler.graph.share_weights import share_weights
 from dialects.errors import TypeInferenceError, WeftError
 from dialects.graph import OPS, CallOp

@@ -9,7 +9,7 @@ import numpy as np
 
 from dialects.errors import TypeInferenceError, WeftError
 from dialects.expr import Expr
-from dialects.graph.constant import ConstantOp
+from dialects.graph.reindexing.constant import ConstantOp
 from weft.operators import users_line
 from weft.traced import Traced
 

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from compiler.extension import Extension
-from compiler.frontend.from_onnx import ImportedModel, Source
-from compiler.graph.differentiate import DifferentiatePass
-from compiler.machine.executable import Executable
-from compiler.options import Options
-from compiler.read_model import read_model
+from compiler.driver.extension import Extension
+from compiler.driver.options import Options
+from compiler.driver.read_model import read_model
+from compiler.frontend.onnx.from_onnx import ImportedModel, Source
+from compiler.graph.differentiate.differentiate import DifferentiatePass
+from compiler.machine.python.executable import Executable
 from dialects.context import WeftContext
 from dialects.errors import OptionError
 from weft.traced import Traced

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 
-from compiler.machine.cache import default_cache
-from compiler.machine.executable import Executable
+from compiler.machine.artifact.cache import default_cache
+from compiler.machine.python.executable import Executable
 from dialects.errors import InputError, WeftError
-from dialects.graph.effects import drop_effects
+from dialects.graph.regions.effects import drop_effects
 from dialects.weights import Array
 from weft.compilation import compile_cached, options_of
 from weft.eager.tape import DEPTH
@@ -26,7 +26,7 @@ from weft.traced import Traced
 from weft.tracing import Spec, names_of
 
 if TYPE_CHECKING:
-    from compiler.frontend.from_onnx import ImportedModel
+    from compiler.frontend.onnx.from_onnx import ImportedModel
     from weft.source.reading import Program
 
 Specs = Sequence["Spec | None"] | Mapping[str, Spec]
@@ -323,7 +323,7 @@ def _shown(value: Any) -> str:
 
 def imported(program: Program, name: str) -> ImportedModel:
     """The graph of a program as front ends give it."""
-    from compiler.frontend.from_onnx import ImportedModel
+    from compiler.frontend.onnx.from_onnx import ImportedModel
 
     main = program.module.body.block.first_op
     assert main is not None, "a module holds the function"

@@ -43,7 +43,7 @@ def _traced(function: Callable[..., Any], leaves: Sequence[Any]) -> tuple[Any, P
     returned = function(*inputs)
 
     def pull(results: Sequence[Traced], seeds: Sequence[Traced]) -> list[Traced]:
-        from compiler.graph.cotangents import cotangents
+        from compiler.graph.differentiate.cotangents import cotangents
 
         found = cotangents(
             recording.builder(),

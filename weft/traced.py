@@ -17,10 +17,10 @@ from dialects.errors import OptionError, TypeInferenceError, UnsupportedError, W
 from dialects.expr import Expr
 from dialects.expr_text import is_size_name
 from dialects.graph import OPS, BindSizesOp, DimsOp, GraphOp, PrintOp
-from dialects.graph.builder import GraphBuilder
-from dialects.graph.constant import ConstantOp
-from dialects.graph.dtypes import element_type, numpy_dtype
-from dialects.graph.types import I64, ShapeAttr, TensorType, tensor, type_of
+from dialects.graph.core.builder import GraphBuilder
+from dialects.graph.core.dtypes import element_type, numpy_dtype
+from dialects.graph.core.types import I64, ShapeAttr, TensorType, tensor, type_of
+from dialects.graph.reindexing.constant import ConstantOp
 from dialects.weights import Array, WeightStore
 from weft.methods import ArrayMethods
 from weft.operators import listed, users_line

@@ -12,11 +12,11 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Region
 
-from compiler.frontend.from_onnx import ImportedModel, Source
-from compiler.machine.executable import Executable
-from compiler.machine.names import c_identifier
-from compiler.options import Options
-from dialects.graph.types import TensorType
+from compiler.driver.options import Options
+from compiler.frontend.onnx.from_onnx import ImportedModel, Source
+from compiler.machine.bindings.names import c_identifier
+from compiler.machine.python.executable import Executable
+from dialects.graph.core.types import TensorType
 from dialects.weights import Array
 from weft.state import kept_while_traced
 from weft.tensor import Tensor
@@ -109,7 +109,7 @@ def trace(
     and are not in the result. The options are those of `weft.compile`. Raises WeftError, which
     names the line, for conditions on tensors and for operands that do not fit.
     """
-    from compiler.pipeline import compile_module
+    from compiler.driver.pipeline import compile_module
     from weft.compilation import options_of
     from weft.inside import build_trapped
     from weft.watching import build_watchable

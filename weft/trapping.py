@@ -10,13 +10,13 @@ import numpy as np
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from compiler.frontend.from_onnx import ImportedModel
-from compiler.graph.expose import Exposed, expose, named
-from compiler.machine.executable import Executable
-from compiler.machine.signature import TensorSpec
+from compiler.frontend.onnx.from_onnx import ImportedModel
+from compiler.graph.probe_all import Exposed, expose, named
+from compiler.machine.artifact.signature import TensorSpec
+from compiler.machine.python.executable import Executable
 from dialects.errors import InputError, OptionError
 from dialects.graph import ControlOp
-from dialects.graph.evaluate import evaluate_block
+from dialects.graph.core.evaluate import evaluate_block
 from dialects.weights import Array
 
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from compiler.machine.executable import Executable
-from compiler.options import Options
+from compiler.driver.options import Options
+from compiler.machine.python.executable import Executable
 
 if TYPE_CHECKING:
-    from compiler.frontend.from_onnx import ImportedModel, Source
+    from compiler.frontend.onnx.from_onnx import ImportedModel, Source
 
     Build = Callable[[Source | ImportedModel, Options], Executable]
 
@@ -33,7 +33,7 @@ def build_watchable(source: Source | ImportedModel, options: Options, build: Bui
 
 
 def _of_graph(source: ImportedModel, options: Options, build: Build) -> Executable:
-    from compiler.graph.watch import WatchPass, watched_labels
+    from compiler.graph.probe import WatchPass, watched_labels
     from dialects.context import WeftContext
 
     kept = source.module.clone() if watched_labels(source.module) else None

@@ -21,11 +21,11 @@ from compiler.adapters.onnx_compounds import (
     gathered,
     with_elements,
 )
-from compiler.machine.artifact import Compiled
-from compiler.machine.executable import Executable
-from compiler.machine.host import host_target
-from compiler.options import Options
-from compiler.pipeline import compile_model
+from compiler.driver.options import Options
+from compiler.driver.pipeline import compile_model
+from compiler.machine.artifact.artifact import Compiled
+from compiler.machine.codegen.host import host_target
+from compiler.machine.python.executable import Executable
 from dialects.errors import InputError, UnsupportedError
 from dialects.weights import Array
 

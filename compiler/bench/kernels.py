@@ -15,8 +15,8 @@ from compiler.bench.rounds import choose_cores
 from compiler.bench.rows import Row, rates
 from compiler.bench.session import Inputs
 from compiler.bench.work import Work, schedule_names
-from compiler.machine.artifact import Compiled
-from compiler.machine.executable import Executable
+from compiler.machine.artifact.artifact import Compiled
+from compiler.machine.python.executable import Executable
 from dialects.weights import Array
 
 SECONDS: Final = 1.0

@@ -17,11 +17,11 @@ import numpy as np
 from compiler.bench.rounds import Measured, choose_cores
 from compiler.bench.session import Session
 from compiler.bench.worker import Job
-from compiler.machine.artifact import Compiled
-from compiler.machine.executable import Executable
-from compiler.machine.host import host_target
-from compiler.options import Options
-from compiler.pipeline import compile_loops
+from compiler.driver.options import Options
+from compiler.driver.pipeline import compile_loops
+from compiler.machine.artifact.artifact import Compiled
+from compiler.machine.codegen.host import host_target
+from compiler.machine.python.executable import Executable
 from compiler.target.target import Target
 from dialects.errors import WeftError
 from dialects.weights import Array

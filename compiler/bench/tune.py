@@ -12,14 +12,14 @@ from typing import Final
 from compiler.bench.kernels import time_kernels
 from compiler.bench.rounds import disagreement
 from compiler.bench.session import Inputs
-from compiler.compile_kernels import parse_kernel
-from compiler.frontend.from_onnx import Source
+from compiler.driver.compile_kernels import parse_kernel
+from compiler.driver.options import KernelSchedule, Options
+from compiler.driver.pipeline import compile_model, naive_kernels
+from compiler.driver.session import Road
+from compiler.frontend.onnx.from_onnx import Source
 from compiler.loop.candidates import Steps, neighbours, scheduled_steps, variants
 from compiler.loop.tuned_file import Tuned, target_key
-from compiler.machine.artifact import Compiled
-from compiler.options import KernelSchedule, Options
-from compiler.pipeline import compile_model, naive_kernels
-from compiler.road import Road
+from compiler.machine.artifact.artifact import Compiled
 from dialects.errors import IllegalSchedule, WeftError
 from dialects.weights import Array
 

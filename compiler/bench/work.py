@@ -8,8 +8,8 @@ from math import prod
 from typing import Any
 
 from compiler.bench.session import Inputs
-from compiler.machine.dims import size_of
-from compiler.machine.signature import Signature
+from compiler.machine.artifact.dims import size_of
+from compiler.machine.artifact.signature import Signature
 from compiler.program.time_calls import ADD, START
 
 

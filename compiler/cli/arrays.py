@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from compiler.machine.dims import size_of
-from compiler.machine.replace_file import replacing
-from compiler.machine.signature import TensorSpec
+from compiler.machine.artifact.dims import size_of
+from compiler.machine.artifact.replace_file import replacing
+from compiler.machine.artifact.signature import TensorSpec
 from dialects.errors import InputError, OptionError
 from dialects.weights import Array
 

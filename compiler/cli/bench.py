@@ -20,9 +20,9 @@ from compiler.cli.model import add_compile_options, compile_from, is_artifact
 from compiler.cli.progress import stage_progress
 from compiler.cli.table import table
 from compiler.cli.terminal import show
-from compiler.machine.artifact import check_runs_on, read_metadata
-from compiler.machine.host import host_target
-from compiler.machine.signature import Signature
+from compiler.machine.artifact.artifact import check_runs_on, read_metadata
+from compiler.machine.artifact.signature import Signature
+from compiler.machine.codegen.host import host_target
 from dialects.errors import OptionError, WeftError
 from dialects.weights import Array
 

@@ -23,9 +23,9 @@ from compiler.cli.model import (
 )
 from compiler.cli.table import table
 from compiler.cli.terminal import show
-from compiler.machine.artifact import load
-from compiler.machine.executable import Executable
-from compiler.machine.host import host_target
+from compiler.machine.artifact.artifact import load
+from compiler.machine.codegen.host import host_target
+from compiler.machine.python.executable import Executable
 from dialects.errors import OptionError
 from dialects.weights import Array
 from weft.compilation import compile_cached
@@ -225,7 +225,7 @@ def _bisect(arguments: argparse.Namespace, inputs: Mapping[str, Array]) -> Parti
 
     Each step compiles the model up to one value, so that what leads there is fused as ever.
     """
-    from compiler.frontend.onnx_load import load_model
+    from compiler.frontend.onnx.load import load_model
 
     if is_artifact(arguments.first) or (
         arguments.second not in (ONNXRUNTIME, NAIVE) and is_artifact(arguments.second)

@@ -11,11 +11,11 @@ from typing import Final
 from compiler.cli.model import add_compile_options, compile_from, progressing_from
 from compiler.cli.table import shown_bytes
 from compiler.cli.terminal import show, tell
-from compiler.machine.artifact import WASM, Compiled
-from compiler.machine.forms import FORMS
-from compiler.machine.link_tool import LINKERS, WEFT
-from compiler.machine.names import base_name, base_name_of_library
-from compiler.machine.replace_file import replacing
+from compiler.machine.artifact.artifact import WASM, Compiled
+from compiler.machine.artifact.replace_file import replacing
+from compiler.machine.bindings.forms import FORMS
+from compiler.machine.bindings.names import base_name, base_name_of_library
+from compiler.machine.elf.system_linker import LINKERS, WEFT
 from dialects.errors import OptionError
 
 TEXTS: Final = ("graph", "loop", "llvm", "asm")

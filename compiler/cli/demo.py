@@ -14,11 +14,11 @@ from compiler.cli.model import progressing
 from compiler.cli.table import shown_bytes
 from compiler.cli.terminal import show
 from compiler.cli.timing import median_ms
-from compiler.machine.artifact import Compiled, load
-from compiler.machine.executable import Executable
-from compiler.machine.host import host_target
-from compiler.machine.replace_file import replacing
-from compiler.pipeline import compile_model
+from compiler.driver.pipeline import compile_model
+from compiler.machine.artifact.artifact import Compiled, load
+from compiler.machine.artifact.replace_file import replacing
+from compiler.machine.codegen.host import host_target
+from compiler.machine.python.executable import Executable
 from dialects.budget import Budget
 from dialects.errors import WeftError
 from weft.compilation import options_of

@@ -7,15 +7,15 @@ from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
 
+from compiler.driver.pipeline import optimize_graph, to_loops
+from compiler.driver.read_model import read_model
+from compiler.driver.session import Road
 from compiler.frontend.from_graph_file import graph_text, has_weights, weights_beside, write_weights
-from compiler.frontend.from_onnx import ImportedModel, Source
+from compiler.frontend.onnx.from_onnx import ImportedModel, Source
 from compiler.loop_to_llvm.kernel import emit_kernel
-from compiler.loop_to_llvm.program import emit_program
-from compiler.machine.object import compile_assembly
-from compiler.machine.replace_file import replacing
-from compiler.pipeline import optimize_graph, to_loops
-from compiler.read_model import read_model
-from compiler.road import Road
+from compiler.loop_to_llvm.program.emit import emit_program
+from compiler.machine.artifact.replace_file import replacing
+from compiler.machine.codegen.object_code import compile_assembly
 from dialects.context import WeftContext
 from dialects.errors import OptionError
 from dialects.loop.program import KernelOp, ProgramOp

@@ -14,10 +14,10 @@ from compiler.cli.model import add_compile_options, is_artifact, progressing_fro
 from compiler.cli.table import shown_bytes, shown_flops, table
 from compiler.cli.terminal import show
 from compiler.cli.timing import median_ms
-from compiler.machine.artifact import check_runs_on, load, read_metadata
-from compiler.machine.executable import Executable
-from compiler.machine.host import host_target
-from compiler.options import KernelSchedule
+from compiler.driver.options import KernelSchedule
+from compiler.machine.artifact.artifact import check_runs_on, load, read_metadata
+from compiler.machine.codegen.host import host_target
+from compiler.machine.python.executable import Executable
 from dialects.errors import OptionError
 
 _EXAMPLES: Final = """\
@@ -86,8 +86,8 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _schedules(arguments: argparse.Namespace) -> str:
     """The schedules of a model's kernels as a file for --schedule."""
+    from compiler.driver.pipeline import plan_model
     from compiler.loop.schedule_file import format_schedules
-    from compiler.pipeline import plan_model
 
     if is_artifact(arguments.model):
         raise OptionError(f"--schedules requires a model, got the artifact {arguments.model}")
@@ -104,7 +104,7 @@ def _schedules(arguments: argparse.Namespace) -> str:
 
 def _passes(arguments: argparse.Namespace) -> str:
     """A row for each pass over the graph; with --json as JSON."""
-    from compiler.pipeline import graph_passes
+    from compiler.driver.pipeline import graph_passes
 
     if is_artifact(arguments.model):
         raise OptionError(f"--passes requires a model, got the artifact {arguments.model}")
@@ -129,7 +129,7 @@ def _facts(arguments: argparse.Namespace) -> tuple[dict[str, Any], Executable | 
     if is_artifact(path):
         facts = {"file_bytes": os.path.getsize(path)} | read_metadata(path)
         return facts, load(path, host_target(), threads=threads) if arguments.time else None
-    from compiler.pipeline import compile_model
+    from compiler.driver.pipeline import compile_model
 
     with progressing_from(arguments) as start:
         road = start()

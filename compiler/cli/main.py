@@ -122,7 +122,7 @@ class _PrintVersion(argparse.Action):
     """Prints the version, which takes longer to look up than the help to print."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        from compiler.machine.artifact import VERSION
+        from compiler.machine.artifact.artifact import VERSION
 
         show(f"weft {VERSION}")
         parser.exit()

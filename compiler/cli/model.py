@@ -11,13 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from compiler.cli.progress import stage_progress
-from compiler.deadline import deadline
-from compiler.machine.artifact import Compiled, check_runs_on, load
-from compiler.machine.cache import default_cache
-from compiler.machine.executable import Executable
-from compiler.machine.host import host_target
-from compiler.machine.weights_file import EMBEDDED, PLACES
-from compiler.options import (
+from compiler.driver.deadline import deadline
+from compiler.driver.options import (
     BUCKET_ELSE,
     BUCKET_FIT,
     Options,
@@ -25,14 +20,19 @@ from compiler.options import (
     parse_bucket,
     parse_bucket_mask,
 )
-from compiler.road import Road
+from compiler.driver.session import Road
+from compiler.machine.artifact.artifact import Compiled, check_runs_on, load
+from compiler.machine.artifact.cache import default_cache
+from compiler.machine.codegen.host import host_target
+from compiler.machine.python.executable import Executable
+from compiler.machine.weights.file import EMBEDDED, PLACES
 from compiler.target import TARGETS
 from dialects.budget import MAX_BYTES, MAX_NODES, TIMEOUT, Budget
 from dialects.errors import OptionError
 from weft.compilation import compile_cached, options_of
 
 if TYPE_CHECKING:
-    from compiler.frontend.from_onnx import ImportedModel, Source
+    from compiler.frontend.onnx.from_onnx import ImportedModel, Source
 
 _MAGICS: Final = (b"\x7fELF", b"\0asm")
 

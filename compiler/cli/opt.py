@@ -17,24 +17,24 @@ from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseE
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from compiler.cli.opt_targets import OUTPUTS
+from compiler.driver.layout_choices import ChooseLayoutsPass, PlaceHalosPass
 from compiler.graph.check_indices import CheckIndicesPass
-from compiler.graph.differentiate import DifferentiatePass
+from compiler.graph.differentiate.differentiate import DifferentiatePass
 from compiler.graph.passes import GRAPH_PASSES
-from compiler.graph.watch import WatchPass
-from compiler.graph_to_loop import GraphToLoopPass
-from compiler.layout_choices import ChooseLayoutsPass, PlaceHalosPass
+from compiler.graph.probe import WatchPass
+from compiler.graph_to_loop.lower_graph import GraphToLoopPass
 from compiler.loop.primitive_passes import PRIMITIVE_PASSES
 from compiler.loop.schedules import SchedulePass
-from compiler.program.alternate import AlternatePass
-from compiler.program.assign_layouts import DropUnusedWeightsPass
-from compiler.program.donate import DonatePass
-from compiler.program.hoist_workspace import HoistWorkspacePass
+from compiler.program.layouts.assign_layouts import DropUnusedWeightsPass
+from compiler.program.memory.donate import DonatePass
+from compiler.program.memory.double_buffer import AlternatePass
+from compiler.program.memory.hoist_workspace import HoistWorkspacePass
+from compiler.program.memory.plan_memory import PlanMemoryPass
+from compiler.program.memory.update_in_place import UpdateInPlacePass
 from compiler.program.overlap import OverlapCallsPass
-from compiler.program.plan_memory import PlanMemoryPass
 from compiler.program.poll_loops import PollLoopsPass
 from compiler.program.require_extents import RequireExtentsPass
 from compiler.program.time_calls import TimeCallsPass
-from compiler.program.update_in_place import UpdateInPlacePass
 from compiler.validation.plan import ValidatePlanPass
 from dialects.context import TextParser
 from dialects.errors import OptionError, WeftError

@@ -12,8 +12,8 @@ from xdsl.utils.target import Target as Output
 
 from compiler.loop.export_mlir import export_kernel
 from compiler.loop_to_llvm.kernel import emit_kernel
-from compiler.loop_to_llvm.program import emit_program
-from compiler.machine.object import compile_assembly
+from compiler.loop_to_llvm.program.emit import emit_program
+from compiler.machine.codegen.object_code import compile_assembly
 from compiler.target import TARGETS
 from compiler.target.target import Target
 from dialects.errors import OptionError

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Final
 
-from compiler.machine.executable import Executable
+from compiler.machine.python.executable import Executable
 from dialects.weights import Array
 
 LEAST_CALLS: Final = 5

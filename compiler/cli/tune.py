@@ -13,10 +13,10 @@ from compiler.cli.model import add_compile_options, is_artifact, options_from
 from compiler.cli.progress import stage_progress
 from compiler.cli.table import table
 from compiler.cli.terminal import show, tell
+from compiler.driver.pipeline import compile_model
 from compiler.loop.tuned_file import Tuned, write_tuned
-from compiler.machine.host import host_target
-from compiler.machine.signature import Signature
-from compiler.pipeline import compile_model
+from compiler.machine.artifact.signature import Signature
+from compiler.machine.codegen.host import host_target
 from dialects.errors import OptionError
 
 _EXAMPLES: Final = """\

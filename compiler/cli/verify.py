@@ -11,8 +11,8 @@ from typing import Final
 from compiler.cli.table import table
 from compiler.cli.terminal import show
 from compiler.loop_to_llvm.runtime import EXPORTS, LIBC_NAMES
-from compiler.machine.host import host_target
-from compiler.machine.verify import verify
+from compiler.machine.artifact.verify import verify
+from compiler.machine.codegen.host import host_target
 from dialects.errors import ArtifactError
 
 _EXAMPLES: Final = """\

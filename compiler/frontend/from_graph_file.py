@@ -20,12 +20,12 @@ from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.hints import isa
 
-from compiler.frontend.from_onnx import MAIN, ImportedModel
-from compiler.frontend.onnx_tensor import DTYPES
+from compiler.frontend.onnx.from_onnx import MAIN, ImportedModel
+from compiler.frontend.onnx.tensor import DTYPES
 from dialects.context import parse_module
 from dialects.errors import ModelError
 from dialects.graph import ConstantOp
-from dialects.graph.dtypes import numpy_dtype
+from dialects.graph.core.dtypes import numpy_dtype
 from dialects.weights import Array, WeightStore, byte_blocks
 
 SUFFIX: Final = ".mlir"

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp
 from xdsl.dialects.func import FuncOp
 
-from compiler.options import Bound
+from compiler.driver.options import Bound
 from dialects.errors import OptionError
 from dialects.expr import Expr
-from dialects.graph.types import type_of
+from dialects.graph.core.types import type_of
 from dialects.loop.program import BOUNDS
 from dialects.loop.types import ExprsAttr
 

@@ -17,11 +17,11 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
 from dialects.graph import OPS_BY_NAME, ConstantOp
-from dialects.graph.algebra import Term
-from dialects.graph.builder import GraphBuilder
-from dialects.graph.gather import IndexedOp, IndexRange
-from dialects.graph.inside import require_inside
-from dialects.graph.types import type_of
+from dialects.graph.core.algebra import Term
+from dialects.graph.core.bounds_check import require_inside
+from dialects.graph.core.builder import GraphBuilder
+from dialects.graph.core.types import type_of
+from dialects.graph.reindexing.gather import IndexedOp, IndexRange
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from xdsl.ir import Operation, SSAValue
 
 from dialects.graph import ConstantOp, GraphOp
-from dialects.graph.arithmetic import AddOp, DivOp, MulOp, SubOp
-from dialects.graph.exponential import PowOp
+from dialects.graph.ops.arithmetic import AddOp, DivOp, MulOp, SubOp
+from dialects.graph.ops.exponential import PowOp
 
 Powers = tuple[int, ...]
 """The exponent of each symbol in a product."""

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from xdsl.passes import ModulePass
 
-from compiler.graph.eliminate import EliminatePass
-from compiler.graph.fold_batch_norm import FoldBatchNormPass
-from compiler.graph.fold_constants import FoldConstantsPass
-from compiler.graph.fuse import FusePass
-from compiler.graph.fuse_attention import FuseAttentionPass
-from compiler.graph.hoist_invariants import HoistInvariantsPass
-from compiler.graph.inline_calls import InlineCallsPass
-from compiler.graph.inline_regions import InlineRegionsPass
-from compiler.graph.join_products import JoinProductsPass
-from compiler.graph.order import OrderPass
-from compiler.graph.recognize_gelu import RecognizeGeluPass
-from compiler.graph.recognize_norms import RecognizeNormsPass
+from compiler.graph.fuse.fuse import FusePass
+from compiler.graph.fuse.fuse_attention import FuseAttentionPass
+from compiler.graph.fuse.fuse_products import JoinProductsPass
+from compiler.graph.fuse.recognize_gelu import RecognizeGeluPass
+from compiler.graph.fuse.recognize_norms import RecognizeNormsPass
 from compiler.graph.recompute import RecomputePass
-from compiler.graph.share_constants import ShareConstantsPass
-from compiler.graph.sink_movement import SinkMovementPass
+from compiler.graph.schedule_memory import OrderPass
+from compiler.graph.simplify.eliminate import EliminatePass
+from compiler.graph.simplify.fold_batch_norm import FoldBatchNormPass
+from compiler.graph.simplify.fold_constants import FoldConstantsPass
+from compiler.graph.simplify.hoist_invariants import HoistInvariantsPass
+from compiler.graph.simplify.inline_calls import InlineCallsPass
+from compiler.graph.simplify.inline_regions import InlineRegionsPass
+from compiler.graph.simplify.share_constants import ShareConstantsPass
+from compiler.graph.simplify.sink_movement import SinkMovementPass
 from compiler.graph.split_transposed import SplitTransposedPass
 from compiler.graph.winograd import WinogradPass
 

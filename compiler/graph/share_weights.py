@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 
-from dialects.graph.constant import ConstantOp, may_be_replaced
+from dialects.graph.reindexing.constant import ConstantOp, may_be_replaced
 from dialects.weights import Properties, Recipe, WeightStore
 
 

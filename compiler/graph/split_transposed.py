@@ -16,12 +16,12 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
-from compiler.graph.settle import known_constant, settle
+from compiler.graph.simplify.evaluate_constants import known_constant, settle
 from dialects.context import weights_of
 from dialects.graph import OPS_BY_NAME
-from dialects.graph.algebra import Term, shape_attr
-from dialects.graph.builder import GraphBuilder
-from dialects.graph.conv import ConvTransposeOp
+from dialects.graph.core.algebra import Term, shape_attr
+from dialects.graph.core.builder import GraphBuilder
+from dialects.graph.ops.conv import ConvTransposeOp
 from dialects.weights import WeightStore
 
 

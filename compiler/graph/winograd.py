@@ -22,16 +22,16 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
-from compiler.graph.settle import known_constant, settle
+from compiler.graph.simplify.evaluate_constants import known_constant, settle
 from dialects.context import weights_of
 from dialects.graph import OPS_BY_NAME
-from dialects.graph.builder import GraphBuilder
-from dialects.graph.conv import ConvOp
-from dialects.graph.matmul import GemmOp, MatmulOp
-from dialects.graph.pool import GlobalMaxPoolOp
-from dialects.graph.reduce import ExtremumOp, ReductionOp
-from dialects.graph.types import F32, ShapeAttr, type_of
-from dialects.graph.winograd import POINTS, TAPS
+from dialects.graph.core.builder import GraphBuilder
+from dialects.graph.core.types import F32, ShapeAttr, type_of
+from dialects.graph.ops.conv import ConvOp
+from dialects.graph.ops.matmul import GemmOp, MatmulOp
+from dialects.graph.ops.pool import GlobalMaxPoolOp
+from dialects.graph.ops.reduce import ExtremumOp, ReductionOp
+from dialects.graph.ops.winograd import POINTS, TAPS
 from dialects.weights import WeightStore
 
 EQUATION = "ncpt,poc->nopt"

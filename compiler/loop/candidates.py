@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
+from compiler.driver.options import KernelSchedule
 from compiler.loop.schedule_file import apply_schedule
 from compiler.loop.schedules import schedule_kernel
-from compiler.options import KernelSchedule
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
 from dialects.loop.program import KernelOp

@@ -18,8 +18,8 @@ from typing import Final
 from xdsl.utils.arg_spec import ArgSpec, parse_pipeline
 from xdsl.utils.exceptions import ArgSpecParseError
 
+from compiler.driver.options import KernelSchedule
 from compiler.loop.primitive_passes import PRIMITIVE_PASSES, PrimitivePass
-from compiler.options import KernelSchedule
 from dialects.errors import IllegalSchedule, WeftError
 from dialects.loop.program import KernelOp
 

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from compiler.options import KernelSchedule
+from compiler.driver.options import KernelSchedule
 from compiler.target.target import Target
 from dialects.errors import OptionError
 

@@ -17,10 +17,14 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 
-from compiler.loop_to_llvm.arithmetic import Arithmetic, emit_constant
-from compiler.loop_to_llvm.contraction import fused_product, is_fused
 from compiler.loop_to_llvm.control import ControlEmitter
-from compiler.loop_to_llvm.elements import (
+from compiler.loop_to_llvm.frame import Frame, LaneNumber, LaneValues
+from compiler.loop_to_llvm.index import IndexEmitter, varies
+from compiler.loop_to_llvm.memory import Lanes, MemoryEmitter, Storage
+from compiler.loop_to_llvm.parallel import BODY_TYPE, grain
+from compiler.loop_to_llvm.runtime import Runtime
+from compiler.loop_to_llvm.scalar.arithmetic import Arithmetic, emit_constant
+from compiler.loop_to_llvm.scalar.elements import (
     I64,
     POINTER,
     intrinsic,
@@ -28,14 +32,10 @@ from compiler.loop_to_llvm.elements import (
     read_clock,
     splat,
 )
-from compiler.loop_to_llvm.frame import Frame, LaneNumber, LaneValues
-from compiler.loop_to_llvm.idioms import gelu_operand, is_within_gelu
-from compiler.loop_to_llvm.index import IndexEmitter, varies
-from compiler.loop_to_llvm.memory import Lanes, MemoryEmitter, Storage
-from compiler.loop_to_llvm.parallel import BODY_TYPE, grain
-from compiler.loop_to_llvm.rooms import Rooms
-from compiler.loop_to_llvm.runtime import Runtime
+from compiler.loop_to_llvm.scalar.fused_multiply_add import fused_product, is_fused
+from compiler.loop_to_llvm.scalar.idioms import gelu_operand, is_within_gelu
 from compiler.loop_to_llvm.stack import Stack
+from compiler.loop_to_llvm.stack_slots import Rooms
 from compiler.loop_to_llvm.transpose import TransposeEmitter, block_of
 from compiler.target.target import Target
 from dialects.expr import Atom, Expr, Operand, atom_expr, maximum

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 
 from llvmlite import ir
 
-from compiler.loop_to_llvm.elements import I64
 from compiler.loop_to_llvm.index import IndexEmitter
+from compiler.loop_to_llvm.scalar.elements import I64
 from dialects.expr import Expr, atom_expr
 
 Iteration = Callable[[Expr], None]

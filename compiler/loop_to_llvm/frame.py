@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from llvmlite import ir
 
-from compiler.loop_to_llvm.elements import I64, POINTER
+from compiler.loop_to_llvm.scalar.elements import I64, POINTER
 from dialects.interval import Range
 
 

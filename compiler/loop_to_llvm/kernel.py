@@ -13,9 +13,9 @@ from llvmlite import ir
 from xdsl.ir import SSAValue
 
 from compiler.loop_to_llvm.body import BodyEmitter, Unit
-from compiler.loop_to_llvm.elements import I64, POINTER, VOID
 from compiler.loop_to_llvm.frame import Frame
 from compiler.loop_to_llvm.memory import Storage
+from compiler.loop_to_llvm.scalar.elements import I64, POINTER, VOID
 from compiler.target.target import Target
 from dialects.expr import Expr
 from dialects.loop.ops import ForOp, StoreOp

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
-from compiler.loop_to_llvm.elements import (
+from compiler.loop_to_llvm.frame import LaneNumber, LaneValues
+from compiler.loop_to_llvm.index import IndexEmitter, varies
+from compiler.loop_to_llvm.scalar.elements import (
     I1,
     I32,
     I64,
@@ -22,8 +24,6 @@ from compiler.loop_to_llvm.elements import (
     storage_type,
     to_storage,
 )
-from compiler.loop_to_llvm.frame import LaneNumber, LaneValues
-from compiler.loop_to_llvm.index import IndexEmitter, varies
 from compiler.target.target import LINE, Target
 from dialects.expr import Expr
 from dialects.loop.types import BufferType

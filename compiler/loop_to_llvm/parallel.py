@@ -11,7 +11,7 @@ from llvmlite import ir
 from xdsl.dialects import math
 from xdsl.ir import Block, SSAValue
 
-from compiler.loop_to_llvm.elements import I64, POINTER, VOID
+from compiler.loop_to_llvm.scalar.elements import I64, POINTER, VOID
 from dialects.expr import Atom, Expr
 from dialects.loop.ops import ForOp
 

@@ -12,7 +12,8 @@ from typing import Final
 
 from llvmlite import ir
 
-from compiler.loop_to_llvm.elements import (
+from compiler.loop_to_llvm.frame import Frame
+from compiler.loop_to_llvm.scalar.elements import (
     I1,
     I8,
     I64,
@@ -22,7 +23,6 @@ from compiler.loop_to_llvm.elements import (
     storage_bytes,
     storage_type,
 )
-from compiler.loop_to_llvm.frame import Frame
 from dialects.loop.types import BufferType
 
 STACK_ALIGNMENT: Final = 64

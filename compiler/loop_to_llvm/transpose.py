@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from llvmlite import ir
 from xdsl.ir import SSAValue
 
-from compiler.loop_to_llvm.elements import I32, lanes_of, splat
 from compiler.loop_to_llvm.frame import LaneNumber
 from compiler.loop_to_llvm.memory import Lanes, MemoryEmitter, Storage
+from compiler.loop_to_llvm.scalar.elements import I32, lanes_of, splat
 from dialects.expr import Expr, atom_expr
 from dialects.loop.ops import AccessOp, ForOp, LoadOp, StoreOp
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntAttr, i64
 
-from compiler.program.hoist_workspace import hoist_kernel
-from compiler.program.in_place import in_place_arguments
+from compiler.program.memory.hoist_workspace import hoist_kernel
+from compiler.program.memory.in_place import in_place_arguments
 from compiler.program.overlap import written_arguments
 from dialects.loop.program import IN_PLACE, TEMPORARIES, WRITES, KernelOp
 from dialects.loop.types import buffer_type

@@ -9,7 +9,7 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from compiler.program.plan_memory import buffer_bytes, lifetimes
+from compiler.program.memory.plan_memory import buffer_bytes, lifetimes
 from dialects.expr import Atom, Expr, Symbol
 from dialects.loop.ops import ForOp, WhileOp
 from dialects.loop.program import CallOp, KernelOp, ProgramOp

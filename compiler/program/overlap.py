@@ -22,7 +22,7 @@ from xdsl.utils.hints import isa
 
 from compiler.program.call_time import CallTime, call_time
 from compiler.program.describe import kernel_flops
-from compiler.program.donate import donated_pairs
+from compiler.program.memory.donate import donated_pairs
 from compiler.target import TARGETS
 from compiler.target.target import Target
 from dialects.errors import OptionError

@@ -20,7 +20,7 @@ from xdsl.passes import ModulePass
 
 from compiler.program.call_time import START
 from compiler.program.describe import call_bytes, call_flops, kernel_flops
-from compiler.program.plan_memory import buffer_bytes, kernels_of
+from compiler.program.memory.plan_memory import buffer_bytes, kernels_of
 from dialects.expr import Expr
 from dialects.loop.concurrent import ConcurrentOp
 from dialects.loop.dynamic import CopyOp

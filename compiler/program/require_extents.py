@@ -17,7 +17,7 @@ from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 from xdsl.utils.hints import isa
 
-from compiler.program.plan_memory import kernels_of
+from compiler.program.memory.plan_memory import kernels_of
 from dialects.expr import Atom, Expr, Symbol
 from dialects.loop.dynamic import BindOp
 from dialects.loop.extents import RequireExtentsOp, Volume, not_implied, size_limits

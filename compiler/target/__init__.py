@@ -1,5 +1,5 @@
 """What the code is generated for: the targets that weft knows by name; `native` is found by
-`compiler.machine.host`.
+`compiler.machine.codegen.host`.
 """
 
 from compiler.target.arm import ARM_TARGETS

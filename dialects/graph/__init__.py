@@ -2,57 +2,54 @@
 
 from xdsl.ir import Dialect
 
-from dialects.graph import (
+from dialects.graph.core.op import GraphOp
+from dialects.graph.core.types import ShapeAttr, TensorType
+from dialects.graph.ops import (
     activation,
     arithmetic,
-    branch,
     cast,
     comparison,
-    constant,
-    control,
     conv,
-    derivative,
     determinant,
-    effects,
     einsum,
     exponential,
-    gather,
-    generate,
-    insert,
     matmul,
-    movement,
-    nonzero,
     normalize,
-    pad,
     pool,
     random,
-    rearrange,
     reduce,
     region_pool,
-    repeat,
     resample,
     scan,
-    scatter,
     search,
-    slicing,
     softmax,
     sort,
     trigonometry,
     unfold,
-    watch,
     winograd,
 )
-from dialects.graph.branch import CaseOp, IfOp
-from dialects.graph.call import CallOp
-from dialects.graph.constant import ConstantOp, DimsOp, LiteralAttr
-from dialects.graph.control import BindSizesOp, ConditionOp, ControlOp
-from dialects.graph.derivative import CheckpointOp, CustomVjpOp, InlinedOp, StopGradientOp
-from dialects.graph.effects import AssertOp, EffectOp, PrintOp
-from dialects.graph.fused import FusedOp, YieldOp, group_of
-from dialects.graph.movement import ExpandOp, IdentityOp, ReshapeOp, TransposeOp
-from dialects.graph.op import GraphOp
-from dialects.graph.repeat import ForOp, WhileOp
-from dialects.graph.types import ShapeAttr, TensorType
+from dialects.graph.regions import branch, control, derivative, effects, repeat, watch
+from dialects.graph.regions.branch import CaseOp, IfOp
+from dialects.graph.regions.call import CallOp
+from dialects.graph.regions.control import BindSizesOp, ConditionOp, ControlOp
+from dialects.graph.regions.derivative import CheckpointOp, CustomVjpOp, InlinedOp, StopGradientOp
+from dialects.graph.regions.effects import AssertOp, EffectOp, PrintOp
+from dialects.graph.regions.fused import FusedOp, YieldOp, group_of
+from dialects.graph.regions.repeat import ForOp, WhileOp
+from dialects.graph.reindexing import (
+    constant,
+    gather,
+    generate,
+    insert,
+    movement,
+    nonzero,
+    pad,
+    rearrange,
+    scatter,
+    slicing,
+)
+from dialects.graph.reindexing.constant import ConstantOp, DimsOp, LiteralAttr
+from dialects.graph.reindexing.movement import ExpandOp, IdentityOp, ReshapeOp, TransposeOp
 
 __all__ = [
     "GRAPH",

@@ -5,9 +5,9 @@ import numpy as np
 from compiler.bench.kernels import kernel_rows, time_kernels
 from compiler.bench.limits import Bandwidth, Limits
 from compiler.bench.work import work_of
-from compiler.machine.host import host_target
-from compiler.options import Options
-from compiler.pipeline import compile_model
+from compiler.driver.options import Options
+from compiler.driver.pipeline import compile_model
+from compiler.machine.codegen.host import host_target
 from compiler.program.time_calls import TICKS
 from tests.models.convolutional import build_lenet
 from tests.models.networks import image_inputs

@@ -10,7 +10,7 @@ import onnx
 import pytest
 
 import weft
-from compiler.machine.forms import FORMS
+from compiler.machine.bindings.forms import FORMS
 from tests.cli.command import Command
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from compiler.cli.main import COMMANDS
-from compiler.machine.artifact import VERSION
+from compiler.machine.artifact.artifact import VERSION
 from tests.cli.command import Command
 
 ROOT = Path(__file__).parents[2]

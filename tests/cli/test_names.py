@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from compiler.machine.names import c_identifier
+from compiler.machine.bindings.names import c_identifier
 from tests.names import HOSTILE, check, sample
 
 N1 = HOSTILE[0]

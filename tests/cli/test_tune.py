@@ -7,7 +7,7 @@ import numpy as np
 
 import weft
 from compiler.loop.tuned_file import Tuned, target_key, write_tuned
-from compiler.machine.host import host_target
+from compiler.machine.codegen.host import host_target
 from tests.cli.command import Command
 from tests.small_models import dense_model, dense_reference, rows_of
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from dialects.errors import PlanError, WeftError
-from dialects.graph.types import type_of
+from dialects.graph.core.types import type_of
 from tests.differential.modes import MODES, Mode, graph_of
 from tests.differential.program import Program, Sizes
 from tests.differential.reference import Expected, Graph, expect, slope_error

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import weft
-from compiler.machine.cache import default_cache
+from compiler.machine.artifact.cache import default_cache
 from tests.differential.program import Program
 from tests.differential.reference import Graph
 from weft.compilation import compile_cached, options_of
@@ -120,8 +120,8 @@ def graph_of(
     program: Program, functions: SimpleNamespace, target: str
 ) -> tuple[Graph, list[np.dtype]]:
     """The graph of one of the program's functions, and its results' dtypes."""
-    from dialects.graph.dtypes import numpy_dtype
-    from dialects.graph.types import type_of
+    from dialects.graph.core.dtypes import numpy_dtype
+    from dialects.graph.core.types import type_of
 
     function = getattr(functions, target)
     if program.statements:

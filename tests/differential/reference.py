@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from xdsl.ir import Block, Operation
 
-from dialects.graph.evaluate import evaluate_block
+from dialects.graph.core.evaluate import evaluate_block
 from dialects.weights import WeightStore
 
 EXACT = frozenset(

@@ -5,11 +5,11 @@ import numpy as np
 import pytest
 from onnx import ModelProto, parser
 
-from compiler.frontend.from_onnx import import_model
+from compiler.frontend.onnx.from_onnx import import_model
 from dialects.errors import ModelError, UnsupportedError
 from dialects.expr import Expr
-from dialects.graph.random import RandomBitsOp
-from dialects.graph.types import ShapeAttr
+from dialects.graph.core.types import ShapeAttr
+from dialects.graph.ops.random import RandomBitsOp
 from tests.frontend.graph_evaluator import evaluate
 from tests.models.peer import run_onnxruntime
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from compiler.frontend.from_onnx import import_model
+from compiler.frontend.onnx.from_onnx import import_model
 from dialects.errors import ModelError
 from tests.frontend.test_from_onnx import model_of
 

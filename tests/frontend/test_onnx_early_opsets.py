@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from onnx import NodeProto, helper
 
-from compiler.frontend.onnx_load import load_model
-from compiler.frontend.onnx_opset import normalise
+from compiler.frontend.onnx.load import load_model
+from compiler.frontend.onnx.opset import normalise
 from dialects.errors import ModelError, UnsupportedError
 from tests.frontend.onnx_models import TARGET, floats, model_of, run
 

@@ -7,8 +7,8 @@ import onnx
 import pytest
 from onnx import AttributeProto, helper
 
-from compiler.frontend.onnx_load import load_model
-from compiler.frontend.onnx_opset import (
+from compiler.frontend.onnx.load import load_model
+from compiler.frontend.onnx.opset import (
     expand_function_op,
     fresh_names,
     newest_opset,

@@ -13,9 +13,9 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from compiler.frontend.onnx_load import load_model
-from compiler.frontend.onnx_opset import normalise
-from compiler.frontend.onnx_tensor import DTYPES, tensor_array
+from compiler.frontend.onnx.load import load_model
+from compiler.frontend.onnx.opset import normalise
+from compiler.frontend.onnx.tensor import DTYPES, tensor_array
 from dialects.errors import ModelError, UnsupportedError, WeftError
 
 FLOAT = TensorProto.FLOAT

@@ -8,9 +8,9 @@ import onnx
 import pytest
 from onnx import AttributeProto, TensorProto, defs, helper
 
-from compiler.frontend.onnx_load import load_model
-from compiler.frontend.onnx_opset import newest_opset, normalise
-from compiler.frontend.onnx_opset.steps import UNCHANGED, UPGRADES
+from compiler.frontend.onnx.load import load_model
+from compiler.frontend.onnx.opset import newest_opset, normalise
+from compiler.frontend.onnx.opset.steps import UNCHANGED, UPGRADES
 from dialects.errors import ModelError, OptionError, UnsupportedError
 from tests.frontend.onnx_models import TARGET, floats, model_of, run
 

@@ -8,8 +8,8 @@ import pytest
 from onnx import AttributeProto, ModelProto, TensorProto, defs, helper, numpy_helper
 
 import weft
-from compiler.frontend.from_onnx import import_model
-from compiler.frontend.onnx_rules import CHOICES, DIMS
+from compiler.frontend.onnx.from_onnx import import_model
+from compiler.frontend.onnx.rules import CHOICES, DIMS
 from dialects.errors import InputError, ModelError, UnsupportedError, WeftError
 from tests.frontend.test_from_onnx import model_of
 

@@ -8,7 +8,7 @@ from onnx import ModelProto, parser
 from onnx.reference import ReferenceEvaluator
 
 from compiler.adapters.onnx_backend import prepare
-from compiler.frontend.from_onnx import import_model
+from compiler.frontend.onnx.from_onnx import import_model
 from dialects.errors import ModelError, UnsupportedError
 
 HEADER = '<ir_version: 10, opset_import: ["" : 21]>\n'

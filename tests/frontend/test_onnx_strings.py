@@ -8,7 +8,7 @@ from onnx import ModelProto, TensorProto, helper, parser
 
 import weft
 from compiler.adapters.onnx_backend import prepare
-from compiler.frontend.from_onnx import import_model
+from compiler.frontend.onnx.from_onnx import import_model
 from dialects.errors import ModelError, UnsupportedError
 from dialects.graph import ConstantOp, GraphOp
 

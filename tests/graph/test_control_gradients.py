@@ -11,14 +11,14 @@ from xdsl.rewriter import InsertPoint
 
 import weft
 import weft.numpy as wnp
-from compiler.graph.differentiate import append_gradients
-from compiler.machine.host import host_target
-from compiler.options import Options
-from compiler.pipeline import compile_module
+from compiler.driver.options import Options
+from compiler.driver.pipeline import compile_module
+from compiler.graph.differentiate.differentiate import append_gradients
+from compiler.machine.codegen.host import host_target
 from dialects.context import WeftContext
 from dialects.graph import OPS_BY_NAME
-from dialects.graph.builder import GraphBuilder
-from dialects.graph.evaluate import evaluate_block
+from dialects.graph.core.builder import GraphBuilder
+from dialects.graph.core.evaluate import evaluate_block
 from dialects.weights import Array, WeightStore
 
 SHORT = {

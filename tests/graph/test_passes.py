@@ -14,23 +14,23 @@ from xdsl.parser import Parser
 from xdsl.rewriter import InsertPoint
 
 from compiler.graph import recompute, winograd
-from compiler.graph.fold_batch_norm import FoldBatchNormPass
-from compiler.graph.fold_constants import FoldConstantsPass
-from compiler.graph.fuse_attention import FuseAttentionPass
-from compiler.graph.inline_calls import inline_calls
-from compiler.graph.join_products import JoinProductsPass
+from compiler.graph.fuse.fuse_attention import FuseAttentionPass
+from compiler.graph.fuse.fuse_products import JoinProductsPass
+from compiler.graph.fuse.recognize_gelu import RecognizeGeluPass
+from compiler.graph.fuse.recognize_norms import RecognizeNormsPass
 from compiler.graph.passes import GRAPH_PASSES
-from compiler.graph.recognize_gelu import RecognizeGeluPass
-from compiler.graph.recognize_norms import RecognizeNormsPass
+from compiler.graph.simplify.fold_batch_norm import FoldBatchNormPass
+from compiler.graph.simplify.fold_constants import FoldConstantsPass
+from compiler.graph.simplify.inline_calls import inline_calls
 from compiler.graph.split_transposed import SplitTransposedPass
 from compiler.graph.winograd import WinogradPass
 from dialects.context import WeftContext
 from dialects.errors import UnsupportedError
 from dialects.expr import Expr
 from dialects.graph import OPS_BY_NAME, CallOp, CheckpointOp, ConstantOp, ForOp, IfOp, YieldOp
-from dialects.graph.builder import GraphBuilder
-from dialects.graph.evaluate import evaluate_block
-from dialects.graph.types import F32, tensor, type_of
+from dialects.graph.core.builder import GraphBuilder
+from dialects.graph.core.evaluate import evaluate_block
+from dialects.graph.core.types import F32, tensor, type_of
 from dialects.weights import WeightStore
 
 SHAPE = (2, 3, 24)

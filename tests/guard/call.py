@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from compiler.machine.artifact import Compiled
-from compiler.machine.dims import size_of
-from compiler.program.guard_buffers import GUARD_PAGE
+from compiler.machine.artifact.artifact import Compiled
+from compiler.machine.artifact.dims import size_of
+from compiler.program.memory.guard_buffers import GUARD_PAGE
 from dialects.errors import InputError
 from dialects.weights import Array
 from tests.guard.memory import Region

@@ -14,14 +14,14 @@ import numpy as np
 from onnx import ModelProto, TensorProto, numpy_helper
 from xdsl.dialects.func import FuncOp
 
-from compiler.frontend.from_onnx import ImportedModel
-from compiler.frontend.onnx_tensor import DTYPES
-from compiler.machine.host import host_target
-from compiler.options import Options
-from compiler.pipeline import compile_model
-from compiler.read_model import read_model
+from compiler.driver.options import Options
+from compiler.driver.pipeline import compile_model
+from compiler.driver.read_model import read_model
+from compiler.frontend.onnx.from_onnx import ImportedModel
+from compiler.frontend.onnx.tensor import DTYPES
+from compiler.machine.codegen.host import host_target
 from dialects.errors import PlanError, UnsupportedError, WeftError
-from dialects.graph.evaluate import evaluate_block
+from dialects.graph.core.evaluate import evaluate_block
 from dialects.weights import Array
 from tests.differential.reference import Graph
 from tests.guard.call import GuardedModel, TooLarge

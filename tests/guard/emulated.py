@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Final
 
-from compiler.machine.artifact import Compiled
+from compiler.machine.artifact.artifact import Compiled
 from compiler.target.arm import ARM_TARGETS
 from compiler.target.features import baseline
 from compiler.target.riscv import RISCV_TARGETS

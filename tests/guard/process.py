@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from compiler.machine.artifact import Compiled
-from compiler.machine.executable import Executable
-from compiler.machine.host import host_target
+from compiler.machine.artifact.artifact import Compiled
+from compiler.machine.codegen.host import host_target
+from compiler.machine.python.executable import Executable
 from compiler.target.target import Target
 from compiler.target.x86 import X86_TARGETS
 

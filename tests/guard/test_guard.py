@@ -13,11 +13,11 @@ from hypothesis import Phase, given, settings
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType
 
-from compiler.graph_to_loop import lower_group
-from compiler.machine.host import host_target
-from compiler.options import Options
-from compiler.pipeline import compile_loops, compile_model
-from compiler.program.guard_buffers import GUARD_SIDES
+from compiler.driver.options import Options
+from compiler.driver.pipeline import compile_loops, compile_model
+from compiler.graph_to_loop.lower_graph import lower_group
+from compiler.machine.codegen.host import host_target
+from compiler.program.memory.guard_buffers import GUARD_SIDES
 from dialects.graph import OPS, group_of
 from tests import oracle
 from tests.guard.call import GuardedModel

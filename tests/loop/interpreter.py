@@ -29,8 +29,8 @@ from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.utils.hints import isa
 
 from dialects.expr import Atom, Expr, Extremum, Monomial, Operand, Quotient, Remainder, Symbol
-from dialects.graph.dtypes import numpy_dtype
-from dialects.graph.types import FLOATS, NARROW_FLOATS
+from dialects.graph.core.dtypes import numpy_dtype
+from dialects.graph.core.types import FLOATS, NARROW_FLOATS
 from dialects.loop.concurrent import ConcurrentOp
 from dialects.loop.dynamic import (
     BindOp,

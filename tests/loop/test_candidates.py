@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from compiler.compile_kernels import parse_kernel
+from compiler.driver.compile_kernels import parse_kernel
+from compiler.driver.options import KernelSchedule
 from compiler.loop.candidates import is_legal, neighbours, scheduled_steps, variants
 from compiler.loop.schedule_file import apply_schedule
 from compiler.loop.schedules import GENERIC
-from compiler.options import KernelSchedule
 from dialects.errors import IllegalSchedule
 from tests.loop.interpreter import run_kernel
 

@@ -10,16 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.dialects.builtin import ArrayAttr, Float16Type, IntAttr, NoneAttr
 
-from compiler.graph_to_loop import lower_group
+from compiler.driver.options import KernelSchedule
+from compiler.graph_to_loop.lower_graph import lower_group
 from compiler.loop.nest import loops_in, perfect_nest
 from compiler.loop.schedule_file import apply_schedule
 from compiler.loop.schedules import GENERIC, contraction, schedule_kernel
-from compiler.loop.schedules.tile_params import Params, candidates, default_params, wide_params
-from compiler.options import KernelSchedule
+from compiler.loop.schedules.gemm.tile_params import Params, candidates, default_params, wide_params
 from compiler.target.target import Target
 from dialects.graph import OPS, OPS_BY_NAME, GraphOp, group_of
-from dialects.graph.dtypes import numpy_dtype
-from dialects.graph.types import type_of
+from dialects.graph.core.dtypes import numpy_dtype
+from dialects.graph.core.types import type_of
 from dialects.loop.ops import AllocOp, ForOp, StoreOp
 from dialects.loop.program import KernelOp
 from dialects.loop.scalar import F32

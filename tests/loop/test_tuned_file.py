@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from compiler.driver.options import KernelSchedule
 from compiler.loop.schedules import GENERIC
 from compiler.loop.tuned_file import Tuned, read_tuned, target_key, tuned_for, write_tuned
-from compiler.options import KernelSchedule
 from dialects.errors import OptionError
 
 KEY = target_key(GENERIC)

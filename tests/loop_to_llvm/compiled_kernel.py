@@ -11,9 +11,9 @@ from xdsl.dialects.math import Math
 from xdsl.parser import Parser
 
 from compiler.loop_to_llvm.kernel import emit_kernel
-from compiler.machine.host import host_target
-from compiler.machine.jit import load_objects
-from compiler.machine.object import compile_assembly, compile_object
+from compiler.machine.codegen.host import host_target
+from compiler.machine.codegen.jit import load_objects
+from compiler.machine.codegen.object_code import compile_assembly, compile_object
 from compiler.target.target import Target
 from dialects.loop import LOOP
 from dialects.loop.program import KernelOp

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pytest
 
 from compiler.loop_to_llvm.runtime import Counts
-from compiler.machine.header import header
-from compiler.machine.jit import load_objects
-from compiler.machine.signature import Signature, TensorSpec
+from compiler.machine.artifact.signature import Signature, TensorSpec
+from compiler.machine.bindings.header import header
+from compiler.machine.codegen.jit import load_objects
 from tests.loop_to_llvm.runtime_library import (
     HOST_SOURCE,
     Library,

@@ -23,11 +23,11 @@ from compiler.loop_to_llvm.runtime import (
     facts_of,
 )
 from compiler.loop_to_llvm.runtime.code import Code
-from compiler.machine.host import host_target
-from compiler.machine.jit import LoadedCode
-from compiler.machine.model_table import model_table
-from compiler.machine.object import compile_object
-from compiler.machine.signature import Signature, TensorSpec
+from compiler.machine.artifact.model_table import model_table
+from compiler.machine.artifact.signature import Signature, TensorSpec
+from compiler.machine.codegen.host import host_target
+from compiler.machine.codegen.jit import LoadedCode
+from compiler.machine.codegen.object_code import compile_object
 
 METADATA = json.dumps({"name": "sums", "unit": "µs"})
 HOST_SOURCE = Path(__file__).with_name("runtime_host.c")

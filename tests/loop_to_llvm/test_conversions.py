@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from llvmlite import ir
 
-from compiler.loop_to_llvm.conversions import ELEMENT_FORMATS, convert, lane_type
+from compiler.loop_to_llvm.scalar.conversions import ELEMENT_FORMATS, convert, lane_type
 from tests.loop_to_llvm.array_loop import (
     HOST_FEATURES,
     ArrayFunction,

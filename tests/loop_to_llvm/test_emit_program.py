@@ -7,10 +7,10 @@ import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
 from compiler.loop_to_llvm.kernel import emit_kernel
-from compiler.loop_to_llvm.program import emit_program, program_weights
+from compiler.loop_to_llvm.program.emit import emit_program, program_weights
 from compiler.loop_to_llvm.runtime.layout import CONTEXT
-from compiler.machine.jit import LoadedCode, load_objects
-from compiler.machine.object import compile_object
+from compiler.machine.codegen.jit import LoadedCode, load_objects
+from compiler.machine.codegen.object_code import compile_object
 from dialects.loop.program import KernelOp, ProgramOp
 from tests.loop_to_llvm.compiled_kernel import HOST, PARALLEL_FOR, parse_module
 

@@ -7,7 +7,7 @@ import pytest
 from xdsl.dialects.builtin import ModuleOp
 
 from compiler.loop.schedules import schedule_kernel
-from compiler.program.hoist_workspace import hoist_workspace
+from compiler.program.memory.hoist_workspace import hoist_workspace
 from compiler.target import TARGETS
 from compiler.target.target import Target
 from dialects.expr import Symbol

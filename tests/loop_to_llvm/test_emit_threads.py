@@ -10,11 +10,11 @@ import pytest
 from llvmlite import ir
 
 from compiler.loop_to_llvm.kernel import emit_kernel
-from compiler.loop_to_llvm.program import emit_program
+from compiler.loop_to_llvm.program.emit import emit_program
 from compiler.loop_to_llvm.runtime import Counts, Runtime, exported_symbols
 from compiler.loop_to_llvm.runtime.layout import CALL, OPTIONS
-from compiler.machine.jit import LoadedCode, load_objects
-from compiler.machine.object import compile_object
+from compiler.machine.codegen.jit import LoadedCode, load_objects
+from compiler.machine.codegen.object_code import compile_object
 from dialects.loop.program import KernelOp, ProgramOp
 from tests.loop_to_llvm.compiled_kernel import HOST, parse_module
 from tests.loop_to_llvm.runtime_library import define_run_time

@@ -15,9 +15,9 @@ from compiler.loop_to_llvm.runtime.message import (
     shape_writer,
     text_writer,
 )
-from compiler.machine.host import host_target
-from compiler.machine.jit import LoadedCode, load_objects
-from compiler.machine.object import compile_object
+from compiler.machine.codegen.host import host_target
+from compiler.machine.codegen.jit import LoadedCode, load_objects
+from compiler.machine.codegen.object_code import compile_object
 
 WRITERS = {
     "float": (float_writer, [DOUBLE]),

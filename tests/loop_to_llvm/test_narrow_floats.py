@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from llvmlite import ir
 
-from compiler.loop_to_llvm.conversions import convert, lane_type
-from compiler.loop_to_llvm.narrow_floats import NARROW_FORMATS, POWER_OF_TWO, Special
+from compiler.loop_to_llvm.scalar.conversions import convert, lane_type
+from compiler.loop_to_llvm.scalar.narrow_floats import NARROW_FORMATS, POWER_OF_TWO, Special
 from tests.loop_to_llvm.array_loop import ArrayFunction, add_loop, compiled_here
 
 DTYPES = {

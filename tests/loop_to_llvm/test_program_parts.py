@@ -8,8 +8,8 @@ from onnx import ModelProto, TensorProto, helper
 
 import weft
 from compiler.cli.emit import emit_text
-from compiler.loop_to_llvm.program_calls import LONGEST, PART
-from compiler.road import Road
+from compiler.driver.session import Road
+from compiler.loop_to_llvm.program.calls import LONGEST, PART
 from tests.models.graph_writer import GraphWriter
 from tests.models.peer import run_onnxruntime
 from weft.compilation import options_of

@@ -26,10 +26,10 @@ from compiler.loop_to_llvm.runtime import (
 )
 from compiler.loop_to_llvm.runtime.code import NULL, Code
 from compiler.loop_to_llvm.runtime.layout import CALL, OPTIONS, Struct
-from compiler.machine.host import host_target
-from compiler.machine.jit import load_objects
-from compiler.machine.link import read_objects, undefined_symbols
-from compiler.machine.object import compile_object
+from compiler.machine.codegen.host import host_target
+from compiler.machine.codegen.jit import load_objects
+from compiler.machine.codegen.object_code import compile_object
+from compiler.machine.elf.link import read_objects, undefined_symbols
 from dialects.errors import UnsupportedError
 from tests.loop_to_llvm.runtime_library import (
     I64,

@@ -9,8 +9,8 @@ import numpy as np
 from onnx import parser
 
 import weft
-from compiler.machine.checked_call import _Call
-from compiler.machine.executable import Executable
+from compiler.machine.python.checked_call import _Call
+from compiler.machine.python.executable import Executable
 from dialects.extent import MOST
 from tests.machine.test_dlpack import Model, Tensor
 

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from compiler.machine import elf
-from compiler.machine.artifact import Compiled
-from compiler.machine.link import link_shared
-from compiler.machine.object import compile_object
+from compiler.machine.artifact.artifact import Compiled
+from compiler.machine.codegen.object_code import compile_object
+from compiler.machine.elf import records as elf
+from compiler.machine.elf.link import link_shared
 from compiler.target.features import baseline
 from compiler.target.target import Target
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from compiler.machine.archive import write_archive
+from compiler.machine.elf.archive import write_archive
 from dialects.errors import ArtifactError
 from tests.machine.objects import ADD, emit
 

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import weft
-from compiler.machine import elf
-from compiler.machine.artifact import Compiled, load, read_metadata
-from compiler.machine.host import host_target
-from compiler.machine.shared_object import SharedObject
-from compiler.pipeline import compile_model
+from compiler.driver.pipeline import compile_model
+from compiler.machine.artifact.artifact import Compiled, load, read_metadata
+from compiler.machine.codegen.host import host_target
+from compiler.machine.elf import records as elf
+from compiler.machine.elf.shared_object import SharedObject
 from dialects.errors import ArtifactError, OptionError
 from tests.small_models import add_model, dense_model, rows_of
 from weft.compilation import options_of

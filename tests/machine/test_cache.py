@@ -13,10 +13,10 @@ import numpy as np
 import onnx
 import pytest
 
-from compiler.machine.artifact import Compiled
-from compiler.machine.cache import DEFAULT_LIMIT, Cache, CacheWarning, default_cache
-from compiler.pipeline import compile_model
-from compiler.road import Road
+from compiler.driver.pipeline import compile_model
+from compiler.driver.session import Road
+from compiler.machine.artifact.artifact import Compiled
+from compiler.machine.artifact.cache import DEFAULT_LIMIT, Cache, CacheWarning, default_cache
 from dialects.errors import OptionError
 from tests.small_models import add_model, dense_model, dense_reference, rows_of
 from weft.compilation import compile_cached, external_locations, model_key, options_of

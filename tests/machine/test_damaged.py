@@ -13,9 +13,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from compiler.machine.artifact import Compiled
-from compiler.machine.host import host_target
-from compiler.pipeline import compile_model
+from compiler.driver.pipeline import compile_model
+from compiler.machine.artifact.artifact import Compiled
+from compiler.machine.codegen.host import host_target
 from tests.small_models import dense_model
 from weft.compilation import options_of
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.machine.dims import depth_of, program_of, size_of
+from compiler.machine.artifact.dims import depth_of, program_of, size_of
 from dialects.errors import ArtifactError
 
 

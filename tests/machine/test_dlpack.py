@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from onnx import helper, parser
 
+from compiler.driver.options import Bound
+from compiler.driver.pipeline import compile_model
 from compiler.loop_to_llvm.runtime import Status
-from compiler.machine.checked_call import _Call
-from compiler.machine.executable import Executable
-from compiler.options import Bound
-from compiler.pipeline import compile_model
+from compiler.machine.python.checked_call import _Call
+from compiler.machine.python.executable import Executable
 from tests.small_models import add_model, dense_model, rows_of
 from weft.compilation import options_of
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import weft
-from compiler.machine.host import host_target
-from compiler.machine.link import link_shared
-from compiler.machine.object import compile_object
+from compiler.machine.codegen.host import host_target
+from compiler.machine.codegen.object_code import compile_object
+from compiler.machine.elf.link import link_shared
 from tests.small_models import dense_model, rows_of
 
 SHORT_OF_THREADS = f"""

@@ -9,8 +9,8 @@ import pytest
 
 import weft
 from compiler.cli.demo_model import load_light, with_random_weights
-from compiler.machine.artifact import read_metadata
-from compiler.pipeline import compile_model
+from compiler.driver.pipeline import compile_model
+from compiler.machine.artifact.artifact import read_metadata
 from compiler.target.arm import NEOVERSE_V1
 from compiler.target.features import feature_groups
 from tests.machine.foreign import AARCH64, RISCV64, Emulator, build_host, run_artifact

@@ -19,11 +19,11 @@ from compiler.loop_to_llvm.runtime.layout import (
     TENSOR,
     Struct,
 )
-from compiler.machine import dims, model_table
-from compiler.machine.header import header
-from compiler.machine.names import c_identifier
-from compiler.machine.signature import Signature, TensorSpec
-from compiler.machine.weights_file import PLACES
+from compiler.machine.artifact import dims, model_table
+from compiler.machine.artifact.signature import Signature, TensorSpec
+from compiler.machine.bindings.header import header
+from compiler.machine.bindings.names import c_identifier
+from compiler.machine.weights.file import PLACES
 
 LANGUAGES = {
     "c99": ("cc", ["-std=c99", "-x", "c"]),

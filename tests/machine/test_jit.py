@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from compiler.machine.host import host_target
-from compiler.machine.jit import load_objects
-from compiler.machine.object import compile_assembly, compile_object
+from compiler.machine.codegen.host import host_target
+from compiler.machine.codegen.jit import load_objects
+from compiler.machine.codegen.object_code import compile_assembly, compile_object
 from compiler.target import TARGETS
 from dialects.errors import ArtifactError, OptionError
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import weft
-from compiler.machine.artifact import Compiled, load, read_metadata
-from compiler.machine.host import host_target
-from compiler.pipeline import compile_model
+from compiler.driver.pipeline import compile_model
+from compiler.machine.artifact.artifact import Compiled, load, read_metadata
+from compiler.machine.codegen.host import host_target
 from compiler.target.cpuid import FEATURES, STATE, needed_bits
 from tests.small_models import dense_model
 from weft.compilation import options_of

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from compiler.machine import elf
-from compiler.machine.link import WeightBlob, undefined_symbols
-from compiler.machine.note import check_image, read_note
+from compiler.machine.elf import records as elf
+from compiler.machine.elf.link import WeightBlob, undefined_symbols
+from compiler.machine.elf.note import check_image, read_note
 from dialects.errors import ArtifactError, UnsupportedError
 from tests.machine.objects import (
     AARCH64,

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from compiler.machine.link import WeightBlob
+from compiler.machine.elf.link import WeightBlob
 from tests.machine.foreign import make_executable
 from tests.machine.objects import AARCH64, link_file
 from tests.machine.test_link import IMPORTER, OWN, TABLES, WEIGHTED

@@ -5,8 +5,8 @@ import io
 import numpy as np
 import pytest
 
-from compiler.machine.link import WeightBlob, link_shared
-from compiler.machine.object import compile_object
+from compiler.machine.codegen.object_code import compile_object
+from compiler.machine.elf.link import WeightBlob, link_shared
 from compiler.target.riscv import RISCV64
 from dialects.errors import ArtifactError, UnsupportedError
 from tests.machine.objects import (

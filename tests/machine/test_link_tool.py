@@ -6,10 +6,10 @@ import shutil
 import numpy as np
 import pytest
 
-from compiler.machine import elf
-from compiler.machine.link import WeightBlob
-from compiler.machine.link_tool import find_tool, link_with_tool, named_tool
-from compiler.machine.note import check_image, read_note
+from compiler.machine.elf import records as elf
+from compiler.machine.elf.link import WeightBlob
+from compiler.machine.elf.note import check_image, read_note
+from compiler.machine.elf.system_linker import find_tool, link_with_tool, named_tool
 from dialects.errors import ArtifactError, UnsupportedError
 from tests.machine.objects import ADD, emit, load
 from tests.machine.test_link import IMPORTER, TABLES, WEIGHTED, readelf

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler.machine.object import compile_object
-from compiler.machine.wasm_link import link_wasm, signed, unsigned
-from compiler.machine.wasm_object import Reader, read_wasm
-from compiler.machine.weight_blob import WeightBlob
+from compiler.machine.codegen.object_code import compile_object
+from compiler.machine.wasm.link import link_wasm, signed, unsigned
+from compiler.machine.wasm.object_file import Reader, read_wasm
+from compiler.machine.weights.blob import WeightBlob
 from compiler.target.wasm import WASM32
 from dialects.errors import ArtifactError, UnsupportedError, WeftError
 

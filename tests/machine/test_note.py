@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.machine.note import check_image, read_machine, read_note
+from compiler.machine.elf.note import check_image, read_machine, read_note
 from dialects.errors import ArtifactError
 from tests.machine.objects import AARCH64, ADD, X86_64, emit, link_file
 

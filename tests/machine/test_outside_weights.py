@@ -12,13 +12,13 @@ import pytest
 from onnx import helper, numpy_helper, parser
 
 import weft
+from compiler.driver.pipeline import compile_model
 from compiler.loop_to_llvm.runtime import EXPORTS, LIBC_NAMES
-from compiler.machine.artifact import Compiled, read_metadata
-from compiler.machine.cache import Cache
-from compiler.machine.host import host_target
-from compiler.machine.verify import verify
-from compiler.machine.weights_file import data_bytes, file_header, map_weights
-from compiler.pipeline import compile_model
+from compiler.machine.artifact.artifact import Compiled, read_metadata
+from compiler.machine.artifact.cache import Cache
+from compiler.machine.artifact.verify import verify
+from compiler.machine.codegen.host import host_target
+from compiler.machine.weights.file import data_bytes, file_header, map_weights
 from tests.cli.command import Command
 from tests.small_models import dense_model, rows_of
 from weft.compilation import options_of

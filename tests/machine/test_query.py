@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from onnx import parser
 
+from compiler.driver.options import parse_bound
+from compiler.driver.pipeline import compile_model
 from compiler.loop_to_llvm.runtime.layout import DIM, SYMBOL, TABLE, TENSOR, Struct
-from compiler.machine.artifact import Compiled
-from compiler.machine.header import header
-from compiler.machine.model_table import model_table
-from compiler.machine.signature import Signature
-from compiler.options import parse_bound
-from compiler.pipeline import compile_model
+from compiler.machine.artifact.artifact import Compiled
+from compiler.machine.artifact.model_table import model_table
+from compiler.machine.artifact.signature import Signature
+from compiler.machine.bindings.header import header
 from tests.small_models import add_model, dense_model, rows_of
 from weft.compilation import options_of
 

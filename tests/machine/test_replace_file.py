@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from compiler.machine.replace_file import rewriting
+from compiler.machine.artifact.replace_file import rewriting
 from dialects.errors import ArtifactError
 
 PIECES = (bytes(1 << 20), b"", b"middle", bytes(range(256)) * 5000)

@@ -9,7 +9,7 @@ from pathlib import Path
 import onnx
 import pytest
 
-from compiler.pipeline import compile_model
+from compiler.driver.pipeline import compile_model
 from tests.models.networks import NETWORKS
 from tests.small_models import dense_model
 from weft.compilation import options_of
@@ -21,7 +21,7 @@ import os, sys
 from pathlib import Path
 model, cores, options = sys.argv[1], int(sys.argv[2]), eval(sys.argv[3])
 os.sched_getaffinity = lambda process: set(range(cores))  # as many processes compile
-from compiler.pipeline import __file__ as where, compile_model
+from compiler.driver.pipeline import __file__ as where, compile_model
 assert where.startswith(os.environ["PYTHONPATH"]), where
 from weft.compilation import options_of
 compiled = compile_model(model, options_of(model, prefix="net", **options))

@@ -11,11 +11,11 @@ import pytest
 from onnx import ModelProto, helper, numpy_helper, parser
 
 import weft
-from compiler.golden import MOST_BYTES
-from compiler.machine.artifact import Compiled, load, read_metadata
-from compiler.machine.host import host_target
-from compiler.options import parse_bound, parse_bucket
-from compiler.pipeline import compile_model
+from compiler.driver.golden import MOST_BYTES
+from compiler.driver.options import parse_bound, parse_bucket
+from compiler.driver.pipeline import compile_model
+from compiler.machine.artifact.artifact import Compiled, load, read_metadata
+from compiler.machine.codegen.host import host_target
 from tests.cli.command import Command
 from tests.small_models import add_model, dense_model, dense_reference, rows_of
 from weft.compilation import options_of

@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from compiler.machine.signature import Signature, TensorSpec
+from compiler.machine.artifact.signature import Signature, TensorSpec
 from dialects.errors import ArtifactError
 
 SIGNATURE = Signature(

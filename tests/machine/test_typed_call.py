@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import weft
-from compiler.machine.header import header
-from compiler.machine.signature import Signature, TensorSpec
+from compiler.machine.artifact.signature import Signature, TensorSpec
+from compiler.machine.bindings.header import header
 from tests.small_models import dense_model, rows_of
 
 ROWS = 5

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 import weft
+from compiler.driver.pipeline import compile_model
 from compiler.loop_to_llvm.runtime import EXPORTS, LIBC_NAMES
-from compiler.machine import elf
-from compiler.machine.artifact import Compiled
-from compiler.machine.host import host_target
-from compiler.machine.link_tool import find_tool, link_with_tool
-from compiler.machine.verify import Finding, verify
-from compiler.pipeline import compile_model
+from compiler.machine.artifact.artifact import Compiled
+from compiler.machine.artifact.verify import Finding, verify
+from compiler.machine.codegen.host import host_target
+from compiler.machine.elf import records as elf
+from compiler.machine.elf.system_linker import find_tool, link_with_tool
 from tests.cli.command import Command
 from tests.small_models import dense_model
 from weft.compilation import options_of

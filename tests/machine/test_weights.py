@@ -8,10 +8,10 @@ from onnx import numpy_helper, parser
 from xdsl.dialects.builtin import f32
 
 import weft
-from compiler.loop_to_llvm.program import WeightKey
-from compiler.machine.weights import Weights
-from compiler.options import Options
-from compiler.prepare_weights import prepare_weights
+from compiler.driver.options import Options
+from compiler.driver.prepare_weights import prepare_weights
+from compiler.loop_to_llvm.program.emit import WeightKey
+from compiler.machine.weights.prepare import Weights
 from compiler.target import TARGETS
 from dialects.expr import Expr, Operand, atom_expr
 from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer

@@ -25,11 +25,11 @@ import onnxruntime
 from google.protobuf.message import DecodeError
 from onnx.reference import ReferenceEvaluator
 
-import compiler.pipeline  # noqa: F401  copies of this process need not import it again
+import compiler.driver.pipeline  # noqa: F401  copies of this process need not import it again
 import weft
 from compiler.cli.main import main
-from compiler.frontend.onnx_graph import all_nodes
-from compiler.frontend.onnx_tensor import DTYPES
+from compiler.frontend.onnx.graph import all_nodes
+from compiler.frontend.onnx.tensor import DTYPES
 from dialects.errors import WeftError
 
 MEMORY = 6 << 30

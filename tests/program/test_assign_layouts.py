@@ -2,8 +2,8 @@
 
 from xdsl.parser import Parser
 
-from compiler.graph_to_loop import copy_kernel
-from compiler.program.assign_layouts import AssignLayouts
+from compiler.graph_to_loop.lower_graph import copy_kernel
+from compiler.program.layouts.assign_layouts import AssignLayouts
 from dialects.context import WeftContext
 from dialects.loop.ops import ForOp
 from dialects.loop.program import CallOp, WeightOp

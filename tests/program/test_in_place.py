@@ -6,7 +6,7 @@ from xdsl.parser import Parser
 
 import weft
 import weft.numpy as wnp
-from compiler.program.in_place import in_place_arguments
+from compiler.program.memory.in_place import in_place_arguments
 from dialects.context import WeftContext
 from dialects.loop.program import KernelOp
 

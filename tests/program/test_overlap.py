@@ -14,14 +14,14 @@ from xdsl.ir import Block
 from xdsl.parser import Parser
 
 import weft
-from compiler.machine.host import host_target
-from compiler.options import Options
-from compiler.pipeline import compile_module, lower_graph, optimize_graph
+from compiler.driver.options import Options
+from compiler.driver.pipeline import compile_module, lower_graph, optimize_graph
+from compiler.driver.session import Road
+from compiler.machine.codegen.host import host_target
 from compiler.program import overlap
 from compiler.program.call_time import call_time
+from compiler.program.memory.plan_memory import buffer_bytes, kernels_of, plan_memory
 from compiler.program.overlap import ThreadModel, overlap_calls, written_arguments
-from compiler.program.plan_memory import buffer_bytes, kernels_of, plan_memory
-from compiler.road import Road
 from dialects.context import WeftContext
 from dialects.loop.concurrent import ConcurrentOp
 from dialects.loop.dynamic import root

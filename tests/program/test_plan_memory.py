@@ -7,7 +7,7 @@ import hypothesis.strategies as st
 from hypothesis import given, settings
 from xdsl.dialects.builtin import f32
 
-from compiler.program.plan_memory import (
+from compiler.program.memory.plan_memory import (
     ALIGNMENT,
     buffer_bytes,
     lifetimes,

@@ -2,9 +2,9 @@
 
 from random import Random
 
-from compiler.program.slots import Lifetime, share_by_size
+from compiler.program.memory.slots import Lifetime, share_by_size
 from dialects.expr import Expr
-from dialects.graph.types import F32
+from dialects.graph.core.types import F32
 from dialects.loop.ops import AllocOp
 from dialects.loop.types import buffer
 

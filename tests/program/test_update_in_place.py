@@ -5,11 +5,11 @@ import pytest
 from onnx import ModelProto, parser
 
 import weft
-from compiler.machine.host import host_target
-from compiler.options import Options
-from compiler.pipeline import optimize_graph, to_loops
-from compiler.read_model import read_model
-from compiler.road import Road
+from compiler.driver.options import Options
+from compiler.driver.pipeline import optimize_graph, to_loops
+from compiler.driver.read_model import read_model
+from compiler.driver.session import Road
+from compiler.machine.codegen.host import host_target
 from dialects.context import WeftContext
 from dialects.loop.dynamic import CopyOp
 from dialects.loop.ops import ForOp

@@ -21,11 +21,11 @@ from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from compiler.assemble import CompiledLevel, assemble
-from compiler.compile_kernels import KernelCompiler
-from compiler.pipeline import compile_kernels, lower_graph, optimize_graph, plan_program
-from compiler.program.plan_memory import kernels_of, plan_memory
-from compiler.road import Road
+from compiler.driver.assemble import CompiledLevel, assemble
+from compiler.driver.compile_kernels import KernelCompiler
+from compiler.driver.pipeline import compile_kernels, lower_graph, optimize_graph, plan_program
+from compiler.driver.session import Road
+from compiler.program.memory.plan_memory import kernels_of, plan_memory
 from compiler.validation.in_place import claims_of, prove_claims
 from compiler.validation.plan import Meaning
 from dialects.context import WeftContext

@@ -7,8 +7,8 @@ from xdsl.parser import Parser
 
 import weft
 import weft.numpy as wnp
-from compiler.program import in_place
-from compiler.program.in_place import InPlace
+from compiler.program.memory import in_place
+from compiler.program.memory.in_place import InPlace
 from compiler.validation.plan import note_meaning
 from dialects.context import WeftContext
 from dialects.errors import PlanError
@@ -47,7 +47,7 @@ def claiming_as_before(monkeypatch):
     """Kernels claim what they claimed before, in this process, which compiles all of them."""
     monkeypatch.setattr("compiler.program.declare.in_place_arguments", claims_of_before)
     for started in ("can_fork", "can_start"):
-        monkeypatch.setattr(f"compiler.compile_kernels.{started}", lambda: False)
+        monkeypatch.setattr(f"compiler.driver.compile_kernels.{started}", lambda: False)
 
 
 @pytest.mark.usefixtures("claiming_as_before")

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from compiler.machine.artifact import Compiled
-from compiler.machine.cache import Cache, cache_key, default_cache
-from compiler.machine.executable import Executable
-from compiler.machine.host import host_target
-from compiler.machine.python_call import Call
-from compiler.options import Options
+from compiler.driver.options import Options
+from compiler.machine.artifact.artifact import Compiled
+from compiler.machine.artifact.cache import Cache, cache_key, default_cache
+from compiler.machine.codegen.host import host_target
+from compiler.machine.python.executable import Executable
+from compiler.machine.python.fast_call import Call
 from compiler.target.target import Target
 from dialects.errors import InputError, TypeInferenceError, UnsupportedError
 from dialects.weights import Array
@@ -198,7 +198,7 @@ def _found(store: Cache, key: str, target: Target, operands: int) -> Plan | None
 def _compiled(
     store: Cache, key: str, template: Template, dims: tuple[Dims, ...], kinds: Sequence[Kind]
 ) -> Plan:
-    from compiler.pipeline import compile_module
+    from compiler.driver.pipeline import compile_module
     from weft.eager.graphs import build
 
     built: Built = build(template, dims, kinds)

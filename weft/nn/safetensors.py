@@ -12,7 +12,7 @@ from typing import Any, Final
 import ml_dtypes
 import numpy as np
 
-from compiler.machine.replace_file import replacing
+from compiler.machine.artifact.replace_file import replacing
 from dialects.errors import ModelError
 from dialects.weights import Array
 

@@ -12,8 +12,8 @@ from xdsl.ir import Block, SSAValue
 
 from dialects.errors import SourceError
 from dialects.graph import EffectOp, IfOp, YieldOp
-from dialects.graph.control import join
-from dialects.graph.types import type_of
+from dialects.graph.core.types import type_of
+from dialects.graph.regions.control import join
 from weft.source.journal import MISSING, Change, NameSlot, Slot
 from weft.source.leaves import Kind, common, is_leaf, kind_of, same, shown, value_as, wrapped
 from weft.source.recording import SourceRecording

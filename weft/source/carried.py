@@ -10,7 +10,7 @@ from xdsl.ir import Block, SSAValue
 
 from dialects.errors import SourceError
 from dialects.expr import Expr
-from dialects.graph.types import TensorType, tensor
+from dialects.graph.core.types import TensorType, tensor
 from weft.source.branches import Key, Region, Thunk, link, region
 from weft.source.journal import MISSING, Change, ListSlot, NameSlot, Slot
 from weft.source.leaves import Kind, common, is_leaf, kind_of, same, shown, value_as, wrapped

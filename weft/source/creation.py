@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from dialects.graph.dtypes import element_type
-from dialects.graph.types import ShapeAttr
+from dialects.graph.core.dtypes import element_type
+from dialects.graph.core.types import ShapeAttr
 from weft.source.iteration import range_of, rounds_of, stacked
 from weft.source.operators import as_tensor
 from weft.source.run import Run

@@ -10,7 +10,7 @@ import numpy as np
 
 from dialects.errors import TypeInferenceError
 from dialects.expr import Expr, maximum, minimum
-from dialects.graph.types import ShapeAttr
+from dialects.graph.core.types import ShapeAttr
 from weft.indexing import (
     axes_taken,
     gathered_together,

@@ -15,8 +15,8 @@ import numpy as np
 from xdsl.ir import Block
 
 from dialects.errors import WeftError
-from dialects.graph.dtypes import element_type
-from dialects.graph.types import tensor
+from dialects.graph.core.dtypes import element_type
+from dialects.graph.core.types import tensor
 from dialects.weights import Array as NumpyArray
 from weft.operators import users_line
 from weft.source.recording import SourceRecording

@@ -16,7 +16,7 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region, SSAValue
 
 from dialects.graph import EffectOp
-from dialects.graph.types import type_of
+from dialects.graph.core.types import type_of
 from weft.operators import RUNNING, users_line
 from weft.printing import Text
 from weft.source.calls import call

@@ -15,8 +15,8 @@ from xdsl.rewriter import InsertPoint
 
 from dialects.expr import Expr, Symbol
 from dialects.graph import BindSizesOp
-from dialects.graph.builder import GraphBuilder
-from dialects.graph.types import I64, TensorType, tensor, type_of
+from dialects.graph.core.builder import GraphBuilder
+from dialects.graph.core.types import I64, TensorType, tensor, type_of
 from dialects.weights import Array as NumpyArray
 from weft.source.values import ELEMENTS, Array, Number
 from weft.traced import Recording, Traced

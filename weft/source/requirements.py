@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from dialects.graph import AssertOp
-from dialects.graph.types import BOOL
+from dialects.graph.core.types import BOOL
 from dialects.printed import filled
 from weft.printing import Text, traced_in
 from weft.source.attributes import item

@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 
 from dialects.errors import SourceError
 from dialects.expr import Expr
-from dialects.graph.types import BOOL, F64, I64, TensorType, tensor, type_of
+from dialects.graph.core.types import BOOL, F64, I64, TensorType, tensor, type_of
 from weft.traced import Traced
 
 if TYPE_CHECKING:

@@ -18,18 +18,12 @@ from compiler.loop.primitives.recording import (
     steps_of,
     stop_recording,
 )
-from compiler.loop.schedules import (
-    attention,
-    blocks,
-    columns,
-    contraction,
-    deep_sums,
-    few_columns,
-    pointwise,
-    rows,
-    transpose,
-    window,
-)
+from compiler.loop.schedules import attention, contraction, pointwise, rows, transpose
+from compiler.loop.schedules import blocked_layout as blocks
+from compiler.loop.schedules import leading_reduction as columns
+from compiler.loop.schedules import sliding_window as window
+from compiler.loop.schedules.gemm import small_n as few_columns
+from compiler.loop.schedules.gemm import split_k as deep_sums
 from compiler.loop.schedules.simplify import simplify
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule

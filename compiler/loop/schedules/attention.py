@@ -38,18 +38,18 @@ from compiler.loop.primitives import (
     vectorize,
 )
 from compiler.loop.primitives.staging import Staged
-from compiler.loop.schedules.ahead import write_out_terms
-from compiler.loop.schedules.leaves import (
+from compiler.loop.schedules.gemm.blocked_summation import block_of, cut_long_sum
+from compiler.loop.schedules.gemm.pack_panels import fill_panels
+from compiler.loop.schedules.gemm.packed_buffers import write_out_terms
+from compiler.loop.schedules.gemm.tile_params import LONGEST_SUM
+from compiler.loop.schedules.innermost_loops import (
     lanes_for,
     lanes_of,
     parallelize_outermost,
     stride,
     vectorize_leaves,
 )
-from compiler.loop.schedules.long_sums import block_of, cut_long_sum
-from compiler.loop.schedules.panels import fill_panels
 from compiler.loop.schedules.simplify import drop_stored_only
-from compiler.loop.schedules.tile_params import LONGEST_SUM
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
 from dialects.expr import Expr, Operand, atom_expr

@@ -23,17 +23,17 @@ from xdsl.ir import SSAValue
 
 from compiler.loop.layouts import LONGEST_STRIDE, lane_stride
 from compiler.loop.nest import loops_in, perfect_nest, subscripts, update_of, weight_arguments
-from compiler.loop.schedules.accumulation import (
+from compiler.loop.schedules.coalesce_loops import flatten_outer
+from compiler.loop.schedules.gemm.accumulation import (
     Accumulation,
     aligned,
     is_short,
     neighbours,
     overlap,
 )
-from compiler.loop.schedules.flat import flatten_outer
-from compiler.loop.schedules.leaves import lanes_of
-from compiler.loop.schedules.register_tile import accumulate
-from compiler.loop.schedules.tile_params import Params
+from compiler.loop.schedules.gemm.register_tile import accumulate
+from compiler.loop.schedules.gemm.tile_params import Params
+from compiler.loop.schedules.innermost_loops import lanes_of
 from compiler.target.target import Target
 from dialects.expr import product
 from dialects.loop.ops import ForOp, LoadOp, StoreOp

@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from compiler.loop.nest import accesses_in, loops_in, perfect_nest
 from compiler.loop.primitives import collapse, hoist, nontemporal, tile, unroll, vectorize
-from compiler.loop.schedules.leaves import (
+from compiler.loop.schedules.innermost_loops import (
     abreast,
     collapse_contiguous,
     is_past_caches,

@@ -24,7 +24,8 @@ from compiler.loop.primitives import (
     tile,
     vectorize,
 )
-from compiler.loop.schedules.leaves import (
+from compiler.loop.schedules.fuse_reduction import fuse_sums
+from compiler.loop.schedules.innermost_loops import (
     AHEAD,
     collapse_contiguous,
     follows_streams,
@@ -36,8 +37,7 @@ from compiler.loop.schedules.leaves import (
     unscheduled,
     vectorize_leaves,
 )
-from compiler.loop.schedules.sums import fuse_sums
-from compiler.loop.schedules.vector_groups import group_of_pass
+from compiler.loop.schedules.unroll_and_jam import group_of_pass
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
 from dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops

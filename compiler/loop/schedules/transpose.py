@@ -35,7 +35,7 @@ from compiler.loop.primitives import (
     vectorize,
 )
 from compiler.loop.schedules import pointwise
-from compiler.loop.schedules.leaves import (
+from compiler.loop.schedules.innermost_loops import (
     copied_by,
     is_far,
     is_past_caches,

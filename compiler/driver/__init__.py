@@ -1,0 +1,1 @@
+"""The driver: a model and options -> an artifact, stage by stage."""

@@ -1,0 +1,298 @@
+"""Planned programs and the code of their kernels -> a compiled model: the run time, the weights in
+the layouts that are read, and what an artifact says of itself.
+
+Each CPU level has a program and kernels of its own; the run time and the weights are common.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.utils.hints import isa
+
+from compiler.driver.compile_run_time import RunTimeTask, features, identity, run_time_task
+from compiler.driver.derive_weights import DerivedWeights
+from compiler.driver.options import Options
+from compiler.driver.prepare_weights import (
+    derived_weights,
+    describe_weights,
+    outside_weights,
+    prepare_weights,
+    transform_objects,
+)
+from compiler.driver.report import Report
+from compiler.frontend.model_version import described_version
+from compiler.frontend.string_outputs import described_strings
+from compiler.loop_to_llvm.data import data_ir
+from compiler.loop_to_llvm.program.dispatch import bucket_prefix, emit_choice
+from compiler.loop_to_llvm.program.emit import (
+    WeightKey,
+    emit_program,
+    program_weights,
+    workspace_bytes,
+)
+from compiler.loop_to_llvm.runtime import LIBC_NAMES, exported_symbols, facts_of
+from compiler.loop_to_llvm.runtime.outside_weights import OutsideWeights, outside_exports
+from compiler.loop_to_llvm.runtime.self_test import self_test_exports
+from compiler.loop_to_llvm.runtime.standalone import (
+    emit_standalone,
+    is_standalone,
+    standalone_exports,
+)
+from compiler.machine.artifact.artifact import (
+    Compiled,
+    check_runs_on,
+    weight_offsets,
+)
+from compiler.machine.artifact.model_table import model_table
+from compiler.machine.artifact.signature import Signature, TensorSpec
+from compiler.machine.codegen.host import host_target
+from compiler.machine.codegen.object_code import compile_object
+from compiler.machine.weights.prepare import Weights
+from compiler.program.describe import describe_kernels, describe_memory
+from compiler.program.memory.donate import donated_pairs
+from compiler.program.time_calls import timed_calls
+from compiler.target.features import baseline
+from dialects.errors import ArtifactError, OptionError
+from dialects.expr import Expr, maximum
+from dialects.graph.core.dtypes import numpy_dtype
+from dialects.loop.dynamic import output_sizes
+from dialects.loop.program import KernelOp, ProgramOp
+from dialects.loop.types import buffer_type
+from dialects.weights import WeightStore
+
+if TYPE_CHECKING:
+    from compiler.driver.golden import GoldenRun
+
+
+@dataclass(frozen=True)
+class CompiledLevel:
+    """A planned program with the code of its kernels, for the target of these options; kernels in
+    the module are declarations.
+    """
+
+    options: Options
+    module: ModuleOp
+    code: Mapping[str, bytes]
+    report: Report
+
+    @property
+    def program(self) -> ProgramOp:
+        return next(op for op in self.module.ops if isinstance(op, ProgramOp))
+
+    @property
+    def bodies(self) -> list[ProgramOp]:
+        """The programs that compute: the only one, or those among which it chooses."""
+        programs = [op for op in self.module.ops if isinstance(op, ProgramOp)]
+        return programs[1:] or programs
+
+    @property
+    def kernels(self) -> dict[str, KernelOp]:
+        """The declarations by name."""
+        kernels = (op for op in self.module.ops if isinstance(op, KernelOp))
+        return {kernel.sym_name.data: kernel for kernel in kernels}
+
+
+def assemble(
+    levels: Sequence[CompiledLevel],
+    weights: WeightStore,
+    options: Options,
+    report: Report,
+    golden: GoldenRun | None = None,
+    made: Mapping[RunTimeTask, bytes] | None = None,
+) -> Compiled:
+    """The compiled model of all levels, which start with the least. Times go into the report. The
+    run time may be `made` already.
+
+    With golden data it can test itself, which it is made to do here where this machine runs it:
+    raises OptionError where it does not compute them.
+    """
+    bodies = [program for level in levels for program in level.bodies]
+    keys = list(dict.fromkeys(chain(*map(program_weights, bodies))))
+    with report.stage("weights"):
+        prepared = prepare_weights(keys, weights, options)
+        derived = derived_weights(keys, weights, options)
+    signature = signature_of(levels[0].program)
+    with report.stage("metadata"):
+        metadata = _metadata(levels, signature, prepared, derived, options)
+    if golden is not None:
+        metadata["self_test"] = golden.facts()
+    outside = outside_weights(prepared, derived, metadata, options)
+    objects = _common_objects(
+        signature, prepared, metadata, outside, options, report, golden, made or {}
+    )
+    objects |= transform_objects(keys, derived, options)
+    with report.stage("program code"):
+        for level in levels:
+            objects |= _level_objects(level, keys, options)
+    exports = (
+        *exported_symbols(options.prefix),
+        *outside_exports(options.prefix, outside),
+        *standalone_exports(options.target, options.prefix),
+        *self_test_exports(options.prefix, golden),
+    )
+    compiled = Compiled(
+        options.prefix, options.target, signature, objects, exports, frozenset(LIBC_NAMES),
+        prepared, metadata,
+    )  # fmt: skip
+    if golden is not None:
+        with report.stage("self-test"):
+            _test(compiled)
+    return compiled
+
+
+def _test(compiled: Compiled) -> None:
+    """Runs the self-test, where this machine can."""
+    try:
+        check_runs_on(host_target(), compiled.metadata, compiled.prefix)
+    except ArtifactError:
+        return
+    try:
+        compiled.executable(threads=1).self_test()
+    except ArtifactError as error:
+        rule = "requires inputs on which the model computes what its operators' references do"
+        raise OptionError(f"self-test {rule}, got: {error}") from error
+
+
+def _common_objects(
+    signature: Signature,
+    weights: Weights,
+    metadata: dict[str, object],
+    outside: OutsideWeights | None,
+    options: Options,
+    report: Report,
+    golden: GoldenRun | None,
+    made: Mapping[RunTimeTask, bytes],
+) -> dict[str, bytes]:
+    """Machine code by name of what every model has, for any processor of the architecture."""
+    target, prefix = options.target, options.prefix
+    objects: dict[str, bytes] = {}
+    described = _bare(metadata) if options.bare else metadata
+    layout = None if golden is None else golden.layout(signature.symbols)
+    task = run_time_task(
+        signature, described, options,
+        has_weights=bool(weights.sources), outside=outside, golden=layout,
+    )  # fmt: skip
+    with report.stage("run time"):
+        if layout is None and outside is None and task in made:
+            objects["runtime"] = made[task]
+        else:
+            objects["runtime"] = task.compile().code
+        text = "{}" if options.bare else json.dumps(metadata, sort_keys=True)
+        blob = None if outside else f"{prefix}.weights"
+        places = [(blob, offset) for offset in weight_offsets(weights)]
+        facts = facts_of(prefix, text, model_table(described), places)
+        objects["facts"] = compile_object(data_ir(target.triple, facts), baseline(target))
+        if golden is not None:
+            text = data_ir(target.triple, {f"{prefix}.golden": golden.content()})
+            objects["golden"] = compile_object(text, baseline(target))
+        if is_standalone(target):
+            objects["standalone"] = compile_object(emit_standalone(prefix), target)
+    return objects
+
+
+def _bare(metadata: Mapping[str, object]) -> dict[str, object]:
+    """What all models have in common that say nothing of themselves."""
+    keys = ("abi", "prefix", "weft", "triple", "cpu", "features", "weights_in", "weights")
+    kept = {key: metadata[key] for key in keys}
+    return {**kept, **Signature((), ()).to_json(), "workspace_bytes": 0}
+
+
+def _level_objects(
+    level: CompiledLevel, weights: Sequence[WeightKey], options: Options
+) -> dict[str, bytes]:
+    """The program and the kernels of a level by name, in which the level is where there are more
+    than one.
+    """
+    own = level.options
+    programs = {p.sym_name.data: p for p in level.bodies if p is not level.program}
+    texts = {
+        name: emit_program(
+            p, own.target, prefix=own.prefix, weights=weights, name=bucket_prefix(own.prefix, p)
+        )
+        for name, p in programs.items()
+    }
+    texts["program"] = (
+        emit_choice(level.program, level.bodies, own.target, prefix=own.prefix)
+        if programs
+        else emit_program(level.program, own.target, prefix=own.prefix, weights=weights)
+    )
+    code = {name: compile_object(text, own.target) for name, text in texts.items()}
+    code |= level.code
+    start = f"{own.target.name}." if options.isa else ""
+    return {f"{start}{name}": data for name, data in code.items()}
+
+
+def signature_of(program: ProgramOp) -> Signature:
+    """Names, dtypes and dims of the program's inputs and outputs, and the free symbols."""
+    arguments = [buffer_type(argument) for argument in program.body.block.args]
+    hints = [argument.name_hint or f"v{n}" for n, argument in enumerate(program.body.block.args)]
+    names = [*_names(program, "input_names"), *_names(program, "output_names")] or hints
+    specs = [
+        TensorSpec(name, numpy_dtype(kind.element).name, tuple(_dim(dim) for dim in kind.shape))
+        for name, kind in zip(names, arguments, strict=True)
+    ]
+    count = program.inputs.data
+    symbols, found = tuple(program.symbol_names), tuple(output_sizes(program))
+    pairs = tuple(donated_pairs(program))
+    return Signature(tuple(specs[:count]), tuple(specs[count:]), symbols, found, pairs)
+
+
+def _names(program: ProgramOp, key: str) -> list[str]:
+    names = program.attributes.get(key)
+    return [name.data for name in names] if isa(names, ArrayAttr[StringAttr]) else []
+
+
+def _dim(dim: Expr) -> int | str:
+    return str(dim) if dim.constant is None else dim.constant
+
+
+def _metadata(
+    levels: Sequence[CompiledLevel],
+    signature: Signature,
+    weights: Weights,
+    derived: DerivedWeights | None,
+    options: Options,
+) -> dict[str, object]:
+    """What an artifact says of itself: nothing that differs between two compilations. What its
+    inside is like is that of the last level, and of each where there are more than one.
+    """
+    sizes = [workspace_bytes(program) for level in levels for program in level.bodies]
+    several_sizes = {"buckets": options.bucket_sizes()} if options.buckets else {}
+    strings = described_strings(levels[0].program.attributes)
+    known = {"strings": strings} if strings else {}
+    inside = [_description(level) for level in levels]
+    several = {"levels": inside} if options.isa else {}
+    return (
+        several
+        | several_sizes
+        | known
+        | {
+            **identity(options),
+            "model_version": described_version(levels[0].program.attributes),
+            **signature.to_json(),
+            "workspace_bytes": _dim(maximum(sizes)),
+            **describe_weights(weights, derived, options),
+            **{key: value for key, value in inside[-1].items() if key not in ("name", "features")},
+        }
+    )
+
+
+def _description(level: CompiledLevel) -> dict[str, object]:
+    """The inside of one level."""
+    program, report, options = level.bodies[-1], level.report, level.options
+    timed: dict[str, object] = {"timed_calls": timed_calls(program)} if options.timed else {}
+    return timed | {
+        "name": options.target.name,
+        "features": features(options),
+        "operators": dict(sorted(report.graph.items())),
+        "kernels": describe_kernels(program, level.kernels, report.flops, report.schedules),
+        "memory": describe_memory(program, exact=bool(options.guarded)),
+        "repeats": report.repeats,
+        "concurrent": report.concurrent,
+    }

@@ -1,0 +1,276 @@
+"""Naive kernels -> scheduled ones and their machine code, several at a time: this process and its
+workers take them from one list, the longest first.
+
+Everybody compiles the kernel's text, hence who does changes nothing, and what was compiled before
+comes out of a store.
+"""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import os
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import chain
+from typing import Final, Protocol
+
+from compiler.driver.options import KernelSchedule, Options
+from compiler.driver.workers import (
+    RARE,
+    ForkedWorker,
+    KernelCode,
+    Task,
+    Worker,
+    ask,
+    can_fork,
+    can_start,
+    close,
+    start_worker,
+)
+from compiler.loop.schedules import Scheduled, schedule_kernel
+from compiler.loop_to_llvm.kernel import emit_kernel
+from compiler.machine.codegen.object_code import compile_object
+from compiler.program.declare import declaration, describe_body
+from compiler.validation.in_place import prove_claims
+from dialects.context import parse_module
+from dialects.loop.program import KernelOp
+
+KERNELS_PER_WORKER: Final = 6
+"""Fewer are compiled before a worker has imported the compiler."""
+
+KERNELS_PER_COPY: Final = 2
+"""Fewer leave nothing to a worker that has imported it already."""
+
+
+@dataclass(frozen=True)
+class KernelTask:
+    """A naive kernel as text, and how to compile it: by a forced schedule, by none, or as weft
+    thinks best. `keep_texts` asks for the scheduled loops and the LLVM IR too.
+    """
+
+    text: str
+    options: Options
+    keep_texts: bool = False
+
+    def compile(self) -> KernelCode:
+        """The code, compiled here."""
+        return compile_kernel(self)
+
+    @property
+    def effort(self) -> int:
+        """The length of the text: of more operations comes more code."""
+        return len(self.text)
+
+    @property
+    def key(self) -> str:
+        """A hash of all that decides what the code is, the compiler aside."""
+        name = self.text.split("@", 1)[1].split("(", 1)[0].split("[", 1)[0]
+        forced = _forced(name, self.options)
+        own = replace(
+            self.options, schedules=() if forced is None else (forced,), tuned=(), timed=False
+        )
+        return hashlib.sha256(f"{own.digest}\n{self.text}".encode()).hexdigest()
+
+
+class KernelStore(Protocol):
+    """What was compiled before, by key."""
+
+    def find_kernel(self, key: str) -> bytes | None:
+        """What was kept under the key, if it is whole."""
+        ...
+
+    def keep_kernel(self, key: str, data: bytes) -> None:
+        """Keeps bytes under a key, where that is possible."""
+        ...
+
+
+def compile_kernel(task: KernelTask) -> KernelCode:
+    """Parses, schedules, emits and compiles one kernel."""
+    start = time.perf_counter()
+    options = task.options
+    kernel = parse_kernel(task.text)
+    parsed = time.perf_counter()
+    scheduled = choose_schedule(kernel, options, recorded=False)
+    describe_body(kernel)
+    text = str(kernel if task.keep_texts else declaration(kernel))
+    done = time.perf_counter()
+    prove_claims(kernel)
+    proved = time.perf_counter()
+    ir = emit_kernel(
+        kernel,
+        options.target,
+        prefix=options.prefix,
+        strict_fp=options.strict_fp,
+        guarded=bool(options.guarded),
+    )
+    emitted = time.perf_counter()
+    code = compile_object(ir, options.target)
+    seconds = {
+        "parse": parsed - start,
+        "schedule": done - parsed,
+        "validation": proved - done,
+        "emit": emitted - proved,
+        "llvm": time.perf_counter() - emitted,
+    }
+    return KernelCode(code, text, scheduled.used, ir if task.keep_texts else None, seconds)
+
+
+def choose_schedule(kernel: KernelOp, options: Options, *, recorded: bool = True) -> Scheduled:
+    """Schedules a kernel as it is told to, else as weft thinks best; `recorded` asks for steps."""
+    forced = _forced(kernel.sym_name.data, options)
+    if forced is not None:
+        from compiler.loop.schedule_file import apply_schedule  # few kernels need all passes
+
+        apply_schedule(kernel, forced)
+        return Scheduled(["forced"], forced.steps)
+    if options.naive:
+        return Scheduled(["naive"], ())
+    return schedule_kernel(kernel, options.target, recorded=recorded)
+
+
+def _forced(kernel: str, options: Options) -> KernelSchedule | None:
+    """The schedule of a kernel that was asked for, or else the one that a tuner found."""
+    given = (*options.schedules, *options.tuned)
+    return next((each for each in given if each.kernel == kernel), None)
+
+
+def parse_kernel(text: str) -> KernelOp:
+    """The kernel of a text that holds one, in no module."""
+    (kernel,) = parse_module(text, "<kernel>").ops
+    assert isinstance(kernel, KernelOp), "a task is the text of one kernel"
+    kernel.detach()
+    return kernel
+
+
+class KernelCompiler:
+    """Compiles kernels in this process and in its workers, those aside that a store has."""
+
+    def __init__(self, workers: Sequence[Worker], store: KernelStore | None = None):
+        self.workers = tuple(workers)
+        self.store = store
+
+    def compile(self, tasks: Sequence[Task], on_done: Callable[[int], None]) -> list[KernelCode]:
+        """The code of each task, in their order; `on_done` is told how many are done.
+
+        Raises what compiling a kernel raises.
+        """
+        store = None if any(task.keep_texts for task in tasks) else self.store
+        found = {} if store is None else _found(tasks, store)
+        run = _Run(tasks, found, self.workers)
+        on_done(len(found))
+        feeders = [
+            threading.Thread(target=run.feed, args=(worker,), daemon=True)
+            for worker in self.workers
+        ]
+        for feeder in feeders:
+            feeder.start()
+        run.take(lambda task: task.compile(), on_done)
+        for feeder in feeders:
+            feeder.join()
+        codes = run.results()
+        if store is not None:
+            for position, (task, code) in enumerate(zip(tasks, codes, strict=True)):
+                if position not in found:
+                    store.keep_kernel(task.key, code.to_bytes())
+        return codes
+
+
+def _found(tasks: Sequence[Task], store: KernelStore) -> dict[int, KernelCode]:
+    """What the store has, by the task's position."""
+    found = ((position, store.find_kernel(task.key)) for position, task in enumerate(tasks))
+    return {position: KernelCode.of_bytes(data) for position, data in found if data is not None}
+
+
+@contextmanager
+def rare_collections() -> Generator[None]:
+    """Lets the interpreter look for cycles rarely. Compiling makes millions of small objects, few
+    of them in cycles: looking for these as often as usual takes half of the time.
+    """
+    before = gc.get_threshold()
+    gc.set_threshold(*RARE)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+@contextmanager
+def kernel_compiler(
+    kernels: int,
+    cores: int | None = None,
+    store: KernelStore | None = None,
+    early: ForkedWorker | None = None,
+) -> Generator[KernelCompiler]:
+    """A compiler for about so many kernels, whose workers start now and end with the block: with
+    this process one for each core, of those that the process may use by default. One may be there
+    `early`, and is only told to end.
+    """
+    workers: list[Worker] = [] if early is None else [early]
+    others = (cores or len(os.sched_getaffinity(0))) - 1
+    started: list[Worker] = []
+    if can_fork():
+        count = min(others, kernels // KERNELS_PER_COPY) - len(workers)
+        started += [ForkedWorker() for _ in range(count)]
+    elif can_start():
+        count = min(others, kernels // KERNELS_PER_WORKER) - len(workers)
+        started += [start_worker() for _ in range(count)]
+    try:
+        yield KernelCompiler([*workers, *started], store)
+    finally:
+        for worker in workers:
+            worker.kill()
+        for worker in started:
+            close(worker)
+
+
+class _Run:
+    """Tasks that several threads take and answer."""
+
+    def __init__(
+        self, tasks: Sequence[Task], done: Mapping[int, KernelCode], workers: Sequence[Worker]
+    ):
+        self._tasks = tasks
+        begun = [each.begun for each in workers if isinstance(each, ForkedWorker)]
+        left = [
+            position
+            for position, task in enumerate(tasks)
+            if position not in done and task not in begun
+        ]
+        # The longest first, so that all are done at about the same time; taking one is atomic.
+        self._left = iter(sorted(left, key=lambda position: -tasks[position].effort))
+        self._done = dict(done)
+        self._errors: list[BaseException] = []
+
+    def feed(self, worker: Worker) -> None:
+        """Lets a worker compile: first what it has begun with."""
+        begun = worker.begun if isinstance(worker, ForkedWorker) else None
+        own = [position for position, task in enumerate(self._tasks) if task == begun]
+        left = (position for position in own if position not in self._done)
+        self.take(partial(ask, worker), left=chain(left, self._left))
+
+    def take(
+        self,
+        compiled: Callable[[Task], KernelCode],
+        on_done: Callable[[int], None] = lambda count: None,
+        left: Iterator[int] | None = None,
+    ) -> None:
+        """Compiles what is left, until nothing is or somebody has failed."""
+        try:
+            for position in self._left if left is None else left:
+                on_done(len(self._done))
+                self._done[position] = compiled(self._tasks[position])
+                if self._errors:
+                    return
+        except BaseException as error:
+            self._errors.append(error)
+
+    def results(self) -> list[KernelCode]:
+        """The code of all tasks; raises what the first that failed has raised."""
+        if self._errors:
+            raise self._errors[0]
+        return [self._done[position] for position in range(len(self._tasks))]

@@ -1,0 +1,30 @@
+"""What users of weft add to it: handed down as tuples, listed nowhere else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from xdsl.passes import ModulePass
+
+    from compiler.frontend.onnx.node import Importer
+    from compiler.loop.schedules import Schedule
+    from dialects.graph import GraphOp
+
+
+@dataclass(frozen=True)
+class Extension:
+    """Operators, passes, schedules and importers beside weft's own.
+
+    `ops` are classes with all facets; those with an `ONNX` name are imported by it. `passes` run
+    over the graph when it is simplified, before operators are grouped into kernels. `schedules` are
+    asked before weft's. `onnx` writes the operators of nodes, by ONNX's name, behind the domain and
+    a dot where that is not the default one; it comes before weft's importer of that name.
+    """
+
+    ops: tuple[type[GraphOp], ...] = ()
+    passes: tuple[type[ModulePass], ...] = ()
+    schedules: tuple[Schedule, ...] = ()
+    onnx: Mapping[str, Importer] = field(default_factory=dict[str, "Importer"])

@@ -1,0 +1,232 @@
+"""The weights of planned programs: what they read, in which layout, and the kernels that bring them
+there, compiled for this machine or into the artifact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from compiler.driver.derive_weights import DerivedWeights
+from compiler.driver.options import Options
+from compiler.graph_to_loop.lower_graph import canonicalize_kernel, copy_kernel
+from compiler.loop_to_llvm.kernel import emit_kernel, kernel_symbol
+from compiler.loop_to_llvm.program.emit import WeightKey
+from compiler.loop_to_llvm.runtime.outside_weights import (
+    OutsideWeights,
+    PreparedWeight,
+    PreparedWeights,
+)
+from compiler.machine.artifact.artifact import weight_offsets, weights_digest
+from compiler.machine.codegen.host import host_target
+from compiler.machine.codegen.jit import load_objects
+from compiler.machine.codegen.object_code import compile_object
+from compiler.machine.weights.file import CALLER, EMBEDDED, FILE, data_bytes, file_header
+from compiler.machine.weights.prepare import (
+    Slicing,
+    Weights,
+    WeightSource,
+    WeightTransform,
+    WeightTransforms,
+    share_equal,
+)
+from compiler.target.features import baseline
+from dialects.expr import Atom, Expr, Operand, Quotient, atom_expr, product
+from dialects.loop.program import KernelOp
+from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer
+from dialects.weights import WeightStore
+
+_PREPARE = "prepare"
+
+
+def prepare_weights(keys: Sequence[WeightKey], weights: WeightStore, options: Options) -> Weights:
+    """All weights that programs read; each is made when it is asked for. Equal forms of a tensor
+    are one, unless other values may come.
+    """
+    arrays = {key: weights[key] for key in weights}
+    names = _transform_names(keys)
+    made = Weights(_weight_sources(keys, weights, names), arrays, _transforms(names))
+    return made if options.weights == CALLER else share_equal(made)
+
+
+def _is_plain(kind: BufferType) -> bool:
+    """Whether a weight of this type is read as the store has it."""
+    return kind == buffer(kind.shape, kind.element)
+
+
+def _weight_sources(
+    keys: Sequence[WeightKey], weights: WeightStore, names: Mapping[BufferType, str]
+) -> list[WeightSource]:
+    """Where the entries of the artifact's table come from."""
+    sources: list[WeightSource] = []
+    for key, kind in keys:
+        elements = kind.size.constant
+        assert elements is not None, "a weight has a static shape"
+        sources.append(WeightSource(key, names.get(kind), elements, weights[key].dtype.name))
+    return sources
+
+
+def _transform(kind: BufferType) -> KernelOp:
+    kernel = copy_kernel(buffer(kind.shape, kind.element), kind)
+    canonicalize_kernel(kernel)
+    return kernel
+
+
+def _transform_kernels(keys: Sequence[WeightKey]) -> dict[BufferType, KernelOp]:
+    """The kernels that bring weights into the layouts that programs read."""
+    derived = dict.fromkeys(kind for _, kind in keys if not _is_plain(kind))
+    return {kind: _transform(kind) for kind in derived}
+
+
+def _transform_names(keys: Sequence[WeightKey]) -> dict[BufferType, str]:
+    """The symbols of these kernels."""
+    kernels = _transform_kernels(keys).items()
+    return {kind: kernel_symbol(_PREPARE, kernel.sym_name.data) for kind, kernel in kernels}
+
+
+def _transforms(names: Mapping[BufferType, str]) -> WeightTransforms:
+    """The transforms of these names compiled for this machine, to be applied to a part of a tensor
+    at a time where the layout permits it.
+    """
+    host = host_target()
+    kernels: dict[str, KernelOp] = {}
+    each: dict[str, WeightTransform] = {}
+    for kind, transform in names.items():
+        slicing, part = _sliced(kind)
+        kernel = _transform(part)
+        kernels[kernel.sym_name.data] = kernel
+        symbol = kernel_symbol(_PREPARE, kernel.sym_name.data)
+        each[transform] = WeightTransform(symbol, slicing)
+    if not kernels:
+        return WeightTransforms(None, each)
+    objects = [
+        compile_object(emit_kernel(kernel, host, prefix=_PREPARE, exported=True), host)
+        for kernel in kernels.values()
+    ]
+    exports = [kernel_symbol(_PREPARE, name) for name in kernels]
+    return WeightTransforms(load_objects(objects, exports), each)
+
+
+def _sliced(kind: BufferType) -> tuple[Slicing | None, BufferType]:
+    """How a tensor is brought into a layout some rows of storage at a time, and the type of such a
+    part, `n` indices long; None and the type itself where rows depend on more than one dimension.
+
+        [768, 768], [(d1 floordiv 16), d0, (d1 mod 16)] in [48, 768, 16]
+        -> [768, n], ... in [((n + 15) floordiv 16), 768, 16], 16 indices of d1 a row
+    """
+    assert isinstance(kind.layout, LayoutAttr), "a weight that is transformed has a layout"
+    first, *rest = kind.storage
+    for axis, extent in enumerate(kind.shape):
+        step = _indices_in_row(kind.layout, axis)
+        if step is None or first != extent.ceildiv(step):
+            continue
+        elements = product(rest).constant
+        assert elements is not None, "a weight has a static shape"
+        whole = tuple(dim.evaluate({}) for dim in kind.shape)
+        shape = (*kind.shape[:axis], Expr.of("n"), *kind.shape[axis + 1 :])
+        storage = ExprsAttr((Expr.of("n").ceildiv(step), *rest))
+        layout = LayoutAttr(kind.layout.subscripts, storage)
+        return Slicing(whole, axis, step, elements), buffer(shape, kind.element, layout)
+    return None, kind
+
+
+def _indices_in_row(layout: LayoutAttr, axis: int) -> int | None:
+    """How many indices of a dimension are in a row of storage, None unless it alone says which row
+    this is, and rows are alike.
+    """
+    lead, *others = layout.subscripts.data
+    index = atom_expr(Operand(axis))
+    atoms = [atom for monomial in lead.terms for atom in monomial]
+    for step in (1, *(each.divisor.constant for each in atoms if isinstance(each, Quotient))):
+        if step is None or lead != index // step:
+            continue
+        moved: dict[Atom, Expr] = {Operand(axis): index + step}
+        return step if all(each.substitute(moved) == each for each in others) else None
+    return None
+
+
+def derived_weights(
+    keys: Sequence[WeightKey], weights: WeightStore, options: Options
+) -> DerivedWeights | None:
+    """What the artifact makes of a caller's tensors; None where none come from a caller."""
+    if options.weights != CALLER:
+        return None
+    return DerivedWeights.of([key for key, _ in keys], weights)
+
+
+def transform_objects(
+    keys: Sequence[WeightKey], derived: DerivedWeights | None, options: Options
+) -> dict[str, bytes]:
+    """The transforms by name, where the artifact has to have them, for any processor of its
+    architecture, and what they read beside the caller's tensors.
+    """
+    if derived is None:
+        return {}
+    prefix, target = kernel_symbol(options.prefix, _PREPARE), baseline(options.target)
+    kernels = _transform_kernels(keys).values()
+    return derived.objects(options) | {
+        f"{_PREPARE}_{kernel.sym_name.data}": compile_object(
+            emit_kernel(kernel, target, prefix=prefix), target
+        )
+        for kernel in kernels
+    }
+
+
+def describe_weights(
+    weights: Weights, derived: DerivedWeights | None, options: Options
+) -> dict[str, object]:
+    """What an artifact says of its weights: of each that its kernels read, name, dtype, and place;
+    of the tensors of a caller, where it prepares them, name, dtype and dims.
+    """
+    facts: dict[str, object] = {
+        "weights_in": options.weights,
+        "weights": [
+            {
+                "name": source.name,
+                "dtype": source.dtype,
+                "bytes": weights.bytes(source),
+                "offset": offset,
+            }
+            for source, offset in zip(weights.sources, weight_offsets(weights), strict=True)
+        ],
+    }
+    if options.weights == FILE:
+        facts["weights_sha256"] = weights_digest(weights)
+    if derived is not None:
+        facts["logical_weights"] = [
+            {
+                "name": key,
+                "dtype": weights.arrays[key].dtype.name,
+                "dims": list(weights.arrays[key].shape),
+            }
+            for key in derived.given
+        ]
+        facts["fixed_weights"] = derived.store.fixed
+    return facts
+
+
+def outside_weights(
+    weights: Weights,
+    derived: DerivedWeights | None,
+    metadata: Mapping[str, object],
+    options: Options,
+) -> OutsideWeights | None:
+    """What the run time has to know of weights that are not in the artifact."""
+    if options.weights == EMBEDDED:
+        return None
+    offsets = weight_offsets(weights)
+    sizes = [
+        {"offset": offset, "bytes": weights.bytes(one)}
+        for one, offset in zip(weights.sources, offsets, strict=True)
+    ]
+    header = file_header(metadata) if options.weights == FILE else b""
+    prepared = None if derived is None else _prepared(weights, derived)
+    return OutsideWeights(offsets, header, data_bytes(sizes), prepared)
+
+
+def _prepared(weights: Weights, derived: DerivedWeights) -> PreparedWeights:
+    """How the run time makes the weights."""
+    each = [
+        PreparedWeight(offset, weights.bytes(one), derived.number(one.key), one.transform)
+        for one, offset in zip(weights.sources, weight_offsets(weights), strict=True)
+    ]
+    return PreparedWeights(each, len(derived.given), derived.own_offsets, derived.tensors())

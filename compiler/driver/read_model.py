@@ -1,0 +1,103 @@
+"""A model as the options want it, on the graph level; and what is known of its artifact then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from compiler.driver.compile_run_time import likely_run_time
+from compiler.driver.extension import Extension
+from compiler.driver.options import Options
+from compiler.driver.session import Road
+from compiler.frontend.from_graph_file import is_graph_file, read_graph
+from compiler.frontend.onnx.from_onnx import ImportedModel, Source, import_model
+from compiler.frontend.onnx.ops.composites import COMPOSITES
+from compiler.graph.bound_sizes import bound_sizes, graph_function, input_sizes
+from compiler.graph.share_weights import replace_constants
+from compiler.machine.artifact.signature import Signature, TensorSpec
+from compiler.machine.weights.file import CALLER
+from dialects.budget import Budget
+from dialects.errors import OptionError
+from dialects.graph import OPS
+from dialects.graph.core.dtypes import numpy_dtype
+from dialects.graph.core.types import TensorType, type_of
+
+
+def begin(source: Source | ImportedModel, road: Road) -> ImportedModel:
+    """Imports the model of a road, and lets its worker compile the run time that is likely."""
+    road.on_stage("import", 0, 1)
+    with road.report.stage("import"):
+        imported = read_model(source, road.options, road.extensions, budget=road.budget)
+    if road.worker is not None:
+        signature, has_weights = _likely_signature(imported), bool(imported.weights)
+        task = likely_run_time(signature, road.options, has_weights=has_weights)
+        if task is not None:
+            road.worker.begin(task)
+    return imported
+
+
+def _likely_signature(imported: ImportedModel) -> Signature:
+    """What the model takes and gives before passes have seen it: they may find an output's size."""
+    function = graph_function(imported.module)
+    returned = function.get_return_op()
+    assert returned is not None, "a graph function returns"
+    values = (*function.body.block.args, *returned.operands)
+    names = (*imported.input_names, *imported.output_names)
+    specs = [
+        TensorSpec(name, numpy_dtype(type_of(value).element).name, _dims(type_of(value)))
+        for name, value in zip(names, values, strict=True)
+    ]
+    count = len(imported.input_names)
+    symbols = input_sizes(imported.module)
+    shapes = [type_of(value).shape for value in returned.operands if type_of(value).has_rank]
+    others = (name for shape in shapes for dim in shape for name in dim.symbols())
+    found = (name for name in dict.fromkeys(others) if name not in symbols)
+    return Signature(tuple(specs[:count]), tuple(specs[count:]), tuple(symbols), tuple(found))
+
+
+def _dims(kind: TensorType) -> tuple[int | str, ...]:
+    """The sizes of a tensor; none where even how many there are is unknown."""
+    shape = kind.shape if kind.has_rank else ()
+    return tuple(str(dim) if dim.constant is None else dim.constant for dim in shape)
+
+
+def read_model(
+    source: Source | ImportedModel,
+    options: Options,
+    extensions: Sequence[Extension] = (),
+    sizes: Mapping[str, int] | None = None,
+    budget: Budget | None = None,
+) -> ImportedModel:
+    """Imports a model as the options say, which is checked to have the sizes that they bound;
+    `sizes` are values of some. One that was imported already keeps its outputs and sizes: it raises
+    OptionError for others.
+    """
+    if is_graph_file(source):
+        source = read_graph(Path(str(source)))
+    if isinstance(source, ImportedModel):
+        if options.outputs:
+            got = ", ".join(options.outputs)
+            raise OptionError(f"outputs require a model in a file, got {got} of a graph")
+        if options.buckets:
+            raise OptionError("buckets require a model in a file, got a graph")
+        imported = source
+        if options.weights == CALLER:
+            replace_constants(imported.module, imported.weights)
+    else:
+        ops = (*OPS, *(op for extension in extensions for op in extension.ops))
+        importers = dict(COMPOSITES)
+        for extension in reversed(extensions):
+            importers |= extension.onnx
+        replaceable = options.weights == CALLER
+        imported = import_model(
+            source,
+            ops,
+            importers,
+            options.outputs,
+            sizes,
+            replaceable=replaceable,
+            budget=budget,
+        )
+    bounds = [each for each in options.bounds if each.name not in (sizes or {})]
+    bound_sizes(imported.module, bounds)
+    return imported

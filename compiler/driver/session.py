@@ -1,0 +1,54 @@
+"""What a compilation has with it from stage to stage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from compiler.driver.options import Options
+from compiler.driver.report import Report
+from dialects.budget import Budget
+
+if TYPE_CHECKING:
+    from compiler.driver.compile_kernels import KernelStore
+    from compiler.driver.extension import Extension
+    from compiler.driver.golden import GoldenRun
+    from compiler.driver.workers import ForkedWorker
+
+OnStage = Callable[[str, int, int], None]
+"""Is told a stage's name, how many of its steps are done, and how many there are."""
+
+
+@dataclass
+class Road:
+    """One compilation on its way: options, whom to tell, where to write what each stage gives,
+    kernels that were compiled before, what the caller adds to the compiler, the self-test, a worker
+    that was started ahead, and what it may use.
+    """
+
+    options: Options
+    on_stage: OnStage = lambda name, done, total: None
+    dump_dir: Path | None = None
+    store: KernelStore | None = None
+    extensions: tuple[Extension, ...] = ()
+    report: Report = field(default_factory=Report)
+    golden: GoldenRun | None = None
+    worker: ForkedWorker | None = None
+    budget: Budget = field(default_factory=Budget)
+
+    def level(self, options: Options) -> Road:
+        """The road on from the optimised graph for one CPU level, with a report of its own but for
+        the times.
+        """
+        if options == self.options:
+            return self
+        folder = None if self.dump_dir is None else self.dump_dir / options.target.name
+        return replace(self, options=options, dump_dir=folder, report=self.report.level())
+
+    def dump(self, name: str, text: object) -> None:
+        """Writes the IR after a stage, where that was asked for."""
+        if self.dump_dir is not None:
+            self.dump_dir.mkdir(parents=True, exist_ok=True)
+            (self.dump_dir / name).write_text(f"{text!s}\n")

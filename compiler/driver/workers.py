@@ -1,0 +1,253 @@
+"""Tasks of a compilation, and the processes beside this one that do them.
+
+A worker is a copy of this process where it has one thread, as that of a command has, and is at
+work at once. Else it is an interpreter that reads tasks from its standard input, so that scripts
+of users need no guard against being imported.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import traceback
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO, Final, NoReturn, Protocol
+
+from dialects.errors import WeftError
+
+RARE: Final = (400_000, 50, 100)
+"""When a process that compiles looks for cycles."""
+
+_SERVE: Final = """\
+import sys
+sys.path[:] = {path!r}
+from compiler.driver.workers import serve
+serve()
+"""
+
+_COMPILERS: Final = ("compiler.driver.compile_kernels", "compiler.driver.compile_run_time")
+"""Where tasks come from: importing these takes longer than most tasks."""
+
+_COMMON: Final = "dialects.graph"
+"""What those who read a model need too, with all that it imports: half of the compiler."""
+
+
+@dataclass(frozen=True)
+class KernelCode:
+    """The object of a kernel; the scheduled kernel as text, with its body where that was asked for;
+    the schedules that it got; its LLVM IR; and the seconds of each stage.
+    """
+
+    code: bytes
+    kernel: str
+    used: list[str]
+    ir: str | None = None
+    seconds: Mapping[str, float] = field(default_factory=dict[str, float])
+
+    def to_bytes(self) -> bytes:
+        """What `of_bytes` reads; texts and times that tell of this compilation are left out."""
+        head = json.dumps([self.kernel, self.used]).encode()
+        return len(head).to_bytes(8, "little") + head + self.code
+
+    @staticmethod
+    def of_bytes(data: bytes) -> KernelCode:
+        """What `to_bytes` gave."""
+        end = 8 + int.from_bytes(data[:8], "little")
+        kernel, used = json.loads(data[8:end])
+        return KernelCode(data[end:], kernel, used)
+
+
+class Task(Protocol):
+    """An object to compile: a kernel, or what is compiled beside kernels."""
+
+    @property
+    def key(self) -> str:
+        """A hash of all that decides what the code is, the compiler aside."""
+        ...
+
+    @property
+    def keep_texts(self) -> bool:
+        """Whether the texts on the way are asked for."""
+        ...
+
+    @property
+    def effort(self) -> int:
+        """What tells longer tasks from shorter ones."""
+        ...
+
+    def compile(self) -> KernelCode:
+        """The code, compiled here."""
+        ...
+
+
+def close(worker: Worker) -> None:
+    """Ends a worker, whatever it is at."""
+    worker.kill()
+    worker.wait()
+    for pipe in (worker.stdin, worker.stdout):
+        # What a task left unsent goes to nobody.
+        with suppress(BrokenPipeError):
+            assert pipe is not None, "a worker has pipes"
+            pipe.close()
+
+
+@contextmanager
+def early_worker() -> Generator[ForkedWorker | None]:
+    """A copy of this process that imports what compiles while this process imports what reads a
+    model, and ends with the block; none where the compiler is there already, or nothing is gained,
+    or not possible. What both need is imported before there are two.
+    """
+    if _COMPILERS[0] in sys.modules or len(os.sched_getaffinity(0)) < 2 or not can_fork():
+        yield None
+        return
+    importlib.import_module(_COMMON)
+    worker = ForkedWorker()
+    try:
+        yield worker
+    finally:
+        close(worker)
+
+
+def can_fork() -> bool:
+    """Whether nothing but this thread is at work in the process: no lock would stay taken."""
+    try:
+        return len(os.listdir("/proc/self/task")) == 1
+    except OSError:
+        return False
+
+
+def can_start() -> bool:
+    """Whether `sys.executable` is an interpreter, not a program that Python is embedded in."""
+    return "python" in Path(sys.executable or "").name
+
+
+def start_worker() -> Worker:
+    """An interpreter that serves tasks."""
+    path = [entry or os.getcwd() for entry in sys.path]
+    return subprocess.Popen(
+        [sys.executable, "-P", "-c", _SERVE.format(path=path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,  # an interrupt at the terminal is this process's affair
+    )
+
+
+class ForkedWorker:
+    """A copy of this process that serves tasks, which ends with it; used as an interpreter that was
+    started is. It may have `begun` with a task before anybody waits for the answer.
+    """
+
+    def __init__(self) -> None:
+        self.begun: Task | None = None
+        tasks, answers = os.pipe(), os.pipe()
+        self._process = os.fork()
+        if self._process == 0:
+            _serve_in_copy(tasks, answers)
+        os.close(tasks[0])
+        os.close(answers[1])
+        self.stdin, self.stdout = os.fdopen(tasks[1], "wb"), os.fdopen(answers[0], "rb")
+        self.returncode: int | None = None
+
+    def begin(self, task: Task) -> None:
+        """Lets it compile a task, the answer to which `ask` gives."""
+        assert self.begun is None, "a worker is ahead by one task"
+        self.begun = task
+        _send(self, task)
+
+    def kill(self) -> None:
+        if self.returncode is None:
+            os.kill(self._process, signal.SIGKILL)
+
+    def wait(self) -> int:
+        if self.returncode is None:
+            self.returncode = os.waitstatus_to_exitcode(os.waitpid(self._process, 0)[1])
+        return self.returncode
+
+
+Worker = subprocess.Popen[bytes] | ForkedWorker
+
+
+def _serve_in_copy(tasks: tuple[int, int], answers: tuple[int, int]) -> NoReturn:
+    """What a copy does, which never goes back to what its parent does next."""
+    try:
+        os.setsid()  # an interrupt at the terminal is the parent's affair
+        os.close(tasks[1])  # without it the parent's end would not be the end
+        os.dup2(2, 1)
+        gc.freeze()
+        for name in _COMPILERS:
+            importlib.import_module(name)
+        _serve(os.fdopen(tasks[0], "rb"), os.fdopen(answers[1], "wb"))
+    finally:
+        os._exit(0)  # nothing that the parent has still to write is written twice
+
+
+def serve() -> None:
+    """A worker: compiles the tasks that come in until there are no more."""
+    tasks, replies = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # whatever else prints does not get among the replies
+    _serve(tasks, replies)
+
+
+def _serve(tasks: BinaryIO, replies: BinaryIO) -> None:
+    gc.set_threshold(*RARE)
+    while True:
+        try:
+            task = pickle.load(tasks)
+        except EOFError:
+            return
+        pickle.dump(_answer(task), replies)
+        replies.flush()
+
+
+def _answer(task: Task) -> KernelCode | WeftError | str:
+    try:
+        return task.compile()
+    except WeftError as error:
+        return error
+    except Exception:
+        return traceback.format_exc()
+
+
+def ask(worker: Worker, task: Task) -> KernelCode:
+    """`task.compile()` in a worker. Raises what that raises, or OSError for a worker that died."""
+    try:
+        answer = _begun(worker, task)
+        if answer is None:
+            _send(worker, task)
+            answer = _receive(worker)
+    except (EOFError, BrokenPipeError) as error:
+        rule = "compiling requires workers that the system lets live"
+        raise OSError(f"{rule}, got one that ended") from error
+    if isinstance(answer, WeftError):
+        raise answer
+    assert isinstance(answer, KernelCode), f"a worker failed:\n{answer}"
+    return answer
+
+
+def _begun(worker: Worker, task: Task) -> object:
+    """What a worker answers to the task that it has begun with, if that is this one."""
+    if not isinstance(worker, ForkedWorker) or worker.begun is None:
+        return None
+    begun, worker.begun = worker.begun, None
+    answer = _receive(worker)
+    return answer if begun == task else None
+
+
+def _send(worker: Worker, task: Task) -> None:
+    assert worker.stdin is not None, "a worker reads from a pipe"
+    pickle.dump(task, worker.stdin)
+    worker.stdin.flush()
+
+
+def _receive(worker: Worker) -> object:
+    assert worker.stdout is not None, "a worker answers through a pipe"
+    return pickle.load(worker.stdout)

@@ -1,0 +1,136 @@
+"""What an ONNX file declares of values, against what its nodes give: contradictions are refused.
+
+Of the model's outputs the element type, the rank and static dims are compared, of all other values
+the element type and the rank: exporters leave sizes behind that were true of an earlier graph. A
+name of a dim says nothing here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from onnx import NodeProto, TensorProto, TypeProto, ValueInfoProto, defs
+from xdsl.ir import SSAValue
+
+from compiler.frontend.onnx.node import onnx_number
+from compiler.frontend.onnx.sequences import Value
+from compiler.frontend.onnx.tensor import fits_declared
+from dialects.errors import ModelError
+from dialects.graph.core.types import TensorType, type_of
+from dialects.weights import Array
+
+Lookup = Callable[[str], Value | None]
+"""What is known of a value by its name: None for one that was not imported."""
+
+
+def check_declared(
+    values: Iterable[ValueInfoProto],
+    role: str,
+    lookup: Lookup,
+    nodes: Iterable[NodeProto] = (),
+    *,
+    dims: bool = False,
+) -> None:
+    """Raises ModelError for the first of the values whose declaration contradicts what its node,
+    which may be one of `nodes`, gives; `dims` compares static dims too.
+    """
+    for declared in values:
+        given = lookup(declared.name)
+        if given is None:
+            continue
+        optional = declared.type.WhichOneof("value") == "optional_type"
+        if not _fits(declared.type, given, dims) or (
+            optional and not _may_be_optional(declared.name, nodes)
+        ):
+            rule = f"{role} '{declared.name}' requires the type that its node gives"
+            got = f"{_shown(declared.type)} declared and {_shown_value(given)} given"
+            raise ModelError(f"{rule}, got {got}")
+
+
+def check_strings(
+    declared: Iterable[ValueInfoProto], strings_of: Callable[[str], Array | None]
+) -> None:
+    """Raises ModelError for outputs of strings that are declared as something else, or of other
+    dims, and others that are declared as strings.
+    """
+    for value in declared:
+        kind, array = value.type.WhichOneof("value"), strings_of(value.name)
+        strings = value.type.tensor_type.elem_type == TensorProto.STRING
+        fits = strings == (array is not None) and (
+            array is None or fits_declared(value.type.tensor_type, array.shape)
+        )
+        if kind == "tensor_type" and not fits:
+            given = "strings not" if array is None else f"string {list(array.shape)}"
+            got = f"{_shown(value.type)} declared and {given} given"
+            raise ModelError(
+                f"output '{value.name}' requires the type that its node gives, got {got}"
+            )
+
+
+def check_branches(name: str, branches: Iterable[Iterable[ValueInfoProto]]) -> None:
+    """Raises ModelError for branches that differ in how many values they give, or in the element
+    types and kinds that they declare.
+    """
+    first, second = (list(branch) for branch in branches)
+    if len(first) != len(second):
+        rule = f"{name} requires branches of equally many outputs"
+        raise ModelError(f"{rule}, got {len(first)} and {len(second)}")
+    for one, other in zip(first, second, strict=True):
+        kinds = [each.type.WhichOneof("value") for each in (one, other)]
+        elements = [each.type.tensor_type.elem_type for each in (one, other)]
+        if None not in kinds and (kinds[0] != kinds[1] or elements[0] != elements[1]):
+            rule = f"{name} requires branches that give values of the same types"
+            raise ModelError(f"{rule}, got {_shown(one.type)} and {_shown(other.type)}")
+
+
+def _may_be_optional(name: str, nodes: Iterable[NodeProto]) -> bool:
+    """Whether the operator that gives a value may give an optional."""
+    for node in nodes:
+        if name in node.output and defs.has(node.op_type, node.domain):
+            schema = defs.get_schema(node.op_type, domain=node.domain)
+            place = min(list(node.output).index(name), len(schema.outputs) - 1)
+            return any(each.startswith("optional(") for each in schema.outputs[place].types)
+    return True
+
+
+def _fits(declared: TypeProto, given: Value, dims: bool) -> bool:
+    kind = declared.WhichOneof("value")
+    if kind == "optional_type":  # an optional is what it holds, or nothing
+        return True
+    if not isinstance(given, SSAValue):
+        return kind in (None, "sequence_type")
+    return kind is None or (
+        kind == "tensor_type" and _fits_tensor(declared.tensor_type, type_of(given), dims)
+    )
+
+
+def _fits_tensor(declared: TypeProto.Tensor, given: TensorType, dims: bool) -> bool:
+    if declared.elem_type != onnx_number(given.element):
+        return False
+    if not declared.HasField("shape") or not given.has_rank:
+        return True
+    if len(declared.shape.dim) != given.rank:
+        return False
+    pairs = zip(declared.shape.dim, given.shape, strict=True)
+    known = [(d.dim_value, g.constant) for d, g in pairs if d.HasField("dim_value")]
+    return not dims or all(g is None or d == g for d, g in known)
+
+
+def _shown(declared: TypeProto) -> str:
+    kind = declared.WhichOneof("value")
+    if kind != "tensor_type":
+        words = {"sequence_type": "a sequence", "optional_type": "an optional", None: "nothing"}
+        return words.get(kind, "a map")
+    element = TensorProto.DataType.Name(declared.tensor_type.elem_type).lower()
+    if not declared.tensor_type.HasField("shape"):
+        return element
+    dims = (d.dim_param or str(d.dim_value) for d in declared.tensor_type.shape.dim)
+    return f"{element} [{', '.join(dims)}]"
+
+
+def _shown_value(given: Value) -> str:
+    if not isinstance(given, SSAValue):
+        return str(given)
+    kind = type_of(given)
+    element = TensorProto.DataType.Name(onnx_number(kind.element)).lower()
+    return f"{element} [{', '.join(map(str, kind.shape))}]" if kind.has_rank else element

@@ -1,0 +1,211 @@
+"""ONNX -> graph: one function `main` over tensors; the weights go to a store beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Region, SSAValue
+
+from compiler.frontend.model_version import version_attributes
+from compiler.frontend.onnx.check import default_opset
+from compiler.frontend.onnx.declared import check_declared, check_strings
+from compiler.frontend.onnx.graph import brief
+from compiler.frontend.onnx.importer import IMPORT_ERRORS, Failure, GraphImporter
+from compiler.frontend.onnx.load import LoadedModel, Source, load_model
+from compiler.frontend.onnx.node import ImporterTable
+from compiler.frontend.onnx.ops.composites import COMPOSITES
+from compiler.frontend.onnx.opset import newest_opset, normalise
+from compiler.frontend.onnx.sequences import SequenceValue, Value
+from compiler.frontend.onnx.signature import input_type, name_hint
+from compiler.frontend.string_outputs import STRING_OUTPUTS, string_outputs
+from dialects.budget import Budget
+from dialects.errors import BudgetError, ModelError, OptionError, UnsupportedError
+from dialects.graph import OPS, GraphOp
+from dialects.weights import WeightStore
+
+__all__ = ["ImportedModel", "Source", "import_model"]
+
+MAIN = "main"
+
+MOST_LISTED = 50
+"""Nodes and inputs that one error lists."""
+
+
+@dataclass(frozen=True)
+class ImportedModel:
+    """A graph function `main` in a module, and the tensors that its constants name."""
+
+    module: ModuleOp
+    weights: WeightStore
+    name: str
+    input_names: tuple[str, ...]
+    output_names: tuple[str, ...]
+
+
+def import_model(
+    source: Source,
+    ops: Sequence[type[GraphOp]] = OPS,
+    composites: ImporterTable = COMPOSITES,
+    outputs: Sequence[str] = (),
+    sizes: Mapping[str, int] | None = None,
+    *,
+    replaceable: bool = False,
+    budget: Budget | None = None,
+) -> ImportedModel:
+    """Reads a model (a path, bytes or ModelProto) into the graph level.
+
+    Operators of `ops` are found by their ONNX names, the others through `composites` and the
+    function bodies that ONNX defines. `outputs` are the values that the model is to give, any of
+    the graph's, by default its own outputs; `sizes` are values of named sizes of its inputs.
+    The values of weights may be `replaceable` once the model is compiled.
+
+    Raises ModelError for a damaged model, OptionError for outputs that it does not have,
+    UnsupportedError that lists every node that weft cannot compile, and BudgetError for a model
+    that becomes more than the `budget` allows.
+    """
+    loaded = load_model(source)
+    opset = default_opset(loaded.proto) or newest_opset()
+    budget = Budget() if budget is None else budget
+    budget.begin()
+    model = normalise(loaded, budget=budget)
+    store = WeightStore(replaceable=replaceable, budget=budget)
+    importer = GraphImporter(model, ops, composites, sizes, store)
+    names = tuple(outputs) or tuple(value.name for value in model.proto.graph.output)
+    _require_values(model, names)
+    try:
+        refused = _declare_inputs(model, importer)
+        importer.import_nodes(model.proto.graph.node, names)
+        known = {name: importer.strings.get(name) for name in names}
+        strings = {name: texts for name, texts in known.items() if texts is not None}
+        tensors = [name for name in names if name not in strings]
+        results = [importer.lookup(name) for name in tensors]
+        _check_declared(model, importer)
+    except (BudgetError, *IMPORT_ERRORS) as error:
+        raise type(error)(f"{model.name}: {brief(error)}") from error
+    _report(refused, importer.failures, model.name, opset)
+    present = [value for value in results if value is not None]
+    imported = _finish(model, importer, *_outputs(model.name, tensors, present))
+    if strings:
+        function = imported.module.body.block.first_op
+        assert function is not None, "an imported module has a function"
+        function.attributes[STRING_OUTPUTS] = string_outputs(_expanded(names, importer), strings)
+    return imported
+
+
+def _check_declared(model: LoadedModel, importer: GraphImporter) -> None:
+    """Refuses declarations that what was imported contradicts."""
+    graph = model.proto.graph
+    known = [each for each in graph.output if importer.is_known(each.name)]
+    check_strings(known, importer.strings.get)
+    check_declared(graph.output, "output", importer.values.get, graph.node, dims=True)
+    check_declared(graph.value_info, "value", importer.values.get)
+
+
+def _expanded(names: Sequence[str], importer: GraphImporter) -> list[str]:
+    """The names of all outputs, those of a sequence's elements among them."""
+    expanded: list[str] = []
+    for name in names:
+        value = None if importer.strings.get(name) is not None else importer.lookup(name)
+        count = len(value.items) if isinstance(value, SequenceValue) else None
+        expanded += [name] if count is None else [f"{name}/{place}" for place in range(count)]
+    return expanded
+
+
+def _declare_inputs(model: LoadedModel, importer: GraphImporter) -> list[UnsupportedError]:
+    """Makes arguments of the inputs; gives why some are none, whose users are skipped then."""
+    refused: list[UnsupportedError] = []
+    for value in model.proto.graph.input:
+        try:
+            kind = input_type(value, importer.symbols)
+        except UnsupportedError as error:
+            refused.append(error)
+            importer.values[value.name] = None
+            continue
+        argument = importer.block.insert_arg(kind, len(importer.block.args))
+        argument.name_hint = name_hint(value.name)
+        importer.values[value.name] = argument
+    return refused
+
+
+def _outputs(
+    model: str, names: Sequence[str], values: Sequence[Value]
+) -> tuple[tuple[str, ...], list[SSAValue]]:
+    """Names and tensors of what the model gives: an element of the sequence `y` is `y/0`, ..."""
+    pairs: list[tuple[str, SSAValue]] = []
+    for name, value in zip(names, values, strict=True):
+        if isinstance(value, SequenceValue):
+            elements = [(f"{name}/{place}", item) for place, item in enumerate(value.items)]
+            taken = [each for each, _ in elements if each in names]
+            if taken:
+                rule = f"output '{name}' requires elements of names that are free"
+                raise UnsupportedError(f"{model}: {rule}, got '{taken[0]}'")
+            pairs += elements
+        elif isinstance(value, SSAValue):
+            pairs.append((name, value))
+        else:
+            raise UnsupportedError(f"{model}: output '{name}' requires a value, got {value}")
+    return tuple(name for name, _ in pairs), [value for _, value in pairs]
+
+
+def _require_values(model: LoadedModel, names: Sequence[str]) -> None:
+    """Refuses outputs that no node gives; lists them all, and what they may have meant."""
+    known = {name for node in model.proto.graph.node for name in node.output if name}
+    known |= {value.name for value in model.proto.graph.input} | model.initializers.keys()
+    unknown = [name for name in names if name not in known]
+    if unknown:
+        close = [match for name in unknown for match in get_close_matches(name, known)]
+        hint = f"; close ones are {', '.join(dict.fromkeys(close))}" if close else ""
+        got = ", ".join(unknown)
+        raise OptionError(f"{model.name}: outputs require values of the graph, got {got}{hint}")
+
+
+def _finish(
+    model: LoadedModel,
+    importer: GraphImporter,
+    output_names: tuple[str, ...],
+    outputs: Sequence[SSAValue],
+) -> ImportedModel:
+    """Wraps the block into the function `main`, which carries the model's own names."""
+    block, graph = importer.block, model.proto.graph
+    block.add_op(ReturnOp(*outputs))
+    kinds = [value.type for value in block.args], [value.type for value in outputs]
+    function = FuncOp(MAIN, kinds, Region(block))
+    input_names = tuple(value.name for value in graph.input)
+    function.attributes["input_names"] = _strings(input_names)
+    function.attributes["output_names"] = _strings(output_names)
+    function.attributes["model_name"] = StringAttr(graph.name)
+    function.attributes |= version_attributes(model.proto.model_version)
+    module = ModuleOp([function])
+    return ImportedModel(module, importer.store, graph.name, input_names, output_names)
+
+
+def _report(
+    refused: Sequence[UnsupportedError], failures: Sequence[Failure], model: str, opset: int
+) -> None:
+    """Raises one error that lists all inputs that are refused and all failures, if any."""
+    if refused:
+        texts = [brief(error) for error in refused]
+        texts += [failure.describe(opset) for failure in failures]
+        raise UnsupportedError(f"{model}: {_listed(texts)}")
+    if not failures:
+        return
+    first, *others = (failure.describe(opset) for failure in failures)
+    if any(isinstance(failure.error, UnsupportedError) for failure in failures):
+        rule = f"weft requires nodes that it can compile, got {len(failures)} others"
+        listed = _listed([brief(f"{rule}: {first}"), *others])
+        raise UnsupportedError(f"{model}: {listed}")
+    raise ModelError(f"{model}: {_listed([first, *others])}")
+
+
+def _listed(texts: Sequence[str]) -> str:
+    """The first of the texts, and how many others there are."""
+    others = len(texts) - MOST_LISTED
+    return "; ".join([*texts[:MOST_LISTED], *([f"and {others} others"] if others > 0 else [])])
+
+
+def _strings(texts: Sequence[str]) -> ArrayAttr[StringAttr]:
+    return ArrayAttr([StringAttr(text) for text in texts])

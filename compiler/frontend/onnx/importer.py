@@ -1,0 +1,374 @@
+"""Nodes of an ONNX graph -> graph operators, one block; what cannot be imported is collected."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Protocol, cast
+
+from onnx import GraphProto, NodeProto, TypeProto, defs
+from xdsl.dialects.builtin import NameLoc, NoneAttr, StringAttr
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from compiler.frontend.onnx import sequences as onnx_sequences
+from compiler.frontend.onnx.declared import check_declared
+from compiler.frontend.onnx.graph import brief, used_names
+from compiler.frontend.onnx.known import KnownValues
+from compiler.frontend.onnx.load import LoadedModel
+from compiler.frontend.onnx.node import Importer, ImporterTable, OnnxNode, import_one_to_one
+from compiler.frontend.onnx.ops import control as onnx_control
+from compiler.frontend.onnx.ops import data_dependent as onnx_found
+from compiler.frontend.onnx.opset import expand_function_op, fresh_names, newest_opset
+from compiler.frontend.onnx.rules import check_rules
+from compiler.frontend.onnx.sequences import Value, tensor_of
+from compiler.frontend.onnx.signature import SymbolNames, name_hint, type_proto
+from compiler.frontend.onnx.strings import Strings
+from compiler.frontend.onnx.tensor import tensor_array
+from dialects.errors import ModelError, TypeInferenceError, UnsupportedError, WeftError
+from dialects.expr import Expr
+from dialects.graph import BindSizesOp, ConstantOp, GraphOp
+from dialects.graph.core.builder import GraphBuilder
+from dialects.graph.core.types import TensorType, type_of
+from dialects.weights import Array, WeightStore
+
+Values = ChainMap[str, Value | None]
+"""Graph values by ONNX name; None for the outputs of a node that could not be imported."""
+
+CONTROL = {
+    **onnx_control.IMPORTERS,
+    **onnx_found.IMPORTERS,
+    **onnx_sequences.IMPORTERS,
+}
+"""Importers of operators that need more of the graph than their operands, by ONNX operator."""
+
+IMPORT_ERRORS = (UnsupportedError, TypeInferenceError, ModelError)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A node that could not be imported, and why."""
+
+    node: NodeProto
+    error: WeftError
+
+    def describe(self, opset: int) -> str:
+        """The node's name, type, domain and opset, and the reason, on one line."""
+        version = "" if self.node.domain else f" {opset}"
+        domain = self.node.domain or "ai.onnx"
+        who = f"node '{self.node.name}' ({self.node.op_type}, {domain}{version})"
+        return brief(f"{who}: {self.error}")
+
+
+class GraphImporter:
+    """Inserts what nodes compute at the end of one block.
+
+    An operator is imported by its entry in `composites`, else as the graph operator that bears its
+    name, else through the function body that ONNX defines it by.
+    """
+
+    def __init__(
+        self,
+        model: LoadedModel,
+        ops: Sequence[type[GraphOp]],
+        composites: ImporterTable,
+        sizes: Mapping[str, int] | None = None,
+        store: WeightStore | None = None,
+    ) -> None:
+        self.model = model
+        self.composites = composites
+        self.one_to_one = {(op.ONNX.domain, op.ONNX.name): op for op in ops if op.ONNX}
+        self.store = WeightStore() if store is None else store
+        self.known = KnownValues(self.store)
+        self.names = fresh_names(model)
+        self.block: Block = Block()
+        by_name = {op.name.removeprefix("graph."): op for op in ops}
+        self.b: GraphBuilder = GraphBuilder(InsertPoint.at_end(self.block), by_name)
+        self.root = self.b
+        self.values: Values = ChainMap({})
+        self.symbols = SymbolNames(model.proto, sizes)
+        self.strings = Strings(model)
+        self.used: set[str] = set()
+        self.failures: list[Failure] = []
+        self.count = 0
+
+    def import_nodes(self, nodes: Sequence[NodeProto], outputs: Sequence[str]) -> None:
+        """Imports those of the (sorted) nodes that the outputs depend on."""
+        needed = set(outputs)
+        live: list[NodeProto] = []
+        for node in reversed(nodes):
+            if not needed.isdisjoint(node.output):
+                live.append(node)
+                needed |= used_names(node)
+        self.used |= needed
+        for node in reversed(live):
+            self._import_node(node)
+
+    def value(self, name: str) -> SSAValue | None:
+        """The tensor of that name; raises UnsupportedError for sequences and empty optionals."""
+        value = self.lookup(name)
+        return None if value is None else tensor_of(value)
+
+    def lookup(self, name: str) -> Value | None:
+        """The value of that name; an initialiser becomes a constant when it is first asked for."""
+        if self.strings.get(name) is not None:
+            raise UnsupportedError(f"requires numbers or bools, got the strings of '{name}'")
+        if name not in self.values:
+            initializer = self.model.initializers[name]
+            array = tensor_array(initializer.tensor, self.model.base_dir, initializer.payload)
+            self.values.maps[-1][name] = self._insert_constant(self.root, name, array)
+        return self.values[name]
+
+    def is_known(self, name: str) -> bool:
+        """Whether the value of that name was imported."""
+        return self.strings.get(name) is not None or self.values.get(name) is not None
+
+    def _insert_constant(self, b: GraphBuilder, name: str, array: Array) -> SSAValue:
+        constant = b.builder.insert(ConstantOp.given(name, array, self.store)).results[0]
+        constant.name_hint = name_hint(name)
+        return constant
+
+    # One node ---------------------------------------------------------------------------------
+
+    def _import_node(self, node: NodeProto) -> None:
+        """Defines the node's outputs; where that fails, notes why and defines them as None."""
+        if not node.name:
+            node.name = f"{node.op_type}_{self.count}"
+        self.count += 1
+        self.store.budget.spend_nodes()
+        try:
+            if self.strings.concern(node):
+                return self._import_strings(node)
+            operands = [self.lookup(name) if name else None for name in node.input]
+            if any(
+                name and value is None for name, value in zip(node.input, operands, strict=True)
+            ):
+                return self._skip(node)
+            check_rules(node, operands)
+            if self._is_control(node, operands):
+                self._import_control(node, operands)
+            else:
+                tensors = [None if value is None else tensor_of(value) for value in operands]
+                self._import_operator(node, tensors)
+        except IMPORT_ERRORS as error:
+            self._fail(node, self._undecided(node, error))
+        return None
+
+    def _undecided(self, node: NodeProto, error: WeftError) -> WeftError:
+        """The error; a rule of types that was broken by sizes which only a call knows may hold in a
+        call, so that the model may be sound.
+        """
+        values = [self.values.get(name) for name in node.input]
+        kinds = [type_of(value) for value in values if isinstance(value, SSAValue)]
+        dims = [dim for kind in kinds if kind.has_rank for dim in kind.shape]
+        if isinstance(error, TypeInferenceError) and any(dim.constant is None for dim in dims):
+            return UnsupportedError(str(error))
+        return error
+
+    def _import_strings(self, node: NodeProto) -> None:
+        """Defines the outputs of an operator on strings, whose operands must be known."""
+        if node.domain not in ("", "ai.onnx.ml"):
+            raise _lacking(node)
+        arrays: list[Array | None] = []
+        for name in node.input:
+            array = self.strings.get(name) if name else None
+            if name and array is None:
+                value = self.value(name)
+                if value is None:
+                    return self._skip(node)
+                array = self.known.known_array(value)
+                if array is None:
+                    rule = "requires operands that are known while compiling, beside strings"
+                    raise UnsupportedError(f"{rule}, got {type_of(value)}")
+            arrays.append(array)
+        results = self.strings.evaluate(node, arrays)
+        for name, result in zip(filter(None, node.output), results, strict=False):
+            if not self.strings.define(name, result):
+                self.values[name] = self._insert_constant(self.b, name, result)
+        return None
+
+    def _fail(self, node: NodeProto, error: WeftError) -> None:
+        self.failures.append(Failure(node, error))
+        self.values |= dict.fromkeys(node.output)
+
+    def _skip(self, node: NodeProto) -> None:
+        """A node behind one that failed is reported only if weft lacks the operator altogether."""
+        self.values |= dict.fromkeys(node.output)
+        known = (node.domain, node.op_type) in self.one_to_one or node.op_type in CONTROL
+        if not known and self._composite(node) is None and not _has_body(node):
+            raise _lacking(node)
+
+    def _composite(self, node: NodeProto) -> Importer | None:
+        return self.composites.get(f"{node.domain}.{node.op_type}" if node.domain else node.op_type)
+
+    def _import_operator(self, node: NodeProto, operands: Sequence[SSAValue | None]) -> None:
+        refusal: UnsupportedError | None = None
+        importer = self._composite(node) or self._one_to_one(node)
+        if importer is not None:
+            last = self.block.last_op
+            self.b.location = NameLoc(StringAttr(node.name), NoneAttr())
+            try:
+                results = importer(self._view(node, operands))
+                return self._define(node, results)
+            except UnsupportedError as error:
+                refusal = error
+            finally:
+                self.b.location = None
+            self._erase_after(last)
+        self._import_body(node, operands, refusal)
+        return None
+
+    def _view(self, node: NodeProto, operands: Sequence[SSAValue | None]) -> OnnxNode:
+        def bind(value: SSAValue) -> Expr:
+            return self.bind_size(value, f"{node.name}_size")
+
+        return OnnxNode(node, operands, self.b, self.known, self.used, self.model.base_dir, bind)
+
+    def _define(self, node: NodeProto, results: Sequence[SSAValue]) -> None:
+        """Binds the outputs to the results; raises UnsupportedError where a used one is missing."""
+        for position, name in enumerate(node.output):
+            if position < len(results):
+                self.values[name] = results[position]
+                _name_value(results[position], name)
+            elif name in self.used:
+                raise UnsupportedError(f"requires at most {len(results)} outputs, got '{name}' too")
+
+    def _erase_after(self, last: Operation | None) -> None:
+        while self.block.last_op is not last:
+            op = self.block.last_op
+            assert op is not None, "the operation to erase up to is in the block"
+            op.detach()
+            op.erase()
+
+    def _one_to_one(self, node: NodeProto) -> Importer | None:
+        op = self.one_to_one.get((node.domain, node.op_type))
+        return None if op is None else partial(import_one_to_one, op)
+
+    # Function bodies --------------------------------------------------------------------------
+
+    def _import_body(
+        self,
+        node: NodeProto,
+        operands: Sequence[SSAValue | None],
+        refusal: UnsupportedError | None,
+    ) -> None:
+        """Imports what ONNX defines the operator by; `refusal` stands for failures in that."""
+        body = self._body(node, operands) if _has_body(node) else None
+        if body is None:
+            raise refusal or _lacking(node)
+        failures = len(self.failures)
+        self.import_nodes(body, [name for name in node.output if name in self.used])
+        if len(self.failures) > failures and refusal is not None:
+            del self.failures[failures:]
+            raise refusal
+
+    def _body(
+        self, node: NodeProto, operands: Sequence[SSAValue | None]
+    ) -> Sequence[NodeProto] | None:
+        types = [TypeProto() if each is None else type_proto(type_of(each)) for each in operands]
+        return expand_function_op(node, newest_opset(), self.names, types)
+
+    # Control flow -----------------------------------------------------------------------------
+
+    def _is_control(self, node: NodeProto, operands: Sequence[Value | None]) -> bool:
+        """Whether `CONTROL` has the node; its other importers come first, but take tensors only."""
+        if node.op_type not in CONTROL or node.domain:
+            return False
+        only_tensors = all(value is None or isinstance(value, SSAValue) for value in operands)
+        return self._composite(node) is None or not only_tensors
+
+    def _import_control(self, node: NodeProto, operands: Sequence[Value | None]) -> None:
+        """Importers of `CONTROL` look up operands that are no tensors."""
+        last = self.block.last_op
+        self.b.location = NameLoc(StringAttr(node.name), NoneAttr())
+        failures = len(self.failures)
+        try:
+            tensors = [value if isinstance(value, SSAValue) else None for value in operands]
+            results = CONTROL[node.op_type](self, self._view(node, tensors))
+        except IMPORT_ERRORS:
+            self._erase_after(last)
+            raise
+        finally:
+            self.b.location = None
+        if None in results and len(self.failures) == failures:
+            raise UnsupportedError("requires results that can be imported, got others")
+        for name, value in zip(node.output, results, strict=False):
+            self.values[name] = value
+            if isinstance(value, SSAValue):
+                _name_value(value, name)
+
+    @contextmanager
+    def named(self) -> Generator[None]:
+        """Names that are given inside hide outer ones, and are forgotten."""
+        outside, self.values = self.values, self.values.new_child()
+        try:
+            yield
+        finally:
+            self.values = outside
+
+    @contextmanager
+    def continued(self, block: Block) -> Generator[None]:
+        """Imports at the end of another block."""
+        outside = self.block, self.b
+        self.block = block
+        self.b = GraphBuilder(InsertPoint.at_end(block), outside[1].ops, outside[1].location)
+        try:
+            yield
+        finally:
+            self.block, self.b = outside
+
+    @contextmanager
+    def nested(self, arguments: Sequence[TensorType] = ()) -> Generator[Block]:
+        """Imports into a new block with arguments of these types."""
+        block = Block(arg_types=arguments)
+        with self.named(), self.continued(block):
+            yield block
+
+    def import_subgraph(self, graph: GraphProto) -> list[Value | None]:
+        """Imports a graph's nodes where the importer stands; gives its outputs."""
+        for tensor in graph.initializer:
+            array = tensor_array(tensor, self.model.base_dir)
+            self.values[tensor.name] = self._insert_constant(self.b, tensor.name, array)
+        names = [each.name for each in graph.output]
+        self.import_nodes(graph.node, names)
+        check_declared(graph.input, "input", self.values.get)
+        check_declared(graph.output, "output", self.values.get)
+        check_declared(graph.value_info, "value", self.values.get)
+        return [self.lookup(name) for name in names]
+
+    def fresh_size(self, stem: str) -> str:
+        """A new name for a size that the program finds."""
+        return self.symbols.fresh(stem)
+
+    def bind_size(self, value: SSAValue, stem: str) -> Expr:
+        """The element of an i64 scalar as a size, once the program has come here."""
+        name = self.fresh_size(stem)
+        self.b.builder.insert(BindSizesOp.of(value, [name], self.b.location))
+        return Expr.of(name)
+
+
+def _name_value(value: SSAValue, name: str) -> None:
+    if value.name_hint is None:
+        value.name_hint = name_hint(name)
+
+
+class _FunctionSchema(Protocol):
+    """What onnx's stubs leave out of `defs.OpSchema`."""
+
+    has_function: bool
+    has_context_dependent_function: bool
+
+
+def _has_body(node: NodeProto) -> bool:
+    """Whether ONNX defines the operator by other operators, for some types at least."""
+    if not defs.has(node.op_type, node.domain):
+        return False
+    schema = cast(_FunctionSchema, defs.get_schema(node.op_type, domain=node.domain))
+    return schema.has_function or schema.has_context_dependent_function
+
+
+def _lacking(node: NodeProto) -> UnsupportedError:
+    return UnsupportedError(f"weft requires an operator that it has, got {node.op_type}")

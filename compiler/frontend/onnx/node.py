@@ -1,0 +1,387 @@
+"""`OnnxNode`: what the importer of an ONNX operator reads, and writes graph operators with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+from onnx import AttributeProto, NodeProto, defs
+from xdsl.dialects.builtin import UnitAttr
+from xdsl.ir import Attribute, SSAValue
+
+from compiler.frontend.onnx.known import KnownValues
+from compiler.frontend.onnx.tensor import DTYPES
+from dialects.errors import ModelError, UnsupportedError
+from dialects.expr import Expr, ExprLike
+from dialects.graph import ConstantOp, DimsOp, GraphOp
+from dialects.graph.core.bounds_check import require_most
+from dialects.graph.core.builder import GraphBuilder
+from dialects.graph.core.dtypes import element_type, numpy_dtype
+from dialects.graph.core.op import AttributeValue
+from dialects.graph.core.types import I64, Shape, ShapeAttr, TensorType, type_of
+from dialects.graph.reindexing.slicing import ConcatOp, below_zero
+from dialects.weights import Array
+
+Element = TypeVar("Element")
+
+WIDEST = 8
+"""Bytes of the largest element."""
+
+
+class OnnxNode:
+    """A node at the newest opset, its operands imported. Errors do not name it; the caller does.
+
+    `b` inserts graph operators by name, at the node's location; `bind` makes an i64 scalar a size.
+    """
+
+    def __init__(
+        self,
+        proto: NodeProto,
+        operands: Sequence[SSAValue | None],
+        b: GraphBuilder,
+        known: KnownValues,
+        used: Container[str],
+        base_dir: Path | None,
+        bind: Callable[[SSAValue], Expr],
+    ) -> None:
+        self.proto = proto
+        self.operands = operands
+        self.b = b
+        self.known = known
+        self.base_dir = base_dir
+        self._bind = bind
+        self._used = used
+        self._attributes = {attribute.name: attribute for attribute in proto.attribute}
+
+    # Operands ---------------------------------------------------------------------------------
+
+    def operand(self, position: int) -> SSAValue:
+        """A required operand."""
+        value = self.optional(position)
+        if value is None:
+            raise ModelError(f"{self.proto.op_type} requires operand {position}, got none")
+        return value
+
+    def optional(self, position: int) -> SSAValue | None:
+        """An operand that may be absent."""
+        return self.operands[position] if position < len(self.operands) else None
+
+    def present(self) -> list[SSAValue]:
+        """All operands that are there."""
+        return [operand for operand in self.operands if operand is not None]
+
+    def type(self, position: int = 0) -> TensorType:
+        """The type of a required operand."""
+        return type_of(self.operand(position))
+
+    def shape(self, position: int = 0) -> Shape:
+        """The dims of a required operand, whose rank must be known."""
+        return self.type(position).shape
+
+    def shape_of(self, position: int, rank: int) -> Shape:
+        """The dims of a required operand of that rank."""
+        kind = self.type(position)
+        if not kind.has_rank or kind.rank != rank:
+            raise ModelError(f"operand {position} requires {rank} dims, got {kind}")
+        return kind.shape
+
+    def static_shape(self, position: int = 0) -> tuple[int, ...]:
+        """The dims of a required operand, which must be static."""
+        shape = self.type(position).static_shape
+        if shape is None:
+            raise UnsupportedError(
+                f"operand {position} requires a static shape, got {self.type(position)}"
+            )
+        return shape
+
+    def dims(self, position: int, what: str) -> list[Expr]:
+        """The integer elements of a required operand, which must be known while compiling."""
+        value = self.operand(position)
+        exprs = self.known.dims(value)
+        if exprs is None:
+            rule = f"requires {what} that is known while compiling"
+            raise UnsupportedError(f"{rule}, got {type_of(value)} that depends on data")
+        return list(exprs)
+
+    def found_dims(self, position: int) -> list[Expr]:
+        """Like `dims`; elements that depend on data become sizes that the program finds."""
+        exprs = self.known.dims(self.operand(position))
+        if exprs is not None:
+            return list(exprs)
+        parts = self.elements(position)
+        return [part if isinstance(part, Expr) else self._bind(part) for part in parts]
+
+    def find(self, scalar: SSAValue) -> Expr:
+        """An i64 scalar as a size that the program finds; it fails where that is below 0."""
+        return self._bind(scalar)
+
+    def elements(self, position: int) -> list[Expr | SSAValue]:
+        """The elements of an integer vector or scalar: expressions, or i64 scalars where these
+        depend on data. Raises UnsupportedError where nobody knows how many there are.
+        """
+        return self._elements(self.operand(position))
+
+    def _elements(self, value: SSAValue) -> list[Expr | SSAValue]:
+        exprs = self.known.dims(value)
+        if exprs is not None:
+            return list(exprs)
+        owner, kind = value.owner, type_of(value)
+        if isinstance(owner, ConcatOp):
+            return [part for operand in owner.operands for part in self._elements(operand)]
+        if not kind.has_rank or kind.rank > 1 or kind.static_shape is None:
+            raise UnsupportedError(f"requires a vector of known length, got {kind}")
+        wide = self.cast(value, I64)
+        if kind.rank == 0:
+            return [wide]
+        count = kind.static_shape[0]
+        numbers = [self.b.constant_of(number, I64) for number in range(count)]
+        return [self.b.gather(wide, number, axis=0) for number in numbers]
+
+    def require_most(self, size: Expr, most: Expr, rule: str) -> None:
+        """Refuses a size above another: now, where it certainly is, or else in each call. The rule
+        has a place for the other.
+        """
+        if below_zero(most - size):
+            raise ModelError(f"requires {rule.format(most)}, got {size}")
+        require_most(self.b, size, most, rule)
+
+    def size_scalar(self, size: Expr | SSAValue) -> SSAValue:
+        """A size, or an integer, as an i64 of rank 0."""
+        if isinstance(size, SSAValue):
+            return size
+        if size.constant is not None:
+            return self.b.constant_of(np.array(size.constant, np.int64), I64)
+        op = DimsOp.of(values=[size], scalar=UnitAttr(), location=self.b.location)
+        return self.b.builder.insert(op).results[0]
+
+    def numbers(self, position: int, what: str) -> list[int]:
+        """Like `dims`, for what must be plain numbers, such as axes."""
+        exprs = self.dims(position, what)
+        constants = [expr.constant for expr in exprs]
+        numbers = [number for number in constants if number is not None]
+        if len(numbers) < len(exprs):
+            listed = ", ".join(map(str, exprs))
+            raise UnsupportedError(f"requires {what} as plain numbers, got [{listed}]")
+        return numbers
+
+    def optional_numbers(self, position: int, what: str) -> list[int] | None:
+        """`numbers` of an operand that may be absent."""
+        return None if self.optional(position) is None else self.numbers(position, what)
+
+    def number(self, position: int, what: str, default: int | None = None) -> int:
+        """The one plain number of an operand, which may be absent where there is a default."""
+        if self.optional(position) is None and default is not None:
+            return default
+        return only(self.numbers(position, what), what)
+
+    def size(self, position: int, what: str) -> Expr:
+        """The one integer of a required operand, which must be known while compiling."""
+        return only(self.dims(position, what), what)
+
+    def array(self, position: int, what: str) -> Array:
+        """The elements of a required operand that must be constant."""
+        value = self.operand(position)
+        array = self.known.known_array(value)
+        if array is None:
+            raise UnsupportedError(f"requires a constant {what}, got {type_of(value)}")
+        return array
+
+    # Attributes and outputs -------------------------------------------------------------------
+
+    def has(self, name: str) -> bool:
+        """Whether the node has the attribute."""
+        return name in self._attributes
+
+    def attribute(self, name: str) -> AttributeProto:
+        """An attribute that the operator's schema requires."""
+        if name not in self._attributes:
+            raise ModelError(f"{self.proto.op_type} requires attribute {name}, got none")
+        return self._attributes[name]
+
+    def integer(self, name: str, default: int) -> int:
+        """An integer attribute."""
+        return self._attributes[name].i if self.has(name) else default
+
+    def flag(self, name: str, *, default: bool = False) -> bool:
+        """An integer attribute that is 0 or 1. Raises UnsupportedError for another number: nothing
+        says what that means.
+        """
+        return as_flag(self.integer(name, int(default)), name)
+
+    def real(self, name: str, default: float) -> float:
+        """A float attribute."""
+        return self._attributes[name].f if self.has(name) else default
+
+    def text(self, name: str, default: str) -> str:
+        """A string attribute."""
+        return decode(self._attributes[name].s) if self.has(name) else default
+
+    def integers(self, name: str, default: Sequence[int]) -> list[int]:
+        """A list of integers."""
+        return list(self._attributes[name].ints) if self.has(name) else list(default)
+
+    def uses(self, position: int) -> bool:
+        """Whether something reads the output."""
+        outputs = self.proto.output
+        return position < len(outputs) and outputs[position] in self._used
+
+    # What importers share ---------------------------------------------------------------------
+
+    def constant(self, array: Array) -> SSAValue:
+        """A constant of any size: a small one inline, another in the weight store."""
+        self.reserve(array.size)
+        op = ConstantOp.stored(self._first_name, array, self.known.store, self.b.location)
+        return self.b.builder.insert(op).results[0]
+
+    def reserve(self, elements: int) -> None:
+        """Counts the elements of a constant, before one that may be large is made. Raises
+        BudgetError where they take too many bytes.
+        """
+        self.known.store.budget.spend_bytes(elements * WIDEST, self.proto.op_type)
+
+    def given(self, array: Array) -> SSAValue:
+        """A tensor of the model's own, which may be a weight."""
+        op = ConstantOp.given(self._first_name, array, self.known.store, self.b.location)
+        return self.b.builder.insert(op).results[0]
+
+    @property
+    def _first_name(self) -> str:
+        return next(iter(self.proto.output), self.proto.name)
+
+    def scalar(self, value: float, element: Attribute) -> SSAValue:
+        """A constant of rank 0."""
+        return self.b.constant_of(value, element)
+
+    def reshape(self, value: SSAValue, shape: Sequence[ExprLike]) -> SSAValue:
+        """The value under other dims; the value itself where they are the same. Where only a call
+        knows whether they have its size, each call checks that.
+        """
+        wanted, kind = dims_attr(shape), type_of(value)
+        if kind.dims == wanted:
+            return value
+        if kind.has_rank and (kind.size - TensorType(wanted, kind.element).size).constant is None:
+            return self.b.reshape_found(value, shape=wanted)
+        return self.b.reshape(value, shape=wanted)
+
+    def cast(self, value: SSAValue, element: Attribute) -> SSAValue:
+        """The value converted to another element type; the value itself where it has that."""
+        return value if type_of(value).element == element else self.b.cast(value, to=element)
+
+
+def only(elements: Sequence[Element], what: str) -> Element:
+    """The element of a list of one; raises ModelError for other lists."""
+    if len(elements) != 1:
+        raise ModelError(f"requires one element as {what}, got {len(elements)}")
+    return elements[0]
+
+
+def only_element(array: Array, what: str) -> np.generic:
+    """The element of an array of one; raises ModelError for other arrays."""
+    if array.size != 1:
+        raise ModelError(f"requires one element as {what}, got {array.size}")
+    return array.reshape(-1)[0]
+
+
+Importer = Callable[[OnnxNode], Sequence[SSAValue]]
+"""Writes the graph operators of a node; returns its results, unused trailing ones left out."""
+
+ImporterTable = Mapping[str, Importer]
+
+
+def dims_attr(dims: Sequence[ExprLike]) -> ShapeAttr:
+    """The attribute of a list of dims, which may be empty."""
+    return ShapeAttr(tuple(Expr.of(dim) for dim in dims))
+
+
+def decode(text: bytes) -> str:
+    """A string attribute's text; raises ModelError for bytes that are no UTF-8."""
+    try:
+        return text.decode()
+    except UnicodeDecodeError as error:
+        raise ModelError(f"a string attribute requires UTF-8, got {text[:40]!r}") from error
+
+
+def onnx_element(number: int) -> Attribute:
+    """The element type of an ONNX data type."""
+    if number not in DTYPES:
+        raise ModelError(f"a tensor requires a known element type, got {number}")
+    return element_type(np.dtype(DTYPES[number]))
+
+
+def normal_axis(axis: int, rank: int) -> int:
+    """The axis counted from the front; raises ModelError where there is none."""
+    if not -rank <= axis < rank:
+        raise ModelError(f"requires an axis from {-rank} to {rank - 1}, got {axis}")
+    return axis % rank
+
+
+def never_equal(one: Shape, other: Shape) -> bool:
+    """Whether dims differ whatever a call brings."""
+    pairs = zip(one, other, strict=False)
+    return len(one) != len(other) or any((dim - size).constant for dim, size in pairs)
+
+
+def different_axes(axes: Iterable[int], rank: int) -> list[int]:
+    """The axes counted from the front; raises ModelError where one is twice among them."""
+    normal = [normal_axis(axis, rank) for axis in axes]
+    if len(set(normal)) < len(normal):
+        raise ModelError(f"requires axes that differ, got {normal}")
+    return normal
+
+
+def onnx_number(element: Attribute) -> int:
+    """The ONNX data type of an element type."""
+    dtype = numpy_dtype(element)
+    return next(number for number, known in DTYPES.items() if known == dtype)
+
+
+def import_one_to_one(op: type[GraphOp], node: OnnxNode) -> Sequence[SSAValue]:
+    """Imports a node as the operator that bears its name; the `ONNX` facet maps attributes."""
+    facet = op.ONNX
+    assert facet is not None, "an operator that is looked up by its ONNX name has one"
+    given = {each.name: attribute_value(each) for each in node.proto.attribute}
+    unknown = [name for name in given if name not in facet.attributes]
+    unknown = [name for name in unknown if given[name] != _schema_default(node.proto, name)]
+    if unknown:
+        raise UnsupportedError(f"{op.name} requires no attribute {unknown[0]}, got one")
+    mapped = {
+        ours: _like(default, given.get(name, default), name)
+        for name, (ours, default) in facet.attributes.items()
+    }
+    operands = list(node.operands)
+    while operands and operands[-1] is None:
+        operands.pop()
+    return node.b.op(op.name.removeprefix("graph."), *operands, **mapped).results
+
+
+def _like(default: AttributeValue, value: AttributeValue, name: str) -> AttributeValue:
+    """The value as a bool where the operator says that it is one; ONNX has integers only."""
+    return as_flag(value, name) if isinstance(default, bool) else value
+
+
+def as_flag(value: AttributeValue, name: str) -> bool:
+    """An attribute that is 0 or 1 as a bool. Raises UnsupportedError for another value."""
+    if value not in (0, 1):
+        raise UnsupportedError(f"requires 0 or 1 as its attribute {name}, got {value}")
+    return bool(value)
+
+
+def attribute_value(attribute: AttributeProto) -> AttributeValue:
+    """The Python value of an attribute of numbers or text."""
+    if attribute.type == AttributeProto.INT:
+        return attribute.i
+    if attribute.type == AttributeProto.FLOAT:
+        return attribute.f
+    if attribute.type == AttributeProto.STRING:
+        return decode(attribute.s)
+    if attribute.type == AttributeProto.INTS:
+        return list(attribute.ints)
+    kind = AttributeProto.AttributeType.Name(attribute.type).lower()
+    raise UnsupportedError(f"attribute {attribute.name} requires numbers or text, got {kind}")
+
+
+def _schema_default(node: NodeProto, name: str) -> AttributeValue:
+    declared = defs.get_schema(node.op_type, domain=node.domain).attributes[name].default_value
+    return attribute_value(declared) if declared.name else None

@@ -1,0 +1,1 @@
+"""The importers of ONNX operators, by family."""

@@ -1,0 +1,47 @@
+"""The ONNX operators that are imported by more than their name, by family."""
+
+from __future__ import annotations
+
+from compiler.frontend.onnx.node import ImporterTable
+from compiler.frontend.onnx.ops import casts as onnx_casts
+from compiler.frontend.onnx.ops import constants as onnx_constants
+from compiler.frontend.onnx.ops import einsum as onnx_einsum
+from compiler.frontend.onnx.ops import elementwise as onnx_elementwise
+from compiler.frontend.onnx.ops import ml as onnx_ml
+from compiler.frontend.onnx.ops import ngrams as onnx_ngrams
+from compiler.frontend.onnx.ops import quantize as onnx_quantize
+from compiler.frontend.onnx.ops import random as onnx_random
+from compiler.frontend.onnx.ops import recurrent as onnx_recurrent
+from compiler.frontend.onnx.ops import reductions as onnx_reductions
+from compiler.frontend.onnx.ops import resize as onnx_resize
+from compiler.frontend.onnx.ops import sampling as onnx_sampling
+from compiler.frontend.onnx.ops import scatter as onnx_scatter
+from compiler.frontend.onnx.ops import shapes as onnx_shapes
+from compiler.frontend.onnx.ops import signal as onnx_signal
+from compiler.frontend.onnx.ops import slicing as onnx_slicing
+from compiler.frontend.onnx.ops import training as onnx_training
+from compiler.frontend.onnx.ops import trees as onnx_trees
+from compiler.frontend.onnx.ops import windows as onnx_windows
+
+COMPOSITES: ImporterTable = {
+    **onnx_casts.IMPORTERS,
+    **onnx_constants.IMPORTERS,
+    **onnx_elementwise.IMPORTERS,
+    **onnx_shapes.IMPORTERS,
+    **onnx_slicing.IMPORTERS,
+    **onnx_reductions.IMPORTERS,
+    **onnx_random.IMPORTERS,
+    **onnx_recurrent.IMPORTERS,
+    **onnx_resize.IMPORTERS,
+    **onnx_scatter.IMPORTERS,
+    **onnx_signal.IMPORTERS,
+    **onnx_sampling.IMPORTERS,
+    **onnx_einsum.IMPORTERS,
+    **onnx_ml.IMPORTERS,
+    **onnx_ngrams.IMPORTERS,
+    **onnx_quantize.IMPORTERS,
+    **onnx_training.IMPORTERS,
+    **onnx_trees.IMPORTERS,
+    **onnx_windows.IMPORTERS,
+}
+"""Importers by ONNX operator, behind its domain and a dot where that is not the default one."""

@@ -1,0 +1,116 @@
+"""ONNX TfIdfVectorizer: how often given sequences of numbers occur, with gaps of several widths."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from compiler.frontend.onnx.node import Importer, OnnxNode, dims_attr
+from dialects.errors import ModelError, UnsupportedError
+from dialects.graph.core.types import F32, type_of
+from dialects.weights import Array
+
+
+def import_tf_idf_vectorizer(node: OnnxNode) -> Sequence[SSAValue]:
+    """A column for each sequence of the pool: its count, its weight where it occurs, or both."""
+    mode = node.attribute("mode").s.decode(errors="replace")
+    if mode not in ("TF", "IDF", "TFIDF"):
+        raise ModelError(f"requires a mode of TF, IDF or TFIDF, got {mode}")
+    if not node.has("pool_int64s"):
+        raise UnsupportedError("requires a pool of integers, got strings")
+    names = ("min_gram_length", "max_gram_length", "ngram_counts")
+    least, most, counts = (node.attribute(name) for name in names)
+    if not 1 <= least.i <= most.i <= len(counts.ints):
+        rule = f"lengths of sequences from 1 to {len(counts.ints)}"
+        raise ModelError(f"requires {rule}, got {least.i} to {most.i}")
+    if node.attribute("max_skip_count").i < 0:
+        skipped = node.attribute("max_skip_count").i
+        raise ModelError(f"requires a max_skip_count of at least 0, got {skipped}")
+    shape = node.shape()
+    if len(shape) not in (1, 2):
+        raise ModelError(f"requires a vector or rows, got {node.type()}")
+    rows = node.reshape(node.operand(0), shape if len(shape) == 2 else [1, *shape])
+    pools, columns = _pools(node), np.array(node.attribute("ngram_indexes").ints, np.int64)
+    if len(columns) != sum(len(pool) for pool in pools):
+        raise ModelError(f"requires one index for each sequence of the pool, got {len(columns)}")
+    counts = _in_columns(node, [_counts(node, rows, pool) for pool in pools], columns)
+    result = _weighted(node, counts, columns, mode)
+    return [result if len(shape) == 2 else node.reshape(result, type_of(result).shape[1:])]
+
+
+def _pools(node: OnnxNode) -> list[Array]:
+    """The sequences of each length from 1 up, as rows; the last level takes what remains."""
+    numbers = np.array(node.attribute("pool_int64s").ints, np.int64)
+    starts = list(node.attribute("ngram_counts").ints)
+    bounds = [*starts, len(numbers)]
+    pools: list[Array] = []
+    for length, (start, stop) in enumerate(zip(bounds, bounds[1:], strict=False), start=1):
+        if not 0 <= start <= stop <= len(numbers) or (stop - start) % length:
+            raise ModelError(
+                f"requires ngram_counts that cut the pool into sequences, got {starts}"
+            )
+        pools.append(numbers[start:stop].reshape(-1, length))
+    return pools
+
+
+def _counts(node: OnnxNode, rows: SSAValue, pool: Array) -> SSAValue:
+    """How often each sequence occurs in each row, with every gap that is allowed."""
+    batch, (count, length) = type_of(rows).shape[0], pool.shape
+    extent = type_of(rows).shape[1].constant
+    if extent is None:
+        raise UnsupportedError(f"requires a known number of columns, got {type_of(rows)}")
+    total = node.b.expand(node.scalar(0, F32), shape=dims_attr([batch, count]))
+    shortest, longest = node.attribute("min_gram_length").i, node.attribute("max_gram_length").i
+    if not shortest <= length <= longest or not count:
+        return total
+    gaps = range(node.attribute("max_skip_count").i + 1) if length > 1 else range(1)
+    for distance in (gap + 1 for gap in gaps):
+        places = extent - (length - 1) * distance
+        if places < 1:
+            break
+        found: SSAValue | None = None
+        for position in range(length):
+            starts = dims_attr([0, position * distance])
+            sizes = dims_attr([batch, places])
+            window = node.b.slice(rows, starts=starts, sizes=sizes, steps=[1, 1])
+            wanted = node.constant(pool[:, position].reshape(1, 1, count))
+            column = node.cast(node.reshape(window, [batch, places, 1]), type_of(wanted).element)
+            same = node.b.equal(column, wanted)
+            found = same if found is None else node.b.logical_and(found, same)
+        assert found is not None, "a sequence has at least one number"
+        matches = node.b.reduce_sum(node.cast(found, F32), axes=[1], keepdims=False)
+        total = node.b.add(total, matches)
+    return total
+
+
+def _in_columns(node: OnnxNode, counts: Sequence[SSAValue], columns: Array) -> SSAValue:
+    """The counts at their columns; those that no sequence has are zero."""
+    if columns.size == 0 or columns.min() < 0 or len(set(columns.tolist())) < columns.size:
+        raise ModelError(f"requires different indices of 0 or more, got {columns.tolist()}")
+    width, batch = int(columns.max()) + 1, type_of(counts[0]).shape[0]
+    node.reserve(width)
+    zero = node.b.expand(node.scalar(0, F32), shape=dims_attr([batch, 1]))
+    order = np.full(width, columns.size, np.int64)
+    order[columns] = np.arange(columns.size)
+    together = node.b.concat(*counts, zero, axis=1)
+    return node.b.gather(together, node.constant(order), axis=1)
+
+
+def _weighted(node: OnnxNode, counts: SSAValue, columns: Array, mode: str) -> SSAValue:
+    if mode == "TF":
+        return counts
+    given = np.array(node.attribute("weights").floats, np.float32) if node.has("weights") else None
+    weights = np.ones(int(columns.max()) + 1, np.float32)
+    if given is not None:
+        if len(given) != len(columns):
+            raise ModelError(f"requires a weight for each sequence, got {len(given)}")
+        weights[columns] = given
+    if mode == "IDF":
+        zero = node.scalar(0, F32)
+        counts = node.cast(node.b.greater(counts, zero), F32)
+    return node.b.mul(counts, node.constant(weights))
+
+
+IMPORTERS: dict[str, Importer] = {"TfIdfVectorizer": import_tf_idf_vectorizer}

@@ -1,0 +1,133 @@
+"""ONNX's random operators, on bits of a counter-based generator.
+
+A node's numbers depend on its `seed` alone, or without one on its name, so that a model gives the
+same numbers in every call, for any number of threads, on every machine.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+import zlib
+from collections.abc import Sequence
+from functools import partial
+
+import numpy as np
+from onnx import AttributeProto, TensorProto
+from xdsl.ir import Attribute, SSAValue
+
+from compiler.frontend.onnx.node import Importer, OnnxNode, onnx_element
+from compiler.frontend.onnx.ops.constants import filled
+from dialects.errors import ModelError
+from dialects.expr import Expr
+from dialects.graph.core.algebra import Term, shape_attr
+from dialects.graph.core.types import BF16, F16, F32, F64, FLOATS, I64, UI64, Shape
+from dialects.graph.ops.random import WORD
+from dialects.loop.scalar import compute_type
+
+DIGITS: dict[Attribute, int] = {F32: 24, F64: 53, F16: 11, BF16: 8}
+"""Random bits below one that each type can hold."""
+
+
+def _seed(node: OnnxNode) -> int:
+    """The key of the node's numbers: the bits of its seed, else a hash of its name."""
+    if node.has("seed"):
+        if node.attribute("seed").type == AttributeProto.INT:
+            return node.integer("seed", 0) & WORD
+        return int.from_bytes(struct.pack("<f", node.real("seed", 0.0)), "little")
+    return zlib.crc32(" ".join((node.proto.name, *node.proto.output)).encode())
+
+
+def _uniform(node: OnnxNode, shape: Sequence[Expr], element: Attribute, stream: int = 0) -> Term:
+    """Numbers from 0 up to but not including 1, in the type in which `element` is computed."""
+    if element not in FLOATS:
+        raise ModelError(f"requires a floating-point dtype, got {element}")
+    digits, wide = DIGITS[element], compute_type(element)
+    bits = node.b.random_bits(shape=shape_attr(shape), seed=_seed(node), stream=stream)
+    shift = node.scalar(64 - digits, UI64)
+    kept = Term(node.b, node.b.bit_shift(bits, shift, direction="RIGHT"))
+    return kept.cast(wide) * 2.0**-digits
+
+
+def _target(node: OnnxNode, *, is_like: bool) -> tuple[Shape, Attribute]:
+    """The dims and element type of the result: those of the attributes, or of the operand."""
+    if is_like:
+        kind = node.type()
+        element = kind.element
+        shape = kind.shape
+    else:
+        element = F32
+        shape = tuple(Expr.of(dim) for dim in node.attribute("shape").ints)
+    if node.has("dtype"):
+        element = onnx_element(node.integer("dtype", TensorProto.FLOAT))
+    return shape, element
+
+
+def import_uniform(node: OnnxNode, *, is_like: bool) -> Sequence[SSAValue]:
+    """Evenly distributed from `low` up to `high`."""
+    shape, element = _target(node, is_like=is_like)
+    low, high = node.real("low", 0.0), node.real("high", 1.0)
+    return [(_uniform(node, shape, element) * (high - low) + low).cast(element).value]
+
+
+def import_normal(node: OnnxNode, *, is_like: bool) -> Sequence[SSAValue]:
+    """Normally distributed, two uniform numbers for each (Box and Muller)."""
+    shape, element = _target(node, is_like=is_like)
+    radius, turn = (_uniform(node, shape, element, stream) for stream in range(2))
+    radius = ((1 - radius).math("log") * -2.0).math("sqrt")
+    result = radius * (turn * (2 * math.pi)).math("cos")
+    return [(result * node.real("scale", 1.0) + node.real("mean", 0.0)).cast(element).value]
+
+
+def import_bernoulli(node: OnnxNode) -> Sequence[SSAValue]:
+    """1 with the probability that the operand gives, else 0."""
+    chances = Term(node.b, node.operand(0))
+    element = chances.type.element
+    drawn = _uniform(node, chances.shape, element)
+    hits = drawn < chances.cast(drawn.type.element)
+    if node.has("dtype"):
+        element = onnx_element(node.integer("dtype", TensorProto.FLOAT))
+    return [hits.cast(element).value]
+
+
+def import_multinomial(node: OnnxNode) -> Sequence[SSAValue]:
+    """Classes drawn from the logarithms of their unnormalised probabilities, `[batch, classes]`."""
+    x = Term(node.b, node.operand(0))
+    batch, classes = node.shape_of(0, 2)
+    chances = x.of(node.b.softmax(x.cast(compute_type(x.type.element)).value, axis=1))
+    sums = x.of(node.b.cumsum(chances.value, axis=1, exclusive=False, reverse=False))
+    drawn = _uniform(node, (batch, Expr.of(node.integer("sample_size", 1))), chances.type.element)
+    below = sums.insert(1).part(2, 0, classes - 1) <= drawn.insert(2)
+    found = below.cast(I64).sum([2])
+    return [found.cast(onnx_element(node.integer("dtype", TensorProto.INT32))).value]
+
+
+def import_dropout(node: OnnxNode) -> Sequence[SSAValue]:
+    """Training: what is not dropped is scaled up; inference, and a ratio of 0, keep everything.
+
+    The second result says what is kept.
+    """
+    training = node.optional(2) is not None and node.array(2, "training_mode").any()
+    ratio = node.optional(1)
+    known = None if ratio is None else node.known.known_array(ratio)
+    if not training or (known is not None and not known.any()):
+        everything = np.array(True)
+        mask = [filled(node, everything, node.shape())] if node.uses(1) else []
+        return [node.operand(0), *mask]
+    x = Term(node.b, node.operand(0))
+    wide = compute_type(x.type.element)
+    dropped = x.of(node.scalar(0.5, F32) if ratio is None else node.cast(ratio, F32))
+    kept = _uniform(node, x.shape, F32) >= dropped
+    scaled = x.cast(wide) / (1 - dropped).cast(wide)
+    return [kept.where(scaled, 0.0).cast(x.type.element).value, kept.value]
+
+
+IMPORTERS: dict[str, Importer] = {
+    "Bernoulli": import_bernoulli,
+    "Dropout": import_dropout,
+    "Multinomial": import_multinomial,
+    "RandomNormal": partial(import_normal, is_like=False),
+    "RandomNormalLike": partial(import_normal, is_like=True),
+    "RandomUniform": partial(import_uniform, is_like=False),
+    "RandomUniformLike": partial(import_uniform, is_like=True),
+}

@@ -1,0 +1,168 @@
+"""ONNX operators that change dims, or repeat and join whole tensors: Reshape, Tile, Concat, ..."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from xdsl.ir import SSAValue
+
+from compiler.frontend.onnx.node import Importer, OnnxNode, different_axes, dims_attr, normal_axis
+from dialects.errors import ModelError, UnsupportedError
+from dialects.expr import Expr, product
+from dialects.graph.core.types import I64, Shape
+
+
+def import_reshape(node: OnnxNode) -> Sequence[SSAValue]:
+    """0 copies the operand's dim (unless `allowzero`), -1 is what remains."""
+    if node.known.dims(node.operand(1)) is None:
+        return [_reshape_found(node)]
+    wanted = node.dims(1, "a shape")
+    source = node.shape()
+    if not node.flag("allowzero"):
+        wanted = [_copied(source, axis) if dim == 0 else dim for axis, dim in enumerate(wanted)]
+    return [node.reshape(node.operand(0), resolve_shape(source, wanted))]
+
+
+def _reshape_found(node: OnnxNode) -> SSAValue:
+    """A reshape to dims that depend on data: 0 and -1 among them are replaced while running."""
+    b, source, parts = node.b, node.shape(), node.elements(1)
+    zero, one, rest = (b.constant_of(number, I64) for number in (0, 1, -1))
+    scalars: list[SSAValue] = []
+    for axis, part in enumerate(parts):
+        scalar = node.size_scalar(part)
+        if axis < len(source) and not node.flag("allowzero"):
+            copied = node.size_scalar(source[axis])
+            scalar = b.where(b.equal(scalar, zero), copied, scalar)
+        scalars.append(scalar)
+    others = one
+    for scalar in scalars:
+        others = b.mul(others, b.where(b.equal(scalar, rest), one, scalar))
+    left = b.div(node.size_scalar(node.type().size), b.max(others, one))
+    dims = [
+        part
+        if isinstance(part, Expr) and (part.constant or 0) > 0
+        else node.find(b.where(b.equal(scalar, rest), left, scalar))
+        for part, scalar in zip(parts, scalars, strict=True)
+    ]
+    return b.reshape_found(node.operand(0), shape=dims_attr(dims))
+
+
+def _copied(source: Shape, axis: int) -> Expr:
+    if axis >= len(source):
+        raise ModelError(f"requires dims of 0 among the operand's {len(source)}, got one at {axis}")
+    return source[axis]
+
+
+def resolve_shape(source: Shape, wanted: Sequence[Expr]) -> list[Expr]:
+    """The wanted dims with -1 replaced by the quotient of the sizes, which must be exact."""
+    unknown = [axis for axis, dim in enumerate(wanted) if dim == -1]
+    if not unknown:
+        return list(wanted)
+    if len(unknown) > 1:
+        raise ModelError(f"requires at most one dim of -1, got {len(unknown)}")
+    known = [dim for dim in wanted if dim != -1]
+    shared = Counter(source) & Counter(known)
+    dividend = product((Counter(source) - shared).elements())
+    divisor = product((Counter(known) - shared).elements())
+    dim = _exact_quotient(dividend, divisor)
+    if dim is None:
+        shapes = f"[{', '.join(map(str, source))}] to [{', '.join(map(str, wanted))}]"
+        raise UnsupportedError(f"requires a shape that divides the operand's size, got {shapes}")
+    return [dim if axis == unknown[0] else each for axis, each in enumerate(wanted)]
+
+
+def _exact_quotient(dividend: Expr, divisor: Expr) -> Expr | None:
+    if divisor == 0:
+        return Expr.of(0) if dividend == 0 else None
+    quotient = dividend // divisor
+    return quotient if quotient * divisor == dividend else None
+
+
+def import_flatten(node: OnnxNode) -> Sequence[SSAValue]:
+    """Two dims: the product of those before the axis, and of the others."""
+    shape = node.shape()
+    axis = node.integer("axis", 1)
+    axis = axis if axis == len(shape) else normal_axis(axis, len(shape))
+    return [node.reshape(node.operand(0), [product(shape[:axis]), product(shape[axis:])])]
+
+
+def import_squeeze(node: OnnxNode) -> Sequence[SSAValue]:
+    """Without the dims of 1 at the axes, or without all static dims of 1."""
+    shape = node.shape()
+    given = node.optional_numbers(1, "axes")
+    if given is None:
+        symbolic = [dim for dim in shape if dim.constant is None]
+        if symbolic:
+            raise UnsupportedError(f"requires axes where dims vary, got a dim of {symbolic[0]}")
+        axes = {axis for axis, dim in enumerate(shape) if dim == 1}
+    else:
+        axes = {normal_axis(axis, len(shape)) for axis in given}
+    _require_ones([shape[axis] for axis in axes])
+    return [node.reshape(node.operand(0), [d for axis, d in enumerate(shape) if axis not in axes])]
+
+
+def _require_ones(dims: Sequence[Expr]) -> None:
+    for dim in dims:
+        if dim.constant is None:
+            raise UnsupportedError(f"requires dims that are known to be 1 at its axes, got {dim}")
+        if dim != 1:
+            raise ModelError(f"requires dims of 1 at its axes, got {dim}")
+
+
+def import_unsqueeze(node: OnnxNode) -> Sequence[SSAValue]:
+    """With dims of 1 inserted, so that they are at the axes of the result."""
+    given = node.numbers(1, "axes")
+    rank = len(node.shape()) + len(given)
+    axes = different_axes(given, rank)
+    kept = iter(node.shape())
+    dims = [Expr.of(1) if axis in axes else next(kept) for axis in range(rank)]
+    return [node.reshape(node.operand(0), dims)]
+
+
+def import_transpose(node: OnnxNode) -> Sequence[SSAValue]:
+    """Axes in the order of `perm`, reversed by default."""
+    order = node.integers("perm", range(len(node.shape()) - 1, -1, -1))
+    return [node.b.transpose(node.operand(0), permutation=order)]
+
+
+def import_expand(node: OnnxNode) -> Sequence[SSAValue]:
+    """Broadcast against a shape."""
+    if node.known.dims(node.operand(1)) is not None:
+        return [node.b.expand(node.operand(0), shape=dims_attr(node.dims(1, "a shape")))]
+    parts, source = node.elements(1), list(node.shape())
+    known = [Expr.of(1)] * (len(parts) - len(source)) + source[max(0, len(source) - len(parts)) :]
+    dims: list[Expr] = []
+    for part, dim in zip(parts, known, strict=True):
+        if not isinstance(part, Expr):
+            one, size = node.b.constant_of(1, I64), node.size_scalar(dim)
+            part = node.find(node.b.where(node.b.equal(part, one), size, part))
+        dims.append(part)
+    return [node.b.expand(node.operand(0), shape=dims_attr(dims))]
+
+
+def import_concat(node: OnnxNode) -> Sequence[SSAValue]:
+    """One after the other along an axis; a single operand is the result."""
+    operands = node.present()
+    if len(operands) == 1:
+        return operands
+    axis = normal_axis(node.attribute("axis").i, len(node.shape()))
+    return [node.b.concat(*operands, axis=axis)]
+
+
+def import_tile(node: OnnxNode) -> Sequence[SSAValue]:
+    """Repeated along each axis."""
+    repeats = node.found_dims(1)
+    return [node.b.tile(node.operand(0), repeats=dims_attr(repeats))]
+
+
+IMPORTERS: dict[str, Importer] = {
+    "Concat": import_concat,
+    "Expand": import_expand,
+    "Flatten": import_flatten,
+    "Reshape": import_reshape,
+    "Squeeze": import_squeeze,
+    "Tile": import_tile,
+    "Transpose": import_transpose,
+    "Unsqueeze": import_unsqueeze,
+}

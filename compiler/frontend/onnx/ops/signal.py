@@ -1,0 +1,246 @@
+"""ONNX DFT, STFT and MelWeightMatrix, by matrix products with roots of unity.
+
+A transform of `n` elements is one product where `n` is small or symbolic. Else it is split into
+transforms of two factors of `n` (Cooley and Tukey) or, where `n` is prime, becomes a convolution of
+a power of two (Bluestein): the work for each element is that of the sum of the factors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from onnx import TensorProto
+from xdsl.ir import Attribute, SSAValue
+
+from compiler.frontend.onnx.node import Importer, OnnxNode, normal_axis, only_element, onnx_element
+from dialects.errors import ModelError, UnsupportedError
+from dialects.expr import Expr, maximum, minimum
+from dialects.extent import exact_number
+from dialects.graph.core.algebra import Term, counted, joined, shape_attr, size_term
+from dialects.graph.core.dtypes import numpy_dtype
+from dialects.graph.core.types import F64, I64
+from dialects.loop.scalar import compute_type
+from dialects.weights import Array
+
+DIRECT = 512
+"""Transforms up to this size are one matrix product."""
+
+
+@dataclass(frozen=True)
+class _Transform:
+    """Discrete Fourier transforms along the second to last axis of `[..., n, 2]` (or `[..., n, 1]`,
+    of reals), without a scale; `sign` is that of the exponent.
+    """
+
+    node: OnnxNode
+    element: Attribute
+    sign: int
+
+    def constant(self, array: Array) -> Term:
+        """A table in the element type."""
+        return Term(self.node.b, self.node.constant(array.astype(numpy_dtype(self.element))))
+
+    def __call__(self, x: Term, kept: Expr) -> Term:
+        """The first `kept` frequencies, as `[..., kept, 2]`."""
+        size = x.shape[-2].constant
+        if size is None or size <= DIRECT:
+            return self._direct(x, kept)
+        whole = self._bluestein if (first := _factor(size)) == 1 else self._split
+        complete = x if x.shape[-1] == 2 else joined([x, x * 0], len(x.shape) - 1)
+        return whole(complete, size, first).part(len(x.shape) - 2, 0, kept)
+
+    def _direct(self, x: Term, kept: Expr) -> Term:
+        size, parts = x.shape[-2], x.shape[-1].constant or 0
+        lead = x.shape[:-2]
+        rows = x.reshape((*lead, size * parts))
+        roots = self._roots(size, kept, parts)
+        return rows.matmul(roots).reshape((*lead, kept, 2))
+
+    def _roots(self, size: Expr, kept: Expr, parts: int) -> Term:
+        """The matrix `[size * parts, kept * 2]` of the transform."""
+        n, k = size.constant, kept.constant
+        if n is not None and k is not None:
+            return self.constant(_root_matrix(n, k, parts, self.sign))
+        b = self.node.b
+        steps = counted(b, size).insert(1) * counted(b, kept)
+        turns = steps.modulo(size_term(b, size, I64)).cast(F64) / size_term(b, size, F64)
+        cosine, sine = ((turns * (2 * math.pi)).math(name).insert(2) for name in ("cos", "sin"))
+        sine = sine * self.sign
+        rows = [joined([cosine, sine], 2), joined([-sine, cosine], 2)][:parts]
+        table = joined([row.insert(1) for row in rows], 1)
+        return table.reshape((size * parts, kept * 2)).cast(self.element)
+
+    def _split(self, x: Term, size: int, first: int) -> Term:
+        """Transforms of `first` elements that lie `size / first` apart, then of what they give."""
+        second, lead = size // first, x.shape[:-2]
+        at = len(lead)
+        order = [*range(at), at + 1, at, at + 2]
+        inner = self(x.reshape((*lead, first, second, 2)).transpose(order), Expr.of(first))
+        turns = np.outer(np.arange(second), np.arange(first)) / size
+        outer = self(
+            self.times(inner, _roots_of(turns, self.sign)).transpose(order), Expr.of(second)
+        )
+        return outer.transpose(order).reshape((*lead, size, 2))
+
+    def _bluestein(self, x: Term, size: int, first: int) -> Term:
+        """A convolution with a chirp, by transforms of the next power of two."""
+        wide = 1 << (2 * size - 2).bit_length()
+        squares = np.arange(size, dtype=np.int64) ** 2 % (2 * size)
+        chirp = _roots_of(squares / (2 * size), self.sign)
+        kernel = np.zeros(wide, np.complex128)
+        kernel[:size] = chirp.conj()
+        kernel[wide - size + 1 :] = chirp[1:].conj()[::-1]
+        axis = len(x.shape) - 2
+        spread = _resized(self.times(x, chirp), axis, Expr.of(wide))
+        forward = _Transform(self.node, self.element, -1)(spread, Expr.of(wide))
+        product = self.times(forward, np.fft.fft(kernel) / wide)
+        back = _Transform(self.node, self.element, 1)(product, Expr.of(wide))
+        return self.times(back.part(axis, 0, size), chirp)
+
+    def times(self, x: Term, factors: Array) -> Term:
+        """Complex numbers times a table of them."""
+        last = len(x.shape) - 1
+        real, imaginary = (x.part(last, part, 1) for part in range(2))
+        a, b = (self.constant(part[..., None]) for part in (np.real(factors), np.imag(factors)))
+        return joined([real * a - imaginary * b, real * b + imaginary * a], last)
+
+
+def _factor(size: int) -> int:
+    """The greatest divisor up to the square root."""
+    return next(first for first in range(math.isqrt(size), 0, -1) if size % first == 0)
+
+
+def _roots_of(turns: Array, sign: int) -> Array:
+    return np.exp(np.complex128(sign * 2j * math.pi) * turns)
+
+
+def _root_matrix(size: int, kept: int, parts: int, sign: int) -> Array:
+    steps = np.outer(np.arange(size), np.arange(kept)) % size
+    roots = _roots_of(steps / size, sign)
+    rows = [np.stack([np.real(w), np.imag(w)], -1) for w in (roots, 1j * roots)][:parts]
+    return np.stack(rows, 1).reshape(size * parts, kept * 2)
+
+
+def _resized(x: Term, axis: int, size: Expr) -> Term:
+    """Cut, or filled up with zeros, to that size along an axis."""
+    dim = x.shape[axis]
+    if dim == size:
+        return x
+    x = x.part(axis, 0, minimum([dim, size]))
+    missing = maximum([size - dim, 0])
+    if missing == 0:
+        return x
+    pads = [Expr.of(0)] * (2 * len(x.shape))
+    pads[len(x.shape) + axis] = missing
+    return x.of(x.b.pad(x.value, pads=shape_attr(pads), mode="constant"))
+
+
+# Operators ----------------------------------------------------------------------------------------
+
+
+def import_dft(node: OnnxNode) -> Sequence[SSAValue]:
+    """The transform along an axis, of `dft_length` elements; its inverse is divided by that."""
+    x = Term(node.b, node.operand(0))
+    rank = len(x.shape)
+    axis = node.number(2, "an axis", -2)
+    axis = normal_axis(axis, rank)
+    if axis == rank - 1 or x.shape[-1].constant not in (1, 2):
+        raise ModelError(f"requires parts of complex numbers along the last axis, got {x.type}")
+    inverse, onesided = node.flag("inverse"), node.flag("onesided")
+    length = x.shape[axis] if not (inverse and onesided) else (x.shape[axis] - 1) * 2
+    if node.optional(1) is not None:
+        length = node.size(1, "a length")
+    element = x.type.element
+    order = [*(at for at in range(rank - 1) if at != axis), axis, rank - 1]
+    line = x.cast(compute_type(element)).transpose(order)
+    transform = _Transform(node, line.type.element, 1 if inverse else -1)
+    if inverse and onesided:
+        result = _real_inverse(transform, line, length)
+    else:
+        kept = length // 2 + 1 if onesided else length
+        result = transform(_resized(line, rank - 2, length), kept)
+        result = result / size_term(node.b, length, line.type.element) if inverse else result
+    back = [order.index(at) for at in range(rank)]
+    return [result.transpose(back).cast(element).value]
+
+
+def _real_inverse(transform: _Transform, x: Term, length: Expr) -> Term:
+    """Reals `[..., length, 1]` from the frequencies up to the middle one."""
+    axis, last = len(x.shape) - 2, len(x.shape) - 1
+    half = length // 2 + 1
+    if x.shape[last] == 1:
+        x = joined([x, x * 0], last)
+    x = _resized(x, axis, half)
+    count = length - half
+    steps = counted(x.b, count)
+    mirrored = x.take(size_term(x.b, count, I64) - steps, axis)
+    real, imaginary = mirrored.part(last, 0, 1), mirrored.part(last, 1, 1)
+    whole = joined([x, joined([real, -imaginary], last)], axis)
+    scale = size_term(x.b, length, x.type.element)
+    return transform(whole, length).part(last, 0, 1) / scale
+
+
+def import_stft(node: OnnxNode) -> Sequence[SSAValue]:
+    """Transforms of the frames of a signal `[batch, length, parts]`, each times a window."""
+    signal = Term(node.b, node.operand(0))
+    step = node.size(1, "a frame step")
+    if step.constant is not None and step.constant < 1:
+        raise ModelError(f"requires a frame step of at least 1, got {step}")
+    window = None if node.optional(2) is None else Term(node.b, node.operand(2))
+    if node.optional(3) is not None:
+        length = node.size(3, "a frame length")
+    else:
+        length = signal.shape[1] if window is None else window.shape[0]
+    count = (signal.shape[1] - length) // step + 1
+    starts = counted(node.b, count) * size_term(node.b, step, I64)
+    frames = signal.take(starts.insert(1) + counted(node.b, length), 1)
+    element = signal.type.element
+    frames = frames.cast(compute_type(element))
+    if window is not None:
+        frames = frames * window.cast(frames.type.element).insert(1)
+    kept = length // 2 + 1 if node.flag("onesided", default=True) else length
+    result = _Transform(node, frames.type.element, -1)(frames, kept)
+    return [result.cast(element).value]
+
+
+def import_mel_weight_matrix(node: OnnxNode) -> Sequence[SSAValue]:
+    """Triangles over the bins of a spectrum, evenly spaced on the mel scale."""
+    names = ("num_mel_bins", "dft_length", "sample_rate", "lower_edge_hertz", "upper_edge_hertz")
+    numbers = [float(only_element(node.array(at, name), name)) for at, name in enumerate(names)]
+    rate, lower, upper = numbers[2:]
+    bins, length = (int(exact_number(*each)) for each in zip(numbers[:2], names, strict=False))
+    if bins < 0 or length < 0:
+        raise ModelError(f"requires bins and a length of at least 0, got {bins} and {length}")
+    node.reserve((bins + 2) * (length // 2 + 1))  # the steps are there without bins, too
+    if not (rate > 0 and 0 <= lower < math.inf and 0 <= upper < math.inf):
+        got = f"{lower}, {upper} and {rate}"
+        raise ModelError(f"requires edges of at least 0 and a rate above 0, got {got}")
+    low, high = (2595 * math.log10(1 + edge / 700) for edge in (lower, upper))
+    mels: Array = low + np.arange(bins + 2) * ((high - low) / (bins + 2))
+    hertz: Array = 700 * (10 ** (mels / 2595) - 1)
+    edges: Array = ((length + 1) * hertz // rate).astype(np.int64)
+    if edges[-1] > length // 2 + 1:
+        raise UnsupportedError(f"requires edges within the spectrum, got {upper} of {rate} hertz")
+    weights = _triangles(np.arange(length // 2 + 1)[:, None], edges[:-2], edges[1:-1], edges[2:])
+    element = onnx_element(node.integer("output_datatype", TensorProto.FLOAT))
+    return [node.constant(weights.astype(numpy_dtype(element)))]
+
+
+def _triangles(steps: Array, left: Array, centre: Array, right: Array) -> Array:
+    """Functions that rise from 0 at `left` to 1 at `centre` and fall to 0 at `right`."""
+    rising: Array = (steps - left) / np.maximum(centre - left, 1)
+    falling: Array = (right - steps) / np.maximum(right - centre, 1)
+    peak: Array = (steps == centre) & ((right == centre) | (centre == left))
+    on_left: Array = (steps >= left) & (steps < centre)
+    on_right: Array = (steps >= centre) & (steps < right)
+    return np.select([peak, on_left, on_right], [np.ones_like(rising), rising, falling], 0.0)
+
+
+IMPORTERS: dict[str, Importer] = {
+    "DFT": import_dft,
+    "MelWeightMatrix": import_mel_weight_matrix,
+    "STFT": import_stft,
+}

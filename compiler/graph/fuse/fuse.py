@@ -1,0 +1,188 @@
+"""graph -> graph: groups operators that should be one kernel into `graph.fused`.
+
+A group has at most one operator that is more than elementwise or a movement of elements.
+Elementwise operators join the group of their operand where they are its only user and keep its
+shape; cheap operators join the group of their only user where that reads each element about once,
+so that neither costs a pass over memory of its own. What goes over the same elements then becomes
+one group with several results (join_groups).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from compiler.graph.fuse.fuse_siblings import Group, join, join_groups
+from compiler.target.target import PAGE
+from dialects.graph import ConstantOp, ControlOp, FusedOp, GraphOp, ReshapeOp, YieldOp
+from dialects.graph.core.elementwise import ElementwiseOp
+from dialects.graph.core.types import type_of
+from dialects.graph.ops.matmul import MatmulOp
+from dialects.graph.reindexing.movement import IndexMapOp, TransposeOp
+from dialects.loop.scalar import width
+
+LARGEST_GROUP = 32
+"""Operators; keeps kernels at a size that every later stage handles quickly."""
+
+
+@dataclass(frozen=True)
+class FusePass(ModulePass):
+    """Groups the operators of every graph function, and of each region in it."""
+
+    name = "weft-fuse"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.ops:
+            if isinstance(function, FuncOp):
+                fuse(function.body.block)
+
+
+def fuse(block: Block) -> None:
+    """Forms the groups in one walk from the first operator on, then builds them; regions of control
+    flow come first, each by itself.
+    """
+    for op in block.ops:
+        for region in op.regions if isinstance(op, ControlOp) else ():
+            fuse(region.block)
+    for op in list(block.ops):
+        if isinstance(op, TransposeOp) and is_taken_in(op):
+            _copy_for_each_user(op, block)
+    groups: dict[Operation, Group] = {}
+    position = {op: number for number, op in enumerate(block.ops)}
+    for op in block.ops:
+        if isinstance(op, GraphOp) and _is_computed(op):
+            group = Group([op], None if _is_light(op) else op)
+            groups[op] = group
+            for operand in dict.fromkeys(op.operands):
+                producer = groups.get(operand.owner) if isinstance(operand.owner, GraphOp) else None
+                if (
+                    producer is not None
+                    and producer is not group
+                    and _joins(producer, group, operand, groups)
+                ):
+                    join(producer, group, groups, position)
+    join_groups(block, groups, position)
+    for group in dict.fromkeys(groups.values()):
+        build_group(group.in_order(), block, group.members[-1])
+
+
+def is_taken_in(op: TransposeOp) -> bool:
+    """Whether a transposed matrix is only read by products, as rows: that costs nothing, where its
+    columns do not collide in a cache.
+    """
+    users = [(use.operation, use.index) for use in op.result.uses]
+    rows = (isinstance(user, MatmulOp) and index == 0 for user, index in users)
+    return all(rows) and not collides(op)
+
+
+def _copy_for_each_user(op: TransposeOp, block: Block) -> None:
+    """Gives each product but the first a transpose of its own."""
+    for use in list(op.result.uses)[1:]:
+        copy = op.clone()
+        block.insert_op_before(copy, op)
+        use.operation.operands[use.index] = copy.result
+
+
+def _is_computed(op: GraphOp) -> bool:
+    """Whether the operator becomes (part of) a kernel;
+    constants and reshapes do not by themselves.
+    """
+    return not isinstance(op, (ConstantOp, ReshapeOp)) and len(op.results) == 1
+
+
+def _is_light(op: GraphOp) -> bool:
+    return isinstance(op, (ElementwiseOp, IndexMapOp))
+
+
+def _joins(
+    producer: Group, consumer: Group, value: SSAValue, groups: dict[Operation, Group]
+) -> bool:
+    """Whether the group that makes `value` becomes part of the group that uses it."""
+    if len(producer.members) + len(consumer.members) > LARGEST_GROUP:
+        return False
+    # Not all uses are looked at: a value that everything reads is asked about by each that does.
+    if any(groups.get(use.operation) is not consumer for use in value.uses):
+        return False
+    if producer.anchor is None and consumer.anchor is None:
+        return True
+    if producer.anchor is None:
+        return _absorbs(consumer, producer)
+    return consumer.anchor is None and _continues(producer, consumer, value)
+
+
+def _absorbs(consumer: Group, producer: Group) -> bool:
+    """Whether the anchor may compute the producer's elements anew at each of its reads."""
+    assert consumer.anchor is not None, "a group without an anchor absorbs anything"
+    if consumer.anchor.REUSES_OPERANDS:
+        return all(isinstance(op, IndexMapOp) and not collides(op) for op in producer.members)
+    return True
+
+
+def collides(op: IndexMapOp) -> bool:
+    """Whether reading along the rows of a transposed matrix goes down columns whose elements share
+    a few sets of a cache and evict each other: rows are longer than a page, and a multiple of half
+    a page apart. A copy costs less: of 768 x 3072 floats, times 128 rows, a tenth.
+    """
+    if not isinstance(op, TransposeOp) or op.axes[-1:] == (len(op.axes) - 1,):
+        return False
+    source = type_of(op.operand)
+    pitch = source.shape[-1].constant if source.rank > 1 else None
+    if pitch is None:
+        return False
+    distance = pitch * width(source.element) // 8
+    return distance > PAGE and distance % (PAGE // 2) == 0
+
+
+def _continues(producer: Group, consumer: Group, value: SSAValue) -> bool:
+    """Whether elementwise operators go on from an anchor's result,
+    each at the index of that result.
+    """
+    return all(isinstance(op, ElementwiseOp) for op in consumer.members) and all(
+        op.result_type.dims == type_of(value).dims for op in consumer.members
+    )
+
+
+def build_group(operators: Sequence[GraphOp], block: Block, place: GraphOp | None = None) -> None:
+    """Moves operators, in their order, into a `graph.fused` in place of one of them, by default the
+    last; small constants are copied in.
+    """
+    last = place or operators[-1]
+    yielded = Group(list(operators)).results() or last.results
+    members = _with_constants(operators)
+    inside = {result for op in members for result in op.results}
+    if len(operators) == 1 and len(members) == 1:
+        return
+    operands = list(
+        dict.fromkeys(operand for op in members for operand in op.operands if operand not in inside)
+    )
+    body = Block(arg_types=[operand.type for operand in operands])
+    values: dict[SSAValue, SSAValue] = dict(zip(operands, body.args, strict=True))
+    for argument, operand in zip(body.args, operands, strict=True):
+        argument.name_hint = operand.name_hint
+    for op in members:
+        body.add_op(op.clone(values))
+    body.add_op(YieldOp.create(operands=[values[each] for each in yielded]))
+    fused = FusedOp.of(operands, body)
+    fused.location = last.location
+    block.insert_op_before(fused, last)
+    for old, new in zip(yielded, fused.results, strict=True):
+        new.name_hint = old.name_hint
+        old.replace_all_uses_with(new)
+    for op in reversed(operators):
+        op.detach()
+        op.erase()
+
+
+def _with_constants(members: Sequence[GraphOp]) -> list[GraphOp]:
+    """The members with the inline constants that they read in front."""
+    owners = dict.fromkeys(operand.owner for op in members for operand in op.operands)
+    constants = [
+        owner for owner in owners if isinstance(owner, ConstantOp) and owner.literal is not None
+    ]
+    return [*constants, *members]

@@ -1,0 +1,229 @@
+"""graph -> graph: groups of operators that go over the same elements become one group with several
+results, so that what one computes is not read again by the other.
+
+    s = a + b;  y = f(s);  z = g(s)      ->      s, y, z = fused(a, b)
+
+Such are elementwise operators, reductions over rows of what these compute, and what inserts that
+into a tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.ir import Block, Operation, SSAValue
+
+from dialects.graph import GraphOp
+from dialects.graph.core.elementwise import ElementwiseOp
+from dialects.graph.core.types import ShapeAttr, type_of
+from dialects.graph.ops.reduce import ReduceOp
+from dialects.graph.reindexing.insert import InsertSliceOp
+from dialects.graph.reindexing.movement import IndexMapOp
+
+LARGEST_JOINED = 64
+"""Operators; keeps kernels at a size that every later stage handles quickly."""
+
+MOST_RESULTS = 8
+"""Streams of stores that a kernel goes along with."""
+
+
+@dataclass(eq=False)
+class Group:
+    """Operators that will be one kernel, in order;
+    `anchor` is the one that is no elementwise operator or movement.
+    """
+
+    members: list[GraphOp] = field(default_factory=list[GraphOp])
+    anchor: GraphOp | None = None
+
+    def in_order(self) -> list[GraphOp]:
+        """The members, those that go on from reductions behind all others."""
+        behind: set[SSAValue] = set()
+        for op in self.members:
+            if isinstance(op, ReduceOp) or not behind.isdisjoint(op.operands):
+                behind.update(op.results)
+        return sorted(self.members, key=lambda op: not behind.isdisjoint(op.operands))
+
+    def results(self) -> list[SSAValue]:
+        """The values that something outside of the group reads."""
+        inside = set(self.members)
+        values = [result for op in self.members for result in op.results]
+        return [each for each in values if any(use.operation not in inside for use in each.uses)]
+
+
+@dataclass
+class _Shape:
+    """The elements that a group goes over, and how its rows are reduced, if they are: the dims of a
+    row's results, and which of the axes are combined.
+    """
+
+    dims: ShapeAttr
+    reduced: tuple[int, ...] = ()
+    rows: ShapeAttr | None = None
+
+    def takes(self, other: _Shape) -> bool:
+        """Whether loops over these elements compute the other group as well."""
+        return self.dims == other.dims and (
+            not (self.reduced and other.reduced)
+            or (self.reduced == other.reduced and self.rows == other.rows)
+        )
+
+    def joined(self, other: _Shape) -> _Shape:
+        return self if self.reduced else other
+
+
+class _Readers:
+    """The operators of a block that read a value, or in which something does, in order."""
+
+    def __init__(self, position: Mapping[Operation, int]):
+        self._position = position
+        self._ops = list(position)
+        self._found: dict[SSAValue, list[int]] = {}
+
+    def until(self, value: SSAValue, last: int) -> Iterator[Operation]:
+        """Those up to a position; what stands behind it is in no group that ends before it."""
+        if value not in self._found:
+            self._found[value] = sorted({self._top(use.operation) for use in value.uses})
+        for number in self._found[value]:
+            if number > last:
+                return
+            yield self._ops[number]
+
+    def _top(self, user: Operation) -> int:
+        while user not in self._position:
+            outer = user.parent_op()
+            assert outer is not None, "users lie in the block"
+            user = outer
+        return self._position[user]
+
+
+def join_groups(
+    block: Block, groups: dict[Operation, Group], position: Mapping[Operation, int]
+) -> None:
+    """Joins groups to those that compute what they read, from the first to the last."""
+    shapes: dict[Group, _Shape | None] = {}
+    readers = _Readers(position)
+    for op in block.ops:
+        group = groups.get(op)
+        if group is None or group.members[-1] is not op:
+            continue
+        shapes[group] = _shape_of(group)
+        for producer in list(_producers(group, groups)):
+            first, second = shapes.get(producer), shapes[group]
+            if first is None or second is None or not first.takes(second):
+                continue
+            if _flows_along(producer, group, first) and _may_wait(
+                producer, group, groups, position, readers
+            ):
+                join(producer, group, groups, position)
+                shapes[group] = first.joined(second)
+
+
+def _producers(group: Group, groups: Mapping[Operation, Group]) -> Iterator[Group]:
+    """The groups that compute what a group reads."""
+    found = (
+        groups.get(operand.owner)
+        for op in group.members
+        for operand in op.operands
+        if isinstance(operand.owner, Operation)
+    )
+    yield from dict.fromkeys(each for each in found if each is not None and each is not group)
+
+
+def _shape_of(group: Group) -> _Shape | None:
+    """The elements that all operators of a group go over; None where they have several shapes."""
+    anchor = group.anchor
+    if isinstance(anchor, InsertSliceOp) and group.members[-1] is anchor:
+        dims = type_of(anchor.updates).dims
+        same = dims.data is not None and _all_have(group.members[:-1], dims)
+        return _Shape(dims) if same and _is_read_in_place(group) else None
+    if anchor is None:
+        dims = type_of(group.members[-1].results[0]).dims
+        same = dims.data is not None and _all_have(group.members, dims)
+        return _Shape(dims) if same and _is_read_in_place(group) else None
+    if not isinstance(anchor, ReduceOp) or not _is_read_in_place(group):
+        return None
+    dims, rows = type_of(anchor.operand).dims, type_of(anchor.results[0]).dims
+    reduced = anchor.reduced()
+    if not _are_last(reduced, len(dims.data or ())):
+        return None
+    place = group.members.index(anchor)
+    before, behind = group.members[:place], group.members[place + 1 :]
+    fits = _all_have(before, dims) and _all_have(behind, rows)
+    return _Shape(dims, reduced, rows) if fits else None
+
+
+def _all_have(members: Sequence[GraphOp], dims: ShapeAttr) -> bool:
+    return all(type_of(op.results[0]).dims == dims for op in members)
+
+
+def _are_last(axes: Sequence[int], rank: int) -> bool:
+    """Whether rows are reduced, and there are rows."""
+    return 0 < len(axes) < rank and list(axes) == list(range(rank - len(axes), rank))
+
+
+def _is_read_in_place(group: Group) -> bool:
+    """Whether no movement in a group moves what the group computes."""
+    inside = {result for op in group.members for result in op.results}
+    moved = (op for op in group.members if isinstance(op, IndexMapOp))
+    return not any(operand in inside for op in moved for operand in op.operands)
+
+
+def _flows_along(producer: Group, consumer: Group, shape: _Shape) -> bool:
+    """Whether all that one group reads of another is read at the element that was just computed."""
+    made = {result for op in producer.members for result in op.results}
+    for op in consumer.members:
+        for operand in op.operands:
+            if operand not in made:
+                continue
+            here = type_of(operand).dims == shape.dims
+            reads = op is consumer.anchor or (
+                isinstance(op, ElementwiseOp) and type_of(op.results[0]).dims == shape.dims
+            )
+            if not (here and reads):
+                return False
+    return True
+
+
+def _may_wait(
+    producer: Group,
+    consumer: Group,
+    groups: Mapping[Operation, Group],
+    position: Mapping[Operation, int],
+    readers: _Readers,
+) -> bool:
+    """Whether what else reads the producer's results comes behind the consumer."""
+    together = {*producer.members, *consumer.members}
+    if len(together) > LARGEST_JOINED:
+        return False
+    results = {*producer.results(), *consumer.results()}
+    read = [each for each in results if any(use.operation not in together for use in each.uses)]
+    if len(read) > MOST_RESULTS:
+        return False
+    last = position[consumer.members[-1]]
+    return not any(
+        user not in together and _place(user, groups, position) <= last
+        for value in producer.results()
+        for user in readers.until(value, last)
+    )
+
+
+def _place(
+    user: Operation, groups: Mapping[Operation, Group], position: Mapping[Operation, int]
+) -> int:
+    """Where an operator of the block stands: a group stands where its last member does."""
+    return position[groups[user].members[-1] if user in groups else user]
+
+
+def join(
+    producer: Group,
+    consumer: Group,
+    groups: dict[Operation, Group],
+    position: Mapping[Operation, int],
+) -> None:
+    """Puts the members of one group, which stand at these positions, into another."""
+    consumer.members = sorted([*producer.members, *consumer.members], key=lambda op: position[op])
+    consumer.anchor = consumer.anchor or producer.anchor
+    for op in producer.members:
+        groups[op] = consumer

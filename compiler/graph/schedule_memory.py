@@ -1,0 +1,124 @@
+"""graph -> graph: operators that free more memory than they take run as soon as they can.
+
+    a, b, ..., z, sum(a) -> s      ->      a, sum(a) -> s, b, ..., z
+
+A weight's gradient is one: it is read for the update of the weight alone, at the end, and what it
+is computed from would be kept until then.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from compiler.graph.differentiate.residuals import nominal_bytes
+from compiler.graph.simplify.eliminate import own_sizes
+from dialects.graph import ConstantOp, FusedOp, GraphOp
+from dialects.graph.regions.control import defined_sizes
+
+
+@dataclass(frozen=True)
+class OrderPass(ModulePass):
+    """Moves operators of every graph function, those of regions aside."""
+
+    name = "weft-order"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.ops:
+            if isinstance(function, FuncOp):
+                order(function.body.block)
+
+
+class _Place:
+    """Where an operator stands: behind another one with all that was moved behind that before, or
+    by its number in the block. Each place knows one far above it, so that the time to compare two
+    grows as the logarithm of how often operators were moved behind moved ones.
+    """
+
+    __slots__ = ("above", "depth", "far", "number")
+
+    def __init__(self, above: _Place | None, number: int) -> None:
+        self.above = above or self
+        self.number = number
+        self.depth = 0 if above is None else above.depth + 1
+        self.far = self.above
+        first, second = self.above.far, self.above.far.far
+        if self.above.depth - first.depth == first.depth - second.depth:
+            self.far = second
+
+    def __lt__(self, other: _Place) -> bool:
+        depth = min(self.depth, other.depth)
+        one, two = self._at(depth), other._at(depth)
+        if one is two:
+            return self.depth < other.depth
+        while one.above is not two.above:
+            together = one.far is two.far
+            one, two = (one.above, two.above) if together else (one.far, two.far)
+        return one.number < two.number
+
+    def _at(self, depth: int) -> _Place:
+        """The place of that depth which this is below."""
+        place = self
+        while place.depth > depth:
+            place = place.far if place.far.depth >= depth else place.above
+        return place
+
+
+def order(block: Block) -> None:
+    """Moves operators up, from the first on."""
+    top = _Place(None, 0)
+    place = {op: _Place(top, number) for number, op in enumerate(block.ops)}
+    definers = {name: op for op in block.ops for name in defined_sizes(op)}
+    followers: dict[Operation, list[Operation]] = {}
+    later = Counter(operand for op in block.walk() for operand in op.operands)
+    for op in list(block.ops):
+        later.subtract(op.operands)
+        if not isinstance(op, FusedOp | GraphOp) or isinstance(op, ConstantOp):
+            continue
+        latest = max(_needed(op, definers), key=lambda each: place[each], default=None)
+        if latest is None or _freed(op, later) <= _taken(op):
+            continue
+        moved = followers.setdefault(latest, [])
+        last = _last(latest, followers)
+        if last.next_op is not op:
+            op.detach()
+            block.insert_op_after(op, last)
+        moved.append(op)
+        place[op] = _Place(place[latest], len(moved))
+
+
+def _needed(op: Operation, definers: Mapping[str, Operation]) -> list[Operation]:
+    """The operators that compute what an operator reads, and those that define its sizes."""
+    names = {name for inner in op.walk() for name in own_sizes(inner)}
+    owners = [*(each.owner for each in op.operands), *(definers.get(name) for name in names)]
+    return [each for each in owners if isinstance(each, Operation)]
+
+
+def _last(op: Operation, followers: Mapping[Operation, list[Operation]]) -> Operation:
+    """The last of the operators that were moved behind one."""
+    while followers.get(op):
+        op = followers[op][-1]
+    return op
+
+
+def _taken(op: Operation) -> int:
+    """The memory of the results."""
+    return sum(map(nominal_bytes, op.results))
+
+
+def _freed(op: Operation, later: Mapping[SSAValue, int]) -> int:
+    """The memory of the operands that nothing reads behind the operator, and nothing in a region;
+    `later` counts what else does.
+    """
+    return sum(
+        nominal_bytes(each)
+        for each in dict.fromkeys(op.operands)
+        if isinstance(each.owner, Operation) and not later[each]
+    )

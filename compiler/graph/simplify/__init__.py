@@ -1,0 +1,1 @@
+"""Passes that leave less to compute."""

@@ -1,0 +1,220 @@
+"""graph -> graph: rewrites that one operator decides alone,
+and the values of operators on constants.
+
+In one sweep from the inputs on: an operator whose integer result is known as expressions over the
+sizes becomes `graph.dims` (or a constant), one with constant operands or without elements becomes
+its result, and any other is asked for its own `fold`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+
+from compiler.graph.simplify.evaluate_constants import evaluate, result_bytes
+from compiler.graph.simplify.fold_control import UnrollingBudget, fold_branch, fold_loop
+from dialects.context import note, weights_of
+from dialects.errors import TypeInferenceError
+from dialects.expr import Expr
+from dialects.graph import ConstantOp, DimsOp, ForOp, GraphOp
+from dialects.graph.core.dtypes import numpy_dtype
+from dialects.graph.core.known_dims import KnownDims
+from dialects.graph.core.types import I64, TensorType, type_of
+from dialects.graph.regions.branch import BranchOp
+from dialects.graph.reindexing.gather import IndexedOp
+from dialects.weights import WeightStore
+
+
+@dataclass(frozen=True)
+class FoldConstantsPass(ModulePass):
+    """Folds every graph function of the module, within a budget that keeps it from exploding.
+
+    A result of more than `result_bytes` may have `growth` times the bytes of its operands; all
+    together have at most `total_bytes` more than their operands, or as many as the constants of the
+    graph. A loop is unrolled to at most `loop_operators`, all loops to `total_operators`, constants
+    aside. What the budget forbids stays in the graph, and is noted in the context.
+    """
+
+    name = "weft-fold-constants"
+    result_bytes: int = 1 << 20
+    growth: int = 2
+    total_bytes: int = 1 << 26
+    loop_operators: int = 32
+    total_operators: int = 4096
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        weights = weights_of(ctx)
+        total = max(self.total_bytes, sum(weights[key].nbytes for key in weights))
+        rounds = UnrollingBudget(self.loop_operators, self.total_operators)
+        budget = FoldingBudget(self.result_bytes, self.growth, total, rounds)
+        for function in op.ops:
+            if isinstance(function, FuncOp):
+                fold_constants(function, weights, budget)
+        for text in budget.refusals():
+            note(ctx, text)
+
+
+@dataclass
+class FoldingBudget:
+    """What folding may still make larger, and what it would have."""
+
+    result_bytes: int
+    growth: int
+    bytes_left: int
+    rounds: UnrollingBudget
+    kept: list[int] = field(default_factory=list[int])
+
+    def allows(self, result: int, operands: int) -> bool:
+        """Whether a result of so many bytes takes the place of operands; if so, it counts."""
+        added = max(0, result - operands)
+        allowed = result <= max(self.result_bytes, self.growth * operands)
+        if not allowed or added > self.bytes_left:
+            self.kept.append(result)
+            return False
+        self.bytes_left -= added
+        return True
+
+    def refusals(self) -> list[str]:
+        """What stays in the graph because of the budget, in words."""
+        texts: list[str] = []
+        if self.kept:
+            count, most = len(self.kept), max(self.kept)
+            texts.append(f"{count} known results not folded, the largest of {most:,} bytes")
+        if self.rounds.kept:
+            count, most = len(self.rounds.kept), max(self.rounds.kept)
+            texts.append(f"{count} loops not unrolled, the longest to {most:,} operators")
+        return texts
+
+
+def fold_constants(function: FuncOp, weights: WeightStore, budget: FoldingBudget) -> None:
+    """Folds the operators of one function; what they replace is left for dead-code elimination."""
+    loops = [op for op in function.body.walk() if isinstance(op, ForOp)]
+    for loop in reversed(loops):  # inner ones first
+        fold_loop(loop, budget.rounds)
+    folder = _Folder(weights, KnownDims(), budget)
+    for op in list(function.body.walk()):
+        if isinstance(op, BranchOp) and op.parent is not None:
+            fold_branch(op, function, weights)
+        elif isinstance(op, GraphOp) and op.parent is not None:
+            folder.fold(op)
+
+
+@dataclass
+class _Folder:
+    weights: WeightStore
+    known: KnownDims
+    budget: FoldingBudget
+
+    def fold(self, op: GraphOp) -> None:
+        """Replaces the operator as long as there is something simpler. Raises TypeInferenceError
+        for known indices that are outside of their axis.
+        """
+        if isinstance(op, IndexedOp) and isinstance(op.indices.owner, ConstantOp):
+            self._require_inside(op, op.indices.owner)
+        current: GraphOp | None = op
+        while current is not None and not isinstance(current, (ConstantOp, DimsOp)):
+            current = self._step(current)
+
+    def _require_inside(self, op: IndexedOp, indices: ConstantOp) -> None:
+        try:
+            op.require_inside(indices.array(self.weights))
+        except TypeInferenceError as error:
+            where = f", at {op.onnx_name}" if op.onnx_name else ""
+            raise TypeInferenceError(f"{error}{where}") from error
+
+    def _step(self, op: GraphOp) -> GraphOp | None:
+        """Replaces the operator once; returns the new one if that is worth another look."""
+        replacement = self._as_empty(op) or self._as_dims(op) or self._as_constants(op)
+        if replacement is not None:
+            _replace(op, [new.results[0] for new in replacement], replacement)
+            return None
+        folded = op.fold()
+        if folded is None or _loses_assumptions(op, folded):
+            return None
+        if isinstance(folded, GraphOp):
+            _replace(op, list(folded.results), [folded])
+            return folded
+        _replace(op, folded, [])
+        return None
+
+    def _as_empty(self, op: GraphOp) -> Sequence[GraphOp] | None:
+        """Constants for results that have no elements, whatever the operands are."""
+        if not all(0 in (type_of(result).static_shape or ()) for result in op.results):
+            return None
+        return [_empty(type_of(result), op) for result in op.results]
+
+    def _as_dims(self, op: GraphOp) -> Sequence[GraphOp] | None:
+        if len(op.results) != 1 or op.result_type.element != I64:
+            return None
+        values = self.known.of(op.results[0])
+        if values is None or op.result_type.rank > 1:
+            return None
+        return [dims_op(values, op.result_type, op)]
+
+    def _as_constants(self, op: GraphOp) -> Sequence[GraphOp] | None:
+        owners = [operand.owner for operand in op.operands]
+        constants = [owner for owner in owners if isinstance(owner, ConstantOp)]
+        if not owners or len(constants) < len(owners):
+            return None
+        unknown = any(type_of(result).static_shape is None for result in op.results)
+        if unknown or op.mentions_sizes:
+            return None
+        held = sum(map(self._constant_bytes, dict.fromkeys(constants)))
+        if not self.budget.allows(result_bytes(op), held):
+            return None
+        results = evaluate(op, self.weights)
+        if results is None:
+            return None
+        return [result.constant(_name(op), self.weights, op.location) for result in results]
+
+    def _constant_bytes(self, op: ConstantOp) -> int:
+        """The memory that a constant takes; equal elements of an inline one are one."""
+        if op.literal is not None:
+            return len(op.literal.data) * numpy_dtype(op.element).itemsize
+        return op.array(self.weights).nbytes
+
+
+def _loses_assumptions(op: GraphOp, folded: Sequence[SSAValue] | GraphOp) -> bool:
+    """Whether sizes that the operator takes to be equal would not be checked any more."""
+    kept = folded.assumptions() if isinstance(folded, GraphOp) else ()
+    return not set(op.assumptions()) <= set(kept)
+
+
+def dims_op(values: Sequence[Expr], kind: TensorType, op: Operation) -> GraphOp:
+    """The constant or `graph.dims` of those elements."""
+    scalar = UnitAttr() if kind.rank == 0 else None
+    constants = [value.constant for value in values]
+    numbers = [number for number in constants if number is not None]
+    if len(numbers) == len(values):
+        return ConstantOp.small(
+            np.array(numbers, np.int64).reshape(kind.static_shape or ()), I64, op.location
+        )
+    return DimsOp.of(values=list(values), scalar=scalar, location=op.location)
+
+
+def _empty(kind: TensorType, op: Operation) -> ConstantOp:
+    array = np.zeros(kind.static_shape or (), numpy_dtype(kind.element))
+    return ConstantOp.small(array, kind.element, op.location)
+
+
+def _name(op: GraphOp) -> str:
+    return op.onnx_name or op.name.removeprefix("graph.")
+
+
+def _replace(op: GraphOp, values: Sequence[SSAValue], inserted: Sequence[GraphOp]) -> None:
+    block = op.parent
+    assert block is not None, "an operator that is folded stands in a block"
+    block.insert_ops_before(list(inserted), op)
+    for old, new in zip(op.results, values, strict=True):
+        if new.name_hint is None:
+            new.name_hint = old.name_hint
+        old.replace_all_uses_with(new)
+    op.detach()
+    op.erase()

@@ -1,0 +1,464 @@
+"""graph -> loop: tensors become buffers, each group of operators a kernel,
+and the graph a program that calls them.
+
+Every group is lowered naively: the operators' own loop nests one after the other,
+with temporaries between them. Kernels that are alike but for names are one kernel.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    FusedLoc,
+    IntAttr,
+    LocationAttr,
+    ModuleOp,
+    NameLoc,
+    NoneAttr,
+    StringAttr,
+)
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+
+from compiler.graph_to_loop.lower_control import ControlLowering, buffer_of, mentions
+from dialects.errors import UnsupportedError
+from dialects.expr import Atom, Expr, Symbol
+from dialects.graph import (
+    BindSizesOp,
+    ConditionOp,
+    ConstantOp,
+    ControlOp,
+    EffectOp,
+    FusedOp,
+    GraphOp,
+    ReshapeOp,
+    YieldOp,
+    group_of,
+)
+from dialects.graph.core.size_checks import SizeChecks
+from dialects.graph.core.types import ShapeAttr, TensorType, type_of
+from dialects.graph.regions.control import defined_sizes
+from dialects.loop.builder import LoopBuilder
+from dialects.loop.dynamic import CopyOp, GiveOp, RequireEqualOp, root
+from dialects.loop.ops import AllocOp
+from dialects.loop.program import (
+    BOUNDS,
+    EQUAL_SIZES,
+    WEIGHTS,
+    CallOp,
+    KernelOp,
+    ProgramOp,
+    ViewOp,
+    WeightOp,
+)
+from dialects.loop.types import BufferType, ExprsAttr, buffer_type
+
+MAIN = "main"
+
+IN_MEMORY = (ReturnOp, ReshapeOp, YieldOp, ConditionOp, ControlOp, BindSizesOp, EffectOp)
+"""What reads its operands from memory, small constants too."""
+
+
+@dataclass(frozen=True)
+class GraphToLoopPass(ModulePass):
+    """Lowers the function `main` of the graph level to a `loop.program` and its kernels.
+
+    `strict` keeps floating-point reductions in order, a program fails in a loop of more than
+    `max_iterations`.
+    """
+
+    name = "weft-graph-to-loop"
+    strict: bool = False
+    max_iterations: int | None = None
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        lower_module(op, strict=self.strict, max_iterations=self.max_iterations)
+
+
+def lower_module(
+    module: ModuleOp, *, strict: bool = False, max_iterations: int | None = None
+) -> None:
+    """Replaces the graph function in the module by a program and kernels."""
+    functions = [op for op in module.ops if isinstance(op, FuncOp)]
+    if len(functions) != 1:
+        raise UnsupportedError(
+            f"weft-graph-to-loop requires one graph function, got {len(functions)}"
+        )
+    kernels, program = _Lowering(functions[0], strict, max_iterations).run()
+    functions[0].detach()
+    functions[0].erase()
+    module.body.block.add_ops([*kernels, program])
+
+
+SharedKernel = tuple[str, Sequence[str]]
+"""The name of a kernel, and the sizes of the program that a call hands to it."""
+
+
+@dataclass
+class _Lowering(ControlLowering):
+    function: FuncOp
+    strict: bool
+    max_iterations: int | None = None
+    run_time_sizes: set[str] = field(default_factory=set[str])
+    location: LocationAttr | None = None
+    kernels: dict[str, KernelOp] = field(default_factory=dict[str, KernelOp])
+    buffers: dict[SSAValue, SSAValue] = field(default_factory=dict[SSAValue, SSAValue])
+    lowered: dict[Hashable, SharedKernel] = field(default_factory=dict[Hashable, SharedKernel])
+
+    def run(self) -> tuple[list[KernelOp], ProgramOp]:
+        """The kernels, each once, and the program that calls them."""
+        body = self.function.body.block
+        returned = body.last_op
+        assert isinstance(returned, ReturnOp), "a graph function ends in func.return"
+        self.run_time_sizes = {name for op in body.walk() for name in defined_sizes(op)}
+        self.program = self._program(body, returned)
+        self.block = self.program.body.block
+        self.checks = SizeChecks(body)
+        if self.checks.first:
+            pairs = [ExprsAttr(pair) for pair in self.checks.first]
+            self.program.attributes[EQUAL_SIZES] = ArrayAttr(pairs)
+        for value, target in zip(returned.operands, self.outputs, strict=True):
+            if not mentions(type_of(value), self.run_time_sizes):
+                self.write_to(value, target)
+        self.lower_block(body)
+        self._return(returned)
+        return list(self.kernels.values()), self.program
+
+    def lower_block(self, block: Block) -> None:
+        self.prepare_states(block)
+        for op in list(block.ops):
+            self._lower(op)
+
+    def _return(self, returned: ReturnOp) -> None:
+        """Fills the outputs that are not written yet; gives the caller those of unknown size."""
+        gives: dict[SSAValue, GiveOp] = {}
+        for value, target in zip(returned.operands, self.outputs, strict=True):
+            source = self.buffers[value]
+            if mentions(type_of(value), self.run_time_sizes):
+                if root(source) in gives or not isinstance(root(source).owner, AllocOp):
+                    own = self.add(AllocOp.of(buffer_of(type_of(value)))).result
+                    self.add(CopyOp.of(source, own))
+                    source = own
+                gives[root(source)] = GiveOp.of(source, target)
+            elif source is not target:
+                self._copy(value, target)
+        self.block.add_ops(gives.values())
+
+    def _program(self, body: Block, returned: ReturnOp) -> ProgramOp:
+        kinds = [type_of(value) for value in (*body.args, *returned.operands)]
+        inputs = [type_of(argument) for argument in body.args]
+        symbols = _symbols(inputs)
+        known = self.run_time_sizes.union(symbols)
+        unknown = [name for name in _symbols(kinds) if name not in known]
+        if unknown:
+            raise UnsupportedError(
+                f"graph function requires sizes that its inputs decide, got {', '.join(unknown)}"
+            )
+        program = ProgramOp.of(MAIN, symbols, [buffer_of(kind) for kind in kinds], len(body.args))
+        program.attributes |= self.function.attributes
+        arguments = program.body.block.args
+        for argument, value in zip(arguments, (*body.args, *returned.operands), strict=True):
+            argument.name_hint = value.name_hint
+        self.buffers |= dict(zip(body.args, arguments, strict=False))
+        self.outputs = arguments[len(body.args) :]
+        return program
+
+    def write_to(self, value: SSAValue, target: SSAValue) -> None:
+        """Lets a kernel write an output in place; a reshape of a value that nobody
+        else binds is written through.
+        """
+        while value not in self.buffers and isinstance(value.owner, Operation):
+            self.buffers[value] = target
+            owner = value.owner
+            if not isinstance(owner, ReshapeOp) or isinstance(owner.operand.owner, ConstantOp):
+                break
+            value = owner.operand
+            if value in self.buffers:
+                break
+            target = self.add(ViewOp.of(target, buffer_of(type_of(value)))).result
+
+    def _lower(self, op: Operation) -> None:
+        outer, own = self.location, op.location if isinstance(op.location, NameLoc) else None
+        self.location = _location(op) if isinstance(op, FusedOp) else own
+        self._lower_operator(op)
+        self.location = outer
+
+    def _lower_operator(self, op: Operation) -> None:
+        match op:
+            case ConstantOp():
+                self._lower_constant(op)
+            case ReshapeOp():
+                self._lower_reshape(op)
+            case GraphOp():
+                self._lower_group(group_of(op), list(op.results), list(dict.fromkeys(op.operands)))
+            case FusedOp():
+                self._lower_group(op, list(op.results), list(op.operands_))
+            case BindSizesOp():
+                self.bind_sizes(op)
+            case EffectOp():
+                self.lower_effect(op)
+            case ControlOp():
+                self.lower_control(op)
+            case ReturnOp() | YieldOp() | ConditionOp():
+                pass
+            case _:
+                rule = "weft-graph-to-loop requires graph operators"
+                raise UnsupportedError(f"{rule}, got {op.name}")
+
+    def _lower_constant(self, op: ConstantOp) -> None:
+        """A stored constant is a weight; a literal is written by a kernel where
+        something reads it from memory.
+        """
+        if op.key is not None and op.result not in self.buffers:
+            weight = WeightOp.of(op.key.data, buffer_of(op.result_type))
+            self.buffers[op.result] = self.add(weight).result
+        elif op.key is not None:
+            weight = self.add(WeightOp.of(op.key.data, buffer_of(op.result_type))).result
+            self._copy_buffer(weight, self.buffers[op.result])
+        elif any(isinstance(use.operation, IN_MEMORY) for use in op.result.uses):
+            self._lower_group(group_of(op), [op.result], [])
+
+    def _lower_reshape(self, op: ReshapeOp) -> None:
+        if op.result not in self.buffers:
+            view = ViewOp.of(self.buffers[op.operand], buffer_of(op.result_type))
+            self.buffers[op.result] = self.add(view).result
+        elif self.buffers[op.operand] is not _viewed(self.buffers, op):
+            view = ViewOp.of(self.buffers[op.operand], buffer_of(op.result_type))
+            self._copy_buffer(self.add(view).result, self.buffers[op.result])
+
+    def _copy(self, value: SSAValue, target: SSAValue) -> None:
+        self._copy_buffer(self.buffers[value], target)
+
+    def _copy_buffer(self, source: SSAValue, target: SSAValue) -> None:
+        """Calls a kernel that copies one buffer to another of the same shape."""
+        kernel = copy_kernel(buffer_type(source), buffer_type(target))
+        weights = (0,) if isinstance(source.owner, WeightOp) else ()
+        self._call(self._share(kernel, weights), [source, target], None)
+
+    def _lower_group(
+        self, group: FusedOp, results: list[SSAValue], operands: list[SSAValue]
+    ) -> None:
+        constants: dict[SSAValue, ConstantOp] = {
+            inner: operand.owner
+            for inner, operand in zip(group.body.block.args, operands, strict=True)
+            if isinstance(operand.owner, ConstantOp)
+            and operand.owner.literal is not None
+            and operand not in self.buffers
+        }
+        kept = [
+            (inner, operand)
+            for inner, operand in zip(group.body.block.args, operands, strict=True)
+            if inner not in constants
+        ]
+        for pair in self.checks.in_place(group.members):
+            self.add(RequireEqualOp.of(*pair))
+        for result in results:
+            if result not in self.buffers:
+                self.buffers[result] = self.add(AllocOp.of(buffer_of(type_of(result)))).result
+        arguments = [self.buffers[operand] for _, operand in kept] + [
+            self.buffers[result] for result in results
+        ]
+        weights = tuple(n for n, value in enumerate(arguments) if isinstance(value.owner, WeightOp))
+        known = [constants.get(inner) for inner in group.body.block.args]
+        literals = tuple(None if each is None else each.literal for each in known)
+        key = (group.structure, literals, weights)
+        if key not in self.lowered:
+            inside = [inner for inner, _ in kept]
+            kernel = lower_group(group, inside, constants, strict=self.strict)
+            self.lowered[key] = self._share(kernel, weights)
+        self._call(self.lowered[key], arguments, _location(group))
+
+    def _share(self, kernel: KernelOp, weights: Sequence[int]) -> SharedKernel:
+        """Gives a kernel its name, or finds the one that is like it; `weights` are the arguments
+        that are weights.
+        """
+        symbols = kernel.symbol_names
+        _note_bounds(kernel, self.program)
+        if weights:
+            kernel.attributes[WEIGHTS] = ArrayAttr([IntAttr(position) for position in weights])
+        key = canonicalize_kernel(kernel)
+        shared = self.kernels.setdefault(key, kernel)
+        return shared.sym_name.data, symbols
+
+    def _call(
+        self, kernel: SharedKernel, arguments: list[SSAValue], location: LocationAttr | None
+    ) -> None:
+        name, symbols = kernel
+        call = CallOp.of(name, [Expr.of(symbol) for symbol in symbols], arguments)
+        if location is not None:
+            call.location = location
+        self.block.add_op(call)
+
+
+def _note_bounds(kernel: KernelOp, program: ProgramOp) -> None:
+    """Gives a kernel the bounds of its sizes, which are named as in the program."""
+    bounds = program.attributes.get(BOUNDS)
+    if not isinstance(bounds, DictionaryAttr):
+        return
+    found = {name: bounds.data[name] for name in kernel.symbol_names if name in bounds.data}
+    if found:
+        kernel.attributes[BOUNDS] = DictionaryAttr(found)
+
+
+def _viewed(buffers: Mapping[SSAValue, SSAValue], op: ReshapeOp) -> SSAValue | None:
+    """The view through which the operand of a reshape writes into the
+    reshape's own buffer, if it does.
+    """
+    operand = buffers[op.operand]
+    owner = operand.owner
+    return operand if isinstance(owner, ViewOp) and owner.source is buffers[op.result] else None
+
+
+def lower_group(
+    group: FusedOp,
+    arguments: Sequence[SSAValue],
+    constants: Mapping[SSAValue, ConstantOp],
+    *,
+    strict: bool = False,
+) -> KernelOp:
+    """The naive kernel of a group: its arguments' buffers, then its results'.
+
+    Constants that the group gets as literals become part of the loops that read them.
+    """
+    yielded = list(group.yielded)
+    kinds = [type_of(value) for value in (*arguments, *yielded)]
+    kernel = KernelOp.of(
+        _kernel_name(group), _group_symbols(group, kinds), [buffer_of(kind) for kind in kinds]
+    )
+    kernel.location = _location(group) or kernel.location
+    block = kernel.body.block
+    builder = LoopBuilder(block, strict=strict)
+    buffers: dict[SSAValue, SSAValue] = dict(zip((*arguments, *yielded), block.args, strict=True))
+    for value, constant in constants.items():
+        _bind_constant(builder, buffers, value, constant)
+    for op in group.members:
+        if isinstance(op, ConstantOp) and op.result not in buffers:
+            _bind_constant(builder, buffers, op.result, op)
+            continue
+        for result in op.results:
+            if result not in buffers:
+                buffers[result] = _temporary(builder, type_of(result))
+        op.lower(
+            builder,
+            [buffers[operand] for operand in op.operands],
+            [buffers[result] for result in op.results],
+        )
+    return kernel
+
+
+def _bind_constant(
+    builder: LoopBuilder, buffers: dict[SSAValue, SSAValue], value: SSAValue, constant: ConstantOp
+) -> None:
+    """A splat is no buffer at all; other literals are written to a temporary."""
+    assert constant.literal is not None, "a group holds inline constants only"
+    kind = constant.result_type
+    if len(constant.literal.data) == 1:
+        buffers[value] = builder.literal(constant.literal.data[0], kind.shape, kind.element)
+    else:
+        buffers[value] = _temporary(builder, kind)
+        constant.lower(builder, [], [buffers[value]])
+
+
+def _temporary(builder: LoopBuilder, kind: TensorType) -> SSAValue:
+    return builder.temporary(kind.shape, kind.element)
+
+
+def copy_kernel(source: BufferType, target: BufferType) -> KernelOp:
+    """A kernel that copies every logical element from one buffer to
+    another, whatever their layouts.
+    """
+    symbols = list(dict.fromkeys(name for dim in source.shape for name in dim.symbols()))
+    kernel = KernelOp.of("copy", symbols, [source, target])
+    builder = LoopBuilder(kernel.body.block)
+    with builder.loops(source.shape) as index:
+        builder.store(
+            kernel.body.block.args[1], index, builder.load(kernel.body.block.args[0], index)
+        )
+    return kernel
+
+
+def canonicalize_kernel(kernel: KernelOp) -> str:
+    """Renames symbols to `n0, n1, ...` and the kernel after the hash
+    of its text; returns that text.
+
+    Two kernels with the same text are the same kernel.
+    """
+    names = {name: f"n{position}" for position, name in enumerate(kernel.symbol_names)}
+    if any(name != new for name, new in names.items()):
+        rename_symbols(kernel, names)
+    stem = kernel.sym_name.data
+    for position, argument in enumerate(kernel.body.block.args):
+        argument.name_hint = f"a{position}"
+    kernel.properties["sym_name"] = StringAttr("kernel")
+    text = str(kernel)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+    kernel.properties["sym_name"] = StringAttr(f"{stem}_{digest}")
+    return text
+
+
+def rename_symbols(kernel: KernelOp, names: Mapping[str, str]) -> None:
+    """Gives the sizes of a kernel other names, everywhere in its types and expressions."""
+    values: dict[Atom, Expr] = {Symbol(old): Expr.of(new) for old, new in names.items()}
+    kernel.properties["symbols"] = ArrayAttr(
+        [StringAttr(names[name]) for name in kernel.symbol_names]
+    )
+    bounds = kernel.attributes.get(BOUNDS)
+    if isinstance(bounds, DictionaryAttr):
+        kernel.attributes[BOUNDS] = DictionaryAttr({names[n]: b for n, b in bounds.data.items()})
+    for argument in kernel.body.block.args:
+        _substitute_type(argument, values)
+    for op in kernel.walk():
+        for result in op.results:
+            _substitute_type(result, values)
+        for key, attribute in op.properties.items():
+            if isinstance(attribute, ExprsAttr):
+                op.properties[key] = ExprsAttr(
+                    tuple(expr.substitute(values) for expr in attribute.data)
+                )
+
+
+def _substitute_type(value: SSAValue, values: Mapping[Atom, Expr]) -> None:
+    if isinstance(value.type, BufferType) and value.type.substitute(values) != value.type:
+        Rewriter.replace_value_with_new_type(value, value.type.substitute(values))
+
+
+def _symbols(kinds: Sequence[TensorType]) -> list[str]:
+    return list(
+        dict.fromkeys(name for kind in kinds for dim in kind.shape for name in dim.symbols())
+    )
+
+
+def _group_symbols(group: FusedOp, arguments: Sequence[TensorType]) -> list[str]:
+    """The sizes that a group's kernel needs: those of its types, and of its attributes."""
+    inner = [type_of(result) for op in group.members for result in op.results]
+    attributes = (value for op in group.members for value in op.properties.values())
+    dims = [dim for value in attributes if isinstance(value, ShapeAttr) for dim in value.data or ()]
+    names = [*_symbols([*arguments, *inner]), *(name for dim in dims for name in dim.symbols())]
+    return list(dict.fromkeys(names))
+
+
+def _kernel_name(group: FusedOp) -> str:
+    """At most four operators' names, the ones that do more than move or
+    scale coming first in a long group.
+    """
+    names = [
+        op.name.removeprefix("graph.") for op in group.members if not isinstance(op, ConstantOp)
+    ]
+    return "_".join(names[:4]) or "constant"
+
+
+def _location(group: FusedOp) -> LocationAttr | None:
+    names = list(
+        dict.fromkeys(op.location for op in group.members if isinstance(op.location, NameLoc))
+    )
+    if not names:
+        return None
+    return names[0] if len(names) == 1 else FusedLoc(tuple(names), NoneAttr())

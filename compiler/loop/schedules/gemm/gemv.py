@@ -1,0 +1,71 @@
+"""One row times a matrix that lies by rows: a few rows of the matrix at once are read from one end
+to the other, as memory likes it, and added to sums that stay in the first cache.
+
+    for jc parallel:
+        for ko:  for jp:
+            acc[128] = 0;  for ki < 8 unroll:  acc += x[8 ko + ki] * W[8 ko + ki, j];  y += acc
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.ir import SSAValue
+
+from compiler.loop.nest import perfect_nest
+from compiler.loop.primitives import reorder, stage_partial, tile, tile_ragged, unroll, vectorize
+from compiler.loop.schedules.innermost_loops import stride
+from compiler.target.target import PAGE
+from dialects.loop.ops import ForOp, LoadOp
+from dialects.loop.scalar import width
+from dialects.loop.types import buffer_type
+
+ROWS = 8
+"""Rows of the matrix that are read at once; each is a stream to the prefetcher."""
+
+BLOCK = 1024
+"""Columns of a block: long enough runs for the prefetcher, few enough that threads have some."""
+
+
+def is_stream(load: LoadOp, column: ForOp, reductions: Sequence[ForOp]) -> bool:
+    """Whether a matrix lies by rows, which are many and too long to be read a tile at a time: where
+    they lie closer than a page they are one stream.
+    """
+    if len(reductions) != 1 or stride(load, column) != 1:
+        return False
+    depth, step = reductions[0].extent.constant, stride(load, reductions[0])
+    if step is None or (depth is not None and depth < 2 * ROWS):
+        return False
+    bytes = width(buffer_type(load.buffer).element) // 8
+    return step.constant is None or step.constant * bytes >= PAGE
+
+
+def block_columns(chain: Sequence[ForOp], both: int, size: int) -> tuple[list[ForOp], ForOp, ForOp]:
+    """Tiles of columns in blocks that are tasks for threads; returns the loops around a block, and
+    those over its tiles and their columns.
+    """
+    columns, *others = chain
+    jo, ji, _ = tile(columns, size)
+    jc, jp, _ = tile_ragged(jo, max(1, BLOCK // size), names=("jc", "jp"))
+    around = [*others[:both], jc, *others[both:]]
+    reorder(*around, jp, ji)
+    return around, jp, ji
+
+
+def stream_rows(jp: ForOp, ji: ForOp, result: SSAValue, lanes: int) -> None:
+    """Adds up the rows of a block, some at a time; the loop over all of them is around the two."""
+    rows = jp.parent_op()
+    assert isinstance(rows, ForOp), "the reduction is the loop around the tiles"
+    ko, ki, rest = tile(rows, ROWS)
+    if rest is not None:
+        vectorize_columns(perfect_nest(rest)[-1], lanes)
+    reorder(ko, jp, ki, ji)
+    staged = stage_partial(result, jp)
+    for loops in ((ji,), staged.load_in, staged.write_back):
+        vectorize_columns(loops[-1], lanes)
+    unroll(ki)
+
+
+def vectorize_columns(loop: ForOp, lanes: int) -> None:
+    """Writes a tile's columns out as vectors."""
+    unroll(vectorize(loop, lanes))

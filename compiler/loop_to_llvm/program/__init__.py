@@ -1,0 +1,1 @@
+"""The program -> LLVM IR: calls of kernels, checks of sizes, growable buffers."""

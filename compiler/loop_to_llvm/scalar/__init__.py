@@ -1,0 +1,1 @@
+"""Operations on scalars and vectors in registers -> LLVM IR."""

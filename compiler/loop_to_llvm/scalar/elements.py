@@ -1,0 +1,164 @@
+"""Element types in LLVM IR: how an element travels in a register, and how it lies in memory.
+
+bool is i1 in a register and a byte, 0 or 1, in memory; integers of 2 and 4 bits likewise take the
+low bits of a byte. f16 and bf16 travel as their 16 bits, narrower floats as a byte (`conversions`).
+"""
+
+from __future__ import annotations
+
+import struct
+
+import ml_dtypes
+import numpy as np
+from llvmlite import ir
+from xdsl.dialects.builtin import (
+    BFloat16Type,
+    Float16Type,
+    Float32Type,
+    Float64Type,
+    IndexType,
+    IntegerType,
+)
+from xdsl.ir import Attribute
+
+from compiler.loop_to_llvm.scalar.conversions import lane_type
+from compiler.loop_to_llvm.scalar.narrow_floats import NARROW_FLOATS
+from compiler.target.target import Target
+
+I1, I8, I32, I64 = ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(64)
+POINTER = ir.PointerType()
+VOID = ir.VoidType()
+
+_FLOAT_FORMATS: dict[type[Attribute], str] = {
+    Float16Type: "f16",
+    BFloat16Type: "bf16",
+    Float32Type: "f32",
+    Float64Type: "f64",
+}
+
+
+def format_name(element: Attribute) -> str:
+    """The name that `conversions` knows a type by; integers are named as signed ones."""
+    if isinstance(element, IndexType):
+        return "i64"
+    if isinstance(element, IntegerType):
+        return f"i{element.width.data}"
+    known = _FLOAT_FORMATS.get(type(element))
+    if known is not None:
+        return known
+    name = str(element)
+    assert name in NARROW_FLOATS, f"an element is an integer or a float, not {element}"
+    return name
+
+
+def register_type(element: Attribute) -> ir.Type:
+    """The LLVM type of one element in a register."""
+    return lane_type(format_name(element))
+
+
+def storage_type(element: Attribute) -> ir.Type:
+    """The LLVM type of one element in memory."""
+    kind = register_type(element)
+    return I8 if _is_packed(kind) else kind
+
+
+def _is_packed(kind: ir.Type) -> bool:
+    """Whether a register holds fewer bits than memory does."""
+    return isinstance(kind, ir.IntType) and kind.width < 8
+
+
+def storage_bytes(element: Attribute) -> int:
+    """How many bytes one element takes in memory."""
+    kind = storage_type(element)
+    if isinstance(kind, ir.IntType):
+        assert kind.width in (8, 16, 32, 64), f"an element is a whole number of bytes, not {kind}"
+        return kind.width // 8
+    return 4 if kind == ir.FloatType() else 8
+
+
+def constant(element: Attribute, number: float | int) -> ir.Constant:
+    """A constant of an element type in a register; a float is rounded to the type."""
+    name = format_name(element)
+    if name == "f16":
+        return ir.Constant(register_type(element), int(np.float16(number).view(np.uint16)))
+    if name == "bf16":
+        bits = struct.pack("<f", float(ml_dtypes.bfloat16(number)))
+        return ir.Constant(register_type(element), int.from_bytes(bits[2:], "little"))
+    if name == "i1":
+        return ir.Constant(I1, int(number) & 1)
+    return ir.Constant(register_type(element), number)
+
+
+def from_storage(builder: ir.IRBuilder, value: ir.Value, element: Attribute) -> ir.Value:
+    """A value just loaded, as it travels in a register."""
+    kind = register_type(element)
+    if not _is_packed(kind):
+        return value
+    if kind != I1:
+        return builder.trunc(value, shaped(kind, lanes_of(value)))
+    return builder.icmp_unsigned("!=", value, ir.Constant(value.type, None))
+
+
+def to_storage(builder: ir.IRBuilder, value: ir.Value, element: Attribute) -> ir.Value:
+    """A register's value as it is stored."""
+    if not _is_packed(register_type(element)):
+        return value
+    return builder.zext(value, shaped(I8, lanes_of(value)))
+
+
+def lanes_of(value: ir.Value) -> int:
+    """How many lanes a value has; 0 for a scalar."""
+    return value.type.count if isinstance(value.type, ir.VectorType) else 0
+
+
+def shaped(element: ir.Type, lanes: int) -> ir.Type:
+    """The vector type of that many lanes, or the scalar for 0."""
+    return ir.VectorType(element, lanes) if lanes else element
+
+
+def splat(builder: ir.IRBuilder, value: ir.Value, lanes: int) -> ir.Value:
+    """A scalar in every lane; vectors are returned as they are."""
+    if not lanes or lanes_of(value):
+        return value
+    wide = ir.VectorType(value.type, lanes)
+    if isinstance(value, ir.Constant):
+        return ir.Constant(wide, [value.constant] * lanes)
+    first = builder.insert_element(ir.Constant(wide, ir.Undefined), value, ir.Constant(I32, 0))
+    mask = ir.Constant(ir.VectorType(I32, lanes), None)
+    return builder.shuffle_vector(first, ir.Constant(wide, ir.Undefined), mask)
+
+
+def mangled(kind: ir.Type) -> str:
+    """How LLVM names a type in the name of an intrinsic: `f32`, `v8f32`, `v8p0`."""
+    if isinstance(kind, ir.VectorType):
+        return f"v{kind.count}{mangled(kind.element)}"
+    if isinstance(kind, ir.PointerType):
+        return "p0"
+    return (
+        str(kind) if isinstance(kind, ir.IntType) else {"float": "f32", "double": "f64"}[str(kind)]
+    )
+
+
+def intrinsic(
+    builder: ir.IRBuilder,
+    name: str,
+    result: ir.Type,
+    operands: list[ir.Value],
+    *over: ir.Type,
+    flags: tuple[str, ...] = (),
+) -> ir.Value:
+    """Calls `llvm.<name>` overloaded on the given types, declaring it where the module lacks it;
+    `flags` are those of fast math.
+    """
+    full = ".".join(("llvm", name, *(mangled(kind) for kind in over)))
+    declared = builder.module.globals.get(full)
+    if declared is None:
+        kind = ir.FunctionType(result, [operand.type for operand in operands])
+        declared = ir.Function(builder.module, kind, name=full)
+    return builder.call(declared, operands, fastmath=flags)
+
+
+def read_clock(builder: ir.IRBuilder, target: Target) -> ir.Value:
+    """Ticks of a counter that goes at one rate: on x86 that of cycles, elsewhere the steady one."""
+    name = "readcyclecounter" if target.arch == "x86_64" else "readsteadycounter"
+    return intrinsic(builder, name, I64, [])

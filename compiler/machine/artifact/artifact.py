@@ -1,0 +1,474 @@
+"""A compiled model as objects and weights: run in this process, or written as a shared object or a
+static library, each with a C header.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import mmap
+import os
+import tempfile
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, BinaryIO, Final, Protocol, cast
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from compiler.machine.artifact.replace_file import replacing, rewriting
+from compiler.machine.artifact.signature import Signature
+from compiler.machine.bindings.forms import FORMS
+from compiler.machine.bindings.header import header
+from compiler.machine.bindings.library import Library
+from compiler.machine.bindings.names import base_name, base_name_of_library
+from compiler.machine.codegen.jit import LoadedCode, load_objects
+from compiler.machine.elf.link import (
+    LINKED_ARCHES,
+    WeightBlob,
+    link_shared,
+    read_objects,
+    undefined_symbols,
+)
+from compiler.machine.elf.note import check_image, read_machine, read_note
+from compiler.machine.elf.object_file import Data
+from compiler.machine.elf.system_linker import LINKERS, WEFT, link_with_tool, write_weights_object
+from compiler.machine.python.executable import Executable
+from compiler.machine.weights.blob import HashingFile
+from compiler.machine.weights.external import Given, weights_for
+from compiler.machine.weights.file import EMBEDDED, FILE, SUFFIX, file_header
+from compiler.machine.weights.prepare import ALIGNMENT, WeightSource
+from compiler.machine.weights.verify_weights import check_weights
+from compiler.target.target import Target
+from compiler.target.x86 import X86_64
+from dialects.errors import ArtifactError, OptionError
+from dialects.weights import Array
+
+VERSION = "0.1.0"
+ABI_VERSION = 1
+WASM = "wasm32"
+
+EXPORTS: Final = (".so", ".a", ".o", ".mlir", ".wasm")
+"""What a model may be exported as; the graph, `.mlir`, where it is at hand."""
+
+_Writing = Callable[[Path, int], contextlib.AbstractContextManager[BinaryIO]]
+
+
+class PreparedWeights(Protocol):
+    """The weights of a compiled model as its kernels read them: made on demand, or stored."""
+
+    @property
+    def sources(self) -> Sequence[WeightSource]:
+        """What there is, in the order of the artifact's table."""
+        ...
+
+    @property
+    def digest(self) -> bytes | None:
+        """The SHA-256 of all weights as they lie one after the other, where that is known."""
+        ...
+
+    @property
+    def whole(self) -> memoryview | None:
+        """All weights one after the other, each on a cache line, where they lie so already."""
+        ...
+
+    def prepare(self, source: WeightSource) -> Array:
+        """One weight, dense and in the order that its kernels read."""
+        ...
+
+    def pieces(self, source: WeightSource) -> Iterator[Array]:
+        """The bytes of one weight, some at a time."""
+        ...
+
+    def bytes(self, source: WeightSource) -> int:
+        """The size of one weight in bytes."""
+        ...
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """Everything an artifact is made of.
+
+    `objects` hold the run time, the program and the kernels; `exports` are the C functions; `libc`
+    what they may need from outside; `metadata` describes the model and how it was compiled.
+    """
+
+    prefix: str
+    target: Target
+    signature: Signature
+    objects: Mapping[str, bytes]
+    exports: tuple[str, ...]
+    libc: frozenset[str]
+    weights: PreparedWeights
+    metadata: Mapping[str, Any]
+
+    def executable(
+        self, threads: int | None = None, beside: Executable | None = None
+    ) -> Executable:
+        """The model in this process, with so many threads, or one for each processor; without
+        weights it may share those of a model that it runs `beside`.
+        """
+        assert beside is None or not self.weights.sources, "contexts with weights are not shared"
+        empty = WeightBlob(self.weights_symbol, ALIGNMENT, ALIGNMENT, _write_nothing)
+        blobs = (empty,) if self.weights.sources else ()
+        library = load_objects(list(self.objects.values()), self.exports, weights=blobs)
+        distinct = dict.fromkeys(self.weights.sources)
+        prepared = {source: self.weights.prepare(source) for source in distinct}
+        arrays = [prepared[source] for source in self.weights.sources]
+        return Executable(
+            library,
+            self.prefix,
+            self.signature,
+            threads=threads,
+            weights=arrays,
+            exporter=self,
+            metadata=self.metadata,
+            beside=beside,
+        )
+
+    @property
+    def weights_in(self) -> str:
+        """Where artifacts have their weights, one of PLACES."""
+        return self.metadata["weights_in"]
+
+    @property
+    def weights_symbol(self) -> str:
+        """The symbol of the blob of all weights."""
+        return f"{self.prefix}.weights"
+
+    @property
+    def note(self) -> bytes:
+        """The metadata as artifacts carry it."""
+        return json.dumps(self.metadata, sort_keys=True).encode()
+
+    def blobs(self) -> tuple[WeightBlob, ...]:
+        """All weights as one blob, each on a cache line; nothing where there are none."""
+        distinct = dict.fromkeys(self.weights.sources)
+        size = sum(_aligned(self.weights.bytes(source)) for source in distinct)
+        write = partial(_write_weights, self.weights)
+        blob = WeightBlob(self.weights_symbol, size, ALIGNMENT, write, self.weights.digest)
+        return (blob,) if self.weights.sources else ()
+
+    def _embedded(self) -> tuple[WeightBlob, ...]:
+        return self.blobs() if self.weights_in == EMBEDDED else ()
+
+    def export(self, path: str | Path, *, linker: str = WEFT) -> None:
+        """Writes `path` as a shared object and the header beside it, and the file of weights where
+        they are to lie there; a failure leaves no file. `linker` is one of LINKERS.
+
+        Raises OptionError for a path that the header would overwrite or an unknown linker,
+        UnsupportedError for one that is missing, ArtifactError for a folder that cannot be written.
+        """
+        if linker not in LINKERS:
+            raise OptionError(f"linker requires one of {', '.join(LINKERS)}, got {linker}")
+        path = Path(path)
+        if self.target.arch == WASM:
+            rule = "a target with shared objects, or a name in .wasm"
+            raise OptionError(f"export requires {rule}, got {path} for {self.target.name}")
+        objects = list(self.objects.values())
+        missing = undefined_symbols(objects) - self.libc - {self.weights_symbol}
+        assert not missing, f"generated code needs nothing but libc, not {sorted(missing)}"
+        with self._with_header(path, rewriting, 0o755) as out:
+            self._link(linker)(
+                objects,
+                soname=path.name,
+                exports=self.exports,
+                note=self.note,
+                weights=self._embedded(),
+                out=out,
+            )
+
+    def _link(self, linker: str) -> Callable[..., None]:
+        if linker != WEFT:
+            return partial(link_with_tool, linker=linker)
+        if self.target.arch not in LINKED_ARCHES:
+            return link_with_tool
+        # What every processor can load: `create` asks for what the kernels need.
+        level = 1 if self.target.arch == X86_64.arch else None
+        return partial(link_shared, isa_level=level)
+
+    def export_as(self, path: str | Path, *, linker: str = WEFT) -> None:
+        """Writes what the suffix of `path` says: a shared object, a static library, one object or a
+        WebAssembly module. Raises OptionError for another suffix, and as they do.
+        """
+        suffix = Path(path).suffix
+        if suffix == ".so":
+            return self.export(path, linker=linker)
+        if linker != WEFT:
+            raise OptionError(f"linker {linker} requires a shared object, got {path}")
+        writers = {".a": self.export_archive, ".o": self.export_object, ".wasm": self.export_wasm}
+        if suffix not in writers:
+            rule = f"export requires a name in {', '.join(EXPORTS)}"
+            raise OptionError(f"{rule}, got {path}")
+        return writers[suffix](path)
+
+    def export_wasm(self, path: str | Path) -> None:
+        """Writes `path` as a WebAssembly module, which imports nothing, and the header beside it.
+
+        Raises OptionError for another target than WebAssembly, UnsupportedError for weights that no
+        memory of 4 GiB holds.
+        """
+        path = Path(path)
+        if self.target.arch != WASM:
+            rule = f"the target {WASM}"
+            raise OptionError(f"export to {path.name} requires {rule}, got {self.target.name}")
+        from compiler.machine.wasm.link import link_wasm  # few models become one
+
+        with self._with_header(path) as out:
+            link_wasm(
+                list(self.objects.values()),
+                exports=self.exports,
+                note=self.note,
+                weights=self._embedded(),
+                out=out,
+            )
+
+    def export_archive(self, path: str | Path) -> None:
+        """Writes `path` as a static library that holds the weights too, and the header beside it;
+        a failure leaves no file. The weights take disk space twice meanwhile, and no memory.
+        """
+        from compiler.machine.elf.archive import write_archive  # few models become one
+
+        path = Path(path)
+        members: list[tuple[str, Data]] = [
+            (f"{name}.o", content) for name, content in self.objects.items()
+        ]
+        with self._with_header(path) as out:
+            if not self.weights.sources:
+                write_archive(members, out)
+                return
+            with self._weights_object(path.parent) as weights:
+                write_archive([*members, ("weights.o", weights)], out)
+
+    def export_object(self, path: str | Path) -> None:
+        """Writes `path` as one relocatable object that holds the weights too, and the header beside
+        it; a failure leaves no file.
+        """
+        from compiler.machine.elf.join_objects import join_objects  # few models become one
+
+        path = Path(path)
+        members: list[Data] = list(self.objects.values())
+        with self._with_header(path) as out:
+            if not self.weights.sources:
+                join_objects(members, out)
+                return
+            with self._weights_object(path.parent) as weights:
+                join_objects([*members, weights], out)
+
+    @contextlib.contextmanager
+    def _weights_object(self, folder: Path) -> Generator[mmap.mmap]:
+        """The object of the weights, in a file without a name."""
+        with tempfile.TemporaryFile(dir=folder) as weights:
+            self._write_weights_object(weights)
+            weights.flush()
+            with mmap.mmap(weights.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+                yield mapped
+
+    def export_objects(self, folder: str | Path) -> None:
+        """Writes every object, the weights and the header into a folder."""
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, content in self.objects.items():
+            with replacing(folder / f"{name}.o") as out:
+                out.write(content)
+        if self.weights.sources:
+            with replacing(folder / "weights.o") as out:
+                self._write_weights_object(out)
+        if self.weights_in == FILE:
+            with replacing(folder / f"{self.prefix}{SUFFIX}") as out:
+                self._write_weights_file(out)
+        self.export_header(folder / f"{self.prefix}.h")
+
+    def export_form(self, form: str, path: str | Path) -> list[Path]:
+        """Writes what helps others to use the shared object `path` (one of FORMS) beside it, and
+        returns where. Raises OptionError for one that linkers would not find.
+        """
+        path = Path(path)
+        stem = base_name_of_library(path)
+        library = Library(self.prefix, stem, self.signature, self.metadata["model_version"])
+        written: list[Path] = []
+        for name, write in FORMS[form].items():
+            written.append(path.with_name(name.format(stem=stem, prefix=self.prefix)))
+            with replacing(written[-1]) as out:
+                out.write(write(library).encode())
+        return written
+
+    def export_header(self, path: str | Path) -> None:
+        """Writes the C header."""
+        with replacing(Path(path)) as out:
+            out.write(self._header().encode())
+
+    @contextlib.contextmanager
+    def _with_header(
+        self, path: Path, writing: _Writing = replacing, mode: int = 0o644
+    ) -> Generator[BinaryIO]:
+        """The file `path` to write; it and the header beside it appear together, or not at all."""
+        base_name(path)
+        beside = path.with_suffix(".h")
+        if beside == path:
+            raise OptionError(f"export requires a name that does not end in .h, got {path}")
+        with contextlib.ExitStack() as files:
+            files.enter_context(replacing(beside)).write(self._header().encode())
+            if self.weights_in == FILE:
+                self._write_weights_file(files.enter_context(rewriting(path.with_suffix(SUFFIX))))
+            yield files.enter_context(writing(path, mode))
+
+    def _write_weights_file(self, out: BinaryIO) -> None:
+        out.write(file_header(self.metadata))
+        for blob in self.blobs():
+            blob.write(out)
+
+    def _header(self) -> str:
+        size = self.metadata.get("workspace_bytes")
+        constant = size if isinstance(size, int) else None
+        return header(self.prefix, self.signature, workspace_size=constant, weights=self.metadata)
+
+    def _write_weights_object(self, out: BinaryIO) -> None:
+        (like, *_) = read_objects(list(self.objects.values()))
+        write_weights_object(like, self._embedded(), self.note, out, apart=True)
+
+
+def _aligned(size: int) -> int:
+    return -(-size // ALIGNMENT) * ALIGNMENT
+
+
+def weight_offsets(weights: PreparedWeights) -> list[int]:
+    """Where each weight starts in the blob, in bytes; equal ones are there once."""
+    offsets: dict[WeightSource, int] = {}
+    position = 0
+    for source in dict.fromkeys(weights.sources):
+        offsets[source] = position
+        position += _aligned(weights.bytes(source))
+    return [offsets[source] for source in weights.sources]
+
+
+def _write_weights(weights: PreparedWeights, out: BinaryIO) -> None:
+    if weights.whole is not None:
+        out.write(weights.whole)
+        return
+    for piece in _made_ahead(_all_pieces(weights)):
+        out.write(piece.data)
+
+
+def _all_pieces(weights: PreparedWeights) -> Iterator[Array]:
+    for source in dict.fromkeys(weights.sources):
+        yield from weights.pieces(source)
+        size = weights.bytes(source)
+        yield np.zeros(_aligned(size) - size, np.uint8)
+
+
+def _made_ahead(pieces: Iterator[Array]) -> Iterator[Array]:
+    """The same pieces; another thread makes the next one meanwhile."""
+    with ThreadPoolExecutor(1) as maker:
+        coming = maker.submit(next, pieces, None)
+        while (piece := coming.result()) is not None:
+            coming = maker.submit(next, pieces, None)
+            yield piece
+
+
+def weights_digest(weights: PreparedWeights) -> str:
+    """The SHA-256 of all weights as they lie one after the other, each on a cache line."""
+    with open(os.devnull, "wb") as nowhere:
+        file = HashingFile(nowhere)
+        _write_weights(weights, cast("BinaryIO", file))
+    return file.digest().hex()
+
+
+def _write_nothing(out: BinaryIO) -> None:
+    out.write(bytes(ALIGNMENT))
+
+
+_LOADED: Final[WeakValueDictionary[tuple[int, int], LoadedCode]] = WeakValueDictionary()
+"""Shared objects that this process has open, by device and inode, as the system's loader knows
+them.
+"""
+
+
+def _open_shared(path: Path) -> LoadedCode:
+    """A shared object that the system's loader has opened.
+
+    It is opened through a descriptor: for a path that it knows, the loader gives what lay there
+    before. For a file that it knows it gives the same code, under the paths of all descriptors that
+    it was opened through; so those who open a file that is loaded share it, and its descriptor.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise ArtifactError(f"{path} requires a readable file, got {error.strerror}") from error
+    status = os.fstat(descriptor)
+    loaded = _LOADED.get((status.st_dev, status.st_ino))
+    if loaded is not None:
+        os.close(descriptor)
+        return loaded
+    try:
+        name = f"/proc/self/fd/{descriptor}"
+        library = ctypes.CDLL(name, mode=os.RTLD_NOW | os.RTLD_LOCAL)
+    except OSError as error:
+        os.close(descriptor)
+        rule = "requires a system that can load it"
+        raise ArtifactError(f"{path} {rule}, got {error}") from error
+    code = LoadedCode(library, descriptor)
+    _LOADED[status.st_dev, status.st_ino] = code
+    return code
+
+
+def read_metadata(path: str | Path) -> dict[str, Any]:
+    """What an artifact says of itself, read without loading it.
+
+    Raises ArtifactError for any other file.
+    """
+    try:
+        content = json.loads(read_note(Path(path)))
+    except ValueError as error:
+        raise ArtifactError(f"{path} requires metadata in JSON, got {error}") from error
+    if not isinstance(content, dict) or content.get("abi") != ABI_VERSION:
+        got = content.get("abi") if isinstance(content, dict) else content
+        raise ArtifactError(f"{path} requires ABI version {ABI_VERSION}, got {got}")
+    return content
+
+
+def load(
+    path: str | Path,
+    host: Target,
+    *,
+    threads: int | None = None,
+    weights: Given = None,
+    verify: bool = False,
+) -> Executable:
+    """Opens an artifact after checking that it is whole and made for this machine. `weights` are
+    those that are not in it: the path of their file, or arrays by the names of logical tensors.
+    With `verify` the weights' digests are checked too, for which all of them are read.
+    """
+    path = Path(path)
+    metadata = read_metadata(path)
+    if metadata["triple"].startswith(WASM):
+        raise ArtifactError(f"{path} requires a WebAssembly engine, got a {host.arch} process")
+    check_image(path)
+    check_runs_on(host, {**metadata, "triple": read_machine(path)}, str(path))
+    if verify:
+        check_weights(path, metadata, Path(weights) if isinstance(weights, (str, Path)) else None)
+    library = _open_shared(path)
+    return Executable(
+        library,
+        metadata["prefix"],
+        Signature.from_json(metadata),
+        threads=threads,
+        weights=weights_for(path, metadata, library, weights),
+        metadata=metadata,
+    )
+
+
+def check_runs_on(host: Target, metadata: Mapping[str, Any], who: str) -> None:
+    """Raises ArtifactError unless the machine has the architecture and the CPU features that an
+    artifact was made for.
+    """
+    arch = str(metadata["triple"]).split("-", 1)[0]
+    if arch != host.arch:
+        raise ArtifactError(f"{who} requires a {arch} machine, got {host.arch}")
+    lacking = [feature for feature in metadata.get("features", []) if feature not in host.features]
+    if lacking:
+        raise ArtifactError(f"{who} requires a CPU with {', '.join(lacking)}, got {host.cpu}")

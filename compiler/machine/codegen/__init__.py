@@ -1,0 +1,1 @@
+"""LLVM IR -> object code, and object code run in this process."""

@@ -1,0 +1,54 @@
+"""LLVM IR text -> object file or assembly text."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+
+from compiler.machine.codegen.code_generator import parse, target_machine
+from compiler.machine.codegen.optimize import optimize
+from compiler.target.target import Target
+
+_GLANCE = 0.1
+"""Seconds within which a thread that waits hears that it is to stop."""
+
+
+def compile_object(ir_text: str, target: Target) -> bytes:
+    """The relocatable object file of a module of LLVM IR."""
+    return interruptible(partial(_object, ir_text, target))
+
+
+def _object(ir_text: str, target: Target) -> bytes:
+    module, machine = parse(ir_text, target), target_machine(target)
+    optimize(module, machine)
+    return machine.emit_object(module)
+
+
+def interruptible(work: Callable[[], bytes]) -> bytes:
+    """What `work` gives, in a thread of its own: signals and errors that are raised in this one end
+    the wait, where LLVM itself hears nothing until it is done. The thread ends with it then.
+    """
+    given: list[bytes] = []
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            given.append(work())
+        except BaseException as error:
+            raised.append(error)
+
+    worker = threading.Thread(target=run, daemon=True)
+    worker.start()
+    while worker.is_alive():
+        worker.join(_GLANCE)
+    if raised:
+        raise raised[0]
+    return given[0]
+
+
+def compile_assembly(ir_text: str, target: Target) -> str:
+    """The assembly text of what `compile_object` gives."""
+    module, machine = parse(ir_text, target), target_machine(target)
+    optimize(module, machine)
+    return machine.emit_assembly(module)

@@ -1,0 +1,1 @@
+"""ELF: objects read, linked and written."""

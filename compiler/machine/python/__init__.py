@@ -1,0 +1,1 @@
+"""A compiled model in this process, called from Python."""

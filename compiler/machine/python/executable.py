@@ -1,0 +1,188 @@
+"""A compiled model in this process: NumPy arrays in, NumPy arrays out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from compiler.machine.artifact.signature import Signature, TensorSpec
+from compiler.machine.python.checked_call import CheckedCall, Library
+from compiler.machine.python.fast_call import Call, quick_call
+from dialects.errors import InputError, OptionError, printable
+from dialects.weights import Array
+
+
+class Exporter(Protocol):
+    """What writes an artifact for the same model."""
+
+    def export_as(self, path: str | Path, *, linker: str = "weft") -> None:
+        """Writes what the suffix says, and its header."""
+        ...
+
+
+class _Callable:
+    """An object whose call is a call of its own `__call__`, with no function of Python's before."""
+
+    __slots__ = ("__call__",)
+    __call__: Call
+
+
+class Executable(_Callable):
+    """A compiled model. Call it with arrays by position or name, for a tuple of arrays; `run` takes
+    and gives dicts.
+
+    Raises InputError for arrays that are missing, superfluous or of another dtype or shape, and for
+    values that an operator does not allow, and CancelledError after `cancel`. Calls from several
+    threads are safe. Results have the same bits for any number of threads. In the main thread,
+    Ctrl-C and other signals are attended to between the iterations of long loops.
+    """
+
+    def __init__(
+        self,
+        library: Library,
+        prefix: str,
+        signature: Signature,
+        *,
+        threads: int | None = None,
+        weights: Sequence[Array] | None = None,
+        exporter: Exporter | None = None,
+        metadata: Mapping[str, Any] | None = None,
+        beside: Executable | None = None,
+    ):
+        self._prefix = prefix
+        self._signature = signature
+        self.compile_watched: Callable[[Sequence[str]], Executable] | None = None
+        self.save_graph: Callable[[Path], None] | None = None
+        self._exporter = exporter
+        self.metadata = dict(metadata or {})
+        shared = None if beside is None else beside._checked
+        self._checked = CheckedCall(library, prefix, signature, threads, weights, shared)
+        call = self.call_or(self._checked) or self._checked
+        self._strings = known_strings(self.metadata)
+        self.__call__ = _with_strings(call, self._strings) if self._strings else call
+
+    def __repr__(self) -> str:
+        inputs = ", ".join(map(_described, self.inputs))
+        outputs = ", ".join(map(_described, self.outputs))
+        return printable(f"<weft.Executable {self._prefix}({inputs}) -> ({outputs})>")
+
+    def watch(self, *names: str) -> Executable:
+        """The model, compiled again so that it gives further values of its graph, by their names: a
+        model's own, or those that the program gave with `weft.watch`.
+
+        Raises OptionError for values that the graph does not have, and where there is no graph any
+        more, as for a model that was loaded from an artifact.
+        """
+        if self.compile_watched is None:
+            raise OptionError(
+                f"watch requires the graph of {self._prefix}, got compiled code alone"
+            )
+        return self.compile_watched(names)
+
+    @property
+    def inputs(self) -> tuple[TensorSpec, ...]:
+        """Names, dtypes and shapes of the inputs; a dim that varies is an expression."""
+        return self._signature.inputs
+
+    @property
+    def outputs(self) -> tuple[TensorSpec, ...]:
+        """Names, dtypes and shapes of the outputs but for those of strings."""
+        return self._signature.outputs
+
+    @property
+    def donated(self) -> tuple[tuple[int, int], ...]:
+        """Positions of inputs, and of the outputs that take their memory."""
+        return self._signature.donated
+
+    def call_or(
+        self, otherwise: Call, failed: Callable[[InputError], None] | None = None
+    ) -> Call | None:
+        """A call that leaves to `otherwise` what it cannot take, and to `failed` to raise what a
+        call failed with; None where this interpreter has none.
+        """
+        checked = self._checked
+        functions = {name: checked.address(name) for name in ("run", "workspace_size")}
+
+        def fail(status: int) -> None:
+            try:
+                checked.fail(status)
+            except InputError as error:
+                if failed is not None:
+                    failed(error)
+                raise
+
+        return quick_call(
+            self._signature, self.metadata, checked.context, functions, otherwise, fail
+        )
+
+    def run(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
+        """Runs the model on arrays by input name; gives them by output name. Raises as a call."""
+        results = self(*self._checked.arrange((), inputs))
+        names = [spec.name for spec in self._signature.outputs]
+        for place, name, _ in self._strings:
+            names.insert(place, name)
+        return dict(zip(names, results, strict=True))
+
+    def cancel(self) -> None:
+        """Ends the calls that are running now, from another thread: each raises CancelledError when
+        it comes to the next iteration of a loop whose length only a call knows. Others go on.
+        """
+        self._checked.cancel()
+
+    def self_test(self) -> None:
+        """Runs the model on its golden inputs, which it has with `self_test=True` of weft.compile.
+
+        Raises ArtifactError where an output is off, OptionError for a model without golden inputs.
+        """
+        if "self_test" not in self.metadata:
+            rule = "requires a model that was compiled with one"
+            raise OptionError(f"self-test {rule}, got {self._prefix} without")
+        self._checked.self_test()
+
+    def export(self, path: str | Path, *, linker: str = "weft") -> None:
+        """Writes what the suffix of `path` says: a shared object (.so) that needs libc only, a
+        static library (.a), one relocatable object (.o) or a WebAssembly module (.wasm), and a C
+        header beside it; or the optimised graph (.mlir), which compiles again, and its weights.
+        `linker` of shared objects is weft, or ld, cc or ld.lld where they are installed.
+
+        Raises OptionError for another suffix, for a model that came from such a file, or a graph
+        that is not at hand, ArtifactError where none can be written, UnsupportedError for a linker
+        that is missing.
+        """
+        if self._exporter is None:
+            rule = "requires a model that was compiled in this process"
+            raise OptionError(f"export {rule}, got one that was loaded")
+        if Path(path).suffix != ".mlir":
+            self._exporter.export_as(path, linker=linker)
+        elif self.save_graph is None:
+            rule = "export of a graph requires a model of weft.compile"
+            raise OptionError(f"{rule}, got compiled code alone")
+        else:
+            self.save_graph(Path(path))
+
+
+def known_strings(metadata: Mapping[str, Any]) -> list[tuple[int, str, Array]]:
+    """The outputs that are strings: the place among all, the name, and the array."""
+    return [
+        (each["place"], each["name"], np.array(each["elements"], np.object_).reshape(each["shape"]))
+        for each in metadata.get("strings", ())
+    ]
+
+
+def _with_strings(call: Call, strings: Sequence[tuple[int, str, Array]]) -> Call:
+    """A call that also gives outputs of strings, arrays of its own each time."""
+
+    def called(*arrays: Any, **named: Any) -> tuple[Array, ...]:
+        results = list(call(*arrays, **named))
+        for place, _, array in strings:
+            results.insert(place, array.copy())
+        return tuple(results)
+
+    return called
+
+
+def _described(spec: TensorSpec) -> str:
+    return f"{spec.name}: {spec.dtype}[{', '.join(map(str, spec.dims))}]"

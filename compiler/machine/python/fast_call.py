@@ -1,0 +1,311 @@
+"""A model as a function of CPython's own kind, which takes arrays in a third of a microsecond.
+
+The code is `compiler.machine.python.entry`, compiled once in a process; each model has a table that
+tells it what to check, to make and to call. It reads members of NumPy's and CPython's objects where
+these say that they are: where a look at an array shows that they are not, models are called by
+Python alone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import sys
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from importlib import import_module
+from typing import Any, Final
+
+import numpy as np
+
+from compiler.machine.artifact.dims import Program, depth_of, program_of
+from compiler.machine.artifact.signature import Signature, TensorSpec
+from compiler.machine.codegen.host import host_target
+from compiler.machine.codegen.jit import LoadedCode, load_objects
+from compiler.machine.codegen.object_code import compile_object
+from compiler.machine.python.entry import DENSE_FLAGS, ENTRY, MOST_DIMS, WRITABLE_FLAG, entry_ir
+from compiler.machine.python.entry_memory import (
+    ALLOCATE,
+    CLEARED,
+    LEAST_BYTES,
+    RELEASE,
+    RESIZE,
+    SPARE_BYTES,
+)
+from compiler.machine.python.signals import POLL, signals_address
+from dialects.weights import Array
+
+Call = Callable[..., tuple[Array, ...]]
+
+SHORT_WORK: Final = 100_000
+"""Flops and bytes up to which a call keeps the interpreter's lock: some 10 us. To give it up and
+get it back takes longer than a small model.
+"""
+
+_ARRAY_TYPE: Final = 2
+_NEW_FROM_DTYPE: Final = 94
+_SET_HANDLER: Final = 304
+"""Places in the table of NumPy's C API, which never change."""
+
+_CAPSULE: Final = b"mem_handler"
+_FASTCALL_WITH_NAMES: Final = 0x80 | 0x02
+_DOCUMENTATION: Final = b"""\
+call($self, /, *arrays, **named)
+--
+
+Runs the model once on one array per input, by position or by name.
+
+Raises InputError for arrays that are missing, superfluous or of another dtype or shape, and
+for values that an operator does not allow."""
+
+
+class _Table(ctypes.Structure):
+    _fields_ = (
+        ("context", ctypes.c_void_p),
+        ("run", ctypes.c_void_p),
+        ("workspace_size", ctypes.c_void_p),
+        ("inputs", ctypes.c_int64),
+        ("outputs", ctypes.c_int64),
+        ("symbols", ctypes.c_int64),
+        ("fixed_workspace", ctypes.c_int64),
+        ("spare_workspace", ctypes.c_void_p),
+        ("releases", ctypes.c_int64),
+        ("otherwise", ctypes.c_void_p),
+        ("failed", ctypes.c_void_p),
+        ("new_array", ctypes.c_void_p),
+        ("array_type", ctypes.c_void_p),
+        ("tensors", ctypes.c_void_p),
+        ("programs", ctypes.c_void_p),
+        ("depth", ctypes.c_int64),
+        ("has_derived_inputs", ctypes.c_int64),
+        ("set_handler", ctypes.c_void_p),
+        ("handler", ctypes.c_void_p),
+    )
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = (
+        ("dtype", ctypes.c_void_p),
+        ("rank", ctypes.c_int64),
+        ("sizes", ctypes.c_void_p),
+        ("flags", ctypes.c_int32),
+        ("donor", ctypes.c_int64),
+    )
+
+
+class _Handler(ctypes.Structure):
+    """NumPy's PyDataMem_Handler."""
+
+    _fields_ = (
+        ("name", ctypes.c_char * 127),
+        ("version", ctypes.c_uint8),
+        ("spare", ctypes.c_void_p),
+        ("allocate", ctypes.c_void_p),
+        ("cleared", ctypes.c_void_p),
+        ("resize", ctypes.c_void_p),
+        ("release", ctypes.c_void_p),
+    )
+
+
+class _Method(ctypes.Structure):
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("documentation", ctypes.c_char_p),
+    )
+
+
+class _Holder(bytearray):
+    """The bytes of a table, and what they point to."""
+
+    held: object
+
+
+def quick_call(
+    signature: Signature,
+    metadata: Mapping[str, Any],
+    context: int,
+    functions: Mapping[str, int],
+    otherwise: Call,
+    failed: Callable[[int], None],
+) -> Call | None:
+    """The model as a function; None where this interpreter or NumPy is not as this module knows it.
+
+    `functions` are the addresses of `run` and `workspace_size`. `otherwise` is called with
+    arguments that are not just the arrays that the signature asks for, `failed` raises after a
+    call that failed with a status.
+    """
+    method = _method()
+    if (
+        method is None
+        or signature.found
+        or any(len(spec.dims) > MOST_DIMS for spec in signature.outputs)
+    ):
+        return None
+    sizes = _Sizes(signature)
+    tensors = (_Tensor * max(1, len(sizes.tensors)))(*sizes.tensors)
+    programs = _integers(sizes.programs)
+    spare = ctypes.c_void_p(None)
+    workspace = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(functions["workspace_size"])
+    table = _Table(
+        context, functions["run"], functions["workspace_size"],
+        len(signature.inputs), len(signature.outputs), len(signature.symbols),
+        -1 if signature.symbols else workspace(None), ctypes.addressof(spare),
+        0 if is_short(metadata) else 1, id(otherwise), id(failed), *_numpy_functions(),
+        ctypes.addressof(tensors), ctypes.addressof(programs), max(1, sizes.depth),
+        any(map(sizes.is_derived, signature.inputs)), _numpy_api()[_SET_HANDLER],
+        id(_handler()[0]) if any(map(_may_be_large, signature.outputs)) else None,
+    )  # fmt: skip
+    holder = _Holder(bytes(table))
+    holder.held = (otherwise, failed, tensors, programs, sizes, method, spare)
+    weakref.finalize(holder, _release, spare).atexit = False
+    new = ctypes.pythonapi.PyCFunction_NewEx
+    new.argtypes, new.restype = (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p), _object
+    return new(ctypes.addressof(method), holder, None)
+
+
+_object = ctypes.py_object
+
+
+def is_short(metadata: Mapping[str, Any]) -> bool:
+    """Whether a call is known to take a few microseconds at most."""
+    kernels = metadata.get("kernels")
+    if not isinstance(kernels, Sequence) or metadata.get("repeats", True):
+        return False
+    work = [kernel[key] for kernel in kernels for key in ("flops", "bytes")]
+    return all(isinstance(each, int) for each in work) and sum(work) <= SHORT_WORK
+
+
+class _Sizes:
+    """The tensors of a signature as the entry reads them: a size is a number of at least 0, the
+    complement of a symbol's place, or behind those of the symbols, of a program's.
+    """
+
+    def __init__(self, signature: Signature):
+        self._symbols = signature.symbols
+        self.programs: list[int] = []
+        self.depth = 0
+        self._held: list[object] = []
+        donated, donors = {source for source, _ in signature.donated}, signature.donors
+        self.tensors = [
+            self._tensor(spec, DENSE_FLAGS | (WRITABLE_FLAG if place in donated else 0))
+            for place, spec in enumerate(signature.inputs)
+        ]
+        self.tensors += [
+            self._tensor(spec, DENSE_FLAGS, donors.get(place, -1))
+            for place, spec in enumerate(signature.outputs)
+        ]
+
+    def is_derived(self, spec: TensorSpec) -> bool:
+        """Whether a size has to be computed from symbols."""
+        return any(isinstance(dim, str) and dim not in self._symbols for dim in spec.dims)
+
+    def _tensor(self, spec: TensorSpec, flags: int, donor: int = -1) -> _Tensor:
+        sizes = _integers([self._size(dim) for dim in spec.dims])
+        dtype = spec.numpy_dtype
+        self._held += [sizes, dtype]
+        return _Tensor(id(dtype), len(spec.dims), ctypes.addressof(sizes), flags, donor)
+
+    def _size(self, dim: int | str) -> int:
+        if isinstance(dim, int):
+            return dim
+        if dim in self._symbols:
+            return ~self._symbols.index(dim)
+        return ~(len(self._symbols) + self._place(program_of(dim, self._symbols)))
+
+    def _place(self, program: Program) -> int:
+        start = len(self.programs)
+        self.programs += [word for step in program for word in step]
+        self.depth = max(self.depth, depth_of(program))
+        return start
+
+
+def _integers(numbers: Sequence[int]) -> ctypes.Array[ctypes.c_int64]:
+    return (ctypes.c_int64 * max(1, len(numbers)))(*numbers)
+
+
+def _release(spare: ctypes.c_void_p) -> None:
+    free = ctypes.CFUNCTYPE(None, ctypes.c_void_p)(("free", ctypes.CDLL(None)))
+    free(spare)
+
+
+@cache
+def _numpy_functions() -> tuple[int, int]:
+    """What makes an array, and the type of arrays."""
+    api = _numpy_api()
+    return api[_NEW_FROM_DTYPE], api[_ARRAY_TYPE]
+
+
+def _numpy_api() -> ctypes.Array[ctypes.c_size_t]:
+    """The table of NumPy's C API."""
+    capsule = import_module("numpy._core._multiarray_umath")._ARRAY_API
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.argtypes, get.restype = (ctypes.py_object, ctypes.c_char_p), ctypes.c_size_t
+    return (ctypes.c_size_t * (_SET_HANDLER + 1)).from_address(get(capsule, None))
+
+
+def _may_be_large(spec: TensorSpec) -> bool:
+    """Whether the memory of a result is worth keeping for the next one."""
+    known = [dim for dim in spec.dims if isinstance(dim, int)]
+    size = math.prod(known) * spec.numpy_dtype.itemsize
+    return len(known) < len(spec.dims) or size >= LEAST_BYTES
+
+
+@cache
+def _handler() -> tuple[object, tuple[_Handler, ctypes.Array[ctypes.c_char]]]:
+    """What NumPy has the memory of large results from, and what it refers to: as long as the
+    process lives, for arrays may live as long.
+    """
+    spare = ctypes.create_string_buffer(SPARE_BYTES)
+    code, names = _entry_code(), (ALLOCATE, CLEARED, RESIZE, RELEASE)
+    handler = _Handler(b"weft", 1, ctypes.addressof(spare), *map(code.address, names))
+    new = ctypes.pythonapi.PyCapsule_New
+    new.argtypes, new.restype = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p), _object
+    return new(ctypes.addressof(handler), _CAPSULE, None), (handler, spare)
+
+
+def poll_function() -> tuple[int, int] | None:
+    """The function and its argument by which the main thread's calls give Python's signals a turn;
+    None where this interpreter is not as this module knows it.
+    """
+    return (_entry_code().address(POLL), signals_address()) if _method() is not None else None
+
+
+@cache
+def _method() -> _Method | None:
+    """How CPython finds the entry, which stays loaded as long as the process lives."""
+    if not _is_known():
+        return None
+    address = _entry_code().address(ENTRY)
+    return _Method(b"call", address, _FASTCALL_WITH_NAMES, _DOCUMENTATION)
+
+
+@cache
+def _entry_code() -> LoadedCode:
+    target = host_target()
+    exports = [ENTRY, ALLOCATE, CLEARED, RESIZE, RELEASE, POLL]
+    return load_objects([compile_object(entry_ir(target), target)], exports)
+
+
+def _is_known() -> bool:
+    """Whether an array shows its members where the entry reads them."""
+    if sys.implementation.name != "cpython" or np.lib.NumpyVersion(np.__version__).major != 2:
+        return False
+    probe = np.zeros((3, 5), np.float32)[1:]
+    head = object.__basicsize__
+    members = (ctypes.c_size_t * 7).from_address(id(probe) + head)
+    shape = (ctypes.c_int64 * 2).from_address(members[2])
+    return (
+        _word(id(probe) + head - 8) == id(np.ndarray) == _numpy_functions()[1]
+        and members[0] == probe.ctypes.data
+        and members[1] & 0xFFFFFFFF == probe.ndim
+        and tuple(shape) == probe.shape
+        and members[5] == id(probe.dtype) == id(np.dtype(np.float32))
+        and members[6] & 0xFFFFFFFF == probe.flags.num
+    )
+
+
+def _word(address: int) -> int:
+    return ctypes.c_size_t.from_address(address).value

@@ -1,0 +1,1 @@
+"""WebAssembly: objects linked into one module."""

@@ -1,0 +1,1 @@
+"""In which layouts values travel between kernels."""

@@ -1,0 +1,122 @@
+"""program -> program: buffers that a kernel would copy to pad them lie within their border from the
+start.
+
+The buffer becomes a view of the inside of a larger one, whose border a small kernel fills. Whoever
+writes or reads the buffer uses the view; the kernel that pads takes the larger one as it is.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr, UnitAttr
+from xdsl.ir import Operation, SSAValue
+
+from compiler.program.layouts.kernel_table import KernelTable
+from dialects.expr import Expr
+from dialects.loop.ops import AllocOp
+from dialects.loop.program import FILLS_BORDER, CallOp, KernelOp, ProgramOp, ViewOp
+from dialects.loop.types import BufferType, buffer_type
+
+H = TypeVar("H")
+
+
+@dataclass(frozen=True)
+class HaloChoices(Generic[H]):
+    """What kernels say about borders; handed in by the pipeline.
+
+    `halo` is the border that a kernel puts around a copy of an argument, `around` and `within` the
+    types of a buffer with its border and inside of it, `unpadded` a kernel that takes the argument
+    with its border, `retyped` a kernel with arguments of other types, `border` one that fills it.
+    """
+
+    halo: Callable[[KernelOp, int], H | None]
+    around: Callable[[H, BufferType], BufferType]
+    within: Callable[[H, BufferType], BufferType]
+    unpadded: Callable[[KernelOp, int], KernelOp]
+    retyped: Callable[[KernelOp, tuple[BufferType, ...]], KernelOp]
+    border: Callable[[BufferType, H], KernelOp]
+
+
+def place_halos(module: ModuleOp, choices: HaloChoices[H]) -> None:
+    """Rewrites each program of the module, and the kernels that it calls."""
+    table = KernelTable(module)
+    for program in [op for op in module.ops if isinstance(op, ProgramOp)]:
+        position = {op: number for number, op in enumerate(program.body.block.ops)}
+        for op in list(position):
+            if isinstance(op, AllocOp) and (halo := _wanted(op, table, choices)) is not None:
+                _place(op, halo, table, choices, position)
+    table.drop_unused()
+
+
+def _wanted(alloc: AllocOp, table: KernelTable, choices: HaloChoices[H]) -> H | None:
+    """The border that most of the calls that read a buffer put around it; None for a buffer that is
+    not written by one call as a whole, or is not only passed to calls of the program.
+    """
+    calls = [use.operation for use in alloc.result.uses]
+    here = all(isinstance(call, CallOp) and call.parent is alloc.parent for call in calls)
+    if not here or len(calls) < 2:
+        return None
+    found: Counter[H] = Counter()
+    for call in dict.fromkeys(calls):
+        assert isinstance(call, CallOp), "the buffer is only passed to calls"
+        positions = [n for n, argument in enumerate(call.arguments) if argument is alloc.result]
+        halo = choices.halo(table[call.kernel], positions[0])
+        if halo is not None and len(positions) == 1:
+            found[halo] += 1
+    return max(found, key=lambda halo: (found[halo], str(halo)), default=None)
+
+
+def _place(
+    alloc: AllocOp,
+    halo: H,
+    table: KernelTable,
+    choices: HaloChoices[H],
+    position: Mapping[Operation, int],
+) -> None:
+    kind = buffer_type(alloc.result)
+    padded = AllocOp.of(choices.around(halo, kind))
+    inside = ViewOp.of(padded.result, choices.within(halo, kind))
+    padded.result.name_hint = inside.result.name_hint = alloc.result.name_hint
+    border = table.variant((kind, halo), lambda: choices.border(kind, halo))
+    names = dict.fromkeys(name for dim in kind.shape for name in dim.symbols())
+    fill = CallOp.of(border, [Expr.of(name) for name in names], [padded.result])
+    fill.attributes[FILLS_BORDER] = UnitAttr()
+    block = alloc.parent
+    assert block is not None, "an allocation stands in a program"
+    calls = sorted({use.operation for use in alloc.result.uses}, key=position.__getitem__)
+    block.insert_ops_before([padded, inside, fill], calls[0])
+    for call in calls:
+        assert isinstance(call, CallOp), "the buffer is only passed to calls"
+        _redirect(call, alloc.result, (padded.result, inside.result), halo, table, choices)
+    alloc.detach()
+    alloc.erase()
+
+
+def _redirect(
+    call: CallOp,
+    old: SSAValue,
+    new: tuple[SSAValue, SSAValue],
+    halo: H,
+    table: KernelTable,
+    choices: HaloChoices[H],
+) -> None:
+    """Passes the buffer with its border where the call pads it so, else the inside."""
+    padded, inside = new
+    kernel = table[call.kernel]
+    positions = [n for n, argument in enumerate(call.arguments) if argument is old]
+    if len(positions) == 1 and choices.halo(kernel, positions[0]) == halo:
+        value, key = padded, (call.kernel, positions[0])
+        variant = table.variant(key, lambda: choices.unpadded(kernel, positions[0]))
+    else:
+        kinds = [buffer_type(argument) for argument in kernel.body.block.args]
+        for position in positions:
+            kinds[position] = choices.within(halo, kinds[position])
+        value, key = inside, (call.kernel, tuple(kinds))
+        variant = table.variant(key, lambda: choices.retyped(kernel, tuple(kinds)))
+    for position in positions:
+        call.operands[position] = value
+    call.properties["callee"] = SymbolRefAttr(variant)

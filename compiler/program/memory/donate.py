@@ -1,0 +1,119 @@
+"""program -> program: outputs that the caller may have where inputs lie, such as parameters after a
+step of training, are written when those inputs are read no more.
+
+    loop.program @main(%w, %w2) inputs 1 attributes {donated = [[#builtin.int<0>, #builtin.int<0>]]}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, IntAttr, ModuleOp
+from xdsl.ir import Operation, SSAValue
+from xdsl.passes import ModulePass
+from xdsl.utils.hints import isa
+
+from compiler.program.memory.in_place import InPlace, in_place_arguments
+from compiler.program.memory.plan_memory import kernels_of, number_operations
+from dialects.errors import OptionError
+from dialects.loop.dynamic import CopyOp, aliased
+from dialects.loop.ops import AllocOp
+from dialects.loop.program import DONATED, CallOp, KernelOp, ProgramOp
+from dialects.loop.types import buffer_type
+
+
+@dataclass(frozen=True)
+class DonatePass(ModulePass):
+    """Brings programs into a form in which each output of a pair of `donated` (places among inputs
+    and among outputs) may lie where its input lies.
+    """
+
+    name = "weft-donate"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        donate(op)
+
+
+def donated_pairs(program: ProgramOp) -> list[tuple[int, int]]:
+    """Places of an input, and of the output that may take its memory."""
+    pairs = program.attributes.get(DONATED)
+    if not isa(pairs, ArrayAttr[ArrayAttr[IntAttr]]):
+        return []
+    return [(pair.data[0].data, pair.data[1].data) for pair in pairs]
+
+
+def donate(module: ModuleOp) -> None:
+    """Rewrites the programs of a module whose kernels are known. Raises OptionError for a pair of
+    two types.
+    """
+    kernels = kernels_of(module)
+    for program in module.ops:
+        if isinstance(program, ProgramOp):
+            arguments = program.body.block.args
+            pairs, places = donated_pairs(program), number_operations(program)
+            for source, target in pairs:
+                operand, result = arguments[source], arguments[program.inputs.data + target]
+                if operand.type != result.type:
+                    got = f"{operand.type} and {result.type}"
+                    raise OptionError(f"donated inputs require outputs of their type, got {got}")
+                if not _is_written_last(program, operand, result, kernels, places):
+                    _write_behind(program, result)
+
+
+def _is_written_last(
+    program: ProgramOp,
+    operand: SSAValue,
+    result: SSAValue,
+    kernels: Mapping[str, KernelOp],
+    places: Mapping[Operation, tuple[int, int]],
+) -> bool:
+    """Whether the operand is read no more when the result is written first, or by the operation
+    that writes it alone, of each element in front of it. What other pairs have added since
+    operations got their places uses neither.
+    """
+    writer = min(_users(result), key=lambda user: places[user][0])
+    if writer.parent is not program.body.block:
+        return False
+    readers = {user for user in _users(operand) if user is not writer}
+    if any(places[reader][1] > places[writer][0] for reader in readers):
+        return False
+    if any(user is writer for user in _users(operand)):
+        return _goes_in_place(writer, operand, result, kernels)
+    return True
+
+
+def _goes_in_place(
+    writer: Operation, operand: SSAValue, result: SSAValue, kernels: Mapping[str, KernelOp]
+) -> bool:
+    if isinstance(writer, CopyOp):
+        return writer.source is operand
+    if not isinstance(writer, CallOp):
+        return False
+    arguments = list(writer.arguments)
+    if arguments.count(operand) != 1 or arguments.count(result) != 1:
+        return False
+    pair = InPlace(arguments.index(operand), arguments.index(result))
+    return writer.kernel in kernels and pair in in_place_arguments(kernels[writer.kernel])
+
+
+def _users(value: SSAValue) -> Iterator[Operation]:
+    """The operations that use a buffer, through views of it as well."""
+    for use in value.uses:
+        yield use.operation
+        if aliased(use.operation) is not None:
+            yield from _users(use.operation.results[0])
+
+
+def _write_behind(program: ProgramOp, result: SSAValue) -> None:
+    """Lets the output be computed beside, and copied when all is done."""
+    block = program.body.block
+    own = AllocOp.of(buffer_type(result))
+    result.replace_all_uses_with(own.result)
+    first = block.first_op
+    if first is None:
+        block.add_op(own)
+    else:
+        block.insert_op_before(own, first)
+    block.add_op(CopyOp.of(own.result, result))

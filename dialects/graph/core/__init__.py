@@ -1,0 +1,1 @@
+"""What operators are made of: types, facets, broadcasting, evaluation."""

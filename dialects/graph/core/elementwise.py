@@ -1,0 +1,203 @@
+"""Elementwise operators: a result's element depends on the operands' at the same index alone.
+
+Operands are broadcast as in NumPy. A subclass gives `compute` on scalars and `reference` on arrays.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import ClassVar
+
+import numpy as np
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import operand_def, result_def
+
+from dialects.expr import Expr
+from dialects.graph.core.accumulate import widen
+from dialects.graph.core.broadcast import (
+    broadcast_assumptions,
+    broadcast_index,
+    broadcast_shapes,
+)
+from dialects.graph.core.builder import GraphBuilder
+from dialects.graph.core.dtypes import numpy_dtype
+from dialects.graph.core.op import GraphOp
+from dialects.graph.core.types import BOOL, FLOATS, NUMBERS, TensorType, tensor, type_of
+from dialects.graph.reindexing.constant import ConstantOp
+from dialects.loop.builder import LoopBuilder
+from dialects.loop.scalar import Scalar
+from dialects.weights import Array
+
+ANY_ELEMENT: tuple[Attribute, ...] = (*NUMBERS, BOOL)
+"""Every element type."""
+
+
+class ElementwiseOp(GraphOp):
+    """One result whose elements are computed from the operands' at the same (broadcast) index."""
+
+    ELEMENTS: ClassVar[tuple[Attribute, ...]] = NUMBERS
+    """The element types that operands may have."""
+
+    @abstractmethod
+    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
+        """One element of the result from one of each operand."""
+
+    def result_element(self) -> Attribute:
+        """The element type of the result; that of the operands unless a subclass says otherwise."""
+        return self.tensor_types()[-1].element
+
+    def check_elements(self) -> None:
+        """Operands have one element type, out of `ELEMENTS`."""
+        elements = list(dict.fromkeys(kind.element for kind in self.tensor_types()))
+        if len(elements) != 1:
+            self.require(False, "operands of one element type", " and ".join(map(str, elements)))
+        if elements[0] not in self.ELEMENTS:  # texts of types cost more than all else here
+            allowed = ", ".join(map(str, self.ELEMENTS))
+            self.require(False, f"an element type out of {allowed}", elements[0])
+
+    def infer(self) -> Sequence[TensorType]:
+        self.check_elements()
+        kinds = self.tensor_types()
+        if not all(kind.has_rank for kind in kinds):
+            return [tensor(None, self.result_element())]
+        shape = broadcast_shapes(self.name, [kind.shape for kind in kinds])
+        return [tensor(shape, self.result_element())]
+
+    def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
+        result = self.result_type.shape
+        shapes = [kind.shape for kind in self.tensor_types()]
+        return [pair for shape in shapes for pair in broadcast_assumptions(shape, result)]
+
+    def lower(
+        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
+    ) -> None:
+        shapes = [kind.shape for kind in self.tensor_types()]
+        with b.loops(self.result_type.shape) as index:
+            values = [
+                b.load(operand, broadcast_index(index, shape))
+                for operand, shape in zip(operands, shapes, strict=True)
+            ]
+            b.store(results[0], index, self.compute(b, *values))
+
+    def number(self, b: GraphBuilder, value: float) -> SSAValue:
+        """A number of the last operand's element type and rank 0, to write derivatives with."""
+        return b.constant_of(value, self.tensor_types()[-1].element)
+
+
+class UnaryOp(ElementwiseOp):
+    """One operand, one result of the same type."""
+
+    operand: SSAValue = operand_def(TensorType)
+    result: SSAValue = result_def(TensorType)
+
+
+class SlopeOp(UnaryOp):
+    """A unary operator whose derivative at an element is another elementwise graph: its slope."""
+
+    HAS_VJP: ClassVar = True
+
+    @abstractmethod
+    def slope(self, b: GraphBuilder) -> SSAValue:
+        """The derivative of each element of the result by that of the operand."""
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        return [b.mul(cotangents[0], self.slope(b))]
+
+
+class FloatUnaryOp(SlopeOp):
+    """A function of floats; f16 and bf16 are computed in f32 and rounded once."""
+
+    ELEMENTS: ClassVar = FLOATS
+
+    @abstractmethod
+    def evaluate(self, x: Array) -> Array:
+        """The function in NumPy, of f32 or f64."""
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        with np.errstate(all="ignore"):
+            return [narrowed(self.evaluate(widen(operands[0])), operands[0])]
+
+
+class MathOp(FloatUnaryOp):
+    """A function by its name in the math dialect, and NumPy's."""
+
+    FUNCTION: ClassVar[str]
+    NUMPY: ClassVar[Callable[..., Array]]
+
+    def evaluate(self, x: Array) -> Array:
+        return type(self).NUMPY(x)
+
+    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
+        return operands[0].math(self.FUNCTION)
+
+
+class BinaryOp(ElementwiseOp):
+    """Two operands of one element type, broadcast against each other."""
+
+    lhs: SSAValue = operand_def(TensorType)
+    rhs: SSAValue = operand_def(TensorType)
+    result: SSAValue = result_def(TensorType)
+
+    def fold_pair(self, left: Expr, right: Expr) -> Expr | None:
+        """One element where both operands are known expressions; None where it is not one."""
+        return None
+
+    def fold_dims(self, *operands: Sequence[Expr] | None) -> Sequence[Expr] | None:
+        left, right = operands
+        size = known_size(left, right)
+        if left is None or right is None or size is None:
+            return None
+        pairs = zip(stretched(left, size), stretched(right, size), strict=True)
+        folded = [self.fold_pair(*pair) for pair in pairs]
+        known = [expr for expr in folded if expr is not None]
+        return known if len(known) == size else None
+
+
+def known_size(*vectors: Sequence[Expr] | None) -> int | None:
+    """How many elements known vectors or scalars have, broadcast; None where one is unknown."""
+    sizes = {-1 if vector is None else len(vector) for vector in vectors} - {1}
+    return None if len(sizes) > 1 or -1 in sizes else next(iter(sizes), 1)
+
+
+def stretched(vector: Sequence[Expr], size: int) -> list[Expr]:
+    """The elements, the only one repeated."""
+    return list(vector) if len(vector) == size else list(vector) * size
+
+
+def is_splat(value: SSAValue, number: float) -> bool:
+    """Whether the value is an inline constant of that number everywhere; -0.0 is not 0.0."""
+    owner = value.owner
+    if not isinstance(owner, ConstantOp) or owner.literal is None:
+        return False
+    sign = math.copysign(1, number)
+    return all(
+        element == number and math.copysign(1, element) == sign for element in owner.literal.data
+    )
+
+
+def narrowed(array: Array, like: Array) -> Array:
+    """The array rounded to the element type of another."""
+    return np.asarray(array).astype(like.dtype)
+
+
+def is_float(array: Array) -> bool:
+    """Whether the elements are floats, NumPy's or bfloat16."""
+    return array.dtype in [numpy_dtype(element) for element in FLOATS]
+
+
+def sum_to(b: GraphBuilder, cotangent: SSAValue, operand: SSAValue) -> SSAValue:
+    """The cotangent summed over the axes along which the operand was broadcast."""
+    source, target = type_of(operand), type_of(cotangent)
+    if source.dims == target.dims:
+        return cotangent
+    missing = target.rank - source.rank
+    axes = list(range(missing))
+    axes += [
+        axis + missing
+        for axis in range(source.rank)
+        if source.shape[axis] == 1 and target.shape[axis + missing] != 1
+    ]
+    total = b.reduce_sum(cotangent, axes=axes, keepdims=False)
+    return b.reshape(total, shape=source.dims)

@@ -1,0 +1,327 @@
+"""`GraphOp`: the base of every operator of the graph level, with the facets that each of them has.
+
+An operator is one class in one family file. Its facets:
+
+    infer      result types from operand types and attributes
+    reference  the value of the results, in NumPy
+    fold       rewrites that name this one operator
+    vjp        the vector-Jacobian product, built from graph operators
+    lower      the naive loop nest
+    ONNX       the operator's name there, where the mapping is one to one
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import index
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+from xdsl.dialects.builtin import (
+    BoolAttr,
+    DenseArrayBase,
+    FloatAttr,
+    IntegerAttr,
+    LocationAttr,
+    NameLoc,
+    StringAttr,
+    i32,
+    i64,
+)
+from xdsl.ir import Attribute, OpResult, SSAValue, SSAValues
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    BaseAttr,
+    IRDLOperation,
+    VarOperandDef,
+    traits_def,
+)
+from xdsl.parser import Parser
+from xdsl.parser.core import UnresolvedOperand
+from xdsl.printer import Printer
+from xdsl.traits import Pure
+from xdsl.utils.exceptions import VerifyException
+
+from dialects.errors import TypeInferenceError, WeftError
+from dialects.expr import Expr
+from dialects.graph.core.types import F64, ShapeAttr, TensorType, type_of
+from dialects.loop.builder import LoopBuilder
+from dialects.weights import Array
+
+if TYPE_CHECKING:
+    from dialects.graph.core.builder import GraphBuilder
+
+AttributeValue = Attribute | bool | int | float | str | Sequence[int] | Sequence[Expr] | None
+
+
+@dataclass(frozen=True)
+class OnnxName:
+    """An operator's name in ONNX, and how its attributes map:
+    ONNX's name to ours, with ONNX's default.
+
+    `since` is not needed: the front end normalises every node to the newest opset first.
+    """
+
+    name: str
+    attributes: Mapping[str, tuple[str, AttributeValue]] = field(
+        default_factory=dict[str, tuple[str, AttributeValue]]
+    )
+    domain: str = ""
+
+
+class GraphOp(IRDLOperation, ABC):
+    """A pure operator on tensors."""
+
+    ONNX: ClassVar[OnnxName | None] = None
+    HAS_VJP: ClassVar[bool] = False
+    REUSES_OPERANDS: ClassVar[bool] = False
+    """Whether an element of an operand is read for many elements of
+    the result, as by a contraction.
+    """
+    traits = traits_def(Pure())
+
+    @classmethod
+    def of(
+        cls,
+        *operands: SSAValue | None,
+        location: LocationAttr | None = None,
+        **attributes: AttributeValue,
+    ) -> Self:
+        """The operator on these operands (None for an optional one that is
+        absent), its result types inferred.
+
+        Attributes are given as Python values. Raises
+        `TypeInferenceError` with the rule that is broken.
+        """
+        known = cls.get_irdl_definition().properties
+        unknown = sorted(set(attributes) - set(known))
+        assert not unknown, f"{cls.name} has no attributes {unknown}"
+        properties = {
+            name: to_attribute(value, shape=known[name].constr == _SHAPE)
+            for name, value in attributes.items()
+            if value is not None
+        }
+        return cls.from_properties(operands, properties, location)
+
+    @classmethod
+    def from_properties(
+        cls,
+        operands: Sequence[SSAValue | None],
+        properties: dict[str, Attribute],
+        location: LocationAttr | None = None,
+    ) -> Self:
+        """The operator with attributes as xDSL holds them; result types are inferred."""
+        segments = cls._segments(operands)
+        if segments is not None:
+            properties = properties | {SEGMENTS: DenseArrayBase.from_list(i32, segments)}
+        op = cls.create(
+            operands=[operand for operand in operands if operand is not None],
+            properties=properties,
+            location=location,
+        )
+        try:
+            kinds = op.infer()
+        except WeftError:
+            op.operands = []  # what is refused uses nothing, so that operands may be erased
+            raise
+        op.results = SSAValues(OpResult(type, op, position) for position, type in enumerate(kinds))
+        return op
+
+    @classmethod
+    def _segments(cls, operands: Sequence[SSAValue | None]) -> list[int] | None:
+        """How many values each declared operand gets, where the definition needs to be told."""
+        definition = cls.get_irdl_definition()
+        fields = [operand for _, operand in definition.operands]
+        variadic = any(type(operand) is VarOperandDef for operand in fields)
+        required = sum(not isinstance(operand, VarOperandDef) for operand in fields)
+        present = [operand is not None for operand in operands]
+        if sum(present[:required]) < required or (len(operands) > len(fields) and not variadic):
+            raise TypeInferenceError(
+                f"{cls.name} requires {required} to {len(fields)} operands, got {sum(present)}"
+            )
+        if not any(isinstance(option, AttrSizedOperandSegments) for option in definition.options):
+            return None
+        sizes = [
+            int(present[position]) if position < len(present) else 0
+            for position in range(len(fields))
+        ]
+        if variadic:
+            sizes[-1] = len(operands) - len(fields) + 1
+        return sizes
+
+    # Facets
+
+    @abstractmethod
+    def infer(self) -> Sequence[TensorType]:
+        """The types of the results; raises `TypeInferenceError` naming the rule and the facts."""
+
+    @abstractmethod
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        """The results in NumPy; an absent optional operand is simply left out, as in `operands`."""
+
+    def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
+        """Pairs of sizes that `infer` took to be equal;
+        every call of the compiled code checks them.
+        """
+        return []
+
+    def fold(self) -> Sequence[SSAValue] | GraphOp | None:
+        """Values that replace the results, or an operator that replaces this one, or None."""
+        return None
+
+    def fold_dims(self, *operands: Sequence[Expr] | None) -> Sequence[Expr] | None:
+        """The elements of the one integer result as expressions over
+        symbols, given those of the operands.
+
+        An operand that is no vector (or scalar) of known integers is None.
+        """
+        return None
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        """The cotangent of each operand (None where there is none) from those of the results."""
+        raise WeftError(f"{self.name} requires a derivative rule to be differentiated, got none")
+
+    @abstractmethod
+    def lower(
+        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
+    ) -> None:
+        """Writes the naive loop nest that reads the operands' buffers and fills the results'."""
+
+    # What facets are written with
+
+    @property
+    def result_type(self) -> TensorType:
+        """The type of the one result."""
+        return type_of(self.results[0])
+
+    def require(self, holds: bool, rule: str, got: object) -> None:
+        """Raises `<op> requires <rule>, got <facts>` unless the rule holds."""
+        if not holds:
+            raise TypeInferenceError(f"{self.name} requires {rule}, got {got}")
+
+    def tensor_types(self) -> list[TensorType]:
+        """The types of the operands that are present."""
+        return [type_of(operand) for operand in self.operands]
+
+    @property
+    def mentions_sizes(self) -> bool:
+        """Whether an attribute depends on sizes that are not known while compiling."""
+        shapes = (each for each in self.properties.values() if isinstance(each, ShapeAttr))
+        return any(dim.constant is None for shape in shapes for dim in shape.data or ())
+
+    @property
+    def onnx_name(self) -> str | None:
+        """The name of the model's node that the operator came from."""
+        return self.location.desc.data if isinstance(self.location, NameLoc) else None
+
+    # Text
+
+    def verify_(self) -> None:
+        try:
+            inferred = list(self.infer())
+        except TypeInferenceError as error:
+            raise VerifyException(str(error)) from error
+        given = [result.type for result in self.results]
+        if inferred != given:
+            raise VerifyException(
+                f"{self.name} requires results {_types(inferred)}, got {_types(given)}"
+            )
+
+    def print(self, printer: Printer) -> None:
+        for position, operand in enumerate(self.slots()):
+            printer.print_string(", " if position else " ")
+            if operand is None:
+                printer.print_string("none")
+            else:
+                printer.print_ssa_value(operand)
+        shown = {name: value for name, value in self.properties.items() if name != SEGMENTS}
+        if shown:
+            printer.print_string(" ")
+            printer.print_attr_dict(shown)
+        printer.print_string(" : ")
+        printer.print_operation_type(self)
+
+    def slots(self) -> list[SSAValue | None]:
+        """The operands by declared position, None for an absent optional
+        one; trailing ones are dropped.
+        """
+        segments = self.properties.get(SEGMENTS)
+        if not isinstance(segments, DenseArrayBase):
+            return list(self.operands)
+        slots: list[SSAValue | None] = []
+        remaining = iter(self.operands)
+        for size in segments.iter_values():
+            slots += [next(remaining) for _ in range(int(size))] or [None]
+        while slots and slots[-1] is None:
+            slots.pop()
+        return slots
+
+    @classmethod
+    def parse(cls, parser: Parser) -> Self:
+        slots: list[UnresolvedOperand | None] = []
+        while (parsed := _parse_slot(parser, first=not slots)) is not False:
+            slots.append(parsed)
+        properties = parser.parse_optional_attr_dict()
+        parser.parse_punctuation(":")
+        types = parser.parse_function_type()
+        remaining = iter(types.inputs.data)
+        values = [
+            None if slot is None else parser.resolve_operand(slot, next(remaining))
+            for slot in slots
+        ]
+        if (segments := cls._segments(values)) is not None:
+            properties[SEGMENTS] = DenseArrayBase.from_list(i32, segments)
+        return cls.create(
+            operands=[value for value in values if value is not None],
+            properties=properties,
+            result_types=types.outputs.data,
+        )
+
+
+SEGMENTS = "operandSegmentSizes"
+
+
+def _parse_slot(parser: Parser, *, first: bool) -> UnresolvedOperand | None | Literal[False]:
+    """One operand, None for the word `none`, or False where the list ends."""
+    if not first and not parser.parse_optional_punctuation(","):
+        return False
+    if parser.parse_optional_keyword("none"):
+        return None
+    if first:
+        operand = parser.parse_optional_unresolved_operand()
+        return False if operand is None else operand
+    return parser.parse_unresolved_operand()
+
+
+def _types(types: Iterable[Attribute]) -> str:
+    return ", ".join(str(type) for type in types)
+
+
+_SHAPE = BaseAttr(ShapeAttr)
+
+
+def to_attribute(value: AttributeValue, *, shape: bool = False) -> Attribute:
+    """The xDSL attribute of a Python value: 64-bit ints and floats, dense arrays
+    of ints, shapes of expressions, or of ints where a `shape` is declared.
+    """
+    if isinstance(value, Attribute):
+        return value
+    if isinstance(value, bool):
+        return BoolAttr.from_bool(value)
+    if isinstance(value, int):
+        return IntegerAttr(value, i64)
+    if isinstance(value, float):
+        return FloatAttr(value, F64)
+    if isinstance(value, str):
+        return StringAttr(value)
+    assert value is not None, "an absent attribute has no xDSL form"
+    if shape or any(isinstance(item, Expr) for item in value):
+        exprs = (item if isinstance(item, Expr) else Expr.of(index(item)) for item in value)
+        return ShapeAttr(tuple(exprs))
+    return DenseArrayBase.from_list(i64, [index(n) for n in value if not isinstance(n, Expr)])
+
+
+def ints(attribute: DenseArrayBase[Any]) -> tuple[int, ...]:
+    """The Python ints of a dense array attribute."""
+    return tuple(int(value) for value in attribute.iter_values())

@@ -1,0 +1,60 @@
+"""Where a program checks the sizes that its operators take to be equal: all that the inputs decide
+once, when a call starts; what branches take for granted, or what is found on the way, in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from xdsl.ir import Block, Operation
+
+from dialects.expr import Expr
+from dialects.graph.core.assumptions import holds_in_loops
+from dialects.graph.core.op import GraphOp
+from dialects.graph.regions.branch import BranchOp
+from dialects.graph.regions.control import defined_sizes
+from dialects.graph.regions.repeat import ForOp, RepeatOp
+
+Pair = tuple[Expr, Expr]
+
+
+class SizeChecks:
+    """The checks of a graph function's body."""
+
+    def __init__(self, body: Block):
+        ops = list(body.walk())
+        self._found = {name for op in ops for name in defined_sizes(op)}
+        loops = [op for op in ops if isinstance(op, RepeatOp)]
+        self._found |= {op.index.data for op in loops}
+        self._rounds = {op.index.data: op.rounds for op in loops if isinstance(op, ForOp)}
+        certain = [op for op in ops if isinstance(op, GraphOp) and not _is_in_branch(op, body)]
+        self.first = [pair for pair in assumed(certain) if not self._is_found(pair)]
+        """What is checked when a call starts."""
+        self._checked = set(self.first)
+
+    def in_place(self, members: Iterable[GraphOp]) -> list[Pair]:
+        """What is checked in front of these operators."""
+        pairs = [pair for pair in assumed(members) if pair not in self._checked]
+        return [pair for pair in pairs if not holds_in_loops(pair, self._mentioned(pair))]
+
+    def _is_found(self, pair: Pair) -> bool:
+        return any(not self._found.isdisjoint(size.symbols()) for size in pair)
+
+    def _mentioned(self, pair: Pair) -> dict[str, Expr]:
+        names = {name for size in pair for name in size.symbols()}
+        return {name: count for name, count in self._rounds.items() if name in names}
+
+
+def assumed(ops: Iterable[GraphOp]) -> list[Pair]:
+    """The pairs of sizes that operators take to be equal, each once."""
+    return list(dict.fromkeys(pair for op in ops for pair in op.assumptions()))
+
+
+def _is_in_branch(op: Operation, body: Block) -> bool:
+    """Whether an operator of the body, or of a region inside, runs in some calls alone."""
+    outer = op.parent_op()
+    while outer is not None and outer is not body.parent_op():
+        if isinstance(outer, BranchOp):
+            return True
+        outer = outer.parent_op()
+    return False

@@ -1,0 +1,459 @@
+"""Elementwise arithmetic: sums, products, quotients, signs, extrema and roundings."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar, TypeVar
+
+import numpy as np
+from xdsl.dialects.builtin import BoolAttr
+from xdsl.ir import SSAValue
+from xdsl.irdl import (
+    AttrSizedOperandSegments,
+    irdl_op_definition,
+    operand_def,
+    opt_operand_def,
+    prop_def,
+    result_def,
+)
+
+from dialects.expr import Expr, maximum, minimum
+from dialects.graph.core.builder import GraphBuilder
+from dialects.graph.core.elementwise import (
+    BinaryOp,
+    ElementwiseOp,
+    FloatUnaryOp,
+    MathOp,
+    SlopeOp,
+    UnaryOp,
+    is_splat,
+    sum_to,
+)
+from dialects.graph.core.op import GraphOp, OnnxName
+from dialects.graph.core.remainder import remainder
+from dialects.graph.core.types import FLOATS, NUMBERS, TensorType
+from dialects.loop.builder import LoopBuilder
+from dialects.loop.scalar import Scalar, is_float, is_unsigned
+from dialects.weights import Array
+
+_T = TypeVar("_T")
+
+_Bound = TypeVar("_Bound")
+
+
+@irdl_op_definition
+class AddOp(BinaryOp):
+    """`x + y`; integers wrap around."""
+
+    name = "graph.add"
+    ONNX: ClassVar = OnnxName("Add")
+    HAS_VJP: ClassVar = True
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        return [operands[0] + operands[1]]
+
+    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
+        return operands[0] + operands[1]
+
+    def fold(self) -> Sequence[SSAValue] | None:
+        """`x + 0` and `0 + x` are `x` for integers; floats need -0, since 0 turns -0 into 0."""
+        neutral = -0.0 if self.result_type.element in FLOATS else 0
+        return _without_neutral(self, neutral) or _without_neutral(self, neutral, swapped=True)
+
+    def fold_pair(self, left: Expr, right: Expr) -> Expr | None:
+        return left + right
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        return [sum_to(b, cotangents[0], self.lhs), sum_to(b, cotangents[0], self.rhs)]
+
+
+@irdl_op_definition
+class SubOp(BinaryOp):
+    """`x - y`; integers wrap around."""
+
+    name = "graph.sub"
+    ONNX: ClassVar = OnnxName("Sub")
+    HAS_VJP: ClassVar = True
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        return [operands[0] - operands[1]]
+
+    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
+        return operands[0] - operands[1]
+
+    def fold(self) -> Sequence[SSAValue] | None:
+        """`x - 0` is `x`; `x - (-0)` turns -0 into 0."""
+        return _without_neutral(self, 0)
+
+    def fold_pair(self, left: Expr, right: Expr) -> Expr | None:
+        return left - right
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        return [sum_to(b, cotangents[0], self.lhs), sum_to(b, b.neg(cotangents[0]), self.rhs)]
+
+
+@irdl_op_definition
+class MulOp(BinaryOp):
+    """`x * y`; integers wrap around."""
+
+    name = "graph.mul"
+    ONNX: ClassVar = OnnxName("Mul")
+    HAS_VJP: ClassVar = True
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        return [operands[0] * operands[1]]
+
+    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
+        return operands[0] * operands[1]
+
+    def fold(self) -> Sequence[SSAValue] | None:
+        """`x * 1` and `1 * x` are `x`."""
+        return _without_neutral(self, 1) or _without_neutral(self, 1, swapped=True)
+
+    def fold_pair(self, left: Expr, right: Expr) -> Expr | None:
+        return left * right
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        left = b.mul(cotangents[0], self.rhs)
+        right = b.mul(cotangents[0], self.lhs)
+        return [sum_to(b, left, self.lhs), sum_to(b, right, self.rhs)]
+
+
+@irdl_op_definition
+class DivOp(BinaryOp):
+    """`x / y`; integers are rounded towards zero and wrap around, and one over zero is zero."""
+
+    name = "graph.div"
+    ONNX: ClassVar = OnnxName("Div")
+    HAS_VJP: ClassVar = True
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        x, y = operands
+        with np.errstate(all="ignore"):
+            if self.result_type.element in FLOATS:
+                return [x / y]
+            quotient = x // y
+            inexact = (x % y != 0) & ((x < 0) != (y < 0))
+            return [np.asarray(quotient + inexact.astype(x.dtype))]
+
+    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
+        x, y = operands
+        if is_float(x.element):
+            return x / y
+        nothing = y.compare("eq", 0)
+        quotient = x / nothing.select(y.constant(1), y)
+        return nothing.select(y.constant(0), quotient)
+
+    def fold(self) -> Sequence[SSAValue] | None:
+        """`x / 1` is `x`."""
+        return _without_neutral(self, 1)
+
+    def fold_pair(self, left: Expr, right: Expr) -> Expr | None:
+        """The quotient where it is exact, or of numbers that are not negative."""
+        if right == 0:
+            return None
+        quotient = left // right
+        low, _ = left.range({})
+        rounds_down = (right.constant or 0) > 0 and low is not None and low >= 0
+        return quotient if rounds_down or quotient * right == left else None
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        left = b.div(cotangents[0], self.rhs)
+        right = b.neg(b.mul(left, self.result))
+        return [sum_to(b, left, self.lhs), sum_to(b, right, self.rhs)]
+
+
+@irdl_op_definition
+class ModOp(BinaryOp):
+    """The remainder of `x / y`: of the divisor's sign, or with `fmod` of the dividend's as in C.
+
+    An integer modulo zero is zero.
+    """
+
+    name = "graph.mod"
+    fmod: BoolAttr = prop_def(BoolAttr)
+    ONNX: ClassVar = OnnxName("Mod", {"fmod": ("fmod", False)})
+    HAS_VJP: ClassVar = True
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        """`dx = dz` and `dy = -q dz`, `q` the whole number of divisors that the remainder lacks."""
+        taken = b.div(b.sub(self.lhs, self.result), self.rhs)
+        slope = b.neg(b.mul(cotangents[0], b.round(taken)))
+        return [sum_to(b, cotangents[0], self.lhs), sum_to(b, slope, self.rhs)]
+
+    @property
+    def truncates(self) -> bool:
+        """Whether the remainder has the dividend's sign."""
+        return bool(self.fmod.value.data)
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        x, y = operands
+        function = np.fmod if self.truncates else np.mod
+        with np.errstate(all="ignore"):
+            if self.result_type.element in FLOATS:
+                return [function(x, y)]
+            return [function(x, np.where(y == 0, np.ones((), y.dtype), y))]
+
+    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
+        x, y = operands
+        divisor = y if is_float(x.element) else y.compare("eq", 0).select(y.constant(1), y)
+        return remainder(x, divisor, truncates=self.truncates)
+
+    def fold_pair(self, left: Expr, right: Expr) -> Expr | None:
+        low, _ = left.range({})
+        sound = (right.constant or 0) > 0 and low is not None and low >= 0
+        return left % right if sound else None
+
+
+class ExtremumOp(BinaryOp):
+    """What `min` and `max` share: where both operands are equal, the derivative is the first's."""
+
+    HAS_VJP: ClassVar = True
+    WINS: ClassVar[str]
+    """The comparison by which the first operand is taken."""
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        first = b.op(self.WINS, self.lhs, self.rhs).results[0]
+        zero = self.number(b, 0)
+        left = b.where(first, cotangents[0], zero)
+        right = b.where(first, zero, cotangents[0])
+        return [sum_to(b, left, self.lhs), sum_to(b, right, self.rhs)]
+
+
+@irdl_op_definition
+class MaxOp(ExtremumOp):
+    """The greater of two numbers; NaN where either is."""
+
+    name = "graph.max"
+    WINS: ClassVar = "greater_equal"
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        return [np.maximum(*operands)]
+
+    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
+        return operands[0].maximum(operands[1])
+
+    def fold_pair(self, left: Expr, right: Expr) -> Expr | None:
+        return maximum([left, right])
+
+
+@irdl_op_definition
+class MinOp(ExtremumOp):
+    """The lesser of two numbers; NaN where either is."""
+
+    name = "graph.min"
+    WINS: ClassVar = "less_equal"
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        return [np.minimum(*operands)]
+
+    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
+        return operands[0].minimum(operands[1])
+
+    def fold_pair(self, left: Expr, right: Expr) -> Expr | None:
+        return minimum([left, right])
+
+
+@irdl_op_definition
+class ClipOp(ElementwiseOp):
+    """`min(max(x, low), high)`, each bound a scalar that may be absent."""
+
+    name = "graph.clip"
+    irdl_options = (AttrSizedOperandSegments(as_property=True),)
+    operand: SSAValue = operand_def(TensorType)
+    low: SSAValue | None = opt_operand_def(TensorType)
+    high: SSAValue | None = opt_operand_def(TensorType)
+    result: SSAValue = result_def(TensorType)
+    ONNX: ClassVar = OnnxName("Clip")
+    HAS_VJP: ClassVar = True
+
+    def infer(self) -> Sequence[TensorType]:
+        self.check_elements()
+        kind, *bounds = self.tensor_types()
+        for bound in bounds:
+            self.require(not bound.has_rank or bound.rank == 0, "scalar bounds", bound)
+        return [kind]
+
+    def _bounds(self, present: Sequence[_Bound]) -> tuple[_Bound | None, _Bound | None]:
+        """The bounds among what stands for the operands that are present."""
+        remaining = list(present[1:])
+        low = remaining.pop(0) if self.low is not None else None
+        return low, remaining.pop(0) if self.high is not None else None
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        low, high = self._bounds(operands)
+        value = operands[0] if low is None else np.maximum(operands[0], low)
+        return [value if high is None else np.minimum(value, high)]
+
+    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
+        low, high = self._bounds(operands)
+        value = operands[0] if low is None else operands[0].maximum(low)
+        return value if high is None else value.minimum(high)
+
+    def fold(self) -> Sequence[SSAValue] | None:
+        """Without bounds it is the operand."""
+        return [self.operand] if self.low is None and self.high is None else None
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        """On a bound the derivative is the operand's."""
+        zero, rest, bounded = self.number(b, 0), cotangents[0], self.operand
+        found: list[SSAValue] = []
+        for bound, wins, outside in ((self.low, "max", "less"), (self.high, "min", "greater")):
+            if bound is not None:
+                found.append(b.op(outside, bounded, bound).results[0])
+                bounded = b.op(wins, bounded, bound).results[0]
+        gradients: list[SSAValue | None] = []
+        for bound, outside in reversed(list(zip(self.operands[1:], found, strict=True))):
+            gradients.append(sum_to(b, b.where(outside, rest, zero), bound))
+            rest = b.where(outside, zero, rest)
+        return [rest, *reversed(gradients)]
+
+
+@irdl_op_definition
+class NegOp(UnaryOp):
+    """`-x`; of unsigned integers modulo 2 to the number of their bits."""
+
+    name = "graph.neg"
+    HAS_VJP: ClassVar = True
+    ONNX: ClassVar = OnnxName("Neg")
+    ELEMENTS: ClassVar = NUMBERS
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        return [-operands[0]]
+
+    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
+        return -operands[0]
+
+    def fold(self) -> Sequence[SSAValue] | None:
+        """`-(-x)` is `x`."""
+        owner = self.operand.owner
+        return [owner.operand] if isinstance(owner, NegOp) else None
+
+    def fold_dims(self, *operands: Sequence[Expr] | None) -> Sequence[Expr] | None:
+        return None if operands[0] is None else [-expr for expr in operands[0]]
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        return [b.neg(cotangents[0])]
+
+
+@irdl_op_definition
+class AbsOp(SlopeOp):
+    """`|x|`; its derivative at 0 is 0. The least integer stays itself."""
+
+    name = "graph.abs"
+    ONNX: ClassVar = OnnxName("Abs")
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        return [np.abs(operands[0])]
+
+    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
+        (x,) = operands
+        if is_float(x.element):
+            return x.math("absf")
+        return x if is_unsigned(x.element) else x.math("absi")
+
+    def slope(self, b: GraphBuilder) -> SSAValue:
+        return b.sign(self.operand)
+
+
+@irdl_op_definition
+class SignOp(SlopeOp):
+    """-1, 0 or 1; NaN of NaN."""
+
+    name = "graph.sign"
+    ONNX: ClassVar = OnnxName("Sign")
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        return [np.sign(operands[0])]
+
+    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
+        (x,) = operands
+        one = x.constant(1)
+        if is_unsigned(x.element):
+            return x.minimum(one)
+        return (x > 0).select(one, (x < 0).select(-one, x))
+
+    def slope(self, b: GraphBuilder) -> SSAValue:
+        return self.number(b, 0)
+
+
+@irdl_op_definition
+class ReciprocalOp(FloatUnaryOp):
+    """`1 / x`."""
+
+    name = "graph.reciprocal"
+    ONNX: ClassVar = OnnxName("Reciprocal")
+
+    def evaluate(self, x: Array) -> Array:
+        return 1 / x
+
+    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
+        return operands[0].constant(1) / operands[0]
+
+    def slope(self, b: GraphBuilder) -> SSAValue:
+        return b.neg(b.mul(self.result, self.result))
+
+
+class RoundingOp(MathOp):
+    """A whole number near the operand; the derivative is 0."""
+
+    def slope(self, b: GraphBuilder) -> SSAValue:
+        return self.number(b, 0)
+
+
+@irdl_op_definition
+class FloorOp(RoundingOp):
+    """The next whole number below."""
+
+    name = "graph.floor"
+    ONNX: ClassVar = OnnxName("Floor")
+    FUNCTION: ClassVar = "floor"
+    NUMPY: ClassVar = np.floor
+
+
+@irdl_op_definition
+class CeilOp(RoundingOp):
+    """The next whole number above."""
+
+    name = "graph.ceil"
+    ONNX: ClassVar = OnnxName("Ceil")
+    FUNCTION: ClassVar = "ceil"
+    NUMPY: ClassVar = np.ceil
+
+
+@irdl_op_definition
+class RoundOp(RoundingOp):
+    """The nearest whole number, halves to the even one."""
+
+    name = "graph.round"
+    ONNX: ClassVar = OnnxName("Round")
+    FUNCTION: ClassVar = "roundeven"
+    NUMPY: ClassVar = np.rint
+
+
+def _without_neutral(
+    op: BinaryOp, neutral: float, *, swapped: bool = False
+) -> Sequence[SSAValue] | None:
+    """The operand that is left when the other is a constant of the neutral element everywhere."""
+    kept, dropped = (op.rhs, op.lhs) if swapped else (op.lhs, op.rhs)
+    same = kept.type == op.result.type
+    return [kept] if same and is_splat(dropped, neutral) else None
+
+
+OPS: tuple[type[GraphOp], ...] = (
+    AddOp,
+    SubOp,
+    MulOp,
+    DivOp,
+    ModOp,
+    MaxOp,
+    MinOp,
+    ClipOp,
+    NegOp,
+    AbsOp,
+    SignOp,
+    ReciprocalOp,
+    FloorOp,
+    CeilOp,
+    RoundOp,
+)

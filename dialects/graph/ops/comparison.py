@@ -1,0 +1,427 @@
+"""Comparisons, logic on bools, bits of integers, and the choice between two tensors."""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+from xdsl.dialects.builtin import BoolAttr, StringAttr
+from xdsl.ir import Attribute, SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+
+from dialects.expr import Expr
+from dialects.graph.core.builder import GraphBuilder
+from dialects.graph.core.elementwise import (
+    ANY_ELEMENT,
+    BinaryOp,
+    ElementwiseOp,
+    UnaryOp,
+    is_splat,
+    known_size,
+    stretched,
+    sum_to,
+)
+from dialects.graph.core.op import GraphOp, OnnxName
+from dialects.graph.core.types import BOOL, FLOATS, INTEGERS, TensorType, type_of
+from dialects.loop.builder import LoopBuilder
+from dialects.loop.scalar import Scalar, is_unsigned, width
+from dialects.weights import Array
+
+
+class ComparisonOp(BinaryOp):
+    """A bool for each pair of elements; false where one is NaN."""
+
+    PREDICATE: ClassVar[str]
+
+    def result_element(self) -> Attribute:
+        return BOOL
+
+    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
+        return operands[0].compare(self.PREDICATE, operands[1])
+
+    @abstractmethod
+    def decide(self, low: int | None, high: int | None) -> bool | None:
+        """Whether it holds where the left side is greater by `low` to `high`; None if open."""
+
+    def fold_pair(self, left: Expr, right: Expr) -> Expr | None:
+        decided = self.decide(*(left - right).range({}))
+        return None if decided is None else Expr.of(int(decided))
+
+
+@irdl_op_definition
+class EqualOp(ComparisonOp):
+    """`x == y`."""
+
+    name = "graph.equal"
+    ONNX: ClassVar = OnnxName("Equal")
+    ELEMENTS: ClassVar = ANY_ELEMENT
+    PREDICATE: ClassVar = "eq"
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        return [operands[0] == operands[1]]
+
+    def decide(self, low: int | None, high: int | None) -> bool | None:
+        if low == high == 0:
+            return True
+        return False if (low or 0) > 0 or (high or 0) < 0 else None
+
+
+@irdl_op_definition
+class LessOp(ComparisonOp):
+    """`x < y`."""
+
+    name = "graph.less"
+    ONNX: ClassVar = OnnxName("Less")
+    PREDICATE: ClassVar = "lt"
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        return [operands[0] < operands[1]]
+
+    def decide(self, low: int | None, high: int | None) -> bool | None:
+        if high is not None and high < 0:
+            return True
+        return False if low is not None and low >= 0 else None
+
+
+@irdl_op_definition
+class LessEqualOp(ComparisonOp):
+    """`x <= y`."""
+
+    name = "graph.less_equal"
+    ONNX: ClassVar = OnnxName("LessOrEqual")
+    PREDICATE: ClassVar = "le"
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        return [operands[0] <= operands[1]]
+
+    def decide(self, low: int | None, high: int | None) -> bool | None:
+        if high is not None and high <= 0:
+            return True
+        return False if low is not None and low > 0 else None
+
+
+@irdl_op_definition
+class GreaterOp(ComparisonOp):
+    """`x > y`."""
+
+    name = "graph.greater"
+    ONNX: ClassVar = OnnxName("Greater")
+    PREDICATE: ClassVar = "gt"
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        return [operands[0] > operands[1]]
+
+    def decide(self, low: int | None, high: int | None) -> bool | None:
+        if low is not None and low > 0:
+            return True
+        return False if high is not None and high <= 0 else None
+
+
+@irdl_op_definition
+class GreaterEqualOp(ComparisonOp):
+    """`x >= y`."""
+
+    name = "graph.greater_equal"
+    ONNX: ClassVar = OnnxName("GreaterOrEqual")
+    PREDICATE: ClassVar = "ge"
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        return [operands[0] >= operands[1]]
+
+    def decide(self, low: int | None, high: int | None) -> bool | None:
+        if low is not None and low >= 0:
+            return True
+        return False if high is not None and high < 0 else None
+
+
+class FloatTestOp(UnaryOp):
+    """A bool that tells what kind of float each element is."""
+
+    ELEMENTS: ClassVar = FLOATS
+
+    def result_element(self) -> Attribute:
+        return BOOL
+
+
+@irdl_op_definition
+class IsNanOp(FloatTestOp):
+    """Whether the element is no number."""
+
+    name = "graph.is_nan"
+    ONNX: ClassVar = OnnxName("IsNaN")
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        return [np.isnan(operands[0])]
+
+    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
+        return operands[0].is_nan()
+
+
+@irdl_op_definition
+class IsInfOp(FloatTestOp):
+    """Whether the element is an infinity of a sign that counts."""
+
+    name = "graph.is_inf"
+    negative: BoolAttr = prop_def(BoolAttr)
+    positive: BoolAttr = prop_def(BoolAttr)
+    ONNX: ClassVar = OnnxName(
+        "IsInf", {"detect_negative": ("negative", True), "detect_positive": ("positive", True)}
+    )
+
+    @property
+    def counted(self) -> list[float]:
+        """The infinities for which it holds."""
+        signs = ((self.negative, -math.inf), (self.positive, math.inf))
+        return [infinity for wanted, infinity in signs if wanted.value.data]
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        return [np.isin(operands[0].astype(np.float64), self.counted)]
+
+    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
+        (x,) = operands
+        tests = [x.compare("eq", infinity) for infinity in self.counted]
+        none = b.constant(False, BOOL)
+        return tests[0] | tests[1] if len(tests) == 2 else (*tests, none)[0]
+
+
+class LogicalOp(BinaryOp):
+    """An operator on bools."""
+
+    ELEMENTS: ClassVar = (BOOL,)
+
+
+@irdl_op_definition
+class LogicalAndOp(LogicalOp):
+    """Whether both hold."""
+
+    name = "graph.logical_and"
+    ONNX: ClassVar = OnnxName("And")
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        return [operands[0] & operands[1]]
+
+    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
+        return operands[0] & operands[1]
+
+
+@irdl_op_definition
+class LogicalOrOp(LogicalOp):
+    """Whether one or both hold."""
+
+    name = "graph.logical_or"
+    ONNX: ClassVar = OnnxName("Or")
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        return [operands[0] | operands[1]]
+
+    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
+        return operands[0] | operands[1]
+
+
+@irdl_op_definition
+class LogicalXorOp(LogicalOp):
+    """Whether one alone holds."""
+
+    name = "graph.logical_xor"
+    ONNX: ClassVar = OnnxName("Xor")
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        return [operands[0] ^ operands[1]]
+
+    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
+        return operands[0] ^ operands[1]
+
+
+@irdl_op_definition
+class LogicalNotOp(UnaryOp):
+    """The other bool."""
+
+    name = "graph.logical_not"
+    ONNX: ClassVar = OnnxName("Not")
+    ELEMENTS: ClassVar = (BOOL,)
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        return [~operands[0]]
+
+    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
+        return ~operands[0]
+
+    def fold(self) -> Sequence[SSAValue] | None:
+        """Twice not is the operand."""
+        owner = self.operand.owner
+        return [owner.operand] if isinstance(owner, LogicalNotOp) else None
+
+
+@irdl_op_definition
+class WhereOp(ElementwiseOp):
+    """The first value where the condition holds, else the second."""
+
+    name = "graph.where"
+    condition: SSAValue = operand_def(TensorType)
+    then: SSAValue = operand_def(TensorType)
+    otherwise: SSAValue = operand_def(TensorType)
+    result: SSAValue = result_def(TensorType)
+    ONNX: ClassVar = OnnxName("Where")
+    HAS_VJP: ClassVar = True
+
+    def check_elements(self) -> None:
+        condition, then, otherwise = (kind.element for kind in self.tensor_types())
+        self.require(condition == BOOL, "a condition of bools", condition)
+        self.require(then == otherwise, "values of one element type", f"{then} and {otherwise}")
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        return [np.where(*operands)]
+
+    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
+        condition, then, otherwise = operands
+        return condition.select(then, otherwise)
+
+    def fold(self) -> Sequence[SSAValue] | None:
+        """The one of both that a constant condition chooses."""
+        for number, chosen in ((1, self.then), (0, self.otherwise)):
+            if is_splat(self.condition, number) and chosen.type == self.result.type:
+                return [chosen]
+        return None
+
+    def fold_dims(self, *operands: Sequence[Expr] | None) -> Sequence[Expr] | None:
+        size = known_size(*operands)
+        if size is None:
+            return None
+        condition, then, otherwise = (stretched(exprs or (), size) for exprs in operands)
+        if any(expr.constant is None for expr in condition):
+            return None
+        choices = zip(condition, then, otherwise, strict=True)
+        return [x if holds.constant else y for holds, x, y in choices]
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        zero = self.number(b, 0)
+        then = b.where(self.condition, cotangents[0], zero)
+        otherwise = b.where(self.condition, zero, cotangents[0])
+        return [None, sum_to(b, then, self.then), sum_to(b, otherwise, self.otherwise)]
+
+
+class BitwiseOp(BinaryOp):
+    """An operator on each bit of two integers."""
+
+    ELEMENTS: ClassVar = INTEGERS
+
+
+@irdl_op_definition
+class BitwiseAndOp(BitwiseOp):
+    """The bits that are set in both."""
+
+    name = "graph.bitwise_and"
+    ONNX: ClassVar = OnnxName("BitwiseAnd")
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        return [operands[0] & operands[1]]
+
+    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
+        return operands[0] & operands[1]
+
+
+@irdl_op_definition
+class BitwiseOrOp(BitwiseOp):
+    """The bits that are set in one or both."""
+
+    name = "graph.bitwise_or"
+    ONNX: ClassVar = OnnxName("BitwiseOr")
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        return [operands[0] | operands[1]]
+
+    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
+        return operands[0] | operands[1]
+
+
+@irdl_op_definition
+class BitwiseXorOp(BitwiseOp):
+    """The bits that are set in one alone."""
+
+    name = "graph.bitwise_xor"
+    ONNX: ClassVar = OnnxName("BitwiseXor")
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        return [operands[0] ^ operands[1]]
+
+    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
+        return operands[0] ^ operands[1]
+
+
+@irdl_op_definition
+class BitwiseNotOp(UnaryOp):
+    """Every bit flipped."""
+
+    name = "graph.bitwise_not"
+    ONNX: ClassVar = OnnxName("BitwiseNot")
+    ELEMENTS: ClassVar = INTEGERS
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        return [~operands[0]]
+
+    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
+        (x,) = operands
+        return x ^ ((1 << width(x.element)) - 1 if is_unsigned(x.element) else -1)
+
+
+@irdl_op_definition
+class BitShiftOp(BinaryOp):
+    """Bits of integers moved up (`LEFT`) or down (`RIGHT`, which copies the sign bit of signed
+    ones); counts that are negative, or no less than the width, move all bits out.
+    """
+
+    name = "graph.bit_shift"
+    direction: StringAttr = prop_def(StringAttr)
+    ONNX: ClassVar = OnnxName("BitShift", {"direction": ("direction", None)})
+    ELEMENTS: ClassVar = INTEGERS
+
+    def infer(self) -> Sequence[TensorType]:
+        direction = self.direction.data
+        self.require(direction in ("LEFT", "RIGHT"), "a direction of LEFT or RIGHT", direction)
+        return super().infer()
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        value, count = operands
+        bits = width(type_of(self.lhs).element)
+        inside = (count >= 0) & (count < bits)
+        if self.direction.data == "LEFT":
+            moved = np.left_shift(value, count % bits)
+            return [np.where(inside, moved, np.zeros((), moved.dtype))]
+        gone = np.where(value < 0, np.full((), -1).astype(value.dtype), np.zeros((), value.dtype))
+        return [np.where(inside, np.right_shift(value, count % bits), gone)]
+
+    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
+        value, count = operands
+        bits = width(value.element)
+        inside = count < bits
+        if not is_unsigned(value.element):
+            inside = inside & (count >= 0)
+        if self.direction.data == "LEFT":
+            return inside.select(value.shift_left(count & (bits - 1)), value.constant(0))
+        if is_unsigned(value.element):
+            return inside.select(value.shift_right(count & (bits - 1)), value.constant(0))
+        return value.shift_right(inside.select(count, count.constant(bits - 1)))
+
+
+OPS: tuple[type[GraphOp], ...] = (
+    EqualOp,
+    LessOp,
+    LessEqualOp,
+    GreaterOp,
+    GreaterEqualOp,
+    IsNanOp,
+    IsInfOp,
+    LogicalAndOp,
+    LogicalOrOp,
+    LogicalXorOp,
+    LogicalNotOp,
+    WhereOp,
+    BitwiseAndOp,
+    BitwiseOrOp,
+    BitwiseXorOp,
+    BitwiseNotOp,
+    BitShiftOp,
+)

@@ -1,0 +1,265 @@
+"""Matrix products."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from xdsl.dialects.builtin import BoolAttr, FloatAttr
+from xdsl.ir import SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
+
+from dialects.expr import Expr
+from dialects.graph.core.accumulate import round_totals, start_totals, widen
+from dialects.graph.core.broadcast import (
+    broadcast_assumptions,
+    broadcast_index,
+    broadcast_shapes,
+)
+from dialects.graph.core.builder import GraphBuilder
+from dialects.graph.core.elementwise import sum_to
+from dialects.graph.core.op import GraphOp, OnnxName
+from dialects.graph.core.types import FLOATS, NUMBERS, Shape, TensorType, tensor, type_of
+from dialects.graph.reindexing.movement import TransposeOp
+from dialects.loop.builder import LoopBuilder
+from dialects.loop.scalar import Scalar
+from dialects.weights import Array
+
+
+@irdl_op_definition
+class MatmulOp(GraphOp):
+    """`y[..., i, j] = sum_k lhs[..., i, k] * rhs[..., k, j]`, as NumPy's: batch dims are broadcast.
+
+    A vector operand gets a dim of 1 that the result loses again.
+    """
+
+    name = "graph.matmul"
+    ONNX: ClassVar = OnnxName("MatMul")
+    HAS_VJP: ClassVar = True
+    REUSES_OPERANDS: ClassVar = True
+    lhs: SSAValue = operand_def(TensorType)
+    rhs: SSAValue = operand_def(TensorType)
+    result: SSAValue = result_def(TensorType)
+
+    def infer(self) -> Sequence[TensorType]:
+        lhs, rhs = self.tensor_types()
+        pair = f"{lhs.element} and {rhs.element}"
+        self.require(lhs.element == rhs.element, "operands of one element type", pair)
+        self.require(lhs.element in NUMBERS, "numeric operands", lhs.element)
+        if not (lhs.has_rank and rhs.has_rank):
+            return [tensor(None, lhs.element)]
+        self.require(
+            lhs.rank > 0 and rhs.rank > 0, "operands of rank 1 or more", f"{lhs} and {rhs}"
+        )
+        inner = rhs.shape[-2] if rhs.rank > 1 else rhs.shape[0]
+        self.require(
+            lhs.shape[-1] == inner, "an inner dim that both operands share", f"{lhs} and {rhs}"
+        )
+        batch = broadcast_shapes(self.name, [lhs.shape[:-2], rhs.shape[:-2]])
+        rows = lhs.shape[-2:-1] if lhs.rank > 1 else ()
+        columns = rhs.shape[-1:] if rhs.rank > 1 else ()
+        return [tensor((*batch, *rows, *columns), lhs.element)]
+
+    def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
+        kinds = self.tensor_types()
+        batches = [kind.shape[:-2] for kind in kinds]
+        result = broadcast_shapes(self.name, batches)
+        return [pair for batch in batches for pair in broadcast_assumptions(batch, result)]
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        lhs, rhs = (widen(operand) for operand in operands)
+        return [np.asarray(np.matmul(lhs, rhs)).astype(operands[0].dtype)]
+
+    def lower(
+        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
+    ) -> None:
+        lhs, rhs = self.tensor_types()
+        shape = self.result_type.shape
+        names = "bcdefgh"[: max(len(shape) - 2, 0)] + "ij"
+        total = start_totals(b, shape, lhs.element, 0, results[0])
+        with b.loops(shape, names) as index, b.reduce([lhs.shape[-1]], "add", "k") as (k,):
+            x = b.load(operands[0], self._lhs_index(index, lhs.shape, rhs.rank, k))
+            y = b.load(operands[1], self._rhs_index(index, rhs.shape, lhs.rank, k))
+            b.store(total, index, b.load(total, index) + x * y)
+        round_totals(b, shape, total, results[0])
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        """`dlhs = dy rhs^T` and `drhs = lhs^T dy`, each summed over the batch dims it lacks."""
+        lhs, rhs = self.tensor_types()
+        row = b.reshape(self.lhs, shape=(1, lhs.shape[0])) if lhs.rank == 1 else self.lhs
+        column = b.reshape(self.rhs, shape=(rhs.shape[0], 1)) if rhs.rank == 1 else self.rhs
+        whole = MatmulOp.of(row, column)
+        cotangent = b.reshape(cotangents[0], shape=whole.result_type.dims)
+        whole.erase()
+        left = sum_to(b, b.matmul(cotangent, transposed(b, column)), row)
+        right = _right_cotangent(b, row, column, cotangent)
+        return [b.reshape(left, shape=lhs.dims), b.reshape(right, shape=rhs.dims)]
+
+    @staticmethod
+    def _lhs_index(index: Sequence[Expr], shape: Shape, other_rank: int, k: Expr) -> list[Expr]:
+        if len(shape) == 1:
+            return [k]
+        columns = int(other_rank > 1)
+        rows_end = len(index) - columns
+        batch = broadcast_index(index[: rows_end - 1], shape[:-2])
+        return [*batch, index[rows_end - 1], k]
+
+    @staticmethod
+    def _rhs_index(index: Sequence[Expr], shape: Shape, other_rank: int, k: Expr) -> list[Expr]:
+        if len(shape) == 1:
+            return [k]
+        batch_end = len(index) - 1 - int(other_rank > 1)
+        batch = broadcast_index(index[:batch_end], shape[:-2])
+        return [*batch, k, index[-1]]
+
+
+def _right_cotangent(
+    b: GraphBuilder, row: SSAValue, column: SSAValue, cotangent: SSAValue
+) -> SSAValue:
+    """`lhs^T dy`, or `(dy^T lhs)^T` for a transposed matrix, whose own cotangent is `dy^T lhs`."""
+    owner = column.owner
+    last = [type_of(column).rank - 1, type_of(column).rank - 2]
+    if isinstance(owner, TransposeOp) and list(owner.axes[-2:]) == last:
+        turned = transposed(b, column)
+        return transposed(b, sum_to(b, b.matmul(transposed(b, cotangent), row), turned))
+    return sum_to(b, b.matmul(transposed(b, row), cotangent), column)
+
+
+def transposed(b: GraphBuilder, matrix: SSAValue) -> SSAValue:
+    """The matrix, or each of a stack of them, with rows and columns swapped."""
+    rank = type_of(matrix).rank
+    return b.transpose(matrix, permutation=[*range(rank - 2), rank - 1, rank - 2])
+
+
+@irdl_op_definition
+class GemmOp(GraphOp):
+    """`alpha * op(a) op(b) + beta * c` of matrices, `op` transposing where the attribute says so.
+
+    `c` is optional and broadcast to the result.
+    """
+
+    name = "graph.gemm"
+    ONNX: ClassVar = OnnxName(
+        "Gemm",
+        {
+            "alpha": ("alpha", 1.0),
+            "beta": ("beta", 1.0),
+            "transA": ("transpose_a", False),
+            "transB": ("transpose_b", False),
+        },
+    )
+    HAS_VJP: ClassVar = True
+    REUSES_OPERANDS: ClassVar = True
+    a: SSAValue = operand_def(TensorType)
+    b: SSAValue = operand_def(TensorType)
+    c: SSAValue | None = opt_operand_def(TensorType)
+    alpha: FloatAttr[Any] = prop_def(FloatAttr)
+    beta: FloatAttr[Any] = prop_def(FloatAttr)
+    transpose_a: BoolAttr = prop_def(BoolAttr)
+    transpose_b: BoolAttr = prop_def(BoolAttr)
+    result: SSAValue = result_def(TensorType)
+
+    @property
+    def scales(self) -> tuple[float, float]:
+        """What the product and `c` are multiplied with."""
+        return self.alpha.value.data, self.beta.value.data
+
+    @property
+    def transposes(self) -> tuple[bool, bool]:
+        """Whether `a` and `b` are transposed."""
+        return bool(self.transpose_a.value.data), bool(self.transpose_b.value.data)
+
+    def infer(self) -> Sequence[TensorType]:
+        kinds = self.tensor_types()
+        element = kinds[0].element
+        listed = " and ".join(str(kind) for kind in kinds)
+        self.require(all(kind.element == element for kind in kinds), "one element type", listed)
+        self.require(element in NUMBERS, "numeric operands", listed)
+        whole = all(scale.is_integer() for scale in self.scales)
+        self.require(whole or element in FLOATS, "whole alpha and beta for integers", self.scales)
+        if not (kinds[0].has_rank and kinds[1].has_rank):
+            return [tensor(None, element)]
+        self.require(kinds[0].rank == 2 and kinds[1].rank == 2, "matrices", listed)
+        left, right = (
+            kind.shape[::-1] if swapped else kind.shape
+            for kind, swapped in zip(kinds[:2], self.transposes, strict=True)
+        )
+        self.require(left[1] == right[0], "an inner dim that both matrices share", listed)
+        shape = (left[0], right[1])
+        if len(kinds) > 2 and kinds[2].has_rank:
+            broad = broadcast_shapes(self.name, [shape, kinds[2].shape])
+            self.require(broad == shape, "an addend that broadcasts to the result", listed)
+        return [tensor(shape, element)]
+
+    def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
+        """The addend broadcasts to the result."""
+        return (
+            []
+            if self.c is None
+            else broadcast_assumptions(type_of(self.c).shape, self.result_type.shape)
+        )
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        a, b, *c = (widen(operand) for operand in operands)
+        alpha, beta = (a.dtype.type(scale) for scale in self.scales)
+        a, b = (x.T if swapped else x for x, swapped in zip((a, b), self.transposes, strict=True))
+        product = alpha * (a @ b)
+        return [(product + beta * c[0] if c else product).astype(operands[0].dtype)]
+
+    def fold(self) -> GraphOp | None:
+        """A product that is neither scaled, transposed nor added to is a matmul."""
+        if self.c is not None or self.scales[0] != 1 or any(self.transposes):
+            return None
+        return MatmulOp.of(self.a, self.b, location=self.location)
+
+    def lower(
+        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
+    ) -> None:
+        (m, n), element = self.result_type.shape, self.result_type.element
+        is_product = self.c is None and self.scales[0] == 1
+        total = start_totals(b, (m, n), element, 0, results[0] if is_product else None)
+        left, right = self.transposes
+        inner = type_of(self.a).shape[0 if left else 1]
+        with b.loops((m, n)) as (i, j), b.reduce([inner], "add", "k") as (k,):
+            x = b.load(operands[0], (k, i) if left else (i, k))
+            y = b.load(operands[1], (j, k) if right else (k, j))
+            b.store(total, (i, j), b.load(total, (i, j)) + x * y)
+        if total is not results[0]:
+            with b.loops((m, n)) as index:
+                b.store(results[0], index, self._finish(b, b.load(total, index), index, operands))
+
+    def _finish(
+        self, b: LoopBuilder, total: Scalar, index: Sequence[Expr], operands: Sequence[SSAValue]
+    ) -> Scalar:
+        alpha, beta = self.scales
+        value = total if alpha == 1 else total * alpha
+        if self.c is None:
+            return value
+        addend = b.load(operands[2], broadcast_index(index, type_of(self.c).shape))
+        return value + (addend if beta == 1 else addend * beta)
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        alpha, beta = self.scales
+        left, right = self.transposes
+        scaled = self._scaled(b, cotangents[0], alpha)
+        a = transposed(b, self.a) if left else self.a
+        other = transposed(b, self.b) if right else self.b
+        grad_a = b.matmul(scaled, transposed(b, other))
+        grad_b = b.matmul(transposed(b, a), scaled)
+        grads = [
+            transposed(b, grad_a) if left else grad_a,
+            transposed(b, grad_b) if right else grad_b,
+        ]
+        if self.c is None:
+            return grads
+        return [*grads, sum_to(b, self._scaled(b, cotangents[0], beta), self.c)]
+
+    @staticmethod
+    def _scaled(b: GraphBuilder, value: SSAValue, scale: float) -> SSAValue:
+        if scale == 1:
+            return value
+        return b.mul(value, b.constant_of(scale, type_of(value).element))
+
+
+OPS = (MatmulOp, GemmOp)

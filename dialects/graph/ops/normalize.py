@@ -1,0 +1,462 @@
+"""Normalisations: over a layer, a channel, a group of channels, a batch or a neighbourhood."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr
+from xdsl.ir import SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
+
+from dialects.expr import Expr, product
+from dialects.extent import is_allowed, too_large
+from dialects.graph.core.accumulate import fill, magnitude, start_totals, widen
+from dialects.graph.core.algebra import Term, size_term
+from dialects.graph.core.axis import AxisOp
+from dialects.graph.core.builder import GraphBuilder
+from dialects.graph.core.elementwise import sum_to
+from dialects.graph.core.line_moments import Lines, NormalizationOp, StandardizationOp
+from dialects.graph.core.op import GraphOp, OnnxName, ints
+from dialects.graph.core.types import FLOATS, Shape, ShapeAttr, TensorType, tensor, type_of
+from dialects.graph.ops.reduce import normalize_axes
+from dialects.loop.builder import LoopBuilder
+from dialects.loop.scalar import Scalar, compute_type
+from dialects.weights import Array
+
+EPSILON = 9.999999747378752e-06
+"""ONNX's default: the f32 next to 1e-5."""
+
+
+def trailing_lines(op: GraphOp, operand: SSAValue, axis: int) -> Lines:
+    """Lines over all dims of the operand from `axis` on; a negative one counts from the end."""
+    shape = type_of(operand).shape
+    rank = len(shape)
+    op.require(-rank <= axis < rank, f"an axis from {-rank} to {rank - 1}", axis)
+    return Lines(shape, tuple(range(axis % rank, rank)))
+
+
+class TrailingOp(StandardizationOp):
+    """A normalisation over the dims from `axis` on, with a scale that broadcasts to the operand."""
+
+    axis: IntegerAttr[Any] = prop_def(IntegerAttr)
+
+    def lines(self) -> Lines:
+        return trailing_lines(self, self.source, self.axis.value.data)
+
+
+@irdl_op_definition
+class LayerNormOp(TrailingOp):
+    """`(x - mean) / sqrt(variance + epsilon) * scale + bias` over the dims from `axis` on."""
+
+    name = "graph.layer_norm"
+    ONNX: ClassVar = OnnxName(
+        "LayerNormalization", {"axis": ("axis", -1), "epsilon": ("epsilon", EPSILON)}
+    )
+    operand: SSAValue = operand_def(TensorType)
+    scale: SSAValue = operand_def(TensorType)
+    bias: SSAValue | None = opt_operand_def(TensorType)
+    result: SSAValue = result_def(TensorType)
+
+
+@irdl_op_definition
+class RmsNormOp(TrailingOp):
+    """`x / sqrt(mean(x^2) + epsilon) * scale` over the dims from `axis` on."""
+
+    name = "graph.rms_norm"
+    ONNX: ClassVar = OnnxName(
+        "RMSNormalization", {"axis": ("axis", -1), "epsilon": ("epsilon", EPSILON)}
+    )
+    CENTRES: ClassVar = False
+    operand: SSAValue = operand_def(TensorType)
+    scale: SSAValue = operand_def(TensorType)
+    result: SSAValue = result_def(TensorType)
+
+
+@irdl_op_definition
+class LayerNormStatisticsOp(GraphOp):
+    """What `layer_norm` computes first: the mean and `1 / sqrt(variance + epsilon)` of each line.
+
+    Both keep the dims from `axis` on as dims of 1; of f16 and bf16 they are f32.
+    """
+
+    name = "graph.layer_norm_statistics"
+    HAS_VJP: ClassVar = True
+    operand: SSAValue = operand_def(TensorType)
+    axis: IntegerAttr[Any] = prop_def(IntegerAttr)
+    epsilon: FloatAttr[Any] = prop_def(FloatAttr)
+    mean: SSAValue = result_def(TensorType)
+    inverse_deviation: SSAValue = result_def(TensorType)
+
+    def lines(self) -> Lines:
+        """Which elements are normalised together."""
+        return trailing_lines(self, self.operand, self.axis.value.data)
+
+    def infer(self) -> Sequence[TensorType]:
+        source = type_of(self.operand)
+        self.require(source.element in FLOATS, "floating-point elements", source)
+        element = compute_type(source.element)
+        if not source.has_rank:
+            return [tensor(None, element)] * 2
+        lines = self.lines()
+        ones = [Expr.of(1)] * len(lines.inner)
+        return [tensor((*lines.outer, *ones), element)] * 2
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        x, axes = widen(operands[0]), self.lines().axes
+        mean = np.mean(x, axis=axes, keepdims=True)
+        variance = np.mean((x - mean) ** 2, axis=axes, keepdims=True)
+        return [mean, 1 / np.sqrt(variance + x.dtype.type(self.epsilon.value.data))]
+
+    def lower(
+        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
+    ) -> None:
+        lines, element = self.lines(), type_of(self.operand).element
+        mean = lines.mean(b, operands[0], element)
+        variance = lines.variance(b, operands[0], element, mean)
+        zeros = [0] * len(lines.inner)
+        with b.loops(lines.outer) as line:
+            b.store(results[0], (*line, *zeros), b.load(mean, line))
+            deviation = (b.load(variance, line) + self.epsilon.value.data).math("sqrt")
+            b.store(results[1], (*line, *zeros), deviation.constant(1) / deviation)
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        """`(dm - di * i^3 * (x - m)) / n` for lines of `n` elements, `m` and `i` the results."""
+        mean, inverse = (Term(b, result) for result in self.results)
+        x = Term(b, self.operand).cast(mean.type.element)
+        slopes = Term(b, cotangents[1]) * inverse * inverse * inverse
+        count = size_term(b, product(self.lines().inner), mean.type.element)
+        gradient = (Term(b, cotangents[0]) - slopes * (x - mean)) / count
+        return [gradient.cast(type_of(self.operand).element).value]
+
+
+class ChannelOp(StandardizationOp):
+    """A normalisation with a scale and a bias for each channel, dim 1."""
+
+    operand: SSAValue = operand_def(TensorType)
+    scale: SSAValue = operand_def(TensorType)
+    bias: SSAValue = operand_def(TensorType)
+    result: SSAValue = result_def(TensorType)
+
+    def shape_of_parameter(self, parameter: SSAValue) -> Shape:
+        return channel_shape(self, type_of(self.operand), type_of(parameter))
+
+    def parameter_index(self, place: Sequence[Expr], parameter: SSAValue) -> Sequence[Expr]:
+        return [place[1]]
+
+
+def channel_shape(op: GraphOp, kind: TensorType, parameter: TensorType) -> Shape:
+    """The dims under which a vector of an element per channel broadcasts to a tensor."""
+    op.require(kind.rank > 1, "an operand of rank 2 or more", kind)
+    fits = parameter.rank == 1 and parameter.shape[0] == kind.shape[1]
+    op.require(fits, "an element of each parameter per channel", f"{parameter} for {kind}")
+    return (kind.shape[1], *[Expr.of(1)] * (kind.rank - 2))
+
+
+@irdl_op_definition
+class InstanceNormOp(ChannelOp):
+    """Each channel of each example brought to mean 0 and variance 1, then scaled and shifted."""
+
+    name = "graph.instance_norm"
+    ONNX: ClassVar = OnnxName("InstanceNormalization", {"epsilon": ("epsilon", EPSILON)})
+
+    def lines(self) -> Lines:
+        shape = type_of(self.operand).shape
+        self.require(len(shape) > 2, "an operand of rank 3 or more", type_of(self.operand))
+        return Lines(shape, tuple(range(2, len(shape))))
+
+
+@irdl_op_definition
+class GroupNormOp(ChannelOp):
+    """`groups` groups of channels of each example brought to mean 0 and variance 1.
+
+    Then each channel is scaled and shifted.
+    """
+
+    name = "graph.group_norm"
+    ONNX: ClassVar = OnnxName(
+        "GroupNormalization", {"num_groups": ("groups", None), "epsilon": ("epsilon", EPSILON)}
+    )
+    groups: IntegerAttr[Any] = prop_def(IntegerAttr)
+
+    def lines(self) -> Lines:
+        kind, groups = type_of(self.operand), self.groups.value.data
+        self.require(kind.rank > 1, "an operand of rank 2 or more", kind)
+        fits = groups > 0 and kind.shape[1] % groups == 0
+        self.require(fits, "groups of equally many channels", f"{groups} for {kind}")
+        batch, channels, *spatial = kind.shape
+        view = (batch, Expr.of(groups), channels // groups, *spatial)
+        return Lines(view, tuple(range(2, len(view))), grouped=True)
+
+
+@irdl_op_definition
+class MeanVarianceNormOp(NormalizationOp):
+    """`(x - mean) / (sqrt(variance) + 1e-9)` over the attribute `axes`.
+
+    Where the variance is 0, so is the derivative of its root.
+    """
+
+    name = "graph.mean_variance_norm"
+    ONNX: ClassVar = OnnxName("MeanVarianceNormalization", {"axes": ("axes", [0, 2, 3])})
+    MARGIN: ClassVar = 1e-9
+    operand: SSAValue = operand_def(TensorType)
+    axes: DenseArrayBase = prop_def(DenseArrayBase)
+    result: SSAValue = result_def(TensorType)
+
+    def lines(self) -> Lines:
+        shape = type_of(self.operand).shape
+        return Lines(shape, normalize_axes(self, ints(self.axes), len(shape)))
+
+    def deviation(self, b: LoopBuilder, variance: Scalar) -> Scalar:
+        return variance.math("sqrt") + self.MARGIN
+
+    def evaluate_deviation(self, variance: Array) -> Array:
+        return np.sqrt(variance) + variance.dtype.type(self.MARGIN)
+
+    def graph_deviation(self, b: GraphBuilder, variance: SSAValue) -> SSAValue:
+        margin = b.constant_of(self.MARGIN, type_of(variance).element)
+        return b.add(b.sqrt(variance), margin)
+
+    def graph_direction(self, b: GraphBuilder, centred: SSAValue, variance: SSAValue) -> SSAValue:
+        zero, one = b.filled(0, variance), b.filled(1, variance)
+        return b.div(centred, b.where(b.equal(variance, zero), one, b.sqrt(variance)))
+
+
+@irdl_op_definition
+class BatchNormOp(GraphOp):
+    """`(x - mean) / sqrt(variance + epsilon) * scale + bias`, all given for each channel, dim 1."""
+
+    name = "graph.batch_norm"
+    HAS_VJP: ClassVar = True
+    operand: SSAValue = operand_def(TensorType)
+    scale: SSAValue = operand_def(TensorType)
+    bias: SSAValue = operand_def(TensorType)
+    mean: SSAValue = operand_def(TensorType)
+    variance: SSAValue = operand_def(TensorType)
+    epsilon: FloatAttr[Any] = prop_def(FloatAttr)
+    result: SSAValue = result_def(TensorType)
+
+    def infer(self) -> Sequence[TensorType]:
+        kinds = self.tensor_types()
+        listed = " and ".join(str(kind) for kind in kinds)
+        self.require(
+            all(kind.element in FLOATS for kind in kinds), "floating-point elements", listed
+        )
+        if all(kind.has_rank for kind in kinds):
+            for parameter in kinds[1:]:
+                channel_shape(self, kinds[0], parameter)
+        return [kinds[0]]
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        x = widen(operands[0])
+        spatial = (1,) * (x.ndim - 2)
+        scale, bias, mean, variance = (
+            operand.astype(x.dtype).reshape(-1, *spatial) for operand in operands[1:]
+        )
+        factor = scale / np.sqrt(variance + x.dtype.type(self.epsilon.value.data))
+        return [((x - mean) * factor + bias).astype(operands[0].dtype)]
+
+    def lower(
+        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
+    ) -> None:
+        """The factor of each channel first."""
+        kind = self.result_type
+        wide = compute_type(kind.element)
+        factor = b.temporary((kind.shape[1],), wide, "factor")
+        with b.loops((kind.shape[1],), "c") as channel:
+            scale, variance = (b.load(operands[i], channel).cast(wide) for i in (1, 4))
+            deviation = (variance + self.epsilon.value.data).math("sqrt")
+            b.store(factor, channel, scale / deviation)
+        with b.loops(kind.shape) as index:
+            channel = (index[1],)
+            bias, mean = (b.load(operands[i], channel).cast(wide) for i in (2, 3))
+            centred = b.load(operands[0], index) - mean
+            b.store(results[0], index, centred * b.load(factor, channel) + bias)
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        kinds = self.tensor_types()
+        same = all(kind.element == kinds[0].element for kind in kinds)
+        self.require(same, "one element type to be differentiated", kinds[0].element)
+        shape = ShapeAttr(channel_shape(self, kinds[0], kinds[1]))
+        scale, mean, variance = (
+            b.reshape(value, shape=shape) for value in (self.scale, self.mean, self.variance)
+        )
+        epsilon = b.constant_of(self.epsilon.value.data, kinds[0].element)
+        shifted = b.add(variance, epsilon)
+        deviation = b.sqrt(shifted)
+        normal = b.div(b.sub(self.operand, mean), deviation)
+        gradient = b.mul(cotangents[0], b.div(scale, deviation))
+        by_scale = sum_to(b, b.mul(cotangents[0], normal), scale)
+        twice = b.add(shifted, shifted)
+        by_variance = b.neg(b.div(b.mul(by_scale, scale), twice))
+        by_bias, by_mean = sum_to(b, cotangents[0], scale), b.neg(sum_to(b, gradient, scale))
+        parameters = (by_scale, by_bias, by_mean, by_variance)
+        return [gradient, *(b.reshape(value, shape=kinds[1].dims) for value in parameters)]
+
+
+@irdl_op_definition
+class LpNormOp(AxisOp):
+    """`x / (sum |x|^p)^(1/p)` along the axis, `p` being 1 or 2; 0 where all elements are 0."""
+
+    name = "graph.lp_norm"
+    ONNX: ClassVar = OnnxName("LpNormalization", {"axis": ("axis", -1), "p": ("p", 2)})
+    HAS_VJP: ClassVar = True
+    p: IntegerAttr[Any] = prop_def(IntegerAttr)
+
+    @property
+    def is_absolute(self) -> bool:
+        """Whether the norm is the sum of magnitudes."""
+        return self.p.value.data == 1
+
+    def infer(self) -> Sequence[TensorType]:
+        self.require(self.p.value.data in (1, 2), "p of 1 or 2", self.p.value.data)
+        return super().infer()
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        x, axis = widen(operands[0]), self.position
+        if self.is_absolute:
+            norm = np.sum(np.abs(x), axis=axis, keepdims=True)
+        else:
+            norm = np.sqrt(np.sum(x * x, axis=axis, keepdims=True))
+        return [(x / (norm + (norm == 0))).astype(operands[0].dtype)]
+
+    def lower(
+        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
+    ) -> None:
+        kind = self.result_type
+        total = start_totals(b, self.lines, kind.element, 0)
+        with b.loops(self.lines) as line, b.reduce([self.extent], "add", "k") as (k,):
+            x = b.load(operands[0], self.along(line, k))
+            term = magnitude(x) if self.is_absolute else x * x
+            b.store(total, line, b.load(total, line) + term)
+        norm = b.temporary(self.lines, compute_type(kind.element), "norm")
+        with b.loops(self.lines) as line:
+            sum_ = b.load(total, line)
+            root = sum_ if self.is_absolute else sum_.math("sqrt")
+            b.store(norm, line, root.compare("eq", 0).select(root.constant(1), root))
+        with b.loops(kind.shape) as index:
+            quotient = b.load(operands[0], index) / b.load(norm, self.line_of(index))
+            b.store(results[0], index, quotient)
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        """`(dy - d * sum(dy * y)) / norm`, `d` being `y`, or the sign of `x` where `p` is 1."""
+        along = {"axes": [self.position], "keepdims": True}
+        kind = "reduce_l1" if self.is_absolute else "reduce_l2"
+        norm = b.op(kind, self.operand, **along).results[0]
+        zero, one = b.filled(0, norm), b.filled(1, norm)
+        divisor = b.where(b.equal(norm, zero), one, norm)
+        direction = b.sign(self.operand) if self.is_absolute else self.result
+        total = b.reduce_sum(b.mul(cotangents[0], self.result), **along)
+        return [b.div(b.sub(cotangents[0], b.mul(direction, total)), divisor)]
+
+
+@irdl_op_definition
+class LrnOp(GraphOp):
+    """`x / (bias + alpha / size * sum x^2)^beta`, summed over `size` neighbouring channels."""
+
+    name = "graph.lrn"
+    ONNX: ClassVar = OnnxName(
+        "LRN",
+        {
+            "alpha": ("alpha", 9.999999747378752e-05),
+            "beta": ("beta", 0.75),
+            "bias": ("bias", 1.0),
+            "size": ("size", None),
+        },
+    )
+    REUSES_OPERANDS: ClassVar = True
+    HAS_VJP: ClassVar = True
+    operand: SSAValue = operand_def(TensorType)
+    alpha: FloatAttr[Any] = prop_def(FloatAttr)
+    beta: FloatAttr[Any] = prop_def(FloatAttr)
+    bias: FloatAttr[Any] = prop_def(FloatAttr)
+    size: IntegerAttr[Any] = prop_def(IntegerAttr)
+    result: SSAValue = result_def(TensorType)
+
+    @property
+    def front(self) -> int:
+        """How many of the neighbours come before the channel."""
+        return (self.size.value.data - 1) // 2
+
+    def infer(self) -> Sequence[TensorType]:
+        source = type_of(self.operand)
+        self.require(source.element in FLOATS, "floating-point elements", source)
+        self.require(self.size.value.data > 0, "a positive size", self.size.value.data)
+        if source.has_rank:
+            self.require(source.rank > 1, "an operand of rank 2 or more", source)
+            batch, channels, *spatial = source.shape
+            padded = (batch, channels + (self.size.value.data - 1), *spatial)
+            known = [dim.constant for dim in padded if dim.constant is not None]
+            if not is_allowed(known, 1):
+                raise too_large(self.name, list(map(str, padded)))
+        return [source]
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        x, size = widen(operands[0]), self.size.value.data
+        channels = x.shape[1]
+        widths = [(0, 0), (self.front, size - 1 - self.front), *[(0, 0)] * (x.ndim - 2)]
+        squares = np.pad(x * x, widths)
+        total = sum(squares[:, start : start + channels] for start in range(size))
+        alpha, beta, bias = (
+            x.dtype.type(value.value.data) for value in (self.alpha, self.beta, self.bias)
+        )
+        base = bias + alpha / x.dtype.type(size) * total
+        return [(x / base**beta).astype(operands[0].dtype)]
+
+    def lower(
+        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
+    ) -> None:
+        """Squares go to a temporary with zero channels around them."""
+        kind, size = self.result_type, self.size.value.data
+        batch, channels, *spatial = kind.shape
+        padded = (batch, channels + (size - 1), *spatial)
+        squares = b.temporary(padded, compute_type(kind.element), "squares")
+        fill(b, squares, padded, 0, kind.element)
+        with b.loops(kind.shape) as index:
+            x = b.load(operands[0], index)
+            b.store(squares, (index[0], index[1] + self.front, *index[2:]), x * x)
+        total = start_totals(b, kind.shape, kind.element, 0)
+        with b.loops(kind.shape) as index, b.reduce([size], "add") as (k,):
+            square = b.load(squares, (index[0], index[1] + k, *index[2:]))
+            b.store(total, index, b.load(total, index) + square)
+        factor = self.alpha.value.data / size
+        with b.loops(kind.shape) as index:
+            x = b.load(operands[0], index)
+            base = b.load(total, index) * factor + self.bias.value.data
+            power = base.math("powf", base.constant(self.beta.value.data))
+            b.store(results[0], index, x / power)
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        """The slopes of the sums that an element is part of come back mirrored."""
+        x, dy, size = Term(b, self.operand), Term(b, cotangents[0]), self.size.value.data
+        alpha, beta, bias = (value.value.data for value in (self.alpha, self.beta, self.bias))
+        behind = size - 1 - self.front
+        base = self._neighbours(b, x * x, self.front, behind) * (alpha / size) + bias
+        power = x.of(b.pow(base.value, base.number(-beta).value))
+        total = self._neighbours(b, dy * x * power / base, behind, self.front)
+        return [(dy * power - total * x * (2 * alpha * beta / size)).value]
+
+    @staticmethod
+    def _neighbours(b: GraphBuilder, x: Term, front: int, behind: int) -> Term:
+        """The sum of each channel and those `front` before and `behind` after it."""
+        pads = [Expr.of(0)] * (2 * len(x.shape))
+        pads[1], pads[len(x.shape) + 1] = Expr.of(front), Expr.of(behind)
+        padded = x.of(b.pad(x.value, pads=ShapeAttr(tuple(pads)), mode="constant"))
+        total = padded.part(1, 0, x.shape[1])
+        for start in range(1, front + behind + 1):
+            total = total + padded.part(1, start, x.shape[1])
+        return total
+
+
+OPS = (
+    LayerNormOp,
+    LayerNormStatisticsOp,
+    RmsNormOp,
+    InstanceNormOp,
+    GroupNormOp,
+    BatchNormOp,
+    MeanVarianceNormOp,
+    LpNormOp,
+    LrnOp,
+)

@@ -1,0 +1,90 @@
+"""Random bits from a counter-based generator: each element is a function of its index alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import SSAValue
+from xdsl.irdl import irdl_op_definition, opt_operand_def, prop_def, result_def
+
+from dialects.expr import Expr, row_major_strides
+from dialects.graph.core.op import GraphOp
+from dialects.graph.core.types import UI64, ShapeAttr, TensorType, tensor, type_of
+from dialects.graph.reindexing.slicing import below_zero, exprs, numbers
+from dialects.loop.builder import LoopBuilder
+from dialects.loop.scalar import Scalar
+from dialects.weights import Array
+
+ROUNDS = 10
+MULTIPLIER = 0xD256D193
+STEP = 0x9E3779B9
+"""What the key grows by from round to round."""
+
+WORD = 0xFFFFFFFF
+STREAMS = 1 << 8
+
+
+@irdl_op_definition
+class RandomBitsOp(GraphOp):
+    """64 random bits for each element of `shape`, of the key `seed` (32 bits).
+
+    Philox2x32-10 (Salmon et al., 2011) of the element's index in row-major order; the numbers of
+    one seed differ from `stream` to `stream`. Equal attributes give equal numbers in every call.
+    Of an optional scalar `key` that a call brings, the low word is combined with the seed and the
+    high one with the index.
+    """
+
+    name = "graph.random_bits"
+    shape: ShapeAttr = prop_def(ShapeAttr)
+    seed: IntegerAttr[Any] = prop_def(IntegerAttr)
+    stream: IntegerAttr[Any] = prop_def(IntegerAttr)
+    key: SSAValue | None = opt_operand_def(TensorType)
+    result: SSAValue = result_def(TensorType)
+
+    def infer(self) -> Sequence[TensorType]:
+        seed, stream = self.seed.value.data, self.stream.value.data
+        self.require(0 <= seed <= WORD, "a seed of 32 bits", seed)
+        self.require(0 <= stream < STREAMS, f"a stream below {STREAMS}", stream)
+        self.require(not any(map(below_zero, exprs(self.shape))), "dims of 0 or more", self.shape)
+        key = None if self.key is None else type_of(self.key)
+        self.require(key is None or key == tensor((), UI64), "a key of one ui64", key)
+        return [TensorType(self.shape, UI64)]
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        dims = numbers(self, self.shape)
+        counter = np.arange(int(np.prod(dims)), dtype=np.uint64).reshape(dims)
+        low, high = counter & WORD, counter >> 32 | np.uint64(self.stream.value.data << 24)
+        given = int(operands[0]) if operands else 0
+        high = high ^ np.uint64(given >> 32)
+        for turn in range(ROUNDS):
+            key = ((self.seed.value.data ^ given & WORD) + STEP * turn) & WORD
+            product = low * np.uint64(MULTIPLIER)
+            low, high = product >> 32 ^ np.uint64(key) ^ high, product & WORD
+        return [np.asarray(high << 32 | low)]
+
+    def lower(
+        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
+    ) -> None:
+        shape = self.result_type.shape
+        strides = row_major_strides(shape)
+        with b.loops(shape) as index:
+            place = sum((i * step for i, step in zip(index, strides, strict=True)), Expr.of(0))
+            counter = b.index(place, UI64)
+            low = counter & WORD
+            high = counter.shift_right(32) | (self.stream.value.data << 24)
+            steps, seed = [STEP * turn & WORD for turn in range(ROUNDS)], self.seed.value.data
+            keys: list[Scalar | int] = [(seed + step) & WORD for step in steps]
+            if operands:
+                given = b.load(operands[0], [])
+                high = high ^ given.shift_right(32)
+                keys = [(((given & WORD) ^ seed) + step) & WORD for step in steps]
+            for key in keys:
+                product = low * MULTIPLIER
+                low, high = product.shift_right(32) ^ key ^ high, product & WORD
+            b.store(results[0], index, high.shift_left(32) | low)
+
+
+OPS: tuple[type[RandomBitsOp], ...] = (RandomBitsOp,)

@@ -1,0 +1,178 @@
+"""Searches for the position of an extremum."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from xdsl.dialects.builtin import BoolAttr, IntegerAttr
+from xdsl.ir import SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+
+from dialects.expr import Expr
+from dialects.graph.core.accumulate import fill, highest, lowest, widen
+from dialects.graph.core.assumptions import at_least
+from dialects.graph.core.op import GraphOp, OnnxName
+from dialects.graph.core.types import I32, I64, NUMBERS, Shape, TensorType, tensor, type_of
+from dialects.loop.builder import LoopBuilder
+from dialects.loop.scalar import Scalar, compute_type, is_float
+from dialects.loop.types import buffer_type
+from dialects.weights import Array
+
+
+def first_extremum(
+    b: LoopBuilder,
+    source: SSAValue,
+    lines: Shape,
+    extent: Expr,
+    along: Callable[[Sequence[Expr], Expr], Sequence[Expr]],
+    *,
+    least: bool = False,
+    last: bool = False,
+    found: SSAValue | None = None,
+) -> SSAValue:
+    """Fills `found`, by default a temporary, with where each line's greatest (or least) element is.
+
+    `along(line, k)` is the index of element `k`. Of equals the first (or last) wins; a NaN beats
+    every number. Two reductions in any order: the extremum, and the least (or greatest) index at
+    which it stands.
+    """
+    element = buffer_type(source).element
+    wide = compute_type(element)
+    best = b.temporary(lines, wide, "best")
+    fill(b, best, lines, highest(element) if least else lowest(element), wide)
+    with b.loops(lines) as line, b.reduce([extent], "min" if least else "max", "k") as (k,):
+        x, bound = b.load(source, along(line, k)), b.load(best, line)
+        b.store(best, line, bound.minimum(x) if least else bound.maximum(x))
+    short = extent.constant is not None and extent.constant < 2**31
+    counter = I32 if short else I64
+    place = b.temporary(lines, counter, "place")
+    start = lowest(counter) if last else highest(counter)
+    fill(b, place, lines, start, counter)
+    with b.loops(lines) as line, b.reduce([extent], "max" if last else "min", "k") as (k,):
+        x, bound = b.load(source, along(line, k)), b.load(best, line)
+        here = _is_best(x, bound).select(b.index(k, counter), b.constant(start, counter))
+        known = b.load(place, line)
+        b.store(place, line, known.maximum(here) if last else known.minimum(here))
+    positions = b.temporary(lines, I64, "position") if found is None else found
+    with b.loops(lines) as line:
+        b.store(positions, line, b.load(place, line).cast(I64))
+    return positions
+
+
+def _is_best(x: Scalar, best: Scalar) -> Scalar:
+    equal = x.compare("eq", best)
+    return equal | (x.is_nan() & best.is_nan()) if is_float(x.element) else equal
+
+
+def beats(x: Scalar, bound: Scalar) -> Scalar:
+    """Whether an element takes the place of the greatest before it; a NaN beats every number."""
+    wins = x.compare("gt", bound)
+    return wins | (x.is_nan() & ~bound.is_nan()) if is_float(x.element) else wins
+
+
+class ArgExtremumOp(GraphOp):
+    """The position (i64) along `axis` of an extremum: of equals the first, or the last.
+
+    With `keepdims` the axis stays as a dim of 1. A NaN counts as the extremum.
+    """
+
+    LEAST: ClassVar[bool]
+    operand: SSAValue = operand_def(TensorType)
+    axis: IntegerAttr[Any] = prop_def(IntegerAttr)
+    keepdims: BoolAttr = prop_def(BoolAttr)
+    select_last_index: BoolAttr = prop_def(BoolAttr)
+    result: SSAValue = result_def(TensorType)
+
+    @property
+    def position(self) -> int:
+        """The axis counted from the front."""
+        return self.axis.value.data % type_of(self.operand).rank
+
+    @property
+    def selects_last(self) -> bool:
+        """Whether the last of equal elements is meant."""
+        return bool(self.select_last_index.value.data)
+
+    @abstractmethod
+    def search(self, x: Array, axis: int) -> Any:
+        """The first position in NumPy."""
+
+    def infer(self) -> Sequence[TensorType]:
+        source, axis = type_of(self.operand), self.axis.value.data
+        self.require(source.element in NUMBERS, "numeric elements", source.element)
+        if not source.has_rank:
+            return [tensor(None, I64)]
+        rank = source.rank
+        self.require(-rank <= axis < rank, f"an axis from {-rank} to {rank - 1}", axis)
+        self.require(source.shape[axis] != 0, "an axis with elements", source)
+        shape = list(source.shape)
+        shape[self.position : self.position + 1] = [Expr.of(1)] * bool(self.keepdims.value.data)
+        return [tensor(shape, I64)]
+
+    def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
+        """There is an extremum."""
+        return at_least(type_of(self.operand).shape[self.position], 1)
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        x, axis = widen(operands[0]), self.position
+        if self.selects_last:
+            positions = x.shape[axis] - 1 - self.search(np.flip(x, axis), axis)
+        else:
+            positions = self.search(x, axis)
+        return [np.asarray(positions, np.int64).reshape(self.result_type.static_shape or ())]
+
+    def lower(
+        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
+    ) -> None:
+        extent = type_of(self.operand).shape[self.position]
+        first_extremum(
+            b,
+            operands[0],
+            self.result_type.shape,
+            extent,
+            self._along,
+            least=self.LEAST,
+            last=self.selects_last,
+            found=results[0],
+        )
+
+    def _along(self, line: Sequence[Expr], k: Expr) -> Sequence[Expr]:
+        skipped = self.position + bool(self.keepdims.value.data)
+        return [*line[: self.position], k, *line[skipped:]]
+
+
+_ATTRIBUTES = {
+    "axis": ("axis", 0),
+    "keepdims": ("keepdims", True),
+    "select_last_index": ("select_last_index", False),
+}
+
+
+@irdl_op_definition
+class ArgMaxOp(ArgExtremumOp):
+    """The position of the greatest element along an axis."""
+
+    name = "graph.arg_max"
+    ONNX: ClassVar = OnnxName("ArgMax", _ATTRIBUTES)
+    LEAST: ClassVar = False
+
+    def search(self, x: Array, axis: int) -> Any:
+        return np.argmax(x, axis=axis)
+
+
+@irdl_op_definition
+class ArgMinOp(ArgExtremumOp):
+    """The position of the least element along an axis."""
+
+    name = "graph.arg_min"
+    ONNX: ClassVar = OnnxName("ArgMin", _ATTRIBUTES)
+    LEAST: ClassVar = True
+
+    def search(self, x: Array, axis: int) -> Any:
+        return np.argmin(x, axis=axis)
+
+
+OPS = (ArgMaxOp, ArgMinOp)

@@ -1,0 +1,192 @@
+"""Positions of elements in sorted order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from xdsl.dialects.builtin import BoolAttr, IntegerAttr
+from xdsl.ir import SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+
+from dialects.expr import Expr, minimum
+from dialects.graph.core.accumulate import fill, widen
+from dialects.graph.core.elementwise import ANY_ELEMENT
+from dialects.graph.core.op import GraphOp
+from dialects.graph.core.types import I64, Shape, ShapeAttr, TensorType, tensor, type_of
+from dialects.graph.reindexing.slicing import below_zero, exprs, numbers
+from dialects.loop.builder import LoopBuilder
+from dialects.loop.scalar import Scalar, compute_type, is_float
+from dialects.weights import Array
+
+SELECTED = 64
+"""Up to this many positions are kept in order while the elements are read once."""
+
+LONGEST = 40
+"""Lines have less than two to the power of this elements."""
+
+
+@irdl_op_definition
+class ArgsortOp(GraphOp):
+    """The positions (i64) along `axis` of its first `count` elements in sorted order.
+
+    Equal elements keep their order, also where it is `descending`. A NaN counts as the greatest.
+    """
+
+    name = "graph.argsort"
+    operand: SSAValue = operand_def(TensorType)
+    axis: IntegerAttr[Any] = prop_def(IntegerAttr)
+    descending: BoolAttr = prop_def(BoolAttr)
+    count: ShapeAttr = prop_def(ShapeAttr)
+    result: SSAValue = result_def(TensorType)
+
+    @property
+    def position(self) -> int:
+        """The axis counted from the front."""
+        return self.axis.value.data % type_of(self.operand).rank
+
+    @property
+    def descends(self) -> bool:
+        """Whether the greatest element comes first."""
+        return bool(self.descending.value.data)
+
+    def infer(self) -> Sequence[TensorType]:
+        source, axis = type_of(self.operand), self.axis.value.data
+        self.require(source.element in ANY_ELEMENT, "elements that it can compare", source)
+        self.require(len(exprs(self.count)) == 1, "one count", self.count)
+        if not source.has_rank:
+            return [tensor(None, I64)]
+        rank, (count,) = source.rank, exprs(self.count)
+        self.require(-rank <= axis < rank, f"an axis from {-rank} to {rank - 1}", axis)
+        dim = source.shape[self.position]
+        fits = not below_zero(count) and not below_zero(dim - count)
+        self.require(fits, f"a count from 0 to {dim}", count)
+        return [tensor(self._along(source.shape, count), I64)]
+
+    def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
+        """A count that only a call knows is at most the axis' size."""
+        (count,), dim = exprs(self.count), type_of(self.operand).shape[self.position]
+        low, _ = (dim - count).range({})
+        return [] if low is not None and low >= 0 else [(minimum([dim, count]), count)]
+
+    def _along(self, line: Sequence[Expr], k: Expr) -> list[Expr]:
+        """The index of element `k` of a line."""
+        return [k if axis == self.position else i for axis, i in enumerate(line)]
+
+    @property
+    def lines(self) -> Shape:
+        """The dims with a single element along the axis."""
+        return tuple(self._along(type_of(self.operand).shape, Expr.of(1)))
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        x, axis = widen(operands[0]), self.position
+        if self.descends:
+            behind = np.argsort(np.flip(x, axis), axis, kind="stable")
+            order = x.shape[axis] - 1 - np.flip(behind, axis)
+        else:
+            order = np.argsort(x, axis, kind="stable")
+        (count,) = numbers(self, self.count)
+        return [np.take(order, np.arange(count), axis).astype(np.int64)]
+
+    def lower(
+        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
+    ) -> None:
+        """A few positions are selected in one pass, more are merged from ever longer runs."""
+        count = exprs(self.count)[0].constant
+        if count == 0:
+            return
+        if count is not None and count <= SELECTED:
+            self._select(b, operands[0], results[0], count)
+        else:
+            self._merge(b, operands[0], results[0])
+
+    def _precedes(self, x: Scalar, y: Scalar) -> Scalar:
+        """Whether an element comes before another that it is not equal to."""
+        before = x.compare("gt" if self.descends else "lt", y)
+        if not is_float(x.element):
+            return before
+        first, second = (x, y) if self.descends else (y, x)
+        return before | (first.is_nan() & ~second.is_nan())
+
+    def _select(self, b: LoopBuilder, source: SSAValue, result: SSAValue, count: int) -> None:
+        """Puts each element into its place among the best so far, if it has one."""
+        kind = type_of(self.operand)
+        shape = self.result_type.shape
+        best = b.temporary(shape, compute_type(kind.element), "best")
+        fill(b, best, shape, 0, compute_type(kind.element))
+        last = Expr.of(count - 1)
+        extent = kind.shape[self.position]
+        with b.loops(self.lines) as line, b.loops([extent], "k") as (k,):
+            x, step = b.load(source, self._along(line, k)), b.index(k, I64)
+            enters = self._precedes(x, b.load(best, self._along(line, last)))
+            with b.when(enters | (step < count)):
+                rank = b.constant(0, I64)
+                for j in range(count):
+                    other = b.load(best, self._along(line, Expr.of(j)))
+                    stays = ~self._precedes(x, other) & step.compare("gt", j)
+                    rank = rank + stays.cast(I64)
+                with b.loops([b.subscript(-rank + (count - 1))], "s") as (moved,):
+                    source_place = self._along(line, last - 1 - moved)
+                    target_place = self._along(line, last - moved)
+                    b.store(best, target_place, b.load(best, source_place))
+                    b.store(result, target_place, b.load(result, source_place))
+                place = self._along(line, b.subscript(rank))
+                b.store(best, place, x)
+                b.store(result, place, step)
+
+    def _merge(self, b: LoopBuilder, source: SSAValue, result: SSAValue) -> None:
+        """Each round makes every two sorted runs one, which is twice as long."""
+        kind = type_of(self.operand)
+        extent = kind.shape[self.position]
+        order = b.temporary(kind.shape, I64, "order")
+        merged = b.temporary(kind.shape, I64, "merged")
+        with b.loops(kind.shape) as index:
+            b.store(order, index, b.index(index[self.position], I64))
+        size = b.index(extent, I64)
+        rounds = b.constant(0, I64)
+        for power in range(LONGEST):
+            rounds = rounds + (size.constant(1 << power) < size).cast(I64)
+        with b.loops(self.lines) as line, b.loops([b.subscript(rounds)], "r") as (turn,):
+            heads = b.scratch([2], I64, "heads")
+            with b.loops([extent], "k") as (k,):
+                element = self._next(b, (source, order, heads), line, (turn, k))
+                b.store(merged, self._along(line, k), element)
+            with b.loops([extent], "k") as (k,):
+                place = self._along(line, k)
+                b.store(order, place, b.load(merged, place))
+        with b.loops(self.result_type.shape) as index:
+            b.store(result, index, b.load(order, index))
+
+    def _next(
+        self,
+        b: LoopBuilder,
+        buffers: tuple[SSAValue, SSAValue, SSAValue],
+        line: Sequence[Expr],
+        step: tuple[Expr, Expr],
+    ) -> Scalar:
+        """The position that comes at place `k` when two runs of `2^turn` each become one.
+
+        `heads` holds how far both have been taken; a pair of runs starts from their first elements.
+        """
+        source, order, heads = buffers
+        turn, k = (b.index(expr, I64) for expr in step)
+        size = b.index(type_of(self.operand).shape[self.position], I64)
+        width = turn.constant(1).shift_left(turn)
+        start = k.shift_right(turn + 1).shift_left(turn + 1)
+        middle, end = (start + width).minimum(size), (start + width + width).minimum(size)
+        is_first = k.compare("eq", start)
+        left = is_first.select(start, b.load(heads, [0]))
+        right = is_first.select(middle, b.load(heads, [1]))
+        candidates = [
+            b.load(order, self._along(line, b.subscript(head.minimum(size - 1))))
+            for head in (left, right)
+        ]
+        x, y = (b.load(source, self._along(line, b.subscript(at))) for at in candidates)
+        takes_right = (right < end) & ((left >= middle) | self._precedes(y, x))
+        b.store(heads, [0], takes_right.select(left, left + 1))
+        b.store(heads, [1], takes_right.select(right + 1, right))
+        return takes_right.select(candidates[1], candidates[0])
+
+
+OPS: tuple[type[ArgsortOp], ...] = (ArgsortOp,)

@@ -1,0 +1,160 @@
+"""The windows of a tensor as dims of their own, and the sum of windows: `im2col` and `col2im`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+from xdsl.dialects.builtin import DenseArrayBase
+from xdsl.ir import SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+
+from dialects.expr import Expr
+from dialects.graph.core.accumulate import fill, widen
+from dialects.graph.core.builder import GraphBuilder
+from dialects.graph.core.elementwise import ANY_ELEMENT
+from dialects.graph.core.op import ints
+from dialects.graph.core.types import NUMBERS, ShapeAttr, TensorType, tensor, type_of
+from dialects.graph.core.window import Window, WindowOp, spatial_names, static, tap_names
+from dialects.graph.reindexing.slicing import exprs
+from dialects.loop.builder import LoopBuilder
+from dialects.loop.scalar import compute_type
+from dialects.weights import Array
+
+
+@irdl_op_definition
+class UnfoldOp(WindowOp):
+    """`y[n, c, t..., p...] = x[n, c, p * stride + t * dilation - pad]`: a dim for each tap.
+
+    Outside the operand is zero.
+    """
+
+    name = "graph.unfold"
+    HAS_VJP: ClassVar = True
+    operand: SSAValue = operand_def(TensorType)
+    kernel: DenseArrayBase | ShapeAttr = prop_def(DenseArrayBase | ShapeAttr)
+    result: SSAValue = result_def(TensorType)
+
+    def window(self) -> Window:
+        """The window that slides over the operand."""
+        given = self.kernel
+        kernel = exprs(given) if isinstance(given, ShapeAttr) else map(Expr.of, ints(given))
+        return self.window_over(type_of(self.operand).shape[2:], tuple(kernel))
+
+    def infer(self) -> Sequence[TensorType]:
+        source = type_of(self.operand)
+        self.require(source.element in ANY_ELEMENT, "elements that it can move", source)
+        if not source.has_rank:
+            return [tensor(None, source.element)]
+        self.require(source.rank > 2, "an operand of rank 3 or more", source)
+        window = self.window()
+        shape = (*source.shape[:2], *window.kernel, *self.positions(window))
+        return [tensor(shape, source.element)]
+
+    def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
+        return self.fitting(self.window())
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        window = self.window()
+        padded = np.pad(operands[0], window.pad_widths())
+        result = np.empty(static(self.result_type.shape), padded.dtype)
+        for taps in np.ndindex(*static(window.kernel)):
+            result[(slice(None), slice(None), *taps)] = padded[(..., *window.slices(taps))]
+        return [result]
+
+    def lower(
+        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
+    ) -> None:
+        kind, window = type_of(self.operand), self.window()
+        padded = window.pad(b, operands[0], kind.shape[:2], kind.element, 0)
+        rank = len(window.axes)
+        names = "nc" + tap_names(rank) + spatial_names(rank)
+        with b.loops(self.result_type.shape, names) as index:
+            place = window.source(index[2 + rank :], index[2 : 2 + rank])
+            b.store(results[0], index, b.load(padded, (*index[:2], *place)))
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        spatial = ShapeAttr(type_of(self.operand).shape[2:])
+        steps = {"strides": self.strides, "dilations": self.dilations, "pads": self.pads}
+        return [b.fold(cotangents[0], spatial=spatial, **steps)]
+
+
+@irdl_op_definition
+class FoldOp(WindowOp):
+    """Windows `[n, c, t..., p...]` added up where they came from in `[n, c, spatial...]`.
+
+    It is the transpose of `unfold`: `y[n, c, p * stride + t * dilation - pad] += x[n, c, t, p]`.
+    """
+
+    name = "graph.fold"
+    HAS_VJP: ClassVar = True
+    operand: SSAValue = operand_def(TensorType)
+    spatial: ShapeAttr = prop_def(ShapeAttr)
+    result: SSAValue = result_def(TensorType)
+
+    def window(self) -> Window:
+        """The window that each position adds."""
+        spatial = exprs(self.spatial)
+        return self.window_over(spatial, type_of(self.operand).shape[2 : 2 + len(spatial)])
+
+    def infer(self) -> Sequence[TensorType]:
+        source = type_of(self.operand)
+        self.require(source.element in NUMBERS, "numeric elements", source)
+        if not source.has_rank:
+            return [tensor(None, source.element)]
+        rank = 2 + 2 * len(exprs(self.spatial))
+        self.require(rank > 2 and source.rank == rank, f"an operand of rank {rank}", source)
+        window = self.window()
+        positions = tuple(self.positions(window))
+        facts = f"{source} for {', '.join(map(str, positions))}"
+        fits = source.shape[2 + len(window.axes) :] == positions
+        self.require(fits, "a window for each position", facts)
+        return [tensor((*source.shape[:2], *window.spatial), source.element)]
+
+    def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
+        return self.fitting(self.window())
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        window, x = self.window(), widen(operands[0])
+        widths = window.pad_widths()
+        shape = static(self.result_type.shape)
+        total = np.zeros(
+            [dim + sum(pads) for dim, pads in zip(shape, widths, strict=True)], x.dtype
+        )
+        for taps in np.ndindex(*static(window.kernel)):
+            total[(..., *window.slices(taps))] += x[(slice(None), slice(None), *taps)]
+        kept = [slice(start, start + dim) for dim, (start, _) in zip(shape, widths, strict=True)]
+        return [total[tuple(kept)].astype(operands[0].dtype)]
+
+    def lower(
+        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
+    ) -> None:
+        kind, window = type_of(self.operand), self.window()
+        lead, wide, rank = kind.shape[:2], compute_type(kind.element), len(window.axes)
+        padded = (*lead, *(window.padded(axis) for axis in window.axes))
+        direct = wide == kind.element and not window.is_padded
+        total = results[0] if direct else b.temporary(padded, wide, "total")
+        fill(b, total, padded, 0, wide)
+        positions = kind.shape[2 + rank :]
+        with (
+            b.loops(lead, "nc") as (n, c),
+            b.reduce(window.kernel, "add", tap_names(rank)) as taps,
+            b.loops(positions, spatial_names(rank)) as position,
+        ):
+            target = (n, c, *window.source(position, taps))
+            x = b.load(operands[0], (n, c, *taps, *position))
+            b.store(total, target, b.load(total, target) + x)
+        if direct:
+            return
+        with b.loops(self.result_type.shape, "nc" + spatial_names(rank)) as index:
+            inner = [i + front for i, front in zip(index[2:], window.before, strict=True)]
+            b.store(results[0], index, b.load(total, (*index[:2], *inner)))
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        kernel = ShapeAttr(self.window().kernel)
+        steps = {"strides": self.strides, "dilations": self.dilations, "pads": self.pads}
+        return [b.unfold(cotangents[0], kernel=kernel, **steps)]
+
+
+OPS = (UnfoldOp, FoldOp)

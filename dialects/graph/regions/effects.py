@@ -1,0 +1,106 @@
+"""Operators that act instead of computing: what a program prints, and what it requires of values.
+
+They are no functions of tensors: they stand where the program has them, in its order, are never
+merged or left out, and run each time that they are reached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import LocationAttr, StringAttr
+from xdsl.ir import Operation, SSAValue
+from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, var_operand_def
+from xdsl.utils.exceptions import VerifyException
+
+from dialects.graph.core.types import BOOL, F64, I64, TensorType, type_of
+from dialects.printed import placeholders
+
+
+class EffectOp(IRDLOperation):
+    """An operator that acts on the world, and gives no tensor."""
+
+    def require_values(self, text: str, count: int) -> None:
+        """Raises VerifyException unless there are as many values as places in a text."""
+        places = len(placeholders(text))
+        if places != count:
+            got = f"{count} for {places}"
+            raise VerifyException(f"{self.name} requires a value for each place, got {got}")
+
+
+@irdl_op_definition
+class PrintOp(EffectOp):
+    """Prints a text with the values of tensors in its places.
+
+        graph.print "x = {}, mean {float:.3f}\\0A"(%x, %m) : T, U
+
+    A place is `{}`, or says what Python takes a scalar for (`{int}`, `{float}`, `{bool}`), that it
+    is shown as by `repr` (`{r}`), and how it is formatted, behind a colon; `{{` is a brace.
+    """
+
+    name = "graph.print"
+    text: StringAttr = prop_def(StringAttr)
+    values: Sequence[SSAValue] = var_operand_def(TensorType)
+    assembly_format = "$text (`(` $values^ `)` `:` type($values))? attr-dict"
+
+    @staticmethod
+    def of(text: str, values: Sequence[SSAValue], location: LocationAttr | None = None) -> PrintOp:
+        """The operator that prints that text."""
+        return PrintOp.create(
+            operands=values, properties={"text": StringAttr(text)}, location=location
+        )
+
+    def verify_(self) -> None:
+        self.require_values(self.text.data, len(self.values))
+
+
+@irdl_op_definition
+class AssertOp(EffectOp):
+    """Ends the program with an error where a bool does not hold; `{}` in the text are integers and
+    floats of 64 bits.
+
+        graph.assert %held "assert requires n > 0, got {}"(%n) : B, T
+    """
+
+    name = "graph.assert"
+    condition: SSAValue = operand_def(TensorType)
+    text: StringAttr = prop_def(StringAttr)
+    values: Sequence[SSAValue] = var_operand_def(TensorType)
+    assembly_format = "$condition $text (`(` $values^ `)`)? `:` type(operands) attr-dict"
+
+    @staticmethod
+    def of(
+        condition: SSAValue,
+        text: str,
+        values: Sequence[SSAValue] = (),
+        location: LocationAttr | None = None,
+    ) -> AssertOp:
+        """The operator that requires a condition."""
+        return AssertOp.create(
+            operands=[condition, *values], properties={"text": StringAttr(text)}, location=location
+        )
+
+    def verify_(self) -> None:
+        self.require_values(self.text.data, len(self.values))
+        kind = type_of(self.condition)
+        if kind.rank or kind.element != BOOL:
+            raise VerifyException(f"{self.name} requires one bool, got {kind}")
+        for value in self.values:
+            shown = type_of(value)
+            if shown.rank or shown.element not in (I64, F64):
+                raise VerifyException(f"{self.name} shows one i64 or f64, got {shown}")
+
+
+def has_effects(op: Operation) -> bool:
+    """Whether an operator, or one inside its regions, acts."""
+    return any(isinstance(each, EffectOp) for each in op.walk())
+
+
+def drop_effects(op: Operation) -> None:
+    """Removes what acts inside of an operator: of a copy, which computes again."""
+    for inner in [each for each in op.walk() if isinstance(each, EffectOp)]:
+        inner.detach()
+        inner.erase()
+
+
+OPS = (PrintOp, AssertOp)

@@ -1,0 +1,354 @@
+"""Operators that read elements at places that other tensors name.
+
+Indices below zero count from the end. An index outside the axis is moved to the nearest element, so
+that nothing is read or written out of bounds; `weft-check-indices` makes it an error of the call.
+One that is known while compiling is refused.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from xdsl.dialects.builtin import IntegerAttr
+from xdsl.ir import SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+
+from dialects.errors import WeftError
+from dialects.expr import Expr, minimum, product
+from dialects.graph.core.assumptions import at_least
+from dialects.graph.core.builder import GraphBuilder
+from dialects.graph.core.op import GraphOp, OnnxName
+from dialects.graph.core.types import I32, I64, Shape, ShapeAttr, TensorType, tensor, type_of
+from dialects.graph.reindexing.slicing import below_zero
+from dialects.loop.builder import LoopBuilder
+from dialects.loop.scalar import Scalar
+from dialects.weights import Array
+
+
+def bounded(index: Array, dim: int) -> Array:
+    """Indices counted from the front and moved into the axis."""
+    return np.clip(np.where(index < 0, index + dim, index), 0, max(dim - 1, 0))
+
+
+def subscript(b: LoopBuilder, index: Scalar, dim: Expr) -> Expr:
+    """An index counted from the front and moved into the axis, as a subscript."""
+    wide, size = index.cast(I64), b.index(dim, I64)
+    counted = (wide < 0).select(wide + size, wide)
+    return b.subscript(counted.minimum(size - 1).maximum(0))
+
+
+@dataclass(frozen=True)
+class IndexRange:
+    """An axis that indices count along, and its size; of index vectors one component does."""
+
+    axis: int
+    size: Expr
+    component: int | None = None
+
+    def of(self, indices: Array) -> Array:
+        """The indices that count along the axis."""
+        return indices if self.component is None else indices[..., self.component]
+
+    @property
+    def bounds(self) -> tuple[Expr, Expr]:
+        """The least index and the greatest."""
+        return -self.size, self.size - 1
+
+    @property
+    def rule(self) -> str:
+        """What an index has to be, with places for the bounds and the size."""
+        return f"an index from {{}} to {{}} along axis {self.axis} of {{}} elements"
+
+
+class IndexedOp(GraphOp):
+    """What is read or written at places given by a tensor of i32 or i64."""
+
+    HAS_VECTORS: ClassVar[bool] = False
+    """Whether the last axis of the indices is that of vectors, of an index for each axis."""
+    MOVES_INDICES: ClassVar[bool] = False
+    """Whether an index outside of the axis is meant to be moved into it, which is no mistake."""
+    operand: SSAValue = operand_def(TensorType)
+    indices: SSAValue = operand_def(TensorType)
+
+    def require_indices(self) -> None:
+        """Indices are integers."""
+        kind = type_of(self.indices)
+        self.require(kind.element in (I32, I64), "indices of i32 or i64", kind)
+
+    @property
+    def have_ranks(self) -> bool:
+        """Whether the rank of every operand is known."""
+        return all(kind.has_rank for kind in self.tensor_types())
+
+    def axis_of(self, axis: int) -> int:
+        """The axis of the operand counted from the front."""
+        rank = type_of(self.operand).rank
+        self.require(-rank <= axis < rank, f"an axis from {-rank} to {rank - 1}", axis)
+        return axis % rank
+
+    @abstractmethod
+    def indexed_axes(self) -> range:
+        """The operand's axes along which the indices count."""
+
+    def index_ranges(self) -> list[IndexRange]:
+        """The axes that the indices count along."""
+        shape = type_of(self.operand).shape
+        return [
+            IndexRange(axis, shape[axis], number if self.HAS_VECTORS else None)
+            for number, axis in enumerate(self.indexed_axes())
+        ]
+
+    def require_inside(self, indices: Array) -> None:
+        """Raises TypeInferenceError for indices, known while compiling, of which one is outside of
+        an axis of known size, unless those are meant to be moved.
+        """
+        for each in [] if self.MOVES_INDICES or not self.have_ranks else self.index_ranges():
+            size = each.size.constant
+            if size is not None:
+                counted = each.of(indices)
+                outside = counted[(counted < -size) | (counted >= size)]
+                rule = each.rule.format(-size, size - 1, size)
+                self.require(not outside.size, rule, outside[:1].item() if outside.size else "")
+
+    def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
+        """An axis whose size varies has elements, where there are indices to point to them."""
+        shape = type_of(self.operand).shape
+        least = minimum([product(type_of(self.indices).shape), 1])
+        return [pair for axis in self.indexed_axes() for pair in at_least(shape[axis], least)]
+
+    def zeros(self, b: GraphBuilder) -> SSAValue:
+        """Zeros of the operand's type."""
+        return b.filled(0, self.operand)
+
+
+@irdl_op_definition
+class GatherOp(IndexedOp):
+    """`y[..., i..., ...] = x[..., indices[i...], ...]`: whole slices along `axis`."""
+
+    name = "graph.gather"
+    axis: IntegerAttr[Any] = prop_def(IntegerAttr)
+    result: SSAValue = result_def(TensorType)
+    ONNX: ClassVar = OnnxName("Gather", {"axis": ("axis", 0)})
+    HAS_VJP: ClassVar = True
+
+    @property
+    def position(self) -> int:
+        """The axis counted from the front."""
+        return self.axis_of(self.axis.value.data)
+
+    def indexed_axes(self) -> range:
+        return range(self.position, self.position + 1)
+
+    def infer(self) -> Sequence[TensorType]:
+        self.require_indices()
+        source, indices = self.tensor_types()
+        if not self.have_ranks:
+            return [tensor(None, source.element)]
+        axis = self.position
+        self.require_elements(source.shape[axis])
+        shape = (*source.shape[:axis], *indices.shape, *source.shape[axis + 1 :])
+        return [tensor(shape, source.element)]
+
+    def require_elements(self, dim: Expr) -> None:
+        """An axis to gather from has elements, unless nothing is gathered."""
+        nothing = any(size == 0 for size in type_of(self.indices).shape)
+        self.require(dim != 0 or nothing, "an axis with elements", f"{dim} along it")
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        x, indices = operands
+        return [np.take(x, bounded(indices, x.shape[self.position]), self.position)]
+
+    def fold_dims(self, *operands: Sequence[Expr] | None) -> Sequence[Expr] | None:
+        known, indices = operands
+        if known is None or indices is None or type_of(self.operand).rank != 1:
+            return None
+        places = [expr.constant for expr in indices]
+        found = [known[i] for i in places if i is not None and -len(known) <= i < len(known)]
+        return found if len(found) == len(indices) else None
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        """Adds the slices up where they came from; the axis is brought to the front for that."""
+        source, indices = self.tensor_types()
+        axis, count = self.position, indices.rank
+        others = [position for position in range(source.rank) if position != axis]
+        rest = [*range(axis), *range(axis + count, axis + count - 1 + source.rank - axis)]
+        order = [axis, *others]
+        zeros = b.transpose(self.zeros(b), permutation=order)
+        updates = b.transpose(cotangents[0], permutation=[*range(axis, axis + count), *rest])
+        places = b.reshape(self.indices, shape=ShapeAttr((*indices.shape, Expr.of(1))))
+        total = b.scatter_nd(zeros, places, updates, reduction="add")
+        return [b.transpose(total, permutation=list(np.argsort(order).tolist())), None]
+
+    def lower(
+        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
+    ) -> None:
+        source, indices = self.tensor_types()
+        axis, end = self.position, self.position + indices.rank
+        with b.loops(self.result_type.shape) as index:
+            place = subscript(b, b.load(operands[1], index[axis:end]), source.shape[axis])
+            b.store(results[0], index, b.load(operands[0], [*index[:axis], place, *index[end:]]))
+
+
+@irdl_op_definition
+class GatherElementsOp(IndexedOp):
+    """`y[i, j, k] = x[i, indices[i, j, k], k]` for `axis` 1: an index for each element."""
+
+    name = "graph.gather_elements"
+    axis: IntegerAttr[Any] = prop_def(IntegerAttr)
+    result: SSAValue = result_def(TensorType)
+    ONNX: ClassVar = OnnxName("GatherElements", {"axis": ("axis", 0)})
+    HAS_VJP: ClassVar = True
+
+    @property
+    def position(self) -> int:
+        """The axis counted from the front."""
+        return self.axis_of(self.axis.value.data)
+
+    def indexed_axes(self) -> range:
+        return range(self.position, self.position + 1)
+
+    def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
+        return [*super().assumptions(), *fitting_sizes(self, self.position)]
+
+    def infer(self) -> Sequence[TensorType]:
+        self.require_indices()
+        source, indices = self.tensor_types()
+        if self.have_ranks:
+            require_fitting(self, source.shape, indices, self.position)
+        return [TensorType(indices.dims, source.element)]
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        x, indices = operands
+        return [x[element_places(indices, x.shape, self.position)]]
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        attributes = {"axis": self.axis, "reduction": "add"}
+        return [
+            b.scatter_elements(self.zeros(b), self.indices, cotangents[0], **attributes),
+            None,
+        ]
+
+    def lower(
+        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
+    ) -> None:
+        dim = type_of(self.operand).shape[self.position]
+        with b.loops(self.result_type.shape) as index:
+            place = list(index)
+            place[self.position] = subscript(b, b.load(operands[1], index), dim)
+            b.store(results[0], index, b.load(operands[0], place))
+
+
+def fitting_sizes(op: IndexedOp, axis: int) -> list[tuple[Expr, Expr]]:
+    """Off the axis, indices are no larger than the operand where these pairs are equal."""
+    pairs = enumerate(zip(type_of(op.operand).shape, type_of(op.indices).shape, strict=True))
+    return [pair for at, (dim, size) in pairs if at != axis for pair in at_least(dim, size)]
+
+
+def require_fitting(op: GraphOp, dims: Shape, indices: TensorType, axis: int) -> None:
+    """Indices have the operand's rank and no more elements than it along the other axes."""
+    op.require(indices.rank == len(dims), f"indices of rank {len(dims)}", indices)
+    pairs = list(enumerate(zip(dims, indices.shape, strict=True)))
+    fits = not any(below_zero(dim - size) for at, (dim, size) in pairs if at != axis)
+    op.require(fits, "indices no larger than the operand off the axis", indices)
+    nothing = any(size == 0 for size in indices.shape)
+    op.require(dims[axis] != 0 or nothing, "an axis with elements", f"{dims[axis]} along it")
+
+
+def element_places(indices: Array, shape: Sequence[int], axis: int) -> tuple[Array, ...]:
+    """The index arrays of the places that `gather_elements` and `scatter_elements` mean."""
+    grid: Array = np.indices(indices.shape)
+    places = [grid[position] for position in range(indices.ndim)]
+    places[axis] = bounded(indices, shape[axis])
+    return tuple(places)
+
+
+def vector_places(indices: Array, shape: Sequence[int]) -> tuple[Array, ...]:
+    """The index arrays that the vectors along the last axis are."""
+    return tuple(bounded(indices[..., axis], shape[axis]) for axis in range(indices.shape[-1]))
+
+
+def vector_length(op: IndexedOp) -> int:
+    """How many subscripts a vector along the last axis of the indices holds."""
+    indices = type_of(op.indices)
+    op.require(indices.rank > 0, "indices of rank 1 or more", indices)
+    length = indices.shape[-1].constant
+    op.require(length is not None, "index vectors of static length", indices)
+    assert length is not None
+    return length
+
+
+@irdl_op_definition
+class GatherNdOp(IndexedOp):
+    """`y[b..., i..., j...] = x[b..., indices[b..., i..., :]..., j...]`: an index vector a slice."""
+
+    name = "graph.gather_nd"
+    HAS_VECTORS: ClassVar = True
+    batch_dims: IntegerAttr[Any] = prop_def(IntegerAttr)
+    result: SSAValue = result_def(TensorType)
+    ONNX: ClassVar = OnnxName("GatherND", {"batch_dims": ("batch_dims", 0)})
+    HAS_VJP: ClassVar = True
+
+    @property
+    def batch(self) -> int:
+        """How many leading axes both operands share."""
+        return self.batch_dims.value.data
+
+    def indexed_axes(self) -> range:
+        return range(self.batch, self.batch + vector_length(self))
+
+    def infer(self) -> Sequence[TensorType]:
+        self.require_indices()
+        source, indices = self.tensor_types()
+        if not self.have_ranks:
+            return [tensor(None, source.element)]
+        length, batch = vector_length(self), self.batch
+        fits = 0 <= batch < indices.rank and batch + length <= source.rank
+        self.require(
+            fits, f"at least {batch + length} axes and indices of more than {batch}", source
+        )
+        same = source.shape[:batch] == indices.shape[:batch]
+        self.require(same, "operands that share their batch dims", f"{source} and {indices}")
+        empty = any(dim == 0 for dim in source.shape[batch : batch + length])
+        nothing = any(size == 0 for size in indices.shape)
+        self.require(not empty or nothing, "axes with elements", source)
+        return [tensor((*indices.shape[:-1], *source.shape[batch + length :]), source.element)]
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        x, indices = operands
+        places = vector_places(indices, x.shape[self.batch :])
+        lead = np.indices(indices.shape[:-1], sparse=True)[: self.batch]
+        return [x[(*lead, *places)]]
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        if self.batch:
+            raise WeftError(
+                f"{self.name} requires batch_dims 0 to be differentiated, got {self.batch}"
+            )
+        zeros = self.zeros(b)
+        return [b.scatter_nd(zeros, self.indices, cotangents[0], reduction="add"), None]
+
+    def lower(
+        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
+    ) -> None:
+        source, indices = self.tensor_types()
+        lead = indices.rank - 1
+        with b.loops(self.result_type.shape) as index:
+            places = vector_subscripts(
+                b, operands[1], index[:lead], source.shape[self.batch :], vector_length(self)
+            )
+            place = [*index[: self.batch], *places, *index[lead:]]
+            b.store(results[0], index, b.load(operands[0], place))
+
+
+def vector_subscripts(
+    b: LoopBuilder, indices: SSAValue, lead: Sequence[Expr], dims: Shape, length: int
+) -> list[Expr]:
+    """The subscripts that one vector of the indices holds."""
+    return [subscript(b, b.load(indices, [*lead, axis]), dims[axis]) for axis in range(length)]
+
+
+OPS: tuple[type[GraphOp], ...] = (GatherOp, GatherElementsOp, GatherNdOp)

@@ -1,0 +1,252 @@
+"""Operators that move elements without computing on them: reshape, transpose, expand, ..."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+from xdsl.dialects.builtin import DenseArrayBase
+from xdsl.ir import SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+
+from dialects.expr import Expr, row_major_strides
+from dialects.graph.core.broadcast import (
+    broadcast_assumptions,
+    broadcast_index,
+    broadcast_shapes,
+)
+from dialects.graph.core.builder import GraphBuilder
+from dialects.graph.core.elementwise import ANY_ELEMENT, UnaryOp, sum_to
+from dialects.graph.core.op import GraphOp, OnnxName, ints
+from dialects.graph.core.types import Shape, ShapeAttr, TensorType, tensor, type_of
+from dialects.loop.builder import LoopBuilder
+from dialects.loop.scalar import Scalar
+from dialects.weights import Array
+
+
+class IndexMapOp(GraphOp):
+    """The result at an index is the operand at another index that is an expression of it."""
+
+    operand: SSAValue = operand_def(TensorType)
+    result: SSAValue = result_def(TensorType)
+
+    @abstractmethod
+    def source_index(self, index: Sequence[Expr]) -> Sequence[Expr]:
+        """Where in the operand the result's element at `index` comes from."""
+
+    def lower(
+        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
+    ) -> None:
+        with b.loops(self.result_type.shape) as index:
+            b.store(results[0], index, b.load(operands[0], self.source_index(index)))
+
+
+@irdl_op_definition
+class IdentityOp(UnaryOp):
+    """The operand itself; passes remove it."""
+
+    name = "graph.identity"
+    ONNX: ClassVar = OnnxName("Identity")
+    ELEMENTS: ClassVar = ANY_ELEMENT
+    HAS_VJP: ClassVar = True
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        return [operands[0]]
+
+    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
+        return operands[0]
+
+    def fold(self) -> Sequence[SSAValue]:
+        return [self.operand]
+
+    def fold_dims(self, *operands: Sequence[Expr] | None) -> Sequence[Expr] | None:
+        return operands[0]
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        return [cotangents[0]]
+
+
+@irdl_op_definition
+class ReshapeOp(IndexMapOp):
+    """The same elements in row-major order under the dims of the attribute `shape`."""
+
+    name = "graph.reshape"
+    shape: ShapeAttr = prop_def(ShapeAttr)
+    HAS_VJP: ClassVar = True
+
+    def infer(self) -> Sequence[TensorType]:
+        source = type_of(self.operand)
+        result = TensorType(self.shape, source.element)
+        if source.has_rank:
+            self.require(
+                source.size == result.size, "a shape of the operand's size", f"{source} to {result}"
+            )
+        return [result]
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        shape = self.result_type.static_shape
+        self.require(shape is not None, "a static shape to be evaluated", self.result_type)
+        return [operands[0].reshape(shape or ())]
+
+    def fold(self) -> Sequence[SSAValue] | GraphOp | None:
+        """A reshape to the same shape is gone; one of a reshape skips it."""
+        if type_of(self.operand).dims == self.shape:
+            return [self.operand]
+        owner = self.operand.owner
+        if isinstance(owner, ReshapeOp):
+            return ReshapeOp.of(owner.operand, shape=self.shape, location=self.location)
+        return None
+
+    def fold_dims(self, *operands: Sequence[Expr] | None) -> Sequence[Expr] | None:
+        return operands[0]
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        return [b.reshape(cotangents[0], shape=type_of(self.operand).dims)]
+
+    def source_index(self, index: Sequence[Expr]) -> Sequence[Expr]:
+        strides = row_major_strides(self.result_type.shape)
+        flat = sum(
+            (position * stride for position, stride in zip(index, strides, strict=True)), Expr.of(0)
+        )
+        return unflatten(flat, type_of(self.operand).shape)
+
+
+@irdl_op_definition
+class ReshapeFoundOp(IndexMapOp):
+    """The same elements in row-major order under dims that the program finds; it fails where these
+    do not have the operand's size.
+    """
+
+    name = "graph.reshape_found"
+    shape: ShapeAttr = prop_def(ShapeAttr)
+
+    def infer(self) -> Sequence[TensorType]:
+        source = type_of(self.operand)
+        self.require(source.has_rank, "an operand of known rank", source)
+        return [TensorType(self.shape, source.element)]
+
+    def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
+        sizes = type_of(self.operand).size, self.result_type.size
+        return [] if sizes[0] == sizes[1] else [sizes]
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        shape = self.result_type.static_shape
+        self.require(shape is not None, "a static shape to be evaluated", self.result_type)
+        return [operands[0].reshape(shape or ())]
+
+    def fold(self) -> GraphOp | None:
+        """A reshape where the sizes are known to be equal."""
+        if self.assumptions():
+            return None
+        return ReshapeOp.of(self.operand, shape=self.shape, location=self.location)
+
+    def source_index(self, index: Sequence[Expr]) -> Sequence[Expr]:
+        strides = row_major_strides(self.result_type.shape)
+        terms = (position * stride for position, stride in zip(index, strides, strict=True))
+        return unflatten(sum(terms, Expr.of(0)), type_of(self.operand).shape)
+
+
+def unflatten(flat: Expr, shape: Shape) -> list[Expr]:
+    """The index of the element that is `flat` elements after the first, in row-major order."""
+    strides = row_major_strides(shape)
+    index = [flat // stride for stride in strides]
+    return [
+        position if axis == 0 else position % shape[axis] for axis, position in enumerate(index)
+    ]
+
+
+@irdl_op_definition
+class TransposeOp(IndexMapOp):
+    """Axes in another order: result axis `i` is operand axis `permutation[i]`."""
+
+    name = "graph.transpose"
+    permutation: DenseArrayBase = prop_def(DenseArrayBase)
+    HAS_VJP: ClassVar = True
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The operand axis of each result axis."""
+        return ints(self.permutation)
+
+    def infer(self) -> Sequence[TensorType]:
+        source = type_of(self.operand)
+        if not source.has_rank:
+            return [source]
+        order = sorted(self.axes)
+        self.require(
+            order == list(range(source.rank)),
+            f"a permutation of {source.rank} axes",
+            list(self.axes),
+        )
+        return [tensor([source.shape[axis] for axis in self.axes], source.element)]
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        return [np.transpose(operands[0], self.axes)]
+
+    def fold(self) -> Sequence[SSAValue] | GraphOp | None:
+        """One that keeps the order is gone; one that moves dims of 1 is a reshape; two are one."""
+        if list(self.axes) == sorted(self.axes):
+            return [self.operand]
+        owner = self.operand.owner
+        if isinstance(owner, TransposeOp):
+            axes = [owner.axes[axis] for axis in self.axes]
+            return TransposeOp.of(owner.operand, permutation=axes, location=self.location)
+        source = type_of(self.operand)
+        moved = [axis for axis in self.axes if source.has_rank and source.shape[axis] != 1]
+        if source.has_rank and moved == sorted(moved):
+            return ReshapeOp.of(self.operand, shape=self.result_type.dims, location=self.location)
+        return None
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        inverse = [self.axes.index(axis) for axis in range(len(self.axes))]
+        return [b.transpose(cotangents[0], permutation=inverse)]
+
+    def source_index(self, index: Sequence[Expr]) -> Sequence[Expr]:
+        return [index[self.axes.index(axis)] for axis in range(len(self.axes))]
+
+
+@irdl_op_definition
+class ExpandOp(IndexMapOp):
+    """The operand broadcast to (at least) the dims of the attribute `shape`, as in ONNX."""
+
+    name = "graph.expand"
+    shape: ShapeAttr = prop_def(ShapeAttr)
+    HAS_VJP: ClassVar = True
+
+    def infer(self) -> Sequence[TensorType]:
+        source = type_of(self.operand)
+        if not source.has_rank or self.shape.data is None:
+            return [tensor(None, source.element)]
+        return [
+            tensor(broadcast_shapes(self.name, [source.shape, self.shape.data]), source.element)
+        ]
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        shape = self.result_type.static_shape
+        self.require(shape is not None, "a static shape to be evaluated", self.result_type)
+        return [np.broadcast_to(operands[0], shape or ())]
+
+    def fold(self) -> Sequence[SSAValue] | None:
+        return [self.operand] if self.result_type == type_of(self.operand) else None
+
+    def fold_dims(self, *operands: Sequence[Expr] | None) -> Sequence[Expr] | None:
+        size = self.result_type.size.constant
+        if operands[0] is None or size is None or len(operands[0]) not in (1, size):
+            return None
+        return list(operands[0]) if len(operands[0]) == size else list(operands[0]) * size
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        return [sum_to(b, cotangents[0], self.operand)]
+
+    def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
+        result = self.result_type.shape
+        given = broadcast_assumptions(self.shape.data or (), result)
+        return [*broadcast_assumptions(type_of(self.operand).shape, result), *given]
+
+    def source_index(self, index: Sequence[Expr]) -> Sequence[Expr]:
+        return broadcast_index(index, type_of(self.operand).shape)
+
+
+OPS = (IdentityOp, ReshapeOp, ReshapeFoundOp, TransposeOp, ExpandOp)

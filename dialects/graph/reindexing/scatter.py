@@ -1,0 +1,196 @@
+"""Operators that write elements at places that other tensors name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+from xdsl.dialects.builtin import IntegerAttr, StringAttr
+from xdsl.ir import SSAValue
+from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+
+from dialects.errors import WeftError
+from dialects.expr import Expr
+from dialects.graph.core.builder import GraphBuilder
+from dialects.graph.core.op import GraphOp, OnnxName
+from dialects.graph.core.types import BOOL, TensorType, tensor, type_of
+from dialects.graph.reindexing.gather import (
+    IndexedOp,
+    element_places,
+    fitting_sizes,
+    require_fitting,
+    subscript,
+    vector_length,
+    vector_places,
+    vector_subscripts,
+)
+from dialects.loop.builder import LoopBuilder
+from dialects.loop.scalar import Scalar
+from dialects.weights import Array
+
+_COMBINE: dict[str, tuple[Callable[[Scalar, Scalar], Scalar], Any]] = {
+    "none": (lambda old, new: new, None),
+    "add": (lambda old, new: old + new, np.add),
+    "mul": (lambda old, new: old * new, np.multiply),
+    "max": (lambda old, new: old.maximum(new), np.maximum),
+    "min": (lambda old, new: old.minimum(new), np.minimum),
+}
+"""Each reduction on scalars and in NumPy."""
+
+
+class ScatterOp(IndexedOp):
+    """A copy of the operand in which some elements are replaced by updates or combined with them.
+
+    Updates are applied in order; with `none` the last one to a place stays.
+    """
+
+    operand: SSAValue = operand_def(TensorType)  # again, for the order
+    indices: SSAValue = operand_def(TensorType)
+    updates: SSAValue = operand_def(TensorType)
+    reduction: StringAttr = prop_def(StringAttr)
+    result: SSAValue = result_def(TensorType)
+
+    def require_updates(self) -> None:
+        """Updates are of the operand's element type, which the reduction is defined on."""
+        self.require_indices()
+        kind, updates = type_of(self.operand), type_of(self.updates)
+        given = self.reduction.data
+        self.require(given in _COMBINE, f"a reduction out of {', '.join(_COMBINE)}", given)
+        self.require(updates.element == kind.element, f"updates of {kind.element}", updates)
+        self.require(given == "none" or kind.element != BOOL, "numbers to combine", kind)
+
+    def scattered(self, x: Array, places: tuple[Array, ...], updates: Array) -> Array:
+        """The result in NumPy."""
+        result = x.copy()
+        function = _COMBINE[self.reduction.data][1]
+        if function is None:
+            result[places] = updates
+        else:
+            function.at(result, places, updates)
+        return result
+
+    def copy(self, b: LoopBuilder, operand: SSAValue, result: SSAValue) -> None:
+        """Writes the operand into the result."""
+        with b.loops(self.result_type.shape) as index:
+            b.store(result, index, b.load(operand, index))
+
+    def combine(self, b: LoopBuilder, result: SSAValue, place: Sequence[Expr], new: Scalar) -> None:
+        """Applies one update."""
+        function = _COMBINE[self.reduction.data][0]
+        b.store(result, place, function(b.load(result, place), new))
+
+    def require_linear(self) -> None:
+        """Refuses to differentiate the reductions whose derivative is not written."""
+        given = self.reduction.data
+        if given not in ("none", "add"):
+            raise WeftError(
+                f"{self.name} requires reduction none or add to be differentiated, got {given}"
+            )
+
+
+@irdl_op_definition
+class ScatterElementsOp(ScatterOp):
+    """`y[i, indices[i, j, k], k] = updates[i, j, k]` for `axis` 1: an index for each update."""
+
+    name = "graph.scatter_elements"
+    axis: IntegerAttr[Any] = prop_def(IntegerAttr)
+    ONNX: ClassVar = OnnxName(
+        "ScatterElements", {"axis": ("axis", 0), "reduction": ("reduction", "none")}
+    )
+    HAS_VJP: ClassVar = True
+
+    @property
+    def position(self) -> int:
+        """The axis counted from the front."""
+        return self.axis_of(self.axis.value.data)
+
+    def indexed_axes(self) -> range:
+        return range(self.position, self.position + 1)
+
+    def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
+        return [*super().assumptions(), *fitting_sizes(self, self.position)]
+
+    def infer(self) -> Sequence[TensorType]:
+        self.require_updates()
+        source, indices, updates = self.tensor_types()
+        if self.have_ranks:
+            require_fitting(self, source.shape, indices, self.position)
+            self.require(updates.dims == indices.dims, "as many updates as indices", updates)
+        return [source]
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        x, indices, updates = operands
+        return [self.scattered(x, element_places(indices, x.shape, self.position), updates)]
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        """With duplicate indices and no reduction, every update gets the cotangent of its place."""
+        self.require_linear()
+        kept = cotangents[0]
+        if self.reduction.data == "none":
+            zeros = b.filled(0, self.updates)
+            attributes = {"axis": self.axis, "reduction": "none"}
+            kept = b.scatter_elements(kept, self.indices, zeros, **attributes)
+        return [kept, None, b.gather_elements(cotangents[0], self.indices, axis=self.axis)]
+
+    def lower(
+        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
+    ) -> None:
+        self.copy(b, operands[0], results[0])
+        dim = type_of(self.operand).shape[self.position]
+        with b.loops(type_of(self.updates).shape) as index:
+            place = list(index)
+            place[self.position] = subscript(b, b.load(operands[1], index), dim)
+            self.combine(b, results[0], place, b.load(operands[2], index))
+
+
+@irdl_op_definition
+class ScatterNdOp(ScatterOp):
+    """`y[indices[i..., :]..., j...] = updates[i..., j...]`: an index vector for each slice."""
+
+    name = "graph.scatter_nd"
+    HAS_VECTORS: ClassVar = True
+    ONNX: ClassVar = OnnxName("ScatterND", {"reduction": ("reduction", "none")})
+    HAS_VJP: ClassVar = True
+
+    def indexed_axes(self) -> range:
+        return range(vector_length(self))
+
+    def infer(self) -> Sequence[TensorType]:
+        self.require_updates()
+        source, indices, updates = self.tensor_types()
+        if self.have_ranks:
+            length = vector_length(self)
+            self.require(length <= source.rank, f"index vectors up to {source.rank}", length)
+            wanted = tensor((*indices.shape[:-1], *source.shape[length:]), source.element)
+            self.require(updates == wanted, f"updates {wanted}", updates)
+            empty = any(dim == 0 for dim in source.shape[:length])
+            nothing = any(size == 0 for size in updates.shape)
+            self.require(not empty or nothing, "axes with elements", source)
+        return [source]
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        x, indices, updates = operands
+        return [self.scattered(x, vector_places(indices, x.shape), updates)]
+
+    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
+        """With duplicate indices and no reduction, every update gets the cotangent of its place."""
+        self.require_linear()
+        kept = cotangents[0]
+        if self.reduction.data == "none":
+            kept = b.scatter_nd(kept, self.indices, b.filled(0, self.updates), reduction="none")
+        return [kept, None, b.gather_nd(cotangents[0], self.indices, batch_dims=0)]
+
+    def lower(
+        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
+    ) -> None:
+        self.copy(b, operands[0], results[0])
+        source, indices, updates = self.tensor_types()
+        lead, length = indices.rank - 1, vector_length(self)
+        with b.loops(updates.shape) as index:
+            places = vector_subscripts(b, operands[1], index[:lead], source.shape, length)
+            place = [*places, *index[lead:]]
+            self.combine(b, results[0], place, b.load(operands[2], index))
+
+
+OPS: tuple[type[GraphOp], ...] = (ScatterElementsOp, ScatterNdOp)

@@ -14,8 +14,8 @@ import weft.numpy as wnp
 from compiler.frontend.onnx.from_onnx import ImportedModel, Source
 from dialects.context import parse_module
 from dialects.weights import WeightStore
-from weft.jitted import read_model
-from weft.tracing import record
+from weft.source.jit import read_model
+from weft.tracing.trace import record
 from weft.training import donating
 
 ROWS: Final = (8, 8)

@@ -8,7 +8,7 @@ import pytest
 import weft
 import weft.numpy as wnp
 from weft import Tensor
-from weft.tracing import record
+from weft.tracing.trace import record
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(4, 3)), RNG.normal(size=(4, 3))

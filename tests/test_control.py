@@ -61,7 +61,7 @@ def test_eager_and_traced_agree(program):
 
 
 def test_loops_stay_loops():
-    from weft.tracing import record
+    from weft.tracing.trace import record
 
     text = str(record(newton, X).module)
     assert text.count("graph.while") == text.count("graph.for") == 1

@@ -7,7 +7,7 @@ import weft
 import weft.numpy as wnp
 from dialects.graph.core.evaluate import evaluate_block
 from weft import Tensor
-from weft.tracing import record
+from weft.tracing.trace import record
 from weft.trees import leaves_of
 
 RNG = np.random.default_rng(0)

@@ -8,11 +8,12 @@ import pytest
 import weft
 import weft.numpy as wnp
 from dialects.graph.core.evaluate import evaluate_block
-from weft import Spec, Tensor, linalg
-from weft.dispatch import FUNCTIONS
+from weft import Spec, Tensor
+from weft.array_api import linalg
+from weft.array_api.dispatch import FUNCTIONS
 from weft.source.reading import read_function
 from weft.source.trees import flatten
-from weft.tracing import record
+from weft.tracing.trace import record
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(0.1, 0.9, size=(3, 3))

@@ -10,7 +10,7 @@ import weft.numpy as wnp
 from dialects.graph.core.evaluate import evaluate_block
 from weft import Spec, Tensor
 from weft.source.reading import read_function
-from weft.tracing import record
+from weft.tracing.trace import record
 
 INTEGERS = ("int8", "int32", "int64", "uint8", "uint64")
 FLOATS = np.array([0.0, 1.0, -1.0, 0.1, -0.7, 3.0, 5.5, np.inf, -np.inf, np.nan])

@@ -12,7 +12,7 @@ import weft.numpy as wnp
 from dialects.expr import Expr
 from dialects.graph.core.evaluate import evaluate_block
 from dialects.graph.core.types import ShapeAttr
-from weft.tracing import record
+from weft.tracing.trace import record
 
 RNG = np.random.default_rng(7)
 X, Y = RNG.uniform(0.2, 0.9, 4), RNG.normal(size=4)

@@ -16,15 +16,17 @@ Graph = Mapping[str, Iterable[str]]
 
 RUN_TIME_CYCLES: Final[Mapping[str, str]] = {
     (
-        "weft.composed weft.composites weft.control weft.creation weft.custom weft.dispatch "
-        "weft.dtypes weft.eager.derivatives weft.eager.graphs weft.eager.indexing "
-        "weft.eager.kernels weft.eager.quick weft.eager.tape weft.eager.templates "
-        "weft.elementwise weft.indexing weft.linalg weft.methods weft.numpy weft.operators "
-        "weft.pull_back weft.rearrangements weft.reductions weft.selections weft.state "
-        "weft.tensor weft.traced weft.trees"
+        "weft.array.composed weft.array.composites weft.array.elementwise weft.array.methods "
+        "weft.array.operators weft.array.rearrangements weft.array.reductions "
+        "weft.array.selections weft.array_api.creation weft.array_api.dispatch "
+        "weft.array_api.dtypes weft.array_api.linalg weft.autodiff.custom weft.autodiff.vjp "
+        "weft.eager.derivatives weft.eager.graphs weft.eager.indexing weft.eager.kernels "
+        "weft.eager.quick weft.eager.tape weft.eager.templates weft.eager.tensor weft.numpy "
+        "weft.state weft.tracing.control weft.tracing.indexing weft.tracing.traced weft.trees"
     ): "tensors and the functions made of them: to be cut",
     (
-        "weft.source.indexing weft.source.operators weft.source.recording weft.source.values"
+        "weft.source.expressions.indexing weft.source.expressions.operators "
+        "weft.source.recording weft.source.values"
     ): "arrays of programs and their indexing: to be cut",
 }
 """Files that reach each other when they are loaded, or once their functions are called."""
@@ -41,7 +43,9 @@ TYPE_CYCLES: Final[Mapping[str, str]] = {
     (
         "dialects.graph.core.builder dialects.graph.core.op dialects.graph.reindexing.constant"
     ): "a builder makes operators, whose lowering takes a builder",
-    ("weft.jitted weft.known_calls"): "the same cycle with what its types need: to be cut",
+    (
+        "weft.source.jit weft.source.known_calls"
+    ): "the same cycle with what its types need: to be cut",
     ("weft.source.run weft.source.state"): "a run holds the states that are changed during it",
 }
 """Files that reach each other by what their types need."""
@@ -61,53 +65,53 @@ LOCAL_IMPORTS: Final[Mapping[str, Sequence[str]]] = {
         "compiler.machine.artifact.artifact -> compiler.machine.wasm.link",
     ),
     "few programs need it, and it takes long to load": (
-        "compiler.cli.model -> weft.inside",
-        "weft -> weft.inside",
-        "weft -> weft.jitted",
+        "compiler.cli.model -> weft.probing.inside",
+        "weft -> weft.probing.inside",
+        "weft -> weft.source.jit",
         "weft.eager.kernels -> weft.compilation",
-        "weft.jitted -> weft.source.reading",
-        "weft.tracing -> weft.compilation",
-        "weft.tracing -> weft.inside",
-        "weft.tracing -> weft.watching",
+        "weft.source.jit -> weft.source.reading",
+        "weft.tracing.trace -> weft.compilation",
+        "weft.tracing.trace -> weft.probing.inside",
+        "weft.tracing.trace -> weft.probing.watching",
         "weft.training -> weft.compilation",
-        "weft.training -> weft.inside",
-        "weft.training -> weft.watching",
+        "weft.training -> weft.probing.inside",
+        "weft.training -> weft.probing.watching",
     ),
     "the compiler is loaded where something has to be compiled": (
         "weft -> compiler.cli.emit",
+        "weft.autodiff.derivatives -> compiler.graph.differentiate.cotangents",
+        "weft.autodiff.derivatives -> dialects.graph",
+        "weft.autodiff.vjp -> compiler.graph.differentiate.cotangents",
         "weft.compilation -> compiler.driver.pipeline",
         "weft.compilation -> compiler.driver.read_model",
         "weft.compilation -> compiler.loop.schedule_file",
         "weft.compilation -> compiler.loop.tuned_file",
-        "weft.derivatives -> compiler.graph.differentiate.cotangents",
-        "weft.derivatives -> dialects.graph",
         "weft.eager.kernels -> compiler.driver.pipeline",
         "weft.eager.templates -> compiler.graph.differentiate.cotangents",
-        "weft.jitted -> compiler.frontend.onnx.from_onnx",
-        "weft.pull_back -> compiler.graph.differentiate.cotangents",
-        "weft.tracing -> compiler.driver.pipeline",
+        "weft.probing.watching -> compiler.graph.probe",
+        "weft.probing.watching -> dialects.context",
+        "weft.source.jit -> compiler.frontend.onnx.from_onnx",
+        "weft.tracing.trace -> compiler.driver.pipeline",
         "weft.training -> compiler.frontend.onnx.from_onnx",
-        "weft.watching -> compiler.graph.probe",
-        "weft.watching -> dialects.context",
     ),
     "part of a cycle: to be cut": (
-        "weft.custom -> weft.eager.tape",
-        "weft.derivatives -> weft.numpy",
-        "weft.derivatives -> weft.pull_back",
+        "weft.array.methods -> weft.numpy",
+        "weft.array.operators -> weft.array_api.dispatch",
+        "weft.array.operators -> weft.numpy",
+        "weft.array_api.linalg -> weft.tracing.control",
+        "weft.autodiff.custom -> weft.eager.tape",
+        "weft.autodiff.derivatives -> weft.autodiff.vjp",
+        "weft.autodiff.derivatives -> weft.numpy",
+        "weft.autodiff.vjp -> weft.eager.derivatives",
+        "weft.autodiff.vjp -> weft.eager.tape",
         "weft.eager.kernels -> weft.eager.graphs",
         "weft.eager.tape -> weft.eager.quick",
-        "weft.eager.tape -> weft.tensor",
-        "weft.eager.templates -> weft.traced",
-        "weft.jitted -> weft.custom",
-        "weft.jitted -> weft.derivatives",
-        "weft.linalg -> weft.control",
-        "weft.methods -> weft.numpy",
-        "weft.operators -> weft.dispatch",
-        "weft.operators -> weft.numpy",
-        "weft.pull_back -> weft.eager.derivatives",
-        "weft.pull_back -> weft.eager.tape",
-        "weft.source.values -> weft.source.indexing",
-        "weft.traced -> weft.indexing",
+        "weft.eager.tape -> weft.eager.tensor",
+        "weft.eager.templates -> weft.tracing.traced",
+        "weft.source.jit -> weft.autodiff.custom",
+        "weft.source.jit -> weft.autodiff.derivatives",
+        "weft.source.values -> weft.source.expressions.indexing",
+        "weft.tracing.traced -> weft.tracing.indexing",
     ),
 }
 """Imports inside functions, by reason."""

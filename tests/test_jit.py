@@ -8,7 +8,7 @@ import weft.numpy as wnp
 from weft import Spec
 from weft.source.reading import read_function
 from weft.source.trees import flatten
-from weft.tracing import record
+from weft.tracing.trace import record
 
 FIVE, TWO = np.float64(5), np.float64(2)
 SCALE = 2.0

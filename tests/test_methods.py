@@ -8,11 +8,11 @@ import pytest
 import weft
 from dialects.graph.core.evaluate import evaluate_block
 from weft import Spec, Tensor
-from weft.methods import METHODS, ArrayMethods
-from weft.operators import ArrayOperators
+from weft.array.methods import METHODS, ArrayMethods
+from weft.array.operators import ArrayOperators
 from weft.source.reading import read_function
 from weft.source.trees import flatten
-from weft.tracing import record
+from weft.tracing.trace import record
 
 X = np.random.default_rng(0).normal(size=(3, 4))
 

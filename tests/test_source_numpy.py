@@ -5,7 +5,7 @@ import pytest
 
 from dialects.graph.core.evaluate import evaluate_block
 from weft import Spec
-from weft.operators import common_dtype
+from weft.array.operators import common_dtype
 from weft.source.reading import read_function
 from weft.source.trees import flatten
 

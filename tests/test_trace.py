@@ -9,7 +9,7 @@ import weft
 import weft.numpy as wnp
 from tests.oracle import evaluate
 from weft import Spec, grad, trace, value_and_grad
-from weft.tracing import record
+from weft.tracing.trace import record
 
 
 def first_example(x1, x2):

@@ -45,20 +45,20 @@ from dialects.errors import (
     WeftError,
 )
 from weft.compilation import compile_cached, options_of
-from weft.watching import build_watchable
+from weft.probing.watching import build_watchable
 
 if TYPE_CHECKING:
     from compiler.frontend.onnx.from_onnx import ImportedModel, Source
-    from weft.control import cond, fori_loop, scan, switch, while_loop
-    from weft.custom import checkpoint, custom_vjp, stop_gradient
-    from weft.derivatives import grad, hessian, jacobian, jvp, value_and_grad, vjp
-    from weft.gradient_check import check_grad
-    from weft.graph import Graph
-    from weft.inside import watch
-    from weft.jitted import jit
-    from weft.printing import print
-    from weft.tensor import Tensor
-    from weft.tracing import Spec, trace
+    from weft.autodiff.custom import checkpoint, custom_vjp, stop_gradient
+    from weft.autodiff.derivatives import grad, hessian, jacobian, jvp, value_and_grad, vjp
+    from weft.autodiff.gradient_check import check_grad
+    from weft.eager.tensor import Tensor
+    from weft.probing.inside import watch
+    from weft.source.jit import jit
+    from weft.tracing.control import cond, fori_loop, scan, switch, while_loop
+    from weft.tracing.graph import Graph
+    from weft.tracing.printing import print
+    from weft.tracing.trace import Spec, trace
     from weft.training import Step, step
 
 __version__ = VERSION
@@ -111,18 +111,18 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Graph": "weft.graph",
-    "Tensor": "weft.tensor",
-    "check_grad": "weft.gradient_check",
-    **dict.fromkeys(("Spec", "trace"), "weft.tracing"),
-    "watch": "weft.inside",
-    **dict.fromkeys(("checkpoint", "custom_vjp", "stop_gradient"), "weft.custom"),
+    "Graph": "weft.tracing.graph",
+    "Tensor": "weft.eager.tensor",
+    "check_grad": "weft.autodiff.gradient_check",
+    **dict.fromkeys(("Spec", "trace"), "weft.tracing.trace"),
+    "watch": "weft.probing.inside",
+    **dict.fromkeys(("checkpoint", "custom_vjp", "stop_gradient"), "weft.autodiff.custom"),
     **dict.fromkeys(
-        ("grad", "hessian", "jacobian", "jvp", "value_and_grad", "vjp"), "weft.derivatives"
+        ("grad", "hessian", "jacobian", "jvp", "value_and_grad", "vjp"), "weft.autodiff.derivatives"
     ),
-    "jit": "weft.jitted",
-    "print": "weft.printing",
-    **dict.fromkeys(("cond", "fori_loop", "scan", "switch", "while_loop"), "weft.control"),
+    "jit": "weft.source.jit",
+    "print": "weft.tracing.printing",
+    **dict.fromkeys(("cond", "fori_loop", "scan", "switch", "while_loop"), "weft.tracing.control"),
     **dict.fromkeys(("Step", "step"), "weft.training"),
 }
 
@@ -242,7 +242,7 @@ def compile(
         return _in_process(compiled, threads)
 
     if trap_nan:
-        from weft.inside import build_trapped
+        from weft.probing.inside import build_trapped
 
         return build_trapped(source, options, extensions, build)
     executable = build_watchable(source, options, build)
@@ -264,7 +264,7 @@ def _source_of(model: Any, specs: Sequence[Any]) -> Source | ImportedModel:
         return model.imported()
     if not callable(model):
         return model
-    from weft.jitted import read_model
+    from weft.source.jit import read_model
 
     return read_model(getattr(model, "source_function", model), specs)
 

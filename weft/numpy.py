@@ -10,8 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from weft import linalg
-from weft.composed import (
+from weft.array.composed import (
     atan2,
     copysign,
     hypot,
@@ -22,42 +21,7 @@ from weft.composed import (
     signbit,
     trunc,
 )
-from weft.creation import (
-    arange,
-    asarray,
-    empty,
-    empty_like,
-    eye,
-    from_dlpack,
-    full,
-    full_like,
-    linspace,
-    ones,
-    ones_like,
-    zeros,
-    zeros_like,
-)
-from weft.dtypes import (
-    __array_namespace_info__,
-    astype,
-    can_cast,
-    finfo,
-    float16,
-    float32,
-    float64,
-    iinfo,
-    int8,
-    int16,
-    int32,
-    int64,
-    isdtype,
-    result_type,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-)
-from weft.elementwise import (
+from weft.array.elementwise import (
     abs,
     acos,
     acosh,
@@ -119,9 +83,8 @@ from weft.elementwise import (
     tanh,
     where,
 )
-from weft.linalg import matrix_transpose, tensordot, vecdot
-from weft.operators import ArrayOperators, axis_of
-from weft.rearrangements import (
+from weft.array.operators import ArrayOperators, axis_of
+from weft.array.rearrangements import (
     broadcast_arrays,
     broadcast_to,
     concat,
@@ -140,7 +103,7 @@ from weft.rearrangements import (
     triu,
     unstack,
 )
-from weft.reductions import (
+from weft.array.reductions import (
     all,
     any,
     count_nonzero,
@@ -154,7 +117,7 @@ from weft.reductions import (
     sum,
     var,
 )
-from weft.selections import (
+from weft.array.selections import (
     argmax,
     argmin,
     argsort,
@@ -169,7 +132,44 @@ from weft.selections import (
     unique_inverse,
     unique_values,
 )
-from weft.tensor import Tensor
+from weft.array_api import linalg
+from weft.array_api.creation import (
+    arange,
+    asarray,
+    empty,
+    empty_like,
+    eye,
+    from_dlpack,
+    full,
+    full_like,
+    linspace,
+    ones,
+    ones_like,
+    zeros,
+    zeros_like,
+)
+from weft.array_api.dtypes import (
+    __array_namespace_info__,
+    astype,
+    can_cast,
+    finfo,
+    float16,
+    float32,
+    float64,
+    iinfo,
+    int8,
+    int16,
+    int32,
+    int64,
+    isdtype,
+    result_type,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from weft.array_api.linalg import matrix_transpose, tensordot, vecdot
+from weft.eager.tensor import Tensor
 
 __all__ = [
     "__array_namespace_info__", "abs", "acos", "acosh", "add", "all", "any", "arange", "argmax",

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import weft.numpy as wnp
-from weft.tensor import Tensor
+from weft.eager.tensor import Tensor
 from weft.trees import leaves_of, tree_map
 
 Schedule = float | Callable[[Any], Any]

@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from weft.composites import composite
-from weft.operators import ArrayOperators
-from weft.tensor import Tensor
+from weft.array.composites import composite
+from weft.array.operators import ArrayOperators
+from weft.eager.tensor import Tensor
 
 _FOLDING: Final = 255
 """The stream of bits that new keys are made of."""

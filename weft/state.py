@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from dialects.errors import WeftError
-from weft.operators import ArrayOperators, users_line
+from weft.array.operators import ArrayOperators, users_line
 from weft.trees import leaves_of
 
 Change = tuple[Any, str, Any, str]

@@ -22,9 +22,9 @@ from compiler.machine.python.executable import Executable
 from dialects.errors import WeftError
 from dialects.loop.program import DONATED
 from dialects.weights import Array
-from weft.operators import users_line
-from weft.tensor import Tensor
-from weft.tracing import Trace, record
+from weft.array.operators import users_line
+from weft.eager.tensor import Tensor
+from weft.tracing.trace import Trace, record
 from weft.trees import Structure, flatten, unflatten
 
 if TYPE_CHECKING:
@@ -173,8 +173,8 @@ def step(
     ArtifactError for a target that this machine is not.
     """
     from weft.compilation import compile_cached, options_of
-    from weft.inside import build_trapped
-    from weft.watching import build_watchable
+    from weft.probing.inside import build_trapped
+    from weft.probing.watching import build_watchable
 
     name = prefix or c_identifier(getattr(function, "__name__", "step").strip("<>"))
     options = options_of(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, cast, overload
 
 from dialects.errors import WeftError
-from weft.operators import users_line
+from weft.array.operators import users_line
 
 
 @dataclass(frozen=True)

@@ -269,7 +269,7 @@ def trapped_from(arguments: argparse.Namespace) -> Executable:
     """The model of the command line, compiled so that calls name the operator that makes NaN.
     Raises OptionError for an artifact.
     """
-    from weft.inside import build_trapped
+    from weft.probing.inside import build_trapped
 
     if is_artifact(arguments.model):
         raise OptionError(f"trap-nan requires a model, got the artifact {arguments.model}")

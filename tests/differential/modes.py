@@ -16,7 +16,7 @@ from tests.differential.program import Program
 from tests.differential.reference import Graph
 from weft.compilation import compile_cached, options_of
 from weft.source.reading import read_function
-from weft.tracing import record
+from weft.tracing.trace import record
 from weft.trees import leaves_of
 
 Call = Callable[[Sequence[np.ndarray]], list[np.ndarray]]

@@ -18,7 +18,7 @@ import weft.numpy as wnp
 from compiler.driver.options import Options
 from compiler.frontend.onnx.from_onnx import ImportedModel
 from compiler.machine.codegen.host import host_target
-from weft.tracing import record
+from weft.tracing.trace import record
 
 Arrays = Sequence[NDArray[Any]]
 

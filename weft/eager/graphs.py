@@ -15,7 +15,7 @@ from dialects.graph.core.types import ShapeAttr, TensorType, tensor, type_of
 from dialects.weights import WeightStore
 from weft.eager.patterns import Dims
 from weft.eager.templates import Derivative, Template
-from weft.traced import Recording
+from weft.tracing.traced import Recording
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Final, cast
 import numpy as np
 
 from dialects.weights import Array
-from weft.operators import ArrayOperators, users_line
+from weft.array.operators import ArrayOperators, users_line
 
 if TYPE_CHECKING:
     from weft.eager.tape import Node
-    from weft.tensor import Tensor
+    from weft.eager.tensor import Tensor
 
 
 def indexed(x: Tensor, index: Any) -> Tensor:

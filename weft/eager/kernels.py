@@ -21,10 +21,10 @@ from compiler.machine.python.fast_call import Call
 from compiler.target.target import Target
 from dialects.errors import InputError, TypeInferenceError, UnsupportedError
 from dialects.weights import Array
+from weft.array.operators import users_line
 from weft.eager import quick
 from weft.eager.patterns import RULES, Dims, rule_of
 from weft.eager.templates import Composite, Derivative, Operator, Template
-from weft.operators import users_line
 
 if TYPE_CHECKING:
     from weft.eager.graphs import Built

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from dialects.weights import Array
+from weft.array.operators import ArrayOperators, Axes, axes_of
 from weft.eager.tape import DEPTH, Node, by_graph
 from weft.eager.templates import Composite, Operator, composite_of, frozen, operator_of
-from weft.operators import ArrayOperators, Axes, axes_of
 
 if TYPE_CHECKING:
-    from weft.tensor import Tensor
+    from weft.eager.tensor import Tensor
 
 BINARY: Final[Mapping[str, str]] = {
     "add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "matmul": "matmul", "pow": "pow",

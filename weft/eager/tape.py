@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from weft.eager.templates import Derivative, Template
 
 if TYPE_CHECKING:
-    from weft.tensor import Tensor
+    from weft.eager.tensor import Tensor
 
 Backward = Callable[["Node", "list[Tensor | None]", tuple[int, ...]], "Sequence[Tensor]"]
 """From an operator's node, the cotangents of its results and the places of operands, to those of
@@ -58,7 +58,7 @@ def by_graph(
 ) -> Sequence[Tensor]:
     """The cotangents of operands by the derivative of the node's graph."""
     from weft.eager.quick import kind_of
-    from weft.tensor import Tensor
+    from weft.eager.tensor import Tensor
 
     given = [(place, each) for place, each in enumerate(arriving) if each is not None]
     assert node.template is not None, "a graph has a derivative"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 if TYPE_CHECKING:
     from xdsl.ir import SSAValue
 
-    from weft.traced import Recording
+    from weft.tracing.traced import Recording
 
 Attributes = tuple[tuple[str, Any], ...]
 
@@ -38,7 +38,7 @@ class Operator:
 
     def build(self, recording: Recording, operands: Sequence[SSAValue]) -> list[SSAValue]:
         """Appends the operator; the values of its results."""
-        from weft.traced import Traced
+        from weft.tracing.traced import Traced
 
         given: dict[str, Any] = {
             key: list(cast("tuple[Any, ...]", value)) if isinstance(value, tuple) else value
@@ -73,7 +73,7 @@ class Composite:
 
     def build(self, recording: Recording, operands: Sequence[SSAValue]) -> list[SSAValue]:
         """Appends the function's operators; the value of its one result."""
-        from weft.traced import Traced
+        from weft.tracing.traced import Traced
 
         traced = [Traced(recording, operand) for operand in operands]
         return [self.function(*traced, **self.named).value]

@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from weft.tensor import Tensor
+from weft.eager.tensor import Tensor
 
 _GENERATOR: Final[ContextVar[np.random.Generator]] = ContextVar("generator")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import weft.numpy as wnp
-from weft.composites import composite
+from weft.array.composites import composite
 
 
 def cross_entropy(logits: Any, labels: Any) -> Any:

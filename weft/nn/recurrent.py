@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import weft.numpy as wnp
-from weft.control import scan
 from weft.nn.initializers import uniform
 from weft.nn.layers import sigmoid
 from weft.nn.module import Module
+from weft.tracing.control import scan
 
 
 class LSTM(Module):

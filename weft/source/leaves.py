@@ -15,7 +15,7 @@ from weft.source.journal import Missing
 from weft.source.recording import SourceRecording
 from weft.source.syntax import Place
 from weft.source.values import ELEMENTS, Array, Number, is_array_like
-from weft.traced import Traced
+from weft.tracing.traced import Traced
 
 
 @dataclass(frozen=True)

@@ -18,11 +18,11 @@ from dialects.errors import WeftError
 from dialects.graph.core.dtypes import element_type
 from dialects.graph.core.types import tensor
 from dialects.weights import Array as NumpyArray
-from weft.operators import users_line
+from weft.array.operators import users_line
+from weft.eager.tensor import Tensor
 from weft.source.recording import SourceRecording
 from weft.source.values import Array
-from weft.tensor import Tensor
-from weft.traced import Traced, hint_of
+from weft.tracing.traced import Traced, hint_of
 
 Read = Callable[[], Any]
 

@@ -17,22 +17,22 @@ from xdsl.ir import Block, Region, SSAValue
 
 from dialects.graph import EffectOp
 from dialects.graph.core.types import type_of
-from weft.operators import RUNNING, users_line
-from weft.printing import Text
-from weft.source.calls import call
-from weft.source.expressions import evaluate
+from weft.array.operators import RUNNING, users_line
+from weft.source.calls.calls import call
+from weft.source.expressions.expressions import evaluate
 from weft.source.leaves import is_leaf, kind_of, value_as
 from weft.source.outside import Captured, Guard, Outside
 from weft.source.recording import SourceRecording, forget_undone
 from weft.source.run import Run
 from weft.source.state import Kept, changed, put_back, unchanged
-from weft.source.statements import execute, store
+from weft.source.statements.statements import execute, store
 from weft.source.syntax import Place, code_of
 from weft.source.trees import LEAF, Tree, flatten, unflatten
 from weft.source.values import Array, Number, Spread
 from weft.state import kept_while_traced
-from weft.traced import Traced
-from weft.tracing import Spec, names_of
+from weft.tracing.printing import Text
+from weft.tracing.trace import Spec, names_of
+from weft.tracing.traced import Traced
 
 STACK = 20_000
 """Python's own calls within each other: a few dozen for each of the program."""

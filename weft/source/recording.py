@@ -19,7 +19,7 @@ from dialects.graph.core.builder import GraphBuilder
 from dialects.graph.core.types import I64, TensorType, tensor, type_of
 from dialects.weights import Array as NumpyArray
 from weft.source.values import ELEMENTS, Array, Number
-from weft.traced import Recording, Traced
+from weft.tracing.traced import Recording, Traced
 
 
 def forget_undone(block: Block) -> None:

@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from weft.eager.tensor import Tensor
 from weft.nn.module import Module
+from weft.source.expressions.operators import as_tensor
 from weft.source.journal import NameSlot
-from weft.source.operators import as_tensor
 from weft.source.run import Run
 from weft.source.syntax import Place
 from weft.source.values import Array, is_array_like
-from weft.tensor import Tensor
 
 
 @dataclass(frozen=True, eq=False)

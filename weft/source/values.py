@@ -13,7 +13,7 @@ from xdsl.ir import SSAValue
 from dialects.errors import SourceError
 from dialects.expr import Expr
 from dialects.graph.core.types import BOOL, F64, I64, TensorType, tensor, type_of
-from weft.traced import Traced
+from weft.tracing.traced import Traced
 
 if TYPE_CHECKING:
     from weft.source.recording import SourceRecording
@@ -95,7 +95,7 @@ class Array(Traced):
         object.__setattr__(self, "owner", owner)
 
     def __getitem__(self, index: Any) -> Array:
-        from weft.source.indexing import read
+        from weft.source.expressions.indexing import read
 
         return read(self.recording, self, index if isinstance(index, tuple) else (index,))
 

@@ -1,0 +1,1 @@
+"""The array protocol, its methods, and functions of arrays that are written against it."""

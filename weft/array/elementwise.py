@@ -1,0 +1,253 @@
+"""Functions of the array API standard of each element: graph operators on weft's tensors, NumPy's
+own on arrays.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from weft.array.composites import composite
+from weft.array.operators import ArrayOperators, common_dtype, is_number
+from weft.eager.tensor import Tensor
+
+_python: Any = operator  # whose functions have no types
+
+
+def leader(*arguments: Any) -> Any:
+    """The first tensor among the arguments, whose kind the result has; None without one.
+
+    Tensors with values go along with others: they become constants of a graph.
+    """
+    tensors = [each for each in arguments if isinstance(each, ArrayOperators)]
+    return next((each for each in tensors if not hasattr(each, "array")), next(iter(tensors), None))
+
+
+def lifted(first: Any, operand: Any, like: Any = None) -> Any:
+    """The operand as a tensor of the kind of `first`; a number takes the dtype of `like`."""
+    if not is_number(operand):
+        return first.lifted(operand)
+    target = first if like is None else like
+    if type(target) is Tensor and type(operand) in target.kind.numbers:
+        return Tensor.number(target.kind, operand)
+    return target.lifted(operand)
+
+
+def of_array(function: Callable[..., Any], x: Any, *arguments: Any) -> Any:
+    """What a function that NumPy lacks gives for one of its arrays: an array, or a number of rank
+    0, as NumPy's functions do.
+    """
+    return np.asarray(function(Tensor(np.asarray(x)), *arguments))[()]
+
+
+def _unary(name: str, of_numpy: Callable[[Any], Any], floats: bool = False) -> Callable[..., Any]:
+    def function(x: Any) -> Any:
+        if not isinstance(x, ArrayOperators):
+            return of_numpy(x)
+        return x.as_float().apply(name) if floats else x.apply(name)
+
+    function.__name__ = name
+    function.__doc__ = f"`{name}` of each element."
+    return function
+
+
+def _binary(name: str, of_numpy: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def function(x: Any, y: Any) -> Any:
+        if type(x) is Tensor and type(y) in (Tensor, float, int):
+            return x.apply(name, y)
+        first = leader(x, y)
+        if first is None:
+            return of_numpy(x, y)
+        like = y if isinstance(y, ArrayOperators) else None
+        return lifted(first, x, like).apply(name, y)
+
+    function.__name__ = name
+    function.__doc__ = f"`{name}` of the elements of two arrays, broadcast to each other."
+    return function
+
+
+def _whole(name: str, of_numpy: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def function(x: Any) -> Any:
+        if not isinstance(x, ArrayOperators):
+            return of_numpy(x)
+        return x if x.dtype.kind in "biu" else x.apply(name)
+
+    function.__name__ = name
+    function.__doc__ = f"`{name}` of each element; integers stay as they are."
+    return function
+
+
+def _logical(name: str, of_numpy: Callable[..., Any]) -> Callable[..., Any]:
+    def function(*operands: Any) -> Any:
+        first = leader(*operands)
+        if first is None:
+            return of_numpy(*operands)
+        return first.op(name, *(first.lifted(each).astype(np.bool_) for each in operands))
+
+    function.__name__ = name
+    function.__doc__ = f"`{name}` of elements, of which all but zeros are true."
+    return function
+
+
+def _operator_of_one(apply: Callable[[Any], Any], name: str) -> Callable[[Any], Any]:
+    def function(x: Any) -> Any:
+        return apply(x)
+
+    function.__name__ = name
+    function.__doc__ = f"`{name}` of each element."
+    return function
+
+
+def _number(name: str) -> Callable[[Any], Any]:
+    return lambda x: getattr(np, name)(x)
+
+
+exp, log, sqrt, sin, cos, tan = (
+    _unary(name, _number(name), True) for name in ("exp", "log", "sqrt", "sin", "cos", "tan")
+)
+sinh, cosh, tanh = (_unary(name, _number(name), True) for name in ("sinh", "cosh", "tanh"))
+asin, acos, atan, asinh, acosh, atanh = (
+    _unary(name, _number(f"arc{name[1:]}"), True)
+    for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh")
+)
+floor, ceil, round = (_whole(name, _number(name)) for name in ("floor", "ceil", "round"))
+sign = _unary("sign", np.sign)
+abs, negative = _unary("abs", np.abs), _unary("neg", np.negative)
+bitwise_invert = _operator_of_one(_python.invert, "bitwise_invert")
+positive = _operator_of_one(_python.pos, "positive")
+reciprocal = _unary("reciprocal", np.reciprocal, True)
+isnan = _unary("is_nan", np.isnan, True)
+add, subtract = _binary("add", np.add), _binary("sub", np.subtract)
+multiply = _binary("mul", np.multiply)
+maximum, minimum = _binary("max", np.maximum), _binary("min", np.minimum)
+pow = _binary("pow", np.power)
+matmul = _binary("matmul", np.matmul)
+equal, less, greater = (
+    _binary(name, _numpy) for name, _numpy in
+    (("equal", np.equal), ("less", np.less), ("greater", np.greater))
+)  # fmt: skip
+less_equal, greater_equal = (
+    _binary(name, _numpy) for name, _numpy in
+    (("less_equal", np.less_equal), ("greater_equal", np.greater_equal))
+)  # fmt: skip
+logical_not = _logical("logical_not", np.logical_not)
+logical_and, logical_or = (_logical(f"logical_{name}", getattr(np, f"logical_{name}"))
+                           for name in ("and", "or"))  # fmt: skip
+logical_xor = _logical("logical_xor", np.logical_xor)
+
+
+def _operator(apply: Callable[[Any, Any], Any], name: str) -> Callable[[Any, Any], Any]:
+    def function(x: Any, y: Any) -> Any:
+        return apply(x, y)
+
+    function.__name__ = name
+    function.__doc__ = f"`{name}` of the elements of two arrays, broadcast to each other."
+    return function
+
+
+divide = _operator(_python.truediv, "divide")
+floor_divide = _operator(_python.floordiv, "floor_divide")
+remainder = _operator(_python.mod, "remainder")
+not_equal = _operator(_python.ne, "not_equal")
+bitwise_and = _operator(_python.and_, "bitwise_and")
+bitwise_or = _operator(_python.or_, "bitwise_or")
+bitwise_xor = _operator(_python.xor, "bitwise_xor")
+bitwise_left_shift = _operator(_python.lshift, "bitwise_left_shift")
+bitwise_right_shift = _operator(_python.rshift, "bitwise_right_shift")
+
+
+def erf(x: Any) -> Any:
+    """The error function of each element."""
+    if not isinstance(x, ArrayOperators):
+        return of_array(erf, x)
+    return x.as_float().apply("erf")
+
+
+def square(x: Any) -> Any:
+    """Each element times itself."""
+    return x * x
+
+
+def expm1(x: Any) -> Any:
+    """`exp(x) - 1`, by `tanh` where the difference would cancel."""
+    if not isinstance(x, ArrayOperators):
+        return np.expm1(x)
+    return composite(_expm1, x)
+
+
+def _expm1(x: Any) -> Any:
+    half = tanh(x * 0.5)
+    return where(abs(x) < 0.5, 2.0 * half / (1.0 - half), exp(x) - 1.0)
+
+
+def log1p(x: Any) -> Any:
+    """`log(1 + x)`, by `atanh` where the sum would lose what `x` has."""
+    if not isinstance(x, ArrayOperators):
+        return np.log1p(x)
+    return composite(_log1p, x)
+
+
+def _log1p(x: Any) -> Any:
+    near = where(abs(x) < 0.5, x, 0.0)
+    return where(abs(x) < 0.5, 2.0 * atanh(near / (2.0 + near)), log(1.0 + x))
+
+
+def isinf(x: Any) -> Any:
+    """Whether each element is infinite."""
+    if not isinstance(x, ArrayOperators):
+        return np.isinf(x)
+    return x.as_float().apply("is_inf", negative=True, positive=True)
+
+
+def isfinite(x: Any) -> Any:
+    """Whether each element is neither infinite nor NaN."""
+    if not isinstance(x, ArrayOperators):
+        return np.isfinite(x)
+    return composite(_isfinite, x)
+
+
+def _isfinite(x: Any) -> Any:
+    return logical_not(logical_or(isnan(x), isinf(x)))
+
+
+_choose: Any = np.where
+
+
+def where(condition: Any, x: Any, y: Any) -> Any:
+    """Elements of `x` where the condition holds, else of `y`."""
+    if type(condition) is Tensor:
+        if type(x) is not Tensor and type(y) is Tensor:
+            x = lifted(condition, x, y)
+        elif type(y) is not Tensor and type(x) is Tensor:
+            y = lifted(condition, y, x)
+        held = condition.kind.dtype.kind == "b"
+        if held and type(x) is type(y) is Tensor and x.kind.dtype == y.kind.dtype:
+            return condition.op("where", condition, x, y)
+    first = leader(condition, x, y)
+    if first is None:
+        return _choose(condition, x, y)
+    like = next((each for each in (x, y) if isinstance(each, ArrayOperators)), None)
+    if like is None:
+        then, otherwise = first.constant(x), first.constant(y)
+    else:
+        then, otherwise = (lifted(first, each, first.lifted(like)) for each in (x, y))
+    common = common_dtype(then.promoting, otherwise.promoting)
+    held = first.lifted(condition).astype(np.bool_)
+    return first.op("where", held, then.astype(common), otherwise.astype(common))
+
+
+def clip(x: Any, min: Any = None, max: Any = None) -> Any:
+    """The elements brought between two bounds."""
+    if min is None or max is None:
+        bounded = x if min is None else maximum(x, min)
+        return bounded if max is None else minimum(bounded, max)
+    if type(x) is Tensor and type(min) in x.kind.numbers and type(max) in x.kind.numbers:
+        return composite(_between, x, Tensor.number(x.kind, min), Tensor.number(x.kind, max))
+    return _between(x, min, max)
+
+
+def _between(x: Any, low: Any, high: Any) -> Any:
+    return minimum(maximum(x, low), high)

@@ -1,0 +1,433 @@
+"""`ArrayOperators`: the operators and methods of NumPy's arrays, for every kind of weft's tensors.
+
+A kind says how one graph operator is applied: tensors of values compute it at once, traced ones
+append it to a graph. All that is built of operators stands here, once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
+from functools import cache, lru_cache
+from operator import index
+from pathlib import Path
+from typing import Any, Final, Self, TypeGuard
+
+import numpy as np
+
+_ROOT: Final = Path(__file__).parents[2]
+NOT_USERS: Final = (
+    f"{_ROOT / 'weft'}{os.sep}", f"{_ROOT / 'compiler'}{os.sep}",
+    f"{Path(np.__file__).parent}{os.sep}",
+)  # fmt: skip
+"""Folders whose functions no line of a user's program is in."""
+Axes = int | Sequence[int] | None
+
+
+RUNNING: ContextVar[Callable[[], str] | None] = ContextVar("RUNNING", default=None)
+"""Says which line runs, while source mode reads a program."""
+
+
+def users_line() -> str:
+    """The line of the user's program that is running, as `file.py:12`."""
+    running = RUNNING.get()
+    if running is not None:
+        return running()
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(NOT_USERS):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}"
+
+
+def listed(argument: Any) -> list[Any]:
+    """What stands in a tuple or a list; anything else alone."""
+    return [*argument] if isinstance(argument, tuple | list) else [argument]
+
+
+@lru_cache(maxsize=None, typed=True)  # False, 0 and 0.0 are one key otherwise
+def common_dtype(*kinds: Any) -> np.dtype[Any]:
+    """What NumPy promotes dtypes, and what stands for them, to."""
+    return np.result_type(*kinds)
+
+
+@cache
+def number_dtype(kind: type, beside: np.dtype[Any]) -> np.dtype[Any]:
+    """The dtype of a Python number beside a tensor: the tensor's, but for an int beside bools and
+    a float beside integers, which are those of 64 bits.
+    """
+    if issubclass(kind, float):
+        return beside if beside.kind not in "biu" else np.dtype(np.float64)
+    return np.dtype(np.int64) if beside.kind == "b" and kind is not bool else beside
+
+
+def by_rows(who: str, order: Any) -> bool:
+    """Whether an order of elements is by rows; "F" is by columns. Raises ValueError for others."""
+    if order not in ("C", "A", "K", "F"):
+        rule = f"{who} requires the order of elements 'C', 'A', 'K' or 'F'"
+        raise ValueError(f"{users_line()}: {rule}, got {order!r}")
+    return order != "F"
+
+
+def is_number(value: Any) -> TypeGuard[float]:
+    """Whether it is a number of Python, which takes the dtype of a tensor beside it; scalars of
+    NumPy's have their own, though some are floats of Python too.
+    """
+    return isinstance(value, bool | int | float) and not isinstance(value, np.generic)
+
+
+def axis_of(axis: Any, rank: int) -> int:
+    """An axis, counted from the front. Raises AxisError for one that `rank` axes do not have."""
+    place = axis if type(axis) is int else index(axis)
+    if not -rank <= place < rank:
+        rule = f"an axis requires a number within {rank} axes"
+        raise np.exceptions.AxisError(f"{users_line()}: {rule}, got {axis}")
+    return place % rank
+
+
+def axes_of(axis: Any, rank: int) -> list[int]:
+    """One axis, several, or all where None is given, counted from the front; a tensor without axes
+    takes 0 and -1 for none, as NumPy does. Raises AxisError for one that is not there, ValueError
+    for one that is named twice.
+    """
+    if axis is None:
+        return list(range(rank))
+    given: list[Any] = listed(axis)
+    if not rank and given in ([0], [-1]):
+        return []
+    axes = [axis_of(each, rank) for each in given]
+    if len({*axes}) != len(axes):
+        raise ValueError(f"{users_line()}: axes require each one once, got {tuple(given)}")
+    return axes
+
+
+@lru_cache(maxsize=1024)
+def order_of(axes: tuple[Any, ...], rank: int) -> tuple[int, ...]:
+    """The axes that a transpose is called with, counted from the front; all of them reversed
+    without one. Raises AxisError for one that is not there, ValueError for too few.
+    """
+    if axes in ((), (None,)):
+        return tuple(reversed(range(rank)))
+    order = axes_of(axes, rank)
+    if len(order) != rank:
+        rule = f"a transpose requires each of {rank} axes"
+        raise ValueError(f"{users_line()}: {rule}, got {len(order)}")
+    return tuple(order)
+
+
+def _whole(dividend: Any, divisor: Any) -> Any:
+    """The quotient of integers, rounded down: one over zero is zero, and it wraps around."""
+    quotient = dividend.op("div", dividend, divisor)
+    if dividend.dtype.kind == "u":
+        return quotient
+    rest = dividend.op("mod", dividend, divisor, fmod=False)
+    down = dividend.op("logical_and", rest != 0, (dividend < 0) != (divisor < 0))
+    return quotient.op("sub", quotient, down.astype(quotient.dtype))
+
+
+def _floored(dividend: Any, divisor: Any) -> Any:
+    """The quotient of floats, rounded down, as Python and NumPy compute it: what is divided is a
+    multiple of the divisor, so that 1.0 // 0.1 is 9. It has no slope anywhere.
+    """
+    dividend, divisor = (each.op("stop_gradient", each) for each in (dividend, divisor))
+    rest = dividend.op("mod", dividend, divisor, fmod=True)
+    down = dividend.op("logical_and", rest != 0, (dividend < 0) != (divisor < 0))
+    multiple = dividend.op("div", dividend.op("sub", dividend, rest), divisor)
+    rounded = dividend.op("round", multiple.op("sub", multiple, down.astype(multiple.dtype)))
+    return dividend.op("where", divisor == 0, dividend.op("div", dividend, divisor), rounded)
+
+
+class ArrayOperators(ABC):
+    """A tensor. Dtypes are those of NumPy (its NEP 50, which the array API allows), in every mode:
+    two are brought to the one that NumPy promotes them to, Python's numbers take that of the tensor
+    beside them where it can hold their kind, and integers count as float64 where floats are needed.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def dtype(self) -> np.dtype[Any]:
+        """The element type as NumPy knows it."""
+
+    @property
+    def promoting(self) -> Any:
+        """What stands for it where NumPy looks for a common dtype."""
+        return self.dtype
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[Any, ...]:
+        """Sizes."""
+
+    @property
+    @abstractmethod
+    def ndim(self) -> int:
+        """The number of axes."""
+
+    @abstractmethod
+    def results(self, name: str, *operands: Any, **attributes: Any) -> list[Any]:
+        """All results of the graph operator of that name on tensors, which need not be this one."""
+
+    @abstractmethod
+    def constant(self, value: Any) -> Self:
+        """A tensor of this kind with the elements of an array."""
+
+    @abstractmethod
+    def shaped(self, shape: Any) -> Self:
+        """Other dims, or one, for the same elements in the same order; one may be -1."""
+
+    @abstractmethod
+    def broadcast_to(self, shape: Sequence[Any]) -> Self:
+        """The elements repeated along new axes in front and along those of size 1."""
+
+    @abstractmethod
+    def holding(self) -> Self:
+        """Where bools are true, an index vector a row, as many as there are."""
+
+    @abstractmethod
+    def __getitem__(self, index: Any) -> Self: ...
+
+    def extent(self, value: Any) -> Any:
+        """A size that a program names, as sizes of tensors of this kind are."""
+        return int(value)
+
+    def op(self, name: str, *operands: Any, **attributes: Any) -> Any:
+        """The first result of an operator on tensors that have the dtypes that it needs."""
+        return self.results(name, *operands, **attributes)[0]
+
+    def apply(self, name: str, *others: Any, **attributes: Any) -> Self:
+        """An operator on this tensor and others, brought to one dtype."""
+        return self.op(name, *self.promoted(*others), **attributes)
+
+    def promoted(self, *others: Any) -> list[Self]:
+        """This tensor and others as tensors of one dtype."""
+        arrays = [self, *[self.lifted(other) for other in others]]
+        promoting = [array.promoting for array in arrays]
+        if promoting.count(promoting[0]) == len(promoting) and promoting[0] is self.dtype:
+            return arrays
+        common = common_dtype(*promoting)
+        return [array.astype(common) for array in arrays]
+
+    def lifted(self, other: Any) -> Self:
+        """A number, an array or a tensor of another kind as a tensor of this kind."""
+        if is_number(other):
+            return self.constant(np.asarray(other, number_dtype(type(other), self.dtype)))
+        return self.constant(np.asarray(other))
+
+    def __array_namespace__(self, api_version: str | None = None) -> Any:
+        """The functions of the array API standard on it."""
+        from weft import numpy
+
+        return numpy
+
+    def __array_ufunc__(self, function: Any, method: str, *operands: Any, **named: Any) -> Any:
+        """What NumPy calls for its functions of each element, and for operators of its arrays."""
+        from weft.array_api.dispatch import of_elements
+
+        return of_elements(function, method, operands, named)
+
+    def __array_function__(
+        self, function: Any, types: Any, arguments: Sequence[Any], named: Mapping[str, Any]
+    ) -> Any:
+        """What NumPy calls for its other functions."""
+        from weft.array_api.dispatch import of_arrays
+
+        return of_arrays(function, types, arguments, named)
+
+    @property
+    def size(self) -> Any:
+        """The number of elements."""
+        count: Any = 1
+        for extent in self.shape:
+            count = extent * count
+        return count
+
+    @property
+    def T(self) -> Self:  # noqa: N802  NumPy's name
+        """All axes reversed."""
+        return self.transpose()
+
+    @property
+    def mT(self) -> Self:  # noqa: N802  the array API's name
+        """The last two axes exchanged."""
+        return self.transpose(*range(self.ndim - 2), self.ndim - 1, self.ndim - 2)
+
+    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Self:
+        """Other dims for the same elements in the same order, by rows or with "F" by columns; one
+        may be -1.
+        """
+        given = shape[0] if len(shape) == 1 else shape
+        if by_rows("reshape", order):
+            return self.shaped(given)
+        return self.transpose().shaped(listed(given)[::-1]).transpose()
+
+    def astype(
+        self,
+        dtype: Any,
+        order: str = "K",
+        casting: Any = "unsafe",
+        subok: bool = True,
+        copy: bool | None = True,
+    ) -> Self:
+        """The elements converted; the tensor itself where there is nothing to convert. Raises
+        TypeError for a conversion that `casting`, one of NumPy's rules, does not allow.
+        """
+        wanted = np.dtype(dtype)
+        if wanted == self.dtype:
+            return self
+        if casting != "unsafe" and not np.can_cast(self.dtype, wanted, casting):
+            rule = f"astype requires what casting={casting!r} allows"
+            raise TypeError(f"{users_line()}: {rule}, got {self.dtype} to {wanted}")
+        return self.cast(wanted)
+
+    def cast(self, wanted: np.dtype[Any]) -> Self:
+        """The elements converted to another dtype than their own."""
+        return self.op("cast", self, to=wanted)
+
+    def transpose(self, *axes: Any) -> Self:
+        """The axes in another order; without one reversed."""
+        given = tuple(listed(axes[0])) if len(axes) == 1 else axes
+        return self.op("transpose", self, permutation=[*order_of(given, self.ndim)])
+
+    def reduced(self, name: str, axis: Axes, keepdims: bool, **attributes: Any) -> Self:
+        """A reduction over one axis, several, or all."""
+        chosen = axes_of(axis, self.ndim)
+        return self.op(name, self, axes=chosen, keepdims=keepdims, **attributes) if chosen else self
+
+    def as_float(self) -> Self:
+        """Itself, or float64 where the elements are no floats."""
+        return self if self.dtype.kind not in "biu" else self.astype(np.float64)
+
+    def as_wide(self) -> Self:
+        """Integers and bools as integers of 64 bits."""
+        kind = self.dtype.kind
+        return self.astype(np.uint64 if kind == "u" else np.int64) if kind in "biu" else self
+
+    def __add__(self, other: Any) -> Self:
+        return self.apply("add", other)
+
+    def __radd__(self, other: Any) -> Self:
+        return self.lifted(other) + self
+
+    def __sub__(self, other: Any) -> Self:
+        return self.apply("sub", other)
+
+    def __rsub__(self, other: Any) -> Self:
+        return self.lifted(other) - self
+
+    def __mul__(self, other: Any) -> Self:
+        return self.apply("mul", other)
+
+    def __rmul__(self, other: Any) -> Self:
+        return self.lifted(other) * self
+
+    def __truediv__(self, other: Any) -> Self:
+        dividend, divisor = (each.as_float() for each in self.promoted(other))
+        return dividend.op("div", dividend, divisor)
+
+    def __rtruediv__(self, other: Any) -> Self:
+        return self.lifted(other) / self
+
+    def __floordiv__(self, other: Any) -> Self:
+        dividend, divisor = self._numbers(other)
+        return (_whole if dividend.dtype.kind in "iu" else _floored)(dividend, divisor)
+
+    def __rfloordiv__(self, other: Any) -> Self:
+        return self.lifted(other) // self
+
+    def __mod__(self, other: Any) -> Self:
+        dividend, divisor = self._numbers(other)
+        return dividend.op("mod", dividend, divisor, fmod=False)
+
+    def __rmod__(self, other: Any) -> Self:
+        return self.lifted(other) % self
+
+    def __divmod__(self, other: Any) -> tuple[Self, Self]:
+        return self // other, self % other
+
+    def __rdivmod__(self, other: Any) -> tuple[Self, Self]:
+        return divmod(self.lifted(other), self)
+
+    def __pow__(self, other: Any) -> Self:
+        base, exponent = self._numbers(other)
+        return base.op("pow", base, exponent)
+
+    def _numbers(self, other: Any) -> list[Self]:
+        """Both operands as numbers, of which bools are those of 8 bits."""
+        both = self.promoted(other)
+        return [each.astype(np.int8) for each in both] if both[0].dtype.kind == "b" else both
+
+    def __rpow__(self, other: Any) -> Self:
+        return self.lifted(other) ** self
+
+    def __matmul__(self, other: Any) -> Self:
+        return self.apply("matmul", other)
+
+    def __rmatmul__(self, other: Any) -> Self:
+        return self.lifted(other) @ self
+
+    def __neg__(self) -> Self:
+        return self.apply("neg")
+
+    def __pos__(self) -> Self:
+        return self
+
+    def __abs__(self) -> Self:
+        return self.apply("abs")
+
+    def __invert__(self) -> Self:
+        return self.apply("logical_not" if self.dtype == np.bool_ else "bitwise_not")
+
+    def __and__(self, other: Any) -> Self:
+        return self._joined("and", other)
+
+    def __or__(self, other: Any) -> Self:
+        return self._joined("or", other)
+
+    def __xor__(self, other: Any) -> Self:
+        return self._joined("xor", other)
+
+    __rand__, __ror__, __rxor__ = __and__, __or__, __xor__
+
+    def _joined(self, name: str, other: Any) -> Self:
+        both = self.promoted(other)
+        kind = "logical" if both[0].dtype == np.bool_ else "bitwise"
+        return self.op(f"{kind}_{name}", *both)
+
+    def __lshift__(self, other: Any) -> Self:
+        return self._shifted("LEFT", other)
+
+    def __rshift__(self, other: Any) -> Self:
+        return self._shifted("RIGHT", other)
+
+    def __rlshift__(self, other: Any) -> Self:
+        return self.lifted(other) << self
+
+    def __rrshift__(self, other: Any) -> Self:
+        return self.lifted(other) >> self
+
+    def _shifted(self, direction: str, other: Any) -> Self:
+        return self.op("bit_shift", *self.promoted(other), direction=direction)
+
+    def __lt__(self, other: Any) -> Self:
+        return self.apply("less", other)
+
+    def __le__(self, other: Any) -> Self:
+        return self.apply("less_equal", other)
+
+    def __gt__(self, other: Any) -> Self:
+        return self.apply("greater", other)
+
+    def __ge__(self, other: Any) -> Self:
+        return self.apply("greater_equal", other)
+
+    def __eq__(self, other: Any) -> Self:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return self.apply("equal", other)
+
+    def __ne__(self, other: Any) -> Self:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return ~(self == other)
+
+    __hash__ = object.__hash__

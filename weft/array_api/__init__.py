@@ -1,0 +1,1 @@
+"""The parts of `weft.numpy` and of NumPy's own protocols that know the types of tensors."""

@@ -1,0 +1,145 @@
+"""Functions of the array API standard that make tensors out of nothing, or out of other arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from dialects.errors import WeftError
+from weft.array.operators import ArrayOperators, users_line
+from weft.eager.tensor import Tensor
+
+Size = int | Sequence[int]
+
+_range: Any = np.arange  # whose overloads ask for one type of bounds
+_spaced: Any = np.linspace
+
+_NUMBERS: Final = frozenset((bool, int, float))
+"""Types of Python's numbers."""
+
+
+def asarray(value: Any, dtype: Any = None, *, device: Any = None, copy: bool | None = None) -> Any:
+    """A tensor of numbers, nested lists or an array, which is copied; a tensor stays one."""
+    _require_cpu(device)
+    if isinstance(value, ArrayOperators):
+        return value if dtype is None else value.astype(dtype)
+    if copy is False:
+        got = "copy=False (Tensor.of takes an array that nothing changes any more)"
+        raise ValueError(f"{users_line()}: a tensor of other values requires a copy, got {got}")
+    return Tensor(value, dtype)
+
+
+def from_dlpack(other: Any, /, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """A tensor that shares the memory of another library's, which must not change it any more."""
+    _require_cpu(device)
+    found = np.from_dlpack(other)
+    return Tensor.of(found.copy() if copy else found)
+
+
+def zeros(shape: Size, dtype: Any = np.float32, *, device: Any = None) -> Tensor:
+    """Zeros."""
+    return Tensor.of(np.zeros(shape, _dtype(dtype, device)))
+
+
+def ones(shape: Size, dtype: Any = np.float32, *, device: Any = None) -> Tensor:
+    """Ones."""
+    return Tensor.of(np.ones(shape, _dtype(dtype, device)))
+
+
+def empty(shape: Size, dtype: Any = np.float32, *, device: Any = None) -> Tensor:
+    """Elements of any value."""
+    return Tensor.of(np.empty(shape, _dtype(dtype, device)))
+
+
+def full(shape: Size, fill_value: float, dtype: Any = None, *, device: Any = None) -> Tensor:
+    """Elements of one value; floats are float32 unless said otherwise."""
+    _require_cpu(device)
+    chosen = np.float32 if dtype is None and isinstance(fill_value, float) else dtype
+    return Tensor.of(np.full(shape, fill_value, chosen))
+
+
+def arange(
+    start: float,
+    stop: float | None = None,
+    step: float = 1,
+    dtype: Any = None,
+    *,
+    device: Any = None,
+) -> Tensor:
+    """Numbers from `start`, or 0 where one bound alone is given, up to but not including `stop`."""
+    _require_cpu(device)
+    low, high = (0, start) if stop is None else (start, stop)
+    floats = any(isinstance(each, float) for each in (low, high, step))
+    chosen = np.float32 if dtype is None and floats else dtype
+    return Tensor.of(_range(low, high, step, chosen))
+
+
+def linspace(
+    start: float,
+    stop: float,
+    num: int,
+    dtype: Any = np.float32,
+    *,
+    device: Any = None,
+    endpoint: bool = True,
+) -> Tensor:
+    """So many numbers at equal distances, both ends among them, or the first alone."""
+    chosen = np.dtype(_dtype(dtype, device))
+    if num < 2 or chosen.kind != "f" or not endpoint or {type(start), type(stop)} - _NUMBERS:
+        return Tensor.of(_spaced(start, stop, num, dtype=chosen, endpoint=endpoint))
+    places = np.arange(num, dtype=np.float64)
+    places *= (stop - start) / (num - 1)
+    places += start
+    places[-1] = stop
+    return Tensor.of(places.astype(chosen))
+
+
+def eye(
+    n_rows: int,
+    n_cols: int | None = None,
+    /,
+    *,
+    k: int = 0,
+    dtype: Any = np.float32,
+    device: Any = None,
+) -> Tensor:
+    """Ones on a diagonal."""
+    return Tensor.of(np.eye(n_rows, n_cols, k, dtype=_dtype(dtype, device)))
+
+
+def full_like(x: Any, fill_value: float, *, dtype: Any = None, device: Any = None) -> Any:
+    """Elements of one value, of the dtype, unless another is given, and sizes of a tensor."""
+    _require_cpu(device)
+    if not isinstance(x, ArrayOperators):
+        return np.full_like(x, fill_value, dtype)
+    if type(x) is Tensor and type(fill_value) in _NUMBERS:
+        array = np.empty(x.array.shape, dtype or x.kind.dtype)
+        array.fill(fill_value)
+        return Tensor.of(array)
+    return x.lifted(fill_value).astype(dtype or x.dtype).broadcast_to(x.shape)
+
+
+def zeros_like(x: Any, *, dtype: Any = None, device: Any = None) -> Any:
+    """Zeros of the dtype, unless another is given, and sizes of a tensor."""
+    return full_like(x, 0, dtype=dtype, device=device)
+
+
+def ones_like(x: Any, *, dtype: Any = None, device: Any = None) -> Any:
+    """Ones of the dtype, unless another is given, and sizes of a tensor."""
+    return full_like(x, 1, dtype=dtype, device=device)
+
+
+empty_like = zeros_like
+
+
+def _dtype(dtype: Any, device: Any) -> Any:
+    """The dtype that is asked for; floats are float32 unless said otherwise."""
+    _require_cpu(device)
+    return np.float32 if dtype is None else dtype
+
+
+def _require_cpu(device: Any) -> None:
+    if device not in (None, "cpu"):
+        raise WeftError(f"{users_line()}: a tensor requires the device 'cpu', got {device!r}")

@@ -1,0 +1,109 @@
+"""Derivatives in reverse, of programs that run at once and of programs that are traced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+from xdsl.ir import Block
+
+from dialects.errors import WeftError
+from weft.array.operators import users_line
+from weft.eager.tensor import Tensor
+from weft.tracing.traced import Recording, Traced
+from weft.trees import leaves_of
+
+Pull = Callable[[Sequence[Any], Sequence[Any]], list[Any]]
+"""From tensors that a function gave, and their cotangents, to those of its arguments."""
+
+
+def is_traced(leaves: Sequence[Any]) -> bool:
+    """Whether a graph is being made of these tensors."""
+    return any(isinstance(each, Traced) for each in leaves)
+
+
+def pull_back(function: Callable[..., Any], leaves: Sequence[Any]) -> tuple[Any, Pull]:
+    """What a function gives for tensors, and what gives the cotangents of these.
+
+    Raises WeftError, which names the line, for tensors that are no floats.
+    """
+    if is_traced(leaves):
+        return _traced(function, leaves)
+    from weft.eager.derivatives import pull_back as eager
+
+    return eager(function, leaves)
+
+
+def _traced(function: Callable[..., Any], leaves: Sequence[Any]) -> tuple[Any, Pull]:
+    recording = recording_of(leaves)
+    inputs = [_beginning(recording, each) for each in leaves]
+    block = recording.block
+    returned = function(*inputs)
+
+    def pull(results: Sequence[Traced], seeds: Sequence[Traced]) -> list[Traced]:
+        from compiler.graph.differentiate.cotangents import cotangents
+
+        found = cotangents(
+            recording.builder(),
+            [each.value for each in results],
+            [each.value for each in seeds],
+            [each.value for each in inputs],
+            block,
+        )
+        return [Traced(recording, each) for each in found]
+
+    return returned, pull
+
+
+def recording_of(leaves: Sequence[Any]) -> Recording:
+    """The graph in the making that traced tensors are part of."""
+    return next(each.recording for each in leaves if isinstance(each, Traced))
+
+
+def _beginning(recording: Recording, argument: Any) -> Traced:
+    """The argument as a value of its own: what else reads the argument is not differentiated."""
+    given = lifted(recording, argument)
+    if given.dtype.kind in "biu":
+        rule = "a gradient requires arguments of floats"
+        raise WeftError(f"{users_line()}: {rule}, got {given.dtype}")
+    return recording.apply("identity", given)
+
+
+def lifted(recording: Recording, leaf: Any) -> Traced:
+    """A tensor, an array or a number as a part of a graph in the making."""
+    if not isinstance(leaf, Traced):
+        return recording.constant(np.asarray(leaf))
+    if leaf.recording is not recording:
+        raise WeftError(f"{users_line()}: a graph requires tensors of one trace, got two")
+    return leaf
+
+
+def filled(value: float, like: Any) -> Any:
+    """A tensor of one value, of the dims and the dtype of another."""
+    if isinstance(like, Traced):
+        return Traced(like.recording, like.recording.builder().filled(value, like.value))
+    return Tensor.of(np.full(tuple(like.shape), value, np.dtype(like.dtype)))
+
+
+def forget(tree: Any) -> None:
+    """Lets go of the record that tensors with values belong to, where no derivative is being taken
+    around them.
+    """
+    from weft.eager.tape import DEPTH
+
+    for leaf in leaves_of(tree) if not DEPTH.count else ():
+        if isinstance(leaf, Tensor):
+            leaf.node = None
+
+
+@contextmanager
+def region(recording: Recording) -> Generator[Block]:
+    """A new block, which operators are appended to meanwhile."""
+    outer, recording.block = recording.block, Block()
+    try:
+        with recording.closed():
+            yield recording.block
+    finally:
+        recording.block = outer

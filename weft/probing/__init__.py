@@ -1,0 +1,1 @@
+"""Looking at values inside a compiled graph: watches and traps."""

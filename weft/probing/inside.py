@@ -1,0 +1,50 @@
+"""Looking inside of compiled graphs: values by their names, and where NaN comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from compiler.driver.extension import Extension
+from compiler.driver.options import Options
+from compiler.driver.read_model import read_model
+from compiler.frontend.onnx.from_onnx import ImportedModel, Source
+from compiler.graph.differentiate.differentiate import DifferentiatePass
+from compiler.machine.python.executable import Executable
+from dialects.context import WeftContext
+from dialects.errors import OptionError
+from weft.probing.trapping import trapped
+from weft.tracing.traced import Traced
+from weft.trees import tree_map
+
+if TYPE_CHECKING:
+    from weft.probing.watching import Build
+
+
+def watch(tree: Any, name: str) -> Any:
+    """Tensors, unchanged, whose values `Executable.watch(name)` gives where they are traced; it
+    costs nothing otherwise. In a loop they are stacked, and several of one name are `name/0`,
+    `name/1`, ... On tensors with values it does nothing, for these can be looked at.
+    """
+
+    def named(leaf: Any) -> Any:
+        return leaf.op("watch", leaf, label=name) if isinstance(leaf, Traced) else leaf
+
+    return tree_map(named, tree)
+
+
+def build_trapped(
+    source: Source | ImportedModel,
+    options: Options,
+    extensions: Sequence[Extension],
+    build: Build,
+) -> Executable:
+    """Builds an executable that fails where NaN comes from; see `trapped`."""
+    if options.buckets:
+        raise OptionError("trap_nan requires one program, got buckets")
+    imported = read_model(source, options, extensions)
+    if options.gradients:
+        DifferentiatePass(inputs=options.gradients).apply(WeftContext(), imported.module)
+    plain = replace(options, outputs=(), gradients=(), self_test=None)
+    return trapped(imported, lambda exposed: build(exposed, plain))

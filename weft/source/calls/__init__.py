@@ -1,0 +1,1 @@
+"""What programs that source mode reads call, and what they define."""

@@ -1,0 +1,299 @@
+"""Python's own functions on values that only a call knows."""
+
+from __future__ import annotations
+
+import ast
+import math
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from dialects.printed import escaped
+from weft.array.operators import ArrayOperators
+from weft.source.expressions.attributes import assign_attribute, attribute, item
+from weft.source.expressions.conditions import truth
+from weft.source.expressions.iteration import (
+    Rounds,
+    elements,
+    enumerated,
+    range_of,
+    reversed_,
+    rounds_of,
+    zipped,
+)
+from weft.source.expressions.operations import operate
+from weft.source.expressions.operators import both, either
+from weft.source.leaves import shown
+from weft.source.outside import Guard
+from weft.source.run import Run
+from weft.source.statements.branches import choose
+from weft.source.syntax import Place
+from weft.source.values import Array, Number, Spread, is_number
+from weft.tracing.printing import Text
+from weft.tracing.printing import print as weft_print
+from weft.tracing.traced import Traced
+
+
+def _len(run: Run, place: Place, value: Any) -> Any:
+    rounds = rounds_of(run, value, place)
+    return run.recording.number(rounds.count)
+
+
+def _range(run: Run, place: Place, *ends: Any) -> Any:
+    numbers = [item(run, place, each) if isinstance(each, Traced) else each for each in ends]
+    return range_of(run, numbers, place)
+
+
+def _abs(run: Run, place: Place, value: Any) -> Any:
+    found = value.apply("abs")
+    return Number(run.recording, value.kind, found.value) if isinstance(value, Number) else found
+
+
+def _converted(kind: type) -> Callable[..., Any]:
+    def function(run: Run, place: Place, value: Any) -> Any:
+        if kind is bool:
+            return truth(run, value, place)
+        number = item(run, place, value)
+        if number.kind is kind or (number.expr is not None and kind is int):
+            return number
+        return Number(run.recording, kind, run.recording.number_as(number, kind).value)
+
+    return function
+
+
+def _round(run: Run, place: Place, value: Any, digits: int | None = None) -> Any:
+    if digits is not None:
+        raise place.refuse("round requires one argument beside tensors", f"{digits} digits")
+    found = value.apply("round") if value.dtype.kind == "f" else value
+    if isinstance(value, Number):
+        return Number(run.recording, int, found.astype(np.int64).value)
+    return found
+
+
+def _extremum(name: str) -> Callable[..., Any]:
+    kind = ast.Lt if name == "min" else ast.Gt
+
+    def function(run: Run, place: Place, *values: Any, key: Any = None, **named: Any) -> Any:
+        if key is not None or named:
+            raise place.refuse(f"{name} requires plain arguments beside tensors", "key or default")
+        listed = elements(run, values[0], place) if len(values) == 1 else list(values)
+        best = listed[0]
+        for each in listed[1:]:
+            best = _better(run, kind, best, each, name, place)
+        return best
+
+    return function
+
+
+def _better(run: Run, kind: type[ast.AST], best: Any, other: Any, name: str, place: Place) -> Any:
+    if not (isinstance(best, Traced) or isinstance(other, Traced)):
+        return other if operate(run, kind, other, best, place) else best
+    kinds = [each.kind if isinstance(each, Number) else type(each) for each in (best, other)]
+    if is_number(best) and is_number(other) and kinds[0] is kinds[1]:
+        numbers: list[Any] = [best, other]
+        x, y = (run.recording.number_as(each, kinds[0]) for each in numbers)
+        return Number(run.recording, kinds[0], x.apply(name, y).value)
+    test = truth(run, operate(run, kind, other, best, place), place)
+    if isinstance(test, bool):
+        return other if test else best
+    return choose(run, test, (lambda: other, lambda: best), place)
+
+
+def _sum(run: Run, place: Place, values: Any, start: Any = 0) -> Any:
+    total = start
+    if isinstance(values, Array) and values.type.shape[0].constant is None:
+        return operate(run, ast.Add, start, values.reduced("reduce_sum", 0, False), place)
+    for each in elements(run, values, place):
+        total = operate(run, ast.Add, total, each, place)
+    return total
+
+
+def _quantified(name: str) -> Callable[..., Any]:
+    def function(run: Run, place: Place, values: Any) -> Any:
+        if isinstance(values, Array):
+            return truth(run, getattr(values, name)(), place)
+        total: Any = name == "all"
+        for each in elements(run, values, place):
+            test = truth(run, each, place)
+            total = (both if name == "all" else either)(run.recording, total, test)
+        return total
+
+    return function
+
+
+def _enumerate(run: Run, place: Place, value: Any, start: int = 0) -> Any:
+    return enumerated(run, value, start, place)
+
+
+def _zip(run: Run, place: Place, *values: Any, strict: bool = False) -> Any:
+    return zipped(run, values, place)
+
+
+def _reversed(run: Run, place: Place, value: Any) -> Any:
+    return reversed_(run, value, place)
+
+
+def _map(run: Run, place: Place, function: Any, *values: Any) -> Any:
+    rounds = zipped(run, values, place)
+    call = lambda i: run.call(run, function, rounds.element(i), {}, place)  # noqa: E731
+    return Rounds(rounds.count, call, rounds.even)
+
+
+def _filter(run: Run, place: Place, function: Any, values: Any) -> Any:
+    kept: list[Any] = []
+    for each in elements(run, values, place):
+        value = each if function is None else run.call(run, function, [each], {}, place)
+        test = truth(run, value, place)
+        if not isinstance(test, bool):
+            rule = "filter requires conditions that are known while compiling"
+            raise place.refuse(rule, "a tensor", "use x[mask] or np.where")
+        kept += [each] * test
+    return run.journal.make(kept)
+
+
+def _list(run: Run, place: Place, values: Any = ()) -> Any:
+    if isinstance(values, list) and any(isinstance(each, Spread) for each in values):
+        return run.journal.make(list(values))
+    return run.journal.make(elements(run, values, place))
+
+
+def _tuple(run: Run, place: Place, values: Any = ()) -> Any:
+    return tuple(elements(run, values, place))
+
+
+def _dict(run: Run, place: Place, values: Any = (), **named: Any) -> Any:
+    pairs = values.items() if isinstance(values, dict) else elements(run, values, place)
+    return run.journal.make(dict(pairs, **named))
+
+
+def _set(run: Run, place: Place, values: Any = ()) -> Any:
+    found = elements(run, values, place)
+    if any(isinstance(each, Traced) for each in found):
+        raise place.refuse("a set requires elements that are known while compiling", "tensors")
+    return run.journal.make(set(found))
+
+
+def _sorted(run: Run, place: Place, values: Any, key: Any = None, reverse: bool = False) -> Any:
+    found = elements(run, values, place)
+    keys = found if key is None else [run.call(run, key, [each], {}, place) for each in found]
+    if any(isinstance(each, Traced) for each in keys):
+        rule = "sorted requires what it compares to be known while compiling"
+        raise place.refuse(rule, "tensors", "np.sort of an array")
+    order = sorted(range(len(found)), key=lambda position: keys[position], reverse=reverse)
+    return run.journal.make([found[position] for position in order])
+
+
+def _isinstance(run: Run, place: Place, value: Any, kinds: Any) -> bool:
+    wanted = kinds if isinstance(kinds, tuple) else (kinds,)
+    if isinstance(value, Number):
+        return any(kind is value.kind or (kind is int and value.kind is bool) for kind in wanted)
+    if isinstance(value, Traced):
+        own = np.ndarray if value.ndim else value.dtype.type
+        return any(kind is ArrayOperators or issubclass(own, kind) for kind in wanted)
+    return isinstance(value, kinds)
+
+
+def _divmod(run: Run, place: Place, x: Any, y: Any) -> Any:
+    return tuple(operate(run, kind, x, y, place) for kind in (ast.FloorDiv, ast.Mod))
+
+
+def _pow(run: Run, place: Place, x: Any, y: Any) -> Any:
+    return operate(run, ast.Pow, x, y, place)
+
+
+def _getattr(run: Run, place: Place, holder: Any, name: Any, *default: Any) -> Any:
+    try:
+        return attribute(run, holder, name, name, place)
+    except AttributeError:
+        if not default:
+            raise
+        _watch_attribute(run, holder, name)
+        return default[0]
+
+
+def _hasattr(run: Run, place: Place, holder: Any, name: Any) -> bool:
+    if isinstance(holder, Traced):
+        return hasattr(type(holder), name) and not name.startswith("_")
+    _watch_attribute(run, holder, name)
+    return hasattr(holder, name)
+
+
+def _watch_attribute(run: Run, holder: Any, name: Any) -> None:
+    """Has calls find out whether an object of the surroundings has the attribute."""
+    if not run.journal.is_made(holder):
+        read = lambda: hasattr(holder, name)  # noqa: E731
+        run.outside.watch(Guard(f"whether there is {name}", read, read()), holder)
+
+
+def _setattr(run: Run, place: Place, holder: Any, name: Any, value: Any) -> None:
+    assign_attribute(run, holder, name, value, place)
+
+
+def _print(
+    run: Run, place: Place, *values: Any, sep: str | None = None, end: str | None = None,
+    flush: bool = False, file: Any = None,
+) -> None:  # fmt: skip
+    """Prints when the program runs, what is known while compiling too."""
+    if file is not None and file is not sys.stdout:
+        raise place.refuse("print requires the standard output", shown(file), "leave file out")
+    for value in values:
+        if isinstance(value, Rounds | Spread) or (
+            isinstance(value, list) and any(isinstance(each, Spread) for each in value)
+        ):
+            rule = "print requires values whose form is known while compiling"
+            raise place.refuse(rule, "a list that a loop of the graph filled", "np.stack(...) it")
+    between = " " if sep is None else sep
+    whole = Text.joined([Text.of(value) for value in values], between)
+    ended = Text.joined([whole, Text(escaped("\n" if end is None else end))])
+    run.recording.print(ended.text, ended.values)
+    run.note(place, "graph.print")
+
+
+def _as_text(conversion: str) -> Callable[..., Any]:
+    """`str` and `repr`, and `format`, which has a second argument."""
+
+    def function(run: Run, place: Place, value: Any, spec: str = "") -> Any:
+        return Text.of(value, conversion, spec)
+
+    return function
+
+
+def _of_math(name: str, kind: type = float) -> Callable[..., Any]:
+    """A function of `math`: a float of Python, whatever it is called with."""
+
+    def function(run: Run, place: Place, x: Any) -> Any:
+        wide = item(run, place, x).astype(np.float64)
+        found = wide.apply(name)
+        wanted = np.float64 if kind is float else np.bool_ if kind is bool else np.int64
+        return Number(run.recording, kind, found.astype(wanted).value)
+
+    return function
+
+
+BUILTINS: Final[Mapping[Any, Callable[..., Any]]] = {
+    len: _len, range: _range, abs: _abs, float: _converted(float), int: _converted(int),
+    bool: _converted(bool), round: _round, min: _extremum("min"), max: _extremum("max"),
+    sum: _sum, any: _quantified("any"), all: _quantified("all"), enumerate: _enumerate,
+    zip: _zip, reversed: _reversed, map: _map, filter: _filter, list: _list, tuple: _tuple,
+    dict: _dict, set: _set, sorted: _sorted, isinstance: _isinstance, divmod: _divmod, pow: _pow,
+    str: _as_text(""), repr: _as_text("r"), format: _as_text(""),
+    print: _print, weft_print: _print, getattr: _getattr, hasattr: _hasattr, setattr: _setattr,
+    **{
+        getattr(math, name): _of_math(name) for name in (
+            "exp", "log", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos",
+            "atan",
+        )
+    },
+    math.fabs: _of_math("abs"), math.floor: _of_math("floor", int),
+    math.ceil: _of_math("ceil", int),
+    math.isnan: _of_math("is_nan", bool),
+}  # fmt: skip
+"""What Python's functions become, where an argument is a tensor or holds some."""
+
+ALWAYS: Final = (
+    sum, any, all, map, filter, list, tuple, dict, set, sorted, isinstance, min, max, enumerate,
+    zip, reversed, print, weft_print, getattr, hasattr, setattr,
+)  # fmt: skip
+"""Functions that are never Python's own, since what they go through may hold tensors."""

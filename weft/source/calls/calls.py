@@ -1,0 +1,432 @@
+"""Calls: functions of the user's are read, Python's and NumPy's own are computed or become
+operators.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import random
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import partial, reduce
+from types import BuiltinMethodType, CellType, FunctionType, MethodType
+from typing import Any, Final, cast
+
+import numpy as np
+
+from dialects.graph import ConstantOp
+from weft.array.methods import VIEWS
+from weft.array_api.dispatch import FUNCTIONS
+from weft.array_api.numpy_composites import COMPOSITES
+from weft.eager.tensor import Tensor
+from weft.source.calls.builtin_functions import ALWAYS, BUILTINS
+from weft.source.calls.creation import CREATION, tensor_of
+from weft.source.calls.functions import Function, bind
+from weft.source.calls.modules import METHODS as MODULE_METHODS
+from weft.source.expressions.conditions import refused_text
+from weft.source.expressions.iteration import Rounds, elements, stacked
+from weft.source.expressions.operations import made, native
+from weft.source.leaves import shown
+from weft.source.run import MOST_CALLS, RETURNED, VALUE, Frame, Run
+from weft.source.syntax import Place, code_of
+from weft.source.trees import flatten, unflatten
+from weft.source.values import Array, Number, Spread
+from weft.tracing.printing import Text
+from weft.tracing.printing import print as weft_print
+from weft.tracing.traced import Traced
+
+_NATIVE: Final = {"weft", "compiler", "dialects", "xdsl", "numpy", *sys.stdlib_module_names}
+_READ: Final = ("weft.nn", "weft.array_api.numpy_composites")
+"""Modules of weft's own that are read like a user's."""
+_ARRAYS: Final = (
+    "weft.array.methods",
+    "weft.array.operators",
+    *{each.__module__ for each in FUNCTIONS.values()},
+)
+"""Modules of functions of arrays."""
+_IMPURE: Final = ("random", "time", "secrets", "numpy.random")
+_TAKING_TEXTS: Final = (print, weft_print, str, repr, format)
+_SIDE_EFFECTS: Final = (input, open, exec, eval, compile, globals, locals, vars)
+
+
+@dataclass(frozen=True)
+class Interpreted:
+    """A function of the user's, for functions of Python's own that call it."""
+
+    run: Run
+    function: Any
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return self.run.call(self.run, self.function, arguments, named, self.run.place)
+
+
+@dataclass(frozen=True)
+class Managed:
+    """A context manager that a generator makes, which `with` reads."""
+
+    function: Any
+    arguments: Sequence[Any]
+    named: Mapping[str, Any]
+
+
+def call(
+    run: Run, function: Any, arguments: Sequence[Any], named: Mapping[str, Any], place: Place
+) -> Any:
+    """Calls a value of the program."""
+    match function:
+        case Function():
+            defaults = function.defaults, function.named_defaults
+            names = bind(function.code, *defaults, arguments, named, place)
+            around = function.around
+            frame = Frame(function.code, names, around, around.cells, around.globals)
+            return enter(run, frame, place)
+        case Interpreted():
+            return call(run, function.function, arguments, named, place)
+        case partial():
+            bound = cast("partial[Any]", function)
+            inner = bound.func
+            if getattr(inner, "__module__", "").startswith("weft.source."):
+                return made(run, inner(*bound.args, *arguments, **named))
+            joined = {**bound.keywords, **named}
+            return call(run, inner, [*bound.args, *arguments], joined, place)
+        case MethodType():
+            return call(run, function.__func__, [function.__self__, *arguments], named, place)
+        case type():
+            return _instantiate(run, function, arguments, named, place)
+        case FunctionType() if function in MODULE_METHODS:
+            return MODULE_METHODS[function](run, place, *arguments, **named)
+        case FunctionType() if is_managed(function):
+            return Managed(function.__wrapped__, arguments, named)  # pyright: ignore
+        case FunctionType() if is_read(function):
+            return _read(run, function, arguments, named, place)
+        case _:
+            return _other(run, function, arguments, named, place)
+
+
+def is_read(function: FunctionType) -> bool:
+    """Whether the source of a function is read, instead of calling it."""
+    module = function.__module__ or ""
+    own = module.split(".")[0] in _NATIVE or "site-packages" in function.__code__.co_filename
+    return module.startswith(_READ) or not own
+
+
+def is_managed(function: FunctionType) -> bool:
+    """Whether the function makes a context manager of a generator whose source is read."""
+    inner = getattr(function, "__wrapped__", None)
+    made = function.__code__.co_filename == contextlib.__file__
+    return made and isinstance(inner, FunctionType) and is_read(inner)
+
+
+def _read(
+    run: Run,
+    function: FunctionType,
+    arguments: Sequence[Any],
+    named: Mapping[str, Any],
+    place: Place,
+) -> Any:
+    return enter(run, frame_of(function, arguments, named, place), place)
+
+
+def frame_of(
+    function: FunctionType, arguments: Sequence[Any], named: Mapping[str, Any], place: Place
+) -> Frame:
+    """The call of a function that is read, before it runs."""
+    code = code_of(function)
+    defaults = function.__defaults__ or (), function.__kwdefaults__ or {}
+    names = bind(code, *defaults, arguments, named, place)
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    return Frame(code, names, None, cells, function.__globals__)
+
+
+def enter(run: Run, frame: Frame, place: Place) -> Any:
+    """Runs a call of a function that is read."""
+    if run.depth >= MOST_CALLS:
+        rule = f"calls within each other require a depth of at most {MOST_CALLS}"
+        advice = "end the recursion with a condition that is known while compiling"
+        raise place.refuse(rule, "more", advice)
+    run.depth += 1
+    frame.names[RETURNED] = False
+    run.journal.make(frame.names)
+    try:
+        node = frame.code.node
+        if isinstance(node, ast.Lambda):
+            return run.evaluate(run, frame, node.body)
+        run.execute(run, frame, node.body)
+        return _returned(run, frame)
+    finally:
+        run.depth -= 1
+
+
+def _returned(run: Run, frame: Frame) -> Any:
+    returned = run.flag(frame, RETURNED)
+    value = frame.names.get(VALUE)
+    if isinstance(returned, Number) and value is not None:
+        leaves, _ = flatten(value)
+        if any(leaf is not None for leaf in leaves):
+            place = Place(frame.code.file, frame.code.node)
+            rule = f"{frame.code.name} requires to return a value on every way, or on none"
+            raise place.refuse(rule, "one way without", "end with a return")
+    return value
+
+
+def _instantiate(
+    run: Run, kind: type, arguments: Sequence[Any], named: Mapping[str, Any], place: Place
+) -> Any:
+    """Calls a class."""
+    if kind is Tensor:
+        return CREATION["asarray"](run, place, *arguments, **named)
+    if kind in BUILTINS or kind.__module__.split(".")[0] == "numpy":
+        return _other(run, kind, arguments, named, place)
+    start = getattr(kind, "__init__", None)
+    fresh = getattr(kind, "__new__", None)
+    if (
+        isinstance(start, FunctionType)
+        and is_read(start)
+        and fresh is object.__new__
+        and (start.__code__.co_filename != "<string>")
+    ):
+        instance = run.journal.make(object.__new__(kind))
+        call(run, start, [instance, *arguments], named, place)
+        return instance
+    found = native(place, kind, *arguments, **named)
+    if issubclass(kind, BaseException):
+        return found
+    given = [id(each) for each in (*arguments, *named.values())]
+    for field in fields(kind) if is_dataclass(kind) else ():
+        value = getattr(found, field.name, None)
+        if field.default_factory is not MISSING and id(value) not in given:
+            run.journal.make(value)
+    return run.journal.make(found)
+
+
+def _other(
+    run: Run, function: Any, arguments: Sequence[Any], named: Mapping[str, Any], place: Place
+) -> Any:
+    """Calls what is not read."""
+    _require_pure(function, place)
+    values = [*arguments, *named.values()]
+    texts = any(isinstance(value, Text) for value in values) or _joins_texts(function, values)
+    if texts and not any(function is each for each in _TAKING_TEXTS):
+        raise refused_text(place, f"a call of {getattr(function, '__name__', function)}")
+    for value in values:
+        _require_fresh(value, place)
+    dynamic = texts or any(map(holds_dynamic, values))
+    if function is reduce:
+        return _reduce(run, arguments, place)
+    if _is_hashable(function) and function in BUILTINS and (dynamic or function in ALWAYS):
+        return BUILTINS[function](run, place, *arguments, **named)
+    if _is_numpy(function):
+        return _numpy(run, function, arguments, named, dynamic, place)
+    method = getattr(type(function), "__call__", None)  # noqa: B004  the method is wanted
+    original = getattr(function, "source_function", None)
+    if original is not None:
+        return call(run, original, arguments, named, place)
+    if isinstance(method, FunctionType) and is_read(method):
+        return call(run, method, [function, *arguments], named, place)
+    return _native(run, function, arguments, named, dynamic, place)
+
+
+def _joins_texts(function: Any, values: Sequence[Any]) -> bool:
+    """Whether it is a method of a text, on a list with a text of what only a call knows."""
+    lists = [each for each in values if isinstance(each, list | tuple)]
+    joined = [each for found in lists for each in cast("Sequence[Any]", found)]
+    holder = getattr(function, "__self__", None)
+    return isinstance(holder, str) and any(isinstance(each, Text) for each in joined)
+
+
+def _native(
+    run: Run,
+    function: Any,
+    arguments: Sequence[Any],
+    named: Mapping[str, Any],
+    dynamic: bool,
+    place: Place,
+) -> Any:
+    """Calls a function that is not read; functions of the user's that it calls are."""
+    if not callable(function):
+        raise place.refuse("a call requires a function", shown(function))
+    module = getattr(function, "__module__", None) or ""
+    if module == "weft.array_api.creation" and dynamic:
+        return _created(run, function, arguments, named, place)
+    if isinstance(function, BuiltinMethodType) and dynamic and module in ("builtins", "math"):
+        rule = f"{function.__name__} requires values that are known while compiling"
+        raise place.refuse(rule, "a tensor", "NumPy's functions take tensors")
+    if module == "weft.autodiff.derivatives":
+        arguments = [_floats_lifted(run, each) for each in arguments]
+    passed = [_passed(run, each, place) for each in arguments]
+    passed_by_name = {name: _passed(run, each, place) for name, each in named.items()}
+    found = native(place, _reading(run, function, place), *passed, **passed_by_name)
+    if module in _ARRAYS:
+        found = _seen(run, function.__name__, arguments, found)
+    return made(run, _received(run, found))
+
+
+def _seen(run: Run, name: str, given: Sequence[Any], found: Any) -> Any:
+    """What a function of arrays gave, as a program sees it: a view shows the first array among the
+    arguments, and what is no view is no other name of an argument either.
+    """
+    leaves, tree = flatten(found)
+    first = next((each for each in given if isinstance(each, Array)), None)
+    seen: list[Any] = []
+    for leaf in leaves:
+        if isinstance(leaf, Array) and name != "contiguous":
+            same = any(leaf is each for each in given)
+            leaf = run.recording.array(leaf.value) if same else leaf
+            if name in VIEWS and first is not None and leaf.ndim:
+                leaf.viewing(first, None)
+        seen.append(leaf)
+    return unflatten(tree, seen)
+
+
+def _created(
+    run: Run, function: Any, arguments: Sequence[Any], named: Mapping[str, Any], place: Place
+) -> Any:
+    """A function of weft's that makes tensors, of sizes that only a call knows."""
+    known = CREATION.get(function.__name__)
+    if known is None:
+        return made(run, _received(run, native(place, function, *arguments, **named)))
+    with_dtype = function.__name__ in ("zeros", "ones", "empty", "eye")
+    default = {"dtype": np.float32} if with_dtype else {}
+    return known(run, place, *arguments, **{**default, **named})
+
+
+def _reading(run: Run, function: Any, place: Place) -> Any:
+    """A function of weft's own with the user's functions in its closure read."""
+    if not isinstance(function, FunctionType) or not function.__closure__:
+        return function
+    cells = tuple(
+        CellType(_passed(run, cell.cell_contents, place)) for cell in function.__closure__
+    )
+    copy = FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, cells
+    )
+    copy.__kwdefaults__ = function.__kwdefaults__
+    return copy
+
+
+def _passed(run: Run, value: Any, place: Place) -> Any:
+    if isinstance(value, list) and any(isinstance(each, Spread) for each in value):
+        return stacked(run, value, place)
+    method = getattr(type(value), "__call__", None)  # noqa: B004  the method is wanted
+    if any(isinstance(each, FunctionType) and is_read(each) for each in (value, method)):
+        return Interpreted(run, value)
+    if isinstance(value, FunctionType) and value.__closure__:
+        return _reading(run, value, place)
+    original = getattr(value, "source_function", None)
+    return value if original is None else Interpreted(run, original)
+
+
+def _floats_lifted(run: Run, value: Any) -> Any:
+    """Arguments of derivatives with known numbers as a part of the graph, as derivatives are."""
+    leaves, tree = flatten(value)
+    lifted = [made(run, np.asarray(x) if isinstance(x, float) else x) for x in leaves]
+    return unflatten(tree, lifted)
+
+
+def _received(run: Run, value: Any) -> Any:
+    """What a function of weft's own gave, with tensors that the program may change."""
+    leaves, tree = flatten(value)
+    if not any(isinstance(leaf, Traced | Tensor) for leaf in leaves):
+        return value
+    return unflatten(
+        tree,
+        [
+            run.recording.array(leaf.value)
+            if isinstance(leaf, Traced) and not isinstance(leaf, Array | Number)
+            else made(run, leaf)
+            for leaf in leaves
+        ],
+    )
+
+
+def _reduce(run: Run, arguments: Sequence[Any], place: Place) -> Any:
+    function, values, *start = arguments
+    rest = elements(run, values, place)
+    total = start[0] if start else rest.pop(0)
+    for each in rest:
+        total = call(run, function, [total, each], {}, place)
+    return total
+
+
+def _numpy(
+    run: Run,
+    function: Any,
+    arguments: Sequence[Any],
+    named: Mapping[str, Any],
+    dynamic: bool,
+    place: Place,
+) -> Any:
+    if not dynamic:
+        return made(run, native(place, function, *arguments, **named))
+    name = function.__name__
+    if isinstance(function, type) and issubclass(function, np.generic):
+        return run.recording.array(tensor_of(run, arguments[0], place).astype(function).value)
+    if name in CREATION:
+        return CREATION[name](run, place, *arguments, **named)
+    if function in COMPOSITES:
+        return call(run, COMPOSITES[function], arguments, named, place)
+    known = FUNCTIONS.get(function)
+    if known is None:
+        constants = [_constant_of(run, each) for each in arguments]
+        if not any(map(holds_dynamic, [*constants, *named.values()])):
+            return made(run, native(place, function, *constants, **named))
+        rule = "source mode requires functions of NumPy that it knows"
+        raise place.refuse(rule, f"{name} of a tensor", "write it with others")
+    passed = [_passed(run, each, place) for each in arguments]
+    passed_by_name = {key: _passed(run, each, place) for key, each in named.items()}
+    try:
+        found = native(place, known, *passed, **passed_by_name)
+    except TypeError as error:
+        rule = f"np.{name} requires arguments that weft knows"
+        raise place.refuse(rule, str(error).partition(") ")[2] or str(error)) from error
+    return made(run, _received(run, _seen(run, name, arguments, found)))
+
+
+def _constant_of(run: Run, value: Any) -> Any:
+    """The elements of an array that is a constant of the graph; any other value as it is."""
+    if isinstance(value, Array) and isinstance(value.value.owner, ConstantOp):
+        return value.value.owner.array(run.recording.weights)
+    return value
+
+
+def holds_dynamic(value: Any) -> bool:
+    """Whether a value is one that only a call knows, or holds one."""
+    if isinstance(value, Traced | Rounds | Spread):
+        return True
+    if isinstance(value, list | tuple):
+        return any(map(holds_dynamic, cast("Sequence[Any]", value)))
+    if type(value) is dict:
+        return any(map(holds_dynamic, cast("dict[Any, Any]", value).values()))
+    return False
+
+
+def _require_fresh(value: Any, place: Place) -> None:
+    """Refuses parts of arrays that were changed since, within lists too."""
+    if isinstance(value, Array) and value.stale:
+        rule = "a part of an array requires that the array stays as it is"
+        raise place.refuse(rule, "one that was changed since", "take a copy: x[i].copy()")
+    if isinstance(value, list | tuple):
+        for each in cast("Sequence[Any]", value):
+            _require_fresh(each, place)
+
+
+def _is_hashable(value: Any) -> bool:
+    return type(value).__hash__ is not None
+
+
+def _is_numpy(function: Any) -> bool:
+    module = getattr(function, "__module__", None) or ""
+    return isinstance(function, np.ufunc) or module.split(".")[0] == "numpy"
+
+
+def _require_pure(function: Any, place: Place) -> None:
+    """Refuses what gives another answer with each call, or acts on the world."""
+    holder = getattr(function, "__self__", None)
+    module = getattr(function, "__module__", None) or ""
+    stateful = isinstance(holder, np.random.RandomState | np.random.Generator | random.Random)
+    if stateful or module.startswith(_IMPURE) or any(function is each for each in _SIDE_EFFECTS):
+        rule = "a compiled function requires calls that give the same answer every time"
+        advice = "call it before, and hand in what it gives as an argument"
+        raise place.refuse(rule, getattr(function, "__name__", function), advice)

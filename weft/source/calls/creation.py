@@ -1,0 +1,80 @@
+"""Functions that make arrays, of sizes and elements that only a call knows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from dialects.graph.core.dtypes import element_type
+from dialects.graph.core.types import ShapeAttr
+from weft.source.expressions.iteration import range_of, rounds_of, stacked
+from weft.source.expressions.operators import as_tensor
+from weft.source.run import Run
+from weft.source.syntax import Place
+from weft.source.values import Spread
+from weft.tracing.traced import Traced
+
+
+def tensor_of(run: Run, value: Any, place: Place) -> Traced:
+    """A value as a tensor: lists are put together."""
+    if isinstance(value, list | tuple):
+        parts = [
+            each if isinstance(each, Spread) else tensor_of(run, each, place) for each in value
+        ]
+        return stacked(run, parts, place)
+    return as_tensor(run.recording, value)
+
+
+def _filled(run: Run, shape: Any, value: Any, dtype: Any = None) -> Any:
+    """A tensor of one value."""
+    scalar = value if isinstance(value, Traced) else None
+    if scalar is None:
+        b = run.recording.builder()
+        array = np.asarray(value, dtype)
+        scalar = run.recording.array(b.constant_of(array, element_type(array.dtype)))
+    elif dtype is not None:
+        scalar = scalar.astype(dtype)
+    return scalar.broadcast_to(shape)
+
+
+def _zeros(run: Run, place: Place, shape: Any, dtype: Any = np.float64) -> Any:
+    return _filled(run, shape, 0, dtype)
+
+
+def _ones(run: Run, place: Place, shape: Any, dtype: Any = np.float64) -> Any:
+    return _filled(run, shape, 1, dtype)
+
+
+def _full(run: Run, place: Place, shape: Any, value: Any, dtype: Any = None) -> Any:
+    return _filled(run, shape, value, dtype)
+
+
+def _arange(
+    run: Run, place: Place, start: Any, stop: Any = None, step: int = 1, dtype: Any = None
+) -> Any:
+    r = run.recording
+    low, high = (0, start) if stop is None else (start, stop)
+    count = rounds_of(run, range_of(run, [low, high, step], place), place).count
+    first, by = (as_tensor(r, each).astype(np.int64) for each in (low, step))
+    result = r.apply("range", r.array(first.value), r.array(by.value), size=ShapeAttr((count,)))
+    return result if dtype is None else result.astype(dtype)
+
+
+def _eye(run: Run, place: Place, rows: Any, columns: Any = None, dtype: Any = np.float64) -> Any:
+    row = _arange(run, place, rows)
+    column = row if columns is None else _arange(run, place, columns)
+    return row.reshape((row.type.size, 1)).apply("equal", column).astype(dtype)
+
+
+def _array(run: Run, place: Place, value: Any, dtype: Any = None) -> Any:
+    x = tensor_of(run, value, place)
+    return run.recording.array((x if dtype is None else x.astype(dtype)).value)
+
+
+CREATION: Final[Mapping[str, Callable[..., Any]]] = {
+    "zeros": _zeros, "ones": _ones, "empty": _zeros, "full": _full, "arange": _arange, "eye": _eye,
+    "array": _array, "asarray": _array,
+}  # fmt: skip
+"""By NumPy's names, which are weft's too."""

@@ -1,0 +1,108 @@
+"""Modules of `weft.nn` in programs: their tensors by paths, and other tensors in their places."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from weft.nn.module import Module
+from weft.source.expressions.attributes import attribute
+from weft.source.journal import NameSlot
+from weft.source.outside import Guard
+from weft.source.run import Run
+from weft.source.syntax import Place
+
+_PARTS: Final = (Module, list, dict, tuple)
+
+Places = list[tuple[str, Module, str]]
+"""Paths, modules and attributes of tensors."""
+
+
+def places_of(run: Run, place: Place, module: Module) -> Places:
+    """Where the tensors of a module are; a guard finds out whether that changes."""
+    holders = [holder for _, each in Module.modules(module) for holder in _holders(vars(each))]
+    before = [(each, _content(each), _values(each)) for each in holders]
+    read = lambda: all(_content(each) == ids for each, ids, _ in before)  # noqa: E731
+    run.outside.watch(Guard("what a module is made of", read, True), module)
+    return list(Module.tensor_places(module))
+
+
+def _holders(holder: Any) -> Iterator[Any]:
+    """A container that modules may be in, and those inside it."""
+    yield holder
+    for each in _values(holder):
+        if isinstance(each, list | dict | tuple):
+            yield from _holders(each)
+
+
+def _content(holder: Any) -> tuple[object, ...]:
+    """The modules and containers that a container holds, as numbers that tell them apart."""
+    return tuple([id(each) for each in _values(holder) if isinstance(each, _PARTS)])
+
+
+def _values(holder: Any) -> list[Any]:
+    return [*(holder.values() if isinstance(holder, dict) else holder)]
+
+
+def modules_of(run: Run, place: Place, module: Module) -> list[tuple[str, Module]]:
+    """A module and all inside it."""
+    places_of(run, place, module)
+    return list(Module.modules(module))
+
+
+def tensors_of(run: Run, place: Place, module: Module) -> dict[str, Any]:
+    """The tensors of a module by their paths, as they are here."""
+    return {
+        path: attribute(run, each, name, path, place)
+        for path, each, name in places_of(run, place, module)
+    }
+
+
+def called(run: Run, place: Place, module: Module, *arguments: Any, **named: Any) -> Any:
+    """`module(...)`; what it assigns to is put back with all that the program changes."""
+    return run.call(
+        run, attribute(run, module, "forward", "forward", place), arguments, named, place
+    )
+
+
+METHODS: Final[Mapping[Any, Callable[..., Any]]] = {
+    Module.tensor_places: places_of,
+    Module.modules: modules_of,
+    Module.__call__: called,
+}
+"""Methods that mean something else while the program is read: the walks are generators."""
+
+
+def is_bound(function: object) -> bool:
+    """Whether the function is the generator of `Module.bound`."""
+    return function is getattr(Module.bound, "__wrapped__", None)
+
+
+def bound(
+    run: Run,
+    module: Module,
+    state: Mapping[str, Any],
+    *,
+    body: Callable[[Any], None],
+    place: Place,
+) -> None:
+    """Runs the body with other tensors in a module, to whose tensors it may assign; afterwards the
+    module is as it was.
+    """
+    places = {path: (each, name) for path, each, name in places_of(run, place, module)}
+    unknown = sorted(set(state) - set(places))
+    if unknown:
+        rule = "a module requires names of its tensors"
+        raise place.refuse(rule, ", ".join(unknown), f"it has {', '.join(places)}")
+    slots = {path: NameSlot(vars(each), name) for path, (each, name) in places.items()}
+    before = {path: slot.get() for path, slot in slots.items()}
+    lent = {(id(each), name) for each, name in places.values()}
+    run.lent |= lent
+    try:
+        for path, value in state.items():
+            run.journal.assign(slots[path], run.outside.adopt(value, path))
+        body(None)
+    finally:
+        for path, slot in slots.items():
+            run.journal.assign(slot, before[path])
+        run.lent -= lent

@@ -1,0 +1,1 @@
+"""Expressions of programs that source mode reads."""

@@ -1,0 +1,157 @@
+"""`holder.name`: of tensors, of what the program made, and of its surroundings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from types import FunctionType, MethodType, ModuleType
+from typing import Any, Final
+
+import numpy as np
+
+from weft.array.methods import METHODS
+from weft.source.calls.container_methods import CHANGING, change
+from weft.source.expressions.conditions import refused_text
+from weft.source.expressions.iteration import elements
+from weft.source.journal import NameSlot, Slot
+from weft.source.run import Run
+from weft.source.state import change_state, is_state
+from weft.source.statements.changes import set_element
+from weft.source.syntax import Place
+from weft.source.values import Array, Number
+from weft.tracing.printing import Text
+from weft.tracing.traced import Traced
+
+_CONTAINERS: Final = (list, dict, set)
+
+
+def attribute(run: Run, holder: Any, name: str, text: str, place: Place) -> Any:
+    """An attribute. Raises SourceError for one that tensors lack, AttributeError for others."""
+    if isinstance(holder, Traced):
+        return _of_tensor(run, holder, name, place)
+    if isinstance(holder, Text):
+        raise refused_text(place, f"its method {name}")
+    kind = type(holder)
+    if kind in _CONTAINERS and name in CHANGING[kind]:
+        return partial(change, run, holder, name, place)
+    if kind in _CONTAINERS:
+        return getattr(holder, name)
+    found = _static_attribute(kind, name)
+    if isinstance(found, property) and isinstance(found.fget, FunctionType):
+        return run.call(run, found.fget, [holder], {}, place)
+    if isinstance(found, FunctionType) and name not in getattr(holder, "__dict__", ()):
+        return MethodType(found, holder)
+    if run.journal.is_made(holder) or isinstance(holder, super | BaseException):
+        return getattr(holder, name)
+    return run.outside.attribute(holder, name, text)
+
+
+def _static_attribute(kind: type, name: str) -> Any:
+    return next((vars(each)[name] for each in kind.__mro__ if name in vars(each)), None)
+
+
+def item(run: Run, place: Place, x: Traced, *index: Any) -> Any:
+    """The one element, or that at an index, as a number of Python."""
+    if isinstance(x, Number):
+        return x
+    if index:
+        flat = len(index) == 1 and not isinstance(index[0], tuple)
+        x = (x.reshape(-1) if flat else x)[index[0] if len(index) == 1 else index]
+    if x.type.size != 1:
+        raise place.refuse("item requires one element", str(x.type))
+    one = x if not x.ndim else x.reshape(())
+    kind = {"b": bool, "i": int, "u": int}.get(one.dtype.kind, float)
+    wide = {bool: np.bool_, int: np.int64, float: np.float64}[kind]
+    return Number(run.recording, kind, one.astype(wide).value)
+
+
+def _tolist(run: Run, place: Place, x: Traced) -> Any:
+    if not x.ndim:
+        return item(run, place, x)
+    return run.journal.make([_tolist(run, place, each) for each in elements(run, x, place)])
+
+
+def _fill(run: Run, place: Place, x: Traced, value: Any) -> None:
+    set_element(run, x, ... if x.ndim else (), value, place)
+
+
+LANGUAGE: Final = {"item": item, "tolist": _tolist, "fill": _fill}
+"""Methods of tensors that give numbers of Python, or change elements: a program's own matter."""
+
+
+def _of_tensor(run: Run, holder: Traced, name: str, place: Place) -> Any:
+    number = run.recording.number
+    if isinstance(holder, Number) and name in ("real", "numerator"):
+        return holder
+    match name:
+        case "shape":
+            return tuple(number(dim) for dim in holder.type.shape)
+        case "size":
+            return number(holder.type.size)
+        case "ndim":
+            return holder.ndim
+        case "dtype":
+            return holder.dtype
+        case "T":
+            found = run.recording.array(holder.transpose().value)
+            return found.viewing(holder, None) if isinstance(holder, Array) else found
+        case _ if name in LANGUAGE:
+            return partial(LANGUAGE[name], run, place, holder)
+        case _ if hasattr(type(holder), name) and not name.startswith("_"):
+            return getattr(holder, name)
+        case _:
+            known = ", ".join(METHODS)
+            rule = "a tensor requires an attribute that source mode knows"
+            raise place.refuse(rule, name, f"it has shape, size, ndim, dtype, T and {known}")
+
+
+@dataclass(frozen=True, eq=False)
+class AttributeSlot(Slot):
+    """An attribute of an object that the program made."""
+
+    holder: Any
+    name: str
+
+    @property
+    def owner(self) -> object:
+        return self.holder
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        return id(self.holder), self.name
+
+    def get(self) -> Any:
+        return getattr(self.holder, self.name)
+
+    def set(self, value: Any) -> None:
+        setattr(self.holder, self.name, value)
+
+    def __str__(self) -> str:
+        return f"the attribute {self.name}"
+
+
+def assign_attribute(run: Run, holder: Any, name: str, value: Any, place: Place) -> None:
+    """`holder.name = value`."""
+    is_lent = (id(holder), name) in run.lent
+    if is_state(holder, name) and not is_lent and not run.journal.is_made(holder):
+        change_state(run, holder, name, value, place)
+        return
+    if not run.journal.is_made(holder) and not is_lent:
+        rule = "an assignment to an attribute requires an object that this call has made"
+        advice = "return the new value; the caller keeps it"
+        raise place.refuse(rule, f"{name} of {_described(holder)}", advice)
+    setter = _static_attribute(type(holder), name)
+    if isinstance(setter, property) and isinstance(setter.fset, FunctionType):
+        run.call(run, setter.fset, [holder, value], {}, place)
+    elif hasattr(holder, "__dict__"):
+        run.journal.assign(NameSlot(vars(holder), name), value)
+    else:
+        run.journal.assign(AttributeSlot(holder, name), value)
+
+
+def _described(holder: Any) -> str:
+    if isinstance(holder, Traced | np.ndarray):
+        return "a tensor"
+    if isinstance(holder, ModuleType):
+        return f"the module {holder.__name__}"
+    return f"a {type(holder).__name__} from outside" if not isinstance(holder, type) else "a class"

@@ -1,0 +1,86 @@
+"""Comprehensions: read element by element."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+from weft.source.expressions.conditions import truth
+from weft.source.expressions.iteration import rounds_of
+from weft.source.expressions.operations import static
+from weft.source.run import Frame, Run
+from weft.source.syntax import Code, Place, assigned
+
+
+def comprehend(
+    run: Run, frame: Frame, node: ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp,
+    take: Callable[[Frame], None],
+) -> None:  # fmt: skip
+    """Calls `take` for each combination of elements that the conditions let through."""
+    inner = Frame(_scope(frame, node), {}, frame, frame.cells, frame.globals)
+
+    def over(position: int) -> None:
+        if position == len(node.generators):
+            take(inner)
+            return
+        generator = node.generators[position]
+        place = Place(frame.code.file, generator.iter)
+        source = run.evaluate(run, inner if position else frame, generator.iter)
+        rounds = rounds_of(run, source, place)
+        count = rounds.count.constant
+        if count is None:
+            rule = "a comprehension requires to know how many elements there are"
+            raise place.refuse(rule, rounds.count, "use a for statement, and append")
+        for number in range(count):
+            run.count_statement(place)
+            run.store(run, inner, generator.target, rounds.element(rounds.count * 0 + number))
+            if all(_lets_through(run, inner, each) for each in generator.ifs):
+                over(position + 1)
+
+    over(0)
+
+
+def _scope(frame: Frame, node: ast.expr) -> Any:
+    """The variables of a comprehension."""
+    names: set[str] = set()
+    for generator in getattr(node, "generators", ()):
+        assigned(generator.target, names, set())
+    return Code(frame.code.node, frame.code.file, frozenset(names), frozenset())
+
+
+def _lets_through(run: Run, frame: Frame, node: ast.expr) -> bool:
+    place = Place(frame.code.file, node)
+    test = truth(run, run.evaluate(run, frame, node), place)
+    if not isinstance(test, bool):
+        rule = "a condition in a comprehension requires to be known while compiling"
+        raise place.refuse(rule, "a tensor", "choose with np.where, or x[mask]")
+    return test
+
+
+def list_comprehension(
+    run: Run, frame: Frame, node: ast.ListComp | ast.GeneratorExp, place: Place
+) -> Any:
+    """A list, which a generator expression is too: its elements are computed at once."""
+    found: list[Any] = []
+    comprehend(run, frame, node, lambda inner: found.append(run.evaluate(run, inner, node.elt)))
+    return run.journal.make(found)
+
+
+def set_comprehension(run: Run, frame: Frame, node: ast.SetComp, place: Place) -> Any:
+    """A set."""
+    found: list[Any] = []
+    comprehend(run, frame, node, lambda inner: found.append(run.evaluate(run, inner, node.elt)))
+    return run.journal.make({static(each, place, "an element of a set") for each in found})
+
+
+def dict_comprehension(run: Run, frame: Frame, node: ast.DictComp, place: Place) -> Any:
+    """A dict."""
+    found: dict[Any, Any] = {}
+
+    def take(inner: Frame) -> None:
+        key = static(run.evaluate(run, inner, node.key), place, "a key")
+        found[key] = run.evaluate(run, inner, node.value)
+
+    comprehend(run, frame, node, take)
+    return run.journal.make(found)

@@ -1,0 +1,166 @@
+"""What loops go over: how many rounds there are, and what each of them sees."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+
+from dialects.errors import TypeInferenceError
+from dialects.expr import Expr, maximum, minimum
+from weft.source.expressions.indexing import item
+from weft.source.expressions.operators import binary, expression
+from weft.source.leaves import shown
+from weft.source.run import Run
+from weft.source.syntax import Place
+from weft.source.values import Array, Number, Spread
+from weft.tracing.traced import Traced
+
+MOST_ELEMENTS = 100_000
+"""Iterators of Python with more elements than this are refused: most of them have no end."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rounds:
+    """As many elements as `count`, by their number; `even` ones may be asked for with a number that
+    only a call knows.
+    """
+
+    count: Expr
+    element: Callable[[Expr], Any]
+    even: bool = True
+
+
+def rounds_of(run: Run, value: Any, place: Place) -> Rounds:
+    """The rounds of a loop over a value."""
+    r = run.recording
+    if isinstance(value, Rounds):
+        return value
+    if isinstance(value, range):
+        start, step = value.start, value.step
+        return Rounds(Expr.of(len(value)), lambda i: r.number(Expr.of(start) + i * step))
+    if isinstance(value, Number) or (isinstance(value, Traced) and not value.ndim):
+        raise place.refuse("a loop requires something with elements", shown(value), "range(n)?")
+    if isinstance(value, Traced):
+        array = cast("Array", value)
+        return Rounds(array.type.shape[0], lambda i: item(r, array, r.number(i)))
+    if isinstance(value, list) and any(isinstance(each, Spread) for each in value):
+        rows = stacked(run, cast("list[Any]", value), place)
+        return Rounds(rows.type.shape[0], lambda i: item(r, rows, r.number(i)))
+    return _known(elements(run, value, place))
+
+
+def _known(values: Sequence[Any]) -> Rounds:
+    def element(number: Expr) -> Any:
+        constant = number.constant
+        assert constant is not None, "rounds over objects are read one by one"
+        return values[constant]
+
+    return Rounds(Expr.of(len(values)), element, even=False)
+
+
+def elements(run: Run, value: Any, place: Place) -> list[Any]:
+    """All elements of a value whose number of elements is known."""
+    if isinstance(value, Rounds | Traced):
+        rounds = rounds_of(run, value, place)
+        count = rounds.count.constant
+        if count is None:
+            rule = "an expression that takes elements one by one requires to know how many"
+            raise place.refuse(rule, rounds.count, "use a for statement")
+        return [rounds.element(Expr.of(number)) for number in range(count)]
+    if isinstance(value, list) and any(isinstance(each, Spread) for each in value):
+        return elements(run, stacked(run, cast("list[Any]", value), place), place)
+    if isinstance(value, np.ndarray):
+        return elements(run, run.outside.adopt(value, "an array"), place)
+    method = getattr(type(value), "__iter__", None)
+    if method is None and not hasattr(type(value), "__getitem__"):
+        raise place.refuse("a loop requires something with elements", shown(value))
+    found: list[Any] = []
+    for each in value:
+        found.append(run.outside.adopt(each, "an element"))
+        if len(found) > MOST_ELEMENTS:
+            raise place.refuse(f"a loop requires at most {MOST_ELEMENTS} elements", "more")
+    return found
+
+
+def stacked(run: Run, values: list[Any], place: Place) -> Array:
+    """A list that loops of the graph appended to as an array, an element a row."""
+    r = run.recording
+    parts: list[Traced] = []
+    for each in values:
+        if isinstance(each, Spread):
+            if each.rows is None:
+                rule = "a loop of the graph requires to append to a list alone"
+                advice = "carry what the next round needs in a variable of its own"
+                raise place.refuse(rule, "a look into it", advice)
+            parts.append(each.rows)
+        else:
+            tensor = each if isinstance(each, Traced) else r.constant(np.asarray(each))
+            parts.append(tensor.reshape((1, *tensor.type.shape)))
+    try:
+        joined = parts[0]
+        if len(parts) > 1:
+            common = np.result_type(*(part.promoting for part in parts))
+            joined = r.apply("concat", *(part.astype(common) for part in parts), axis=0)
+    except TypeInferenceError as error:
+        raise place.refuse("a list requires elements of one shape", str(error)) from error
+    return r.array(joined.value)
+
+
+def range_of(run: Run, ends: Sequence[Any], place: Place) -> Any:
+    """`range(...)`, with ends that only a call knows."""
+    r = run.recording
+    start, stop, step = (0, ends[0], 1) if len(ends) == 1 else (*ends, 1)[:3]
+    if all(type(each) in (int, bool) for each in (start, stop, step)):
+        return range(start, stop, step)
+    if not isinstance(step, int) or step == 0:
+        raise place.refuse("range requires a step that is known", shown(step))
+
+    difference = binary(r, ast.Sub, *((stop, start) if step > 0 else (start, stop)))
+    if isinstance(difference, int):
+        count = Expr.of(max(0, -(-difference // abs(step))))
+    else:
+        size = expression(difference)
+        known = size is not None and r.at_least(size, 0)
+        positive = size if known else r.bound(difference, "count") if size is None else size
+        assert positive is not None, "a size is known or found"
+        count = positive if abs(step) == 1 else positive.ceildiv(abs(step))
+        count = count if known or size is None else maximum([count, 0])
+
+    def element(number: Expr) -> Any:
+        offset = r.number(number * step)
+        return offset if start == 0 and type(start) is int else _sum(run, start, offset)
+
+    return Rounds(count, element)
+
+
+def _sum(run: Run, start: Any, offset: Any) -> Any:
+
+    if isinstance(start, int) and isinstance(offset, int):
+        return start + offset
+    return binary(run.recording, ast.Add, start, offset)
+
+
+def zipped(run: Run, values: Sequence[Any], place: Place) -> Any:
+    """`zip(...)` where some are tensors."""
+    each = [rounds_of(run, value, place) for value in values]
+    counts = [rounds.count for rounds in each]
+    count = counts[0] if all(one == counts[0] for one in counts) else minimum(counts)
+    even = all(rounds.even for rounds in each)
+    return Rounds(count, lambda i: tuple(rounds.element(i) for rounds in each), even)
+
+
+def enumerated(run: Run, value: Any, start: int, place: Place) -> Any:
+    """`enumerate(...)` of a tensor."""
+    rounds = rounds_of(run, value, place)
+    number = run.recording.number
+    return Rounds(rounds.count, lambda i: (number(i + start), rounds.element(i)), rounds.even)
+
+
+def reversed_(run: Run, value: Any, place: Place) -> Any:
+    """`reversed(...)` of a tensor or of rounds."""
+    rounds = rounds_of(run, value, place)
+    return Rounds(rounds.count, lambda i: rounds.element(rounds.count - 1 - i), rounds.even)

@@ -1,0 +1,182 @@
+"""What operators, comparisons and `[]` mean: Python's own where all is known, or the graph's."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+from types import FunctionType
+from typing import Any, Final, cast
+
+import numpy as np
+
+from dialects.errors import WeftError
+from weft.eager.tensor import Tensor
+from weft.source.expressions.conditions import negation, refused_text, truth
+from weft.source.expressions.indexing import read
+from weft.source.expressions.iteration import Rounds, elements, stacked
+from weft.source.expressions.operators import PLAIN, binary, either
+from weft.source.leaves import same, shown
+from weft.source.run import Run
+from weft.source.syntax import Place
+from weft.source.values import Array, Number, Spread, is_dynamic, is_number
+from weft.tracing.printing import Text
+from weft.tracing.traced import Traced
+
+_DUNDERS: Final[dict[type[ast.AST], str]] = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "truediv", ast.Mod: "mod",
+    ast.FloorDiv: "floordiv", ast.Pow: "pow", ast.MatMult: "matmul", ast.Eq: "eq", ast.NotEq: "ne",
+    ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.USub: "neg",
+}  # fmt: skip
+
+
+def static(value: Any, place: Place, what: str) -> Any:
+    """A value that has to be known while compiling."""
+    if isinstance(value, Text):
+        raise refused_text(place, what)
+    if isinstance(value, Traced):
+        raise place.refuse(f"{what} requires to be known while compiling", shown(value))
+    return value
+
+
+def operate(run: Run, kind: type[ast.AST], left: Any, right: Any, place: Place) -> Any:
+    """`left <op> right`."""
+    found = _overloaded(run, kind, left, right, place)
+    if found is not NotImplemented:
+        return found
+    if isinstance(left, Text) or isinstance(right, Text):
+        raise refused_text(place, "an operator on it")
+    if isinstance(left, Traced) or isinstance(right, Traced):
+        if isinstance(left, str) and kind is ast.Mod:
+            raise place.refuse("formatting requires values that are known", "a tensor")
+        if any(isinstance(each, list | tuple) for each in (left, right)):
+            left, right = (_as_array(run, each, place) for each in (left, right))
+        for each in (left, right):
+            _require_array(each, place)
+        return binary(run.recording, kind, left, right)
+    return made(run, native(place, PLAIN[kind], left, right))
+
+
+def _as_array(run: Run, value: Any, place: Place) -> Any:
+    if isinstance(value, list | tuple):
+        return stacked(run, list(cast("Sequence[Any]", value)), place)
+    return value
+
+
+def _require_array(value: Any, place: Place) -> None:
+    if not (isinstance(value, Traced | np.ndarray | np.generic) or is_number(value)):
+        raise place.refuse("an operator requires numbers or tensors", shown(value))
+
+
+def made(run: Run, value: Any) -> Any:
+    """What Python's own operators gave: new lists may be changed, arrays are of the graph."""
+    if isinstance(value, np.ndarray | Tensor):
+        return run.recording.constant(np.asarray(value))
+    return run.journal.make(value) if type(value) in (list, dict, set) else value
+
+
+def native(place: Place, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+    """Calls a function of Python; what it raises gets the place as a note."""
+    try:
+        return function(*arguments, **named)
+    except WeftError:
+        raise
+    except Exception as error:
+        if not getattr(error, "__notes__", None):
+            error.add_note(f"{place}\n{place.shown()}")
+        raise
+
+
+def _overloaded(run: Run, kind: type[ast.AST], left: Any, right: Any, place: Place) -> Any:
+    """What methods of the user's classes give."""
+    name = _DUNDERS.get(kind)
+    if name is None:
+        return NotImplemented
+    for holder, other, prefix in ((left, right, "__"), (right, left, "__r")):
+        method = getattr(type(holder), f"{prefix}{name}__", None)
+        if isinstance(method, FunctionType) and not isinstance(holder, Traced):
+            found = run.call(run, method, [holder, other], {}, place)
+            if found is not NotImplemented:
+                return found
+    return NotImplemented
+
+
+def compared(run: Run, op: ast.cmpop, left: Any, right: Any, place: Place) -> Any:
+    """`left <op> right` of a comparison."""
+    match op:
+        case ast.Is() | ast.IsNot():
+            if isinstance(left, Number) and isinstance(right, bool):
+                found: Any = (
+                    operate(run, ast.Eq, left, right, place) if left.kind is bool else False
+                )
+            else:
+                found = left is right
+            return negation(run, found) if isinstance(op, ast.IsNot) else found
+        case ast.In() | ast.NotIn():
+            if isinstance(left, Text) or isinstance(right, Text):
+                raise refused_text(place, "an operator on it")
+            found = _contains(run, left, right, place)
+            return negation(run, found) if isinstance(op, ast.NotIn) else found
+        case _:
+            return operate(run, type(op), left, right, place)
+
+
+def _contains(run: Run, value: Any, holder: Any, place: Place) -> Any:
+    """`value in holder`."""
+    method = getattr(type(holder), "__contains__", None)
+    if isinstance(method, FunctionType):
+        return truth(run, run.call(run, method, [holder, value], {}, place), place)
+    if isinstance(holder, Traced):
+        found = operate(run, ast.Eq, holder, value, place)
+        axes = list(range(found.ndim))
+        total = found.astype(np.int64).reduced("reduce_max", axes, False)
+        return truth(run, total, place)
+    if isinstance(holder, dict | set | str | range):
+        static(value, place, "what a dict, set, string or range is searched for")
+        return native(place, lambda: value in cast("Any", holder))
+    total: Any = False
+    for each in elements(run, holder, place):
+        if same(each, value):
+            return True
+        test = operate(run, ast.Eq, each, value, place)
+        total = either(run.recording, total, truth(run, test, place))
+    return total
+
+
+def element(run: Run, holder: Any, index: Any, place: Place) -> Any:
+    """`holder[index]`."""
+    if isinstance(holder, Traced):
+        parts = index if isinstance(index, tuple) else (index,)
+        return read(run.recording, holder, cast("tuple[Any, ...]", parts))
+    if isinstance(holder, Rounds):
+        return holder.element(run.recording.bound(index, "index"))
+    method = getattr(type(holder), "__getitem__", None)
+    if isinstance(method, FunctionType):
+        return run.call(run, method, [holder, index], {}, place)
+    if isinstance(holder, list) and any(isinstance(each, Spread) for each in holder):
+        values = cast("list[Any]", holder)
+        return element(run, stacked(run, values, place), index, place)
+    dynamic = index
+    if isinstance(index, slice):
+        ends = cast("slice[Any, Any, Any]", index)
+        dynamic = next((e for e in (ends.start, ends.stop, ends.step) if is_dynamic(e)), None)
+    if is_dynamic(dynamic):
+        return _chosen(run, holder, index, place)
+    return run.outside.adopt(made(run, native(place, lambda: holder[index])), "an element")
+
+
+def _chosen(run: Run, holder: Any, index: Any, place: Place) -> Any:
+    """An element of a list or tuple by a number that only a call knows."""
+    if isinstance(holder, np.ndarray):
+        return element(run, run.outside.adopt(holder, "an array"), index, place)
+    values = list(cast("Sequence[Any]", holder)) if isinstance(holder, list | tuple) else []
+    if not values or not all(
+        isinstance(each, Traced | np.generic | int | float) for each in values
+    ):
+        rule = "an index that only a call knows requires a tensor, or a list of them"
+        raise place.refuse(rule, shown(holder), "loop with a condition, or stack the elements")
+    found = element(run, stacked(run, values, place), index, place)
+    kinds = {each.kind if isinstance(each, Number) else type(each) for each in values}
+    if isinstance(found, Array) and not found.ndim and kinds <= {bool, int, float}:
+        kind = float if float in kinds else int if int in kinds else bool
+        return Number(run.recording, kind, found.value)
+    return found

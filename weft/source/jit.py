@@ -1,0 +1,389 @@
+"""`jit`: a Python function is compiled from its source, once for each signature."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from xdsl.dialects.builtin import ArrayAttr, StringAttr
+
+from compiler.machine.artifact.cache import default_cache
+from compiler.machine.python.executable import Executable
+from dialects.errors import InputError, WeftError
+from dialects.graph.regions.effects import drop_effects
+from dialects.weights import Array
+from weft.compilation import compile_cached, options_of
+from weft.eager.tape import DEPTH
+from weft.eager.tensor import Tensor
+from weft.source.known_calls import MOST_KNOWN, UNKNOWN, KnownCall, as_tensors, is_value, sign
+from weft.source.trees import Tree, flatten, unflatten
+from weft.state import Change, as_before, put_back_on_error
+from weft.tracing.trace import Spec, names_of
+from weft.tracing.traced import Traced
+
+if TYPE_CHECKING:
+    from compiler.frontend.onnx.from_onnx import ImportedModel
+    from weft.source.reading import Program
+
+Specs = Sequence["Spec | None"] | Mapping[str, Spec]
+
+
+@dataclass(frozen=True)
+class Compilation:
+    """A function compiled for one signature."""
+
+    signature: str
+    reason: str
+    program: Program
+    executable: Executable
+
+    def broken(self) -> str | None:
+        """What of the surroundings is not as it was when it was compiled; None where all is."""
+        for guard in self.program.guards:
+            difference = guard.broken()
+            if difference is not None:
+                return difference
+        for captured in self.program.captured:
+            if captured.fetch() is None:
+                return f"{captured.name} has another dtype or shape"
+        return None
+
+    def call(self, arrays: Sequence[Any]) -> Any:
+        """Runs it on the arrays among the arguments."""
+        captured = (each.read() for each in self.program.captured)
+        outputs = self.executable(*arrays, *captured)
+        self.program.keep(outputs)
+        return self.program.rebuilt(outputs)
+
+
+class Jitted:
+    """What `jit` gives: a function that is compiled when it is called with a new signature."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        specs: Specs,
+        options: Mapping[str, Any],
+        acts: bool = True,
+    ):
+        """Without `acts` nothing is printed and nothing required: that was done by another call."""
+        functools.update_wrapper(self, function, updated=())
+        self.source_function = function
+        self._specs = specs
+        self._options = dict(options)
+        self._found: dict[object, list[Compilation]] = {}
+        self._pulls: dict[object, Jitted] = {}
+        self._known: dict[object, KnownCall] = {}
+        self._last: tuple[str, ...] = ()
+        self._acts = acts
+
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        if named or DEPTH.count:
+            return self._looked_at(arguments, named)
+        parts: list[object] = []
+        arrays: list[Any] = []
+        if not sign(arguments, parts, arrays):
+            return self._looked_at(arguments, named)
+        signature = tuple(parts)
+        known = self._known.get(signature)
+        if known is not None:
+            found = known(arrays)
+            if found is not UNKNOWN:
+                return found
+        return self._looked_at(arguments, named, signature)
+
+    def _looked_at(
+        self,
+        arguments: Sequence[Any],
+        named: Mapping[str, Any],
+        signature: tuple[object, ...] | None = None,
+    ) -> Any:
+        """A call that finds out what each argument is; with a signature it is remembered."""
+        leaves, form = flatten((list(arguments), named))
+        traced = next((leaf for leaf in leaves if isinstance(leaf, Traced)), None)
+        if traced is not None:
+            return traced.recording.run(self.source_function, *arguments, **named)
+        if DEPTH.count and any(isinstance(leaf, Tensor) and leaf.node for leaf in leaves):
+            return self._differentiable(leaves, form)
+        return self._run(leaves, form, arguments, named, signature)
+
+    def _run(
+        self,
+        leaves: Sequence[Any],
+        form: Tree,
+        arguments: Sequence[Any],
+        named: Mapping[str, Any],
+        signature: tuple[object, ...] | None = None,
+    ) -> Any:
+        specs = self._specs_of(arguments, named) if self._specs else [None] * len(leaves)
+        key = (form, *map(_signature, leaves, specs))
+        compilation = self._find(key, leaves, specs, form, named)
+        arrays = [
+            np.asarray(_array(leaf), spec.dtype) if spec is not None else _array(leaf)
+            for leaf, spec in zip(leaves, specs, strict=True)
+            if spec is not None or is_value(leaf)
+        ]
+        tensors = any(isinstance(leaf, Tensor) for leaf in leaves)
+        if signature is not None and len(arrays) == sum(map(is_value, leaves)):
+            if len(self._known) >= MOST_KNOWN:
+                self._known.clear()
+            self._known[signature] = KnownCall.of(compilation, tensors)
+        found = compilation.call(arrays)
+        return as_tensors(found) if tensors else found
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def _differentiable(self, leaves: Sequence[Any], form: Tree) -> Any:
+        """A call whose derivative is wanted, which is compiled as well: it starts anew from the
+        arguments.
+        """
+        from weft.autodiff.custom import custom_vjp
+        from weft.autodiff.derivatives import vjp
+
+        places = [n for n, leaf in enumerate(leaves) if _is_float(leaf)]
+        beside = [n for n, leaf in enumerate(leaves) if is_value(leaf) and n not in places]
+
+        def entered(tensors: Sequence[Any], others: Sequence[Any]) -> Any:
+            given = list(leaves)
+            for place, value in zip([*places, *beside], [*tensors, *others], strict=True):
+                given[place] = value
+            return unflatten(form, given)
+
+        def of(others: Sequence[Any]) -> Callable[..., Any]:
+            def computed(*tensors: Any) -> Any:
+                arguments, named = entered(tensors, others)
+                return self(*arguments, **named)
+
+            return computed
+
+        def forward(*tensors: Any) -> Any:
+            arguments, named = entered(tensors, others)
+            with put_back_on_error() as log:
+                found = self._run(flatten((arguments, named))[0], form, arguments, named)
+            changes.extend(log)
+            return found, (tensors, others)
+
+        def backward(saved: Any, cotangents: Any) -> Any:
+            with as_before(changes):  # which the derivative starts from, too
+                return self._pulls[key](saved, cotangents)
+
+        def pull(saved: Any, cotangents: Any) -> Any:
+            tensors, others = saved
+            return vjp(of(others), *tensors)[1](cotangents)
+
+        changes: list[Change] = []
+        others = tuple(leaves[n] for n in beside)
+        key = form, *(is_value(leaf) or _key(leaf) for leaf in leaves), *places
+        if key not in self._pulls:
+            self._pulls[key] = Jitted(pull, (), self._options, acts=False)
+        return custom_vjp(of(others), forward, backward)(*(leaves[n] for n in places))
+
+    @property
+    def compilations(self) -> tuple[Compilation, ...]:
+        """All compilations, in no order."""
+        return tuple(each for found in self._found.values() for each in found)
+
+    def explain(self) -> str:
+        """Why the function was compiled, each time, and what became of its statements."""
+        name = getattr(self, "__name__", "the function")
+        if not self._found:
+            return f"{name} was not called yet"
+        parts: list[str] = []
+        for each in self.compilations:
+            parts.append(f"{name}({each.signature})\n  compiled because {each.reason}")
+            parts += [f"  {note}" for note in each.program.notes]
+        return "\n".join(parts)
+
+    def _specs_of(self, arguments: Sequence[Any], named: Mapping[str, Any]) -> list[Spec | None]:
+        """The requested type of each leaf of the arguments."""
+        names = [*names_of(self.source_function, len(arguments)), *named]
+        found: list[Spec | None] = []
+        for position, (name, value) in enumerate(
+            zip(names, [*arguments, *named.values()], strict=True)
+        ):
+            if isinstance(self._specs, Mapping):
+                spec = self._specs.get(name)
+            else:
+                spec = self._specs[position] if position < len(self._specs) else None
+            found += [spec] * len(flatten(value)[0])
+        return found
+
+    def _find(
+        self,
+        key: object,
+        leaves: Sequence[Any],
+        specs: Sequence[Spec | None],
+        form: Tree,
+        named: Mapping[str, Any],
+    ) -> Compilation:
+        reason = ""
+        for compilation in self._found.get(key, ()):
+            difference = compilation.broken()
+            if difference is None:
+                return compilation
+            reason = difference
+        kept = [_kept(leaf, spec) for leaf, spec in zip(leaves, specs, strict=True)]
+        compilation = self._compile(kept, form, reason, named)
+        self._found.setdefault(key, []).append(compilation)
+        return compilation
+
+    def _compile(
+        self, kept: Sequence[Any], form: Tree, reason: str, named: Mapping[str, Any]
+    ) -> Compilation:
+        from weft.source.reading import read_function
+
+        entered, entered_by_name = unflatten(form, kept)
+        program = read_function(self.source_function, entered, entered_by_name)
+        if not self._acts:
+            drop_effects(program.module)
+            program = replace(program, states=())
+        names = [*names_of(self.source_function, len(entered)), *named]
+        values = [*entered, *entered_by_name.values()]
+        shown = tuple(f"{name}: {_shown(each)}" for name, each in zip(names, values, strict=True))
+        if not reason:
+            before = [each for each in self._last if each not in shown]
+            now = [each for each in shown if each not in self._last]
+            changed = f"{', '.join(now)}; was {', '.join(before) or 'absent'}"
+            reason = changed if self._found else "it was called for the first time"
+        self._last = shown
+        executable = compile_program(program, getattr(self, "__name__", ""), **self._options)
+        return Compilation(", ".join(shown), reason, program, executable)
+
+
+def _kept(leaf: Any, spec: Spec | None) -> Any:
+    """A Spec for a leaf that is a tensor; any other leaf as it is."""
+    tensor = is_value(leaf)
+    if spec is None and not tensor:
+        return leaf
+    array: Array = np.asarray(_array(leaf))
+    if spec is None:
+        return Spec(array.dtype.name, array.shape)
+    if tensor and array.dtype != np.dtype(spec.dtype) or array.ndim != len(spec.shape):
+        rule = f"an argument requires {spec.dtype} of {len(spec.shape)} axes"
+        raise InputError(f"{rule}, got {array.dtype} of {array.ndim}")
+    return spec
+
+
+def _array(leaf: Any) -> Any:
+    return leaf.array if isinstance(leaf, Tensor) else leaf
+
+
+def _is_float(leaf: Any) -> bool:
+    """Whether a derivative may be wanted in it."""
+    return isinstance(leaf, Tensor) and leaf.dtype.kind not in "biu"
+
+
+def _signature(leaf: Any, spec: Spec | None) -> object:
+    """What selects a compilation: the type of a tensor, the value of anything else."""
+    if spec is not None:
+        return _kept(leaf, spec)
+    return (leaf.dtype, leaf.shape) if is_value(leaf) else _key(leaf)
+
+
+@dataclass(frozen=True, eq=False)
+class _Object:
+    """An object that is equal to itself alone, kept so that no other gets its place."""
+
+    value: Any
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Object) and other.value is self.value
+
+
+def _key(kept: Any) -> object:
+    """What tells other leaves apart: their values, or that they are other objects."""
+    if isinstance(kept, float):
+        return float, kept.hex()  # 0.0 and -0.0 are two
+    try:
+        hash(kept)
+    except TypeError:
+        return _Object(kept)
+    return kept.__class__, kept
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, Spec):
+        return f"{value.dtype}[{', '.join(map(str, value.shape))}]"
+    if isinstance(value, list | tuple):
+        inside = ", ".join(map(_shown, value))  # pyright: ignore[reportUnknownArgumentType]
+        return f"({inside})" if isinstance(value, tuple) else f"[{inside}]"
+    if isinstance(value, dict):
+        pairs = value.items()  # pyright: ignore[reportUnknownVariableType]
+        return "{" + ", ".join(f"{key!r}: {_shown(each)}" for key, each in pairs) + "}"  # pyright: ignore
+    return repr(value)
+
+
+def imported(program: Program, name: str) -> ImportedModel:
+    """The graph of a program as front ends give it."""
+    from compiler.frontend.onnx.from_onnx import ImportedModel
+
+    main = program.module.body.block.first_op
+    assert main is not None, "a module holds the function"
+    names: list[tuple[str, ...]] = []
+    for kind in ("input", "output"):
+        listed = cast("ArrayAttr[StringAttr]", main.attributes[f"{kind}_names"])
+        names.append(tuple(each.data for each in listed))
+    return ImportedModel(program.module, program.recording.weights, name, names[0], names[1])
+
+
+def compile_program(
+    program: Program, name: str, *, threads: int | None = None, target: str = "native", **rest: Any
+) -> Executable:
+    """The native code of a program. The options are those of `weft.compile`."""
+    source = imported(program, name.strip("<>") or "source")
+    options = options_of(source, target, **rest)
+    return compile_cached(source, options, default_cache(os.environ)).executable(threads)
+
+
+def jit(
+    function: Callable[..., Any] | None = None,
+    *,
+    specs: Specs = (),
+    threads: int | None = None,
+    target: str = "native",
+    strict_fp: bool = False,
+    naive: bool = False,
+    max_iterations: int | None = None,
+    check_indices: bool = False,
+) -> Any:
+    """Compiles a function from its source, when it is called and for what it is called with:
+    conditions and loops over tensors become control flow of the compiled program.
+
+    A signature is the dtypes and shapes of arrays, and the values of all else; a further one
+    compiles again. `specs`, by position or name, are `weft.Spec`s for arguments whose sizes vary
+    from call to call without compiling. What a function reads of its surroundings may change:
+    arrays are read again in every call, another value of anything else compiles again.
+    `explain()` of the result says why that happened, and what became of each statement. The options
+    are those of `weft.compile`.
+
+    Raises SourceError, which shows the line, for what cannot be compiled.
+    """
+    options = {
+        "threads": threads, "target": target, "strict_fp": strict_fp, "naive": naive,
+        "max_iterations": max_iterations, "check_indices": check_indices,
+    }  # fmt: skip
+    if function is None:
+        return functools.partial(Jitted, specs=specs, options=options)
+    return Jitted(function, specs, options)
+
+
+def read_model(function: Callable[..., Any], specs: Sequence[Any]) -> ImportedModel:
+    """The graph of a function with arguments like the examples, an array or a `weft.Spec` each;
+    arrays of its surroundings become constants. Raises SourceError.
+    """
+    from weft.source.reading import read_function
+
+    kept = [_kept(each, None) for each in specs]
+    program = read_function(function, kept, {}, frozen=True)
+    model = imported(program, getattr(function, "__name__", "source").strip("<>"))
+    if not model.output_names:
+        raise WeftError(f"{model.name} requires a tensor or number as its result, got none")
+    return model

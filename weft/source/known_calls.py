@@ -1,0 +1,117 @@
+"""Calls of compiled functions whose signature is known: one walk over the arguments finds it, and
+the arrays among them; what the program read of its surroundings is compared by identity.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from weft.eager.tensor import Tensor
+from weft.source.trees import flatten, unflatten
+
+if TYPE_CHECKING:
+    from weft.source.jit import Compilation
+
+MOST_KNOWN: Final = 1000
+"""Signatures that are remembered; sizes that vary from call to call have one each."""
+
+UNKNOWN: Final = object()
+"""Stands for the result of a call that has to be looked at."""
+
+_ARRAYS: Final[tuple[type, ...]] = (np.ndarray, np.generic)
+_PLAIN: Final = frozenset({int, bool, str, type(None), bytes})
+
+
+def sign(arguments: Iterable[Any], parts: list[object], arrays: list[Any]) -> bool:
+    """Appends what tells calls apart, and the arrays; whether arguments are arrays, tensors and
+    plain values alone, and lists, tuples and dicts of such. Equal parts select one compilation.
+    """
+    for each in arguments:
+        kind = each.__class__
+        if kind is np.ndarray:
+            parts.append((each.dtype, each.shape))
+            arrays.append(each)
+        elif kind is Tensor:
+            array = each.array
+            parts.append((Tensor, array.dtype, array.shape))
+            arrays.append(array)
+        elif kind in _PLAIN:
+            parts.append((kind, each))
+        elif kind is float:
+            parts.append((kind, each.hex()))  # 0.0 and -0.0 are two
+        elif kind is dict:
+            parts.append((dict, *each))
+            if not sign(each.values(), parts, arrays):
+                return False
+        elif kind is list or kind is tuple:
+            parts.append((kind, len(each)))
+            if not sign(each, parts, arrays):
+                return False
+        elif is_value(each):
+            parts.append(kind)
+            arrays.append(np.asarray(each))
+        else:
+            return False
+    return True
+
+
+@dataclass(frozen=True)
+class KnownCall:
+    """A compilation, and what makes results of its outputs."""
+
+    compilation: Compilation
+    result: Callable[[Sequence[Any]], Any]
+
+    @staticmethod
+    def of(compilation: Compilation, tensors: bool) -> KnownCall:
+        """The call of a compilation whose results are tensors, or arrays."""
+        wrap = as_tensor if tensors else as_array
+        return KnownCall(compilation, compilation.program.rebuilder(wrap))
+
+    def __call__(self, arrays: list[Any]) -> Any:
+        """The result, or UNKNOWN where something of the surroundings is another object."""
+        program = self.compilation.program
+        for guard in program.guards:
+            try:
+                if guard.read() is not guard.value and guard.broken() is not None:
+                    return UNKNOWN
+            except (AttributeError, KeyError, ValueError):
+                return UNKNOWN
+        for each in program.captured:
+            array = each.fetch()
+            if array is None:
+                return UNKNOWN
+            arrays.append(array)
+        outputs = self.compilation.executable(*arrays)
+        if program.states:
+            program.keep(outputs)
+        return self.result(outputs)
+
+
+def is_value(leaf: object) -> bool:
+    """Whether it is a tensor with values."""
+    return isinstance(leaf, (*_ARRAYS, Tensor))
+
+
+def as_array(leaf: Any) -> Any:
+    """An output for a caller of arrays: one element is a scalar, as in NumPy."""
+    return leaf[()] if leaf.__class__ is np.ndarray and not leaf.ndim else leaf
+
+
+def as_tensor(leaf: Any) -> Any:
+    """A result for a caller whose arguments are weft's tensors."""
+    return Tensor.of(np.asarray(leaf)) if _is_array(leaf) else leaf
+
+
+def as_tensors(found: Any) -> Any:
+    """Results for a caller whose arguments are weft's tensors."""
+    leaves, form = flatten(found)
+    return unflatten(form, [as_tensor(leaf) for leaf in leaves])
+
+
+def _is_array(leaf: object) -> bool:
+    return isinstance(leaf, _ARRAYS)

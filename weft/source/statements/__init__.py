@@ -1,0 +1,1 @@
+"""Statements of programs that source mode reads."""

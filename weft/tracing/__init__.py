@@ -1,0 +1,1 @@
+"""Tensors that are being traced, what becomes of them, and control flow as functions."""

@@ -1,0 +1,219 @@
+"""Control flow as functions, for those who prefer them to statements: on tensors with values Python
+runs it, on tensors that are being traced it becomes branches and loops of the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from xdsl.ir import Block
+
+from dialects.errors import WeftError
+from dialects.expr import Expr
+from dialects.graph.regions.branch import CaseOp, IfOp
+from dialects.graph.regions.control import ConditionOp, ControlOp
+from dialects.graph.regions.fused import YieldOp
+from dialects.graph.regions.repeat import ForOp, WhileOp
+from weft import numpy as wnp
+from weft.array.operators import users_line
+from weft.autodiff.vjp import is_traced, lifted, recording_of, region
+from weft.tracing.traced import Recording, Traced
+from weft.trees import Structure, flatten, leaves_of, tree_map, unflatten
+
+Function = Callable[..., Any]
+
+
+def cond(predicate: Any, then: Function, otherwise: Function, *operands: Any) -> Any:
+    """What `then` gives for the operands where the predicate, one bool, holds, else what
+    `otherwise` gives; both give trees of the same structure, shapes and dtypes.
+    """
+    if not isinstance(predicate, Traced):
+        return then(*operands) if predicate else otherwise(*operands)
+    blocks, structure = _ways(predicate.recording, (then, otherwise), operands)
+    held, (first, second) = predicate.astype(bool).value, blocks
+    op = IfOp.of(held, first, second, location=_line(predicate.recording))
+    return _results(predicate.recording, op, structure)
+
+
+def switch(number: Any, ways: Sequence[Function], *operands: Any) -> Any:
+    """What the way of that number gives for the operands; the last one is also that of all numbers
+    that no way has.
+    """
+    if not isinstance(number, Traced):
+        last = len(ways) - 1
+        place = int(number)
+        return ways[place if 0 <= place < last else last](*operands)
+    blocks, structure = _ways(number.recording, ways, operands)
+    op = CaseOp.of(number.value, blocks, location=_line(number.recording))
+    return _results(number.recording, op, structure)
+
+
+def while_loop(condition: Function, body: Function, initial: Any) -> Any:
+    """The state, a tree, after as many rounds of `body` as `condition` holds of it."""
+    state = initial
+    while not isinstance(holds := condition(state), Traced):
+        if not holds:
+            return state
+        state = body(state)
+    recording = holds.recording
+    leaves, structure = _carried(recording, state)
+    with region(recording) as test:
+        tree = _arguments(recording, test, leaves, structure)
+        held = lifted(recording, condition(tree)).astype(bool)
+        test.add_op(ConditionOp.create(operands=[held.value]))
+    with region(recording) as step:
+        tree = _arguments(recording, step, leaves, structure)
+        _end(recording, step, body(tree), leaves, structure)
+    index, count = _names(recording)
+    op = WhileOp.of(index, count, [each.value for each in leaves], test, step,
+                    location=_line(recording))  # fmt: skip
+    return _results(recording, op, structure)
+
+
+def fori_loop(lower: Any, upper: Any, body: Function, initial: Any) -> Any:
+    """The state, a tree, after `state = body(i, state)` for every `i` from `lower` up to but not
+    including `upper`.
+    """
+
+    def round_(counted: Any) -> Any:
+        return counted[0] + 1, body(*counted)
+
+    def goes_on(counted: Any) -> Any:
+        return counted[0] < upper
+
+    def rolled(counted: Any, _: Any) -> Any:
+        return round_(counted), None
+
+    if is_traced([lower, upper]):
+        return while_loop(goes_on, round_, (lower, initial))[1]
+    start, count = int(lower), int(upper) - int(lower)
+    if is_traced(leaves_of(initial)):
+        (_, state), _ = _rolled(rolled, (start, initial), None, Expr.of(count))
+        return state
+    state = initial
+    for number in range(start, start + count):
+        state = body(number, state)
+    return state
+
+
+def scan(body: Function, initial: Any, rows: Any = None, length: int | None = None) -> Any:
+    """The state, a tree, after `state, y = body(state, row)` for every row of a tree of tensors,
+    and the `y`s, trees as well, stacked along a new first axis. Without rows there are `length`
+    rounds.
+    """
+    tensors = leaves_of(rows)
+    extent = tensors[0].shape[0] if tensors else length
+    if extent is None:
+        raise WeftError(f"{users_line()}: scan requires rows or a length, got neither")
+    if is_traced([*leaves_of(initial), *tensors]):
+        return _rolled(body, initial, rows, Expr.of(extent))
+    state, found = initial, list[Any]()
+    for number in range(int(extent)):
+        state, y = body(state, tree_map(lambda each, number=number: each[number], rows))
+        found.append(y)
+    if not found:
+        raise WeftError(f"{users_line()}: scan requires a round, got none")
+    columns = [leaves_of(each) for each in found]
+    stacks = [wnp.stack(column) for column in zip(*columns, strict=True)]
+    return state, unflatten(flatten(found[0])[1], iter(stacks))
+
+
+def _rolled(body: Function, initial: Any, rows: Any, count: Expr) -> tuple[Any, Any]:
+    """`scan` as a loop of the graph."""
+    recording = recording_of([*leaves_of(initial), *leaves_of(rows)])
+    leaves, structure = _carried(recording, initial)
+    index, _ = _names(recording)
+    with region(recording) as step:
+        tree = _arguments(recording, step, leaves, structure)
+        row = tree_map(lambda each: _row(lifted(recording, each), index), rows)
+        state, y = body(tree, row)
+        stacked, shape = flatten(y)
+        values = [lifted(recording, each) for _, each in stacked]
+        _end(recording, step, state, leaves, structure, values)
+    carried = [each.value for each in leaves]
+    op = ForOp.of(count, index, carried, step, location=_line(recording))
+    recording.builder().builder.insert(op)
+    results = iter([Traced(recording, each) for each in op.results])
+    return unflatten(structure, results), unflatten(shape, results)
+
+
+def _row(x: Traced, index: str) -> Traced:
+    """The row of the round's number."""
+    rest = x.type.shape[1:]
+    starts = (Expr.of(index), *(Expr.of(0) for _ in rest))
+    sizes = (Expr.of(1), *rest)
+    row = x.op("slice", x, sizes=sizes, starts=starts, steps=[1] * x.ndim)
+    return row.reshape(rest)
+
+
+def _carried(recording: Recording, state: Any) -> tuple[list[Traced], Structure]:
+    leaves, structure = flatten(state)
+    return [lifted(recording, leaf) for _, leaf in leaves], structure
+
+
+def _arguments(
+    recording: Recording, block: Block, leaves: Sequence[Traced], structure: Structure
+) -> Any:
+    """The state as a round sees it."""
+    found = [Traced(recording, block.insert_arg(each.type, len(block.args))) for each in leaves]
+    return unflatten(structure, iter(found))
+
+
+def _end(
+    recording: Recording,
+    block: Block,
+    state: Any,
+    leaves: Sequence[Traced],
+    structure: Structure,
+    stacked: Sequence[Traced] = (),
+) -> None:
+    """Hands on the state, which has the types of the one before, and what is stacked."""
+    found, shape = flatten(state)
+    if shape != structure:
+        raise WeftError(f"{users_line()}: a loop requires a state of one structure, got two")
+    values: list[Traced] = []
+    for (name, leaf), before in zip(found, leaves, strict=True):
+        value = lifted(recording, leaf)
+        if value.type != before.type:
+            rule = f"a loop requires a state of one type{f' for {name}' if name else ''}"
+            raise WeftError(f"{users_line()}: {rule}, got {before.type} and {value.type}")
+        values.append(value)
+    block.add_op(YieldOp.create(operands=[each.value for each in (*values, *stacked)]))
+
+
+def _ways(
+    recording: Recording, ways: Sequence[Function], operands: Sequence[Any]
+) -> tuple[list[Block], Structure]:
+    """A region for each way, and the structure of what they give."""
+    blocks: list[Block] = []
+    kinds: list[Any] = []
+    structures: list[Structure] = []
+    for way in ways:
+        with region(recording) as block:
+            leaves, structure = flatten(way(*operands))
+            values = [lifted(recording, leaf) for _, leaf in leaves]
+            block.add_op(YieldOp.create(operands=[each.value for each in values]))
+        blocks.append(block)
+        structures.append(structure)
+        kinds.append([each.type for each in values])
+        if structures[0] != structure or kinds[0] != kinds[-1]:
+            got = " and ".join(", ".join(map(str, each)) for each in (kinds[0], kinds[-1]))
+            rule = "branches require results of one structure and type"
+            raise WeftError(f"{users_line()}: {rule}, got {got}")
+    return blocks, structures[0]
+
+
+def _results(recording: Recording, op: ControlOp, structure: Structure) -> Any:
+    inserted = recording.builder().builder.insert(op)
+    return unflatten(structure, iter([Traced(recording, each) for each in inserted.results]))
+
+
+def _line(recording: Recording) -> Any:
+    return recording.builder().location
+
+
+def _names(recording: Recording) -> tuple[str, str]:
+    """Sizes that no other loop of the graph names: the round's number, and how many there were."""
+    recording.loops += 1
+    return f"round{recording.loops}", f"rounds{recording.loops}"

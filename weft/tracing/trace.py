@@ -1,0 +1,155 @@
+"""`trace`: a Python function is run once on tensors without values, and compiled."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
+from xdsl.dialects.func import FuncOp, ReturnOp
+from xdsl.ir import Region
+
+from compiler.driver.options import Options
+from compiler.frontend.onnx.from_onnx import ImportedModel, Source
+from compiler.machine.bindings.names import c_identifier
+from compiler.machine.python.executable import Executable
+from dialects.graph.core.types import TensorType
+from dialects.weights import Array
+from weft.eager.tensor import Tensor
+from weft.state import kept_while_traced
+from weft.tracing.traced import Dim, Recording, Traced, declared
+from weft.trees import Structure, flatten, unflatten
+
+
+@dataclass(frozen=True)
+class Spec:
+    """An input's dtype and dims: numbers, or names of sizes that each call brings along."""
+
+    dtype: str
+    shape: tuple[Dim, ...] = ()
+
+    @property
+    def type(self) -> TensorType:
+        """The tensor type. Raises OptionError for names that the text of a graph does not have."""
+        return declared(self.dtype, self.shape)
+
+
+@dataclass(frozen=True)
+class Trace:
+    """A recorded function: a module with the function `main`, its constants, and the trees of what
+    it takes (by the names of parameters) and gives.
+    """
+
+    recording: Recording
+    module: ModuleOp
+    inputs: Structure
+    outputs: Structure
+
+    def imported(self, name: str) -> ImportedModel:
+        """The graph as front ends give it, under a name."""
+        main = self.module.ops.first
+        assert main is not None, "a trace has the function `main`"
+        listed = (main.attributes[key] for key in ("input_names", "output_names"))
+        names = [tuple(each.data for each in cast("ArrayAttr[StringAttr]", key)) for key in listed]
+        return ImportedModel(self.module, self.recording.weights, name, names[0], names[1])
+
+
+def record(function: Callable[..., Any], *examples: Any) -> Trace:
+    """The graph of what the function does with inputs like the examples: arrays, or a Spec each.
+
+    Raises WeftError, which names the line, for what a trace cannot hold.
+    """
+    recording = Recording()
+    leaves, structure = flatten(dict(zip(names_of(function, len(examples)), examples, strict=True)))
+    names = [name for name, _ in leaves]
+    arguments = [recording.argument(_spec(example).type, name) for name, example in leaves]
+    with kept_while_traced():
+        returned = function(*unflatten(structure, iter(arguments)).values())
+    found, shape = flatten(returned)
+    values = [
+        each if isinstance(each, Traced) else recording.constant(np.asarray(each))
+        for _, each in found
+    ]
+    recording.block.add_op(ReturnOp(*(each.value for each in values)))
+    kinds = [each.type for each in recording.block.args], [each.type for each in values]
+    main = FuncOp("main", kinds, Region(recording.block))
+    outputs = _output_names([name for name, _ in found])
+    main.attributes["input_names"] = ArrayAttr([StringAttr(name) for name in names])
+    main.attributes["output_names"] = ArrayAttr([StringAttr(name) for name in outputs])
+    main.attributes["model_name"] = StringAttr(getattr(function, "__name__", "traced"))
+    return Trace(recording, ModuleOp([main]), structure, shape)
+
+
+def _output_names(paths: Sequence[str]) -> list[str]:
+    """Names of results by their paths in what was returned: those in a tuple are `y0`, `y1`, ..."""
+    if len(paths) == 1 and (not paths[0] or paths[0].isdecimal()):
+        return ["y"]
+    return [f"y{path}" if path[:1].isdecimal() else path for path in paths]
+
+
+def trace(
+    function: Callable[..., Any],
+    *examples: Any,
+    threads: int | None = None,
+    target: str = "native",
+    strict_fp: bool = False,
+    naive: bool = False,
+    prefix: str | None = None,
+    trap_nan: bool = False,
+    max_iterations: int | None = None,
+    check_indices: bool = False,
+) -> Executable:
+    """Compiles what a function does with inputs like the examples: arrays, or `weft.Spec` with
+    names for sizes that vary.
+
+    The function is run once, on tensors without values; loops and conditions of Python are run then
+    and are not in the result. The options are those of `weft.compile`. Raises WeftError, which
+    names the line, for conditions on tensors and for operands that do not fit.
+    """
+    from compiler.driver.pipeline import compile_module
+    from weft.compilation import options_of
+    from weft.probing.inside import build_trapped
+    from weft.probing.watching import build_watchable
+
+    name = prefix or c_identifier(getattr(function, "__name__", "traced").strip("<>"))
+    options = options_of(
+        b"",
+        target,
+        name,
+        strict_fp=strict_fp,
+        naive=naive,
+        max_iterations=max_iterations,
+        check_indices=check_indices,
+    )
+    recorded = record(function, *examples)
+
+    def build(source: Source | ImportedModel, options: Options) -> Executable:
+        assert isinstance(source, ImportedModel), "a trace is a graph"
+        return compile_module(source.module, source.weights, options).executable(threads)
+
+    imported = recorded.imported(name)
+    return (
+        build_trapped(imported, options, (), build)
+        if trap_nan
+        else build_watchable(imported, options, build)
+    )
+
+
+def _spec(example: Any) -> Spec:
+    if isinstance(example, Spec):
+        return example
+    array: Array = example.array if isinstance(example, Tensor) else np.asarray(example)
+    return Spec(array.dtype.name, array.shape)
+
+
+def names_of(function: Callable[..., Any], count: int) -> list[str]:
+    """The parameters' names, where the function has so many by position."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    names = [each.name for each in parameters if each.kind is not each.VAR_POSITIONAL]
+    return names[:count] if len(names) >= count else [f"x{n}" for n in range(count)]

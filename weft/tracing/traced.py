@@ -1,0 +1,242 @@
+"""`Traced`: a tensor that is not computed yet. What Python does with it becomes a graph."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any, Final, cast
+
+import numpy as np
+from xdsl.dialects.builtin import NameLoc, NoneAttr, StringAttr, UnitAttr
+from xdsl.ir import Attribute, Block, SSAValue
+from xdsl.rewriter import InsertPoint
+
+from dialects.errors import OptionError, TypeInferenceError, UnsupportedError, WeftError
+from dialects.expr import Expr
+from dialects.expr_text import is_size_name
+from dialects.graph import OPS, BindSizesOp, DimsOp, GraphOp, PrintOp
+from dialects.graph.core.builder import GraphBuilder
+from dialects.graph.core.dtypes import element_type, numpy_dtype
+from dialects.graph.core.types import I64, ShapeAttr, TensorType, tensor, type_of
+from dialects.graph.reindexing.constant import ConstantOp
+from dialects.weights import Array, WeightStore
+from weft.array.methods import ArrayMethods
+from weft.array.operators import listed, users_line
+
+_OPS: Final[Mapping[str, type[GraphOp]]] = {op.name.removeprefix("graph."): op for op in OPS}
+
+Dim = int | str
+Index = int | slice | None | Any
+
+
+@dataclass
+class Recording:
+    """A graph in the making: the block that operators are appended to, and the constants."""
+
+    block: Block = field(default_factory=Block)
+    weights: WeightStore = field(default_factory=WeightStore)
+    ops: Mapping[str, type[GraphOp]] = field(default_factory=lambda: _OPS)
+    loops: int = 0
+    found: int = 0
+
+    def closed(self) -> AbstractContextManager[None]:
+        """Inside, a region of the graph is built, which tensors leave as its results alone."""
+        return nullcontext()
+
+    def run(self, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        """What a function of the program's gives that is compiled elsewhere."""
+        return function(*arguments, **named)
+
+    def builder(self) -> GraphBuilder:
+        """Appends operators that know the line of the user's program."""
+        line = NameLoc(StringAttr(users_line()), NoneAttr())
+        return GraphBuilder(InsertPoint.at_end(self.block), self.ops, line)
+
+    def argument(self, kind: TensorType, name: str) -> Traced:
+        """A further input."""
+        value = self.block.insert_arg(kind, len(self.block.args))
+        value.name_hint = hint_of(name)
+        return Traced(self, value)
+
+    def constant(self, array: Array) -> Traced:
+        """An array that the program brought along."""
+        b = self.builder()
+        constant = ConstantOp.stored("constant", array, self.weights, b.location)
+        return Traced(self, b.builder.insert(constant).results[0])
+
+    def extent(self, value: Any) -> int | Expr:
+        """A size: a number, or an expression over names."""
+        return value if isinstance(value, Expr) else int(value)
+
+    def dims(self, expr: Expr) -> Traced:
+        """An expression over sizes as an integer."""
+        b = self.builder()
+        op = DimsOp.of(values=[expr], scalar=UnitAttr(), location=b.location)
+        return Traced(self, b.builder.insert(op).results[0])
+
+    def bound(self, value: Any, stem: str) -> Expr:
+        """An integer as a size of at least 0, which the program finds."""
+        self.found += 1
+        name = f"{stem}_{self.found}"
+        b = self.builder()
+        least = b.max(value.astype(np.int64).value, b.constant_of(np.asarray(0), I64))
+        b.builder.insert(BindSizesOp.of(least, [name], b.location))
+        return Expr.of(name)
+
+    def print(self, text: str, values: Sequence[Traced]) -> None:
+        """Appends what prints a text with tensors in its places."""
+        b = self.builder()
+        b.builder.insert(PrintOp.of(text, [each.value for each in values], b.location))
+
+    def apply(self, name: str, *operands: Traced, **attributes: Any) -> Traced:
+        """The first result of an operator. Raises TypeInferenceError that names the line."""
+        return self.results(name, *operands, **attributes)[0]
+
+    def results(self, name: str, *operands: Traced, **attributes: Any) -> list[Traced]:
+        """All results of an operator. Raises TypeInferenceError that names the line."""
+        values = [operand.value for operand in operands]
+        given = {key: _attribute(key, value) for key, value in attributes.items()}
+        try:
+            op = self.builder().op(name, *values, **given)
+        except (TypeInferenceError, UnsupportedError) as error:
+            raise type(error)(f"{users_line()}: {error}") from error
+        return [Traced(self, result) for result in op.results]
+
+
+def declared(dtype: str, shape: Sequence[Dim]) -> TensorType:
+    """The type of an input, whose dims are numbers or names of sizes. Raises OptionError for names
+    that the text of a graph does not have.
+    """
+    for dim in shape:
+        if isinstance(dim, str) and not is_size_name(dim):
+            rule = "an input requires names of sizes of letters, digits and _, and none such as d0"
+            raise OptionError(f"{rule}, got {dim!r}")
+    return tensor(shape, element_type(np.dtype(dtype)))
+
+
+def hint_of(name: str) -> str:
+    """A name as the text of a graph allows it."""
+    return re.sub(r"[^A-Za-z0-9_$.-]", "_", name)
+
+
+def _attribute(key: str, value: Any) -> Any:
+    """An attribute as graph operators take it: element types for dtypes."""
+    if key == "to" and not isinstance(value, Attribute):
+        return element_type(np.dtype(value))
+    return value
+
+
+@dataclass(frozen=True, eq=False)
+class Traced(ArrayMethods):
+    """A tensor of a graph in the making, with the operators and methods of NumPy's arrays; arrays
+    and tensors with values become constants.
+
+    It has no value yet: `if`, `while`, `bool` and `float` of it raise.
+    """
+
+    recording: Recording
+    value: SSAValue
+
+    @property
+    def type(self) -> TensorType:
+        """Its dims and element type."""
+        return type_of(self.value)
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The element type as NumPy knows it."""
+        return numpy_dtype(self.type.element)
+
+    @property
+    def shape(self) -> tuple[int | Expr, ...]:
+        """Sizes; those that are not known yet are expressions over their names."""
+        return tuple(dim if dim.constant is None else dim.constant for dim in self.type.shape)
+
+    @property
+    def ndim(self) -> int:
+        """The number of axes."""
+        return self.type.rank
+
+    @property
+    def python_kind(self) -> str:
+        """The name of Python's type that it stands for, where it is no tensor of the program."""
+        return ""
+
+    def results(self, name: str, *operands: Any, **attributes: Any) -> list[Any]:
+        """All results of a graph operator."""
+        return self.recording.results(name, *map(self.lifted, operands), **attributes)
+
+    def extent(self, value: Any) -> int | Expr:
+        """A size: a number, or an expression over names."""
+        return self.recording.extent(value)
+
+    def constant(self, value: Any) -> Traced:
+        """An array that the program brought along."""
+        return self.recording.constant(np.asarray(value))
+
+    def lifted(self, other: Any) -> Traced:
+        """A number, an array or a tensor as a part of this graph."""
+        if isinstance(other, Traced):
+            if other.recording is not self.recording:
+                raise WeftError(f"{users_line()}: a graph requires tensors of one trace, got two")
+            return other
+        return super().lifted(other)
+
+    def shaped(self, shape: Any) -> Traced:
+        """Other dims, or one, for the same elements in the same order; one may be -1."""
+        known = [self.recording.extent(each) for each in listed(shape)]
+        if -1 in [each for each in known if isinstance(each, int)]:
+            rest = Expr.of(1)
+            for each in known:
+                rest = rest if isinstance(each, int) and each == -1 else rest * Expr.of(each)
+            whole = self.type.size // rest
+            known = [whole if isinstance(each, int) and each == -1 else each for each in known]
+        sizes = ShapeAttr(tuple(Expr.of(each) for each in known))
+        return self.recording.apply("reshape", self, shape=sizes)
+
+    def broadcast_to(self, shape: Sequence[Any]) -> Traced:
+        """The elements repeated along new axes in front and along those of size 1."""
+        sizes = ShapeAttr(tuple(Expr.of(self.recording.extent(each)) for each in listed(shape)))
+        return self.recording.apply("expand", self, shape=sizes)
+
+    def holding(self) -> Traced:
+        """Where bools are true, an index vector a row, as many as there are."""
+        total = self.astype(np.int64).reduced("reduce_sum", None, False)
+        count = self.recording.bound(total, "count")
+        return self.op("nonzero", self, count=(count,)).transpose(1, 0)
+
+    def __getitem__(self, index: Any) -> Traced:
+        from weft.tracing.indexing import indexed
+
+        return indexed(self, cast("Any", index if isinstance(index, tuple) else (index,)))
+
+    def __len__(self) -> int:
+        size = self.type.shape[0].constant if self.ndim else None
+        if size is None:
+            raise TypeError(f"{users_line()}: len requires a known first size, got {self.type}")
+        return size
+
+    def __iter__(self) -> Iterator[Traced]:
+        return (self[place] for place in range(len(self)))
+
+    def __bool__(self) -> bool:
+        raise WeftError(
+            f"{users_line()}: a condition requires a value, got a tensor that is being traced "
+            "(weft.numpy.where chooses between tensors)"
+        )
+
+    def _refuse_value(self, *_: Any, **__: Any) -> Any:
+        """What `float(x)`, `np.asarray(x)` and their kin raise."""
+        rule = "a number or an array of NumPy requires a value"
+        advice = "weft.numpy takes tensors; weft.numpy.stack joins several"
+        raise WeftError(f"{users_line()}: {rule}, got a tensor that is being traced ({advice})")
+
+    __float__ = __int__ = __index__ = __complex__ = __array__ = __dlpack__ = _refuse_value
+    item = tolist = _refuse_value  # pyright: ignore[reportAssignmentType]
+
+    def fill(self, value: Any) -> Any:
+        """Refused: a tensor never changes."""
+        advice = "weft.numpy.full_like makes another one"
+        raise WeftError(f"{users_line()}: a tensor never changes, got fill ({advice})")

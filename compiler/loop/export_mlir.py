@@ -7,6 +7,7 @@ are applied: a memref has the shape of the storage. Marks become attributes of t
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from io import StringIO
@@ -18,6 +19,7 @@ from xdsl.printer import Printer
 from compiler.loop.nest import expand, is_pure, value_of, values_in
 from dialects.errors import UnsupportedError
 from dialects.expr import Atom, Expr, Extremum, Monomial, Operand, Quotient, Remainder, Symbol
+from dialects.loop.arithmetic import GeluOp
 from dialects.loop.ops import (
     AllocOp,
     ConditionOp,
@@ -97,12 +99,26 @@ class _Export:
                 self.line(f"{self.name(op.result)} = {target}")
             case IfOp() | WhileOp() | ConditionOp():
                 self.control(op)
+            case GeluOp():
+                self.gelu(op)
             case _ if is_pure(op):
                 self.printer.print_op(op)
                 self.line("")
             case _:
                 got = op.name
                 raise UnsupportedError(f"export requires an operation known upstream, got {got}")
+
+    def gelu(self, op: GeluOp) -> None:
+        """The formula of GELU, for which upstream has no operation."""
+        kind, x, y = op.result.type, self.name(op.operand), self.name(op.result)
+        part = f"%gelu_{y[1:]}"
+        self.line(f"{part}_root = arith.constant {math.sqrt(0.5)} : {kind}")
+        self.line(f"{part}_scaled = arith.mulf {x}, {part}_root : {kind}")
+        self.line(f"{part}_error = math.erf {part}_scaled : {kind}")
+        self.line(f"{part}_factor = arith.constant 0.5 : {kind}")
+        self.line(f"{part}_half = arith.mulf {x}, {part}_factor : {kind}")
+        self.line(f"{part}_product = arith.mulf {part}_half, {part}_error : {kind}")
+        self.line(f"{y} = arith.addf {part}_product, {part}_half : {kind}")
 
     def loop(self, op: ForOp) -> None:
         index = self.name(op.index)

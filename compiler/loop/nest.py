@@ -18,6 +18,7 @@ from xdsl.utils.hints import isa
 from dialects.expr import Atom, Expr, Extremum
 from dialects.expr_text import is_value, unbind
 from dialects.interval import UNBOUNDED, Range
+from dialects.loop.arithmetic import GeluOp
 from dialects.loop.ops import (
     AccessOp,
     AllocOp,
@@ -401,12 +402,16 @@ def move_ops(ops: Sequence[Operation], block: Block) -> None:
 def is_simple(op: Operation) -> bool:
     """Whether an operation is neither a branch, a `while`, nor unknown to the legality test."""
     known = (ForOp, PlaceOp, IndexOp, AllocOp)
-    return isinstance(op, known) or op.name.startswith(("arith.", "math."))
+    return isinstance(op, known) or _is_scalar(op)
 
 
 def is_pure(op: Operation) -> bool:
     """Whether an operation only computes a value from its operands."""
-    return isinstance(op, IndexOp) or op.name.startswith(("arith.", "math."))
+    return isinstance(op, IndexOp) or _is_scalar(op)
+
+
+def _is_scalar(op: Operation) -> bool:
+    return isinstance(op, GeluOp) or op.name.startswith(("arith.", "math."))
 
 
 def is_branch(op: Operation) -> bool:

@@ -33,7 +33,6 @@ from compiler.loop_to_llvm.scalar.elements import (
     splat,
 )
 from compiler.loop_to_llvm.scalar.fused_multiply_add import fused_product, is_fused
-from compiler.loop_to_llvm.scalar.idioms import gelu_operand, is_within_gelu
 from compiler.loop_to_llvm.stack import Stack
 from compiler.loop_to_llvm.stack_slots import Rooms
 from compiler.loop_to_llvm.transpose import TransposeEmitter, block_of
@@ -87,7 +86,7 @@ class BodyEmitter:
         self.control = ControlEmitter(self.index)
         has_avx512 = {"+avx512f", "+avx512dq"} <= set(unit.target.features)
         self.arithmetic = Arithmetic(
-            frame.builder, unit.target.has_fma, has_f16(unit.target), has_avx512
+            frame.builder, unit.target.has_fma, unit.contracts, has_f16(unit.target), has_avx512
         )
         self.rooms = Rooms()
         self.stack = Stack(frame, guarded=unit.guarded)
@@ -200,11 +199,7 @@ class BodyEmitter:
 
     def _scalar(self, op: Operation) -> None:
         if self.unit.contracts:
-            if is_fused(op) or is_within_gelu(op):
-                return
-            x = gelu_operand(op)
-            if x is not None:
-                self._define(op.results[0], self.arithmetic.gelu(self.value(x)))
+            if is_fused(op):
                 return
             product = fused_product(op)
             if product is not None:

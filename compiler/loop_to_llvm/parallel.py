@@ -8,11 +8,11 @@ number on one thread, as one direct call.
 from __future__ import annotations
 
 from llvmlite import ir
-from xdsl.dialects import math
-from xdsl.ir import Block, SSAValue
+from xdsl.ir import Block, Operation, SSAValue
 
 from compiler.loop_to_llvm.scalar.elements import I64, POINTER, VOID
 from dialects.expr import Atom, Expr
+from dialects.loop.arithmetic import GeluOp, is_function
 from dialects.loop.ops import ForOp
 
 GRAIN_OPERATIONS = 16384
@@ -22,6 +22,9 @@ fork and join.
 
 FUNCTION_OPERATIONS = 12
 """What a call of a mathematical function counts as."""
+
+GELU_OPERATIONS = FUNCTION_OPERATIONS + 6
+"""What GELU counts as: the error function, and the constants, products and sum around it."""
 
 BODY_TYPE = ir.FunctionType(VOID, [POINTER, I64, I64])
 
@@ -41,10 +44,16 @@ def _block_cost(block: Block, greatest: dict[Atom, Expr]) -> Expr:
         if isinstance(op, ForOp):
             total = total + _loop_cost(op, greatest)
         else:
-            total = total + (FUNCTION_OPERATIONS if op.name.startswith(math.Math.name) else 1)
+            total = total + _operation_cost(op)
             for region in op.regions:
                 total = total + _block_cost(region.block, greatest)
     return total
+
+
+def _operation_cost(op: Operation) -> int:
+    if isinstance(op, GeluOp):
+        return GELU_OPERATIONS
+    return FUNCTION_OPERATIONS if is_function(op) else 1
 
 
 def _loop_cost(loop: ForOp, greatest: dict[Atom, Expr]) -> Expr:

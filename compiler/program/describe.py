@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from xdsl.dialects import arith, math
+from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
 from compiler.program.memory.plan_memory import buffer_bytes, lifetimes
 from dialects.expr import Atom, Expr, Symbol
+from dialects.loop.arithmetic import GeluOp, is_function
 from dialects.loop.ops import ForOp, WhileOp
 from dialects.loop.program import CallOp, KernelOp, ProgramOp
 from dialects.loop.scalar import is_float
@@ -25,13 +26,15 @@ _FLOATING = (
     arith.MinimumfOp,
     arith.NegfOp,
 )
+_GELU_FLOPS = 5
 
 
 def kernel_flops(kernel: KernelOp) -> Expr:
     """The floating-point operations of a naive kernel, over its symbols.
 
-    A sum, product, quotient, extremum or mathematical function counts as one; both sides of a
-    branch count, a loop whose bounds are loaded counts as one iteration.
+    A sum, product, quotient, extremum or mathematical function counts as one, GELU as the five of
+    its formula; both sides of a branch count, a loop whose bounds are loaded counts as one
+    iteration.
     """
     flops = _block_flops(kernel.body.block, {})
     loaded: list[Atom] = [atom for atom in flops.atoms() if isinstance(atom, SSAValue)]
@@ -47,16 +50,17 @@ def _block_flops(block: Block, greatest: dict[Atom, Expr]) -> Expr:
             inner = _block_flops(op.body.block, greatest | {op.index: upper})
             total = total + extent * inner
         else:
-            total = total + int(_is_floating(op))
+            total = total + _operation_flops(op)
             for region in op.regions:
                 total = total + _block_flops(region.block, greatest)
     return total
 
 
-def _is_floating(op: Operation) -> bool:
-    mathematical = op.name.startswith(f"{math.Math.name}.")
-    computes = isinstance(op, _FLOATING) or mathematical
-    return computes and is_float(op.results[0].type)
+def _operation_flops(op: Operation) -> int:
+    if isinstance(op, GeluOp):
+        return _GELU_FLOPS
+    computes = isinstance(op, _FLOATING) or is_function(op)
+    return int(computes and is_float(op.results[0].type))
 
 
 def describe_kernels(

@@ -3,7 +3,7 @@
 from xdsl.ir import Dialect
 
 from dialects.loop import dynamic, effects, extents
-from dialects.loop.arithmetic import RemFOp
+from dialects.loop.arithmetic import GeluOp, RemFOp
 from dialects.loop.choose import ChooseOp, RunOp
 from dialects.loop.concurrent import ConcurrentOp
 from dialects.loop.ops import (
@@ -43,6 +43,7 @@ LOOP = Dialect(
         RunOp,
         ConcurrentOp,
         RemFOp,
+        GeluOp,
         *dynamic.OPS,
         *effects.OPS,
         *extents.OPS,

@@ -38,7 +38,7 @@ from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from dialects.expr_text import INDEX
-from dialects.loop.arithmetic import RemFOp
+from dialects.loop.arithmetic import GeluOp, RemFOp
 from dialects.loop.ops import is_integer, register_type
 
 BOOL = IntegerType(1)
@@ -230,7 +230,7 @@ class Scalar:
         return self._insert(arith.CmpfOp(self.value, self.value, "uno"), BOOL)
 
     def math(self, name: str, *others: Scalar) -> Scalar:
-        """A function of MLIR's math dialect by its name there:
+        """A function of MLIR's math dialect by its name there, or `gelu`:
         `exp`, `log`, `tanh`, `erf`, `powf`, `floor`, ...
         """
         function = _MATH[name]
@@ -338,6 +338,7 @@ _MATH: dict[str, Callable[..., Operation]] = {
     "exp": math.ExpOp,
     "expm1": math.ExpM1Op,
     "floor": math.FloorOp,
+    "gelu": GeluOp,
     "log": math.LogOp,
     "log1p": math.Log1pOp,
     "powf": math.PowFOp,

@@ -29,6 +29,21 @@ func.func @main(%x: !graph.tensor<[n], bf16>) -> !graph.tensor<[n], bf16> {
 
 // -----
 
+// GELU is one operation, of f16 computed in f32; its approximation is a formula.
+// CHECK-LABEL: loop.kernel @gelu_
+// CHECK: arith.extf %{{.*}} : f16 to f32
+// CHECK: %[[Y:[a-z_0-9]+]] = loop.gelu %{{.*}} : f32
+// CHECK-NEXT: arith.truncf %[[Y]] : f32 to f16
+// CHECK-LABEL: loop.kernel @gelu_
+// CHECK: math.tanh
+func.func @main(%x: !graph.tensor<[n], f16>) -> !graph.tensor<[n], f16> {
+  %y = graph.gelu %x {approximate = "none"} : (!graph.tensor<[n], f16>) -> !graph.tensor<[n], f16>
+  %z = graph.gelu %y {approximate = "tanh"} : (!graph.tensor<[n], f16>) -> !graph.tensor<[n], f16>
+  func.return %z : !graph.tensor<[n], f16>
+}
+
+// -----
+
 // An integer is never divided by zero, over which it is zero.
 // CHECK-LABEL: loop.kernel @div_
 // CHECK: %[[Y:[a-z_0-9]+]] = loop.load %a1[%i]

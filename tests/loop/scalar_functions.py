@@ -1,4 +1,4 @@
-"""What each arith and math operation computes on NumPy scalars; integers are held as signed."""
+"""What each scalar operation computes on NumPy scalars; integers are held as signed."""
 
 from __future__ import annotations
 
@@ -187,6 +187,7 @@ FUNCTIONS: dict[str, Function] = {
     "math.acosh": np.arccosh,
     "math.atanh": np.arctanh,
     "math.erf": _wide(math.erf),
+    "loop.gelu": _wide(lambda x: x / 2 * math.erf(x * math.sqrt(0.5)) + x / 2),
     "math.powf": np.power,
     "math.fma": lambda a, b, c: np.float64(a) * np.float64(b) + np.float64(c),
     "math.floor": np.floor,

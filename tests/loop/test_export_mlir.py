@@ -91,6 +91,14 @@ def branch() -> KernelOp:
     return kernel(br, ["n"], x=["n"], y=["n"])
 
 
+def activation() -> KernelOp:
+    def twice(b: LoopBuilder, x, y):
+        with b.loops(["n"], "i") as (i,):
+            b.store(y, (i,), b.load(x, (i,)).math("gelu").math("gelu"))
+
+    return kernel(twice, ["n"], x=["n"], y=["n"])
+
+
 EXPORTED = [
     matmul,
     softmax,
@@ -98,6 +106,7 @@ EXPORTED = [
     gather,
     scatter,
     branch,
+    activation,
     read_ahead,
     tiled_and_packed,
     symbolic_and_collapsed,

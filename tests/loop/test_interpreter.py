@@ -120,6 +120,7 @@ MATH = {
     "cos": math.cos,
     "tanh": math.tanh,
     "erf": math.erf,
+    "gelu": lambda value: value * (1 + math.erf(value / math.sqrt(2))) / 2,
     "floor": math.floor,
     "ceil": math.ceil,
     "roundeven": round,

@@ -2,6 +2,7 @@
 
 from compiler.loop_to_llvm.parallel import (
     FUNCTION_OPERATIONS,
+    GELU_OPERATIONS,
     GRAIN_OPERATIONS,
     grain,
     iteration_cost,
@@ -32,6 +33,8 @@ def test_inner_loops_multiply_and_vectors_divide():
 def test_functions_cost_more():
     line = f"%a = loop.load %x[%i, 0] : {BUFFER} %b = math.exp %a : f32"
     assert iteration_cost(outermost(line)) == 1 + FUNCTION_OPERATIONS + 1
+    line = f"%a = loop.load %x[%i, 0] : {BUFFER} %b = loop.gelu %a : f32"
+    assert iteration_cost(outermost(line)) == 1 + GELU_OPERATIONS + 1
 
 
 def test_triangular_loops_count_their_widest_row():

@@ -43,12 +43,21 @@ loop.kernel @integers(%x: !loop.buffer<[6], i64>) {
   }
 }
 """
+ACTIVATION = """
+loop.kernel @activation(%x: !loop.buffer<[6], f32>) {
+  loop.for %i = 0 to 6 {
+    %element = loop.load %x[%i] : !loop.buffer<[6], f32>
+    %result = loop.gelu %element : f32
+    loop.store %result, %x[%i] : !loop.buffer<[6], f32>
+  }
+}
+"""
 
 
 @pytest.mark.parametrize(
     ("text", "flops"),
-    [(SUM_OF_SQUARES, "8 * n"), (TRIANGLE, "36"), (INTEGERS, "3")],
-    ids=["reduction", "triangle counts as its square", "integers do not count"],
+    [(SUM_OF_SQUARES, "8 * n"), (TRIANGLE, "36"), (INTEGERS, "3"), (ACTIVATION, "30")],
+    ids=["reduction", "triangle counts as its square", "integers do not count", "GELU is five"],
 )
 def test_counts_floating_point_operations(text: str, flops: str):
     (kernel,) = Parser(WeftContext(), text, "<test>").parse_module().ops

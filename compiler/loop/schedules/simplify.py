@@ -4,12 +4,12 @@ loops that read their results.
 
 from __future__ import annotations
 
-from xdsl.dialects.math import Math
 from xdsl.ir import SSAValue
 
 from compiler.loop.nest import is_pure, loops_in, subscripts
 from compiler.loop.primitives import drop_empty, drop_unread, inline
 from dialects.errors import IllegalSchedule
+from dialects.loop.arithmetic import is_function
 from dialects.loop.ops import AllocOp, LoadOp, StoreOp, enclosing_loops
 from dialects.loop.program import KernelOp
 
@@ -18,7 +18,7 @@ CHEAP = 3
 
 
 FUNCTION = 10
-"""How many operations a function of the math dialect counts as."""
+"""How many operations a mathematical function counts as."""
 
 
 def simplify(kernel: KernelOp) -> None:
@@ -69,7 +69,7 @@ def _cost(store: StoreOp) -> int:
     assert block is not None, "a store lies in a block"
     computing = [op for op in block.ops if is_pure(op) and op.operands]
     loads = sum(isinstance(op, LoadOp) for op in block.ops)
-    operations = sum(FUNCTION if op.dialect_name() == Math.name else 1 for op in computing)
+    operations = sum(FUNCTION if is_function(op) else 1 for op in computing)
     return operations + max(0, loads - 1) * CHEAP
 
 

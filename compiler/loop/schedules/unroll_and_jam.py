@@ -12,6 +12,7 @@ from xdsl.dialects import math
 
 from compiler.loop.nest import accesses_in
 from compiler.target.target import Target
+from dialects.loop.arithmetic import GeluOp
 from dialects.loop.ops import ForOp
 from dialects.loop.scalar import compute_type, width
 
@@ -24,6 +25,7 @@ POLYNOMIALS = (
     math.Log1pOp,
     math.TanhOp,
     math.ErfOp,
+    GeluOp,
 )
 """Functions of one long chain without a branch."""
 

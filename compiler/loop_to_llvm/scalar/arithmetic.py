@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 from xdsl.dialects import arith, math
-from xdsl.dialects.builtin import FloatAttr, IntegerAttr
+from xdsl.dialects.builtin import Float32Type, FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Operation
 
 from compiler.loop_to_llvm.scalar.conversions import convert
@@ -25,18 +25,23 @@ from compiler.loop_to_llvm.scalar.elements import (
 )
 from compiler.loop_to_llvm.scalar.never_nan import is_number
 from compiler.loop_to_llvm.vector_math import call_math
-from dialects.loop.arithmetic import RemFOp
+from dialects.loop.arithmetic import GeluOp, RemFOp
 from dialects.loop.scalar import ANY_ZERO
 
 LOG10_OF_2 = 0.30102999566398119521
+SQRT_OF_HALF = 0.70710678118654752440
 
 
 @dataclass(frozen=True, eq=False)
 class Arithmetic:
-    """Where operations are emitted, and what the target does in one instruction."""
+    """Where operations are emitted, and what the target does in one instruction.
+
+    `contracts`: a product and a sum may become one operation.
+    """
 
     builder: ir.IRBuilder
     has_fma: bool
+    contracts: bool
     has_f16: bool
     has_avx512: bool
 
@@ -51,10 +56,6 @@ class Arithmetic:
     def fma(self, x: ir.Value, y: ir.Value, z: ir.Value) -> ir.Value:
         """x*y + z, rounded once."""
         return intrinsic(self.builder, "fma", x.type, [x, y, z], x.type)
-
-    def gelu(self, x: ir.Value) -> ir.Value:
-        """x/2 * (1 + erf(x / sqrt(2))) of f32, with fused multiply-add."""
-        return call_math(self.builder, "gelu", [x], has_fma=True, has_scale=self.has_avx512)
 
     def literal(self, like: ir.Value, number: float | int) -> ir.Value:
         """A constant of a value's type."""
@@ -139,6 +140,18 @@ def _math(name: str) -> Emitter:
     return lambda at, op, operands: call_math(
         at.builder, name, operands, has_fma=at.has_fma, has_scale=at.has_avx512
     )
+
+
+def _gelu(at: Arithmetic, op: Operation, operands: list[ir.Value]) -> ir.Value:
+    """One function of f32 where multiply-adds are fused, else the formula as it stands."""
+    if at.contracts and isinstance(op.results[0].type, Float32Type):
+        return _math("gelu")(at, op, operands)
+    (x,) = operands
+    error = _math("erf")(at, op, [at.builder.fmul(x, at.literal(x, SQRT_OF_HALF))])
+    half = at.builder.fmul(x, at.literal(x, 0.5))
+    if at.contracts:
+        return at.fma(half, error, half)
+    return at.builder.fadd(at.builder.fmul(half, error), half)
 
 
 def _log10(at: Arithmetic, op: Operation, operands: list[ir.Value]) -> ir.Value:
@@ -354,6 +367,7 @@ EMITTERS: dict[type[Operation], Emitter] = {
     math.AcoshOp: _math("acosh"),
     math.AtanhOp: _math("atanh"),
     math.ErfOp: _math("erf"),
+    GeluOp: _gelu,
     math.FloorOp: _math("floor"),
     math.CeilOp: _math("ceil"),
     math.TruncOp: _math("trunc"),

@@ -116,9 +116,8 @@ class GeluOp(ActivationOp):
     def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
         (x,) = operands
         if self.is_exact:
-            distribution = (x * math.sqrt(0.5)).math("erf")
-        else:
-            distribution = ((x + x * x * x * self.CUBIC) * self.SLOPE_AT_ZERO).math("tanh")
+            return x.math("gelu")
+        distribution = ((x + x * x * x * self.CUBIC) * self.SLOPE_AT_ZERO).math("tanh")
         half = x * 0.5
         return half * distribution + half
 

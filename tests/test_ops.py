@@ -85,6 +85,17 @@ def test_every_operator_has_samples():
     assert set(SAMPLES) == set(OPS)
 
 
+def named_below(cls: type[GraphOp]) -> set[str]:
+    """The names of weft's own operators among the subclasses of a class."""
+    own = {each for each in cls.__subclasses__() if each.__module__.startswith("dialects.")}
+    names = {each.__dict__["name"] for each in own if "name" in each.__dict__}
+    return names.union(*map(named_below, own))
+
+
+def test_every_operator_that_is_defined_is_listed():
+    assert named_below(GraphOp) == {op.name for op in OPS}
+
+
 @each(OPS)
 @EXAMPLES
 @given(data=st.data())

@@ -1,0 +1,27 @@
+"""A hook of mkdocs: a page of reference for each module, which mkdocstrings fills."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.structure.files import File, Files
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("weft", "dialects", "compiler")
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Adds the pages to those of docs/."""
+    for package in PACKAGES:
+        for path in sorted((ROOT / package).rglob("*.py")):
+            files.append(page_of(path.relative_to(ROOT).with_suffix(""), config))
+    return files
+
+
+def page_of(path: Path, config: MkDocsConfig) -> File:
+    """The page of a module; that of a package is the index of its folder."""
+    is_package = path.name == "__init__"
+    module = ".".join(path.parent.parts if is_package else path.parts)
+    source = path.with_name("index") if is_package else path
+    return File.generated(config, f"reference/{source}.md", content=f"# {module}\n\n::: {module}\n")

@@ -84,10 +84,7 @@ class BodyEmitter:
         self.index = IndexEmitter(frame, unit.sizes)
         self.memory = MemoryEmitter(self.index)
         self.control = ControlEmitter(self.index)
-        has_avx512 = {"+avx512f", "+avx512dq"} <= set(unit.target.features)
-        self.arithmetic = Arithmetic(
-            frame.builder, unit.target.has_fma, unit.contracts, has_f16(unit.target), has_avx512
-        )
+        self.arithmetic = Arithmetic(frame.builder, unit.target, unit.contracts)
         self.rooms = Rooms()
         self.stack = Stack(frame, guarded=unit.guarded)
         self.addresses: dict[PlaceOp, Expr] = {}
@@ -412,11 +409,6 @@ class BodyEmitter:
         if rest.constant != 0:
             with self.control.when(builder.icmp_signed(">", end, last), "part"):
                 self._rest(op, full, rest)
-
-
-def has_f16(target: Target) -> bool:
-    """Whether the target converts between f16 and f32 in an instruction."""
-    return target.arch == "aarch64" or "+f16c" in target.features
 
 
 def _padded(kind: BufferType, lanes: int) -> BufferType:

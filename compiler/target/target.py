@@ -46,6 +46,18 @@ class Target:
         return ",".join(self.features)
 
     @property
+    def has_f16(self) -> bool:
+        """Whether one instruction converts between f16 and f32."""
+        return self.arch == "aarch64" or "+f16c" in self.features
+
+    @property
+    def has_scale(self) -> bool:
+        """Whether vectors of 512 bits are scaled by powers of two, clamped and permuted in one
+        instruction each, which are those of AVX-512.
+        """
+        return "+avx512f" in self.features and "+avx512dq" in self.features
+
+    @property
     def has_masks(self) -> bool:
         """Whether to store some lanes of a vector takes no longer than to store all."""
         return "+avx512f" in self.features

@@ -25,6 +25,7 @@ from compiler.loop_to_llvm.scalar.elements import (
 )
 from compiler.loop_to_llvm.scalar.never_nan import is_number
 from compiler.loop_to_llvm.vector_math import call_math
+from compiler.target.target import Target
 from dialects.loop.arithmetic import GeluOp, RemFOp
 from dialects.loop.scalar import ANY_ZERO
 
@@ -34,16 +35,14 @@ SQRT_OF_HALF = 0.70710678118654752440
 
 @dataclass(frozen=True, eq=False)
 class Arithmetic:
-    """Where operations are emitted, and what the target does in one instruction.
+    """Where operations are emitted, and for which target.
 
     `contracts`: a product and a sum may become one operation.
     """
 
     builder: ir.IRBuilder
-    has_fma: bool
+    target: Target
     contracts: bool
-    has_f16: bool
-    has_avx512: bool
 
     def emit(self, op: Operation, operands: Sequence[ir.Value]) -> ir.Value:
         """The result of an operation on operands that are all scalars or all vectors of the same
@@ -102,7 +101,7 @@ def _extreme(name: str) -> Emitter:
     def emit(at: Arithmetic, op: Operation, operands: list[ir.Value]) -> ir.Value:
         assert isinstance(op, (arith.MaximumfOp, arith.MinimumfOp))
         alike = ANY_ZERO.data <= op.fastmath.data
-        if alike and at.has_avx512:
+        if alike and at.target.has_masks:
             builder, (first, second) = at.builder, operands
             further = builder.fcmp_ordered(">" if name == "maximum" else "<", second, first)
             extreme = builder.select(further, second, first)
@@ -126,7 +125,7 @@ def _extreme_number(relation: str) -> Emitter:
             first, second = second, first
         if is_number(op.operands[0]) or is_number(op.operands[1]):
             return builder.select(builder.fcmp_ordered(relation, first, second), second, first)
-        if at.has_avx512:
+        if at.target.has_masks:
             name = "maxnum" if relation == "<" else "minnum"
             return intrinsic(builder, name, first.type, [first, second], first.type)
         extreme = builder.select(builder.fcmp_ordered(relation, first, second), second, first)
@@ -138,7 +137,7 @@ def _extreme_number(relation: str) -> Emitter:
 def _math(name: str) -> Emitter:
     """An emitter that calls one of weft's own vector functions."""
     return lambda at, op, operands: call_math(
-        at.builder, name, operands, has_fma=at.has_fma, has_scale=at.has_avx512
+        at.builder, name, operands, has_fma=at.target.has_fma, has_scale=at.target.has_scale
     )
 
 
@@ -155,12 +154,12 @@ def _gelu(at: Arithmetic, op: Operation, operands: list[ir.Value]) -> ir.Value:
 
 
 def _log10(at: Arithmetic, op: Operation, operands: list[ir.Value]) -> ir.Value:
-    logarithm = call_math(at.builder, "log2", operands, has_fma=at.has_fma)
+    logarithm = call_math(at.builder, "log2", operands, has_fma=at.target.has_fma)
     return at.builder.fmul(logarithm, at.literal(logarithm, LOG10_OF_2))
 
 
 def _fma(at: Arithmetic, op: Operation, operands: list[ir.Value]) -> ir.Value:
-    assert at.has_fma, "math.fma requires a target with fused multiply-add"
+    assert at.target.has_fma, "math.fma requires a target with fused multiply-add"
     return at.fma(*operands)
 
 
@@ -169,7 +168,7 @@ def _round(at: Arithmetic, op: Operation, operands: list[ir.Value]) -> ir.Value:
     decides.
     """
     (x,) = operands
-    whole = call_math(at.builder, "trunc", [x], has_fma=at.has_fma)
+    whole = call_math(at.builder, "trunc", [x], has_fma=at.target.has_fma)
     lost = intrinsic(at.builder, "fabs", x.type, [at.builder.fsub(x, whole)], x.type)
     away = at.builder.fcmp_ordered(">=", lost, at.literal(x, 0.5))
     step = intrinsic(at.builder, "copysign", x.type, [at.literal(x, 1.0), x], x.type)
@@ -178,17 +177,17 @@ def _round(at: Arithmetic, op: Operation, operands: list[ir.Value]) -> ir.Value:
 
 def _convert(at: Arithmetic, op: Operation, operands: list[ir.Value]) -> ir.Value:
     source, target = format_name(op.operands[0].type), format_name(op.results[0].type)
-    return convert(at.builder, operands[0], source, target, has_f16=at.has_f16)
+    return convert(at.builder, operands[0], source, target, has_f16=at.target.has_f16)
 
 
 def _convert_unsigned_source(at: Arithmetic, op: Operation, operands: list[ir.Value]) -> ir.Value:
     source, target = format_name(op.operands[0].type), format_name(op.results[0].type)
-    return convert(at.builder, operands[0], _unsigned(source), target, has_f16=at.has_f16)
+    return convert(at.builder, operands[0], _unsigned(source), target, has_f16=at.target.has_f16)
 
 
 def _convert_unsigned_result(at: Arithmetic, op: Operation, operands: list[ir.Value]) -> ir.Value:
     source, target = format_name(op.operands[0].type), format_name(op.results[0].type)
-    return convert(at.builder, operands[0], source, _unsigned(target), has_f16=at.has_f16)
+    return convert(at.builder, operands[0], source, _unsigned(target), has_f16=at.target.has_f16)
 
 
 def _unsigned(name: str) -> str:

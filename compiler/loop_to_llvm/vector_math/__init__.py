@@ -23,7 +23,8 @@ from compiler.loop_to_llvm.vector_math import (
     rounding,
     trigonometric,
 )
-from compiler.loop_to_llvm.vector_math.lanes import F32, F64, Emitter, Format, Real
+from compiler.loop_to_llvm.vector_math.formats import F32, F64, Format
+from compiler.loop_to_llvm.vector_math.lanes import Emitter, Real
 
 
 @dataclass(frozen=True)

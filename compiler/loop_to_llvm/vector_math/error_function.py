@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from compiler.loop_to_llvm.vector_math.avx512 import can_pick, picked_polynomial
 from compiler.loop_to_llvm.vector_math.coefficients import (
     ERF,
     ERF_QUARTERS,
@@ -18,7 +19,6 @@ from compiler.loop_to_llvm.vector_math.floating_point import power_of_two, shift
 from compiler.loop_to_llvm.vector_math.lanes import (
     Real,
     fma,
-    picked_polynomial,
     polynomial,
     select,
 )
@@ -39,7 +39,7 @@ def _by_quarters(a: Real, rows: Sequence[Sequence[float]]) -> Real:
 
 def erf(x: Real) -> Real:
     """2/sqrt(pi) times the integral of exp(-t*t) from 0 to x."""
-    if x.can_pick:
+    if can_pick(x):
         return _by_quarters(abs(x).at_most(LAST_OF_QUARTERS), ERF_QUARTERS).with_sign_of(x)
     a = abs(x).at_most(5.95 if x.format.bits == 64 else 3.95)
     less = scaled_expm1(-(a * polynomial(a, ERF[x.format.name])), 0)
@@ -50,7 +50,7 @@ def gelu(x: Real) -> Real:
     """x times the normal distribution up to x, as max(x, 0) - |x| * (the distribution beyond |x|):
     nothing cancels where x is negative. NaN at -infinity, as of the product.
     """
-    if not x.can_pick:
+    if not can_pick(x):
         return _gelu_by_power(x)
     last = (len(NORMAL_TAIL_QUARTERS) - 1) / 4
     # Compared as integers, which takes less time; a NaN comes back in the sum.

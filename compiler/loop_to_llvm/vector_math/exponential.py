@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from compiler.loop_to_llvm.vector_math.avx512 import can_pick, can_scale, pick, scaled, within
 from compiler.loop_to_llvm.vector_math.coefficients import EXP, EXP2, EXP_POWER, EXP_SIXTEENTH
 from compiler.loop_to_llvm.vector_math.constants import ln2_parts
 from compiler.loop_to_llvm.vector_math.floating_point import (
@@ -36,12 +37,12 @@ def _exp_by_table(x: Real) -> Real:
     n = shifted - sixteenths
     high, low = ln2_parts(x.format)
     r = fma(-n, low, fma(-n, high, x))
-    if x.can_scale:
-        r = r.within(LONGEST)  # where e**x is 0, infinite or NaN, by n alone
-    power = shifted.pick([2.0 ** (part / 16) for part in range(16)])
+    if can_scale(x):
+        r = within(r, LONGEST)  # where e**x is 0, infinite or NaN, by n alone
+    power = pick(shifted, [2.0 ** (part / 16) for part in range(16)])
     result = fma(polynomial(r, EXP_SIXTEENTH[x.format.name]), r * power, power)
-    if x.can_scale:
-        return result.scaled(n)  # takes the whole part of n
+    if can_scale(x):
+        return scaled(result, n)  # takes the whole part of n
     biased = shifted.bits() - (x.format.encode(sixteenths) - 32 * x.format.bias)
     return scale(result, biased >> 4)
 
@@ -56,17 +57,17 @@ def _nearest(x: Real, steps: float) -> tuple[Real, Integer]:
 def exp(x: Real) -> Real:
     """e**x."""
     low, high = (-746.0, 710.0) if x.format.bits == 64 else (-105.0, 89.0)
-    if not (x.can_pick and x.can_scale):
+    if not (can_pick(x) and can_scale(x)):
         x = x.at_least(low).at_most(high)
-    if x.can_pick:
+    if can_pick(x):
         return _exp_by_table(x)
     n, exponent = _nearest(x, 1 / math.log(2))
     high_part, low_part = ln2_parts(x.format)
     r = fma(-n, low_part, fma(-n, high_part, x))
     # r * r would have to be kept, of which vectors side by side have too many.
     part = fma(polynomial(r, EXP_POWER.get(x.format.name, EXP[x.format.name])) * r, r, r)
-    if x.can_scale:
-        return (part + 1.0).scaled(n)
+    if can_scale(x):
+        return scaled(part + 1.0, n)
     inner, outer = power_in_parts(exponent, x.format)
     return fma(part, inner, inner) * outer
 
@@ -78,8 +79,8 @@ def exp2(x: Real) -> Real:
     n, exponent = _nearest(x, 1.0)
     r = x - n
     power = fma(r, polynomial(r, EXP2[x.format.name]), r.literal(1.0))
-    if x.can_scale:
-        return power.scaled(n)
+    if can_scale(x):
+        return scaled(power, n)
     inner, outer = power_in_parts(exponent, x.format)
     return power * inner * outer
 

@@ -7,46 +7,13 @@ flag, and none becomes a library call.
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from llvmlite import ir
 
-
-@dataclass(frozen=True)
-class Format:
-    """An IEEE 754 binary format: its name, its width and its stored significand bits."""
-
-    name: str
-    bits: int
-    fraction_bits: int
-
-    @property
-    def precision(self) -> int:
-        """Significand bits, the hidden one included."""
-        return self.fraction_bits + 1
-
-    @property
-    def bias(self) -> int:
-        """The exponent field of 1.0, which is also the largest exponent."""
-        return (1 << (self.bits - self.precision - 1)) - 1
-
-    @property
-    def smallest_normal(self) -> float:
-        """The least positive number with a full significand."""
-        return 2.0 ** (1 - self.bias)
-
-    def encode(self, value: float) -> int:
-        """The bit pattern of `value` rounded to this format."""
-        if self.bits == 64:
-            return struct.unpack("<Q", struct.pack("<d", value))[0]
-        return struct.unpack("<I", struct.pack("<f", value))[0]
-
-
-F32 = Format("f32", 32, 23)
-F64 = Format("f64", 64, 52)
+from compiler.loop_to_llvm.vector_math.formats import Format
 
 VECTOR_BITS = 256
 """Wider ones are several vectors side by side, but on AVX-512."""
@@ -357,54 +324,6 @@ class Real:
         """LLVM's floor, ceil, trunc or roundeven, for targets where that is an instruction."""
         return self._unary(name)
 
-    @property
-    def can_scale(self) -> bool:
-        """Whether `scaled` is an instruction on this shape: AVX-512's vscalef."""
-        return self.at.has_scale and self.at.lanes * self.format.bits == 512
-
-    def scaled(self, exponent: Real) -> Real:
-        """x * 2**floor(exponent), rounded once."""
-        kind, i32 = "ps" if self.format.bits == 32 else "pd", ir.IntType(32)
-        all_lanes = ir.Constant(ir.IntType(self.at.lanes), -1)
-        rounding = ir.Constant(i32, 4)  # the current mode
-        operands = [self.value, exponent.value, self.value, all_lanes, rounding]
-        name = f"llvm.x86.avx512.mask.scalef.{kind}.512"
-        return self.like(self.at.call(name, self.value.type, operands))
-
-    def within(self, bound: float) -> Real:
-        """The number, or one of the magnitude of `bound` where it is farther from 0 or NaN; where
-        `can_scale` is true.
-        """
-        kind, i32 = "ps" if self.format.bits == 32 else "pd", ir.IntType(32)
-        all_lanes = ir.Constant(ir.IntType(self.at.lanes), -1)
-        lesser, rounding = ir.Constant(i32, 6), ir.Constant(i32, 4)  # with its own sign; none
-        other = self.literal(bound)
-        operands = [self.value, other.value, lesser, self.value, all_lanes, rounding]
-        name = f"llvm.x86.avx512.mask.range.{kind}.512"
-        return self.like(self.at.call(name, self.value.type, operands))
-
-    @property
-    def can_pick(self) -> bool:
-        """Whether `pick` takes few instructions: AVX-512's vpermps, of f32."""
-        return self.at.has_scale and self.format.bits == 32
-
-    def pick(self, table: Sequence[float]) -> Real:
-        """The number out of sixteen, or 32, that the low four bits of this pattern say, or five."""
-        at, numbers = self.at, self.at.scalar().real_type(self.format)
-        index, kind = at.resized(self.bits().value, 16), ir.VectorType(numbers, 16)
-        held = [
-            ir.Constant(
-                kind, [ir.Constant(numbers, number) for number in table[start : start + 16]]
-            )
-            for start in range(0, len(table), 16)
-        ]
-        if len(held) == 1:
-            picked = at.call("llvm.x86.avx512.permvar.sf.512", kind, [held[0], index])
-        else:
-            operands = [held[0], index, held[1]]
-            picked = at.call("llvm.x86.avx512.vpermi2var.ps.512", kind, operands)
-        return self.like(at.resized(picked, at.lanes))
-
     def sqrt(self) -> Real:
         """The correctly rounded square root."""
         return self._unary("sqrt")
@@ -468,15 +387,6 @@ def polynomial(x: Real, coefficients: Sequence[float]) -> Real:
     total = x.literal(coefficients[-1])
     for coefficient in reversed(coefficients[:-1]):
         total = fma(total, x, coefficient)
-    return total
-
-
-def picked_polynomial(x: Real, which: Real, rows: Sequence[Sequence[float]]) -> Real:
-    """One of sixteen polynomials, or 32: the row that the low bits of `which` say."""
-    highest, *others = reversed(tuple(zip(*rows, strict=True)))
-    total = which.pick(highest)
-    for table in others:
-        total = fma(total, x, which.pick(table))
     return total
 
 

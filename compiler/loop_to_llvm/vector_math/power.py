@@ -18,8 +18,8 @@ from compiler.loop_to_llvm.vector_math.floating_point import (
     two_product,
     two_sum,
 )
+from compiler.loop_to_llvm.vector_math.formats import F64
 from compiler.loop_to_llvm.vector_math.lanes import (
-    F64,
     Mask,
     Real,
     fma,

@@ -13,17 +13,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from compiler.loop_to_llvm.vector_math.lanes import (
-    F32,
-    F64,
-    Emitter,
-    Integer,
-    Mask,
-    Real,
-    fma,
-    nan,
-    select,
-)
+from compiler.loop_to_llvm.vector_math.formats import F32, F64
+from compiler.loop_to_llvm.vector_math.lanes import Emitter, Integer, Mask, Real, fma, nan, select
 from compiler.loop_to_llvm.vector_math.rare import one_by_one, where_any
 from compiler.loop_to_llvm.vector_math.rounding import trunc
 

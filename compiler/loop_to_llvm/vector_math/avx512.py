@@ -1,0 +1,70 @@
+"""What AVX-512 does with lanes in one instruction: scaling by powers of two, clamping a magnitude,
+and picking numbers out of a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from llvmlite import ir
+
+from compiler.loop_to_llvm.vector_math.lanes import Real, fma
+
+
+def can_scale(x: Real) -> bool:
+    """Whether `scaled` and `within` are instructions on this shape, vscalef and vrange."""
+    return x.at.has_scale and x.at.lanes * x.format.bits == 512
+
+
+def scaled(x: Real, exponent: Real) -> Real:
+    """x * 2**floor(exponent), rounded once."""
+    rounding = ir.Constant(ir.IntType(32), 4)  # the current mode
+    operands = [x.value, exponent.value, x.value, _all_lanes(x), rounding]
+    return x.like(x.at.call(_masked("scalef", x), x.value.type, operands))
+
+
+def within(x: Real, bound: float) -> Real:
+    """The number, or one of the magnitude of `bound` where it is farther from 0 or NaN."""
+    i32 = ir.IntType(32)
+    lesser, rounding = ir.Constant(i32, 6), ir.Constant(i32, 4)  # with its own sign; none
+    operands = [x.value, x.literal(bound).value, lesser, x.value, _all_lanes(x), rounding]
+    return x.like(x.at.call(_masked("range", x), x.value.type, operands))
+
+
+def _masked(name: str, x: Real) -> str:
+    """An intrinsic on 512 bits of such numbers, with a mask."""
+    return f"llvm.x86.avx512.mask.{name}.{'ps' if x.format.bits == 32 else 'pd'}.512"
+
+
+def _all_lanes(x: Real) -> ir.Constant:
+    return ir.Constant(ir.IntType(x.at.lanes), -1)
+
+
+def can_pick(x: Real) -> bool:
+    """Whether `pick` takes few instructions: vpermps, of f32."""
+    return x.at.has_scale and x.format.bits == 32
+
+
+def pick(which: Real, table: Sequence[float]) -> Real:
+    """The number out of sixteen, or 32, that the low four bits of a pattern say, or five."""
+    at, numbers = which.at, which.at.scalar().real_type(which.format)
+    index, kind = at.resized(which.bits().value, 16), ir.VectorType(numbers, 16)
+    held = [
+        ir.Constant(kind, [ir.Constant(numbers, number) for number in table[start : start + 16]])
+        for start in range(0, len(table), 16)
+    ]
+    if len(held) == 1:
+        picked = at.call("llvm.x86.avx512.permvar.sf.512", kind, [held[0], index])
+    else:
+        operands = [held[0], index, held[1]]
+        picked = at.call("llvm.x86.avx512.vpermi2var.ps.512", kind, operands)
+    return which.like(at.resized(picked, at.lanes))
+
+
+def picked_polynomial(x: Real, which: Real, rows: Sequence[Sequence[float]]) -> Real:
+    """One of sixteen polynomials, or 32: the row that the low bits of `which` say."""
+    highest, *others = reversed(tuple(zip(*rows, strict=True)))
+    total = pick(which, highest)
+    for table in others:
+        total = fma(total, x, pick(which, table))
+    return total

@@ -20,7 +20,8 @@ from xdsl.ir import Block, Operation, SSAValue
 from compiler.loop_to_llvm.control import ControlEmitter
 from compiler.loop_to_llvm.frame import Frame, LaneNumber, LaneValues
 from compiler.loop_to_llvm.index import IndexEmitter, varies
-from compiler.loop_to_llvm.memory import Lanes, MemoryEmitter, Storage
+from compiler.loop_to_llvm.memory.emitter import MemoryEmitter
+from compiler.loop_to_llvm.memory.storage import Lanes, Storage
 from compiler.loop_to_llvm.parallel import BODY_TYPE, grain
 from compiler.loop_to_llvm.runtime import Runtime
 from compiler.loop_to_llvm.scalar.arithmetic import Arithmetic, emit_constant

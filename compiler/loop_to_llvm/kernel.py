@@ -14,7 +14,7 @@ from xdsl.ir import SSAValue
 
 from compiler.loop_to_llvm.body import BodyEmitter, Unit
 from compiler.loop_to_llvm.frame import Frame
-from compiler.loop_to_llvm.memory import Storage
+from compiler.loop_to_llvm.memory.storage import Storage
 from compiler.loop_to_llvm.scalar.elements import I64, POINTER, VOID
 from compiler.target.target import Target
 from dialects.expr import Expr

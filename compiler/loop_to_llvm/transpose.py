@@ -13,7 +13,8 @@ from llvmlite import ir
 from xdsl.ir import SSAValue
 
 from compiler.loop_to_llvm.frame import LaneNumber
-from compiler.loop_to_llvm.memory import Lanes, MemoryEmitter, Storage
+from compiler.loop_to_llvm.memory.emitter import MemoryEmitter
+from compiler.loop_to_llvm.memory.storage import Lanes, Storage
 from compiler.loop_to_llvm.scalar.elements import I32, lanes_of, splat
 from dialects.expr import Expr, atom_expr
 from dialects.loop.ops import AccessOp, ForOp, LoadOp, StoreOp

@@ -16,7 +16,7 @@ from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 from compiler.loop_to_llvm.body import BodyEmitter, Unit
 from compiler.loop_to_llvm.frame import Frame
 from compiler.loop_to_llvm.kernel import kernel_symbol, kernel_type
-from compiler.loop_to_llvm.memory import Storage
+from compiler.loop_to_llvm.memory.storage import Storage
 from compiler.loop_to_llvm.program.concurrent import KernelCall, emit_branches
 from compiler.loop_to_llvm.runtime import Runtime
 from compiler.loop_to_llvm.scalar.elements import I8, I64, POINTER, VOID

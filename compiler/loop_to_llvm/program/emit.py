@@ -21,7 +21,7 @@ from xdsl.utils.hints import isa
 from compiler.loop_to_llvm.body import Unit
 from compiler.loop_to_llvm.frame import Frame
 from compiler.loop_to_llvm.index import IndexEmitter
-from compiler.loop_to_llvm.memory import Storage
+from compiler.loop_to_llvm.memory.storage import Storage
 from compiler.loop_to_llvm.program.calls import (
     Arrays,
     CallEmitter,

@@ -1,0 +1,1 @@
+"""Accesses to memory: what is accessed, by which lanes, and with which instructions."""

@@ -1,0 +1,104 @@
+"""Addresses of elements: a pointer, the offsets of lanes from it, and pointers of all lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from llvmlite import ir
+
+from compiler.loop_to_llvm.frame import LaneValues
+from compiler.loop_to_llvm.index import IndexEmitter, varies
+from compiler.loop_to_llvm.memory.storage import Lanes, Storage
+from compiler.loop_to_llvm.scalar.elements import I64, POINTER, lanes_of
+from dialects.expr import Expr
+
+
+class AddressEmitter:
+    """Emits the addresses of one function."""
+
+    def __init__(self, index: IndexEmitter):
+        self.index = index
+        self.frame = index.frame
+
+    def pointer(self, storage: Storage, address: Expr) -> ir.Value:
+        """The pointer to an element; what outer scopes know of the address is added there."""
+        pointer = self.frame.local(storage.pointer)
+        groups, offset = self.index.by_depth(address)
+        prefix = Expr({})
+        depth = 0
+        for depth, group in groups:
+            prefix = prefix + group
+            pointer = self._step(storage, pointer, depth, prefix, group)
+        if offset:
+            pointer = self._step(storage, pointer, depth, prefix + offset, Expr.of(offset))
+        return pointer
+
+    def _step(
+        self, storage: Storage, pointer: ir.Value, depth: int, prefix: Expr, group: Expr
+    ) -> ir.Value:
+        def advance(builder: ir.IRBuilder) -> ir.Value:
+            return builder.gep(pointer, [self.index.uniform(group)], source_etype=storage.kind)
+
+        return self.index.remember(depth, (storage, prefix), advance)
+
+    def is_private(self, storage: Storage) -> bool:
+        """Whether whole vectors may be read and rewritten: nobody else sees the memory, and there
+        is room behind it.
+        """
+        return storage.private and self.frame.local(storage.pointer) is storage.pointer
+
+    def offsets(self, address: Expr, lanes: Lanes) -> tuple[Expr, tuple[int, ...]] | None:
+        """The first lane's address and the distances of all lanes from it, where these are
+        constants.
+        """
+        if is_data(address):
+            return None
+        base = self.at_lane(address, lanes, 0)
+        if address.is_affine_in(lanes.number):
+            stride = address.coefficient(lanes.number).constant
+            return None if stride is None else (base, tuple(stride * i for i in range(lanes.count)))
+        distances = [
+            (self.at_lane(address, lanes, lane) - base).constant for lane in range(lanes.count)
+        ]
+        known = tuple(distance for distance in distances if distance is not None)
+        return (base, known) if len(known) == lanes.count else None
+
+    def at_lane(self, address: Expr, lanes: Lanes, lane: int) -> Expr:
+        return address.substitute({lanes.number: Expr.of(lane)}).simplify(self.frame.ranges)
+
+    def each_lane(self, address: Expr, lanes: Lanes) -> list[Expr]:
+        return [self.at_lane(address, lanes, lane) for lane in range(lanes.count)]
+
+    def pointers(self, storage: Storage, base: Expr, offsets: Sequence[int]) -> ir.Value:
+        distances = ir.Constant(ir.VectorType(I64, len(offsets)), list(offsets))
+        return self._advance(self.pointer(storage, base), distances, storage.kind)
+
+    def _advance(self, pointer: ir.Value, distances: ir.Value, kind: ir.Type) -> ir.Value:
+        pointers = self.frame.builder.gep(pointer, [distances], source_etype=kind)
+        # llvmlite gives every address computation the type of a scalar pointer.
+        pointers.type = ir.VectorType(POINTER, lanes_of(distances))
+        return pointers
+
+    def scattered(self, storage: Storage, address: Expr, lanes: Lanes) -> ir.Value:
+        uniform = Expr({m: f for m, f in address.terms.items() if not varies(Expr({m: 1}))})
+        distances = self.index.lanes(address - uniform, lanes.count)
+        return self._advance(self.pointer(storage, uniform), distances, storage.kind)
+
+
+def is_data(address: Expr) -> bool:
+    """Whether lanes go where values that were computed or loaded say."""
+    return any(isinstance(atom, LaneValues) for atom in address.atoms())
+
+
+def covers_first(offsets: Sequence[int]) -> bool:
+    """Whether the offsets are those of a power of two of first elements, fewer than lanes and more
+    than one, with none left out.
+    """
+    reached = max(offsets) + 1
+    some = 1 < reached < len(offsets) and reached & (reached - 1) == 0
+    return some and set(offsets) == set(range(reached))
+
+
+def is_run(offsets: Sequence[int], stride: int = 1) -> bool:
+    """Whether the offsets are the multiples of the stride from 0 on."""
+    return all(offset == stride * lane for lane, offset in enumerate(offsets))

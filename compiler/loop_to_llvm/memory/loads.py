@@ -1,0 +1,137 @@
+"""Loads of vectors: contiguous, strided, repeated, gathered and masked, chosen by how an address
+varies over lanes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from llvmlite import ir
+
+from compiler.loop_to_llvm.memory.addresses import AddressEmitter, covers_first, is_data, is_run
+from compiler.loop_to_llvm.memory.storage import Lanes, Storage
+from compiler.loop_to_llvm.scalar.elements import I32, POINTER, intrinsic, lanes_of
+from dialects.expr import Expr
+
+WIDEST_STRIDE = 4
+"""Up to this distance between lanes, all elements between them are loaded and shuffled into place.
+"""
+
+
+class LoadEmitter:
+    """Emits the loads of vectors of one function."""
+
+    def __init__(self, addresses: AddressEmitter):
+        self.addresses = addresses
+        self.frame = addresses.frame
+
+    def load(self, storage: Storage, address: Expr, lanes: Lanes) -> ir.Value:
+        """The elements of an address that varies over the lanes, as they are stored."""
+        placed = self.addresses.offsets(address, lanes)
+        if placed is None:
+            if lanes.known and not is_data(address):
+                return self._each(storage, self.addresses.each_lane(address, lanes), lanes)
+            return self._gather(storage, address, lanes)
+        base, offsets = placed
+        if is_run(offsets):
+            return self._run(storage, base, lanes)
+        if lanes.mask is None and covers_first(offsets):
+            return self._repeated(storage, base, offsets)
+        stride = offsets[1]
+        if is_run(offsets, stride) and (lanes.mask is None or lanes.known):
+            if stride == -1 and lanes.mask is None:
+                return self._descending(storage, base, lanes)
+            if 1 < stride <= WIDEST_STRIDE:
+                return self._first_strided(storage, base, stride, lanes)
+        if not lanes.known:
+            return self._gather_at(storage, self.addresses.pointers(storage, base, offsets), lanes)
+        return self._each(storage, [base + offset for offset in offsets], lanes)
+
+    def _run(self, storage: Storage, base: Expr, lanes: Lanes) -> ir.Value:
+        """Neighbouring elements; lanes that do not run read only memory that is there."""
+        kind = ir.VectorType(storage.kind, lanes.count)
+        pointer = self.addresses.pointer(storage, base)
+        if lanes.mask is None or self.addresses.is_private(storage):
+            return self.frame.builder.load(pointer, typ=kind, align=storage.alignment)
+        alignment = ir.Constant(I32, storage.alignment)
+        operands = [pointer, alignment, lanes.mask, ir.Constant(kind, None)]
+        return intrinsic(self.frame.builder, "masked.load", kind, operands, kind, POINTER)
+
+    def _repeated(self, storage: Storage, base: Expr, offsets: Sequence[int]) -> ir.Value:
+        """The first few elements from the base on, each in several lanes."""
+        kind = ir.VectorType(storage.kind, max(offsets) + 1)
+        pointer = self.addresses.pointer(storage, base)
+        window = self.frame.builder.load(pointer, typ=kind, align=storage.alignment)
+        order = ir.Constant(ir.VectorType(I32, len(offsets)), list(offsets))
+        return self.frame.builder.shuffle_vector(window, window, order)
+
+    def _descending(self, storage: Storage, base: Expr, lanes: Lanes) -> ir.Value:
+        run = self._run(storage, base - (lanes.count - 1), lanes)
+        order = ir.Constant(ir.VectorType(I32, lanes.count), list(range(lanes.count))[::-1])
+        return self.frame.builder.shuffle_vector(run, run, order)
+
+    def _first_strided(self, storage: Storage, base: Expr, stride: int, lanes: Lanes) -> ir.Value:
+        """Every second, third or fourth element for the lanes that run, by vectors of so many that
+        nothing behind the last element is read.
+        """
+        builder, count, active = self.frame.builder, lanes.count, len(lanes.first)
+        value: ir.Value = ir.Constant(ir.VectorType(storage.kind, count), None)
+        taken = 0
+        while taken < active:
+            size = 1 << ((active - taken).bit_length() - 1)
+            part = self._strided(storage, base + taken * stride, stride, size)
+            if size == count:
+                return part
+            order = ir.Constant(ir.VectorType(I32, count), [n % size for n in range(count)])
+            wide = builder.shuffle_vector(part, part, order)
+            value = self._merge(value, wide, taken, range(size))
+            taken += size
+        return value
+
+    def _strided(self, storage: Storage, base: Expr, stride: int, count: int) -> ir.Value:
+        """Every second, third or fourth element, out of whole vectors of which the last ends at the
+        last element.
+        """
+        kind = ir.VectorType(storage.kind, count)
+        last = (count - 1) * (stride - 1)
+        starts = [min(number * count, last) for number in range(stride)]
+        value: ir.Value = ir.Constant(kind, ir.Undefined)
+        taken = 0
+        for start in starts:
+            pointer = self.addresses.pointer(storage, base + start)
+            window = self.frame.builder.load(pointer, typ=kind, align=storage.alignment)
+            reached = min(count, (start + count - 1) // stride + 1)
+            value = self._merge(
+                value, window, taken, [lane * stride - start for lane in range(taken, reached)]
+            )
+            taken = reached
+        return value
+
+    def _merge(
+        self, value: ir.Value, window: ir.Value, taken: int, picked: Sequence[int]
+    ) -> ir.Value:
+        """The first `taken` lanes of the value, then the picked ones of the window."""
+        count = lanes_of(value)
+        order = [*range(taken), *(count + lane for lane in picked)]
+        order += [0] * (count - len(order))
+        mask = ir.Constant(ir.VectorType(I32, count), order)
+        return self.frame.builder.shuffle_vector(value, window, mask)
+
+    def _each(self, storage: Storage, addresses: Sequence[Expr], lanes: Lanes) -> ir.Value:
+        """Elements one by one: no slower than gathers, and on many processors faster."""
+        value = ir.Constant(ir.VectorType(storage.kind, lanes.count), None)
+        for lane in lanes.first:
+            pointer = self.addresses.pointer(storage, addresses[lane])
+            element = self.frame.builder.load(pointer, typ=storage.kind, align=storage.alignment)
+            value = self.frame.builder.insert_element(value, element, ir.Constant(I32, lane))
+        return value
+
+    def _gather(self, storage: Storage, address: Expr, lanes: Lanes) -> ir.Value:
+        return self._gather_at(storage, self.addresses.scattered(storage, address, lanes), lanes)
+
+    def _gather_at(self, storage: Storage, pointers: ir.Value, lanes: Lanes) -> ir.Value:
+        kind = ir.VectorType(storage.kind, lanes.count)
+        alignment = ir.Constant(I32, storage.alignment)
+        operands = [pointers, alignment, lanes.all(), ir.Constant(kind, None)]
+        over = (kind, pointers.type)
+        return intrinsic(self.frame.builder, "masked.gather", kind, operands, *over)

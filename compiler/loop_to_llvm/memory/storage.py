@@ -1,0 +1,66 @@
+"""What an access is to and from: a buffer in memory, and the lanes of a vector loop."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from llvmlite import ir
+
+from compiler.loop_to_llvm.frame import LaneNumber
+from compiler.loop_to_llvm.scalar.elements import I1, storage_bytes, storage_type
+from dialects.loop.types import BufferType
+
+
+@dataclass(frozen=True, eq=False)
+class Storage:
+    """Where a buffer lies. `private`: on the stack of the one function that uses it, with room
+    behind its end.
+    """
+
+    pointer: ir.Value
+    type: BufferType
+    private: bool = False
+
+    @property
+    def kind(self) -> ir.Type:
+        """The LLVM type of an element in memory."""
+        return storage_type(self.type.element)
+
+    @property
+    def alignment(self) -> int:
+        """The bytes that every element is aligned to."""
+        return storage_bytes(self.type.element)
+
+
+@dataclass(frozen=True, eq=False)
+class Lanes:
+    """The vector loop that code is emitted in: its lane number and which lanes run, all where
+    `mask` is None.
+
+    Of a constant mask the first `active` lanes run.
+    """
+
+    number: LaneNumber
+    mask: ir.Value | None = None
+    active: int | None = None
+
+    @property
+    def count(self) -> int:
+        """How many lanes there are."""
+        return self.number.lanes
+
+    @property
+    def first(self) -> range:
+        """The lanes that a constant mask lets run, or all."""
+        return range(self.count if self.active is None else self.active)
+
+    @property
+    def known(self) -> bool:
+        """Whether the lanes that run are known at compile time."""
+        return self.mask is None or self.active is not None
+
+    def all(self) -> ir.Value:
+        """The mask, or one that lets all lanes run."""
+        if self.mask is not None:
+            return self.mask
+        return ir.Constant(ir.VectorType(I1, self.count), [1] * self.count)

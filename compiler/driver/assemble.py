@@ -44,16 +44,13 @@ from compiler.loop_to_llvm.runtime.standalone import (
     is_standalone,
     standalone_exports,
 )
-from compiler.machine.artifact.artifact import (
-    Compiled,
-    check_runs_on,
-    weight_offsets,
-)
+from compiler.machine.artifact.artifact import Compiled, check_runs_on
 from compiler.machine.artifact.model_table import model_table
 from compiler.machine.artifact.signature import Signature, TensorSpec
 from compiler.machine.codegen.host import host_target
 from compiler.machine.codegen.object_code import compile_object
 from compiler.machine.weights.prepare import Weights
+from compiler.machine.weights.prepared import weight_offsets
 from compiler.program.describe import describe_kernels, describe_memory
 from compiler.program.memory.donate import donated_pairs
 from compiler.program.time_calls import timed_calls

@@ -16,7 +16,6 @@ from compiler.loop_to_llvm.runtime.outside_weights import (
     PreparedWeight,
     PreparedWeights,
 )
-from compiler.machine.artifact.artifact import weight_offsets, weights_digest
 from compiler.machine.codegen.host import host_target
 from compiler.machine.codegen.jit import load_objects
 from compiler.machine.codegen.object_code import compile_object
@@ -29,6 +28,7 @@ from compiler.machine.weights.prepare import (
     WeightTransforms,
     share_equal,
 )
+from compiler.machine.weights.prepared import weight_offsets, weights_digest
 from compiler.target.features import baseline
 from dialects.expr import Atom, Expr, Operand, Quotient, atom_expr, product
 from dialects.loop.program import KernelOp

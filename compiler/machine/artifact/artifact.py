@@ -10,15 +10,12 @@ import json
 import mmap
 import os
 import tempfile
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Protocol, cast
+from typing import Any, BinaryIO, Final
 from weakref import WeakValueDictionary
-
-import numpy as np
 
 from compiler.machine.artifact.replace_file import replacing, rewriting
 from compiler.machine.artifact.signature import Signature
@@ -29,7 +26,6 @@ from compiler.machine.bindings.names import base_name, base_name_of_library
 from compiler.machine.codegen.jit import LoadedCode, load_objects
 from compiler.machine.elf.link import (
     LINKED_ARCHES,
-    WeightBlob,
     link_shared,
     read_objects,
     undefined_symbols,
@@ -38,15 +34,14 @@ from compiler.machine.elf.note import check_image, read_machine, read_note
 from compiler.machine.elf.object_file import Data
 from compiler.machine.elf.system_linker import LINKERS, WEFT, link_with_tool, write_weights_object
 from compiler.machine.python.executable import Executable
-from compiler.machine.weights.blob import HashingFile
+from compiler.machine.weights.blob import WeightBlob
 from compiler.machine.weights.external import Given, weights_for
 from compiler.machine.weights.file import EMBEDDED, FILE, SUFFIX, file_header
-from compiler.machine.weights.prepare import ALIGNMENT, WeightSource
+from compiler.machine.weights.prepared import PreparedWeights, empty_blobs, prepared_blobs
 from compiler.machine.weights.verify_weights import check_weights
 from compiler.target.target import Target
 from compiler.target.x86 import X86_64
 from dialects.errors import ArtifactError, OptionError
-from dialects.weights import Array
 
 VERSION = "0.1.0"
 ABI_VERSION = 1
@@ -56,37 +51,6 @@ EXPORTS: Final = (".so", ".a", ".o", ".mlir", ".wasm")
 """What a model may be exported as; the graph, `.mlir`, where it is at hand."""
 
 _Writing = Callable[[Path, int], contextlib.AbstractContextManager[BinaryIO]]
-
-
-class PreparedWeights(Protocol):
-    """The weights of a compiled model as its kernels read them: made on demand, or stored."""
-
-    @property
-    def sources(self) -> Sequence[WeightSource]:
-        """What there is, in the order of the artifact's table."""
-        ...
-
-    @property
-    def digest(self) -> bytes | None:
-        """The SHA-256 of all weights as they lie one after the other, where that is known."""
-        ...
-
-    @property
-    def whole(self) -> memoryview | None:
-        """All weights one after the other, each on a cache line, where they lie so already."""
-        ...
-
-    def prepare(self, source: WeightSource) -> Array:
-        """One weight, dense and in the order that its kernels read."""
-        ...
-
-    def pieces(self, source: WeightSource) -> Iterator[Array]:
-        """The bytes of one weight, some at a time."""
-        ...
-
-    def bytes(self, source: WeightSource) -> int:
-        """The size of one weight in bytes."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -113,8 +77,7 @@ class Compiled:
         weights it may share those of a model that it runs `beside`.
         """
         assert beside is None or not self.weights.sources, "contexts with weights are not shared"
-        empty = WeightBlob(self.weights_symbol, ALIGNMENT, ALIGNMENT, _write_nothing)
-        blobs = (empty,) if self.weights.sources else ()
+        blobs = empty_blobs(self.weights, self.weights_symbol)
         library = load_objects(list(self.objects.values()), self.exports, weights=blobs)
         distinct = dict.fromkeys(self.weights.sources)
         prepared = {source: self.weights.prepare(source) for source in distinct}
@@ -147,11 +110,7 @@ class Compiled:
 
     def blobs(self) -> tuple[WeightBlob, ...]:
         """All weights as one blob, each on a cache line; nothing where there are none."""
-        distinct = dict.fromkeys(self.weights.sources)
-        size = sum(_aligned(self.weights.bytes(source)) for source in distinct)
-        write = partial(_write_weights, self.weights)
-        blob = WeightBlob(self.weights_symbol, size, ALIGNMENT, write, self.weights.digest)
-        return (blob,) if self.weights.sources else ()
+        return prepared_blobs(self.weights, self.weights_symbol)
 
     def _embedded(self) -> tuple[WeightBlob, ...]:
         return self.blobs() if self.weights_in == EMBEDDED else ()
@@ -330,56 +289,6 @@ class Compiled:
     def _write_weights_object(self, out: BinaryIO) -> None:
         (like, *_) = read_objects(list(self.objects.values()))
         write_weights_object(like, self._embedded(), self.note, out, apart=True)
-
-
-def _aligned(size: int) -> int:
-    return -(-size // ALIGNMENT) * ALIGNMENT
-
-
-def weight_offsets(weights: PreparedWeights) -> list[int]:
-    """Where each weight starts in the blob, in bytes; equal ones are there once."""
-    offsets: dict[WeightSource, int] = {}
-    position = 0
-    for source in dict.fromkeys(weights.sources):
-        offsets[source] = position
-        position += _aligned(weights.bytes(source))
-    return [offsets[source] for source in weights.sources]
-
-
-def _write_weights(weights: PreparedWeights, out: BinaryIO) -> None:
-    if weights.whole is not None:
-        out.write(weights.whole)
-        return
-    for piece in _made_ahead(_all_pieces(weights)):
-        out.write(piece.data)
-
-
-def _all_pieces(weights: PreparedWeights) -> Iterator[Array]:
-    for source in dict.fromkeys(weights.sources):
-        yield from weights.pieces(source)
-        size = weights.bytes(source)
-        yield np.zeros(_aligned(size) - size, np.uint8)
-
-
-def _made_ahead(pieces: Iterator[Array]) -> Iterator[Array]:
-    """The same pieces; another thread makes the next one meanwhile."""
-    with ThreadPoolExecutor(1) as maker:
-        coming = maker.submit(next, pieces, None)
-        while (piece := coming.result()) is not None:
-            coming = maker.submit(next, pieces, None)
-            yield piece
-
-
-def weights_digest(weights: PreparedWeights) -> str:
-    """The SHA-256 of all weights as they lie one after the other, each on a cache line."""
-    with open(os.devnull, "wb") as nowhere:
-        file = HashingFile(nowhere)
-        _write_weights(weights, cast("BinaryIO", file))
-    return file.digest().hex()
-
-
-def _write_nothing(out: BinaryIO) -> None:
-    out.write(bytes(ALIGNMENT))
 
 
 _LOADED: Final[WeakValueDictionary[tuple[int, int], LoadedCode]] = WeakValueDictionary()

@@ -21,7 +21,7 @@ from compiler.target.arm import ARM_TARGETS
 from compiler.target.features import baseline
 from compiler.target.riscv import RISCV_TARGETS
 from tests.guard.process import FUNCTIONS, Allocate, Machine, Release
-from tests.machine.foreign import AARCH64, RISCV64, Emulator, link_program
+from tests.machine.artifact.foreign import AARCH64, RISCV64, Emulator, link_program
 
 _RETURNED, _ALLOCATE, _RELEASE, _SIGNAL = range(4)
 """The types of the program's messages: a call has returned, wants memory of the host, gives it

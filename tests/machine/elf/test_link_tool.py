@@ -11,8 +11,8 @@ from compiler.machine.elf.link import WeightBlob
 from compiler.machine.elf.note import check_image, read_note
 from compiler.machine.elf.system_linker import find_tool, link_with_tool, named_tool
 from dialects.errors import ArtifactError, UnsupportedError
-from tests.machine.objects import ADD, emit, load
-from tests.machine.test_link import IMPORTER, TABLES, WEIGHTED, readelf
+from tests.machine.elf.objects import ADD, emit, load
+from tests.machine.elf.test_link import IMPORTER, TABLES, WEIGHTED, readelf
 
 pytestmark = pytest.mark.skipif(
     platform.machine() != "x86_64" or platform.system() != "Linux",

@@ -14,7 +14,7 @@ RULE = f"extents of 0 to {MOST}, and no more bytes, for"
 @pytest.fixture(scope="module")
 def told() -> dict[str, object]:
     """What calls say, made in a process of their own."""
-    command = [sys.executable, "-m", "tests.machine.call_with_sizes"]
+    command = [sys.executable, "-m", "tests.machine.artifact.call_with_sizes"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

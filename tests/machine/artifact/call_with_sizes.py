@@ -12,7 +12,7 @@ import weft
 from compiler.machine.python.checked_call import _Call
 from compiler.machine.python.executable import Executable
 from dialects.extent import MOST
-from tests.machine.test_dlpack import Model, Tensor
+from tests.machine.artifact.test_dlpack import Model, Tensor
 
 HUGE = 2**61
 MODELS = {

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from compiler.machine.elf.note import check_image, read_machine, read_note
 from dialects.errors import ArtifactError
-from tests.machine.objects import AARCH64, ADD, X86_64, emit, link_file
+from tests.machine.elf.objects import AARCH64, ADD, X86_64, emit, link_file
 
 NOTE = b'{"abi": 1, "inputs": ["x"]}'
 

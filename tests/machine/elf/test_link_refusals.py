@@ -9,7 +9,7 @@ from compiler.machine.codegen.object_code import compile_object
 from compiler.machine.elf.link import WeightBlob, link_shared
 from compiler.target.riscv import RISCV64
 from dialects.errors import ArtifactError, UnsupportedError
-from tests.machine.objects import (
+from tests.machine.elf.objects import (
     AARCH64,
     ADD,
     CALLEE,

@@ -196,7 +196,7 @@ import numpy as np
 import weft
 
 sys.path.insert(0, {root!r})
-from tests.machine.test_cancel import count_to_ten
+from tests.machine.python.test_cancel import count_to_ten
 
 # Whoever runs the tests in the background has them ignore interrupts, and would this program.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -284,7 +284,7 @@ thread.join()
 
 def test_signals_end_a_loop_without_end_in_python(counting: Path):
     """C side: SIGINT ends an endless compiled loop that is called from Python."""
-    program = PYTHON.format(root=str(Path(__file__).parents[2]), path=str(counting))
+    program = PYTHON.format(root=str(Path(__file__).parents[3]), path=str(counting))
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, timeout=100, check=False
     )

@@ -14,7 +14,7 @@ from tests.models.networks import NETWORKS
 from tests.small_models import dense_model
 from weft.compilation import options_of
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 BUILD = """\
 import os, sys

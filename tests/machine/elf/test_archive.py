@@ -8,7 +8,7 @@ import pytest
 
 from compiler.machine.elf.archive import write_archive
 from dialects.errors import ArtifactError
-from tests.machine.objects import ADD, emit
+from tests.machine.elf.objects import ADD, emit
 
 TWICE = """
 declare i32 @add(i32, i32)

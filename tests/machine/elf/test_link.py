@@ -12,7 +12,7 @@ from compiler.machine.elf import records as elf
 from compiler.machine.elf.link import WeightBlob, undefined_symbols
 from compiler.machine.elf.note import check_image, read_note
 from dialects.errors import ArtifactError, UnsupportedError
-from tests.machine.objects import (
+from tests.machine.elf.objects import (
     AARCH64,
     ADD,
     CALLEE,

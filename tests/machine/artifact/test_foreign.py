@@ -13,7 +13,7 @@ from compiler.driver.pipeline import compile_model
 from compiler.machine.artifact.artifact import read_metadata
 from compiler.target.arm import NEOVERSE_V1
 from compiler.target.features import feature_groups
-from tests.machine.foreign import AARCH64, RISCV64, Emulator, build_host, run_artifact
+from tests.machine.artifact.foreign import AARCH64, RISCV64, Emulator, build_host, run_artifact
 from tests.models.light import SEED, seeded_input
 from tests.models.networks import NETWORKS
 from tests.small_models import dense_model

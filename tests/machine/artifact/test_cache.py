@@ -365,7 +365,7 @@ def test_a_hit_imports_no_compiler(tmp_path: Path):
         subprocess.run(
             [sys.executable, "-c", program, path],
             env=environment,
-            cwd=Path(__file__).parents[2],
+            cwd=Path(__file__).parents[3],
             check=True,
             capture_output=True,
             text=True,

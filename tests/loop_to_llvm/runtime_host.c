@@ -84,9 +84,9 @@ int64_t stress(weft_context *context, int64_t most, int64_t budget, int64_t *rou
 }
 
 /* Sleeps between rounds, so that workers go to sleep as well. */
-int64_t stress_asleep(weft_context *context, int64_t rounds, int64_t pause) {
+int64_t stress_asleep(weft_context *context, int64_t most, int64_t pause, int64_t *rounds) {
   int64_t errors = 0;
-  for (int64_t round = 0; round < rounds; ++round) {
+  for (*rounds = 0; *rounds < most; ++*rounds) {
     struct timespec wait = {0, pause};
     nanosleep(&wait, NULL);
     errors += one_round(context, MOST);
@@ -105,30 +105,34 @@ static void *call_stress(void *argument) {
   return NULL;
 }
 
-/* Two threads that use one context. */
-int64_t stress_twice(weft_context *context, int64_t most, int64_t budget) {
+/* Two threads that use one context; `rounds` has room for those of each. */
+int64_t stress_twice(weft_context *context, int64_t most, int64_t budget, int64_t *rounds) {
   caller callers[2] = {{context, most, budget, 0, 0}, {context, most, budget, 0, 0}};
   pthread_t other;
   if (pthread_create(&other, NULL, call_stress, &callers[1])) return -1;
   call_stress(&callers[0]);
   pthread_join(other, NULL);
+  for (int each = 0; each < 2; ++each) rounds[each] = callers[each].rounds;
   return callers[0].errors + callers[1].errors;
 }
 
 typedef struct {
   weft_context *context;
-  atomic_int errors;
+  atomic_int errors, rounds;
 } nest;
 
 static void hit_nested(void *argument, int64_t begin, int64_t end) {
   nest *n = argument;
-  for (int64_t i = begin; i < end; ++i)
+  for (int64_t i = begin; i < end; ++i) {
     atomic_fetch_add(&n->errors, (int)one_round(n->context, 1 + i % MOST));
+    atomic_fetch_add(&n->rounds, 1);
+  }
 }
 
-int64_t stress_nested(weft_context *context, int64_t count) {
-  nest n = {context, 0};
+int64_t stress_nested(weft_context *context, int64_t count, int64_t *rounds) {
+  nest n = {context, 0, 0};
   parallel_for(context, count, 1, hit_nested, &n);
+  *rounds = atomic_load(&n.rounds);
   return atomic_load(&n.errors);
 }
 

@@ -97,21 +97,27 @@ def test_sleeping_workers_wake_up(hosted: Library):
 
 
 def test_loops_are_whole_while_workers_fall_asleep(hosted: Library):
-    stress = hosted.host("stress_asleep", integer, [pointer, integer, integer])
+    rounds = integer(0)
+    stress = hosted.host("stress_asleep", integer, [pointer, integer, integer, pointer])
     with hosted.context(threads=4) as context:
-        assert stress(context, 200, MILLISECOND) == 0
+        assert stress(context, 200, MILLISECOND, ctypes.byref(rounds)) == 0
+    assert rounds.value == 200
 
 
 def test_two_callers_share_a_context(hosted: Library):
-    stress = hosted.host("stress_twice", integer, [pointer, integer, integer])
+    rounds = (integer * 2)()
+    stress = hosted.host("stress_twice", integer, [pointer, integer, integer, pointer])
     with hosted.context(threads=3) as context:
-        assert stress(context, 100_000, 500 * MILLISECOND) == 0
+        assert stress(context, 100_000, 500 * MILLISECOND, rounds) == 0
+    assert min(rounds) > 100
 
 
 def test_nested_loops_run_in_their_thread(hosted: Library):
-    stress = hosted.host("stress_nested", integer, [pointer, integer])
+    rounds = integer(0)
+    stress = hosted.host("stress_nested", integer, [pointer, integer, pointer])
     with hosted.context(threads=4) as context:
-        assert stress(context, 10_000) == 0
+        assert stress(context, 10_000, ctypes.byref(rounds)) == 0
+    assert rounds.value == 10_000
 
 
 def test_host_runs_the_loops_where_it_offers_to(hosted: Library):

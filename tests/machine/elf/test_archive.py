@@ -40,11 +40,16 @@ def tool(name: str) -> str:
 def test_c_program_links_against_the_archive(tmp_path):
     cc = tool("cc")
     (tmp_path / "libtest.a").write_bytes(archive(members()))
-    program = "int twice(int); int main(void) { return twice(21) == 42 ? 0 : 1; }"
+    program = """
+    #include <stdio.h>
+    int twice(int);
+    int main(void) { printf("%d\\n", twice(21)); return 0; }
+    """
     (tmp_path / "main.c").write_text(program)
     arguments = [cc, "main.c", "-L.", "-ltest", "-o", "main"]
     subprocess.run(arguments, cwd=tmp_path, check=True)
-    subprocess.run([tmp_path / "main"], check=True)
+    done = subprocess.run([tmp_path / "main"], capture_output=True, text=True, check=True)
+    assert done.stdout == "42\n"
 
 
 def test_ar_lists_and_extracts_the_members(tmp_path):

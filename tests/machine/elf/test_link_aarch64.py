@@ -21,7 +21,7 @@ PREFIX = Path(os.environ.get("QEMU_LD_PREFIX", "/usr/aarch64-linux-gnu"))
 LOADER = PREFIX / "lib" / "ld-linux-aarch64.so.1"
 EMULATOR = shutil.which("qemu-aarch64") or shutil.which("qemu-aarch64-static")
 
-# Each line: a function of the library, its arguments, and what it has to return.
+# Each line: a function of the library, its arguments, and what it has to return, as C prints it.
 CALLS = [
     ("double", "look", "i64 2", "2.5"),
     ("i32", "dispatch", "i64 1", "222"),
@@ -47,27 +47,35 @@ def declaration(kind: str, name: str, arguments: str) -> str:
     return f"declare {kind} @{name}({', '.join(types)})"
 
 
-def checking_program() -> str:
-    """A function that calls everything and exits with the number of the first wrong answer."""
+# By type: the instruction that widens a value for printf, and the type of the result.
+WIDENED = {
+    "i8": ("sext i8 {} to i64", "i64"),
+    "i32": ("sext i32 {} to i64", "i64"),
+    "i64": ("add i64 {}, 0", "i64"),
+    "float": ("fpext float {} to double", "double"),
+    "double": ("fadd double {}, 0.0", "double"),
+}
+
+
+def calling_program() -> str:
+    """A function that calls everything and prints a line for each answer."""
     declared = {name: declaration(kind, name, args) for kind, name, args, _ in CALLS}
-    blocks: list[str] = []
-    for number, (kind, name, arguments, wanted) in enumerate(CALLS, start=1):
-        equal = "fcmp oeq" if kind in ("double", "float") else "icmp eq"
-        blocks.append(f"""
-call{number}:
+    steps: list[str] = []
+    for number, (kind, name, arguments, _) in enumerate(CALLS):
+        widen, wide = WIDENED[kind]
+        steps.append(f"""
   %v{number} = call {kind} @{name}({arguments})
-  %e{number} = {equal} {kind} %v{number}, {wanted}
-  br i1 %e{number}, label %call{number + 1}, label %wrong{number}
-wrong{number}:
-  call void @exit(i32 {number})
-  unreachable""")
+  %w{number} = {widen.format(f"%v{number}")}
+  call i32 (ptr, ...) @printf(ptr @{wide}.line, {wide} %w{number})
+""")
     return f"""
+@i64.line = internal constant [5 x i8] c"%ld\\0A\\00"
+@double.line = internal constant [6 x i8] c"%.1f\\0A\\00"
 {chr(10).join(declared.values())}
+declare i32 @printf(ptr, ...)
 declare void @exit(i32)
 define void @start() {{
-  br label %call1
-{"".join(blocks)}
-call{len(CALLS) + 1}:
+{"".join(steps)}
   call void @exit(i32 0)
   unreachable
 }}"""
@@ -86,10 +94,11 @@ def test_linked_aarch64_code_runs(tmp_path):
     sources = (TABLES, IMPORTER, OWN, WEIGHTED)
     link_file(library, *sources, triple=AARCH64, exports=names, weights=blobs, isa_level=None)
     needed = ["libmodel.so", "libc.so.6"]
-    source = checking_program()
+    source = calling_program()
     link_file(program, source, triple=AARCH64, exports=["start"], needed=needed)
     make_executable(program)
     folders = f"{tmp_path}:{PREFIX / 'lib'}"
     arguments = [EMULATOR, LOADER, "--library-path", folders, program]
     done = subprocess.run(arguments, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (0, "")
+    wanted = "".join(f"{value}\n" for _, _, _, value in CALLS)
+    assert (done.returncode, done.stdout, done.stderr) == (0, wanted, "")

@@ -24,6 +24,7 @@ from compiler.driver.deadline import deadline
 from compiler.driver.options import Bound, Bucket, BucketMask, KernelSchedule, Options, SelfTest
 from compiler.driver.session import Road
 from compiler.driver.workers import early_worker
+from compiler.frontend.graph_file_names import SUFFIX, weights_beside
 from compiler.machine.artifact.artifact import VERSION, Compiled
 from compiler.machine.artifact.cache import Cache, cache_key
 from compiler.machine.bindings.names import c_identifier
@@ -253,8 +254,8 @@ def _content_digests(source: Source, cache: Cache | None) -> Iterator[str]:
         path = Path(source)
         digest, *locations = _facts(path, _model_facts, cache)
         yield digest
-        weights = path.with_suffix(".weights")
-        if path.suffix == ".mlir" and weights.exists():
+        weights = weights_beside(path)
+        if path.suffix == SUFFIX and weights.exists():
             yield from _facts(weights, _digest, cache)
         for location in locations:
             (digest,) = _facts(_inside(path.parent, location), _digest, cache)

@@ -11,6 +11,7 @@ from typing import Final
 from compiler.cli.model import add_compile_options, compile_from, progressing_from
 from compiler.cli.table import shown_bytes
 from compiler.cli.terminal import show, tell
+from compiler.frontend.graph_file_names import SUFFIX
 from compiler.machine.artifact.artifact import WASM, Compiled
 from compiler.machine.artifact.replace_file import replacing
 from compiler.machine.bindings.forms import FORMS
@@ -140,8 +141,8 @@ def _write_text(arguments: argparse.Namespace, level: str) -> None:
     if arguments.isa is not None:
         raise OptionError(f"--emit {level} requires one CPU, got --isa {arguments.isa}")
     if level == "graph" and arguments.output is not None:
-        if arguments.output.suffix != ".mlir":
-            raise OptionError(f"-o requires a name in .mlir for a graph, got {arguments.output}")
+        if arguments.output.suffix != SUFFIX:
+            raise OptionError(f"-o requires a name in {SUFFIX} for a graph, got {arguments.output}")
         with progressing_from(arguments) as start:
             save_graph(arguments.model, arguments.output, start())
         return

@@ -10,7 +10,8 @@ from xdsl.dialects.builtin import ModuleOp
 from compiler.driver.pipeline import optimize_graph, to_loops
 from compiler.driver.read_model import read_model
 from compiler.driver.session import Road
-from compiler.frontend.from_graph_file import graph_text, has_weights, weights_beside, write_weights
+from compiler.frontend.from_graph_file import graph_text, has_weights, write_weights
+from compiler.frontend.graph_file_names import weights_beside
 from compiler.frontend.onnx.from_onnx import ImportedModel, Source
 from compiler.loop_to_llvm.kernel import emit_kernel
 from compiler.loop_to_llvm.program.emit import emit_program

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from compiler.driver.compile_run_time import likely_run_time
 from compiler.driver.extension import Extension
 from compiler.driver.options import Options
 from compiler.driver.session import Road
-from compiler.frontend.from_graph_file import is_graph_file, read_graph
-from compiler.frontend.onnx.from_onnx import ImportedModel, Source, import_model
+from compiler.frontend.frontends import ImportOptions, find_frontend
+from compiler.frontend.onnx.from_onnx import ImportedModel, Source
 from compiler.frontend.onnx.ops.composites import COMPOSITES
 from compiler.graph.bound_sizes import bound_sizes, graph_function, input_sizes
 from compiler.graph.share_weights import replace_constants
@@ -72,32 +71,28 @@ def read_model(
     `sizes` are values of some. One that was imported already keeps its outputs and sizes: it raises
     OptionError for others.
     """
-    if is_graph_file(source):
-        source = read_graph(Path(str(source)))
-    if isinstance(source, ImportedModel):
-        if options.outputs:
-            got = ", ".join(options.outputs)
-            raise OptionError(f"outputs require a model in a file, got {got} of a graph")
-        if options.buckets:
-            raise OptionError("buckets require a model in a file, got a graph")
-        imported = source
-        if options.weights == CALLER:
+    ops = (*OPS, *(op for extension in extensions for op in extension.ops))
+    importers = dict(COMPOSITES)
+    for extension in reversed(extensions):
+        importers |= extension.onnx
+    replaceable = options.weights == CALLER
+    frontend = find_frontend(source)
+    imported = frontend.read(
+        source, ImportOptions(ops, importers, options.outputs, sizes, replaceable, budget)
+    )
+    if frontend.finished:
+        _require_no_choice(options)
+        if replaceable:
             replace_constants(imported.module, imported.weights)
-    else:
-        ops = (*OPS, *(op for extension in extensions for op in extension.ops))
-        importers = dict(COMPOSITES)
-        for extension in reversed(extensions):
-            importers |= extension.onnx
-        replaceable = options.weights == CALLER
-        imported = import_model(
-            source,
-            ops,
-            importers,
-            options.outputs,
-            sizes,
-            replaceable=replaceable,
-            budget=budget,
-        )
     bounds = [each for each in options.bounds if each.name not in (sizes or {})]
     bound_sizes(imported.module, bounds)
     return imported
+
+
+def _require_no_choice(options: Options) -> None:
+    """Refuses options that a front end would have to read a model by."""
+    if options.outputs:
+        got = ", ".join(options.outputs)
+        raise OptionError(f"outputs require a model in a file, got {got} of a graph")
+    if options.buckets:
+        raise OptionError("buckets require a model in a file, got a graph")

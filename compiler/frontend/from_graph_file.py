@@ -20,6 +20,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.hints import isa
 
+from compiler.frontend.graph_file_names import weights_beside
 from compiler.frontend.onnx.from_onnx import MAIN, ImportedModel
 from compiler.frontend.onnx.tensor import DTYPES
 from dialects.context import parse_module
@@ -28,7 +29,6 @@ from dialects.graph import ConstantOp
 from dialects.graph.core.dtypes import numpy_dtype
 from dialects.weights import Array, WeightStore, byte_blocks
 
-SUFFIX: Final = ".mlir"
 VERSION: Final = 2
 STAMP: Final = "weft.graph_version"
 DIGEST: Final = "weft.weights_sha256"
@@ -36,16 +36,6 @@ ALIGNMENT: Final = 64
 _MAGIC: Final = b"WEFTWGT1"
 _FRONT: Final = struct.Struct("<8sQ")
 _BLOCK: Final = 1 << 20
-
-
-def weights_beside(path: Path) -> Path:
-    """The file of a graph file's weights; there is none where it has no weights."""
-    return path.with_suffix(".weights")
-
-
-def is_graph_file(source: object) -> bool:
-    """Whether a model is given as the path of a graph file."""
-    return isinstance(source, str | Path) and Path(source).suffix == SUFFIX
 
 
 def graph_text(module: ModuleOp, weights_digest: str | None = None) -> str:

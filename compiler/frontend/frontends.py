@@ -1,0 +1,88 @@
+"""Which front end reads a model: the suffix of its file says so, or else its Python type.
+
+`weft.compile` traces Python functions itself, and hands on the graph.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from onnx import ModelProto
+
+from compiler.frontend.from_graph_file import read_graph
+from compiler.frontend.graph_file_names import SUFFIX
+from compiler.frontend.onnx.from_onnx import ImportedModel, Source, import_model
+from compiler.frontend.onnx.node import ImporterTable
+from dialects.budget import Budget
+from dialects.errors import OptionError
+from dialects.graph import GraphOp
+
+
+@dataclass(frozen=True)
+class ImportOptions:
+    """How a model is imported: as `import_model` says."""
+
+    ops: Sequence[type[GraphOp]]
+    composites: ImporterTable
+    outputs: Sequence[str]
+    sizes: Mapping[str, int] | None
+    replaceable: bool
+    budget: Budget | None
+
+
+@dataclass(frozen=True)
+class Frontend:
+    """Reads files of these suffixes and models of these types. One whose graphs are `finished`
+    takes no options: outputs and sizes are those of the graph.
+    """
+
+    reads: str
+    suffixes: tuple[str, ...]
+    types: tuple[type, ...]
+    read: Callable[[Any, ImportOptions], ImportedModel]
+    finished: bool = False
+
+
+def _read_graph_file(path: str | os.PathLike[str], options: ImportOptions) -> ImportedModel:
+    return read_graph(Path(path))
+
+
+def _take_graph(imported: ImportedModel, options: ImportOptions) -> ImportedModel:
+    return imported
+
+
+def _read_onnx(source: Source, options: ImportOptions) -> ImportedModel:
+    return import_model(
+        source,
+        options.ops,
+        options.composites,
+        options.outputs,
+        options.sizes,
+        replaceable=options.replaceable,
+        budget=options.budget,
+    )
+
+
+FRONTENDS: Final = (
+    Frontend("graph files", (SUFFIX,), (), _read_graph_file, finished=True),
+    Frontend("graphs", (), (ImportedModel,), _take_graph, finished=True),
+    # Paths of any other suffix: ONNX files are called .onnx, .pb or anything else.
+    Frontend("ONNX", (), (str, os.PathLike, bytes, ModelProto), _read_onnx),
+)
+"""Who reads what; the first that a suffix fits, else the first that a type fits."""
+
+
+def find_frontend(source: Source | ImportedModel) -> Frontend:
+    """The front end that reads a model. Raises OptionError for an object that none reads."""
+    suffix = Path(source).suffix if isinstance(source, str | os.PathLike) else None
+    by_suffix = (each for each in FRONTENDS if suffix in each.suffixes)
+    by_type = (each for each in FRONTENDS if isinstance(source, each.types))
+    for frontend in (*by_suffix, *by_type):
+        return frontend
+    known = ", ".join(each.reads for each in FRONTENDS)
+    got = type(source).__name__
+    raise OptionError(f"a model requires a front end that reads it ({known}), got {got}")

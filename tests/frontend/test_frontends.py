@@ -1,0 +1,44 @@
+"""A model is read by the front end of its file's suffix, or of its Python type."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import weft
+from compiler.driver.options import Options, parse_bucket
+from compiler.driver.read_model import read_model
+from compiler.frontend.frontends import FRONTENDS, find_frontend
+from compiler.frontend.onnx.from_onnx import import_model
+from compiler.machine.codegen.host import host_target
+from dialects.errors import OptionError
+from tests.models.networks import build_mlp
+
+OPTIONS = Options(host_target(), "model")
+
+
+def test_every_front_end_reads_the_model(tmp_path: Path):
+    proto = build_mlp()
+    graph, onnx = tmp_path / "mlp.mlir", tmp_path / "mlp.pb"
+    weft.compile(proto, naive=True).export(graph)
+    onnx.write_bytes(proto.SerializeToString())
+    sources = (str(graph), graph, import_model(proto), proto, proto.SerializeToString(), onnx)
+    names = [find_frontend(source).reads for source in sources]
+    assert names == ["graph files", "graph files", "graphs", "ONNX", "ONNX", "ONNX"]
+    assert set(names) == {each.reads for each in FRONTENDS}
+    for source in sources:
+        imported = read_model(source, OPTIONS)
+        assert (imported.input_names, imported.output_names) == (("image",), ("logits",))
+
+
+@pytest.mark.parametrize("options", [
+    replace(OPTIONS, outputs=("logits",)), replace(OPTIONS, buckets=(parse_bucket("batch=1"),)),
+])  # fmt: skip
+def test_a_graph_takes_no_choice(options: Options):
+    with pytest.raises(OptionError, match="require a model in a file"):
+        read_model(import_model(build_mlp()), options)
+
+
+def test_what_no_front_end_reads_is_refused():
+    with pytest.raises(OptionError, match=r"\(graph files, graphs, ONNX\), got int"):
+        find_frontend(5)  # pyright: ignore[reportArgumentType]

@@ -20,8 +20,10 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def page_of(path: Path, config: MkDocsConfig) -> File:
-    """The page of a module; that of a package is the index of its folder."""
+    """The page of a module, named in full since a module may be called `index` as well; that of a
+    package is the index of its folder.
+    """
     is_package = path.name == "__init__"
     module = ".".join(path.parent.parts if is_package else path.parts)
-    source = path.with_name("index") if is_package else path
+    source = path.with_name("index" if is_package else module)
     return File.generated(config, f"reference/{source}.md", content=f"# {module}\n\n::: {module}\n")

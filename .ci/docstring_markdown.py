@@ -1,0 +1,37 @@
+"""An extension of griffe: docstrings, which are plain text with code in backticks, as Markdown."""
+
+from __future__ import annotations
+
+import re
+from textwrap import dedent
+from typing import Any
+
+from griffe import Extension, Module, Object
+
+PARAGRAPHS = re.compile(r"\n\s*\n")
+LAID_OUT = re.compile(r"^ |\S  +\S|^->", re.MULTILINE)
+"""What prose never has and what loops, texts of the IR and tables do: columns."""
+
+
+class DocstringMarkdown(Extension):
+    """Rewrites the docstrings of everything that is loaded."""
+
+    def on_package(self, *, pkg: Module, **_: Any) -> None:
+        self.on_object(obj=pkg)  # the one object that griffe does not hand to it
+
+    def on_object(self, *, obj: Object, **_: Any) -> None:
+        if obj.docstring is not None:
+            obj.docstring.value = markdown_of(obj.docstring.value)
+
+
+def markdown_of(docstring: str) -> str:
+    """Paragraphs that are laid out in columns become blocks of code, brackets no links."""
+    return "\n\n".join(map(_paragraph, PARAGRAPHS.split(docstring)))
+
+
+def _paragraph(text: str) -> str:
+    if LAID_OUT.search(text):
+        return f"```text\n{dedent(text)}\n```"
+    pieces = text.split("`")  # every second one is code
+    pieces[::2] = [re.sub(r"([\[<*_])", r"\\\1", each) for each in pieces[::2]]
+    return "`".join(pieces)

@@ -262,7 +262,8 @@ def shown(result: Row) -> str:
     lines += [f"{old} is called {new} in {count} objects" for old, new, count in result["renamed"]]
     for which in ("old", "new"):
         if names := result[f"only_{which}"]:
-            lines.append(f"not compared, only in the {which} recording: {', '.join(names)}")
+            others = f", {names[1]}, ..." if names[1:] else ""
+            lines.append(f"{len(names)} models only in the {which} recording: {names[0]}{others}")
     models = len({each["case"] for each in result["differences"]})
     told = f"{len(result['differences'])} differences in {models} models" if models else "the same"
     return "\n".join(

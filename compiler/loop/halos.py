@@ -1,7 +1,7 @@
-"""Operands within a border: kernels that pad a copy of an operand can read one that lies in its
-border already.
+"""Operands within a border: kernels that pad a copy of an operand can read one that is stored in
+its border already.
 
-    fill p;  for i:  p[i + 1] = x[i];  S(p)   ->   S(x'),  where x lies at [1, n] of x'
+    fill p;  for i:  p[i + 1] = x[i];  S(p)   ->   S(x'),  where x is stored at [1, n] of x'
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type
 
 @dataclass(frozen=True)
 class Halo:
-    """How many elements of one value lie before and behind each dim of a buffer."""
+    """How many elements of one value are stored before and behind each dim of a buffer."""
 
     before: tuple[int, ...]
     behind: tuple[int, ...]
@@ -44,31 +44,31 @@ class Halo:
         dims = ExprsAttr(tuple(grown))
         if isinstance(kind.layout, NoneAttr):
             return BufferType(dims, kind.element, kind.layout)
-        places = kind.layout.subscripts.data
+        positions = kind.layout.subscripts.data
         storage = [
-            extent + sum(self._border(place))
-            for place, extent in zip(places, kind.layout.storage.data, strict=True)
+            extent + sum(self._border(position))
+            for position, extent in zip(positions, kind.layout.storage.data, strict=True)
         ]
         layout = LayoutAttr(kind.layout.subscripts, ExprsAttr(tuple(storage)))
         return BufferType(dims, kind.element, layout)
 
-    def _border(self, place: Expr) -> tuple[int, int]:
-        """The border along a subscript of the storage that counts through one whole dim."""
+    def _border(self, position: Expr) -> tuple[int, int]:
+        """The border along a subscript of the storage that indexes one whole dim."""
         for dim in range(len(self.before)):
-            if place == Expr.of(Operand(dim)):
+            if position == Expr.of(Operand(dim)):
                 return self.before[dim], self.behind[dim]
         return 0, 0
 
     def within(self, kind: BufferType) -> BufferType:
-        """The type of the buffer as it lies inside its border."""
+        """The type of the buffer as it is stored inside its border."""
         around = self.around(kind)
-        places = [Expr.of(Operand(dim)) for dim in range(kind.rank)]
+        positions = [Expr.of(Operand(dim)) for dim in range(kind.rank)]
         moved: dict[Atom, Expr] = {
-            Operand(dim): place + self.before[dim] for dim, place in enumerate(places)
+            Operand(dim): position + self.before[dim] for dim, position in enumerate(positions)
         }
         if isinstance(around.layout, LayoutAttr):
-            places = list(around.layout.subscripts.data)
-        shifted = ExprsAttr(tuple(place.substitute(moved) for place in places))
+            positions = list(around.layout.subscripts.data)
+        shifted = ExprsAttr(tuple(position.substitute(moved) for position in positions))
         return BufferType(kind.dims, kind.element, LayoutAttr(shifted, ExprsAttr(around.storage)))
 
 
@@ -82,29 +82,36 @@ class _Padding:
 
 
 def halo_of(kernel: KernelOp, position: int) -> Halo | None:
-    """The border of one value that the kernel puts around a copy of an argument that it reads in
-    no other place; None where it does not.
+    """The border of one value that the kernel puts around a copy of an argument that it reads
+    nowhere else; None where it does not.
     """
     padding = _padding_of(kernel.body.block.args[position])
     return None if padding is None else padding.halo
 
 
 def _padding_of(argument: SSAValue) -> _Padding | None:
-    users = [use.operation for use in argument.uses]
-    load = users[0] if len(users) == 1 else None
-    copied = None if load is None or len(load.results) != 1 else list(load.results[0].uses)
-    copy = copied[0].operation if copied is not None and len(copied) == 1 else None
+    """The padded copy that is all that a kernel does with an argument: a local buffer that one nest
+    fills with a constant, and a later one partly overwrites with the argument.
+    """
+    # The argument is loaded by the copy alone: within its border its elements have other addresses.
+    load, copy = _only_user(argument), None
+    if isinstance(load, LoadOp):
+        copy = _only_user(load.result)
     if not isinstance(load, LoadOp) or not isinstance(copy, StoreOp):
         return None
     allocation = copy.buffer.owner
     if not isinstance(allocation, AllocOp) or not _reaches_all(load):
         return None
+    # The buffer becomes the argument, which other kernels read too: besides copy and fill it may
+    # only be loaded, and the fill has to leave one value in all of the border.
     others = [use.operation for use in copy.buffer.uses if use.operation is not copy]
     fills = [other for other in others if isinstance(other, StoreOp)]
     constant = fills[0].value.owner if len(fills) == 1 else None
     known = all(isinstance(other, AccessOp) for other in others)
     if not isinstance(constant, arith.ConstantOp) or not known or not _reaches_all(fills[0]):
         return None
+    # Both nests go, so nothing else may be in them; and a fill that came after the copy would leave
+    # nothing of the argument.
     nests = enclosing_loops(fills[0])[0], enclosing_loops(copy)[0]
     if not (_is_only(nests[0], constant, fills[0]) and _is_only(nests[1], load, copy)):
         return None
@@ -114,8 +121,13 @@ def _padding_of(argument: SSAValue) -> _Padding | None:
     return _Padding(halo, allocation, nests) if halo and fits and in_order else None
 
 
+def _only_user(value: SSAValue) -> Operation | None:
+    uses = list(value.uses)
+    return uses[0].operation if len(uses) == 1 else None
+
+
 def _reaches_all(access: AccessOp) -> bool:
-    """Whether the loops around an access are the dims of its buffer, each from end to end."""
+    """Whether the loops around an access index the dims of its buffer, each from end to end."""
     loops = enclosing_loops(access)
     extents: dict[Expr, Expr] = {
         atom_expr(loop.index): loop.extent
@@ -202,5 +214,5 @@ def _fill(
             result_types=[register_type(around.element)], properties={"value": halo.value}
         )
         value = builder.builder.insert(constant).result
-        place = [at + first for at, first in zip(index, starts, strict=True)]
-        builder.builder.insert(StoreOp.of(value, kernel.body.block.args[0], place))
+        position = [at + first for at, first in zip(index, starts, strict=True)]
+        builder.builder.insert(StoreOp.of(value, kernel.body.block.args[0], position))

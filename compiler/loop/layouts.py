@@ -16,17 +16,10 @@ from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import Rewriter
 
-from compiler.loop.nest import accesses_in, ranges_around, subscripts, update_of, weight_arguments
+from compiler.loop.matchers import update_of
+from compiler.loop.nest import accesses_in, ranges_around, subscripts, weight_arguments
 from compiler.target.target import Target
-from dialects.expr import (
-    Atom,
-    Expr,
-    Operand,
-    Symbol,
-    atom_expr,
-    product,
-    row_major_strides,
-)
+from dialects.expr import Atom, Expr, Operand, Symbol, atom_expr, product, row_major_strides
 from dialects.interval import Range
 from dialects.loop.ops import AccessOp, AllocOp, ForOp, StoreOp, enclosing_loops
 from dialects.loop.program import KernelOp

@@ -11,7 +11,7 @@ from itertools import product
 from typing import NoReturn
 
 from xdsl.dialects.builtin import StringAttr
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from compiler.loop.dependence import (
     Pair,
@@ -21,14 +21,17 @@ from compiler.loop.dependence import (
     crossing_pairs,
     may_clash,
 )
+from compiler.loop.matchers import update_of
 from compiler.loop.nest import (
     describe,
     is_branch,
     is_simple,
     most_iterations,
+    reduction_kind,
     root_buffer,
+    subscript_atoms,
     subscripts,
-    update_of,
+    value_name,
     values_in,
 )
 from dialects.errors import IllegalSchedule
@@ -46,6 +49,17 @@ def require_known(who: str, root: Operation) -> None:
     for op in root.walk():
         if not is_simple(op) and not is_branch(op) and op.name != "loop.condition":
             raise IllegalSchedule(f"{who} requires operations of known effect, got {op.name}")
+
+
+def require_only_accessed(who: str, buffer: SSAValue) -> list[AccessOp]:
+    """The loads and stores of a buffer; refuses one that has other uses, such as a view."""
+    accesses: list[AccessOp] = []
+    for user in dict.fromkeys(use.operation for use in buffer.uses):
+        if not isinstance(user, AccessOp):
+            rule = f"that {value_name(buffer)} is only loaded and stored"
+            raise IllegalSchedule(f"{who} requires {rule}, got {describe(user)}")
+        accesses.append(user)
+    return accesses
 
 
 def carried_pair(loop: ForOp, limit: int | None = None) -> Pair | None:
@@ -144,9 +158,7 @@ def _mention(first: AccessOp, second: AccessOp, group: Sequence[ForOp]) -> bool:
         for loop in enclosing_loops(first) + enclosing_loops(second)
         for operand in loop.operands_
     }
-    atoms = {
-        atom for access in (first, second) for expr in subscripts(access) for atom in expr.atoms()
-    }
+    atoms = subscript_atoms(first) | subscript_atoms(second)
     return len(group) > 1 or bool(indices & (atoms | inner))
 
 
@@ -199,7 +211,7 @@ def _reassociable(
     if updates[0] is None or updates[1] is None or updates[0].kind != updates[1].kind:
         return False
     carriers = [loop for loop, direction in zip(loops, vector, strict=True) if direction != "="]
-    kinds = {None if loop.reduction is None else loop.reduction.data for loop in carriers}
+    kinds = {reduction_kind(loop) for loop in carriers}
     return kinds == {updates[0].kind}
 
 

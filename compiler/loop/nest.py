@@ -1,15 +1,14 @@
-"""A readable view of loop nests: loops by name, bounds, accesses, updates; edits of expressions.
+"""A readable view of loop nests: loops by name, bounds, accesses; edits of expressions.
 
 Everything here looks at or edits the IR; nothing decides whether an edit is legal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
-from xdsl.dialects import arith
 from xdsl.dialects.builtin import ArrayAttr, IntAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -32,7 +31,7 @@ from dialects.loop.ops import (
     enclosing_loops,
 )
 from dialects.loop.program import WEIGHTS, KernelOp, ViewOp, size_ranges
-from dialects.loop.types import ExprsAttr
+from dialects.loop.types import BufferType, ExprsAttr
 
 Carrier = PlaceOp | IndexOp | ForOp
 """The operations that carry integer expressions."""
@@ -45,41 +44,6 @@ class Bound:
     atom: Atom
     least: Expr | None
     greatest: Expr | None
-
-
-@dataclass(frozen=True)
-class Update:
-    """A store `X[e] = op(X[e], v)`: what a reduction does in one iteration."""
-
-    kind: str
-    load: LoadOp
-    combine: Operation
-    store: StoreOp
-
-    @property
-    def contribution(self) -> SSAValue:
-        """The value `v` that is combined into the element."""
-        first, second = self.combine.operands
-        return second if _source_load(first) is self.load else first
-
-
-_COMBINERS: dict[type[Operation], str] = {
-    arith.AddfOp: "add",
-    arith.AddiOp: "add",
-    arith.MulfOp: "mul",
-    arith.MuliOp: "mul",
-    arith.MaximumfOp: "max",
-    arith.MaxnumfOp: "max",
-    arith.MaxSIOp: "max",
-    arith.MaxUIOp: "max",
-    arith.MinimumfOp: "min",
-    arith.MinnumfOp: "min",
-    arith.MinSIOp: "min",
-    arith.MinUIOp: "min",
-    arith.AndIOp: "and",
-    arith.OrIOp: "or",
-    arith.XOrIOp: "xor",
-}
 
 
 def loops_in(root: Operation) -> list[ForOp]:
@@ -117,6 +81,26 @@ def perfect_nest(loop: ForOp) -> list[ForOp]:
 def accesses_in(root: Operation) -> list[AccessOp]:
     """The loads and stores inside an operation, itself included, in program order."""
     return [op for op in root.walk() if isinstance(op, AccessOp)]
+
+
+def child_loops(parent: ForOp | KernelOp) -> list[ForOp]:
+    """The loops right inside a loop or a kernel, in program order."""
+    return [op for op in parent.body.block.ops if isinstance(op, ForOp)]
+
+
+def loads_in(root: Operation) -> list[LoadOp]:
+    """The loads inside an operation, itself included, in program order."""
+    return [access for access in accesses_in(root) if isinstance(access, LoadOp)]
+
+
+def stores_in(root: Operation) -> list[StoreOp]:
+    """The stores inside an operation, itself included, in program order."""
+    return [access for access in accesses_in(root) if isinstance(access, StoreOp)]
+
+
+def accesses_to(buffer: SSAValue, root: Operation) -> list[AccessOp]:
+    """The loads and stores of one buffer inside an operation, in program order."""
+    return [access for access in accesses_in(root) if access.buffer is buffer]
 
 
 def root_buffer(value: SSAValue) -> SSAValue:
@@ -158,6 +142,16 @@ def is_defined_inside(value: SSAValue, ancestor: Operation) -> bool:
 def subscripts(access: AccessOp) -> tuple[Expr, ...]:
     """The logical subscripts, with the results of `loop.index` replaced by what they compute."""
     return tuple(expand(expr) for expr in access.index)
+
+
+def subscript_atoms(access: AccessOp) -> set[Atom]:
+    """What the subscripts depend on: indices of loops, loaded values and sizes."""
+    return {atom for expr in subscripts(access) for atom in expr.atoms()}
+
+
+def dims_indexed_by(access: AccessOp, loop: ForOp) -> list[int]:
+    """The dims of the buffer whose subscripts depend on the index of a loop."""
+    return [dim for dim, expr in enumerate(subscripts(access)) if loop.index in expr.atoms()]
 
 
 def expand(expr: Expr) -> Expr:
@@ -258,50 +252,6 @@ def minimum_of(expr: Expr) -> tuple[Expr, ...]:
             return (expr,)
 
 
-def update_of(access: AccessOp) -> Update | None:
-    """The reduction update that an access belongs to, if any."""
-    if isinstance(access, StoreOp):
-        return _update_by(access)
-    for store in _stores_fed_by(access):
-        update = _update_by(store)
-        if update is not None and update.load is access:
-            return update
-    return None
-
-
-def _stores_fed_by(load: AccessOp) -> Iterator[StoreOp]:
-    block = load.parent
-    assert block is not None, "an access under schedule lies in a block"
-    for op in block.ops:
-        if isinstance(op, StoreOp) and op.buffer is load.buffer:
-            yield op
-
-
-def _update_by(store: StoreOp) -> Update | None:
-    combine = _through_casts(store.value)
-    if combine is None or type(combine) not in _COMBINERS:
-        return None
-    for operand in combine.operands:
-        load = _source_load(operand)
-        if load is not None and load.buffer is store.buffer and load.index == store.index:
-            others = [other for other in combine.operands if other is not operand]
-            single = len(others) == 1 and len(set(load.result.uses)) == 1
-            return Update(_COMBINERS[type(combine)], load, combine, store) if single else None
-    return None
-
-
-def _source_load(value: SSAValue) -> LoadOp | None:
-    owner = _through_casts(value)
-    return owner if isinstance(owner, LoadOp) else None
-
-
-def _through_casts(value: SSAValue) -> Operation | None:
-    owner = value.owner
-    while isinstance(owner, (arith.ExtFOp, arith.TruncFOp)):
-        owner = owner.operands[0].owner
-    return owner if isinstance(owner, Operation) else None
-
-
 def value_of(atom: Atom) -> SSAValue:
     """The value that an atom is; in a kernel's expressions, atoms are sizes and values."""
     assert isinstance(atom, SSAValue), f"{atom} is no value of a kernel"
@@ -345,6 +295,20 @@ def set_exprs(op: Carrier, exprs: Sequence[Expr]) -> None:
     op.properties["bounds" if isinstance(op, ForOp) else name] = ExprsAttr(tuple(formals))
 
 
+def redirect(access: AccessOp, buffer: SSAValue, index: Sequence[Expr]) -> None:
+    """Has an access load from, or store to, another buffer at other subscripts."""
+    access.operands = [buffer if old is access.buffer else old for old in access.operands]
+    set_exprs(access, index)
+
+
+def reallocate(allocation: AllocOp, type: BufferType, before: Operation) -> AllocOp:
+    """Allocates a buffer of another type in the scope and under the name of an allocation."""
+    new = AllocOp.of(type, allocation.scope.data)
+    new.result.name_hint = allocation.result.name_hint
+    Rewriter.insert_op(new, InsertPoint.before(before))
+    return new
+
+
 def replace_index(index: SSAValue, expr: Expr) -> None:
     """Replaces an index by an expression in every use, simplified under the loops around."""
     ranges: dict[Block | None, dict[Atom, Range]] = {}
@@ -378,10 +342,14 @@ def rename_values(root: Operation, values: Mapping[SSAValue, SSAValue]) -> None:
 
 def new_loop(extent: Expr | int, name: str, like: ForOp | None = None) -> ForOp:
     """An empty loop from zero; it may reassociate what the loop that it is like may."""
-    reduction = None if like is None or like.reduction is None else like.reduction.data
-    loop = ForOp.of(0, extent, reduction=reduction)
+    loop = ForOp.of(0, extent, reduction=None if like is None else reduction_kind(like))
     loop.index.name_hint = name
     return loop
+
+
+def reduction_kind(loop: ForOp) -> str | None:
+    """What a loop is marked as a reduction of, `add` for one; None without the mark."""
+    return None if loop.reduction is None else loop.reduction.data
 
 
 def weight_arguments(kernel: KernelOp) -> set[SSAValue]:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from xdsl.ir import Block, Operation
 from xdsl.rewriter import Rewriter
 
-from compiler.loop.nest import accesses_in, describe, is_pure, ranges_around, subscripts
+from compiler.loop.nest import describe, is_pure, loads_in, ranges_around, subscripts
 from compiler.loop.primitives.recording import primitive
 from dialects.errors import IllegalSchedule
 from dialects.expr import Atom, Expr, atom_expr
@@ -75,8 +75,7 @@ def _overwrites(store: StoreOp, child: Operation, later: ForOp) -> bool:
         return False
     op: Operation | None = child
     while op is not None:
-        loads = [op] if isinstance(op, LoadOp) else accesses_in(op)
-        if any(isinstance(each, LoadOp) and each.buffer is store.buffer for each in loads):
+        if any(load.buffer is store.buffer for load in loads_in(op)):
             return False
         if op is not child and not isinstance(op, ForOp) and op.regions:
             return False

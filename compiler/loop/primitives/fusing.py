@@ -10,14 +10,15 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from compiler.loop.dependence import Relation, crossing_pairs, may_clash
 from compiler.loop.legality import common_reduction, refuse, require_commuting, require_fusable
 from compiler.loop.nest import (
-    accesses_in,
     child_in,
     describe,
     is_inside,
     is_pure,
+    loads_in,
     move_ops,
     only_loop,
     replace_index,
+    subscript_atoms,
     subscripts,
     value_name,
 )
@@ -151,7 +152,7 @@ def _pointwise_nest(store: StoreOp) -> list[ForOp]:
     chained = all(only_loop(o.body.block) is i for o, i in zip(nest, nest[1:], strict=False))
     body = [] if store.parent is None else list(store.parent.ops)
     plain = all(is_pure(op) or isinstance(op, LoadOp) or op is store for op in body)
-    distinct = {atom for expr in index for atom in expr.atoms()} == {loop.index for loop in nest}
+    distinct = subscript_atoms(store) == {loop.index for loop in nest}
     if not nest or not (whole and chained and plain and distinct):
         rule = "a nest that writes each element of its buffer once"
         raise IllegalSchedule(f"inline requires {rule}, got {describe(store)}")
@@ -192,7 +193,7 @@ def _require_unchanged(store: StoreOp, nest: ForOp, loads: Iterable[LoadOp]) -> 
     users = {child_in(block, load) for load in loads}
     last = next((op for op in reversed(list(block.ops)) if op in users), None)
     op = nest.next_op
-    sources = [access for access in accesses_in(nest) if isinstance(access, LoadOp)]
+    sources = loads_in(nest)
     while op is not None and last is not None:
         for pair in crossing_pairs(sources, [op]):
             refuse("inline", f"that nothing {value_name(store.buffer)} is made of changes", pair)

@@ -7,10 +7,10 @@ from __future__ import annotations
 from xdsl.dialects.builtin import IntAttr, UnitAttr
 
 from compiler.loop.legality import require_independent_iterations
-from compiler.loop.nest import accesses_in, describe, is_branch, loops_in, most_iterations
+from compiler.loop.nest import describe, is_branch, loads_in, loops_in, most_iterations
 from compiler.loop.primitives.recording import primitive
 from dialects.errors import IllegalSchedule
-from dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
+from dialects.loop.ops import AllocOp, ForOp, StoreOp, enclosing_loops
 from dialects.loop.program import KernelOp
 
 LONGEST_UNROLL = 256
@@ -97,9 +97,9 @@ def nontemporal(store: StoreOp) -> StoreOp:
     while not isinstance(kernel, KernelOp):
         assert kernel is not None, "an operation under schedule lies in a kernel"
         kernel = kernel.parent_op()
-    for access in accesses_in(kernel):
-        if isinstance(access, LoadOp) and access.buffer is store.buffer:
+    for load in loads_in(kernel):
+        if load.buffer is store.buffer:
             rule = "a buffer that the kernel does not read"
-            raise IllegalSchedule(f"nontemporal requires {rule}, got {describe(access)}")
+            raise IllegalSchedule(f"nontemporal requires {rule}, got {describe(load)}")
     store.properties["nontemporal"] = UnitAttr()
     return store

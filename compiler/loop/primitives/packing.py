@@ -1,17 +1,18 @@
-"""Primitives that say where a buffer and its elements lie: pack, flatten, hoist_allocation."""
+"""Primitives that change how buffers are stored: pack, flatten, hoist_allocation."""
 
 from __future__ import annotations
 
 from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import SSAValue
-from xdsl.rewriter import InsertPoint, Rewriter
+from xdsl.rewriter import Rewriter
 
-from compiler.loop.nest import bounds_of, describe, ranges_of, set_exprs, value_name
+from compiler.loop.legality import require_only_accessed
+from compiler.loop.nest import bounds_of, describe, ranges_of, reallocate, redirect, value_name
 from compiler.loop.primitives.recording import primitive
 from dialects.errors import IllegalSchedule
 from dialects.expr import Atom, Expr, Operand, atom_expr
 from dialects.interval import Range
-from dialects.loop.ops import AccessOp, AllocOp, ForOp, enclosing_loops
+from dialects.loop.ops import AllocOp, ForOp, enclosing_loops
 from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer, buffer_type
 
 
@@ -23,22 +24,19 @@ def pack(buffer: SSAValue, layout: LayoutAttr | None) -> SSAValue:
         %B: !loop.buffer<[64, 96], f32>
         ->  %B: !loop.buffer<[64, 96], f32, [(d1 floordiv 16), d0, (d1 mod 16)] in [6, 64, 16]>
 
-    The caller of the kernel sees the new type and brings the argument into it. Returns the value
+    The caller of the kernel sees the new type and converts the argument to it. Returns the value
     that replaces the buffer. Raises IllegalSchedule for a buffer that is viewed under another
-    shape, and for a layout with places outside of its storage.
+    shape, and for a layout with positions outside of its storage.
     """
     type = buffer_type(buffer)
-    for use in buffer.uses:
-        if not isinstance(use.operation, AccessOp):
-            rule = f"that {value_name(buffer)} is only loaded and stored"
-            raise IllegalSchedule(f"pack requires {rule}, got {describe(use.operation)}")
+    require_only_accessed("pack", buffer)
     if layout is not None:
-        _require_places(type, layout)
+        _require_positions(type, layout)
     packed = BufferType(type.dims, type.element, NoneAttr() if layout is None else layout)
     return Rewriter.replace_value_with_new_type(buffer, packed)
 
 
-def _require_places(type: BufferType, layout: LayoutAttr) -> None:
+def _require_positions(type: BufferType, layout: LayoutAttr) -> None:
     """Refuses a layout that puts an element where its storage is known not to reach."""
     subscripts, storage = layout.subscripts.data, layout.storage.data
     indices: dict[Atom, Range] = {
@@ -60,7 +58,7 @@ def _require_places(type: BufferType, layout: LayoutAttr) -> None:
 
 
 def panels(type: BufferType, axis: int, width: int) -> LayoutAttr:
-    """The layout in panels of `width` along an axis: number slowest, place in one fastest.
+    """The layout in panels of `width` along an axis: number slowest, position in one fastest.
 
     The last panel is padded where the width does not divide the dim.
     """
@@ -70,6 +68,13 @@ def panels(type: BufferType, axis: int, width: int) -> LayoutAttr:
     subscripts = (along // width, *inner, along % width)
     storage = (type.shape[axis].ceildiv(width), *(dim for _, dim in others), Expr.of(width))
     return LayoutAttr(ExprsAttr(subscripts), ExprsAttr(storage))
+
+
+def dim_innermost(type: BufferType, axis: int) -> LayoutAttr:
+    """The row-major layout with one dim moved to the end, where its elements are contiguous."""
+    order = [dim for dim in range(type.rank) if dim != axis] + [axis]
+    subscripts = tuple(Expr.of(Operand(dim)) for dim in order)
+    return LayoutAttr(ExprsAttr(subscripts), ExprsAttr(tuple(type.shape[dim] for dim in order)))
 
 
 @primitive
@@ -86,24 +91,15 @@ def flatten(allocation: AllocOp, axis: int) -> AllocOp:
     if not 0 <= axis < type.rank - 1 or not isinstance(type.layout, NoneAttr):
         rule = f"a row-major buffer with dims {axis} and {axis + 1}"
         raise IllegalSchedule(f"flatten requires {rule}, got {name}: {type}")
-    accesses = list(dict.fromkeys(use.operation for use in allocation.result.uses))
-    for access in accesses:
-        if not isinstance(access, AccessOp):
-            rule = f"that {name} is only loaded and stored"
-            raise IllegalSchedule(f"flatten requires {rule}, got {describe(access)}")
+    accesses = require_only_accessed("flatten", allocation.result)
     inner = type.shape[axis + 1]
     shape = [*type.shape[:axis], type.shape[axis] * inner, *type.shape[axis + 2 :]]
-    flat = AllocOp.of(buffer(shape, type.element))
-    flat.scope = allocation.scope
-    flat.result.name_hint = allocation.result.name_hint
-    Rewriter.insert_op(flat, InsertPoint.before(allocation))
-    allocation.result.replace_all_uses_with(flat.result)
+    flat = reallocate(allocation, buffer(shape, type.element), before=allocation)
     for access in accesses:
-        assert isinstance(access, AccessOp), "checked before"
         index = access.index
         ranges = ranges_of(bounds_of(enclosing_loops(access)))
-        place = (index[axis] * inner + index[axis + 1]).simplify(ranges)
-        set_exprs(access, [*index[:axis], place, *index[axis + 2 :]])
+        position = (index[axis] * inner + index[axis + 1]).simplify(ranges)
+        redirect(access, flat.result, [*index[:axis], position, *index[axis + 2 :]])
     Rewriter.erase_op(allocation)
     return flat
 
@@ -116,10 +112,11 @@ def hoist_allocation(allocation: AllocOp, *, how: str = "apart") -> AllocOp:
           t = alloc workspace [n]             ->   for h:
           for j:  t[j] = ...                         for j:  t[h, j] = ...
 
-    Iterations that have the buffer `apart` may then run in parallel though threads share the
-    workspace; `together`, they use one after the other what is allocated once, without the new dim.
-    Raises IllegalSchedule for a buffer that no loop allocates or that is seen under another shape,
-    and for a loop that is parallel, does not count from zero or has a varying extent.
+    With how="apart" each iteration has a part of the buffer, so that they may run in parallel
+    though threads share the workspace; with how="together" they use the same buffer one after the
+    other, without the new dim. Raises IllegalSchedule for a buffer that no loop allocates or that
+    is seen under another shape, and for a loop that is parallel, does not count from zero or has a
+    varying extent.
     """
     loop, type = allocation.parent_op(), buffer_type(allocation.result)
     if not isinstance(loop, ForOp) or loop.parallel is not None or loop.operands_:
@@ -128,23 +125,12 @@ def hoist_allocation(allocation: AllocOp, *, how: str = "apart") -> AllocOp:
     if loop.lower != 0 or loop.step.data != 1 or how not in ("apart", "together"):
         got = f"{describe(loop)} and {how}"
         raise IllegalSchedule(f"hoist_allocation requires a loop that counts from 0, got {got}")
-    accesses = [use.operation for use in allocation.result.uses]
+    accesses = require_only_accessed("hoist_allocation", allocation.result)
+    hoisted_type = _with_dim(type, loop.extent) if how == "apart" else type
+    hoisted = reallocate(allocation, hoisted_type, before=loop)
     for access in accesses:
-        if not isinstance(access, AccessOp):
-            rule = f"that {value_name(allocation.result)} is only loaded and stored"
-            raise IllegalSchedule(f"hoist_allocation requires {rule}, got {describe(access)}")
-    hoisted = AllocOp.of(_with_dim(type, loop.extent) if how == "apart" else type)
-    hoisted.scope = allocation.scope
-    hoisted.result.name_hint = allocation.result.name_hint
-    Rewriter.insert_op(hoisted, InsertPoint.before(loop))
-    for access in accesses:
-        assert isinstance(access, AccessOp), "checked before"
         index = access.index if how == "together" else (atom_expr(loop.index), *access.index)
-        access.operands = [
-            hoisted.result if operand is allocation.result else operand
-            for operand in access.operands
-        ]
-        set_exprs(access, index)
+        redirect(access, hoisted.result, index)
     Rewriter.erase_op(allocation)
     return hoisted
 

@@ -9,7 +9,7 @@ from xdsl.dialects import arith
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from compiler.loop.nest import Update
+from compiler.loop.matchers import Update
 from dialects.expr import Expr
 from dialects.loop.ops import LoadOp, StoreOp
 from dialects.loop.scalar import Number, is_float, is_unsigned, width

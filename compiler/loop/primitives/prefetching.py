@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from compiler.loop.nest import describe, is_inside, ranges_around, subscripts
+from compiler.loop.nest import describe, is_inside, ranges_around, subscript_atoms, subscripts
 from compiler.loop.primitives.recording import primitive
 from compiler.target.target import LINE
 from dialects.errors import IllegalSchedule
@@ -64,8 +64,8 @@ def prefetch(
 
 def _require_forward(access: AccessOp, loop: ForOp, ahead: int, cache: str) -> None:
     """Refuses an access that a loop does not move forward through memory, and another cache."""
-    moved = {atom for expr in subscripts(access) for atom in expr.atoms()}
-    if not is_inside(access, loop) or loop.index not in moved or ahead < 1:
+    moves = loop.index in subscript_atoms(access)
+    if not is_inside(access, loop) or not moves or ahead < 1:
         got = f"{describe(access)} and {describe(loop)}"
         raise IllegalSchedule(f"prefetch requires an access that the loop moves forward, got {got}")
     if isinstance(access.buffer.owner, AllocOp):
@@ -96,7 +96,7 @@ def _over_lines(access: AccessOp, loop: ForOp, before: ForOp) -> dict[ForOp, For
     address = access.buffer_type.address(subscripts(access)).simplify(ranges_around(access))
     inside = [each for each in enclosing_loops(access) if each is before or is_inside(each, before)]
     indices: set[SSAValue] = {each.index for each in inside}
-    moved = {atom for expr in subscripts(access) for atom in expr.atoms()}
+    moved = subscript_atoms(access)
     found: dict[ForOp, ForOp] = {}
     for each in inside:
         if each.index not in moved:

@@ -10,7 +10,8 @@ from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from compiler.loop.legality import require_known
-from compiler.loop.nest import Update, accesses_in, describe, new_loop, set_exprs, update_of
+from compiler.loop.matchers import Update, update_of
+from compiler.loop.nest import accesses_in, describe, new_loop, redirect, reduction_kind, stores_in
 from compiler.loop.primitives.ordering import distribute
 from compiler.loop.primitives.packing import hoist_allocation
 from compiler.loop.primitives.partials import combine, neutral_of
@@ -110,7 +111,7 @@ def block_reduction(loop: ForOp, size: int, *, scope: str = "workspace") -> Bloc
     if not isinstance(loop.parent_op(), KernelOp):
         got = describe(loop)
         raise IllegalSchedule(f"block_reduction requires an outermost loop, got {got}")
-    stores = [access for access in accesses_in(loop) if isinstance(access, StoreOp)]
+    stores = stores_in(loop)
     if len(stores) == 1 and stores[0].parent is not loop.body.block:
         return _block_tile(loop, size, scope, stores[0])
     updates = _updates_of("block_reduction", loop)
@@ -131,8 +132,8 @@ def block_reduction(loop: ForOp, size: int, *, scope: str = "workspace") -> Bloc
 def _block_tile(loop: ForOp, size: int, scope: str, store: StoreOp) -> Blocks:
     """Makes partial results of the tile that loops inside a loop update in each block of it."""
     update = update_of(store)
-    if update is None or loop.reduction is None or loop.reduction.data != update.kind:
-        _refuse_update("block_reduction", _kind_of(loop), store)
+    if update is None or reduction_kind(loop) != update.kind:
+        _refuse_update("block_reduction", reduction_kind(loop), store)
     outer, inner, remainder = tile(loop, size)
     partial = stage_partial(store.buffer, outer, scope)
     allocation = partial.buffer.owner
@@ -143,13 +144,9 @@ def _block_tile(loop: ForOp, size: int, scope: str, store: StoreOp) -> Blocks:
     return Blocks(outer, inner, remainder, combining)
 
 
-def _kind_of(loop: ForOp) -> str | None:
-    return None if loop.reduction is None else loop.reduction.data
-
-
 def _updates_of(who: str, loop: ForOp) -> list[Update]:
     """The updates in a reduction's body, each of an element that is the same in every iteration."""
-    kind = _kind_of(loop)
+    kind = reduction_kind(loop)
     updates = _updates_by_store(who, loop)
     for update in updates:
         fixed = loop.index not in update.store.operands_ and update.store.parent is loop.body.block
@@ -166,12 +163,11 @@ def _updates_of(who: str, loop: ForOp) -> list[Update]:
 
 def _updates_by_store(who: str, loop: ForOp) -> list[Update]:
     updates: list[Update] = []
-    for store in accesses_in(loop):
-        if isinstance(store, StoreOp):
-            update = update_of(store)
-            if update is None:
-                _refuse_update(who, _kind_of(loop), store)
-            updates.append(update)
+    for store in stores_in(loop):
+        update = update_of(store)
+        if update is None:
+            _refuse_update(who, reduction_kind(loop), store)
+        updates.append(update)
     return updates
 
 
@@ -218,6 +214,4 @@ def _halve(
 
 def _redirect(update: Update, partial: SSAValue, index: Expr) -> None:
     for access in (update.load, update.store):
-        operands = [partial if old is access.buffer else old for old in access.operands]
-        access.operands = operands
-        set_exprs(access, [index])
+        redirect(access, partial, [index])

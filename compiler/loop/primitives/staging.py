@@ -9,9 +9,9 @@ from xdsl.builder import Builder
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
+from compiler.loop.matchers import Update, update_of
 from compiler.loop.nest import (
-    Update,
-    accesses_in,
+    accesses_to,
     bounds_of,
     child_in,
     describe,
@@ -21,9 +21,10 @@ from compiler.loop.nest import (
     least_iterations,
     new_loop,
     ranges_of,
-    set_exprs,
+    redirect,
+    reduction_kind,
+    subscript_atoms,
     subscripts,
-    update_of,
     value_block,
     value_name,
 )
@@ -32,15 +33,7 @@ from compiler.loop.primitives.recording import primitive
 from dialects.errors import IllegalSchedule
 from dialects.expr import Atom, Expr, atom_expr
 from dialects.interval import Range
-from dialects.loop.ops import (
-    AccessOp,
-    AllocOp,
-    ForOp,
-    LoadOp,
-    PrefetchOp,
-    StoreOp,
-    enclosing_loops,
-)
+from dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, PrefetchOp, StoreOp, enclosing_loops
 from dialects.loop.program import KernelOp, size_ranges
 from dialects.loop.scalar import constant
 from dialects.loop.types import LayoutAttr, buffer, buffer_type
@@ -88,7 +81,7 @@ def stage(
     writing it back would touch elements that the iteration does not store.
     """
     body = at.body.block
-    accesses = [access for access in accesses_in(at) if access.buffer is source]
+    accesses = accesses_to(source, at)
     if not accesses:
         got = f"{value_name(source)} in {_place(at)}"
         raise IllegalSchedule(f"stage requires a buffer that is used there, got {got}")
@@ -135,7 +128,7 @@ def stage_partial(
     loop inside comes back to an element and is no reduction of the kind of all updates, where
     anything else accesses the buffer there, and for tiles that `stage` refuses.
     """
-    accesses = [access for access in accesses_in(at) if access.buffer is source]
+    accesses = accesses_to(source, at)
     update = _require_updates(source, accesses, at)
     _require_whole_view(source, at)
     region = _region_of(source, accesses, at)
@@ -165,8 +158,8 @@ def _require_updates(source: SSAValue, accesses: Sequence[AccessOp], at: ForOp) 
     # One update alone is one term in each iteration; of several, the loop has to allow it.
     alone = {update.store for update in updates if update is not None} == {first.store}
     for access, update in zip(accesses, updates, strict=True):
-        kinds = {_kind_of(loop) for loop in _coming_back(access, at)}
-        kinds |= set() if alone else {_kind_of(at)}
+        kinds = {reduction_kind(loop) for loop in _coming_back(access, at)}
+        kinds |= set() if alone else {reduction_kind(at)}
         if update is None or kinds - {first.kind} or update.kind != first.kind:
             rule = f"reductions of the updates' kind ({first.kind})"
             raise IllegalSchedule(f"stage_partial requires {rule}, got {describe(access)}")
@@ -175,13 +168,9 @@ def _require_updates(source: SSAValue, accesses: Sequence[AccessOp], at: ForOp) 
 
 def _coming_back(access: AccessOp, at: ForOp) -> list[ForOp]:
     """The loops inside `at` that access one element in all of their iterations."""
-    used = {atom for expr in subscripts(access) for atom in expr.atoms()}
+    used = subscript_atoms(access)
     loops = [loop for loop in enclosing_loops(access) if _is_within(loop, at)]
     return [loop for loop in loops if loop.index not in used]
-
-
-def _kind_of(loop: ForOp) -> str | None:
-    return None if loop.reduction is None else loop.reduction.data
 
 
 def _require_whole_view(source: SSAValue, at: ForOp | KernelOp) -> None:
@@ -359,8 +348,7 @@ def _allocate(
 
 def _redirect(access: AccessOp, copy: SSAValue, region: _Region) -> None:
     offsets = [expr - base for expr, base in zip(subscripts(access), region.base, strict=True)]
-    access.operands = [copy if operand is access.buffer else operand for operand in access.operands]
-    set_exprs(access, offsets)
+    redirect(access, copy, offsets)
 
 
 def _copy(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TypeAlias
 
 from xdsl.dialects import arith
-from xdsl.ir import Attribute
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from compiler.loop.nest import describe, value_name
+from compiler.loop.legality import require_only_accessed
+from compiler.loop.nest import describe, reallocate, value_name
 from compiler.loop.primitives.recording import primitive
 from dialects.errors import IllegalSchedule
 from dialects.loop.ops import AllocOp, LoadOp, StoreOp
@@ -30,23 +30,18 @@ def widen(allocation: AllocOp) -> AllocOp:
     extended alike.
     """
     name = value_name(allocation.result)
-    loads: list[tuple[LoadOp, list[_Extension]]] = []
-    stores: list[StoreOp] = []
-    for access in dict.fromkeys(use.operation for use in allocation.result.uses):
-        if isinstance(access, StoreOp):
-            stores.append(access)
-        elif isinstance(access, LoadOp):
-            loads.append((access, _extensions(access)))
-        else:
-            rule = f"that {name} is only loaded and stored"
-            raise IllegalSchedule(f"widen requires {rule}, got {describe(access)}")
+    accesses = require_only_accessed("widen", allocation.result)
+    loads = [(access, _extensions(access)) for access in accesses if isinstance(access, LoadOp)]
+    stores = [access for access in accesses if isinstance(access, StoreOp)]
     extended = [op for _, extensions in loads for op in extensions]
     kinds = {f"{op.name} to {op.result.type}" for op in extended}
     if len(kinds) != 1:
         got = ", ".join(sorted(kinds)) or "no load"
         raise IllegalSchedule(f"widen requires loads of {name} extended to one type, got {got}")
     first = extended[0]
-    wide = _reallocate(allocation, first.result.type)
+    type = buffer_type(allocation.result)
+    wide_type = BufferType(type.dims, first.result.type, type.layout)
+    wide = reallocate(allocation, wide_type, before=allocation)
     for store in stores:
         value = first.clone({first.input: store.value})
         Rewriter.insert_op(value, InsertPoint.before(store))
@@ -72,13 +67,3 @@ def _extensions(load: LoadOp) -> list[_Extension]:
         rule = "loads that are only extended"
         raise IllegalSchedule(f"widen requires {rule}, got {describe(load)}")
     return extensions
-
-
-def _reallocate(allocation: AllocOp, element: Attribute) -> AllocOp:
-    """The allocation with elements of another type, beside the one it is to replace."""
-    type = buffer_type(allocation.result)
-    wide = AllocOp.of(BufferType(type.dims, element, type.layout))
-    wide.scope = allocation.scope
-    wide.result.name_hint = allocation.result.name_hint
-    Rewriter.insert_op(wide, InsertPoint.before(allocation))
-    return wide

@@ -12,18 +12,18 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from compiler.loop.primitives.recording import (
-    is_recorded,
-    record,
-    steps_of,
-    stop_recording,
+from compiler.loop.primitives.recording import is_recorded, record, steps_of, stop_recording
+from compiler.loop.schedules import (
+    attention,
+    blocked_layout,
+    contraction,
+    leading_reduction,
+    pointwise,
+    rows,
+    sliding_window,
+    transpose,
 )
-from compiler.loop.schedules import attention, contraction, pointwise, rows, transpose
-from compiler.loop.schedules import blocked_layout as blocks
-from compiler.loop.schedules import leading_reduction as columns
-from compiler.loop.schedules import sliding_window as window
-from compiler.loop.schedules.gemm import small_n as few_columns
-from compiler.loop.schedules.gemm import split_k as deep_sums
+from compiler.loop.schedules.gemm import small_n, split_k
 from compiler.loop.schedules.simplify import simplify
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
@@ -41,13 +41,13 @@ class Schedule:
 
 
 SCHEDULES = (
-    Schedule(attention.NAME, attention.apply_all),  # two contractions and the rows between them
-    Schedule(deep_sums.NAME, deep_sums.apply_all),  # cuts them for those that follow
-    Schedule(few_columns.NAME, few_columns.apply_all),
+    Schedule(attention.NAME, attention.apply_all),  # two contractions and the softmax between them
+    Schedule(split_k.NAME, split_k.apply_all),  # splits contractions for those that follow
+    Schedule(small_n.NAME, small_n.apply_all),
     Schedule(contraction.NAME, contraction.apply_all),
-    Schedule(columns.NAME, columns.apply_all),  # of windows, the tallest
-    Schedule(window.NAME, window.apply_all),
-    Schedule("blocks", blocks.apply_all),  # what follows finds vectors in blocks of channels
+    Schedule(leading_reduction.NAME, leading_reduction.apply_all),  # of windows, the tallest
+    Schedule(sliding_window.NAME, sliding_window.apply_all),
+    Schedule("blocks", blocked_layout.apply_all),  # what follows finds vectors in a blocked layout
     Schedule("fusion", rows.fuse_all),  # what is left may share its outer loops
     Schedule(transpose.NAME, transpose.apply_all),
     Schedule(pointwise.NAME, pointwise.apply_all),

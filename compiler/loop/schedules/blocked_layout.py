@@ -1,4 +1,4 @@
-"""Nests over buffers whose channels lie in blocks: the loop over channels is cut into blocks, and
+"""Nests over buffers in a blocked layout (NCHWc): the loop over channels is tiled into blocks, and
 the one within a block becomes the innermost, where it is a vector.
 
     for c:  for h:  for w:  S(c, h, w)   ->   for co:  for h:  for w:  for ci:  S(16*co + ci, h, w)
@@ -18,7 +18,7 @@ from dialects.loop.program import KernelOp
 
 
 def apply_all(kernel: KernelOp, target: Target) -> Iterator[str]:
-    """Cuts the nests that have no marks yet; names no schedule, for others make them fast."""
+    """Tiles the nests that have no marks yet; yields no name, for others make them fast."""
     for loop in unscheduled(kernel):
         nest = perfect_nest(loop)
         if loops_in(nest[-1]) or any(level.reduction is not None for level in nest):
@@ -26,28 +26,28 @@ def apply_all(kernel: KernelOp, target: Target) -> Iterator[str]:
         lanes = lanes_of([loop], target)
         channels = _channels(nest, lanes)
         if channels is not None and lanes > 1:
-            _cut(nest, channels, lanes)
+            _tile_channels(nest, channels, lanes)
     yield from ()
 
 
 def _channels(nest: Sequence[ForOp], lanes: int) -> ForOp | None:
-    """The loop along which some accesses move within blocks of as many lanes, and most are as good
-    for a vector: within blocks, on and on, as numbers of a channel lie, or not at all.
+    """The loop along which some accesses index blocks of as many lanes, and most are as good for a
+    vector: in blocks, contiguous, or the same in all iterations.
     """
     accesses = accesses_in(nest[-1])
     for loop in nest:
         extent = loop.extent.constant
         if extent is None or extent < lanes:
             continue
-        near = [access for access in accesses if lane_stride(access, loop, lanes) in (0, 1)]
-        blocked = any(is_in_blocks(access, loop, lanes) for access in near)
-        if blocked and len(near) * 2 >= len(accesses):
+        suited = [access for access in accesses if lane_stride(access, loop, lanes) in (0, 1)]
+        blocked = any(is_in_blocks(access, loop, lanes) for access in suited)
+        if blocked and len(suited) * 2 >= len(accesses):
             return loop
     return None
 
 
-def _cut(nest: Sequence[ForOp], channels: ForOp, lanes: int) -> None:
-    """Tiles the loop over channels; a part of a block that is left over becomes a nest apart."""
+def _tile_channels(nest: Sequence[ForOp], channels: ForOp, lanes: int) -> None:
+    """Tiles the loop over channels; the remainder, part of a block, becomes a nest of its own."""
     position = nest.index(channels)
     others = [loop for loop in nest if loop is not channels]
     whole = channels.extent % lanes == 0

@@ -1,4 +1,5 @@
-"""Reductions over one row, and what computes the elements that they combine, as one loop.
+"""Reduction fusion: reductions over one row, and what computes the elements that they combine, as
+one loop.
 
 for j:  t[j] = f(x[j])                  for j reduction(add):
 for j reduction(add):  a += t[j]   ->     a += f(x[j])
@@ -10,63 +11,64 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
-from compiler.loop.nest import accesses_in, is_branch, loops_in, update_of
+from compiler.loop.matchers import is_straight_line, update_of
+from compiler.loop.nest import accesses_in, reduction_kind
 from compiler.loop.primitives import fuse
 from dialects.errors import IllegalSchedule
 from dialects.expr import Expr, atom_expr
 from dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp
 
 
-def fuse_sums(loops: Sequence[ForOp]) -> None:
-    """Fuses runs of neighbours with one extent that share what they read, of which each stores sums
-    of one kind, or temporaries that the run alone reads, at the elements that it stores.
+def fuse_reductions(loops: Sequence[ForOp]) -> None:
+    """Fuses runs of neighbouring loops of one extent that share operands, of which each stores
+    results of one kind of reduction, or temporaries that the run alone reads, at the elements that
+    it stores.
     """
     run: list[ForOp] = []
     for loop in loops:
-        if run and _goes_on(run, loop):
+        if run and _can_follow(run, loop):
             run.append(loop)
             continue
         _fuse(run)
-        run = [loop] if _is_leaf(loop) else []
+        run = [loop] if is_straight_line(loop) else []
     _fuse(run)
 
 
 def _fuse(run: Sequence[ForOp]) -> None:
-    if len(run) > 1 and any(loop.reduction is not None for loop in run) and _hands_on(run):
+    if (
+        len(run) > 1
+        and any(loop.reduction is not None for loop in run)
+        and _leaves_only_results(run)
+    ):
         with suppress(IllegalSchedule):
             for loop in run[1:]:
                 fuse(run[0], loop)
 
 
-def _is_leaf(loop: ForOp) -> bool:
-    return not loops_in(loop) and not any(is_branch(op) for op in loop.body.block.ops)
-
-
-def _goes_on(run: Sequence[ForOp], loop: ForOp) -> bool:
-    """Whether a loop has something in common with those of a run, but no sum of theirs."""
+def _can_follow(run: Sequence[ForOp], loop: ForOp) -> bool:
+    """Whether a loop accesses a buffer that those of a run do, but no result of theirs."""
     kinds = {each.reduction for each in (*run, loop) if each.reduction is not None}
-    if not _is_leaf(loop) or loop.extent != run[0].extent or len(kinds) > 1:
+    if not is_straight_line(loop) or loop.extent != run[0].extent or len(kinds) > 1:
         return False
     before = [access for each in run for access in accesses_in(each)]
-    sums = {access.buffer for access in before if update_of(access) is not None}
+    results = {access.buffer for access in before if update_of(access) is not None}
     touched = {access.buffer for access in accesses_in(loop)}
-    return touched.isdisjoint(sums) and not touched.isdisjoint(each.buffer for each in before)
+    return touched.isdisjoint(results) and not touched.isdisjoint(each.buffer for each in before)
 
 
-def _hands_on(run: Sequence[ForOp]) -> bool:
-    """Whether nothing but sums is left of what the loops store, once they are one."""
+def _leaves_only_results(run: Sequence[ForOp]) -> bool:
+    """Whether of what the loops store only results are left, once they are one."""
     inside = {access: loop for loop in run for access in accesses_in(loop)}
     return all(
-        _is_sum(access, inside) or _is_temporary(access, run[0], inside)
+        _is_result(access, inside) or _is_temporary(access, run[0], inside)
         for access in inside
         if isinstance(access, StoreOp)
     )
 
 
-def _is_sum(store: StoreOp, loops: dict[AccessOp, ForOp]) -> bool:
+def _is_result(store: StoreOp, loops: dict[AccessOp, ForOp]) -> bool:
     update = update_of(store)
-    kind = loops[store].reduction
-    return update is not None and kind is not None and update.kind == kind.data
+    return update is not None and update.kind == reduction_kind(loops[store])
 
 
 def _is_temporary(store: StoreOp, first: ForOp, loops: dict[AccessOp, ForOp]) -> bool:
@@ -74,13 +76,13 @@ def _is_temporary(store: StoreOp, first: ForOp, loops: dict[AccessOp, ForOp]) ->
     if not isinstance(store.buffer.owner, AllocOp):
         return False
 
-    def place(access: AccessOp) -> list[Expr]:
+    def element(access: AccessOp) -> list[Expr]:
         own, common = loops[access].index, atom_expr(first.index)
         return [expr.substitute({own: common}) for expr in access.index]
 
     users = [use.operation for use in store.buffer.uses]
     return all(
         user is store
-        or (isinstance(user, LoadOp) and user in loops and place(user) == place(store))
+        or (isinstance(user, LoadOp) and user in loops and element(user) == element(store))
         for user in users
     )

@@ -1,5 +1,5 @@
-"""How the innermost loops of a nest run: which of them becomes the vector,
-and how a reduction is split for that.
+"""Vectorises innermost loops: which of a nest becomes the vector, how a reduction is split for
+that, and copies that are transposed in registers.
 """
 
 from __future__ import annotations
@@ -9,17 +9,21 @@ from collections.abc import Iterable, Sequence
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Operation
 
+from compiler.loop.matchers import copied_by, update_of
 from compiler.loop.nest import (
     accesses_in,
+    accesses_to,
+    child_loops,
     is_branch,
     is_inside,
+    loads_in,
     loops_in,
     most_iterations,
     only_loop,
     perfect_nest,
     ranges_around,
+    stores_in,
     subscripts,
-    update_of,
 )
 from compiler.loop.primitives import (
     collapse,
@@ -32,7 +36,7 @@ from compiler.loop.primitives import (
     unroll,
     vectorize,
 )
-from compiler.loop.schedules.unroll_and_jam import group_of
+from compiler.loop.schedules.unroll_and_jam import jam_factor
 from compiler.target.target import LINE, Target
 from dialects.errors import IllegalSchedule
 from dialects.expr import Expr, Quotient, product
@@ -42,18 +46,18 @@ from dialects.loop.scalar import compute_type, width
 from dialects.loop.types import buffer_type
 
 ACCUMULATORS = 4
-"""Vectors of partial results of the reductions of a loop: the next operation on one has not to wait
-for the last on another.
+"""Vectors of partial results of a loop's reductions: consecutive operations are on different ones
+and need not wait for each other.
 """
 
 LEAST_LANES = 4
-"""Partial results of a reduction that are a vector; fewer elements are combined one by one."""
+"""Partial results of a reduction that are worth a vector; fewer are combined one by one."""
 
-AHEAD = 4096
-"""Bytes that long runs are loaded ahead: memory is read on while a page ends."""
+PREFETCH_BYTES = 4096
+"""Bytes by which contiguous accesses are prefetched: across the end of a page too."""
 
-FAR = 8
-"""Elements between neighbouring loads from which on they lie on lines of their own."""
+LINE_ELEMENTS = 8
+"""Elements of stride from which on each load is taken to touch a line of its own."""
 
 LARGEST_SCRATCH = 32 * 1024
 """Bytes of a temporary that moves onto the stack of the thread that computes the row."""
@@ -61,7 +65,7 @@ LARGEST_SCRATCH = 32 * 1024
 
 def lanes_for(loop: ForOp, target: Target) -> int:
     """How many iterations one vector holds, by the widest element that the loop computes with."""
-    bits = [_bits(access) for access in accesses_in(loop) if not is_place(access, loop)]
+    bits = [_bits(access) for access in accesses_in(loop) if not is_index_load(access, loop)]
     lanes = target.lanes(max([32, *bits]) // 8)
     extent = loop.extent.constant
     while extent is not None and lanes > 1 and lanes // 2 >= extent:
@@ -69,8 +73,8 @@ def lanes_for(loop: ForOp, target: Target) -> int:
     return lanes
 
 
-def is_place(access: AccessOp, loop: ForOp) -> bool:
-    """Whether an access loads an integer, such as the number of a row, that is the same in every
+def is_index_load(access: AccessOp, loop: ForOp) -> bool:
+    """Whether an access loads an integer, such as the index of a row, that is the same in every
     iteration: it takes up no vector.
     """
     return (
@@ -92,22 +96,22 @@ def lanes_of(loops: Iterable[ForOp], target: Target) -> int:
     return target.lanes(max([32, *bits]) // 8)
 
 
-def is_past_caches(store: StoreOp, target: Target) -> bool:
+def is_streaming_store(store: StoreOp, target: Target) -> bool:
     """Whether a store fills an argument that no cache holds until somebody reads it: it is as large
-    as half of the last one, and with operands of its size, whose lines it would push out, larger
-    than that. What just fits stays: threads fill a cache together, and share one way to memory.
+    as half of the LLC, and with operands of its size, whose lines it would evict, larger than all
+    of it. What just fits stays: threads fill the LLC together, and share the bandwidth to memory.
     """
     if isinstance(store.buffer.owner, AllocOp):
         return False
     filled = _bytes_of(store)
-    loads = [each for each in accesses_in(_nest_of(store)) if isinstance(each, LoadOp)]
+    loads = loads_in(_nest_of(store))
     operands = {load.buffer: min(_bytes_of(load), filled) for load in loads}
     least = target.l3_bytes // 2
     return filled >= least and filled + sum(operands.values()) > target.l3_bytes
 
 
 def _bytes_of(access: AccessOp) -> int:
-    """How large the buffer of an access is; 0 where only a call knows."""
+    """How large the buffer of an access is; 0 where that is dynamic."""
     kind = access.buffer_type
     return (product(kind.shape).constant or 0) * width(kind.element) // 8
 
@@ -117,45 +121,46 @@ def _nest_of(access: AccessOp) -> Operation:
     return next(iter(enclosing_loops(access)), access)
 
 
-def follows_streams(target: Target) -> bool:
-    """Whether long runs are better read at several places in turn than ahead of one: where vectors
-    are shorter than a line, prefetches are too many of the loads, and cost more than they save.
+def prefers_streams(target: Target) -> bool:
+    """Whether long contiguous reads are better split into several interleaved streams than
+    prefetched: where vectors are shorter than a line, prefetches are too many of the loads, and
+    cost more than they save.
     """
     return target.vector_bytes < LINE
 
 
 def stride(access: AccessOp, loop: ForOp) -> Expr | None:
-    """How far apart, in elements, neighbouring iterations access memory; None where that varies."""
+    """The elements between accesses of consecutive iterations; None where that varies."""
     ranges = ranges_around(access)
     address = access.buffer_type.address(subscripts(access)).simplify(ranges)
     return address.coefficient(loop.index) if address.is_affine_in(loop.index) else None
 
 
-def is_far(load: LoadOp, loop: ForOp) -> bool:
+def is_strided(load: LoadOp, loop: ForOp) -> bool:
     step = stride(load, loop)
-    return step is not None and (step.constant is None or abs(step.constant) >= FAR)
+    return step is not None and (step.constant is None or abs(step.constant) >= LINE_ELEMENTS)
 
 
-def continues(outer: ForOp, inner: ForOp) -> bool:
-    """Whether every access goes on in the outer loop where the inner one ends,
-    so that both could be one loop.
+def is_contiguous(outer: ForOp, inner: ForOp) -> bool:
+    """Whether each access of the outer loop continues where the inner one ends, so that both could
+    be one loop.
     """
-    for access in accesses_in(inner):
-        far, near = stride(access, outer), stride(access, inner)
-        if far is None or near is None or far != near * inner.extent:
-            return False
-    return True
+    strides = [(stride(access, outer), stride(access, inner)) for access in accesses_in(inner)]
+    return all(
+        outside is not None and inside is not None and outside == inside * inner.extent
+        for outside, inside in strides
+    )
 
 
 def collapse_contiguous(loop: ForOp) -> ForOp:
-    """Merges neighbouring loops of one kind wherever every access walks through both in one
-    stride; returns the new outermost.
+    """Collapses nested loops, both reductions or both none, wherever every access has one stride
+    through both; returns the new outermost.
     """
     outer = loop
     first = None
     while (inner := only_loop(outer.body.block)) is not None:
         alike = outer.reduction == inner.reduction
-        if outer.extent == 1 or (alike and continues(outer, inner)):
+        if outer.extent == 1 or (alike and is_contiguous(outer, inner)):
             outer = collapse(outer, inner)
         else:
             first = first or outer
@@ -163,34 +168,37 @@ def collapse_contiguous(loop: ForOp) -> ForOp:
     return first or outer
 
 
-def vectorize_leaves(loop: ForOp, target: Target) -> None:
+def vectorize_innermost(loop: ForOp, target: Target) -> None:
     """Vectorises every innermost nest inside the loop, the loop included."""
     nest = perfect_nest(loop)
-    inner = [op for op in nest[-1].body.block.ops if isinstance(op, ForOp)]
+    inner = child_loops(nest[-1])
     if inner:
         for op in inner:
-            vectorize_leaves(_collapse_leaf(op), target)
+            vectorize_innermost(_collapse_innermost(op), target)
         return
     if any(is_branch(op) for op in nest[-1].body.block.ops):
         return
-    if turn_copy(nest, lanes_of([nest[0]], target)):
+    if transpose_copy(nest, lanes_of([nest[0]], target)):
         return
-    candidates = sorted((each for each in nest if most_iterations(each) != 1), key=_badness)
+    candidates = sorted((each for each in nest if most_iterations(each) != 1), key=_vector_cost)
     if not any(_try_vectorize(loop, target) for loop in candidates):
         any(_try_short_reduction(loop, target) for loop in candidates)
 
 
-def turn_copy(nest: Sequence[ForOp], lanes: int, *, written_out: bool = False) -> bool:
-    """Cuts a copy that loads along one loop and stores along another into blocks that registers
-    turn; false for what is no such copy. One of a tile in registers is to be `written_out`.
+def transpose_copy(nest: Sequence[ForOp], lanes: int, *, unrolled: bool = False) -> bool:
+    """Tiles a copy that loads along one loop and stores along another into blocks that are
+    transposed in registers; false for what is no such copy. One of a tile in registers is to be
+    `unrolled`.
     """
     store, load = copied_by(nest[-1]), nest[-1].body.block.first_op
     if store is None or not isinstance(load, LoadOp):
         return False
     stores = [loop for loop in nest if stride(store, loop) == 1]
     loads = [loop for loop in nest if loop not in stores and stride(load, loop) == 1]
-    if len(stores) != 1 or not loads or not is_far(load, stores[0]):
+    if len(stores) != 1 or not loads or not is_strided(load, stores[0]):
         return False
+    # Blocks of lanes x lanes elements are transposed by shuffles, so both loops have to fill half
+    # of a vector. Shorter ones are better off with strided loads.
     pair = stores[0], loads[-1]
     if lanes == 1 or any((loop.extent.constant or 0) < lanes // 2 for loop in pair):
         return False
@@ -199,34 +207,28 @@ def turn_copy(nest: Sequence[ForOp], lanes: int, *, written_out: bool = False) -
         reorder(*others, *pair)
     except IllegalSchedule:
         return False
-    for part in whole_and_rest(pair[0], lanes):
-        turned, _ = reorder(perfect_nest(part)[1], part)
-        for each in whole_and_rest(turned, lanes):
-            others += turn_blocks(perfect_nest(each), lanes, along_loads=True)
-    for loop in others if written_out else ():
+    # Splitting copies what is inside of a loop, so the one to split is brought outside: first the
+    # loop along stores, then, within each of its parts, the loop along loads.
+    for part in main_and_remainder(pair[0], lanes):
+        inner, _ = reorder(perfect_nest(part)[1], part)
+        for each in main_and_remainder(inner, lanes):
+            others += transpose_blocks(perfect_nest(each), lanes, along_loads=True)
+    for loop in others if unrolled else ():
         unroll(loop)
     return True
 
 
-def copied_by(loop: ForOp) -> StoreOp | None:
-    """The store of a loop that does nothing but store what it loads."""
-    load, store = loop.body.block.first_op, loop.body.block.last_op
-    if not isinstance(load, LoadOp) or not isinstance(store, StoreOp) or load.next_op is not store:
-        return None
-    return store if store.value is load.result else None
-
-
-def whole_and_rest(loop: ForOp, lanes: int) -> list[ForOp]:
-    """The loop as what fills vectors, and the few iterations that are left."""
+def main_and_remainder(loop: ForOp, lanes: int) -> list[ForOp]:
+    """The loop as a main loop that fills vectors, and a remainder."""
     extent = loop.extent.constant
     assert extent is not None, "a tile has a constant size"
     whole = extent // lanes * lanes
     return [loop] if whole in (0, extent) else list(split_at(loop, whole))
 
 
-def turn_blocks(nest: list[ForOp], lanes: int, *, along_loads: bool) -> list[ForOp]:
-    """Makes blocks of a part of a tile whose sides are multiples of a vector, or shorter; returns
-    the loops over them.
+def transpose_blocks(nest: list[ForOp], lanes: int, *, along_loads: bool) -> list[ForOp]:
+    """Tiles a nest whose extents are multiples of a vector, or shorter, into blocks that are
+    transposed in registers; returns the loops over them.
     """
     loads, stores = nest
     lo, li, _ = tile(loads, min(lanes, loads.extent.constant or lanes))
@@ -240,35 +242,34 @@ def turn_blocks(nest: list[ForOp], lanes: int, *, along_loads: bool) -> list[For
     return [so, lo]
 
 
-def _collapse_leaf(loop: ForOp) -> ForOp:
-    """The loop, as one with those inside where memory goes on through all of them."""
-    is_leaf = not loops_in(perfect_nest(loop)[-1])
-    return collapse_contiguous(loop) if is_leaf else loop
+def _collapse_innermost(loop: ForOp) -> ForOp:
+    """The loop, as one with those inside where memory is contiguous through all of them."""
+    has_loops = bool(loops_in(perfect_nest(loop)[-1]))
+    return loop if has_loops else collapse_contiguous(loop)
 
 
-def _badness(loop: ForOp) -> tuple[int, int, int]:
-    """Orders candidates: fewest scattered accesses first,
-    then independent iterations before reductions.
+def _vector_cost(loop: ForOp) -> tuple[int, int, int]:
+    """Orders candidates: fewest strided accesses first, then independent iterations before
+    reductions.
     """
-    stores = [access for access in accesses_in(loop) if isinstance(access, StoreOp)]
-    apart = sum(stride(store, loop) != 1 for store in stores)
-    return _scattered(loop), int(loop.reduction is not None), apart
+    strided_stores = sum(stride(store, loop) != 1 for store in stores_in(loop))
+    return _count_strided(loop), int(loop.reduction is not None), strided_stores
 
 
-def _scattered(loop: ForOp) -> int:
-    """How many accesses of neighbouring iterations are neither of neighbours nor of one element."""
+def _count_strided(loop: ForOp) -> int:
+    """How many accesses are neither contiguous along the loop nor of one element."""
     steps = [stride(access, loop) for access in accesses_in(loop)]
     return sum(step is None or step not in (Expr.of(0), Expr.of(1)) for step in steps)
 
 
-def abreast(loop: ForOp, lanes: int, target: Target) -> int:
-    """The lanes of all vectors that a loop of independent iterations computes side by side."""
-    return lanes * (1 if is_scattered(loop) else group_of(loop, lanes, target))
+def interleaved_lanes(loop: ForOp, lanes: int, target: Target) -> int:
+    """The lanes of all vectors that a loop of independent iterations computes interleaved."""
+    return lanes * (1 if has_strided_access(loop) else jam_factor(loop, lanes, target))
 
 
-def is_scattered(loop: ForOp) -> bool:
-    """Whether neighbouring iterations access other elements than neighbours, or one element."""
-    return _scattered(loop) > 0
+def has_strided_access(loop: ForOp) -> bool:
+    """Whether an access is neither contiguous along the loop nor of one element."""
+    return _count_strided(loop) > 0
 
 
 def _try_vectorize(loop: ForOp, target: Target) -> bool:
@@ -277,7 +278,7 @@ def _try_vectorize(loop: ForOp, target: Target) -> bool:
         return False
     try:
         if loop.reduction is None:
-            vectorize(loop, abreast(loop, lanes, target))
+            vectorize(loop, interleaved_lanes(loop, lanes, target))
             return True
         if loop.extent.constant is not None and loop.extent.constant < 2 * lanes:
             return False
@@ -290,13 +291,13 @@ def _try_vectorize(loop: ForOp, target: Target) -> bool:
 
 
 def _try_short_reduction(loop: ForOp, target: Target) -> bool:
-    """Runs a reduction of less than two vectors of neighbours as one, of the most elements that
-    fill it; the others join its first lanes.
+    """Runs a contiguous reduction of less than two vectors as one, of the most elements that fill
+    it; the others are added to its first lanes.
     """
     extent = loop.extent.constant
     if loop.reduction is None or extent is None or extent < LEAST_LANES:
         return False
-    if _scattered(loop) or not any(update_of(access) for access in accesses_in(loop)):
+    if _count_strided(loop) or not any(update_of(access) for access in accesses_in(loop)):
         return False
     try:
         vectorize_reduction(loop, min(lanes_of([loop], target), 1 << extent.bit_length() - 1))
@@ -307,11 +308,11 @@ def _try_short_reduction(loop: ForOp, target: Target) -> bool:
 
 def vectorize_reduction(loop: ForOp, lanes: int) -> None:
     """Runs a reduction in several vectors of partial results, so that additions need not wait for
-    each other. What is left of an unknown length has a vector of its own: registers cannot be
+    each other. The remainder of a dynamic length has a vector of its own: registers cannot be
     chosen at run time.
     """
     extent = loop.extent.constant
-    sums = {access.buffer for access in accesses_in(loop) if isinstance(access, StoreOp)}
+    sums = {store.buffer for store in stores_in(loop)}
     vectors = max(1, ACCUMULATORS // max(1, len(sums)))
     if extent is None:
         width = vectors * lanes
@@ -349,15 +350,15 @@ def parallelize_outermost(loop: ForOp) -> ForOp:
             parallelize(level)
         except IllegalSchedule:
             continue
-        merged = _merged(level)
+        merged = _coalesced(level)
         return merged if level is loop else loop
     return loop
 
 
-def _merged(loop: ForOp) -> ForOp:
-    """A parallel loop whose iterations only a call counts, such as a batch's, merged with the next
-    that may run in parallel too: there may be a single one, and nothing for other threads to do.
-    Tiles stay as they are.
+def _coalesced(loop: ForOp) -> ForOp:
+    """A parallel loop of a dynamic extent, such as a batch's, coalesced with the next that may run
+    in parallel too: there may be a single iteration, and nothing for other threads to do. Tiles
+    stay as they are.
     """
     while _is_of_size(loop.extent) and (inner := only_loop(loop.body.block)) is not None:
         plain = inner.lower == 0 and inner.step.data == 1 and loop.index not in inner.operands_
@@ -375,7 +376,7 @@ def _merged(loop: ForOp) -> ForOp:
 
 
 def _is_of_size(extent: Expr) -> bool:
-    """Whether only a call knows the extent, and it counts whole dims rather than tiles of them."""
+    """Whether the extent is dynamic, and counts whole dims rather than tiles of them."""
     atoms = [atom for monomial in extent.terms for atom in monomial]
     return bool(atoms) and not any(isinstance(atom, Quotient) for atom in atoms)
 
@@ -394,7 +395,7 @@ def privatize(loop: ForOp, most: int = LARGEST_SCRATCH) -> None:
 
 
 def _stage_small(loop: ForOp, allocation: AllocOp, most: int) -> None:
-    """Stages the temporary where its tile is a number or a short row."""
+    """Stages the temporary where its tile is a scalar or a short row."""
     kind = buffer_type(allocation.result)
     inside = {level.index for level in _levels(loop)}
     free = [
@@ -402,8 +403,7 @@ def _stage_small(loop: ForOp, allocation: AllocOp, most: int) -> None:
         for axis, dim in enumerate(kind.shape)
         if not all(
             set(access.index[axis].atoms()) <= inside
-            for access in accesses_in(loop)
-            if access.buffer is allocation.result
+            for access in accesses_to(allocation.result, loop)
         )
     ]
     sizes = [dim.constant for dim in free]
@@ -421,9 +421,8 @@ def _levels(loop: ForOp) -> list[ForOp]:
 
 
 def unscheduled(kernel: KernelOp) -> list[ForOp]:
-    """The nests of a kernel on which no schedule has put its marks."""
-    nests = [op for op in kernel.body.block.ops if isinstance(op, ForOp)]
-    return [nest for nest in nests if not any(_is_marked(op) for op in nest.walk())]
+    """The nests of a kernel that no schedule has marked."""
+    return [nest for nest in child_loops(kernel) if not any(_is_marked(op) for op in nest.walk())]
 
 
 def _is_marked(op: Operation) -> bool:

@@ -1,12 +1,13 @@
-"""Long sums along leading axes, as of gradients of biases: memory is read row by row as it lies,
-and a stretch of the results stays in the nearest cache while rows are added to it.
+"""Long reductions over leading axes, as of gradients of biases: memory is read contiguously, row by
+row, and a block of the results stays in L1 while rows are added to it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from compiler.loop.nest import accesses_in, loops_in, perfect_nest, update_of
+from compiler.loop.matchers import sole_update, split_nest
+from compiler.loop.nest import child_loops, loads_in, perfect_nest
 from compiler.loop.primitives import reorder, split_at, tile, unroll, vectorize
 from compiler.loop.schedules.innermost_loops import (
     collapse_contiguous,
@@ -16,46 +17,45 @@ from compiler.loop.schedules.innermost_loops import (
 )
 from compiler.target.target import Target
 from dialects.expr import product
-from dialects.loop.ops import ForOp, LoadOp, StoreOp
+from dialects.loop.ops import ForOp
 from dialects.loop.program import KernelOp
 from dialects.loop.scalar import width
 
 NAME = "columns"
 
 ROWS = 8
-"""Rows that are added up before their sum is brought to memory."""
+"""Rows that are added in registers before their sum is stored."""
 
 WIDEST = 1024
-"""Columns that are computed together: their sums fit the nearest cache, a row of them a page."""
+"""Columns of a block: their accumulators fit L1, a row of them a page."""
 
 NARROWEST = 128
-"""Columns whose rows are worth a visit each."""
+"""The fewest columns for which reading one row at a time is fast."""
 
 
 def apply_all(kernel: KernelOp, target: Target) -> Iterator[str]:
-    """Schedules every such sum of the kernel; yields once for each."""
-    for op in list(kernel.body.block.ops):
-        if isinstance(op, ForOp) and matches(op, target):
-            apply(op, target)
+    """Schedules every such reduction of the kernel; yields once for each."""
+    for loop in child_loops(kernel):
+        if matches(loop, target):
+            apply(loop, target)
             yield NAME
 
 
 def matches(loop: ForOp, target: Target) -> bool:
-    """Outer loops, the last of which walks along memory, around reductions of more elements than
-    the second cache holds.
+    """Whether a nest has outer loops, the last of which is contiguous in memory, around reductions
+    of more elements than L2 holds.
     """
     nest = perfect_nest(loop)
-    outer = [level for level in nest if level.reduction is None]
-    rows = nest[len(outer) :]
-    plain = not loops_in(nest[-1]) and all(not op.regions for op in nest[-1].body.block.ops)
-    if not outer or not rows or not plain or any(row.reduction is None for row in rows):
+    split, update = split_nest(nest), sole_update(nest[-1])
+    if split is None or update is None or stride(update.store, split.outer[-1]) != 1:
         return False
-    stores = [access for access in accesses_in(nest[-1]) if isinstance(access, StoreOp)]
-    loads = [access for access in accesses_in(nest[-1]) if isinstance(access, LoadOp)]
-    if len(stores) != 1 or update_of(stores[0]) is None or stride(stores[0], outer[-1]) != 1:
-        return False
+    outer, rows = split
+    loads = loads_in(nest[-1])
     if any(stride(load, outer[-1]) not in (0, 1) for load in loads):
         return False
+    # What L2 holds is left to the sliding window, whose accumulators never leave registers though
+    # it reads memory with the stride of a row. Columns have to be many enough that a piece of a row
+    # is worth a visit, and rows that it pays to load and store accumulators for each few of them.
     least = target.l2_bytes * 8 // max(width(load.buffer_type.element) for load in loads)
     many = (product(level.extent for level in nest).constant or least) >= least
     narrow = (outer[-1].extent.constant or NARROWEST) < NARROWEST
@@ -63,7 +63,7 @@ def matches(loop: ForOp, target: Target) -> bool:
 
 
 def apply(loop: ForOp, target: Target) -> None:
-    """Tiles the columns and brings the reduction outside of them, several rows at a time."""
+    """Tiles the columns and moves the reduction outside of them, several rows at a time."""
     nest = perfect_nest(loop)
     outer = [level for level in nest if level.reduction is None]
     collapse_contiguous(nest[len(outer)])
@@ -78,7 +78,7 @@ def apply(loop: ForOp, target: Target) -> None:
 
 
 def _add_rows(around: list[ForOp], columns: ForOp, lanes: int) -> None:
-    """Runs the reductions inside a loop over columns around it, the innermost ROWS at a time."""
+    """Moves the reductions inside a loop over columns around it, the innermost ROWS at a time."""
     rows = perfect_nest(columns)[1:]
     reorder(*around, *rows, columns)
     last, whole = rows[-1], rows[-1].extent // ROWS * ROWS

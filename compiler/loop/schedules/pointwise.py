@@ -7,13 +7,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 
-from compiler.loop.nest import accesses_in, loops_in, perfect_nest
+from compiler.loop.matchers import is_straight_line
+from compiler.loop.nest import accesses_in, perfect_nest, stores_in
 from compiler.loop.primitives import collapse, hoist, nontemporal, tile, unroll, vectorize
 from compiler.loop.schedules.innermost_loops import (
-    abreast,
     collapse_contiguous,
-    is_past_caches,
-    is_place,
+    interleaved_lanes,
+    is_index_load,
+    is_streaming_store,
     lanes_for,
     parallelize_outermost,
     stride,
@@ -27,8 +28,7 @@ from dialects.loop.program import KernelOp
 NAME = "pointwise"
 
 VECTORS = 4
-"""Vectors per tile; enough independent work for the units,
-little enough to leave no long remainder.
+"""Vectors per tile: enough independent work for the units, and no long remainder.
 """
 
 
@@ -43,29 +43,28 @@ def apply_all(kernel: KernelOp, target: Target) -> Iterator[str]:
 def matches(loop: ForOp) -> bool:
     """A perfect nest around loads, scalar operations and stores, none of its loops a reduction."""
     nest = perfect_nest(loop)
-    plain = not loops_in(nest[-1]) and all(not op.regions for op in nest[-1].body.block.ops)
-    return plain and all(level.reduction is None for level in nest)
+    return is_straight_line(nest[-1]) and all(level.reduction is None for level in nest)
 
 
 def apply(loop: ForOp, target: Target) -> None:
-    """Collapses, tiles, vectorises and parallelises the nest; loops that repeat elements join."""
+    """Collapses, tiles, vectorises and parallelises the nest, with loops that repeat elements."""
     nest = perfect_nest(collapse_contiguous(loop))
     if len(nest) > 1 and _repeats(nest[-2], nest[-1], target):
         nest[-2:] = [collapse(nest[-2], nest[-1])]
     inner = nest[-1]
     lanes = lanes_for(inner, target)
-    if lanes == 1 or _writes_scattered(inner):
+    if lanes == 1 or _only_stores_strided(inner):
         parallelize_outermost(nest[0])
         return
-    _store_past_caches(inner, target)
+    _stream_stores(inner, target)
     tiled = len(nest) == 1 and (inner.extent.constant or 2**62) > VECTORS * lanes
     tiles = tile(inner, VECTORS * lanes) if tiled else None
     if tiles is None:
-        inner = vectorize(inner, abreast(inner, lanes, target))
+        inner = vectorize(inner, interleaved_lanes(inner, lanes, target))
         parallelize_outermost(nest[0])
-        _find_rows_once(inner)
+        _hoist_row_index(inner)
         return
-    width = abreast(tiles.inner, lanes, target)
+    width = interleaved_lanes(tiles.inner, lanes, target)
     vectorize(tiles.inner, width)
     if width < VECTORS * lanes:
         unroll(tiles.inner)
@@ -74,38 +73,38 @@ def apply(loop: ForOp, target: Target) -> None:
     parallelize_outermost(tiles.outer)
 
 
-def _find_rows_once(loop: ForOp) -> None:
-    """Has the number of a row, and what follows from it alone, computed in front of the row."""
-    places = [access for access in accesses_in(loop) if is_place(access, loop)]
-    for op in list(loop.body.block.ops) if places else ():
+def _hoist_row_index(loop: ForOp) -> None:
+    """Computes the index of a row, and what depends on it alone, in front of the row."""
+    indices = [access for access in accesses_in(loop) if is_index_load(access, loop)]
+    for op in list(loop.body.block.ops) if indices else ():
         with suppress(IllegalSchedule):  # it varies along the row
             hoist(op)
 
 
-def _store_past_caches(loop: ForOp, target: Target) -> None:
-    """Has results that no cache holds written to memory itself: their lines are not read before,
-    and those of operands stay.
+def _stream_stores(loop: ForOp, target: Target) -> None:
+    """Makes stores of results that no cache holds non-temporal: their lines are not read before,
+    and those of operands stay in the caches.
     """
-    for store in [access for access in accesses_in(loop) if isinstance(access, StoreOp)]:
-        if stride(store, loop) == 1 and is_past_caches(store, target):
+    for store in stores_in(loop):
+        if stride(store, loop) == 1 and is_streaming_store(store, target):
             with suppress(IllegalSchedule):  # the kernel reads it again
                 nontemporal(store)
 
 
 def _repeats(outer: ForOp, inner: ForOp, target: Target) -> bool:
-    """Whether two loops store on and on where the inner, shorter than a vector, loads one element
-    again and again: as one loop they fill vectors, and a vector holds whole runs of repeats.
+    """Whether two loops store contiguously where the inner, shorter than a vector, broadcasts one
+    element: as one loop they fill vectors, and a vector holds whole runs of broadcasts.
     """
     count, lanes = inner.extent.constant, lanes_for(outer, target)
     if count is None or not 1 < count < lanes or lanes % count:
         return False
     steps = [(a, stride(a, outer), stride(a, inner)) for a in accesses_in(inner)]
-    on = [far == count and near == 1 for _, far, near in steps]
-    again = [isinstance(a, LoadOp) and far == 1 and near == 0 for a, far, near in steps]
-    return all(x or y for x, y in zip(on, again, strict=True)) and any(again)
+    contiguous = [over == count and along == 1 for _, over, along in steps]
+    repeated = [isinstance(a, LoadOp) and over == 1 and along == 0 for a, over, along in steps]
+    return all(x or y for x, y in zip(contiguous, repeated, strict=True)) and any(repeated)
 
 
-def _writes_scattered(loop: ForOp) -> bool:
+def _only_stores_strided(loop: ForOp) -> bool:
     """Whether neighbouring iterations store apart while they load
     together: lanes would gain nothing.
     """

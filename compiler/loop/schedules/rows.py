@@ -1,7 +1,7 @@
-"""Several nests over common outer loops, as in a softmax or a normalisation:
-fused at the row, one pass over memory.
+"""Several nests over common outer loops, as in a softmax or a normalisation, fused at the row: one
+pass over memory.
 
-Also what takes any kernel that no other schedule matched: independent nests stay apart.
+Takes any kernel that no other schedule matched, too; its independent nests are not fused.
 """
 
 from __future__ import annotations
@@ -12,32 +12,40 @@ from contextlib import suppress
 from xdsl.dialects.builtin import IntAttr
 from xdsl.ir import Block, SSAValue
 
-from compiler.loop.nest import accesses_in, loops_in, perfect_nest
+from compiler.loop.nest import (
+    accesses_in,
+    accesses_to,
+    child_loops,
+    loads_in,
+    loops_in,
+    perfect_nest,
+    stores_in,
+)
 from compiler.loop.primitives import (
     block_reduction,
     collapse,
     forward,
-    fuse,
     prefetch,
     reorder,
     stage,
     tile,
     vectorize,
 )
-from compiler.loop.schedules.fuse_reduction import fuse_sums
+from compiler.loop.schedules.fuse_reduction import fuse_reductions
+from compiler.loop.schedules.fusion import try_fuse
 from compiler.loop.schedules.innermost_loops import (
-    AHEAD,
+    PREFETCH_BYTES,
     collapse_contiguous,
-    follows_streams,
-    is_scattered,
+    has_strided_access,
     lanes_of,
     parallelize_outermost,
+    prefers_streams,
     privatize,
     stride,
     unscheduled,
-    vectorize_leaves,
+    vectorize_innermost,
 )
-from compiler.loop.schedules.unroll_and_jam import group_of_pass
+from compiler.loop.schedules.unroll_and_jam import jam_factor_of_pass
 from compiler.target.target import Target
 from dialects.errors import IllegalSchedule
 from dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
@@ -50,21 +58,21 @@ BLOCK = 32 * 1024
 """Elements that one thread combines at a time where a reduction has a single result."""
 
 STREAMS = 4
-"""Places of a block that are read in turn."""
+"""Streams of a block, which are read interleaved."""
 
 LEAST_BLOCKS = 4
 """Fewer are not worth a parallel loop."""
 
 LEAST_ROW = 512
-"""Bytes; shorter rows are near by the time that the prefetcher of the machine has seen a few."""
+"""Bytes; shorter rows arrive in time once the processor's prefetcher has seen a few of them."""
 
 
 def fuse_all(kernel: KernelOp, target: Target) -> Iterator[str]:
-    """Fuses the nests that have no marks yet, which then hand on values without memory; names no
-    schedule, for others make them fast.
+    """Fuses the nests that have no marks yet, which then pass values on in registers; yields no
+    name, for other schedules make them fast.
     """
     if unscheduled(kernel):
-        fuse_rows(kernel.body.block)
+        fuse_rows(kernel)
         for loop in unscheduled(kernel):
             _forward_stored(loop)
     yield from ()
@@ -76,10 +84,10 @@ def _forward_stored(loop: ForOp) -> None:
     """
     stored: set[tuple[Block | None, SSAValue]] = set()
     for access in accesses_in(loop):
-        place = access.parent, access.buffer
+        key = access.parent, access.buffer
         if isinstance(access, StoreOp):
-            stored.add(place)
-        elif isinstance(access, LoadOp) and place in stored:
+            stored.add(key)
+        elif isinstance(access, LoadOp) and key in stored:
             with suppress(IllegalSchedule):
                 forward(access)
 
@@ -91,35 +99,31 @@ def apply_all(kernel: KernelOp, target: Target) -> Iterator[str]:
         yield NAME
 
 
-def fuse_rows(block: Block) -> list[ForOp]:
+def fuse_rows(parent: ForOp | KernelOp) -> list[ForOp]:
     """Fuses neighbouring loops of equal extent, level by level from the outside;
     returns the loops that are left.
     """
-    loops = [op for op in block.ops if isinstance(op, ForOp)]
     kept: list[ForOp] = []
-    for loop in loops:
-        if kept and (fused := _try_fuse(kept[-1], loop)) is not None:
+    for loop in child_loops(parent):
+        if kept and (fused := _try_fuse_independent(kept[-1], loop)) is not None:
             kept[-1] = fused
         else:
             kept.append(loop)
     for loop in kept:
-        fuse_rows(loop.body.block)
-    if isinstance(block.parent_op(), ForOp):
-        fuse_sums(kept)
+        fuse_rows(loop)
+    if isinstance(parent, ForOp):
+        fuse_reductions(kept)
     return kept
 
 
-def _try_fuse(first: ForOp, second: ForOp) -> ForOp | None:
+def _try_fuse_independent(first: ForOp, second: ForOp) -> ForOp | None:
     if first.reduction is not None or second.reduction is not None or first.extent != second.extent:
         return None
-    try:
-        return fuse(first, second)
-    except IllegalSchedule:
-        return None
+    return try_fuse(first, second)
 
 
 def apply(loop: ForOp, target: Target) -> None:
-    """Vectorises the leaves of a fused nest and runs its outermost loop in parallel."""
+    """Vectorises the innermost loops of a fused nest and runs its outermost loop in parallel."""
     if loop.reduction is None:
         privatize(perfect_nest(loop)[-1])
     else:
@@ -127,52 +131,48 @@ def apply(loop: ForOp, target: Target) -> None:
         if (loop.extent.constant or LEAST_BLOCKS * BLOCK) >= LEAST_BLOCKS * BLOCK:
             _apply_in_blocks(loop, target)
             return
-    vectorize_leaves(loop, target)
+    vectorize_innermost(loop, target)
     loop = parallelize_outermost(loop)
     row = perfect_nest(loop)[-1]
-    _group_vectors(row, target)
-    _read_ahead(row, target)
+    _jam_vectors(row, target)
+    _prefetch_next_row(row, target)
 
 
-def _group_vectors(row: ForOp, target: Target) -> None:
-    """Runs several vectors of a long pass over the row side by side."""
-    for leaf in [op for op in row.body.block.ops if isinstance(op, ForOp)]:
-        lanes = lanes_of([leaf], target)
-        plain = leaf.unroll is None and leaf.reduction is None and not is_scattered(leaf)
-        if plain and leaf.vector == IntAttr(lanes) and lanes > 1:
-            vectorize(leaf, lanes * group_of_pass(leaf, lanes, target))
+def _jam_vectors(row: ForOp, target: Target) -> None:
+    """Interleaves several vectors of a long pass over the row."""
+    for inner in child_loops(row):
+        lanes = lanes_of([inner], target)
+        plain = inner.unroll is None and inner.reduction is None and not has_strided_access(inner)
+        if plain and inner.vector == IntAttr(lanes) and lanes > 1:
+            vectorize(inner, lanes * jam_factor_of_pass(inner, lanes, target))
 
 
-def _read_ahead(row: ForOp, target: Target) -> None:
-    """Has the next row of an operand brought near while the last pass over this row computes: the
-    first pass over a row would wait for its beginning.
+def _prefetch_next_row(row: ForOp, target: Target) -> None:
+    """Prefetches the next row of an operand while the last pass over this row computes: the first
+    pass over a row would wait for its beginning.
     """
-    passes = [op for op in row.body.block.ops if isinstance(op, ForOp)]
+    passes = child_loops(row)
     loads = {
         load.buffer: load
-        for leaf in passes
-        for load in accesses_in(leaf)
-        if isinstance(load, LoadOp) and _is_row(load, row, target)
+        for inner in passes
+        for load in loads_in(inner)
+        if _is_row(load, row, target)
     }
     for load in loads.values():
-        if len({leaf for leaf in passes if _loads(leaf, load.buffer)}) > 1:
+        if sum(bool(accesses_to(load.buffer, inner)) for inner in passes) > 1:
             prefetch(load, row)
 
 
 def _is_row(load: LoadOp, row: ForOp, target: Target) -> bool:
-    """Whether a load walks through an argument that has one row, of a few lines up to a half of the
-    first cache, for each iteration.
+    """Whether a load reads an argument contiguously that has one row, of a few lines up to a half
+    of L1, for each iteration.
     """
-    leaf = enclosing_loops(load)[-1]
-    step, distance = stride(load, leaf), stride(load, row)
+    inner = enclosing_loops(load)[-1]
+    step, distance = stride(load, inner), stride(load, row)
     if isinstance(load.buffer.owner, AllocOp) or step != 1 or distance is None:
         return False
     bytes = (distance.constant or 0) * width(load.buffer_type.element) // 8
     return LEAST_ROW <= bytes <= target.l1_bytes // 2
-
-
-def _loads(loop: ForOp, buffer: SSAValue) -> bool:
-    return any(access.buffer is buffer for access in accesses_in(loop))
 
 
 def _apply_in_blocks(loop: ForOp, target: Target) -> None:
@@ -180,33 +180,31 @@ def _apply_in_blocks(loop: ForOp, target: Target) -> None:
     try:
         blocks = block_reduction(loop, BLOCK)
     except IllegalSchedule:
-        vectorize_leaves(loop, target)
+        vectorize_innermost(loop, target)
         return
     for store in [op for op in blocks.outer.body.block.ops if isinstance(op, StoreOp)]:
         stage(store.buffer, blocks.outer, "registers")
-    if follows_streams(target):
-        vectorize_leaves(_in_streams(blocks.inner, target), target)
+    if prefers_streams(target):
+        vectorize_innermost(_interleave_streams(blocks.inner, target), target)
         parallelize_outermost(blocks.outer)
     else:
-        vectorize_leaves(blocks.inner, target)
+        vectorize_innermost(blocks.inner, target)
         parallelize_outermost(blocks.outer)
-        _read_on(blocks.outer)
+        _prefetch_block(blocks.outer)
     for rest in (blocks.remainder, blocks.combine):
         if rest is not None:
-            vectorize_leaves(rest, target)
+            vectorize_innermost(rest, target)
 
 
-def _in_streams(loop: ForOp, target: Target) -> ForOp:
-    """Has a block read at several places in turn, a vector at each: the machine follows each of
-    them, and so asks memory for more lines at once than of one.
+def _interleave_streams(loop: ForOp, target: Target) -> ForOp:
+    """Splits a block into several streams that are read interleaved, a vector of each at a time:
+    the prefetcher follows each of them, and so asks memory for more lines at once than of one.
 
         for k < 32768:  s += x[k]
         ->  for k < 32768:  s += x[k mod 32 floordiv 8 * 8192 + k floordiv 32 * 8 + k mod 8]
     """
-    accesses = accesses_in(loop)
-    sums = sum(isinstance(access, StoreOp) for access in accesses)
-    runs = any(stride(access, loop) == 1 for access in accesses)
-    if loops_in(loop) or sums != 1 or not runs:
+    runs = any(stride(access, loop) == 1 for access in accesses_in(loop))
+    if loops_in(loop) or len(stores_in(loop)) != 1 or not runs:
         return loop
     extent = loop.extent.constant
     assert extent is not None, "blocks have a constant size"
@@ -216,13 +214,13 @@ def _in_streams(loop: ForOp, target: Target) -> ForOp:
     return collapse(vectors, collapse(streams, lanes), named="k")
 
 
-def _read_on(block: ForOp) -> None:
-    """Has arguments read ahead of the vectors that a block adds up."""
-    for load in [access for access in accesses_in(block) if isinstance(access, LoadOp)]:
+def _prefetch_block(block: ForOp) -> None:
+    """Prefetches arguments ahead of the vectors that a block adds up."""
+    for load in loads_in(block):
         inside = [loop for loop in enclosing_loops(load) if loop is not block]
         steps = [loop for loop in inside if loop.vector is None]
         distance = stride(load, steps[-1]) if steps else None
         elements = (distance.constant or 0) if distance is not None else 0
         if elements > 0 and not isinstance(load.buffer.owner, AllocOp):
-            ahead = AHEAD * 8 // width(load.buffer_type.element) // elements
+            ahead = PREFETCH_BYTES * 8 // width(load.buffer_type.element) // elements
             prefetch(load, steps[-1], max(1, ahead))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from xdsl.ir import SSAValue
 
-from compiler.loop.nest import is_pure, loops_in, subscripts
+from compiler.loop.nest import is_pure, loops_in, subscript_atoms
 from compiler.loop.primitives import drop_empty, drop_unread, inline
 from dialects.errors import IllegalSchedule
 from dialects.loop.arithmetic import is_function
@@ -74,6 +74,6 @@ def _cost(store: StoreOp) -> int:
 
 
 def _reads_once(load: LoadOp) -> bool:
-    """Whether every loop around the load moves it to another element."""
-    moving = {atom for expr in subscripts(load) for atom in expr.atoms()}
-    return all(loop.index in moving or loop.extent == 1 for loop in enclosing_loops(load))
+    """Whether each iteration of the loops around the load reads another element."""
+    atoms = subscript_atoms(load)
+    return all(loop.index in atoms or loop.extent == 1 for loop in enclosing_loops(load))

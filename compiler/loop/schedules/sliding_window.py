@@ -1,5 +1,5 @@
-"""Reductions whose results lie side by side where their operands do, as in pooling and in sums over
-leading axes: neighbouring results are the lanes of a vector that stays in registers.
+"""Sliding windows, as in pooling, and short reductions over leading axes: results that are
+contiguous where their operands are become the lanes of a vector that stays in registers.
 """
 
 from __future__ import annotations
@@ -7,30 +7,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from compiler.loop.layouts import lane_stride
-from compiler.loop.nest import accesses_in, loops_in, perfect_nest, update_of
-from compiler.loop.schedules.gemm.accumulation import (
-    Accumulation,
-    aligned,
-    is_short,
-    neighbours,
-    overlap,
-)
-from compiler.loop.schedules.gemm.register_tile import accumulate
+from compiler.loop.matchers import sole_update, split_nest
+from compiler.loop.nest import accesses_in, child_loops, loads_in, perfect_nest
+from compiler.loop.schedules.gemm.accumulation import Accumulation, aligned_nests, is_short, overlap
+from compiler.loop.schedules.gemm.macro_kernel import accumulate
 from compiler.loop.schedules.innermost_loops import lanes_of, stride
 from compiler.target.target import Target
-from dialects.loop.ops import ForOp, LoadOp, StoreOp
+from dialects.loop.ops import ForOp, StoreOp
 from dialects.loop.program import KernelOp
 
 NAME = "window"
 
 NARROW = (0, 1, 2, 3, 4)
-"""Distances of neighbouring lanes that are loaded as whole vectors."""
+"""Strides of lanes that are loaded as whole vectors."""
 
 
 def apply_all(kernel: KernelOp, target: Target) -> Iterator[str]:
     """Schedules every such reduction of the kernel; yields once for each."""
-    nests = [perfect_nest(op) for op in kernel.body.block.ops if isinstance(op, ForOp)]
-    for nest in nests:
+    for nest in [perfect_nest(loop) for loop in child_loops(kernel)]:
         found = find(nest, target)
         if found is not None and accumulate(kernel, found, target):
             yield NAME
@@ -38,42 +32,44 @@ def apply_all(kernel: KernelOp, target: Target) -> Iterator[str]:
 
 def find(nest: list[ForOp], target: Target) -> Accumulation | None:
     """The reduction with the nests around it, if its last outer loop can be a vector."""
-    outer = [loop for loop in nest if loop.reduction is None]
-    reductions = nest[len(outer) :]
-    store = _accumulator(nest)
-    if store is None or any(loop.reduction is None for loop in reductions):
+    split, update = split_nest(nest), sole_update(nest[-1])
+    if split is None or update is None:
         return None
+    outer, reductions = split
+    store = update.store
     lanes = lanes_of([nest[0]], target)
+    # A loop that is not the innermost becomes the vector only in a blocked layout, where lanes are
+    # contiguous though the stride is not 1. A nest that stores contiguously along an outer loop is
+    # a transposition, and left to other schedules.
     long = [n for n in reversed(range(len(outer))) if outer[n].extent != 1]
     columns = next((n for n in long if _is_narrow(nest[-1], outer[n], store, lanes)), None)
     if columns is None or (columns != long[0] and stride(store, outer[columns]) == 1):
         return None
     rows = long[0]
+    # Rows beside contiguous columns are worth a tile if windows of neighbouring rows overlap, so
+    # that a load serves several, or if few vectors would leave the units waiting.
     if columns == long[0]:
         rows = next(iter(long[1:]), None)
-        loads = [access for access in accesses_in(nest[-1]) if isinstance(access, LoadOp)]
-        shared = rows is not None and any(overlap(load, outer[rows], reductions) for load in loads)
+        shared = rows is not None and any(
+            overlap(load, outer[rows], reductions) for load in loads_in(nest[-1])
+        )
         rows = rows if shared or is_short(outer[columns], lanes, target) else None
-    before, after = neighbours(nest[0], store)
-    nests = [aligned(loop, outer) for loop in (*before, nest[0], *after)]
-    if any([a.extent for a in each] != [b.extent for b in outer] for each in nests):
+    found = aligned_nests(nest[0], store, outer)
+    if found is None:
         return None
-    return Accumulation(nests, reductions, columns, rows, [], None, store.buffer, narrow=True)
+    return Accumulation(
+        nests=found.nests,
+        reductions=reductions,
+        columns=columns,
+        rows=rows,
+        result=store.buffer,
+        narrow=True,
+    )
 
 
 def _is_narrow(inner: ForOp, columns: ForOp, store: StoreOp, lanes: int) -> bool:
-    """Whether neighbouring lanes store to neighbours, and load what lies close together."""
+    """Whether lanes store contiguously, and load with a stride of a few elements."""
     steps = [lane_stride(access, columns, lanes) for access in accesses_in(inner)]
     return lane_stride(store, columns, lanes) == 1 and all(
         step is not None and step.constant in NARROW for step in steps
     )
-
-
-def _accumulator(nest: list[ForOp]) -> StoreOp | None:
-    """The one store of the innermost loop, where it updates what it loads."""
-    inner = nest[-1]
-    if inner.reduction is None or loops_in(inner) or any(op.regions for op in inner.body.block.ops):
-        return None
-    stores = [op for op in inner.body.block.ops if isinstance(op, StoreOp)]
-    update = update_of(stores[0]) if len(stores) == 1 else None
-    return None if update is None else update.store

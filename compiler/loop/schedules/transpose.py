@@ -1,13 +1,13 @@
-"""Independent iterations that load along one loop and store along another: tiles of both, so that
-every line of memory that comes near is used whole.
+"""Transpositions: independent iterations that load along one loop and store along another. Both are
+tiled, so that every line that is loaded is used whole.
 
     for lo parallel:  for so:
         t[64][64] in scratch
         for si:  for li vector:  t[si, li] = x[so, lo]
         for li:  for si vector:  y[lo, so] = f(t[si, li])
 
-What is only copied is turned in registers, block by block; a result that no cache holds goes to
-memory past the caches, in small tiles, so that the lines of one page are written together.
+What is only copied is transposed in registers, block by block; a result that no cache holds is
+stored non-temporally, in small tiles, so that the lines of one page are written together.
 
     for so parallel:  for lo:  for sb < 2:  for lb < 2:
         for li < 16 unroll:  for si < 16 vector unroll:  y[lo, so] = x[so, lo]
@@ -24,28 +24,20 @@ from collections.abc import Iterator
 
 from xdsl.ir import SSAValue
 
-from compiler.loop.nest import accesses_in, perfect_nest
-from compiler.loop.primitives import (
-    nontemporal,
-    reorder,
-    split_at,
-    stage,
-    tile,
-    unroll,
-    vectorize,
-)
+from compiler.loop.nest import loads_in, perfect_nest, stores_in
+from compiler.loop.primitives import nontemporal, reorder, split_at, stage, tile, unroll, vectorize
 from compiler.loop.schedules import pointwise
 from compiler.loop.schedules.innermost_loops import (
     copied_by,
-    is_far,
-    is_past_caches,
+    is_streaming_store,
+    is_strided,
     lanes_for,
+    main_and_remainder,
     parallelize_outermost,
     stride,
-    turn_blocks,
+    transpose_blocks,
     unscheduled,
-    vectorize_leaves,
-    whole_and_rest,
+    vectorize_innermost,
 )
 from compiler.target.target import LINE, PAGE, Target
 from dialects.loop.ops import ForOp, LoadOp, StoreOp
@@ -56,41 +48,37 @@ from dialects.loop.types import buffer_type
 NAME = "transpose"
 
 RUN_BYTES = 256
-"""How far a tile reaches along either loop: whole lines of the cache, and few enough of them."""
+"""Bytes of a tile along either loop: whole lines of the cache, and few enough of them."""
 
 LINES = 2
-"""Lines that a tile reaches along stores past the caches, and along loads where a vector is one.
-Fewer are too far apart for memory to be written fast, and more to be read fast.
+"""Lines of a tile along non-temporal stores, and along loads where a vector is a line. With fewer,
+pages are written in pieces too small to be fast; with more, they are read so.
 """
 
 RUN_BITS = 128
-"""Loaded at once from each row of such a tile: vectors take in the runs of several rows."""
+"""Bits loaded at once from each row of such a tile: a vector holds the runs of several rows."""
 
 
 def apply_all(kernel: KernelOp, target: Target) -> Iterator[str]:
-    """Schedules every nest without marks that moves elements from rows to columns."""
+    """Schedules every nest without marks that transposes what it loads."""
     for loop in unscheduled(kernel):
         if pointwise.matches(loop) and apply(perfect_nest(loop), target):
             yield NAME
 
 
 def _across(nest: list[ForOp]) -> tuple[ForOp, ForOp, list[LoadOp]] | None:
-    """The loop that walks along the stored buffer, the one that walks along what is loaded, and the
-    loads in question.
+    """The loop along which stores are contiguous, the one along which strided loads are, and these
+    loads.
     """
-    accesses = accesses_in(nest[-1])
-    stores = [access for access in accesses if isinstance(access, StoreOp)]
+    stores = stores_in(nest[-1])
     along = [loop for loop in nest if all(stride(store, loop) == 1 for store in stores)]
     if len(along) != 1 or not stores:
         return None
-    for loop in nest:
+    for loop in [loop for loop in nest if loop is not along[0]]:
         loads = [
-            access
-            for access in accesses
-            if isinstance(access, LoadOp)
-            and loop is not along[0]
-            and stride(access, loop) == 1
-            and is_far(access, along[0])
+            load
+            for load in loads_in(nest[-1])
+            if stride(load, loop) == 1 and is_strided(load, along[0])
         ]
         if loads:
             return along[0], loop, loads
@@ -98,7 +86,7 @@ def _across(nest: list[ForOp]) -> tuple[ForOp, ForOp, list[LoadOp]] | None:
 
 
 def apply(nest: list[ForOp], target: Target) -> bool:
-    """Cuts both loops into whole tiles and what is left; false where vectors do not fit either."""
+    """Tiles both loops, with remainders; false where vectors do not fit either."""
     found = _across(nest)
     if found is None:
         return False
@@ -110,35 +98,42 @@ def apply(nest: list[ForOp], target: Target) -> bool:
     reorder(*others, loads, stores)
     buffers = list(dict.fromkeys(load.buffer for load in across))
     copied = copied_by(nest[-1])
-    past = copied is not None and is_past_caches(copied, target)
-    if copied is not None and past:
+    streaming = copied is not None and is_streaming_store(copied, target)
+    if copied is not None and streaming:
         nontemporal(copied)
-    if copied is not None and past and target.vector_bytes < LINE:
-        tops = _turn_lines(loads, copied, lanes)
+    if copied is not None and streaming and target.vector_bytes < LINE:
+        tops = _transpose_lines(loads, copied, lanes)
     else:
-        tops = _tiles(loads, copied, buffers, target, past=past)
+        tops = _tiles(loads, copied, buffers, target, streaming=streaming)
     for top in others[:1] or tops:
         parallelize_outermost(top)
     return True
 
 
 def _tiles(
-    loads: ForOp, copied: StoreOp | None, buffers: list[SSAValue], target: Target, *, past: bool
+    loads: ForOp,
+    copied: StoreOp | None,
+    buffers: list[SSAValue],
+    target: Target,
+    *,
+    streaming: bool,
 ) -> list[ForOp]:
     """Tiles the loop along loads and the one in it along stores; returns the outermost loops."""
     bits = max(_bits(buffer) for buffer in buffers)
-    longest = LINES * LINE * 8 // bits if past else RUN_BYTES * 8 // max(32, bits)
+    longest = LINES * LINE * 8 // bits if streaming else RUN_BYTES * 8 // max(32, bits)
     lanes = lanes_for(perfect_nest(loads)[1], target)
-    # What does not fill a vector is stored in pieces where there are no masks, or past the caches.
-    fill = lanes if copied is not None and (past or not target.has_masks) else 1
-    along_loads = past or (fill > 1 and copied is not None and not _crowd(copied, loads))
+    # What does not fill a vector is stored in pieces where there are no masks, or non-temporally.
+    fill = lanes if copied is not None and (streaming or not target.has_masks) else 1
+    along_loads = streaming or (
+        fill > 1 and copied is not None and not _conflicts_in_l1(copied, loads)
+    )
     tops: list[ForOp] = []
     for loop, size in _parts(loads, longest, fill):
-        turned, _ = reorder(perfect_nest(loop)[1], loop)
-        for part, length in _parts(turned, longest, fill):
+        inner, _ = reorder(perfect_nest(loop)[1], loop)
+        for part, length in _parts(inner, longest, fill):
             pair = perfect_nest(part)
             if copied is not None and length is not None and size is not None:
-                tops.append(_turn(pair, (length, size), lanes, along_loads=along_loads))
+                tops.append(_transpose(pair, (length, size), lanes, along_loads=along_loads))
             else:
                 tops.append(_tile(pair, (length, size), buffers, target))
     return tops
@@ -148,11 +143,11 @@ def _bits(buffer: SSAValue) -> int:
     return width(buffer_type(buffer).element)
 
 
-def _crowd(store: StoreOp, loop: ForOp) -> bool:
-    """Whether the lines that a loop stores to lie where few of them fit the first cache."""
+def _conflicts_in_l1(store: StoreOp, loop: ForOp) -> bool:
+    """Whether the lines that a loop stores to fall in few sets of L1."""
     step = stride(store, loop)
-    apart = (step.constant or 0) if step is not None else 0
-    return apart * width(store.buffer_type.element) // 8 % PAGE == 0
+    elements = (step.constant or 0) if step is not None else 0
+    return elements * width(store.buffer_type.element) // 8 % PAGE == 0
 
 
 def _parts(loop: ForOp, longest: int, fill: int) -> list[tuple[ForOp, int | None]]:
@@ -190,48 +185,49 @@ def _tile(
     reorder(lo, so, li, si)
     for buffer in buffers:
         staged = stage(buffer, so, "scratch")
-        vectorize_leaves(staged.load_in[0], target)
+        vectorize_innermost(staged.load_in[0], target)
     vectorize(si, lanes_for(si, target))
     return lo
 
 
-def _turn(nest: list[ForOp], sizes: tuple[int, int], lanes: int, *, along_loads: bool) -> ForOp:
-    """Tiles one part, the loop along which it stores outside, and cuts the tiles into blocks that
-    registers hold, the next of which is the one along loads or the one along stores; returns its
-    outermost loop.
+def _transpose(
+    nest: list[ForOp], sizes: tuple[int, int], lanes: int, *, along_loads: bool
+) -> ForOp:
+    """Tiles one part, the loop along which it stores outermost, and the tiles into blocks that are
+    transposed in registers, in the order of loads or in that of stores; returns its outermost loop.
     """
     stores, loads = nest
     so, si, _ = tile(stores, sizes[0])
     lo, li, _ = tile(loads, sizes[1])
     reorder(so, lo, si, li)
-    for part in whole_and_rest(si, lanes):
-        turned, _ = reorder(perfect_nest(part)[1], part)
-        for each in whole_and_rest(turned, lanes):
-            turn_blocks(perfect_nest(each), lanes, along_loads=along_loads)
+    for part in main_and_remainder(si, lanes):
+        inner, _ = reorder(perfect_nest(part)[1], part)
+        for each in main_and_remainder(inner, lanes):
+            transpose_blocks(perfect_nest(each), lanes, along_loads=along_loads)
     return so
 
 
-def _turn_lines(loads: ForOp, copied: StoreOp, lanes: int) -> list[ForOp]:
-    """Cuts a copy past the caches into tiles of whole lines, where a vector is a part of one: the
-    parts of a line are stored one after another, so that it goes to memory once, and few lines are
-    loaded and stored at a time. Returns the outermost loops.
+def _transpose_lines(loads: ForOp, copied: StoreOp, lanes: int) -> list[ForOp]:
+    """Tiles a non-temporal copy into whole lines, where a vector is a part of one: the parts of a
+    line are stored one after another, so that it goes to memory once, and few lines are loaded and
+    stored at a time. Returns the outermost loops.
     """
     bits = width(copied.buffer_type.element)
     line = LINE * 8 // bits
     tops: list[ForOp] = []
-    for some in whole_and_rest(loads, line):
-        turned, _ = reorder(perfect_nest(some)[1], some)
-        for part in whole_and_rest(turned, LINES * line):
+    for some in main_and_remainder(loads, line):
+        inner, _ = reorder(perfect_nest(some)[1], some)
+        for part in main_and_remainder(inner, LINES * line):
             pair = perfect_nest(part)
             length, size = (loop.extent.constant or 0 for loop in pair)
             if length < LINES * line or size < line:
-                tops.append(_turn(pair, (length, size), lanes, along_loads=False))
+                tops.append(_transpose(pair, (length, size), lanes, along_loads=False))
             else:
-                tops.append(_turn_whole_lines(pair, line, lanes, min(lanes, RUN_BITS // bits)))
+                tops.append(_transpose_whole_lines(pair, line, lanes, min(lanes, RUN_BITS // bits)))
     return tops
 
 
-def _turn_whole_lines(nest: list[ForOp], line: int, lanes: int, columns: int) -> ForOp:
+def _transpose_whole_lines(nest: list[ForOp], line: int, lanes: int, columns: int) -> ForOp:
     """Tiles a part that whole lines fill, into blocks of a line by a few columns; returns its
     outermost loop.
     """

@@ -1,9 +1,10 @@
-"""How many vectors of a loop are computed side by side, each step of one beside that of the others.
+"""Unroll and jam: how many vectors of a loop are computed interleaved, each operation for all of
+them before the next.
 
-A polynomial is a chain of steps that wait for each other, with a constant each. Where few registers
-hold no constants beside what vectors need, they are loaded again for each vector; and the steps of
-one vector after the other fill the queues of the processor before another one's can begin. In a
-loop over a multiple of a vector's lanes each step, and each constant, is there for all of them.
+A polynomial is a chain of dependent operations, with a constant each. Where registers are too few
+for constants beside the vectors, they are loaded again for each vector; and the operations of one
+vector fill the processor's queues before those of another can begin. In a loop over a multiple of a
+vector's lanes each constant is loaded once for all of them.
 """
 
 from __future__ import annotations
@@ -30,16 +31,16 @@ POLYNOMIALS = (
 """Functions of one long chain without a branch."""
 
 LONG = 8
-"""Groups in a loop from which on the steps that lead from one vector to the next count, even where
-nothing else gains by a group.
+"""Jammed groups in a loop from which on the overhead of the loop counts, even where nothing else
+gains.
 """
 
 GROUP = 4
-"""Vectors side by side: their arguments, powers and sums fill the registers."""
+"""Interleaved vectors: their arguments, powers and sums fill the registers."""
 
 
-def group_of(loop: ForOp, lanes: int, target: Target) -> int:
-    """How many vectors of so many lanes the loop runs side by side; a power of two."""
+def jam_factor(loop: ForOp, lanes: int, target: Target) -> int:
+    """How many vectors of so many lanes the loop interleaves; a power of two."""
     if not target.has_few_registers or not target.has_fma:
         return 1
     if not any(isinstance(op, POLYNOMIALS) for op in loop.body.block.ops):
@@ -52,8 +53,8 @@ def group_of(loop: ForOp, lanes: int, target: Target) -> int:
     return group
 
 
-def group_of_pass(loop: ForOp, lanes: int, target: Target) -> int:
-    """The same for one of several passes over a row: long ones of a few steps have groups too."""
+def jam_factor_of_pass(loop: ForOp, lanes: int, target: Target) -> int:
+    """The same for one of several passes over a row: long ones of few operations are jammed too."""
     long = (loop.extent.constant or 0) >= LONG * GROUP * lanes
     few = target.has_few_registers and target.has_fma
     return GROUP if long and few and _is_of_one_width(loop) else 1

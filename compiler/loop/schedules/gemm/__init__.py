@@ -1,1 +1,1 @@
-"""Products of matrices, and convolutions as such: tiles in registers, packed panels, split sums."""
+"""GEMM, and convolutions as such: register tiles, packed panels, split-K, GEMV."""

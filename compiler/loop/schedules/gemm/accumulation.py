@@ -1,44 +1,46 @@
-"""What the nests of a reduction are to its schedule: which loops are columns of a tile and which
-are rows, and the neighbouring nests that start the sums and read them.
+"""The nests of one reduction as its schedule sees them: which loops are the columns (nr) and rows
+(mr) of the register tile, which are batch dims, and which nests initialise and read the result.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from xdsl.ir import SSAValue
 
-from compiler.loop.nest import accesses_in, loops_in, perfect_nest, subscripts
+from compiler.loop.nest import accesses_to, loops_in, perfect_nest, subscripts
 from compiler.loop.primitives import tile
 from compiler.target.target import Target
 from dialects.expr import Expr
 from dialects.loop.ops import AccessOp, ForOp, LoadOp, StoreOp
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Accumulation:
     """The nests of one reduction: the outer loops of each, in the order of the result's dims.
 
-    `columns` and `rows` are positions among those loops, `both` those of the loops that move both
-    operands, as a batch or the groups of a convolution do. `panel` is the load of the operand that
-    the columns move, where that may be packed, `beside` that of the other; `result` the buffer of
-    the sums. In a `narrow` one rows share nothing that wider columns would use again.
+    `columns`, `rows` and `batch` are positions among those loops: of the loop that becomes the
+    vector, of the one that is tiled beside it, and of those that index both operands, as a batch or
+    the groups of a convolution do. `panel` is the load of the operand that the columns index, if it
+    may be packed, `other` that of the other operand; `result` is the buffer of the accumulators.
+    The rows of a `narrow` one load no vector in common, so wider tiles would save no load.
     """
 
     nests: list[list[ForOp]]
     reductions: list[ForOp]
     columns: int
     rows: int | None
-    both: list[int]
-    panel: LoadOp | None
     result: SSAValue
+    batch: Sequence[int] = ()
+    panel: LoadOp | None = None
+    other: LoadOp | None = None
     narrow: bool = False
-    beside: LoadOp | None = None
 
 
 def aligned(loop: ForOp, outer: Sequence[ForOp]) -> list[ForOp]:
-    """The nest's loops, one that runs over two of the others' together cut in two like them."""
+    """The nest's loops, where one counts through two of the outer loops it is tiled into two."""
     found: list[ForOp] = []
     remaining = list(perfect_nest(loop))
     for position, wanted in enumerate(outer):
@@ -55,31 +57,42 @@ def aligned(loop: ForOp, outer: Sequence[ForOp]) -> list[ForOp]:
 
 
 def is_short(columns: ForOp, lanes: int, target: Target) -> bool:
-    """Whether vectors of one row of sums are too few to keep the units busy."""
+    """Whether one row has too few vectors of accumulators to hide the latency of the FMAs."""
     known = columns.extent.constant
     return known is not None and known // lanes < target.fma_latency
 
 
 def overlap(access: AccessOp, rows: ForOp, reductions: Sequence[ForOp]) -> bool:
-    """Whether neighbouring rows have some of the elements that they add up in common."""
+    """Whether neighbouring rows load some of the same elements, as overlapping windows do."""
     taps = {loop.index for loop in reductions}
     within = (set(expr.atoms()) for expr in subscripts(access))
     return any(rows.index in atoms and atoms & taps for atoms in within)
 
 
-def neighbours(loop: ForOp, store: StoreOp) -> tuple[list[ForOp], list[ForOp]]:
-    """The nest before that initialises the sum, and the one behind that reads it."""
-    before = loop.prev_op
-    after = loop.next_op
-    first = isinstance(before, ForOp) and _touches(before, store.buffer)
-    last = isinstance(after, ForOp) and _touches(after, store.buffer) and _is_pointwise(after)
-    return [before] if first and isinstance(before, ForOp) else [], [after] if last and isinstance(
-        after, ForOp
-    ) else []
+class AlignedNests(NamedTuple):
+    """The outer loops of a reduction and of its neighbours, in program order; `own` says which are
+    those of the reduction.
+    """
+
+    nests: list[list[ForOp]]
+    own: int
 
 
-def _touches(loop: ForOp, buffer: SSAValue) -> bool:
-    return any(access.buffer is buffer for access in accesses_in(loop))
+def aligned_nests(loop: ForOp, store: StoreOp, outer: Sequence[ForOp]) -> AlignedNests | None:
+    """The outer loops of a reduction's nest, of the nest in front that initialises what it stores,
+    and of the one behind that reads that; None where their extents differ.
+    """
+    before, after = loop.prev_op, loop.next_op
+    loops = [loop]
+    if isinstance(before, ForOp) and accesses_to(store.buffer, before):
+        loops.insert(0, before)
+    own = len(loops) - 1
+    if isinstance(after, ForOp) and accesses_to(store.buffer, after) and _is_pointwise(after):
+        loops.append(after)
+    nests = [aligned(each, outer) for each in loops]
+    extents = [level.extent for level in outer]
+    alike = all([level.extent for level in nest] == extents for nest in nests)
+    return AlignedNests(nests, own) if alike else None
 
 
 def _is_pointwise(loop: ForOp) -> bool:

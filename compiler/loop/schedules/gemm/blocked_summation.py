@@ -1,9 +1,9 @@
-"""Long sums in registers as sums of the sums of blocks: an addition loses the more digits the
-larger the sum already is that it adds to.
+"""Blocked summation: long sums in registers as sums of the sums of blocks, since an addition loses
+the more digits the larger the accumulator already is.
 
     for k:  acc += x[k] * y[k]   ->   for ko:  p = 0;  for ki:  p += x * y;  acc += p
 
-The tile's own sums wait in the first cache while those of a block have the registers.
+The tile's own accumulators are in L1 while those of a block are in registers.
 """
 
 from __future__ import annotations
@@ -19,16 +19,18 @@ from dialects.loop.ops import ForOp
 from dialects.loop.scalar import is_float
 from dialects.loop.types import buffer_type
 
-FEW = 2
-"""So few runs of an inner loop in a block are one block each: a loop of so many terms has been cut
-for that.
+FEW_EXECUTIONS = 2
+"""So few executions of an inner loop in a block are one block each: a loop of so many terms was
+split off for that.
 """
 
 
-def cut_long_sum(reductions: Sequence[ForOp], sums: SSAValue, most: int) -> list[tuple[ForOp, ...]]:
+def block_long_sum(
+    reductions: Sequence[ForOp], sums: SSAValue, most: int
+) -> list[tuple[ForOp, ...]]:
     """Makes partial sums of about `most` terms each, where the nest of reductions, the outermost
-    first, adds up more than that and is marked as a sum; returns the nests over a tile of sums
-    which start the partial ones and add them, none for a short sum or a tile of one.
+    first, adds up more than that and is marked as a sum; returns the nests over a tile which
+    initialise the partial sums and add them, none for a short sum or a tile of one.
     """
     kind = reductions[0].reduction
     if kind is None or kind.data != "add" or not is_float(buffer_type(sums).element):
@@ -36,7 +38,7 @@ def cut_long_sum(reductions: Sequence[ForOp], sums: SSAValue, most: int) -> list
     terms = 1
     for loop in reversed(reductions):
         extent = most_iterations(loop)
-        own = most // terms <= FEW and extent != 1
+        own = most // terms <= FEW_EXECUTIONS and extent != 1
         if extent is None or extent * terms > most or own:
             block = loop if own else block_of(loop, most // terms)
             layout = buffer_type(sums).layout

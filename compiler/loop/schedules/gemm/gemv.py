@@ -1,5 +1,5 @@
-"""One row times a matrix that lies by rows: a few rows of the matrix at once are read from one end
-to the other, as memory likes it, and added to sums that stay in the first cache.
+"""GEMV, one row times a row-major matrix: a few rows of the matrix at once are read from one end to
+the other, each a stream to the prefetcher, and added to accumulators that stay in L1.
 
     for jc parallel:
         for ko:  for jp:
@@ -27,9 +27,9 @@ BLOCK = 1024
 """Columns of a block: long enough runs for the prefetcher, few enough that threads have some."""
 
 
-def is_stream(load: LoadOp, column: ForOp, reductions: Sequence[ForOp]) -> bool:
-    """Whether a matrix lies by rows, which are many and too long to be read a tile at a time: where
-    they lie closer than a page they are one stream.
+def reads_streams(load: LoadOp, column: ForOp, reductions: Sequence[ForOp]) -> bool:
+    """Whether a matrix is stored by rows, which are many and too long to be read a tile at a time:
+    rows less than a page apart are one stream.
     """
     if len(reductions) != 1 or stride(load, column) != 1:
         return False
@@ -40,20 +40,22 @@ def is_stream(load: LoadOp, column: ForOp, reductions: Sequence[ForOp]) -> bool:
     return step.constant is None or step.constant * bytes >= PAGE
 
 
-def block_columns(chain: Sequence[ForOp], both: int, size: int) -> tuple[list[ForOp], ForOp, ForOp]:
+def block_columns(
+    chain: Sequence[ForOp], batch: int, size: int
+) -> tuple[list[ForOp], ForOp, ForOp]:
     """Tiles of columns in blocks that are tasks for threads; returns the loops around a block, and
     those over its tiles and their columns.
     """
     columns, *others = chain
     jo, ji, _ = tile(columns, size)
     jc, jp, _ = tile_ragged(jo, max(1, BLOCK // size), names=("jc", "jp"))
-    around = [*others[:both], jc, *others[both:]]
+    around = [*others[:batch], jc, *others[batch:]]
     reorder(*around, jp, ji)
     return around, jp, ji
 
 
 def stream_rows(jp: ForOp, ji: ForOp, result: SSAValue, lanes: int) -> None:
-    """Adds up the rows of a block, some at a time; the loop over all of them is around the two."""
+    """Adds the rows of a block, some at a time; the loop over all of them is around the two."""
     rows = jp.parent_op()
     assert isinstance(rows, ForOp), "the reduction is the loop around the tiles"
     ko, ki, rest = tile(rows, ROWS)
@@ -67,5 +69,5 @@ def stream_rows(jp: ForOp, ji: ForOp, result: SSAValue, lanes: int) -> None:
 
 
 def vectorize_columns(loop: ForOp, lanes: int) -> None:
-    """Writes a tile's columns out as vectors."""
+    """Unrolls a tile's columns as vectors."""
     unroll(vectorize(loop, lanes))

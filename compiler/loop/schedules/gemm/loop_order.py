@@ -1,16 +1,16 @@
-"""The order of the loops around tiles, by the memory that goes through the second cache.
+"""The order of the loops around tiles, by the memory traffic between L2 and what is behind it.
 
     for jo:  for i:  for k:  S(x[i, k], w[jo])   ->   for k:  for jo:  for i:  S(x[i, k], w[jo])
 
-where all of `x` does not stay in the cache from one panel of `w` to the next, but what an iteration
-of `k` reads of it does.
+where all of `x` does not stay in L2 from one panel of `w` to the next, but what an iteration of `k`
+reads of it does.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from compiler.loop.nest import accesses_in, is_inside, ranges_around, subscripts
+from compiler.loop.nest import is_inside, loads_in, ranges_around, subscript_atoms, subscripts
 from compiler.loop.primitives import reorder
 from compiler.target.target import Target
 from dialects.expr import Atom, Expr
@@ -18,25 +18,23 @@ from dialects.interval import Range
 from dialects.loop.ops import AllocOp, ForOp, LoadOp
 from dialects.loop.scalar import width
 
-ENOUGH = 12
-"""Iterations of a loop that a pool shares evenly enough."""
+ENOUGH_TASKS = 12
+"""Iterations of a loop that threads share evenly enough."""
 
 GAIN = 1.1
-"""Times less memory for which another order is worth it."""
+"""Times less memory traffic for which another order is worth it."""
 
 
-def spread(loops: Sequence[ForOp]) -> ForOp:
-    """Brings a loop with work for many threads to the outside:
-    the first long one, else the longest.
-    """
-    return reorder(*_spread(loops))[0]
+def choose_parallel(loops: Sequence[ForOp]) -> ForOp:
+    """Makes a loop with work for many threads outermost: the first long one, else the longest."""
+    return reorder(*_parallel_first(loops))[0]
 
 
-def spread_near(loops: Sequence[ForOp], target: Target) -> ForOp:
+def choose_parallel_by_traffic(loops: Sequence[ForOp], target: Target) -> ForOp:
     """The same, but of loops with work for many threads the one, and within it the order of the
-    others, that brings the least through the second cache, where sizes are known.
+    others, that loads the least into L2, where sizes are constant.
     """
-    best = _spread(loops)
+    best = _parallel_first(loops)
     reads = _Reads(loops)
     least = reads.traffic(best, target)
     for order in _orders(loops) if least is not None else ():
@@ -46,14 +44,14 @@ def spread_near(loops: Sequence[ForOp], target: Target) -> ForOp:
     return reorder(*best)[0]
 
 
-def _spread(loops: Sequence[ForOp]) -> list[ForOp]:
+def _parallel_first(loops: Sequence[ForOp]) -> list[ForOp]:
     outer = next((loop for loop in loops if _is_enough(loop)), None)
     outer = outer or max(loops, key=lambda loop: loop.extent.constant or 0)
     return [outer, *(loop for loop in loops if loop is not outer)]
 
 
 def _is_enough(loop: ForOp) -> bool:
-    return (loop.extent.constant or ENOUGH) >= ENOUGH
+    return (loop.extent.constant or ENOUGH_TASKS) >= ENOUGH_TASKS
 
 
 def _orders(loops: Sequence[ForOp]) -> Iterator[list[ForOp]]:
@@ -64,8 +62,8 @@ def _orders(loops: Sequence[ForOp]) -> Iterator[list[ForOp]]:
         if outer is columns:
             yield [outer, *rest]
             continue
-        for place in range(len(rest) + 1):
-            yield [outer, *rest[:place], columns, *rest[place:]]
+        for position in range(len(rest) + 1):
+            yield [outer, *rest[:position], columns, *rest[position:]]
 
 
 class _Reads:
@@ -74,15 +72,15 @@ class _Reads:
     def __init__(self, loops: Sequence[ForOp]):
         found = {
             (load.buffer, subscripts(load)): load
-            for load in accesses_in(loops[-1])
-            if isinstance(load, LoadOp) and not _is_inside(load, loops[0])
+            for load in loads_in(loops[-1])
+            if not _is_inside(load, loops[0])
         }
         self._loads = list(found.values())
         self._ranges = [dict(ranges_around(load)) for load in self._loads]
 
     def traffic(self, order: Sequence[ForOp], target: Target) -> float | None:
-        """The bytes that come from beyond the second cache, None where that is not known: what the
-        loops read that fits it together, as often as the loops around them make it go.
+        """The bytes that are loaded into L2, None where they are not constant: what the inner loops
+        read that fits L2 together, as often as the loops around them evict it.
         """
         for depth in range(len(order) + 1):
             sizes = [self._bytes(n, order[:depth]) for n in range(len(self._loads))]
@@ -90,12 +88,12 @@ class _Reads:
             if len(known) < len(sizes):
                 return None
             if sum(known) <= target.l2_bytes // 2 or depth == len(order):
-                moved = [_times(load, order[:depth]) for load in self._loads]
-                return sum(size * times for size, times in zip(known, moved, strict=True))
+                times = [_times(load, order[:depth]) for load in self._loads]
+                return sum(size * n for size, n in zip(known, times, strict=True))
         return None
 
     def _bytes(self, position: int, fixed: Sequence[ForOp]) -> int | None:
-        """Of the box around all that a load reads in one iteration of the fixed loops."""
+        """The bytes of the box around all that a load reads in one iteration of the fixed loops."""
         load, ranges = self._loads[position], self._ranges[position]
         pinned: dict[Atom, Range] = {loop.index: (0, 0) for loop in fixed}
         total = width(load.buffer_type.element) // 8
@@ -118,12 +116,12 @@ def _extent(expr: Expr, ranges: Mapping[Atom, Range]) -> int | None:
 
 
 def _times(load: LoadOp, around: Sequence[ForOp]) -> int:
-    """How often loops bring what a load reads near: a loop that does not move it does so again
+    """How often loops bring what a load reads into L2: one that does not index it does so again
     where one inside of it does.
     """
-    times, moving = 1, False
-    atoms = {atom for expr in subscripts(load) for atom in expr.atoms()}
+    times, indexed = 1, False
+    atoms = subscript_atoms(load)
     for loop in reversed(around):
-        moving = moving or loop.index in atoms
-        times *= (loop.extent.constant or 1) if moving else 1
+        indexed = indexed or loop.index in atoms
+        times *= (loop.extent.constant or 1) if indexed else 1
     return times

@@ -1,9 +1,9 @@
-"""Panels: how the operand that the columns of a product move is brought together, so that a tile
-reads it in the order in which it lies.
+"""Packs the operand that the columns of a contraction index into panels of the register tile's
+width, so that the tile reads it contiguously.
 
-A weight lies in panels ahead of every call. Another operand is copied where its columns are
-scattered or many rows read it: a panel at a time onto the stack, where it stays in the second cache
-for all rows, or all of it into the workspace in front of the product.
+A weight is packed before all calls. Another operand is packed where its columns are strided or many
+rows read it: a panel at a time onto the stack, where it stays in L2 for all rows, or as a whole
+into the workspace in front of the contraction.
 """
 
 from __future__ import annotations
@@ -16,14 +16,18 @@ from xdsl.ir import Attribute, SSAValue
 
 from compiler.loop.nest import (
     accesses_in,
+    accesses_to,
+    dims_indexed_by,
     is_inside,
     loops_in,
     most_iterations,
     perfect_nest,
+    subscript_atoms,
     subscripts,
 )
 from compiler.loop.primitives import (
     collapse,
+    dim_innermost,
     flatten,
     fuse_at,
     pack,
@@ -40,141 +44,137 @@ from compiler.loop.primitives import (
 )
 from compiler.loop.schedules.gemm.remainders import split_columns
 from compiler.loop.schedules.gemm.tile_params import Params
-from compiler.loop.schedules.innermost_loops import parallelize_outermost, stride, vectorize_leaves
+from compiler.loop.schedules.innermost_loops import (
+    parallelize_outermost,
+    stride,
+    vectorize_innermost,
+)
 from compiler.target.target import LINE, PAGE, Target
 from dialects.errors import IllegalSchedule
-from dialects.expr import Atom, Expr, Operand, atom_expr, product
+from dialects.expr import atom_expr, product
 from dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, enclosing_loops
 from dialects.loop.program import KernelOp
 from dialects.loop.scalar import width
-from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type
+from dialects.loop.types import buffer_type
 
 WIDENED_USES = 64
 """Uses of each element that pay for a copy of an operand in a wider type."""
 
 LARGEST_PANEL = 512 * 1024
-"""Bytes of a panel on the stack for which threads of most hosts have room."""
+"""Bytes of a panel for which threads of most hosts have room on the stack."""
 
 LEAST_PANELS = 8
 """Fewer are too few for threads to share."""
 
 FEWEST_ROWS = 16
-"""Rows of two tiles, below which nothing is read from a panel again."""
+"""Rows of two tiles, below which no panel is read twice."""
 
-CROWDED = 4
-"""Times over that the rows of a panel fill their sets of the first cache before a copy pays."""
+CONFLICTS = 4
+"""Times over that the rows of a panel fill their sets of L1 before packing it pays."""
 
 ROWS_OF_BLOCK = 8
-"""Rows of an operand that are copied into panels together: each is read as far as it goes, and
-what comes to lie in one panel is written together.
+"""Rows of an operand that are packed together: each is read to its end, and what goes to one panel
+is written together.
 """
 
 
 def panel_axis(load: LoadOp, column: ForOp, size: int) -> int | None:
-    """The dim of the panel that the columns count through in whole tiles;
-    None where there is no such dim.
-    """
-    exprs = subscripts(load)
-    axes = [axis for axis, expr in enumerate(exprs) if column.index in set(expr.atoms())]
-    if len(axes) != 1:
+    """The dim that the columns index in whole tiles; None where there is no one such dim."""
+    axis = column_axis(load, column)
+    if axis is None:
         return None
-    return axes[0] if (exprs[axes[0]] - atom_expr(column.index)) % size == 0 else None
+    return axis if (subscripts(load)[axis] - atom_expr(column.index)) % size == 0 else None
 
 
 def flat_axis(load: LoadOp, column: ForOp) -> int | None:
-    """The first of the two neighbouring dims that columns count through as if these were one, in a
-    row-major buffer, as through the rows of an image; None where there are no such dims.
+    """The first of the two neighbouring dims that columns index as if these were one, in a
+    row-major buffer, as they do the rows of an image; None where there are no such dims.
     """
-    kind, exprs = load.buffer_type, subscripts(load)
-    axes = [axis for axis, expr in enumerate(exprs) if column.index in set(expr.atoms())]
-    plain = isinstance(kind.layout, NoneAttr) and stride(load, column) == 1
+    axes = dims_indexed_by(load, column)
+    plain = isinstance(load.buffer_type.layout, NoneAttr) and stride(load, column) == 1
     return axes[0] if plain and len(axes) == 2 and axes[1] == axes[0] + 1 else None
 
 
 def pays_to_copy(load: LoadOp, column: ForOp, target: Target, params: Params) -> bool:
-    """Whether to copy the whole operand into panels before the product: where it is no smaller than
-    the second cache, or its columns are scattered, and so many rows read it that this is cheap.
-    Half as many do where what one sum reads lies whole pages apart, in few sets of the caches.
+    """Whether to pack the whole operand in front of the contraction: where it is no smaller than
+    L2, or its columns are strided, and so many rows read it that this is cheap. Half as many do
+    where the stride along K is of whole pages, so that K falls in few sets of the caches.
     """
     rows, bytes = _uses(load)
-    least = params.copy_rows // 2 if _lies_pages_apart(load) else params.copy_rows
+    least = params.copy_rows // 2 if _has_page_stride(load) else params.copy_rows
     if rows is None or bytes is None or rows < least:
         return False
     return bytes >= target.l2_bytes or (stride(load, column) != 1 and bytes > params.stack_bytes)
 
 
-def stays_near(
+def pays_per_tile(
     load: LoadOp, column: ForOp, size: int, target: Target, params: Params, *, weight: bool
 ) -> bool:
-    """Whether an operand is better copied a panel at a time, by who computes with it: it is no
-    smaller than the second cache, its columns lie together, a panel takes half of that cache at
-    most, there are panels for many threads, and enough rows read it. It is not written to memory
-    then, nor read from there again, so fewer rows pay for it than for a copy of all of it, and the
-    fewer the more the terms of a sum crowd; a `weight` lies in panels already.
+    """Whether an operand is better packed a panel at a time, by the thread that computes with it:
+    it is no smaller than L2, its columns are contiguous, a panel takes half of L2 at most, there
+    are panels for many threads, and enough rows read it. A panel is not written to memory nor read
+    from there again, so fewer rows pay for it than for packing all of the operand, and the fewer
+    the more set conflicts the elements along K have; a `weight` is packed already.
     """
-    loops = enclosing_loops(load)
-    moving = [loop for loop in loops if loop.index in _moving(load) and loop is not column]
+    loops, atoms = enclosing_loops(load), subscript_atoms(load)
+    others = [loop for loop in loops if loop.index in atoms and loop is not column]
     sums = [loop for loop in loops if loop.reduction is not None]
     depth, columns = product(loop.extent for loop in sums).constant, column.extent.constant
-    plain = len(sums) == 1 and sums == moving and computed_type(load) == load.result.type
+    plain = len(sums) == 1 and sums == others and computed_type(load) == load.result.type
     if not plain or depth is None or columns is None or stride(load, column) != 1:
         return False
     rows, bytes = _uses(load)
-    crowding = _crowding(load, sums[0], depth, target)
-    least = params.copy_rows if weight else max(FEWEST_ROWS, params.near_rows / max(1, crowding))
+    conflicts = max(1, _set_conflicts(load, sums[0], depth, target))
+    least = params.copy_rows if weight else max(FEWEST_ROWS, params.panel_rows / conflicts)
     if rows is None or bytes is None or rows < least:
         return False
-    if bytes < target.l2_bytes and not _crowds_lines(load, sums[0], depth, size, target):
+    if bytes < target.l2_bytes and not _conflicts_in_l1(load, sums[0], depth, size, target):
         return False
     panel = depth * size * width(load.result.type) // 8
     fits = panel <= min(target.l2_bytes // 2, LARGEST_PANEL)
     return fits and columns >= LEAST_PANELS * size
 
 
-def _crowds_lines(load: LoadOp, terms: ForOp, depth: int, size: int, target: Target) -> bool:
-    """Whether rows of a panel are a line each, which fall in so few sets of the first cache that
-    most of them come from the second for each tile of rows.
+def _conflicts_in_l1(load: LoadOp, terms: ForOp, depth: int, size: int, target: Target) -> bool:
+    """Whether rows of a panel are a line each, which fall in so few sets of L1 that most of them
+    come from L2 for each tile of rows.
     """
     line = size * width(load.result.type) // 8 <= LINE
-    over = _crowding(load, terms, depth, target) * target.l2_bytes / target.l1_bytes
-    return line and over >= CROWDED
+    over = _set_conflicts(load, terms, depth, target) * target.l2_bytes / target.l1_bytes
+    return line and over >= CONFLICTS
 
 
 def _uses(load: LoadOp) -> tuple[int | None, int | None]:
     """How many rows read each element of an operand, and its bytes where it is multiplied."""
-    loops, moving = enclosing_loops(load), _moving(load)
-    rows = product(loop.extent for loop in loops if loop.index not in moving).constant
-    own = product(loop.extent for loop in loops if loop.index in moving).constant
+    loops, atoms = enclosing_loops(load), subscript_atoms(load)
+    rows = product(loop.extent for loop in loops if loop.index not in atoms).constant
+    own = product(loop.extent for loop in loops if loop.index in atoms).constant
     return rows, None if own is None else own * width(computed_type(load)) // 8
 
 
-def _crowding(load: LoadOp, terms: ForOp, depth: int, target: Target) -> float:
-    """How many times over the terms of a sum fill the sets of the second cache that they fall in:
-    the larger the power of two that divides the distance between them, the fewer there are.
+def _set_conflicts(load: LoadOp, terms: ForOp, depth: int, target: Target) -> float:
+    """How many times over the elements along K fill the sets of L2 that they fall in: the larger
+    the power of two that divides their stride, the fewer sets there are.
     """
     step = stride(load, terms)
-    apart = (0 if step is None else step.constant or 0) * width(load.buffer_type.element) // 8
-    return depth * (apart & -apart) / target.l2_bytes
+    bytes = (0 if step is None else step.constant or 0) * width(load.buffer_type.element) // 8
+    return depth * (bytes & -bytes) / target.l2_bytes
 
 
-def _moving(load: LoadOp) -> set[Atom]:
-    return {atom for expr in subscripts(load) for atom in expr.atoms()}
-
-
-def _lies_pages_apart(load: LoadOp) -> bool:
-    """Whether the terms of a sum are apart by a known distance of whole pages."""
+def _has_page_stride(load: LoadOp) -> bool:
+    """Whether the stride along K is a known number of whole pages."""
     sums = [loop for loop in enclosing_loops(load) if loop.reduction is not None]
     steps = [step.constant for loop in sums if (step := stride(load, loop)) is not None]
     bits = width(buffer_type(load.buffer).element)
     return any(step and step * bits // 8 % PAGE == 0 for step in steps)
 
 
-def copy_panels(
+def pack_operand(
     kernel: KernelOp, load: LoadOp, axis: int, size: int, lanes: int, *, widened: bool
 ) -> SSAValue:
-    """Copies all of an operand into panels of so many columns, in parallel; returns the copy,
-    narrow floats in the type of the sums where it is to be `widened`. What the kernel itself
-    computed before lies in panels from the start.
+    """Packs all of an operand into panels of so many columns, in parallel; returns the copy, with
+    narrow floats in the type of the accumulators where it is to be `widened`. What the kernel
+    itself computed before is stored in panels from the start.
     """
     widened &= is_extended(load)
     staged = stage(load.buffer, kernel, "workspace")
@@ -188,8 +188,8 @@ def copy_panels(
     return copy
 
 
-def copy_flat_panels(kernel: KernelOp, load: LoadOp, axis: int, size: int, lanes: int) -> SSAValue:
-    """The same for columns that count through two dims, which the copy has as one."""
+def pack_flat_operand(kernel: KernelOp, load: LoadOp, axis: int, size: int, lanes: int) -> SSAValue:
+    """The same for columns that index two dims, which the copy has as one."""
     staged = stage(load.buffer, kernel, "workspace")
     assert isinstance(staged.buffer.owner, AllocOp), "a copy is allocated"
     place = subscripts(accesses_in(staged.load_in[0])[-1])
@@ -226,18 +226,18 @@ def computed_type(load: LoadOp) -> Attribute:
 
 
 def widen_rows(kernel: KernelOp, load: LoadOp, target: Target) -> bool:
-    """Copies the operand of the rows in the type of the sums, where that is wider than its own and
-    so many columns read each element that it would be extended over and over. True if it did.
+    """Copies the operand of the rows in the type of the accumulators, where that is wider than its
+    own and so many columns read each element that it would be extended over and over. True if so.
     """
-    moving = _moving(load)
-    others = [loop.extent for loop in enclosing_loops(load) if loop.index not in moving]
+    atoms = subscript_atoms(load)
+    others = [loop.extent for loop in enclosing_loops(load) if loop.index not in atoms]
     uses = product(others).constant
     if not is_extended(load) or uses is None or uses < WIDENED_USES:
         return False
     staged = stage(load.buffer, kernel, "workspace")
     assert isinstance(staged.buffer.owner, AllocOp), "a copy is allocated"
     widen(staged.buffer.owner)
-    vectorize_leaves(staged.load_in[0], target)
+    vectorize_innermost(staged.load_in[0], target)
     parallelize_outermost(staged.load_in[0])
     return True
 
@@ -245,12 +245,12 @@ def widen_rows(kernel: KernelOp, load: LoadOp, target: Target) -> bool:
 def fill_panels(
     loops: Sequence[ForOp], axis: int, size: int, lanes: int
 ) -> list[tuple[ForOp, ...]]:
-    """Makes the loops that copy into panels fast: vectors of neighbouring columns, which are loaded
-    as they lie, or in blocks that are turned on the way. Returns the nests that they become.
+    """Makes the loops that pack panels fast: vectors of neighbouring columns, which are loaded
+    contiguously, or in blocks that are transposed in registers. Returns the nests that they become.
     """
     load, store = accesses_in(loops[0])
-    moving = set(subscripts(store)[axis].atoms())
-    column = next((loop for loop in loops if loop.index in moving), None)
+    atoms = set(subscripts(store)[axis].atoms())
+    column = next((loop for loop in loops if loop.index in atoms), None)
     if column is None:
         return []
     others = [loop for loop in loops if loop is not column]
@@ -273,8 +273,8 @@ def fill_panels(
 def _fill(
     column: ForOp, others: Sequence[ForOp], line: ForOp | None, size: int, lanes: int
 ) -> tuple[ForOp, ...]:
-    """Vectors of columns within panels, inside a line that is written out, if there is one; else
-    a few rows after the other, through all panels.
+    """Vectors of columns within panels, inside an unrolled line, if there is one; else a few rows
+    at a time, through all panels.
     """
     jo, ji = _in_tiles(column, size)
     jm, ji = _in_tiles(ji, lanes) if line is not None else ([], ji)
@@ -299,15 +299,15 @@ def _in_tiles(loop: ForOp, size: int) -> tuple[list[ForOp], ForOp]:
     return [outer], inner
 
 
-def stage_panel(
-    panel: SSAValue, jo: ForOp, ji: ForOp, lanes: int, params: Params, *, near: bool
+def pack_panel(
+    panel: SSAValue, jo: ForOp, ji: ForOp, lanes: int, params: Params, *, contiguous_too: bool
 ) -> list[tuple[ForOp, ...]] | None:
-    """Packs the panel's columns next to each other, where they are scattered or it stays `near`,
-    and few enough for the stack. Returns the nests that copy it, or None where it is not copied.
+    """Packs one panel for its tiles, where its columns are strided, or `contiguous_too`, and it
+    fits the stack. Returns the nests that pack it, or None where it is not packed.
     """
-    most = LARGEST_PANEL if near else params.stack_bytes
-    loads = [access for access in accesses_in(jo) if access.buffer is panel]
-    if not near and all(stride(load, ji) in (0, 1) for load in loads):
+    most = LARGEST_PANEL if contiguous_too else params.stack_bytes
+    loads = accesses_to(panel, jo)
+    if not contiguous_too and all(stride(load, ji) in (0, 1) for load in loads):
         return None
     reductions = [loop for loop in loops_in(jo) if loop.reduction is not None]
     rows = product(loop.extent for loop in reductions).constant
@@ -323,20 +323,20 @@ def stage_panel(
     if (kind.size.constant or 0) * width(kind.element) // 8 > most:
         got = f"{kind.size} elements"
         raise IllegalSchedule(f"contraction requires a panel that fits the stack, got {got}")
-    pack(staged.buffer, columns_last(kind, axis))
+    pack(staged.buffer, dim_innermost(kind, axis))
     return fill_panels(staged.load_in, axis, kind.shape[axis].constant or 1, lanes)
 
 
 def fill_with_first(fill: Sequence[tuple[ForOp, ...]], tiles: ForOp) -> None:
-    """Has the first tile of rows copy the panel, each row of it right before it multiplies it: the
-    loads and stores of the copy find room beside the multiply-adds of a tile.
+    """Has the first tile of rows pack the panel, each row of it right before it multiplies it: the
+    loads and stores of packing find room beside the multiply-adds of a tile.
 
         for k:  P[k] = Y[k]                      for k:  P[k] = Y[k];  acc += X[0, k] * P[k]
         for io:  for k:  acc += X[io, k] * P[k]  ->  for io > 0:  for k:  acc += X[io, k] * P[k]
     """
     part, *_ = fill[0]
     panel = accesses_in(part)[-1].buffer
-    loads = [access for access in accesses_in(tiles) if access.buffer is panel]
+    loads = accesses_to(panel, tiles)
     inside = [loop for loop in enclosing_loops(loads[0]) if is_inside(loop, tiles)]
     terms = [loop for loop in inside if loop.reduction is not None]
     if len(fill) != 1 or len(loads) != 1 or product(loop.extent for loop in terms) != part.extent:
@@ -348,22 +348,19 @@ def fill_with_first(fill: Sequence[tuple[ForOp, ...]], tiles: ForOp) -> None:
     fuse_at(producer, terms[-1])
 
 
-def pack_columns(panel: SSAValue, block: ForOp, ji: ForOp, lanes: int) -> None:
-    """Brings the columns that an iteration of a block reads together on the thread's stack."""
-    load = next(access for access in accesses_in(block) if access.buffer is panel)
-    axis = column_axis(load, ji)
+def pack_block(panel: SSAValue, block: ForOp, ji: ForOp, lanes: int) -> None:
+    """Packs what one block of K reads of a panel on the thread's stack."""
+    axis = column_axis(accesses_to(panel, block)[0], ji)
     if axis is None:
         raise IllegalSchedule("contraction requires columns that one dim counts, got several")
     staged = stage(panel, block, "scratch")
     kind = buffer_type(staged.buffer)
-    pack(staged.buffer, columns_last(kind, axis))
+    pack(staged.buffer, dim_innermost(kind, axis))
     fill_panels(staged.load_in, axis, kind.shape[axis].constant or 1, lanes)
 
 
-def is_deep(panel: SSAValue, jo: ForOp, rows: int, columns: int, target: Target) -> bool:
-    """Whether tiles of so many rows follow each other over a panel of columns that the second cache
-    does not hold.
-    """
+def exceeds_l2(panel: SSAValue, jo: ForOp, rows: int, columns: int, target: Target) -> bool:
+    """Whether several tiles of so many rows read a panel of columns that L2 does not hold."""
     reductions = [loop for loop in loops_in(jo) if loop.reduction is not None]
     outer = next((loop.extent.constant for loop in loops_in(jo) if loop.reduction is None), None)
     depth = reductions[0].extent.constant if len(reductions) == 1 else None
@@ -372,36 +369,33 @@ def is_deep(panel: SSAValue, jo: ForOp, rows: int, columns: int, target: Target)
     return depth * columns * width(buffer_type(panel).element) // 8 > target.l2_bytes
 
 
-def turned_rows(beside: LoadOp | None, panel: SSAValue | None, target: Target) -> SSAValue | None:
-    """The operand of the rows, where these are its columns, so far apart that it is better read
-    once, a tile at a time, while the other operand stays in the second cache.
+def transposed_rows(
+    other: LoadOp | None, panel: SSAValue | None, target: Target
+) -> SSAValue | None:
+    """The operand of the rows, where it is transposed and so large that it is better read once, a
+    tile of rows at a time, while the other operand stays in L2.
     """
-    if beside is None or panel is None:
+    if other is None or panel is None:
         return None
-    kinds = [buffer_type(beside.buffer), buffer_type(panel)]
+    kinds = [buffer_type(other.buffer), buffer_type(panel)]
     large, small = ((kind.size.constant or 0) * width(kind.element) // 8 for kind in kinds)
-    rows = next((loop for loop in enclosing_loops(beside) if stride(beside, loop) == 1), None)
+    rows = next((loop for loop in enclosing_loops(other) if stride(other, loop) == 1), None)
     fits = 0 < 2 * small <= target.l2_bytes < large
-    return beside.buffer if fits and rows is not None and rows.reduction is None else None
+    return other.buffer if fits and rows is not None and rows.reduction is None else None
 
 
-def rows_first(outer: Sequence[ForOp], turned: SSAValue, target: Target) -> ForOp:
-    """Brings the tiles of rows outside, and the rows of each together on the thread's stack."""
+def pack_rows(outer: Sequence[ForOp], operand: SSAValue, target: Target) -> ForOp:
+    """Makes the loop over tiles of rows the outermost, and packs the rows of each on the thread's
+    stack.
+    """
     *around, io = outer
     reorder(io, *around)
-    staged = stage(turned, io, "scratch")
-    vectorize_leaves(staged.load_in[0], target)
+    staged = stage(operand, io, "scratch")
+    vectorize_innermost(staged.load_in[0], target)
     return io
 
 
 def column_axis(access: AccessOp, ji: ForOp) -> int | None:
-    """The dim that the columns count through; None where there is no one such dim."""
-    axes = [axis for axis, expr in enumerate(subscripts(access)) if ji.index in set(expr.atoms())]
+    """The dim that the columns index; None where there is no one such dim."""
+    axes = dims_indexed_by(access, ji)
     return axes[0] if len(axes) == 1 else None
-
-
-def columns_last(kind: BufferType, axis: int) -> LayoutAttr:
-    """The row-major layout with one dim moved to the end."""
-    order = [dim for dim in range(kind.rank) if dim != axis] + [axis]
-    subscripts = tuple(Expr.of(Operand(dim)) for dim in order)
-    return LayoutAttr(ExprsAttr(subscripts), ExprsAttr(tuple(kind.shape[dim] for dim in order)))

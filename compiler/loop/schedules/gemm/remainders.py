@@ -1,4 +1,4 @@
-"""How the loops over columns and rows of a reduction are cut into whole tiles and what is left."""
+"""Main loops of whole tiles, and remainders, of the loops over columns and rows of a reduction."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dialects.loop.ops import ForOp
 
 
 def split_columns(chain: Sequence[ForOp], size: int) -> list[list[ForOp]]:
-    """The nest cut into whole tiles of its outermost loop and the rest."""
+    """The nest as a main loop of whole tiles of its outermost loop, and a remainder."""
     loop = chain[0]
     whole = loop.extent // size * size
     if whole == loop.extent or whole == 0:
@@ -19,9 +19,9 @@ def split_columns(chain: Sequence[ForOp], size: int) -> list[list[ForOp]]:
 
 
 def split_rows(chain: Sequence[ForOp], most: int) -> list[list[ForOp]]:
-    """The nest cut at the rows, the last loop but one, which come out for that and go back: tiles
-    of `most` rows and what is left, where it can be tiles of one row less. An unknown number of
-    rows that are left goes by ever smaller tiles.
+    """The nest split at the rows, the last loop but one, which become the outermost for that and go
+    back: tiles of `most` rows and a remainder, where possible of tiles of one row less. The
+    remainder of a dynamic number of rows has ever smaller tiles.
     """
     if is_whole(chain[-2], most):
         return [list(chain)]
@@ -48,14 +48,14 @@ def rows_of_tile(rows: ForOp, most: int) -> int:
 
 
 def is_whole(loop: ForOp, size: int) -> bool:
-    """Whether tiles of a size leave nothing of a loop over."""
+    """Whether tiles of a size leave no remainder of a loop."""
     return loop.extent % size == 0
 
 
 def _taller_tiles(rows: int, most: int) -> int:
-    """How many tiles of a known number of rows have `most` of them where all others have one less;
-    0 where no such two sizes make up the rows, or no few rows are left over that would keep the
-    units waiting.
+    """How many tiles of a constant number of rows have `most` of them where all others have one
+    less; 0 where no such two sizes make up the rows, or no short remainder is left that would keep
+    the units waiting.
     """
     tiles = -(-rows // most)
     taller = rows - tiles * (most - 1)
@@ -64,7 +64,7 @@ def _taller_tiles(rows: int, most: int) -> int:
 
 
 def _tile_sizes(rows: int) -> list[int]:
-    """Rows of a whole tile and of the smaller ones for what is left, at most two of them; each is
+    """Rows of a whole tile and of the smaller ones for the remainder, at most two of them; each is
     code of its own. Two tiles of few rows take longer than one: neither keeps the units busy.
     """
     return sorted({rows, max(1, rows // 2), *range(1, min(3, rows) + 1)}, reverse=True)

@@ -1,5 +1,5 @@
-"""Sums of products of which there are few, but of very many terms, as in the gradient of a layer's
-weights: each block of terms has sums of its own, and blocks run in parallel.
+"""Split-K: small products over a very long K, as in the gradient of a layer's weights, are split
+into blocks of K with accumulators of their own, which run in parallel.
 
     for i, j:                           for ko parallel:
       for k:                              for i, j:  p[ko, i, j] = 0
@@ -7,7 +7,7 @@ weights: each block of terms has sums of its own, and blocks run in parallel.
                                         for i, j:  for ko:  t[i, j] += p[ko, i, j]
 
 An operand of long rows is then read a few pages at a time, rather than down all of its rows once
-for each tile of columns. What becomes of the nests is left to the schedules of sums.
+for each tile of columns. The schedules that follow tile the nests.
 """
 
 from __future__ import annotations
@@ -16,10 +16,19 @@ from collections.abc import Iterator, Sequence
 
 from xdsl.ir import SSAValue
 
-from compiler.loop.nest import accesses_in, perfect_nest, subscripts, weight_arguments
+from compiler.loop.matchers import Product, sum_of_products
+from compiler.loop.nest import (
+    accesses_to,
+    child_loops,
+    dims_indexed_by,
+    perfect_nest,
+    stores_in,
+    subscript_atoms,
+    weight_arguments,
+)
 from compiler.loop.primitives import (
-    Blocks,
     block_reduction,
+    dim_innermost,
     distribute,
     pack,
     parallelize,
@@ -30,100 +39,81 @@ from compiler.loop.primitives import (
     unroll,
     vectorize,
 )
-from compiler.loop.schedules.contraction import product_of
-from compiler.loop.schedules.gemm.pack_panels import column_axis, columns_last
-from compiler.loop.schedules.gemm.packed_buffers import read_ahead, write_out
-from compiler.loop.schedules.innermost_loops import (
-    lanes_of,
-    parallelize_outermost,
-    stride,
-)
+from compiler.loop.primitives.reducing import Blocks
+from compiler.loop.schedules.gemm.pack_panels import column_axis
+from compiler.loop.schedules.gemm.prefetch_operands import load_and_prefetch
+from compiler.loop.schedules.gemm.unroll_tile import unroll_tile
+from compiler.loop.schedules.innermost_loops import lanes_of, parallelize_outermost, stride
 from compiler.target.target import Target
 from dialects.expr import product
 from dialects.loop.ops import ForOp, LoadOp, StoreOp
 from dialects.loop.program import KernelOp
-from dialects.loop.scalar import compute_type, is_float, width
+from dialects.loop.scalar import width
 from dialects.loop.types import buffer_type
 
 NAME = "deep sums"
 
-Factors = tuple[LoadOp, LoadOp, StoreOp]
-"""Two factors, and the sum of their products."""
-
 LEAST_BLOCKS = 16
 """Blocks that a pool shares evenly enough."""
 
-ROWS = 16
-"""Rows that are added up while a vector of sums is in a register."""
+K_ROWS = 16
+"""Rows along K that are added while a vector of accumulators is in a register."""
 
 FACTORS = 4
-"""Registers beside those of sums: for what is multiplied."""
+"""Registers for factors, beside those of accumulators."""
 
 LONG_ROW = 2
-"""Vectors of a row whose sums registers hold."""
+"""Vectors of a row whose accumulators registers hold."""
 
-SMALL_SUMS = 16
-"""Sums take at most that part of the memory that a block of terms takes."""
+SMALL_RESULT = 16
+"""The accumulators take at most that part of the memory that a block of K takes."""
 
 
 def apply_all(kernel: KernelOp, target: Target) -> Iterator[str]:
-    """Cuts every such sum of the kernel; yields once for each."""
-    for op in list(kernel.body.block.ops):
-        nest = perfect_nest(op) if isinstance(op, ForOp) else []
-        found = plain_product(kernel, nest)
+    """Splits every such product of the kernel; yields once for each."""
+    for nest in [perfect_nest(loop) for loop in child_loops(kernel)]:
+        found = matrix_product(kernel, nest)
         size = None if found is None else _block_size(nest, found, target)
         if found is not None and size is not None:
             _apply(nest, found, size, target)
             yield NAME
 
 
-def plain_product(kernel: KernelOp, nest: Sequence[ForOp]) -> Factors | None:
-    """The loads and the store of a product of two matrices, neither of them a weight, by a nest of
-    the rows, the columns and the terms, if all are floats of one type that is computed in.
+def matrix_product(kernel: KernelOp, nest: Sequence[ForOp]) -> Product | None:
+    """The product of two matrices, neither of them a weight, by a nest over M, N and K, if all are
+    floats of one type that is computed in.
     """
     if [loop.reduction is None for loop in nest] != [True, True, False]:
         return None
-    found = product_of(nest[-1])
-    if found is None:
+    found = sum_of_products(nest[-1])
+    if found is None or not found.is_unconverted_float:
         return None
-    kinds = {access.buffer_type.element for access in found}
-    element = found[-1].buffer_type.element
-    loads = found[:2]
-    plain = len(kinds) == 1 and is_float(element) and compute_type(element) == element
-    weights = weight_arguments(kernel)
-    moved = [[loop for loop in nest[:2] if moves(load, loop)] for load in loads]
-    if not plain or any(load.buffer in weights for load in loads):
-        return None
-    apart = sorted(map(len, moved)) == [1, 1] and moved[0] != moved[1]
-    return found if apart and loads[0].buffer is not loads[1].buffer else None
+    buffers, weights = {found.lhs.buffer, found.rhs.buffer}, weight_arguments(kernel)
+    indexed = [[loop.index in subscript_atoms(load) for loop in nest[:2]] for load in found[:2]]
+    of_rows_and_columns = sorted(indexed) == [[False, True], [True, False]]
+    return found if of_rows_and_columns and len(buffers) == 2 and not buffers & weights else None
 
 
-def moves(load: LoadOp, loop: ForOp) -> bool:
-    """Whether a loop changes what is loaded."""
-    return any(loop.index in expr.atoms() for expr in subscripts(load))
-
-
-def _block_size(nest: Sequence[ForOp], found: Factors, target: Target) -> int | None:
-    """How many terms a block has: about as many as the second cache holds, of what they read; None
-    where that is not worth it, or sizes are not known.
+def _block_size(nest: Sequence[ForOp], found: Product, target: Target) -> int | None:
+    """How long a block of K is: what it reads about fills L2; None where splitting K does not pay,
+    or sizes are not constant.
     """
     *outer, terms = nest
-    *loads, store = found
-    count, sums = terms.extent.constant, product(loop.extent for loop in outer).constant
-    bytes = [_bytes_of_term(load, outer, terms) for load in loads]
+    count, results = terms.extent.constant, product(loop.extent for loop in outer).constant
+    bytes = [_bytes_along_k(load, outer, terms) for load in found[:2]]
     term = sum(each or 0 for each in bytes)
-    if count is None or sums is None or None in bytes or count * term < 2 * target.l2_bytes:
+    if count is None or results is None or None in bytes or count * term < 2 * target.l2_bytes:
         return None
-    most = min(target.l2_bytes // term, count // LEAST_BLOCKS) // ROWS * ROWS
-    if sums * width(store.buffer_type.element) // 8 * SMALL_SUMS > most * term:
+    most = min(target.l2_bytes // term, count // LEAST_BLOCKS) // K_ROWS * K_ROWS
+    if results * width(found.store.buffer_type.element) // 8 * SMALL_RESULT > most * term:
         return None
-    whole = (size for size in range(most, most // 2, -ROWS) if count % size == 0)
+    whole = (size for size in range(most, most // 2, -K_ROWS) if count % size == 0)
     return next(whole, most)
 
 
-def _bytes_of_term(load: LoadOp, outer: Sequence[ForOp], terms: ForOp) -> int | None:
-    """The memory that a load goes through for one term: a row of a matrix, which a loop walks
-    along; None where it is no such row.
+def _bytes_along_k(load: LoadOp, outer: Sequence[ForOp], terms: ForOp) -> int | None:
+    """What an operand reads in one iteration over K: a row of a matrix, in bytes, whose elements a
+    loop reads contiguously; None where it is no such row.
     """
     along = next((loop for loop in outer if stride(load, loop) == 1), None)
     if along is None or stride(load, terms) != along.extent:
@@ -131,17 +121,16 @@ def _bytes_of_term(load: LoadOp, outer: Sequence[ForOp], terms: ForOp) -> int | 
     return (along.extent.constant or 0) * width(load.buffer_type.element) // 8
 
 
-def _apply(nest: Sequence[ForOp], found: Factors, size: int, target: Target) -> None:
-    """Cuts the sum into blocks, which go through memory as it lies where rows are long."""
-    *loads, store = found
+def _apply(nest: Sequence[ForOp], found: Product, size: int, target: Target) -> None:
+    """Splits K into blocks, which read memory contiguously where rows are long."""
     terms, *outer = reorder(nest[-1], *nest[:-1])
     blocks = block_reduction(terms, size)
     lanes = lanes_of([blocks.outer], target)
     column, row = sorted(outer, key=lambda loop: loop.extent.constant or 0)
     fits = (column.extent.constant or 0) + FACTORS <= target.vector_registers
     if fits and (row.extent.constant or 0) > LONG_ROW * lanes:
-        x = next(load.buffer for load in loads if moves(load, row))
-        _add_rows(blocks, (x, store), (row, column), lanes)
+        x = next(load.buffer for load in found[:2] if row.index in subscript_atoms(load))
+        _add_rows(blocks, (x, found.store), (row, column), lanes)
         return
     distribute(blocks.outer, blocks.inner)
     reorder(*outer, blocks.inner)
@@ -151,17 +140,17 @@ def _apply(nest: Sequence[ForOp], found: Factors, size: int, target: Target) -> 
 def _add_rows(
     blocks: Blocks, buffers: tuple[SSAValue, StoreOp], loops: tuple[ForOp, ForOp], lanes: int
 ) -> None:
-    """Adds a few rows of terms at a time to all sums of a block, which stay in a near cache."""
+    """Adds a few rows along K at a time to all accumulators of a block, which stay in L1 or L2."""
     (x, store), (row, column) = buffers, loops
     axis = column_axis(store, row)
-    assert axis is not None, "a row of sums lies along one dim"
-    partial = pack(store.buffer, columns_last(buffer_type(store.buffer), axis))
-    around, inside, _ = tile(blocks.inner, ROWS)
+    assert axis is not None, "a row of accumulators is stored along one dim"
+    partial = pack(store.buffer, dim_innermost(buffer_type(store.buffer), axis))
+    around, inside, _ = tile(blocks.inner, K_ROWS)
     reorder(around, row, inside, column)
-    _in_registers(partial, axis, row, [inside, column], lanes)
-    read_ahead(x, inside, around, lanes, cache="first")
+    _accumulate_in_registers(partial, axis, row, [inside, column], lanes)
+    load_and_prefetch(x, inside, around, lanes, cache="first")
     unroll(inside)
-    fill = next(op for op in blocks.outer.body.block.ops if isinstance(op, ForOp))
+    fill = child_loops(blocks.outer)[0]
     for nest in (perfect_nest(fill), perfect_nest(blocks.combine)):
         last = _along(nest, partial, axis)
         others = [loop for loop in nest if loop not in (last, blocks.combine)]
@@ -169,26 +158,26 @@ def _add_rows(
         if nest[0] is fill:
             vectorize(last, lanes)
             continue
-        result = next(each.buffer for each in accesses_in(last) if isinstance(each, StoreOp))
-        _in_registers(result, axis - 1, last, [blocks.combine], lanes)
+        result = stores_in(last)[0].buffer
+        _accumulate_in_registers(result, axis - 1, last, [blocks.combine], lanes)
         parallelize_outermost(others[0])
     parallelize(blocks.outer)
 
 
 def _along(nest: Sequence[ForOp], buffer: SSAValue, axis: int) -> ForOp:
-    """The loop of a nest that moves along an axis of a buffer."""
-    access = next(each for each in accesses_in(nest[0]) if each.buffer is buffer)
-    return next(loop for loop in nest if loop.index in subscripts(access)[axis].atoms())
+    """The loop of a nest that indexes a dim of a buffer."""
+    access = accesses_to(buffer, nest[0])[0]
+    return next(loop for loop in nest if axis in dims_indexed_by(access, loop))
 
 
-def _in_registers(
+def _accumulate_in_registers(
     sums: SSAValue, axis: int, row: ForOp, inside: Sequence[ForOp], lanes: int
 ) -> None:
-    """Has a vector of a row of sums in registers, while the loops inside add terms to it."""
+    """Keeps a vector of a row of accumulators in registers while the loops inside add to it."""
     outer, inner, _ = tile_ragged(row, lanes)
     reorder(*inside, inner)
     staged = stage(sums, outer, "registers")
-    pack(staged.buffer, columns_last(buffer_type(staged.buffer), axis))
+    pack(staged.buffer, dim_innermost(buffer_type(staged.buffer), axis))
     short = [loop for loop in inside[1:] if loop.reduction is None]
     for nest in (staged.load_in, [*short, inner], staged.write_back):
-        write_out(nest, lanes)
+        unroll_tile(nest, lanes)

@@ -1,4 +1,6 @@
-"""The numbers of a register tile: what they are by default, and which others may be tried."""
+"""The size of a register tile, mr rows by vectors of nr columns: the default, and which others may
+be tried.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,10 @@ MOST_LOADS = 0.75
 """Loads for each multiply-add that do not hold it up."""
 
 LONGEST_SUM = 160
-"""Terms that are added up one after the other: 16 channels of 3 x 3 taps, for one. Joining a
-block's sums to the others takes as long as about four more terms; longer sums lose more than the
-best peers.
+"""Terms that are added one after the other: 16 channels of 3 x 3 taps, for one. Adding a block's
+accumulators to those of the others takes as long as about four more terms; longer sums lose more
+digits than the best peers do.
 """
-
 
 NEVER = 1 << 30
 """More rows than there are."""
@@ -23,8 +24,8 @@ NEVER = 1 << 30
 @dataclass(frozen=True)
 class Params:
     """The register tile: rows, and vectors a row. `stack_bytes` is the largest panel that is packed
-    on the stack; so many rows as `copy_rows` pay for a copy of all of an operand into panels. A sum
-    of more terms than `sum_block` is one of sums of so many.
+    on the stack; so many rows as `copy_rows` pay for packing all of an operand. A sum of more terms
+    than `sum_block` is summed in blocks of so many.
     """
 
     rows: int
@@ -34,8 +35,8 @@ class Params:
     sum_block: int = LONGEST_SUM
 
     @property
-    def near_rows(self) -> int:
-        """So many rows pay for copies of a panel at a time, which stay in the second cache."""
+    def panel_rows(self) -> int:
+        """So many rows pay for packing a panel at a time, which then stays in L2."""
         return self.copy_rows // 4
 
 
@@ -56,14 +57,14 @@ def default_params(target: Target, rows: int | None, columns: int | None, lanes:
 def wide_params(target: Target, rows: int | None, columns: int | None, lanes: int) -> Params:
     """A tile of twice as many vectors and fewer rows, where it loads less for each multiply-add and
     keeps the units busy: rows are read for twice as many columns, and fewer of them at a time. Of
-    many rows it is the largest there is, if the first cache has room for more lines a page apart.
+    many rows it is the largest there is, if L1 has room for more lines a page apart.
     """
     default = default_params(target, rows, columns, lanes)
     vectors = 2 * default.vectors
     most = _most_rows(target, vectors)
     if rows is None or (rows >= default.copy_rows and 2 * most * PAGE <= target.l1_bytes):
         wide = Params(most, vectors)
-    else:  # fewer rows than most of them ask the second cache for more of a panel than it gives
+    else:  # tiles shorter than two thirds of the tallest read panels faster than L2 delivers them
         wide = Params(_even(rows, most, -(-2 * most // 3)), vectors)
     fits = wide.rows > 1 and wide.rows * vectors >= target.fma_latency * target.fma_ports
     return wide if fits and _loads(wide) < _loads(default) else default
@@ -90,7 +91,7 @@ def candidates(
         for height in range(1, min(_most_rows(target, vectors), rows or 64) + 1)
         if height * vectors >= busy and _loads(Params(height, vectors)) <= MOST_LOADS
     ]
-    many = rows is not None and rows >= default.near_rows
+    many = rows is not None and rows >= default.panel_rows
     thresholds = (default.copy_rows, *((NEVER,) if many else ()))
     found = [
         Params(tile.rows, tile.vectors, tile.stack_bytes, threshold)
@@ -106,13 +107,13 @@ def _loads(tile: Params) -> float:
 
 
 def _most_rows(target: Target, vectors: int) -> int:
-    """Rows of sums that fit the registers beside a row of vectors and factors."""
+    """Rows of accumulators that fit the registers beside a row of vectors and factors."""
     return max(1, (target.vector_registers - vectors - target.factor_registers) // vectors)
 
 
 def _least_rows(target: Target, vectors: int) -> int:
-    """Rows whose sums keep the units busy with some to spare: of just as many as multiply-adds are
-    under way, each waits for the one before it whenever anything else is late.
+    """Rows whose accumulators keep the units busy with some to spare: of just as many as
+    multiply-adds are under way, each waits for the one before it whenever anything else is late.
     """
     return 1 + target.fma_latency * target.fma_ports // vectors
 

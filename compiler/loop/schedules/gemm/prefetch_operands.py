@@ -1,0 +1,99 @@
+"""Prefetches what register tiles read and write next, while they compute.
+
+The panel of a weight that the next tile of columns reads comes from memory while the tiles of rows
+over this one are computed:
+
+    for jo parallel:  for io:  for k:  for ii unroll:  for ji vector unroll:
+        prefetch Y[k, jo + 1];  acc[ii, ji] += X[i, k] * Y[k, j]
+"""
+
+from __future__ import annotations
+
+from xdsl.dialects.builtin import NoneAttr
+from xdsl.ir import SSAValue
+
+from compiler.loop.nest import accesses_to, loads_in, loops_in, stores_in
+from compiler.loop.primitives import prefetch, stage, tile, unroll
+from compiler.loop.schedules.gemm.pack_panels import computed_type
+from compiler.loop.schedules.gemm.unroll_tile import unroll_tile
+from compiler.loop.schedules.innermost_loops import stride
+from compiler.target.target import LINE, Target
+from dialects.expr import Expr
+from dialects.loop.ops import AllocOp, ForOp, LoadOp, enclosing_loops
+from dialects.loop.scalar import width
+from dialects.loop.types import buffer_type
+
+MOST_TILES = 64
+"""Tiles of rows over a panel, beside which the time to load the panel does not count."""
+
+
+def load_and_prefetch(source: SSAValue, at: ForOp, loop: ForOp, lanes: int, *, cache: str) -> None:
+    """Loads what an iteration reads of a buffer to registers once, and prefetches that of the next
+    iteration of a loop around it.
+    """
+    vector = stage(source, at, "registers").load_in
+    unroll_tile(vector, lanes)
+    if not isinstance(source.owner, AllocOp):
+        (load,) = loads_in(vector[0])
+        line = lanes * width(load.buffer_type.element) // 8 >= LINE
+        lines = prefetch(load, loop, 1, cache=cache, before=None if line else vector[0])
+        for each in lines:
+            unroll(each)
+
+
+def pays_to_prefetch(panel: SSAValue, columns: ForOp, tiles: Expr, target: Target) -> bool:
+    """Whether the panel of the next tile of columns is better prefetched into L2 while so many
+    tiles of rows are computed over this one: both take half of L2 at most, all panels are no small
+    part of it, and the time to load a panel is not divided among many tiles.
+    """
+    kind = buffer_type(panel)
+    load = accesses_to(panel, columns)[0]
+    in_panels = not isinstance(kind.layout, NoneAttr)
+    if not in_panels or not isinstance(load, LoadOp) or computed_type(load) != kind.element:
+        return False
+    known, panels = tiles.constant, columns.extent.constant
+    bytes = (kind.size.constant or 0) * width(kind.element) // 8
+    if panels is None or (known is not None and not 1 < known <= MOST_TILES):
+        return False
+    return 4 * bytes // panels <= target.l2_bytes <= 4 * bytes
+
+
+def prefetch_panel(panel: SSAValue, around: ForOp, lanes: int) -> None:
+    """Prefetches a row of the panel of the next tile of columns, which the outermost loop counts,
+    into L2 for each row that the tile reads.
+    """
+    loops = enclosing_loops(accesses_to(panel, around)[0])
+    terms = [loop for loop in loops if loop.reduction is not None]
+    load_and_prefetch(panel, terms[-1], loops[0], lanes, cache="second")
+
+
+def prefetch_rows(tiles: ForOp) -> None:
+    """Prefetches rows before they are read, a line of each at a time: a block of a long K ahead,
+    and at its end the first of the next tile's, else those of the next tile. Each row of a tile
+    begins in a page of its own, across which the processor does not prefetch by itself.
+    """
+    *blocks, terms = [loop for loop in loops_in(tiles) if loop.reduction is not None]
+    count = terms.extent.constant
+    for load in loads_in(terms):
+        line = LINE * 8 // width(load.buffer_type.element)
+        is_row = stride(load, tiles) != 0 and stride(load, terms) == 1
+        held = isinstance(load.buffer.owner, AllocOp)
+        if is_row and not held and count is not None and count >= line:
+            inner = tile(terms, line).inner
+            in_blocks = len(blocks) == 1 and blocks[0].extent.constant is not None
+            step, around = (blocks[0], tiles) if in_blocks else (tiles, None)
+            for loop in prefetch(load, step, before=inner, around=around):
+                unroll(loop)
+            return
+
+
+def prefetch_results(tiles: ForOp) -> None:
+    """Prefetches the lines that the next tile of rows writes when this one is written: they come
+    while it is computed, and its stores do not wait for them.
+    """
+    for store in stores_in(tiles):
+        if isinstance(store.buffer.owner, AllocOp) or stride(store, tiles) == 0:
+            continue
+        nest = next(loop for loop in enclosing_loops(store) if loop.parent_op() is tiles)
+        for loop in prefetch(store, tiles, before=nest):
+            unroll(loop)

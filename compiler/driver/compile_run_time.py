@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from compiler.abi.constants import ABI_VERSION
 from compiler.driver.options import Options
 from compiler.driver.workers import KernelCode
 from compiler.loop_to_llvm.run_time import emit_run_time
 from compiler.loop_to_llvm.runtime import Counts, Level, TableLayout
 from compiler.loop_to_llvm.runtime.outside_weights import OutsideWeights
 from compiler.loop_to_llvm.runtime.self_test import Golden
-from compiler.machine.artifact.artifact import ABI_VERSION, VERSION
+from compiler.machine.artifact.artifact import VERSION
 from compiler.machine.artifact.model_table import model_table
 from compiler.machine.artifact.signature import Signature
 from compiler.machine.codegen.object_code import compile_object

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from compiler.abi.structs import CALL, OPTIONS
 from compiler.machine.artifact.artifact import Compiled
 from compiler.machine.artifact.dims import size_of
 from compiler.program.memory.guard_buffers import GUARD_PAGE
@@ -28,30 +29,11 @@ class TooLarge(InputError):
 
 
 class _Options(ctypes.Structure):
-    _fields_ = (
-        ("size", ctypes.c_uint64),
-        ("threads", ctypes.c_uint32),
-        ("flags", ctypes.c_uint32),
-        ("parallel_for", ctypes.c_void_p * 2),
-        ("allocate", ctypes.c_void_p),
-        ("release", ctypes.c_void_p),
-        ("allocator_user", ctypes.c_void_p),
-        ("weights", ctypes.c_void_p),
-        ("print", ctypes.c_void_p * 2),
-        ("reserved", ctypes.c_uint64 * 2),
-    )
+    _fields_ = OPTIONS.ctypes_fields
 
 
 class _Call(ctypes.Structure):
-    _fields_ = (
-        ("size", ctypes.c_uint64),
-        ("inputs", ctypes.c_void_p),
-        ("outputs", ctypes.c_void_p),
-        ("dims", ctypes.c_void_p),
-        ("workspace", ctypes.c_void_p),
-        ("workspace_size", ctypes.c_uint64),
-        ("reserved", ctypes.c_uint64 * 2),
-    )
+    _fields_ = CALL.ctypes_fields
 
 
 class GuardedModel:

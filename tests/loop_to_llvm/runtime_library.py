@@ -12,16 +12,9 @@ import numpy as np
 import pytest
 from llvmlite import ir
 
-from compiler.loop_to_llvm.runtime import (
-    ABI_VERSION,
-    Counts,
-    Runtime,
-    Status,
-    TableLayout,
-    Weight,
-    blobs_of,
-    facts_of,
-)
+from compiler.abi.constants import ABI_VERSION, Status
+from compiler.abi.structs import CALL, OPTIONS
+from compiler.loop_to_llvm.runtime import Counts, Runtime, TableLayout, Weight, blobs_of, facts_of
 from compiler.loop_to_llvm.runtime.code import Code
 from compiler.machine.artifact.model_table import model_table
 from compiler.machine.artifact.signature import Signature, TensorSpec
@@ -39,32 +32,11 @@ threads_1_2_8 = pytest.mark.parametrize("threads", [1, 2, 8])
 
 
 class Options(ctypes.Structure):
-    _fields_ = [
-        ("size", ctypes.c_uint64),
-        ("threads", ctypes.c_uint32),
-        ("flags", ctypes.c_uint32),
-        ("parallel_for", pointer),
-        ("parallel_for_user", pointer),
-        ("allocate", pointer),
-        ("release", pointer),
-        ("allocator_user", pointer),
-        ("weights", pointer),
-        ("print", ctypes.c_void_p),
-        ("print_user", ctypes.c_void_p),
-        ("reserved", ctypes.c_uint64 * 2),
-    ]
+    _fields_ = OPTIONS.ctypes_fields
 
 
 class Call(ctypes.Structure):
-    _fields_ = [
-        ("size", ctypes.c_uint64),
-        ("inputs", pointer),
-        ("outputs", pointer),
-        ("dims", pointer),
-        ("workspace", pointer),
-        ("workspace_size", ctypes.c_uint64),
-        ("reserved", ctypes.c_uint64 * 2),
-    ]
+    _fields_ = CALL.ctypes_fields
 
 
 def table_of(counts: Counts) -> bytes:

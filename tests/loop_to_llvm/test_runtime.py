@@ -15,15 +15,8 @@ import numpy as np
 import pytest
 from llvmlite import ir
 
-from compiler.loop_to_llvm.runtime import (
-    ABI_VERSION,
-    LIBC_NAMES,
-    Counts,
-    Runtime,
-    Status,
-    Weight,
-    exported_symbols,
-)
+from compiler.abi.constants import ABI_VERSION, Status
+from compiler.loop_to_llvm.runtime import LIBC_NAMES, Counts, Runtime, Weight, exported_symbols
 from compiler.loop_to_llvm.runtime.code import NULL, Code
 from compiler.loop_to_llvm.runtime.layout import CALL, OPTIONS, Struct
 from compiler.machine.codegen.host import host_target
@@ -281,7 +274,7 @@ def test_two_models_link_into_one_library():
     assert all(code.address(name) for p in ("a", "b") for name in exported_symbols(p))
 
 
-# A struct's layout is written down twice, for C and for LLVM
+# Offsets for LLVM follow from declarations in C; ctypes lays members out by its own rules
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import ctypes
 import numpy as np
 import pytest
 
-from compiler.loop_to_llvm.runtime import Status
+from compiler.abi.constants import Status
 from dialects.extent import MOST
 from tests.loop_to_llvm.runtime_library import Addition, Library, integer, threads_1_2_8, triple
 

@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from compiler.loop_to_llvm.runtime import Status
+from compiler.abi.constants import Status
 from tests.loop_to_llvm.runtime_library import (
     MILLISECOND,
     Addition,

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from compiler.loop_to_llvm.runtime import ABI_VERSION, WORKSPACE_ALIGNMENT, Status, exported_symbols
+from compiler.abi.constants import ABI_VERSION, WORKSPACE_ALIGNMENT, Status
+from compiler.loop_to_llvm.runtime import exported_symbols
 from compiler.loop_to_llvm.runtime import table as table_reader
 from compiler.loop_to_llvm.runtime.layout import (
     CALL,
@@ -19,7 +20,7 @@ from compiler.loop_to_llvm.runtime.layout import (
     TENSOR,
     Struct,
 )
-from compiler.machine.artifact import dims, model_table
+from compiler.machine.artifact import model_table
 from compiler.machine.artifact.signature import Signature, TensorSpec
 from compiler.machine.bindings.header import header
 from compiler.machine.bindings.names import c_identifier
@@ -119,15 +120,6 @@ def test_numbers_are_those_of_the_run_time(tmp_path: Path, language: str):
         *(f"WEFT_{place.upper()} == {n}" for n, place in enumerate(PLACES)),
     ]
     compiles(tmp_path, language, {"m": header("m", STATIC)}, require(*conditions))
-
-
-def test_the_writer_of_the_table_and_its_reader_agree():
-    structs = {
-        model_table.HEAD: TABLE, model_table.LEVEL: LEVEL, model_table.SYMBOL: SYMBOL,
-        model_table.TENSOR: TENSOR, model_table.DIM: DIM, model_table.STEP: STEP,
-    }  # fmt: skip
-    assert [each.size for each in structs] == [each.size for each in structs.values()]
-    assert [*dims.Step] == [*table_reader.Step]
 
 
 def test_functions_have_the_types_of_the_abi(tmp_path: Path, language: str):

@@ -12,10 +12,10 @@ from functools import reduce
 from llvmlite import ir
 from xdsl.dialects.builtin import ArrayAttr
 
+from compiler.abi.constants import Status
 from compiler.loop_to_llvm.frame import Frame
 from compiler.loop_to_llvm.index import IndexEmitter
 from compiler.loop_to_llvm.program.size_rules import bound_rule, equal_rule, extent_rule
-from compiler.loop_to_llvm.runtime import Status
 from compiler.loop_to_llvm.scalar.elements import I64, intrinsic
 from dialects.expr import Atom, Expr, Extremum, Quotient, Remainder, Symbol, atom_expr
 from dialects.extent import MOST

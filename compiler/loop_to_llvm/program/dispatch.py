@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 
 from llvmlite import ir
 
-from compiler.loop_to_llvm.runtime import CHECK_SIZES, PROGRAM, WORKSPACE, Runtime, Status
+from compiler.abi.constants import Status
+from compiler.loop_to_llvm.runtime import CHECK_SIZES, PROGRAM, WORKSPACE, Runtime
 from compiler.loop_to_llvm.scalar.elements import I64
 from compiler.target.target import Target
 from dialects.loop.choose import ChooseOp

@@ -18,6 +18,7 @@ from xdsl.dialects.builtin import ArrayAttr, FusedLoc, NameLoc
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.utils.hints import isa
 
+from compiler.abi.constants import Status
 from compiler.loop_to_llvm.body import Unit
 from compiler.loop_to_llvm.frame import Frame
 from compiler.loop_to_llvm.index import IndexEmitter
@@ -33,14 +34,7 @@ from compiler.loop_to_llvm.program.calls import (
 from compiler.loop_to_llvm.program.check_sizes import SizeChecks
 from compiler.loop_to_llvm.program.growable_buffers import GrowingMemory, copy_bytes
 from compiler.loop_to_llvm.program.polling import Polling
-from compiler.loop_to_llvm.runtime import (
-    CHECK_SIZES,
-    PROGRAM,
-    WORKSPACE,
-    Runtime,
-    Status,
-    clipped,
-)
+from compiler.loop_to_llvm.runtime import CHECK_SIZES, PROGRAM, WORKSPACE, Runtime, clipped
 from compiler.loop_to_llvm.scalar.elements import I8, I32, I64, storage_bytes
 from compiler.target.features import baseline
 from compiler.target.target import Target

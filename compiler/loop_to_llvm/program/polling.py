@@ -8,8 +8,9 @@ from collections.abc import Callable
 
 from llvmlite import ir
 
+from compiler.abi.constants import Status
 from compiler.loop_to_llvm.frame import Frame
-from compiler.loop_to_llvm.runtime import Runtime, Status
+from compiler.loop_to_llvm.runtime import Runtime
 from compiler.loop_to_llvm.scalar.elements import I32, I64, intrinsic
 from dialects.loop.effects import POLLED_WORK
 

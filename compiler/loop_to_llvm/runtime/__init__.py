@@ -12,6 +12,7 @@ from collections.abc import Container, Sequence
 
 from llvmlite import ir
 
+from compiler.abi.constants import Status
 from compiler.loop_to_llvm.runtime.cancel import ask_to_go_on, cancels_so_far, define_cancel
 from compiler.loop_to_llvm.runtime.code import POINTER, Code, constant_bytes, i64
 from compiler.loop_to_llvm.runtime.context import (
@@ -23,35 +24,25 @@ from compiler.loop_to_llvm.runtime.context import (
 from compiler.loop_to_llvm.runtime.dlpack import DlpackCall
 from compiler.loop_to_llvm.runtime.entry import Counts, EntryPoints
 from compiler.loop_to_llvm.runtime.facts import Facts, Weight, blobs_of, facts_of
-from compiler.loop_to_llvm.runtime.layout import (
-    ABI_VERSION,
-    CHECK_SIZES,
-    CONTEXT,
-    PROGRAM,
-    WORKSPACE,
-    WORKSPACE_ALIGNMENT,
-)
+from compiler.loop_to_llvm.runtime.layout import CHECK_SIZES, CONTEXT, PROGRAM, WORKSPACE
 from compiler.loop_to_llvm.runtime.platform import LIBC_NAMES, Platform
 from compiler.loop_to_llvm.runtime.pool import Pool
 from compiler.loop_to_llvm.runtime.processor import Level, Processor
 from compiler.loop_to_llvm.runtime.self_test import Golden, SelfTestFunction
-from compiler.loop_to_llvm.runtime.status import Shown, Sizes, Status, clipped, fail
+from compiler.loop_to_llvm.runtime.status import Shown, Sizes, clipped, fail
 from compiler.loop_to_llvm.runtime.table import Table, TableLayout
 from compiler.target.target import Target
 
 __all__ = [
-    "ABI_VERSION",
     "CHECK_SIZES",
     "EXPORTS",
     "LIBC_NAMES",
     "PROGRAM",
     "WORKSPACE",
-    "WORKSPACE_ALIGNMENT",
     "Counts",
     "Level",
     "Runtime",
     "Sizes",
-    "Status",
     "TableLayout",
     "Weight",
     "blobs_of",

@@ -10,6 +10,7 @@ from typing import Final
 
 from llvmlite import ir
 
+from compiler.abi.constants import Status
 from compiler.loop_to_llvm.runtime.code import (
     I32,
     POINTER,
@@ -21,7 +22,7 @@ from compiler.loop_to_llvm.runtime.code import (
     new_function,
 )
 from compiler.loop_to_llvm.runtime.layout import CONTEXT
-from compiler.loop_to_llvm.runtime.status import Status, fail
+from compiler.loop_to_llvm.runtime.status import fail
 
 POLL: Final = ir.FunctionType(I32, [POINTER])
 """The host's function: what is not 0 ends the call."""

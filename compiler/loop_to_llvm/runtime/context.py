@@ -9,6 +9,7 @@ from typing import Final
 
 from llvmlite import ir
 
+from compiler.abi.constants import MOST_THREADS
 from compiler.loop_to_llvm.runtime.code import (
     I1,
     I8,
@@ -25,7 +26,7 @@ from compiler.loop_to_llvm.runtime.code import (
 )
 from compiler.loop_to_llvm.runtime.create_failure import CreateFailure
 from compiler.loop_to_llvm.runtime.facts import Facts
-from compiler.loop_to_llvm.runtime.layout import CONTEXT, MOST_THREADS, OPTIONS
+from compiler.loop_to_llvm.runtime.layout import CONTEXT, OPTIONS
 from compiler.loop_to_llvm.runtime.platform import Platform
 from compiler.loop_to_llvm.runtime.pool import Pool
 from compiler.loop_to_llvm.runtime.processor import Processor

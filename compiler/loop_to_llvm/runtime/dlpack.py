@@ -9,6 +9,7 @@ from typing import Final
 
 from llvmlite import ir
 
+from compiler.abi.constants import WORKSPACE_ALIGNMENT, Status
 from compiler.loop_to_llvm.runtime.code import (
     I1,
     I32,
@@ -25,17 +26,9 @@ from compiler.loop_to_llvm.runtime.code import (
 )
 from compiler.loop_to_llvm.runtime.context import ALLOCATE, RELEASE
 from compiler.loop_to_llvm.runtime.entry import CHECK, Counts
-from compiler.loop_to_llvm.runtime.layout import (
-    CALL,
-    CONTEXT,
-    DLTENSOR,
-    SYMBOL,
-    TENSOR,
-    WORKSPACE,
-    WORKSPACE_ALIGNMENT,
-)
+from compiler.loop_to_llvm.runtime.layout import CALL, CONTEXT, DLTENSOR, SYMBOL, TENSOR, WORKSPACE
 from compiler.loop_to_llvm.runtime.pool import Pool
-from compiler.loop_to_llvm.runtime.status import Shown, Sizes, Status, fail
+from compiler.loop_to_llvm.runtime.status import Shown, Sizes, fail
 from compiler.loop_to_llvm.runtime.table import Table
 
 CPU: Final = 1

@@ -10,6 +10,7 @@ from typing import Final
 
 from llvmlite import ir
 
+from compiler.abi.constants import ABI_VERSION, WORKSPACE_ALIGNMENT, Status
 from compiler.loop_to_llvm.runtime.code import (
     I32,
     I64,
@@ -26,7 +27,6 @@ from compiler.loop_to_llvm.runtime.context import RELEASE
 from compiler.loop_to_llvm.runtime.create_failure import CreateFailure
 from compiler.loop_to_llvm.runtime.facts import Facts
 from compiler.loop_to_llvm.runtime.layout import (
-    ABI_VERSION,
     CALL,
     CHECK_SIZES,
     CONTEXT,
@@ -34,10 +34,9 @@ from compiler.loop_to_llvm.runtime.layout import (
     SYMBOL,
     TENSOR,
     WORKSPACE,
-    WORKSPACE_ALIGNMENT,
 )
 from compiler.loop_to_llvm.runtime.pool import Pool
-from compiler.loop_to_llvm.runtime.status import NO_CONTEXT_TEXT, Shown, Status, fail
+from compiler.loop_to_llvm.runtime.status import NO_CONTEXT_TEXT, Shown, fail
 from compiler.loop_to_llvm.runtime.table import Table
 from dialects.extent import MOST
 

@@ -9,11 +9,9 @@ from typing import Final
 
 from llvmlite import ir
 
+from compiler.abi import structs
 from compiler.loop_to_llvm.runtime.code import I8, I16, I32, I64, POINTER, Code
 
-ABI_VERSION: Final = 1
-WORKSPACE_ALIGNMENT: Final = 64
-MOST_THREADS: Final = 1024
 ERROR_BYTES: Final = 1024
 
 PROGRAM: Final = ir.FunctionType(I32, [POINTER] * 5)
@@ -96,117 +94,27 @@ class Struct:
         return code.extract_value(outcome, 1)
 
 
-OPTIONS: Final = Struct(
-    96,
-    size=Field(I64, 0),
-    threads=Field(I32, 8),
-    flags=Field(I32, 12),
-    parallel_for=Field(POINTER, 16),
-    parallel_for_user=Field(POINTER, 24),
-    allocate=Field(POINTER, 32),
-    release=Field(POINTER, 40),
-    allocator_user=Field(POINTER, 48),
-    weights=Field(POINTER, 56),
-    print=Field(POINTER, 64),
-    print_user=Field(POINTER, 72),
-    reserved=Field(I64, 80, 2),
-)
+def _of(struct: structs.CStruct) -> Struct:
+    kinds = {size: kind for kind, size in _BYTES.items() if kind != POINTER}
+    return Struct(
+        struct.size,
+        **{
+            each.name: Field(
+                POINTER if each.is_pointer else kinds[each.bytes], each.offset, each.count
+            )
+            for each in struct.members
+        },
+    )
 
-CALL: Final = Struct(
-    64,
-    size=Field(I64, 0),
-    inputs=Field(POINTER, 8),
-    outputs=Field(POINTER, 16),
-    dims=Field(POINTER, 24),
-    workspace=Field(POINTER, 32),
-    workspace_size=Field(I64, 40),
-    reserved=Field(I64, 48, 2),
-)
 
-TABLE: Final = Struct(
-    256,
-    size=Field(I64, 0),
-    bytes=Field(I64, 8),
-    abi_version=Field(I32, 16),
-    flags=Field(I32, 20),
-    tensor_size=Field(I32, 24),
-    dim_size=Field(I32, 28),
-    symbol_size=Field(I32, 32),
-    level_size=Field(I32, 36),
-    prefix=Field(I32, 40),
-    version=Field(I32, 44),
-    triple=Field(I32, 48),
-    cpu=Field(I32, 52),
-    features=Field(I32, 56),
-    levels=Field(I32, 60),
-    level_count=Field(I32, 64),
-    symbols=Field(I32, 68),
-    symbol_count=Field(I32, 72),
-    found_count=Field(I32, 76),
-    inputs=Field(I32, 80),
-    input_count=Field(I32, 84),
-    outputs=Field(I32, 88),
-    output_count=Field(I32, 92),
-    logical=Field(I32, 96),
-    logical_count=Field(I32, 100),
-    weights_in=Field(I32, 104),
-    weight_count=Field(I32, 108),
-    weight_bytes=Field(I64, 112),
-    prepared_bytes=Field(I64, 120),
-    workspace_bytes=Field(I64, 128),
-    workspace_alignment=Field(I32, 136),
-    options_size=Field(I32, 140),
-    call_size=Field(I32, 144),
-    stack_depth=Field(I32, 148),
-    metadata_sha256=Field(I8, 152, 32),
-    weights_sha256=Field(I8, 184, 32),
-    reserved=Field(I64, 216, 5),
-)
-"""What `m_query` gives; places are offsets from its start."""
-
-LEVEL: Final = Struct(8, name=Field(I32, 0), features=Field(I32, 4))
-
-SYMBOL: Final = Struct(
-    32,
-    name=Field(I32, 0),
-    is_found=Field(I32, 4),
-    input=Field(I32, 8),
-    axis=Field(I32, 12),
-    least=Field(I64, 16),
-    most=Field(I64, 24),
-)
-
-TENSOR: Final = Struct(
-    64,
-    name=Field(I32, 0),
-    dtype=Field(I32, 4),
-    code=Field(I8, 8),
-    bits=Field(I8, 9),
-    lanes=Field(I16, 10),
-    element_bytes=Field(I32, 12),
-    rank=Field(I32, 16),
-    dims=Field(I32, 20),
-    shape=Field(I32, 24),
-    flags=Field(I32, 28),
-    bytes=Field(I64, 32),
-    alignment=Field(I32, 40),
-    donor=Field(I32, 44),
-    shown_name=Field(I32, 48),
-    reserved_word=Field(I32, 52),
-    reserved=Field(I64, 56),
-)
-
-DIM: Final = Struct(
-    32,
-    size=Field(I64, 0),
-    text=Field(I32, 8),
-    symbol=Field(I32, 12),
-    steps=Field(I32, 16),
-    step_count=Field(I32, 20),
-    reserved=Field(I64, 24),
-)
-
-STEP: Final = Struct(16, operation=Field(I64, 0), operand=Field(I64, 8))
+OPTIONS: Final = _of(structs.OPTIONS)
+CALL: Final = _of(structs.CALL)
+TABLE: Final = _of(structs.TABLE)
+LEVEL: Final = _of(structs.LEVEL)
+SYMBOL: Final = _of(structs.SYMBOL)
+TENSOR: Final = _of(structs.TENSOR)
+DIM: Final = _of(structs.DIM)
+STEP: Final = _of(structs.STEP)
 
 DLTENSOR: Final = Struct(
     48,

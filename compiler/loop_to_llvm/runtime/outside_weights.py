@@ -10,6 +10,7 @@ from typing import Final
 
 from llvmlite import ir
 
+from compiler.abi.constants import Status
 from compiler.loop_to_llvm.runtime.code import (
     I8,
     I32,
@@ -26,7 +27,6 @@ from compiler.loop_to_llvm.runtime.code import (
 )
 from compiler.loop_to_llvm.runtime.layout import PROGRAM
 from compiler.loop_to_llvm.runtime.pool import Pool
-from compiler.loop_to_llvm.runtime.status import Status
 
 _TRANSFORM: Final = ir.FunctionType(VOID, [POINTER, POINTER, POINTER])
 

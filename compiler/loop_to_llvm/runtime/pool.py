@@ -27,6 +27,7 @@ from typing import Final
 
 from llvmlite import ir
 
+from compiler.abi.constants import Status
 from compiler.loop_to_llvm.runtime.code import (
     BODY,
     I1,
@@ -43,7 +44,7 @@ from compiler.loop_to_llvm.runtime.code import (
 )
 from compiler.loop_to_llvm.runtime.layout import CONTEXT, Field, Struct
 from compiler.loop_to_llvm.runtime.platform import SIG_SETMASK, SIGSET_BYTES, Platform
-from compiler.loop_to_llvm.runtime.status import Status, fail
+from compiler.loop_to_llvm.runtime.status import fail
 
 CHUNKS_PER_THREAD: Final = 8
 SPINS: Final = 4000

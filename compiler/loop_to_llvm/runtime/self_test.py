@@ -13,6 +13,7 @@ import ml_dtypes
 import numpy as np
 from llvmlite import ir
 
+from compiler.abi.constants import WORKSPACE_ALIGNMENT, Status
 from compiler.loop_to_llvm.runtime.code import (
     DOUBLE,
     I8,
@@ -31,15 +32,9 @@ from compiler.loop_to_llvm.runtime.code import (
 from compiler.loop_to_llvm.runtime.context import ALLOCATE, RELEASE
 from compiler.loop_to_llvm.runtime.dlpack import EXPECTED
 from compiler.loop_to_llvm.runtime.entry import CHECK, Counts
-from compiler.loop_to_llvm.runtime.layout import (
-    CALL,
-    CONTEXT,
-    TENSOR,
-    WORKSPACE,
-    WORKSPACE_ALIGNMENT,
-)
+from compiler.loop_to_llvm.runtime.layout import CALL, CONTEXT, TENSOR, WORKSPACE
 from compiler.loop_to_llvm.runtime.pool import Pool
-from compiler.loop_to_llvm.runtime.status import Shown, Sizes, Status, fail
+from compiler.loop_to_llvm.runtime.status import Shown, Sizes, fail
 from compiler.loop_to_llvm.runtime.table import Table
 
 _TEST: Final = ir.FunctionType(I32, [POINTER])

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import Final
 
 from llvmlite import ir
 
+from compiler.abi.constants import Status
 from compiler.loop_to_llvm.runtime.code import (
     I8,
     I64,
@@ -32,22 +32,6 @@ from compiler.loop_to_llvm.runtime.message import (
 from dialects.errors import printable, printable_lines, shortened
 
 NO_CONTEXT_TEXT: Final = "weft requires a context, got NULL"
-
-
-class Status(IntEnum):
-    """The results of `m_run` and its like; the numbers are part of the ABI."""
-
-    OK = 0
-    BAD_CALL = 1
-    NULL_POINTER = 2
-    BAD_DIMS = 3
-    BAD_WORKSPACE = 4
-    OUT_OF_MEMORY = 5
-    BAD_VALUE = 6
-    BAD_WEIGHTS = 7
-    BAD_TENSOR = 8
-    BAD_RESULT = 9
-    CANCELLED = 10
 
 
 @dataclass(frozen=True)

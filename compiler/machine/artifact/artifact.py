@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 from weakref import WeakValueDictionary
 
+from compiler.abi.constants import ABI_VERSION
 from compiler.machine.artifact.replace_file import replacing, rewriting
 from compiler.machine.artifact.signature import Signature
 from compiler.machine.bindings.forms import FORMS
@@ -44,7 +45,6 @@ from compiler.target.x86 import X86_64
 from dialects.errors import ArtifactError, OptionError
 
 VERSION = "0.1.0"
-ABI_VERSION = 1
 WASM = "wasm32"
 
 EXPORTS: Final = (".so", ".a", ".o", ".mlir", ".wasm")

@@ -8,20 +8,21 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from struct import Struct
 from typing import Any, Final
 
+from compiler.abi import structs
+from compiler.abi.constants import WORKSPACE_ALIGNMENT
 from compiler.machine.artifact.dims import Program, depth_of, program_of
 from compiler.machine.artifact.signature import DTYPES, Signature, TensorSpec
 from compiler.machine.weights.file import CALLER, FILE, PLACES, data_bytes
 from dialects.errors import printable, shortened
 
-HEAD: Final = Struct("<2Q24I3Q4I32s32s5Q")
-LEVEL: Final = Struct("<2I")
-SYMBOL: Final = Struct("<4I2q")
-TENSOR: Final = Struct("<2I2BH5IQ4IQ")
-DIM: Final = Struct("<q4IQ")
-STEP: Final = Struct("<2q")
+HEAD: Final = structs.TABLE.packing
+LEVEL: Final = structs.LEVEL.packing
+SYMBOL: Final = structs.SYMBOL.packing
+TENSOR: Final = structs.TENSOR.packing
+DIM: Final = structs.DIM.packing
+STEP: Final = structs.STEP.packing
 
 UNKNOWN: Final = (1 << 64) - 1
 """Bytes that depend on sizes."""
@@ -31,7 +32,7 @@ NONE: Final = (1 << 32) - 1
 HAS_SELF_TEST: Final = 1
 IS_MADE: Final = 1
 
-_ABI_SIZES: Final = (64, 96, 64)
+_ABI_SIZES: Final = (WORKSPACE_ALIGNMENT, structs.OPTIONS.size, structs.CALL.size)
 """The alignment of a workspace, and the bytes of weft_options and weft_call."""
 _INT, _UINT, _FLOAT, _BFLOAT, _BOOL = 0, 1, 2, 4, 6
 _CODES: Final = {

@@ -2,54 +2,15 @@
 (docs/abi.md), and inline functions that read the table of `m_query`.
 """
 
+from collections.abc import Iterable
+from enum import IntEnum
 from typing import Final
 
-SHARED: Final = """\
-#ifndef WEFT_ABI_VERSION
-#define WEFT_ABI_VERSION 1
-#define WEFT_WORKSPACE_ALIGNMENT 64
+from compiler.abi.constants import ABI_VERSION, WORKSPACE_ALIGNMENT, Status
+from compiler.abi.structs import CALL, DIM, LEVEL, OPTIONS, STEP, SYMBOL, TABLE, TENSOR
+from dialects.steps import Step
 
-#define WEFT_OK 0
-#define WEFT_BAD_CALL 1
-#define WEFT_NULL_POINTER 2
-#define WEFT_BAD_DIMS 3
-#define WEFT_BAD_WORKSPACE 4
-#define WEFT_OUT_OF_MEMORY 5
-#define WEFT_BAD_VALUE 6
-#define WEFT_BAD_WEIGHTS 7
-#define WEFT_BAD_TENSOR 8
-#define WEFT_BAD_RESULT 9
-#define WEFT_CANCELLED 10
-
-typedef struct weft_context weft_context;
-
-typedef struct {
-  uint64_t size;    /* sizeof(weft_options) */
-  uint32_t threads; /* that compute, the caller's among them; 0: as many as there are processors */
-  uint32_t flags;   /* 0; or 1 + the number of the level to run, for tests */
-  void (*parallel_for)(void *user, int64_t count,
-                       void (*body)(void *argument, int64_t begin, int64_t end), void *argument);
-  void *parallel_for_user;
-  void *(*allocate)(void *user, uint64_t bytes, uint64_t alignment);
-  void (*release)(void *user, void *memory);
-  void *allocator_user;
-  const void *const *weights; /* NULL: those inside the artifact */
-  /* what the program prints, or NULL: text with places such as {float32,2,} for values */
-  void (*print)(void *user, const char *text, const void *const *values, const int64_t *dims);
-  void *print_user;
-  uint64_t reserved[2]; /* 0 */
-} weft_options;
-
-typedef struct {
-  uint64_t size; /* sizeof(weft_call) */
-  const void *const *inputs;
-  void **outputs; /* NULL, or where the model made them, for those of sizes that it finds */
-  int64_t *dims;  /* the free sizes; behind them a run writes those that it finds */
-  void *workspace; /* aligned to WEFT_WORKSPACE_ALIGNMENT */
-  uint64_t workspace_size;
-  uint64_t reserved[2]; /* 0 */
-} weft_call;
-
+_TABLE_NUMBERS: Final = """\
 /* What m_query gives: places are offsets in bytes from the start of weft_table, texts are UTF-8 and
    end in a zero, WEFT_UNKNOWN is what depends on sizes. */
 #define WEFT_UNKNOWN UINT64_MAX
@@ -61,104 +22,9 @@ typedef struct {
 #define WEFT_EMBEDDED 0 /* weights_in */
 #define WEFT_FILE 1
 #define WEFT_CALLER 2
+"""
 
-#define WEFT_STEP_END 0
-#define WEFT_STEP_NUMBER 1
-#define WEFT_STEP_SYMBOL 2
-#define WEFT_STEP_ADD 3
-#define WEFT_STEP_SUB 4
-#define WEFT_STEP_MUL 5
-#define WEFT_STEP_MIN 6
-#define WEFT_STEP_MAX 7
-#define WEFT_STEP_FLOORDIV 8
-#define WEFT_STEP_MOD 9
-
-typedef struct {
-  uint64_t size;  /* sizeof(weft_table) */
-  uint64_t bytes; /* with all that it has places of */
-  uint32_t abi_version;
-  uint32_t flags;
-  uint32_t tensor_size; /* bytes from one entry to the next */
-  uint32_t dim_size;
-  uint32_t symbol_size;
-  uint32_t level_size;
-  uint32_t prefix; /* texts */
-  uint32_t version;
-  uint32_t triple;
-  uint32_t cpu;
-  uint32_t features; /* that the processor needs, with spaces between */
-  uint32_t levels;   /* weft_level */
-  uint32_t level_count;
-  uint32_t symbols; /* weft_symbol: the free sizes, then those that a call finds */
-  uint32_t symbol_count;
-  uint32_t found_count;
-  uint32_t inputs; /* weft_tensor */
-  uint32_t input_count;
-  uint32_t outputs;
-  uint32_t output_count;
-  uint32_t logical; /* weights that m_prepare_weights takes */
-  uint32_t logical_count;
-  uint32_t weights_in;
-  uint32_t weight_count; /* pointers in weights of weft_options */
-  uint64_t weight_bytes;
-  uint64_t prepared_bytes;  /* that m_prepare_weights writes */
-  uint64_t workspace_bytes; /* or WEFT_UNKNOWN: ask m_workspace_size */
-  uint32_t workspace_alignment;
-  uint32_t options_size; /* sizeof(weft_options) */
-  uint32_t call_size;    /* sizeof(weft_call) */
-  uint32_t stack_depth;  /* that the steps of a dim need at most */
-  uint8_t metadata_sha256[32];
-  uint8_t weights_sha256[32]; /* of the file of weights; 0 without one */
-  uint64_t reserved[5];
-} weft_table;
-
-typedef struct {
-  uint32_t name;
-  uint32_t features;
-} weft_level;
-
-typedef struct {
-  uint32_t name;
-  uint32_t is_found;
-  uint32_t input; /* the first with a dim that is this size alone, or WEFT_NONE */
-  uint32_t axis;
-  int64_t least;
-  int64_t most;
-} weft_symbol;
-
-typedef struct {
-  uint32_t name;
-  uint32_t dtype; /* NumPy's name */
-  uint8_t code;   /* DLPack's type: code, bits, lanes */
-  uint8_t bits;
-  uint16_t lanes;
-  uint32_t element_bytes;
-  uint32_t rank;
-  uint32_t dims;  /* weft_dim */
-  uint32_t shape; /* text, as messages have it */
-  uint32_t flags;
-  uint64_t bytes; /* or WEFT_UNKNOWN */
-  uint32_t alignment;
-  uint32_t donor; /* the input whose place this output may take, or WEFT_NONE */
-  uint32_t shown_name; /* text: as messages have it, without codes that terminals obey */
-  uint32_t reserved_word;
-  uint64_t reserved;
-} weft_tensor;
-
-typedef struct {
-  int64_t size;      /* or -1: what the steps give */
-  uint32_t text;     /* the expression */
-  uint32_t symbol;   /* where it is one alone, or WEFT_NONE */
-  uint32_t steps;    /* weft_step */
-  uint32_t step_count;
-  uint64_t reserved;
-} weft_dim;
-
-typedef struct {
-  int64_t operation; /* WEFT_STEP_... */
-  int64_t operand;   /* the number, or the place of the symbol */
-} weft_step;
-
+_READERS: Final = """\
 /* The entry of a number in an array of the table, such as table->inputs, table->tensor_size. */
 static inline const void *weft_entry(const weft_table *table, uint32_t array, uint32_t size,
                                      uint32_t number) {
@@ -242,7 +108,32 @@ static inline int64_t weft_elements(const weft_table *table, const weft_tensor *
   }
   return is_empty ? 0 : count;
 }
-#elif WEFT_ABI_VERSION != 1
+"""
+
+
+def _macros(prefix: str, numbers: Iterable[IntEnum]) -> str:
+    return "".join(f"#define {prefix}_{each.name} {each.value}\n" for each in numbers)
+
+
+SHARED: Final = f"""\
+#ifndef WEFT_ABI_VERSION
+#define WEFT_ABI_VERSION {ABI_VERSION}
+#define WEFT_WORKSPACE_ALIGNMENT {WORKSPACE_ALIGNMENT}
+
+{_macros("WEFT", Status)}
+typedef struct weft_context weft_context;
+
+{OPTIONS.declaration}
+{CALL.declaration}
+{_TABLE_NUMBERS}
+{_macros("WEFT_STEP", Step)}
+{TABLE.declaration}
+{LEVEL.declaration}
+{SYMBOL.declaration}
+{TENSOR.declaration}
+{DIM.declaration}
+{STEP.declaration}
+{_READERS}#elif WEFT_ABI_VERSION != {ABI_VERSION}
 #error "headers of different versions of weft's ABI are included"
 #endif
 """

@@ -14,6 +14,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from compiler.abi.constants import MOST_THREADS, WORKSPACE_ALIGNMENT, Status
+from compiler.abi.structs import CALL, OPTIONS
 from compiler.machine.artifact.dims import Size, size_of
 from compiler.machine.artifact.signature import Signature, TensorSpec
 from compiler.machine.python.fast_call import poll_function
@@ -22,9 +24,6 @@ from compiler.machine.python.signals import raise_pending
 from dialects.errors import ArtifactError, AssertError, CancelledError, InputError, OptionError
 from dialects.weights import Array
 
-WORKSPACE_ALIGNMENT = 64
-MOST_THREADS = 1024
-CANCELLED = 10
 _REFUSED = (1 << 64) - 1
 """The workspace of sizes that are not allowed."""
 
@@ -38,32 +37,11 @@ class Library(Protocol):
 
 
 class _Options(ctypes.Structure):
-    _fields_ = (
-        ("size", ctypes.c_uint64),
-        ("threads", ctypes.c_uint32),
-        ("flags", ctypes.c_uint32),
-        ("parallel_for", ctypes.c_void_p),
-        ("parallel_for_user", ctypes.c_void_p),
-        ("allocate", ctypes.c_void_p),
-        ("release", ctypes.c_void_p),
-        ("allocator_user", ctypes.c_void_p),
-        ("weights", ctypes.c_void_p),
-        ("print", ctypes.c_void_p),
-        ("print_user", ctypes.c_void_p),
-        ("reserved", ctypes.c_uint64 * 2),
-    )
+    _fields_ = OPTIONS.ctypes_fields
 
 
 class _Call(ctypes.Structure):
-    _fields_ = (
-        ("size", ctypes.c_uint64),
-        ("inputs", ctypes.c_void_p),
-        ("outputs", ctypes.c_void_p),
-        ("dims", ctypes.c_void_p),
-        ("workspace", ctypes.c_void_p),
-        ("workspace_size", ctypes.c_uint64),
-        ("reserved", ctypes.c_uint64 * 2),
-    )
+    _fields_ = CALL.ctypes_fields
 
 
 class CheckedCall:
@@ -163,7 +141,7 @@ class CheckedCall:
         """Raises InputError with the reason of the last call that failed; of one that was cancelled
         what a signal's handler raised, or CancelledError.
         """
-        if status == CANCELLED:
+        if status == Status.CANCELLED:
             raise_pending()
             raise CancelledError(f"{self._prefix} {self._reason(self.context)}")
         reason = self._reason(self.context)
@@ -178,7 +156,7 @@ class CheckedCall:
         """Calls `m_self_test`. Raises ArtifactError with its reason."""
         test = self._function("self_test", ctypes.c_int32, ctypes.c_void_p)
         status = test(self.context)
-        if status == CANCELLED:
+        if status == Status.CANCELLED:
             self.fail(status)
         if status:
             raise ArtifactError(f"{self._prefix} {self._reason(self.context)}")

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from onnx import helper, parser
 
+from compiler.abi.constants import Status
 from compiler.driver.options import Bound
 from compiler.driver.pipeline import compile_model
-from compiler.loop_to_llvm.runtime import Status
 from compiler.machine.python.checked_call import _Call
 from compiler.machine.python.executable import Executable
 from tests.small_models import add_model, dense_model, rows_of

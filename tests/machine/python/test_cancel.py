@@ -12,7 +12,7 @@ import pytest
 
 import weft
 import weft.numpy as wnp
-from compiler.loop_to_llvm.runtime import Status
+from compiler.abi.constants import Status
 from tests.loop_to_llvm.runtime_library import Call, Library, pointer
 
 POLL = ctypes.CFUNCTYPE(ctypes.c_int32, pointer)

@@ -1,0 +1,24 @@
+"""Numbers of the run-time ABI (docs/abi.md)."""
+
+from enum import IntEnum
+from typing import Final
+
+ABI_VERSION: Final = 1
+WORKSPACE_ALIGNMENT: Final = 64
+MOST_THREADS: Final = 1024
+
+
+class Status(IntEnum):
+    """The results of `m_run` and its like."""
+
+    OK = 0
+    BAD_CALL = 1
+    NULL_POINTER = 2
+    BAD_DIMS = 3
+    BAD_WORKSPACE = 4
+    OUT_OF_MEMORY = 5
+    BAD_VALUE = 6
+    BAD_WEIGHTS = 7
+    BAD_TENSOR = 8
+    BAD_RESULT = 9
+    CANCELLED = 10

@@ -106,7 +106,7 @@ class Runtime:
         ContextFunctions(self.pool, blobs, self.facts, processor).define()
         own = Table(self.pool, table, self.facts.table)
         own.define()
-        define_cancel(self.module, self.pool.prefix)
+        define_cancel(self.pool)
         EntryPoints(self.pool, counts, self.facts, own, processor.refusal).define()
         DlpackCall(self.pool, counts, own).define()
         if golden is not None:

@@ -19,9 +19,9 @@ from compiler.loop_to_llvm.runtime.code import (
     compile_plainly,
     declare_function,
     i32,
-    new_function,
 )
 from compiler.loop_to_llvm.runtime.layout import CONTEXT
+from compiler.loop_to_llvm.runtime.pool import Pool
 from compiler.loop_to_llvm.runtime.status import fail
 
 POLL: Final = ir.FunctionType(I32, [POINTER])
@@ -32,14 +32,14 @@ _SET_POLL: Final = ir.FunctionType(VOID, [POINTER, POINTER, POINTER])
 _ASK: Final = ir.FunctionType(I32, [POINTER, I32])
 
 
-def define_cancel(module: ir.Module, prefix: str) -> None:
+def define_cancel(pool: Pool) -> None:
     """Defines `m_cancel` and `m_set_poll`."""
-    code = new_function(module, f"{prefix}_cancel", _CANCEL, visible=True)
+    code = pool.define_exported("cancel", _CANCEL)
     (context,) = code.arguments
     code.return_if(code.is_null(context))
     CONTEXT.update(code, context, "cancels", "add", i32(1), "monotonic")
     code.ret_void()
-    code = new_function(module, f"{prefix}_set_poll", _SET_POLL, visible=True)
+    code = pool.define_exported("set_poll", _SET_POLL)
     context, poll, user = code.arguments
     CONTEXT.store(code, context, "poll", poll)
     CONTEXT.store(code, context, "poll_user", user)

@@ -22,7 +22,6 @@ from compiler.loop_to_llvm.runtime.code import (
     compile_plainly,
     i32,
     i64,
-    new_function,
 )
 from compiler.loop_to_llvm.runtime.create_failure import CreateFailure
 from compiler.loop_to_llvm.runtime.facts import Facts
@@ -67,28 +66,22 @@ class ContextFunctions:
         for function in (*own, self.module.globals[f"{self.prefix}_create"]):
             compile_plainly(function)
 
-    def _new(self, name: str, kind: ir.FunctionType) -> Code:
-        return new_function(self.module, f"{self.prefix}.{name}", kind)
-
-    def _function(self, name: str, kind: ir.FunctionType) -> ir.Function:
-        return self.pool.declare(name, kind)
-
     def _define_allocate(self) -> None:
         """The allocator of callers who bring none."""
-        code = self._new("allocate", ALLOCATE)
+        code = self.pool.define_own("allocate", ALLOCATE)
         _, size, alignment = code.arguments
         mask = code.sub(alignment, i64(1))
         whole = code.and_(code.add(size, mask), code.not_(mask))
         code.ret(self.platform.call(code, "aligned_alloc", [alignment, whole]))
 
     def _define_release(self) -> None:
-        code = self._new("release", RELEASE)
+        code = self.pool.define_own("release", RELEASE)
         self.platform.call(code, "free", [code.arguments[1]])
         code.ret_void()
 
     @property
     def _available_threads(self) -> ir.Function:
-        return self._function("available_threads", ir.FunctionType(I32, []))
+        return self.pool.declare("available_threads", ir.FunctionType(I32, []))
 
     def _define_available_threads(self) -> None:
         """How many processors this process may run on; 0 where the system does not tell."""
@@ -106,7 +99,7 @@ class ContextFunctions:
 
     @property
     def _bind_weights(self) -> ir.Function:
-        return self._function("bind_weights", ir.FunctionType(I1, [POINTER, POINTER]))
+        return self.pool.declare("bind_weights", ir.FunctionType(I1, [POINTER, POINTER]))
 
     def _define_bind_weights(self) -> None:
         """Fills the context's table from the caller's, and where that has nothing, from the
@@ -148,7 +141,7 @@ class ContextFunctions:
 
     @property
     def _read_options(self) -> ir.Function:
-        return self._function("read_options", ir.FunctionType(I1, [POINTER, POINTER]))
+        return self.pool.declare("read_options", ir.FunctionType(I1, [POINTER, POINTER]))
 
     def _define_read_options(self) -> None:
         """Copies the options, or the defaults for NULL, with `threads` resolved; whether they are
@@ -207,7 +200,7 @@ class ContextFunctions:
 
     @property
     def _build(self) -> ir.Function:
-        return self._function("build", ir.FunctionType(POINTER, [POINTER]))
+        return self.pool.declare("build", ir.FunctionType(POINTER, [POINTER]))
 
     def _define_build(self) -> None:
         """A context for valid settings, with no weights and no threads yet; NULL without memory."""
@@ -216,7 +209,7 @@ class ContextFunctions:
         for name in ("allocate", "release"):
             kind = ALLOCATE if name == "allocate" else RELEASE
             given = OPTIONS.load(code, settings, name)
-            default = self._function(name, kind)
+            default = self.pool.declare(name, kind)
             OPTIONS.store(code, settings, name, code.select(code.is_null(given), default, given))
         threads = code.zext(OPTIONS.load(code, settings, "threads"), I64)
         weights = code.mul(self.facts.weight_count(code), i64(8))
@@ -239,7 +232,7 @@ class ContextFunctions:
         code.ret(memory)
 
     def _define_create(self) -> None:
-        code = new_function(self.module, f"{self.prefix}_create", CREATE, visible=True)
+        code = self.pool.define_exported("create", CREATE)
         settings = code.variable(ir.ArrayType(I64, OPTIONS.size // 8))
         self.failure.clear(code)
         valid = code.call(self._read_options, [code.arguments[0], settings])
@@ -276,7 +269,7 @@ class ContextFunctions:
 
     @property
     def _destroy(self) -> ir.Function:
-        return self._function("destroy", DESTROY)
+        return self.pool.declare("destroy", DESTROY)
 
     def _define_destroy(self) -> None:
         code = Code(self._destroy.append_basic_block("entry"))
@@ -287,6 +280,6 @@ class ContextFunctions:
         user = CONTEXT.load(code, context, "allocator_user")
         code.call_pointer(release, RELEASE, [user, context])
         code.ret_void()
-        visible = new_function(self.module, f"{self.prefix}_destroy", DESTROY, visible=True)
+        visible = self.pool.define_exported("destroy", DESTROY)
         visible.call(self._destroy, visible.arguments)
         visible.ret_void()

@@ -22,7 +22,6 @@ from compiler.loop_to_llvm.runtime.code import (
     constant_bytes,
     i32,
     i64,
-    new_function,
 )
 from compiler.loop_to_llvm.runtime.context import ALLOCATE, RELEASE
 from compiler.loop_to_llvm.runtime.entry import CHECK, Counts
@@ -72,7 +71,7 @@ class DlpackCall:
             compile_plainly(self.module.globals[f"{self.pool.prefix}{name}"])
 
     def _define_refusal(self) -> None:
-        code = new_function(self.module, f"{self.pool.prefix}_run_dlpack", CHECK, visible=True)
+        code = self.pool.define_exported("run_dlpack", CHECK)
         context, _ = code.arguments
         code.return_if(code.is_null(context), i32(Status.NULL_POINTER))
         text = "run_dlpack requires a model that says what it takes, got one that does not"
@@ -301,8 +300,8 @@ class DlpackCall:
         code.ret_void()
 
     def _define_run(self) -> None:
-        counts, name = self.counts, f"{self.pool.prefix}_run_dlpack"
-        code = new_function(self.module, name, CHECK, visible=True)
+        counts = self.counts
+        code = self.pool.define_exported("run_dlpack", CHECK)
         context, call = code.arguments
         local = code.variable(ir.ArrayType(I64, CALL.size // 8))
         tables = [

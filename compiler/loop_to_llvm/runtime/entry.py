@@ -21,7 +21,6 @@ from compiler.loop_to_llvm.runtime.code import (
     constant_bytes,
     i32,
     i64,
-    new_function,
 )
 from compiler.loop_to_llvm.runtime.context import RELEASE
 from compiler.loop_to_llvm.runtime.create_failure import CreateFailure
@@ -91,8 +90,7 @@ class EntryPoints:
         self._define_run()
 
     def _export(self, name: str, result: ir.Type, operands: Sequence[ir.Type]) -> Code:
-        kind = ir.FunctionType(result, operands)
-        return new_function(self.module, f"{self.prefix}_{name}", kind, visible=True)
+        return self.pool.define_exported(name, ir.FunctionType(result, operands))
 
     def _fail(self, code: Code, status: Status, text: str, shown: Sequence[Shown] = ()) -> None:
         """Ends the function with the status, and the text in the context of its first argument."""

@@ -23,7 +23,6 @@ from compiler.loop_to_llvm.runtime.code import (
     constant_integers,
     i32,
     i64,
-    new_function,
 )
 from compiler.loop_to_llvm.runtime.layout import PROGRAM
 from compiler.loop_to_llvm.runtime.pool import Pool
@@ -105,7 +104,7 @@ def define_outside_weights(pool: Pool, outside: OutsideWeights) -> None:
 
 def _define_bind(pool: Pool, outside: OutsideWeights) -> None:
     kind = ir.FunctionType(I32, [POINTER, I64, POINTER])
-    code = new_function(pool.module, f"{pool.prefix}_bind_weights", kind, visible=True)
+    code = pool.define_exported("bind_weights", kind)
     file, size, table = code.arguments
     number = code.variable(I64)
     _require_pointers(code, [file, table])
@@ -141,7 +140,7 @@ class _Preparation:
         """Emits the function."""
         pool = self.pool
         kind = ir.FunctionType(I32, [POINTER, POINTER])
-        code = new_function(pool.module, f"{pool.prefix}_prepare_weights", kind, visible=True)
+        code = pool.define_exported("prepare_weights", kind)
         logical, place = code.arguments
         _require_pointers(code, [logical, place])
         numbers = range(self.prepared.given)

@@ -100,7 +100,16 @@ class Pool:
         self.prefix = prefix
 
     def declare(self, name: str, kind: ir.FunctionType) -> ir.Function:
+        """A function of the model's own, hidden from others."""
         return declare_function(self.module, f"{self.prefix}.{name}", kind)
+
+    def define_own(self, name: str, kind: ir.FunctionType) -> Code:
+        """The builder of such a function."""
+        return new_function(self.module, f"{self.prefix}.{name}", kind)
+
+    def define_exported(self, name: str, kind: ir.FunctionType) -> Code:
+        """The builder of a function of the ABI, `m_cancel` for the name `cancel`."""
+        return new_function(self.module, f"{self.prefix}_{name}", kind, visible=True)
 
     def define(self) -> None:
         """Defines parallel_for, start_workers and stop_workers, and what these need."""
@@ -114,9 +123,6 @@ class Pool:
         self._define_wait_epoch()
         self._define_start_workers()
         self._define_stop_workers()
-
-    def _new(self, name: str, kind: ir.FunctionType) -> Code:
-        return new_function(self.module, f"{self.prefix}.{name}", kind)
 
     @property
     def parallel_for(self) -> ir.Function:
@@ -142,7 +148,7 @@ class Pool:
         )
 
     def _define_parallel_for(self) -> None:
-        code = self._new("parallel_for", PARALLEL_FOR)
+        code = self.define_own("parallel_for", PARALLEL_FOR)
         context, count, grain, body, argument = code.arguments
         code.return_if(code.icmp_signed("<=", count, i64(0)))
         with code.if_then(code.is_null(context)):

@@ -27,7 +27,6 @@ from compiler.loop_to_llvm.runtime.code import (
     constant_integers,
     i32,
     i64,
-    new_function,
 )
 from compiler.loop_to_llvm.runtime.context import ALLOCATE, RELEASE
 from compiler.loop_to_llvm.runtime.dlpack import EXPECTED
@@ -90,8 +89,7 @@ class SelfTestFunction:
         self._define_test()
 
     def _define_test(self) -> None:
-        name = f"{self.pool.prefix}_self_test"
-        code = new_function(self.module, name, _TEST, visible=True)
+        code = self.pool.define_exported("self_test", _TEST)
         compile_plainly(code.function)
         (context,) = code.arguments
         golden, room = self.golden, self.counts.dims + self.counts.found

@@ -15,7 +15,6 @@ from compiler.loop_to_llvm.runtime.code import (
     Code,
     compile_plainly,
     i64,
-    new_function,
 )
 from compiler.loop_to_llvm.runtime.layout import DIM, STEP, TABLE, TENSOR, Struct
 from compiler.loop_to_llvm.runtime.pool import Pool
@@ -61,8 +60,7 @@ class Table:
 
     def define(self) -> None:
         """Emits `ptr m_query()` and `i64 (dim, sizes)`."""
-        kind = ir.FunctionType(POINTER, [])
-        code = new_function(self.module, f"{self.pool.prefix}_query", kind, visible=True)
+        code = self.pool.define_exported("query", ir.FunctionType(POINTER, []))
         code.ret(self.address)
         self._define_size_of()
 

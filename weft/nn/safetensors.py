@@ -9,37 +9,28 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import ml_dtypes
 import numpy as np
 
 from compiler.machine.artifact.replace_file import replacing
+from compiler.machine.artifact.signature import DTYPES
+from compiler.machine.weights.safetensors import CODES, encoded_header, tensor_entry
 from dialects.errors import ModelError
 from dialects.weights import Array
 
-_CODES: Final = {
-    "BOOL": np.dtype(np.bool_), "I8": np.dtype(np.int8), "U8": np.dtype(np.uint8),
-    "I16": np.dtype(np.int16), "U16": np.dtype(np.uint16), "I32": np.dtype(np.int32),
-    "U32": np.dtype(np.uint32), "I64": np.dtype(np.int64), "U64": np.dtype(np.uint64),
-    "F16": np.dtype(np.float16), "BF16": np.dtype(ml_dtypes.bfloat16),
-    "F32": np.dtype(np.float32), "F64": np.dtype(np.float64),
-}  # fmt: skip
-_NAMES: Final = {dtype: code for code, dtype in _CODES.items()}
+_DTYPES: Final = {code: DTYPES[name] for name, code in CODES.items()}
 _SIZE: Final = struct.Struct("<Q")
 
 
 def write_tensors(path: str | os.PathLike[str], tensors: Mapping[str, Array]) -> None:
     """Writes arrays by name; a failure leaves no file."""
-    head: dict[str, Any] = {}
+    entries: dict[str, Any] = {}
     position = 0
     for name, array in tensors.items():
         end = position + array.nbytes
-        code = _NAMES[array.dtype]
-        head[name] = {"dtype": code, "shape": list(array.shape), "data_offsets": [position, end]}
+        entries[name] = tensor_entry(CODES[array.dtype.name], array.shape, position, end)
         position = end
-    text = json.dumps(head).encode()
-    text += b" " * (-len(text) % 8)
     with replacing(Path(path)) as out:
-        out.write(_SIZE.pack(len(text)) + text)
+        out.write(encoded_header(entries, alignment=8))
         for array in tensors.values():
             out.write(array.tobytes())
 
@@ -60,7 +51,7 @@ def read_tensors(path: str | os.PathLike[str]) -> dict[str, Array]:
 
 
 def _tensor(data: bytes, start: int, entry: Mapping[str, Any]) -> Array:
-    dtype, shape = _CODES[entry["dtype"]], tuple(entry["shape"])
+    dtype, shape = _DTYPES[entry["dtype"]], tuple(entry["shape"])
     begin, end = entry["data_offsets"]
     if not 0 <= begin <= end <= len(data) - start:
         raise ValueError(f"bytes {begin} to {end} of {len(data) - start}")

@@ -10,7 +10,6 @@ Tensors of that format touch, so what lies between two weights is one as well.
 from __future__ import annotations
 
 import hashlib
-import json
 import mmap
 from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from compiler.machine.weights.prepare import ALIGNMENT
+from compiler.machine.weights.safetensors import CODES, encoded_header, tensor_entry
 from dialects.errors import ArtifactError
 from dialects.weights import Array
 
@@ -28,12 +28,6 @@ PLACES: Final = (EMBEDDED, FILE, CALLER)
 """Where the weights of an artifact are: inside, in a file beside it, or with whoever calls it."""
 
 _BLOCK: Final = 1 << 20
-_NAMES: Final = {
-    "bool": "BOOL", "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16",
-    "int64": "I64", "int32": "I32", "int16": "I16", "int8": "I8",
-    "uint64": "U64", "uint32": "U32", "uint16": "U16", "uint8": "U8",
-    "float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2",
-}  # fmt: skip
 _BYTES: Final = {"F64": 8, "I64": 8, "U64": 8, "F32": 4, "I32": 4, "U32": 4} | dict.fromkeys(
     ("F16", "BF16", "I16", "U16"), 2
 )
@@ -51,24 +45,19 @@ def file_header(metadata: Mapping[str, Any]) -> bytes:
     weights = list({each["name"]: each for each in metadata["weights"]}.values())
     ends = [*(each["offset"] for each in weights[1:]), data_bytes(weights)]
     for number, (each, end) in enumerate(zip(weights, ends, strict=False)):  # there may be none
-        dtype = _NAMES.get(each["dtype"], "U8")
-        stop = each["offset"] + each["bytes"]
+        dtype = CODES.get(each["dtype"], "U8")
+        start, stop = each["offset"], each["offset"] + each["bytes"]
         elements = each["bytes"] // _BYTES.get(dtype, 1)
-        tensors[_free(each["name"], tensors)] = _tensor(dtype, elements, each["offset"], stop)
+        tensors[_free(each["name"], tensors)] = tensor_entry(dtype, (elements,), start, stop)
         if stop < end:
-            tensors[_free(f"weft.padding.{number}", tensors)] = _tensor("U8", end - stop, stop, end)
-    text = json.dumps(tensors, separators=(",", ":")).encode()
-    text += b" " * (-(8 + len(text)) % ALIGNMENT)
-    return len(text).to_bytes(8, "little") + text
+            padding = _free(f"weft.padding.{number}", tensors)
+            tensors[padding] = tensor_entry("U8", (end - stop,), stop, end)
+    return encoded_header(tensors, ALIGNMENT)
 
 
 def _free(name: str, taken: Container[str]) -> str:
     """The name, with quotes behind it as long as it is taken, as `__metadata__` is."""
     return _free(f"{name}'", taken) if name in taken else name
-
-
-def _tensor(dtype: str, elements: int, start: int, end: int) -> dict[str, Any]:
-    return {"dtype": dtype, "shape": [elements], "data_offsets": [start, end]}
 
 
 def map_weights(path: Path, metadata: Mapping[str, Any]) -> list[Array]:

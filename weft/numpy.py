@@ -6,6 +6,7 @@ Where all arguments are NumPy's arrays they are NumPy's own, so that one program
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
@@ -21,11 +22,13 @@ from weft.array.composed import (
     signbit,
     trunc,
 )
+from weft.array.composites import leader
 from weft.array.elementwise import (
     abs,
     acos,
     acosh,
     add,
+    alike,
     asin,
     asinh,
     atan,
@@ -42,7 +45,6 @@ from weft.array.elementwise import (
     cosh,
     divide,
     equal,
-    erf,
     exp,
     expm1,
     floor,
@@ -52,7 +54,6 @@ from weft.array.elementwise import (
     isfinite,
     isinf,
     isnan,
-    leader,
     less,
     less_equal,
     log,
@@ -67,7 +68,6 @@ from weft.array.elementwise import (
     multiply,
     negative,
     not_equal,
-    of_array,
     positive,
     pow,
     reciprocal,
@@ -203,10 +203,24 @@ newaxis: Final = None
 __array_api_version__: Final = "2024.12"
 
 
+def _of_array(function: Callable[..., Any], x: Any, *arguments: Any) -> Any:
+    """What a function that NumPy lacks gives for one of its arrays: an array, or a number of rank
+    0, as NumPy's functions do.
+    """
+    return np.asarray(function(Tensor(np.asarray(x)), *arguments))[()]
+
+
+def erf(x: Any) -> Any:
+    """The error function of each element."""
+    if not isinstance(x, ArrayOperators):
+        return _of_array(erf, x)
+    return x.as_float().apply("erf")
+
+
 def einsum(equation: str, *operands: Any) -> Any:
     """Sums of products by Einstein's notation."""
     whole = equation.replace(" ", "")
-    if {*map(type, operands)} == {Tensor} and len({each.kind.dtype for each in operands}) == 1:
+    if operands and alike(*operands):
         return operands[0].op("einsum", *operands, equation=whole)
     first = leader(*operands)
     if first is None:
@@ -218,12 +232,12 @@ def einsum(equation: str, *operands: Any) -> Any:
 def softmax(x: Any, axis: int = -1) -> Any:
     """Exponentials that add up to one along an axis."""
     if not isinstance(x, ArrayOperators):
-        return of_array(softmax, x, axis)
+        return _of_array(softmax, x, axis)
     return x.as_float().apply("softmax", axis=axis_of(axis, x.ndim))
 
 
 def log_softmax(x: Any, axis: int = -1) -> Any:
     """The logarithms of the softmax, computed without its overflow."""
     if not isinstance(x, ArrayOperators):
-        return of_array(log_softmax, x, axis)
+        return _of_array(log_softmax, x, axis)
     return x.as_float().apply("log_softmax", axis=axis_of(axis, x.ndim))

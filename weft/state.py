@@ -96,5 +96,5 @@ def put_back(log: list[Change], start: int = 0) -> None:
 def _is_traced(value: Any) -> bool:
     """Whether a value is a tensor that is being traced, or a tree that holds one."""
     if isinstance(value, ArrayOperators):
-        return not hasattr(value, "array")
+        return not value.has_values
     return isinstance(value, list | tuple | dict) and any(map(_is_traced, leaves_of(value)))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from weft.array.composites import composite
+from weft.array.composites import composite, leader
 from weft.array.elementwise import (
     abs,
     atan,
@@ -19,7 +19,6 @@ from weft.array.elementwise import (
     floor,
     isinf,
     isnan,
-    leader,
     less,
     lifted,
     log,
@@ -33,8 +32,6 @@ from weft.array.elementwise import (
     where,
 )
 from weft.array.operators import ArrayOperators
-from weft.autodiff.custom import stop_gradient
-from weft.eager.tensor import Tensor
 
 _numpy: Any = np  # whose overloads ask for more than arrays
 
@@ -55,7 +52,7 @@ def _of_two(
     of_numpy: Callable[[Any, Any], Any], function: Callable[[Any, Any], Any]
 ) -> Callable[[Any, Any], Any]:
     def composed(x: Any, y: Any) -> Any:
-        if type(x) is type(y) is Tensor:
+        if type(x) is type(y) and isinstance(x, ArrayOperators):
             return composite(function, x, y)
         first = leader(x, y)
         if first is None:
@@ -90,14 +87,15 @@ def _log_to(x: Any, base: float) -> Any:
     slack = 1e-3 if x.dtype.itemsize > 2 else 8e-3
     near = abs(whole - found) <= abs(whole) * slack  # not of infinities: their difference is NaN
     exact = logical_and(equal(lifted(x, base) ** whole, x), near)
-    return found + stop_gradient(where(exact, whole - found, 0.0))
+    correction = where(exact, whole - found, 0.0)
+    return found + correction.op("stop_gradient", correction)
 
 
 def _signbit(x: Any) -> Any:
     """Whether the sign of each element is set, that of -0.0 too."""
     if x.dtype.kind in "biu":
         return less(x, 0) if x.dtype.kind == "i" else x != x
-    bits = x.op("bitcast", stop_gradient(x), to=np.dtype(_BITS[x.dtype.itemsize]))
+    bits = x.op("bitcast", x.op("stop_gradient", x), to=np.dtype(_BITS[x.dtype.itemsize]))
     return less(bits, 0)
 
 

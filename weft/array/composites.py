@@ -6,8 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 from weft.array.operators import ArrayOperators
-from weft.eager.templates import composite_of, frozen
-from weft.eager.tensor import Tensor
+
+
+def leader(*arguments: Any) -> Any:
+    """The first tensor among the arguments, whose kind the result has; None without one.
+
+    Tensors with values go along with others: they become constants of a graph.
+    """
+    tensors = [each for each in arguments if isinstance(each, ArrayOperators)]
+    return next((each for each in tensors if not each.has_values), next(iter(tensors), None))
 
 
 def composite(function: Callable[..., Any], *operands: Any, **attributes: Any) -> Any:
@@ -17,17 +24,8 @@ def composite(function: Callable[..., Any], *operands: Any, **attributes: Any) -
     The function is a module's, and depends on its operands and attributes alone.
     """
     first = operands[0]
-    if type(first) is Tensor:
-        found = first.composed(function, operands, attributes)
-        if found is not None:
-            return found
-    tensors = [each for each in operands if isinstance(each, ArrayOperators)]
-    if not tensors:
-        return function(*operands, **attributes)
-    eager = [each for each in tensors if isinstance(each, Tensor)]
-    if len(eager) == len(tensors):
-        values = [eager[0].lifted(each) for each in operands]
-        template = composite_of(function, frozen(attributes), len(values))
-        return Tensor.computed(template, values)[0]
-    first = next(each for each in tensors if not isinstance(each, Tensor))
-    return function(*map(first.lifted, operands), **attributes)
+    if not isinstance(first, ArrayOperators):
+        first = leader(*operands)
+        if first is None:
+            return function(*operands, **attributes)
+    return first.composed(function, operands, attributes)

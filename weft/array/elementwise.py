@@ -10,37 +10,28 @@ from typing import Any
 
 import numpy as np
 
-from weft.array.composites import composite
+from weft.array.composites import composite, leader
 from weft.array.operators import ArrayOperators, common_dtype, is_number
-from weft.eager.tensor import Tensor
 
 _python: Any = operator  # whose functions have no types
-
-
-def leader(*arguments: Any) -> Any:
-    """The first tensor among the arguments, whose kind the result has; None without one.
-
-    Tensors with values go along with others: they become constants of a graph.
-    """
-    tensors = [each for each in arguments if isinstance(each, ArrayOperators)]
-    return next((each for each in tensors if not hasattr(each, "array")), next(iter(tensors), None))
 
 
 def lifted(first: Any, operand: Any, like: Any = None) -> Any:
     """The operand as a tensor of the kind of `first`; a number takes the dtype of `like`."""
     if not is_number(operand):
         return first.lifted(operand)
-    target = first if like is None else like
-    if type(target) is Tensor and type(operand) in target.kind.numbers:
-        return Tensor.number(target.kind, operand)
-    return target.lifted(operand)
+    return (first if like is None else like).number(operand)
 
 
-def of_array(function: Callable[..., Any], x: Any, *arguments: Any) -> Any:
-    """What a function that NumPy lacks gives for one of its arrays: an array, or a number of rank
-    0, as NumPy's functions do.
-    """
-    return np.asarray(function(Tensor(np.asarray(x)), *arguments))[()]
+def alike(first: Any, *others: Any) -> bool:
+    """Whether all are tensors of one type and dtype."""
+    if not isinstance(first, ArrayOperators):
+        return False
+    kind, dtype = type(first), first.dtype
+    for each in others:  # noqa: SIM110  a generator takes as long as the operator
+        if type(each) is not kind or each.dtype != dtype:
+            return False
+    return True
 
 
 def _unary(name: str, of_numpy: Callable[[Any], Any], floats: bool = False) -> Callable[..., Any]:
@@ -56,7 +47,7 @@ def _unary(name: str, of_numpy: Callable[[Any], Any], floats: bool = False) -> C
 
 def _binary(name: str, of_numpy: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def function(x: Any, y: Any) -> Any:
-        if type(x) is Tensor and type(y) in (Tensor, float, int):
+        if (type(y) is type(x) or type(y) in (float, int)) and isinstance(x, ArrayOperators):
             return x.apply(name, y)
         first = leader(x, y)
         if first is None:
@@ -159,13 +150,6 @@ bitwise_left_shift = _operator(_python.lshift, "bitwise_left_shift")
 bitwise_right_shift = _operator(_python.rshift, "bitwise_right_shift")
 
 
-def erf(x: Any) -> Any:
-    """The error function of each element."""
-    if not isinstance(x, ArrayOperators):
-        return of_array(erf, x)
-    return x.as_float().apply("erf")
-
-
 def square(x: Any) -> Any:
     """Each element times itself."""
     return x * x
@@ -218,13 +202,14 @@ _choose: Any = np.where
 
 def where(condition: Any, x: Any, y: Any) -> Any:
     """Elements of `x` where the condition holds, else of `y`."""
-    if type(condition) is Tensor:
-        if type(x) is not Tensor and type(y) is Tensor:
+    if isinstance(condition, ArrayOperators):
+        kind = type(condition)
+        if type(y) is kind and type(x) is not kind and is_number(x):
             x = lifted(condition, x, y)
-        elif type(y) is not Tensor and type(x) is Tensor:
+        elif type(x) is kind and type(y) is not kind and is_number(y):
             y = lifted(condition, y, x)
-        held = condition.kind.dtype.kind == "b"
-        if held and type(x) is type(y) is Tensor and x.kind.dtype == y.kind.dtype:
+        plain = type(x) is type(y) is kind and x.dtype == y.dtype
+        if plain and condition.dtype.kind == "b":
             return condition.op("where", condition, x, y)
     first = leader(condition, x, y)
     if first is None:
@@ -244,8 +229,8 @@ def clip(x: Any, min: Any = None, max: Any = None) -> Any:
     if min is None or max is None:
         bounded = x if min is None else maximum(x, min)
         return bounded if max is None else minimum(bounded, max)
-    if type(x) is Tensor and type(min) in x.kind.numbers and type(max) in x.kind.numbers:
-        return composite(_between, x, Tensor.number(x.kind, min), Tensor.number(x.kind, max))
+    if isinstance(x, ArrayOperators) and {type(min), type(max)} <= {*x.numbers}:
+        return composite(_between, x, x.number(min), x.number(max))
     return _between(x, min, max)
 
 

@@ -1,18 +1,20 @@
 """`ArrayMethods`: the methods of arrays and their keywords, one table for all kinds of tensors.
 
 They are NumPy's, by name, order of arguments and meaning; `clone`, `contiguous`, `permute`, `split`
-and `view` are PyTorch's. All are written in functions of `weft.numpy` and operators.
+and `view` are PyTorch's. All are written in functions of arrays and operators.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from importlib import import_module
 from typing import Any, Final, Self, cast
 
 import numpy as np
 
 from dialects.errors import WeftError
+from weft.array import elementwise, products, rearrangements, reductions, selections
 from weft.array.operators import ArrayOperators, Axes, axes_of, axis_of, by_rows, listed, users_line
 
 METHODS: Final = (
@@ -47,6 +49,24 @@ class ArrayMethods(ArrayOperators):
     @abstractmethod
     def fill(self, value: Any) -> None:
         """Gives all elements one value, where the tensor may change: in programs of source mode."""
+
+    # NumPy's and the standard's protocols --------------------------------------------------------
+
+    def __array_namespace__(self, api_version: str | None = None) -> Any:
+        """The functions of the array API standard on it."""
+        return import_module("weft.numpy")
+
+    def __array_ufunc__(self, function: Any, method: str, *operands: Any, **named: Any) -> Any:
+        """What NumPy calls for its functions of each element, and for operators of its arrays."""
+        dispatch = import_module("weft.array_api.dispatch")
+        return dispatch.of_elements(function, method, operands, named)
+
+    def __array_function__(
+        self, function: Any, types: Any, arguments: Sequence[Any], named: Mapping[str, Any]
+    ) -> Any:
+        """What NumPy calls for its other functions."""
+        dispatch = import_module("weft.array_api.dispatch")
+        return dispatch.of_arrays(function, types, arguments, named)
 
     # Reductions -------------------------------------------------------------------------------
 
@@ -108,7 +128,7 @@ class ArrayMethods(ArrayOperators):
             rule = f"{who} requires a dtype behind the axis"
             raise TypeError(f"{users_line()}: {rule}, got {dtype} (keepdims={dtype})")
         found = self if dtype is None else self.astype(dtype)
-        return found if where is True else _functions().where(where, found, neutral)
+        return found if where is True else elementwise.where(where, found, neutral)
 
     def _held(self, where: Any, axis: Axes, keepdims: bool, like: Any) -> Self:
         """How many elements over axes a mask chooses, in the dtype of a mean of them."""
@@ -128,7 +148,7 @@ class ArrayMethods(ArrayOperators):
             return self.reduced("reduce_max", axis, keepdims)
         chosen = self._bounded("max", axis, out, initial, where)
         found = chosen.reduced("reduce_max", axis, keepdims)
-        return found if initial is None else _functions().maximum(found, initial)
+        return found if initial is None else elementwise.maximum(found, initial)
 
     def min(
         self,
@@ -143,7 +163,7 @@ class ArrayMethods(ArrayOperators):
             return self.reduced("reduce_min", axis, keepdims)
         chosen = self._bounded("min", axis, out, initial, where)
         found = chosen.reduced("reduce_min", axis, keepdims)
-        return found if initial is None else _functions().minimum(found, initial)
+        return found if initial is None else elementwise.minimum(found, initial)
 
     def _bounded(self, who: str, axis: Axes, out: Any, initial: Any, where: Any) -> Self:
         """The elements, `initial` where they do not count. Raises ValueError for the extremum of
@@ -155,7 +175,7 @@ class ArrayMethods(ArrayOperators):
                 rule = f"{who} with where requires initial"
                 raise ValueError(f"{users_line()}: {rule}, got none")
             self._require_elements(who, axis)
-        return self if where is True else _functions().where(where, self, initial)
+        return self if where is True else elementwise.where(where, self, initial)
 
     def _require_elements(self, who: str, axis: Axes) -> None:
         shape = self.shape
@@ -182,7 +202,7 @@ class ArrayMethods(ArrayOperators):
         less = ddof if correction is None else correction
         found = (self if dtype is None else self.astype(dtype)).as_float()
         if where is True and mean is None:
-            return _functions().var(found, axis, less, keepdims)
+            return reductions.var(found, axis, less, keepdims)
         centre = found.mean(axis, keepdims=True, where=where) if mean is None else mean
         distance = found - centre
         total = (distance * distance).sum(axis, keepdims=keepdims, where=where)
@@ -204,47 +224,47 @@ class ArrayMethods(ArrayOperators):
         refuse_out("std", out)
         if dtype is None and where is True and mean is None:
             less = ddof if correction is None else correction
-            return _functions().std(self.as_float(), axis, less, keepdims)
+            return reductions.std(self.as_float(), axis, less, keepdims)
         given = {"where": where, "mean": mean, "correction": correction}
-        return _functions().sqrt(self.var(axis, dtype, None, ddof, keepdims, **given))
+        return elementwise.sqrt(self.var(axis, dtype, None, ddof, keepdims, **given))
 
     def any(
         self, axis: Axes = None, out: None = None, keepdims: bool = False, *, where: Any = True
     ) -> Any:
         """Whether an element over axes is not zero."""
         found = self._counted("any", False, None, out, where)
-        return _functions().any(found, axis, keepdims)
+        return reductions.any(found, axis, keepdims)
 
     def all(
         self, axis: Axes = None, out: None = None, keepdims: bool = False, *, where: Any = True
     ) -> Any:
         """Whether no element over axes is zero."""
         found = self._counted("all", True, None, out, where)
-        return _functions().all(found, axis, keepdims)
+        return reductions.all(found, axis, keepdims)
 
     def argmax(self, axis: int | None = None, out: None = None, *, keepdims: bool = False) -> Any:
         """The place of the greatest element along an axis, or in the flat tensor."""
         refuse_out("argmax", out)
         self._require_elements("argmax", axis)
-        return _functions().argmax(self, axis, keepdims)
+        return selections.argmax(self, axis, keepdims)
 
     def argmin(self, axis: int | None = None, out: None = None, *, keepdims: bool = False) -> Any:
         """The place of the least element along an axis, or in the flat tensor."""
         refuse_out("argmin", out)
         self._require_elements("argmin", axis)
-        return _functions().argmin(self, axis, keepdims)
+        return selections.argmin(self, axis, keepdims)
 
     def cumsum(self, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
         """The sums of the elements up to each along an axis, or in the flat tensor."""
         refuse_out("cumsum", out)
         flat = self.ravel() if axis is None else self
-        return _functions().cumulative_sum(flat, axis=axis or 0, dtype=dtype)
+        return reductions.cumulative_sum(flat, axis=axis or 0, dtype=dtype)
 
     def cumprod(self, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
         """The products of the elements up to each along an axis, or in the flat tensor."""
         refuse_out("cumprod", out)
         flat = self.ravel() if axis is None else self
-        return _functions().cumulative_prod(flat, axis=axis or 0, dtype=dtype)
+        return reductions.cumulative_prod(flat, axis=axis or 0, dtype=dtype)
 
     def trace(
         self,
@@ -256,8 +276,8 @@ class ArrayMethods(ArrayOperators):
     ) -> Any:
         """The sums of a diagonal of two axes."""
         refuse_out("trace", out)
-        matrices = _functions().moveaxis(self, (axis1, axis2), (-2, -1))
-        return _functions().linalg.trace(matrices, offset=offset, dtype=dtype)
+        matrices = rearrangements.moveaxis(self, (axis1, axis2), (-2, -1))
+        return products.trace(matrices, offset=offset, dtype=dtype)
 
     def dot(self, b: Any, out: None = None) -> Any:
         """The sums of products over the last axis, and the last but one of `b`."""
@@ -265,26 +285,26 @@ class ArrayMethods(ArrayOperators):
         other = self.lifted(b)
         if not self.ndim or not other.ndim:
             return self * other
-        return _functions().tensordot(self, other, axes=([-1], [max(-2, -other.ndim)]))
+        return products.tensordot(self, other, axes=([-1], [max(-2, -other.ndim)]))
 
     # Elements ---------------------------------------------------------------------------------
 
     def clip(self, min: Any = None, max: Any = None, out: None = None) -> Any:
         """The elements brought between two bounds."""
         refuse_out("clip", out)
-        return _functions().clip(self, min, max)
+        return elementwise.clip(self, min, max)
 
     def round(self, decimals: int = 0, out: None = None) -> Any:
         """The elements rounded to so many digits behind the point, halves to even digits."""
         refuse_out("round", out)
         is_whole = self.dtype.kind in "iu"
         if decimals == 0 or (decimals > 0 and is_whole):
-            return _functions().round(self)
+            return elementwise.round(self)
         scale = 10.0 ** abs(decimals)
         wide = self.as_float()
         if decimals > 0:
-            return _functions().round(wide * scale) / scale
-        return (_functions().round(wide / scale) * scale).astype(self.dtype)
+            return elementwise.round(wide * scale) / scale
+        return (elementwise.round(wide / scale) * scale).astype(self.dtype)
 
     def argsort(
         self, axis: int | None = -1, kind: Any = None, order: None = None, *, stable: Any = None
@@ -293,15 +313,19 @@ class ArrayMethods(ArrayOperators):
         ones keep theirs, whatever `kind` of sort is asked for.
         """
         flat = self.ravel() if axis is None else self
-        return _functions().argsort(flat, -1 if axis is None else axis)
+        return selections.argsort(flat, -1 if axis is None else axis)
 
     def searchsorted(self, v: Any, side: str = "left", sorter: Any = None) -> Any:
         """The places of the sorted vector in front of which elements go, behind with "right"."""
-        return _functions().searchsorted(self, v, side=side, sorter=sorter)
+        return selections.searchsorted(self, v, side=side, sorter=sorter)
 
     def nonzero(self) -> tuple[Any, ...]:
         """The places of the elements that are not zero, a vector an axis."""
-        return _functions().nonzero(self)
+        if not self.ndim:
+            rule = "nonzero requires an axis"
+            raise ValueError(f"{users_line()}: {rule}, got a tensor without one")
+        found = (self if self.dtype == np.bool_ else self != 0).holding()
+        return tuple(found[:, axis] for axis in range(self.ndim))
 
     def take(
         self, indices: Any, axis: int | None = None, out: None = None, mode: str = "raise"
@@ -311,7 +335,7 @@ class ArrayMethods(ArrayOperators):
         if mode != "raise":
             raise WeftError(f"{users_line()}: take requires the mode 'raise', got {mode!r}")
         flat = self.ravel() if axis is None else self
-        return _functions().take(flat, indices, axis or 0)
+        return selections.take(flat, indices, axis or 0)
 
     # Shapes -----------------------------------------------------------------------------------
 
@@ -359,16 +383,16 @@ class ArrayMethods(ArrayOperators):
     def squeeze(self, axis: Axes = None) -> Any:
         """The tensor without axes of size 1: these, or all that are known to be."""
         ones = [place for place, size in enumerate(self.shape) if size == 1]
-        return _functions().squeeze(self, ones if axis is None else axis)
+        return rearrangements.squeeze(self, ones if axis is None else axis)
 
     def repeat(self, repeats: Any, axis: int | None = None) -> Any:
         """Each slice along an axis, or each element, so many times."""
-        return _functions().repeat(self, repeats, axis)
+        return rearrangements.repeat(self, repeats, axis)
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
         """The elements of a diagonal of two axes, along a new last axis."""
-        matrices = _functions().moveaxis(self, (axis1, axis2), (-2, -1))
-        return _functions().linalg.diagonal(matrices, offset=offset)
+        matrices = rearrangements.moveaxis(self, (axis1, axis2), (-2, -1))
+        return products.diagonal(matrices, offset=offset)
 
     def split(self, split_size: Any, dim: int = 0) -> tuple[Any, ...]:
         """Parts of one size along an axis, the last one of what is left, or of the sizes in a list,
@@ -397,10 +421,3 @@ def refuse_out(who: str, out: Any) -> None:
     if any(each is not None for each in listed(out)):
         advice = f"bind what {who} gives to a name"
         raise WeftError(f"{users_line()}: {who} requires no out, got one ({advice})")
-
-
-def _functions() -> Any:
-    """`weft.numpy`, which methods are written in; it is made of tensors itself."""
-    from weft import numpy
-
-    return numpy

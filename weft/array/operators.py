@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import os
 import sys
-from abc import ABC, abstractmethod
+from abc import ABCMeta, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
 from functools import cache, lru_cache
 from operator import index
 from pathlib import Path
-from typing import Any, Final, Self, TypeGuard
+from typing import Any, ClassVar, Final, Self, TypeGuard
 
 import numpy as np
+
+from weft.array.division import floored, whole
 
 _ROOT: Final = Path(__file__).parents[2]
 NOT_USERS: Final = (
@@ -117,35 +119,23 @@ def order_of(axes: tuple[Any, ...], rank: int) -> tuple[int, ...]:
     return tuple(order)
 
 
-def _whole(dividend: Any, divisor: Any) -> Any:
-    """The quotient of integers, rounded down: one over zero is zero, and it wraps around."""
-    quotient = dividend.op("div", dividend, divisor)
-    if dividend.dtype.kind == "u":
-        return quotient
-    rest = dividend.op("mod", dividend, divisor, fmod=False)
-    down = dividend.op("logical_and", rest != 0, (dividend < 0) != (divisor < 0))
-    return quotient.op("sub", quotient, down.astype(quotient.dtype))
-
-
-def _floored(dividend: Any, divisor: Any) -> Any:
-    """The quotient of floats, rounded down, as Python and NumPy compute it: what is divided is a
-    multiple of the divisor, so that 1.0 // 0.1 is 9. It has no slope anywhere.
+class ArrayClass(ABCMeta):
+    """Abstract classes without virtual subclasses, of which `isinstance` takes half as long; the
+    functions of arrays ask for it each time.
     """
-    dividend, divisor = (each.op("stop_gradient", each) for each in (dividend, divisor))
-    rest = dividend.op("mod", dividend, divisor, fmod=True)
-    down = dividend.op("logical_and", rest != 0, (dividend < 0) != (divisor < 0))
-    multiple = dividend.op("div", dividend.op("sub", dividend, rest), divisor)
-    rounded = dividend.op("round", multiple.op("sub", multiple, down.astype(multiple.dtype)))
-    return dividend.op("where", divisor == 0, dividend.op("div", dividend, divisor), rounded)
+
+    __instancecheck__ = type.__instancecheck__
 
 
-class ArrayOperators(ABC):
+class ArrayOperators(metaclass=ArrayClass):
     """A tensor. Dtypes are those of NumPy (its NEP 50, which the array API allows), in every mode:
     two are brought to the one that NumPy promotes them to, Python's numbers take that of the tensor
     beside them where it can hold their kind, and integers count as float64 where floats are needed.
     """
 
     __slots__ = ()
+    has_values: ClassVar[bool] = False
+    """Whether the elements are there; otherwise a graph is being made of them."""
 
     @property
     @abstractmethod
@@ -188,6 +178,42 @@ class ArrayOperators(ABC):
         """Where bools are true, an index vector a row, as many as there are."""
 
     @abstractmethod
+    def nonzero(self) -> tuple[Any, ...]:
+        """The places of the elements that are not zero, a vector an axis."""
+
+    def rolled(self, moves: Sequence[tuple[int, Any]]) -> Self:
+        """The elements moved on along axes, by so many places each; the last ones come first."""
+        found = self
+        for axis, shift in moves:
+            front, size = (slice(None),) * axis_of(axis, self.ndim), self.shape[axis]
+            by = shift % size if isinstance(size, int) and size else shift
+            if by:
+                parts = found[(*front, slice(-by, None))], found[(*front, slice(None, -by))]
+                found = self.op("concat", *parts, axis=axis_of(axis, self.ndim))
+        return found
+
+    @abstractmethod
+    def require_within(self, size: Any) -> None:
+        """Refuses integers that are no index of an axis of that size, as far as they are known.
+        Raises IndexError, which names the line.
+        """
+
+    @property
+    def numbers(self) -> tuple[type, ...]:
+        """Types of Python's numbers that become tensors of this dtype before they are operands."""
+        return ()
+
+    def number(self, value: float) -> Self:
+        """A number of Python's as a tensor beside this one."""
+        return self.lifted(value)
+
+    def composed(
+        self, function: Callable[..., Any], operands: Sequence[Any], attributes: Mapping[str, Any]
+    ) -> Any:
+        """What a function of tensors, one of which is this one, returns."""
+        return function(*map(self.lifted, operands), **attributes)
+
+    @abstractmethod
     def __getitem__(self, index: Any) -> Self: ...
 
     def extent(self, value: Any) -> Any:
@@ -216,26 +242,6 @@ class ArrayOperators(ABC):
         if is_number(other):
             return self.constant(np.asarray(other, number_dtype(type(other), self.dtype)))
         return self.constant(np.asarray(other))
-
-    def __array_namespace__(self, api_version: str | None = None) -> Any:
-        """The functions of the array API standard on it."""
-        from weft import numpy
-
-        return numpy
-
-    def __array_ufunc__(self, function: Any, method: str, *operands: Any, **named: Any) -> Any:
-        """What NumPy calls for its functions of each element, and for operators of its arrays."""
-        from weft.array_api.dispatch import of_elements
-
-        return of_elements(function, method, operands, named)
-
-    def __array_function__(
-        self, function: Any, types: Any, arguments: Sequence[Any], named: Mapping[str, Any]
-    ) -> Any:
-        """What NumPy calls for its other functions."""
-        from weft.array_api.dispatch import of_arrays
-
-        return of_arrays(function, types, arguments, named)
 
     @property
     def size(self) -> Any:
@@ -333,7 +339,7 @@ class ArrayOperators(ABC):
 
     def __floordiv__(self, other: Any) -> Self:
         dividend, divisor = self._numbers(other)
-        return (_whole if dividend.dtype.kind in "iu" else _floored)(dividend, divisor)
+        return (whole if dividend.dtype.kind in "iu" else floored)(dividend, divisor)
 
     def __rfloordiv__(self, other: Any) -> Self:
         return self.lifted(other) // self

@@ -4,22 +4,16 @@ tensors, NumPy's own on arrays.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
 
-from weft.array.composites import composite
-from weft.array.elementwise import leader
+from weft.array.composites import composite, leader
+from weft.array.elementwise import alike
 from weft.array.operators import ArrayOperators, axes_of, axis_of, common_dtype, listed, users_line
-from weft.eager.tensor import Tensor
 
 _numpy: Any = np  # whose overloads ask for more than arrays
-
-
-def _alike(arrays: Sequence[Any]) -> bool:
-    """Whether all are tensors with values, of one dtype and rank."""
-    return {*map(type, arrays)} == {Tensor} and len({each.kind for each in arrays}) == 1
 
 
 def concat(arrays: Sequence[Any], axis: int | None = 0) -> Any:
@@ -28,8 +22,8 @@ def concat(arrays: Sequence[Any], axis: int | None = 0) -> Any:
     """
     if isinstance(arrays, ArrayOperators):
         return _joined(arrays, axis)
-    if axis is not None and _alike(arrays):
-        return arrays[0].op("concat", *arrays, axis=axis_of(axis, arrays[0].kind.rank))
+    if axis is not None and arrays and alike(*arrays):
+        return arrays[0].op("concat", *arrays, axis=axis_of(axis, arrays[0].ndim))
     first = leader(*arrays)
     if first is None:
         return _numpy.concatenate(arrays, axis)
@@ -57,7 +51,7 @@ def stack(arrays: Sequence[Any], axis: int = 0) -> Any:
     """Arrays of one shape along a new axis, which an array that holds them has as its first."""
     if isinstance(arrays, ArrayOperators):
         return moveaxis(arrays, 0, axis)
-    if _alike(arrays):
+    if arrays and alike(*arrays) and len({each.ndim for each in arrays}) == 1:
         return composite(_stacked, *arrays, axis=axis)
     first = leader(*arrays)
     if first is None:
@@ -171,35 +165,7 @@ def roll(x: Any, shift: int | Sequence[int], axis: int | Sequence[int] | None = 
     axes = [axis or 0] if axis is None or isinstance(axis, int) else [*axis]
     shifts = [shift] * len(axes) if isinstance(shift, int) else shift
     moves = [*zip(axes, shifts, strict=True)]
-    return _turned(x, moves) if type(x) is Tensor else _rolled(x, moves)
-
-
-def _turned(x: Tensor, moves: Sequence[tuple[int, Any]]) -> Tensor:
-    """`roll` of a tensor with values."""
-    array = x.array
-    for axis, shift in moves:
-        front, size = (slice(None),) * axis_of(axis, array.ndim), array.shape[axis]
-        left = size - shift % size if size else 0
-        turned = np.empty_like(array)
-        turned[(*front, slice(size - left, None))] = array[(*front, slice(None, left))]
-        turned[(*front, slice(None, size - left))] = array[(*front, slice(left, None))]
-        array = turned
-
-    def backward(node: object, arriving: list[Tensor | None], wanted: object) -> list[Tensor]:
-        assert arriving[0] is not None, "an operator is walked over when something has arrived"
-        return [_turned(arriving[0], [(axis, -shift) for axis, shift in moves])]
-
-    return x.moved(array, backward)
-
-
-def _rolled(x: Any, moves: Iterable[tuple[int, Any]]) -> Any:
-    for axis, shift in moves:
-        front, size = (slice(None),) * axis_of(axis, x.ndim), x.shape[axis]
-        by = shift % size if isinstance(size, int) and size else shift
-        if by:
-            parts = x[(*front, slice(-by, None))], x[(*front, slice(None, -by))]
-            x = concat(parts, axis)
-    return x
+    return x.rolled(moves)
 
 
 def tile(x: Any, repetitions: Sequence[int]) -> Any:

@@ -10,15 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dialects.errors import WeftError
-from dialects.expr import Expr
-from weft.array.composites import composite
-from weft.array.elementwise import leader, where
+from weft.array.composites import composite, leader
+from weft.array.elementwise import alike, where
 from weft.array.operators import ArrayOperators, axis_of, is_number, users_line
 from weft.array.rearrangements import concat
 from weft.array.reductions import cumulative_sum
-from weft.eager.indexing import check_places
-from weft.eager.tensor import Tensor
-from weft.tracing.indexing import require_within
 
 _numpy: Any = np  # whose overloads ask for more than arrays
 
@@ -56,10 +52,10 @@ def take_along_axis(x: Any, indices: Any, axis: int = -1) -> Any:
 
 
 def _gathered(name: str, on_arrays: Any, x: Any, indices: Any, axis: int) -> Any:
-    """What an operator reads at places along an axis; tensors of both kinds go a shorter way."""
-    if type(x) is type(indices) is Tensor and indices.kind.dtype == np.int64:
-        place = axis_of(axis, x.kind.rank)
-        check_places(indices.array, x.array.shape[place])
+    """What an operator reads at places along an axis; tensors of one type go a shorter way."""
+    if type(x) is type(indices) and isinstance(x, ArrayOperators) and indices.dtype == np.int64:
+        place = axis_of(axis, x.ndim)
+        indices.require_within(x.shape[place])
         return x.op(name, x, indices, axis=place)
     first = leader(x, indices)
     if first is None:
@@ -70,9 +66,7 @@ def _gathered(name: str, on_arrays: Any, x: Any, indices: Any, axis: int) -> Any
         rule = "places along an axis require integers"
         raise WeftError(f"{users_line()}: {rule}, got {places.dtype}")
     place = axis_of(axis, table.ndim)
-    if type(table) is Tensor:
-        return _gathered(name, on_arrays, table, places.astype(np.int64), axis)
-    require_within(places, Expr.of(table.shape[place]))
+    places.require_within(table.shape[place])
     return first.op(name, table, places.astype(np.int64), axis=place)
 
 
@@ -109,7 +103,7 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
     without disturbing the order.
     """
     right = side == "right"
-    if sorter is None and type(x1) is type(x2) is Tensor and x1.kind.dtype == x2.kind.dtype:
+    if sorter is None and alike(x1, x2):
         return composite(_places_before, x1, x2, right=right)
     first = leader(x1, x2, sorter)
     if first is None:
@@ -131,14 +125,7 @@ def _places_before(table: Any, wanted: Any, right: bool) -> Any:
 
 def nonzero(x: Any) -> tuple[Any, ...]:
     """The places of the elements that are not zero, a tensor of integers an axis."""
-    if not isinstance(x, ArrayOperators):
-        return _numpy.nonzero(x)
-    if not x.ndim:
-        raise ValueError(f"{users_line()}: nonzero requires an axis, got a tensor without one")
-    if type(x) is Tensor:
-        return tuple([Tensor.of(places) for places in x.array.nonzero()])
-    found = x.holding() if x.dtype == np.bool_ else (x != 0).holding()
-    return tuple(found[:, axis] for axis in range(x.ndim))
+    return x.nonzero() if isinstance(x, ArrayOperators) else _numpy.nonzero(x)
 
 
 # Sets -----------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import numpy as np
 
 import weft.numpy as wnp
 from dialects.errors import WeftError
-from weft.array.elementwise import leader
+from weft.array.composites import leader
 from weft.array.methods import METHODS, refuse_out
 from weft.array.operators import ArrayOperators, listed, users_line
 from weft.array_api import linalg
@@ -273,7 +273,7 @@ def of_arrays(function: Any, types: Any, arguments: Sequence[Any], named: Mappin
 def refusal(name: str, arguments: Sequence[Any]) -> WeftError:
     """What is raised for a function of NumPy's that weft lacks."""
     first = leader(*arguments)
-    has_values = first is None or hasattr(first, "array")
+    has_values = first is None or first.has_values
     way = (
         "np.asarray(x) has its elements, without a derivative"
         if has_values

@@ -14,6 +14,7 @@ from dialects.errors import WeftError
 from dialects.graph import CheckpointOp, CustomVjpOp, YieldOp
 from weft.array.operators import ArrayOperators, users_line
 from weft.autodiff.vjp import filled, is_traced, lifted, recording_of, region
+from weft.eager.tape import DEPTH, Node
 from weft.eager.tensor import Tensor
 from weft.tracing.traced import Recording, Traced
 from weft.trees import Structure, flatten, leaves_of, tree_map, unflatten
@@ -103,8 +104,6 @@ def _eager_rule(
     leaves: Sequence[Any],
     structure: Structure,
 ) -> Any:
-    from weft.eager.tape import DEPTH, Node
-
     operands = [leaf if isinstance(leaf, Tensor) else Tensor(leaf) for leaf in leaves]
     if not DEPTH.count or all(each.node is None for each in operands):
         return function(*unflatten(structure, iter(leaves)))

@@ -9,9 +9,11 @@ from typing import Any
 
 from dialects.errors import WeftError
 from dialects.expr import Expr
+from dialects.graph import ForOp, YieldOp
 from dialects.graph.core.types import ShapeAttr
 from weft.array.operators import ArrayOperators, users_line
-from weft.autodiff.vjp import Pull, filled, forget, is_traced, pull_back
+from weft.array.rearrangements import stack
+from weft.autodiff.vjp import Pull, filled, forget, is_traced, pull_back, region
 from weft.tracing.traced import Traced
 from weft.trees import flatten, leaves_of, unflatten
 
@@ -165,8 +167,6 @@ def _like(leaf: Any, like: Any) -> Any:
 
 def _rows(result: Any, pull: Pull) -> list[Any]:
     """A jacobian's rows, one after the other."""
-    from weft.numpy import stack
-
     units = filled(0.0, result)
     rows: list[list[Any]] = []
     for place in range(result.size):
@@ -182,8 +182,6 @@ def _rows(result: Any, pull: Pull) -> list[Any]:
 def _traced_rows(result: Traced, pull: Pull) -> list[Traced]:
     """A jacobian's rows, as the rounds of a loop."""
     from compiler.graph.differentiate.cotangents import fresh_size
-    from dialects.graph import ForOp, YieldOp
-    from weft.autodiff.vjp import region
 
     recording, kind = result.recording, result.type
     index = fresh_size(recording.block, "row")
@@ -198,6 +196,6 @@ def _traced_rows(result: Traced, pull: Pull) -> list[Traced]:
     b = recording.builder()
     loop = b.builder.insert(ForOp.of(kind.size, index, [], body, location=b.location))
     return [
-        Traced(recording, stack).reshape(*result.shape, *each.shape)
-        for stack, each in zip(loop.results, found, strict=True)
+        Traced(recording, rows).reshape(*result.shape, *each.shape)
+        for rows, each in zip(loop.results, found, strict=True)
     ]

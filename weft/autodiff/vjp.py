@@ -11,6 +11,8 @@ from xdsl.ir import Block
 
 from dialects.errors import WeftError
 from weft.array.operators import users_line
+from weft.eager.derivatives import pull_back as pull_back_eager
+from weft.eager.tape import DEPTH
 from weft.eager.tensor import Tensor
 from weft.tracing.traced import Recording, Traced
 from weft.trees import leaves_of
@@ -31,9 +33,7 @@ def pull_back(function: Callable[..., Any], leaves: Sequence[Any]) -> tuple[Any,
     """
     if is_traced(leaves):
         return _traced(function, leaves)
-    from weft.eager.derivatives import pull_back as eager
-
-    return eager(function, leaves)
+    return pull_back_eager(function, leaves)
 
 
 def _traced(function: Callable[..., Any], leaves: Sequence[Any]) -> tuple[Any, Pull]:
@@ -91,8 +91,6 @@ def forget(tree: Any) -> None:
     """Lets go of the record that tensors with values belong to, where no derivative is being taken
     around them.
     """
-    from weft.eager.tape import DEPTH
-
     for leaf in leaves_of(tree) if not DEPTH.count else ():
         if isinstance(leaf, Tensor):
             leaf.node = None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
 from dialects.weights import Array
-from weft.array.operators import ArrayOperators, users_line
+from weft.array.operators import ArrayOperators, axis_of, users_line
 
 if TYPE_CHECKING:
     from weft.eager.tape import Node
@@ -82,6 +83,24 @@ def basic_part(x: Tensor, index: tuple[Any, ...]) -> Tensor:
         array = np.asarray(array)
     shape = x.shape
     return x.moved(array, lambda node, arriving, wanted: [_back(arriving[0], index, shape)])
+
+
+def rolled(x: Tensor, moves: Sequence[tuple[int, Any]]) -> Tensor:
+    """The elements moved on along axes, by so many places each; the last ones come first."""
+    array = x.array
+    for axis, shift in moves:
+        front, size = (slice(None),) * axis_of(axis, array.ndim), array.shape[axis]
+        left = size - shift % size if size else 0
+        turned = np.empty_like(array)
+        turned[(*front, slice(size - left, None))] = array[(*front, slice(None, left))]
+        turned[(*front, slice(None, size - left))] = array[(*front, slice(left, None))]
+        array = turned
+
+    def backward(node: object, arriving: list[Tensor | None], wanted: object) -> list[Tensor]:
+        assert arriving[0] is not None, "an operator is walked over when something has arrived"
+        return [rolled(arriving[0], [(axis, -shift) for axis, shift in moves])]
+
+    return x.moved(array, backward)
 
 
 def _back(cotangent: Tensor | None, index: tuple[Any, ...], shape: tuple[int, ...]) -> Tensor:

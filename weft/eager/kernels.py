@@ -22,7 +22,7 @@ from compiler.target.target import Target
 from dialects.errors import InputError, TypeInferenceError, UnsupportedError
 from dialects.weights import Array
 from weft.array.operators import users_line
-from weft.eager import quick
+from weft.eager import kinds as of_kinds
 from weft.eager.patterns import RULES, Dims, rule_of
 from weft.eager.templates import Composite, Derivative, Operator, Template
 
@@ -86,14 +86,14 @@ class Kernel:
     TypeInferenceError or InputError, which names the line, for sizes that do not fit.
     """
 
-    def __init__(self, template: Template, kinds: Sequence[quick.Kind]):
+    def __init__(self, template: Template, kinds: Sequence[of_kinds.Kind]):
         self._template = template
         self._kinds = tuple(each.key for each in kinds)
         self._base, self._taken = _base_of(template)
         self._plans: dict[tuple[Dims, ...], Plan] = {}
         self._recent: dict[tuple[Any, ...], Call] = {}
         self.call: Call = self._by_shape
-        self.results: list[quick.Kind] = []
+        self.results: list[of_kinds.Kind] = []
         if not isinstance(template, Derivative):
             likely = self._likely()
             if likely is not None and likely.executable is not None:
@@ -122,7 +122,7 @@ class Kernel:
             _fail(error)
             raise
 
-    def kinds_for(self, arrays: Sequence[Array]) -> list[quick.Kind]:
+    def kinds_for(self, arrays: Sequence[Array]) -> list[of_kinds.Kind]:
         """What the results are; where no sizes have been seen yet, for these arrays."""
         if not self.results:
             try:
@@ -150,7 +150,7 @@ class Kernel:
     def _plan_of(self, dims: tuple[Dims, ...]) -> Plan:
         if dims not in self._plans:
             plan = self._plans[dims] = _made(self._template, dims, self._kinds)
-            self.results[:] = [quick.kind(np.dtype(name), rank) for name, rank in plan.kinds]
+            self.results[:] = [of_kinds.kind(np.dtype(name), rank) for name, rank in plan.kinds]
         return self._plans[dims]
 
 

@@ -5,13 +5,13 @@ by one look into a dictionary.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from math import copysign
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dialects.weights import Array
+from weft.array.composites import leader
 from weft.array.operators import ArrayOperators, Axes, axes_of
+from weft.eager.kinds import Kind, number
 from weft.eager.tape import DEPTH, Node, by_graph
 from weft.eager.templates import Composite, Operator, composite_of, frozen, operator_of
 
@@ -29,51 +29,6 @@ COMPOSED: Final = ("mod", "floordiv", "ne", "and", "or", "xor", "lshift", "rshif
 """Methods that are more than one operator, or one that the dtype chooses."""
 
 REVERSED: Final = ("add", "sub", "mul", "truediv", "pow", "mod", "floordiv")
-
-
-_MOST_NUMBERS: Final = 256
-"""Of Python's that a kind has tensors of."""
-
-
-class Kind:
-    """A dtype and a rank, of which there is one object in a process; kernels are found by them."""
-
-    __slots__ = ("dtype", "held", "is_float", "key", "numbers", "rank")
-
-    def __init__(self, dtype: np.dtype[Any], rank: int):
-        self.dtype, self.rank, self.key = dtype, rank, (dtype.name, rank)
-        self.held: dict[float, Tensor] = {}
-        self.is_float = dtype.kind not in "biu"
-        self.numbers = (float, int) if self.is_float else (int,) if dtype.kind == "i" else ()
-
-
-_KINDS: Final[dict[tuple[np.dtype[Any], int], Kind]] = {}
-
-
-def kind_of(array: Array) -> Kind:
-    """The kind of an array."""
-    return kind(array.dtype, array.ndim)
-
-
-def kind(dtype: np.dtype[Any], rank: int) -> Kind:
-    """The kind of a dtype and a rank."""
-    found = _KINDS.get((dtype, rank))
-    return _KINDS.setdefault((dtype, rank), Kind(dtype, rank)) if found is None else found
-
-
-def number(tensor: type[Tensor], beside: Kind, value: float) -> Tensor:
-    """A number of Python's as a tensor of a kind's dtype, which is made once; -0 is each time, for
-    it equals 0.
-    """
-    found = beside.held.get(value)
-    if found is not None and (value or copysign(1.0, value) > 0):
-        return found
-    made = tensor.of(np.array(value, beside.dtype))
-    if value or copysign(1.0, value) > 0:
-        if len(beside.held) >= _MOST_NUMBERS:
-            beside.held.clear()
-        beside.held[value] = made
-    return made
 
 
 Entry = tuple[Callable[..., Any], Kind, Operator | Composite]
@@ -226,7 +181,7 @@ def _of_all(tensor: type[Tensor], entry: Entry, operands: tuple[Tensor, ...]) ->
 
 
 def _composed(tensor: type[Tensor]) -> Any:
-    """`composed`: what a function of tensors gives by one kernel; None where an operand is none."""
+    """`composed`: what a function of tensors returns, by one kernel where all have values."""
     entries: dict[Any, Entry] = {}
 
     def composed(
@@ -234,20 +189,34 @@ def _composed(tensor: type[Tensor]) -> Any:
         function: Callable[..., Any],
         operands: tuple[Any, ...],
         attributes: Mapping[str, Any],
-    ) -> Tensor | None:
+    ) -> Any:
         try:
             key = function, *[each.kind for each in operands], *attributes.items()
             entry = entries.get(key)
-        except (AttributeError, TypeError):
-            return None
+        except (AttributeError, TypeError):  # of another kind of array, or attributes in a list
+            return _slowly_composed(self, function, operands, attributes)
         if entry is None:
             if not all(type(each) is tensor for each in operands):
-                return None
+                return _slowly_composed(self, function, operands, attributes)
             template = composite_of(function, frozen(attributes), len(operands))
             entry = entries[key] = _entry(template, *operands)
         return _of_all(tensor, entry, operands)
 
     return composed
+
+
+def _slowly_composed(
+    self: Tensor,
+    function: Callable[..., Any],
+    operands: tuple[Any, ...],
+    attributes: Mapping[str, Any],
+) -> Any:
+    first = leader(*operands)
+    if not first.has_values:
+        return first.composed(function, operands, attributes)
+    values = [self.lifted(each) for each in operands]
+    template = composite_of(function, frozen(attributes), len(values))
+    return type(self).computed(template, values)[0]
 
 
 def _reduction(tensor: type[Tensor]) -> Any:

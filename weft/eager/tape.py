@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
+from weft.eager.kinds import kind_of
 from weft.eager.templates import Derivative, Template
 
 if TYPE_CHECKING:
@@ -57,15 +58,13 @@ def by_graph(
     node: Node, arriving: list[Tensor | None], wanted: tuple[int, ...]
 ) -> Sequence[Tensor]:
     """The cotangents of operands by the derivative of the node's graph."""
-    from weft.eager.quick import kind_of
-    from weft.eager.tensor import Tensor
-
     given = [(place, each) for place, each in enumerate(arriving) if each is not None]
     assert node.template is not None, "a graph has a derivative"
     places = tuple(place for place, _ in given)
     template = Derivative(node.template, len(node.results), places, wanted)
-    results = Tensor.made(node.results, [kind_of(array) for array in node.results], node)
-    return Tensor.computed(template, [*node.operands, *results, *(each for _, each in given)])
+    tensor = type(node.operands[0])
+    results = tensor.made(node.results, [kind_of(array) for array in node.results], node)
+    return tensor.computed(template, [*node.operands, *results, *(each for _, each in given)])
 
 
 def cotangents(

@@ -11,9 +11,10 @@ from dialects.errors import WeftError
 from dialects.weights import Array
 from weft.array.methods import ArrayMethods
 from weft.array.operators import ArrayOperators, listed, order_of, users_line
-from weft.eager.indexing import basic_part, indexed
+from weft.eager.indexing import basic_part, check_places, indexed, rolled
 from weft.eager.kernels import Kernel
-from weft.eager.quick import Kind, install, kind, kind_of, number
+from weft.eager.kinds import Kind, kind, kind_of, number
+from weft.eager.quick import install
 from weft.eager.tape import DEPTH, Backward, Node, by_graph
 from weft.eager.templates import Template, frozen, operator_of
 
@@ -26,6 +27,7 @@ class Tensor(ArrayMethods):
     """
 
     __slots__ = ("array", "kind", "node", "place")
+    has_values = True
     array: Array
     kind: Kind
     node: Node | None
@@ -46,11 +48,6 @@ class Tensor(ArrayMethods):
         tensor.array, tensor.kind = dense, kind_of(dense)
         tensor.node, tensor.place = None, 0
         return tensor
-
-    @staticmethod
-    def number(beside: Kind, value: float) -> Tensor:
-        """A tensor of a number of Python's, of a kind's dtype."""
-        return number(Tensor, beside, value)
 
     @staticmethod
     def made(arrays: Sequence[Array], kinds: Sequence[Kind], node: Node | None) -> list[Tensor]:
@@ -129,6 +126,16 @@ class Tensor(ArrayMethods):
         """A number or an array as a tensor; a tensor of another kind stays one."""
         return other if isinstance(other, ArrayOperators) else super().lifted(other)
 
+    @property
+    def numbers(self) -> tuple[type, ...]:
+        """Types of Python's numbers that become tensors of this dtype before they are operands."""
+        return self.kind.numbers
+
+    def number(self, value: float) -> Tensor:
+        """A number of Python's as a tensor beside this one."""
+        plain = type(value) in self.kind.numbers
+        return number(Tensor, self.kind, value) if plain else self.lifted(value)
+
     def shaped(self, shape: Any) -> Tensor:
         """Other dims, or one, for the same elements in the same order; one may be -1."""
         try:
@@ -171,6 +178,20 @@ class Tensor(ArrayMethods):
     def holding(self) -> Tensor:
         """Where bools are true, an index vector a row, as many as there are."""
         return Tensor.of(np.argwhere(self.array))
+
+    def nonzero(self) -> tuple[Tensor, ...]:
+        """The places of the elements that are not zero, a vector an axis."""
+        if not self.ndim:
+            return super().nonzero()
+        return tuple([Tensor.of(places) for places in self.array.nonzero()])
+
+    def require_within(self, size: int) -> None:
+        """Refuses integers that are no index of an axis of that size."""
+        check_places(self.array, size)
+
+    def rolled(self, moves: Sequence[tuple[int, Any]]) -> Tensor:
+        """The elements moved on along axes, by so many places each; the last ones come first."""
+        return rolled(self, moves)
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Tensor:
         """Itself, since there is one device, "cpu"."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import weft.numpy as wnp
-from weft.array.elementwise import leader
+from weft.array.composites import leader
 from weft.array.operators import ArrayOperators
 from weft.nn.initializers import Initializer, fan_in_uniform, normal, uniform, zeros
 from weft.nn.module import Module

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import weft.numpy as wnp
-from weft.array.elementwise import leader
+from weft.array.composites import leader
 from weft.eager.tensor import Tensor
 from weft.nn.initializers import ones, zeros
 from weft.nn.module import Module

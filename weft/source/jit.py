@@ -16,6 +16,8 @@ from compiler.machine.python.executable import Executable
 from dialects.errors import InputError, WeftError
 from dialects.graph.regions.effects import drop_effects
 from dialects.weights import Array
+from weft.autodiff.custom import custom_vjp
+from weft.autodiff.derivatives import vjp
 from weft.compilation import compile_cached, options_of
 from weft.eager.tape import DEPTH
 from weft.eager.tensor import Tensor
@@ -142,9 +144,6 @@ class Jitted:
         """A call whose derivative is wanted, which is compiled as well: it starts anew from the
         arguments.
         """
-        from weft.autodiff.custom import custom_vjp
-        from weft.autodiff.derivatives import vjp
-
         places = [n for n, leaf in enumerate(leaves) if _is_float(leaf)]
         beside = [n for n, leaf in enumerate(leaves) if is_value(leaf) and n not in places]
 

@@ -20,6 +20,7 @@ from dialects.graph.core.types import type_of
 from weft.array.operators import RUNNING, users_line
 from weft.source.calls.calls import call
 from weft.source.expressions.expressions import evaluate
+from weft.source.expressions.indexing import read
 from weft.source.leaves import is_leaf, kind_of, value_as
 from weft.source.outside import Captured, Guard, Outside
 from weft.source.recording import SourceRecording, forget_undone
@@ -115,7 +116,7 @@ def read_function(
 
     Raises SourceError, which shows the line, for what source mode lacks.
     """
-    recording = SourceRecording()
+    recording = SourceRecording(index=read)
     outside = Outside(recording, recording.block, frozen)
     run = Run(recording, outside, evaluate, execute, call, store)
     recording.make = run.journal.make

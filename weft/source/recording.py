@@ -42,6 +42,8 @@ class SourceRecording(Recording):
     line: Callable[[], str] = lambda: "?"
     read: Callable[..., Any] = lambda function, arguments, named: function(*arguments, **named)
     """Calls a function of the program's."""
+    index: Callable[..., Array] = field(kw_only=True)
+    """Reads the part of an array that an index, a tuple, names."""
     make: Callable[[Any], Any] = lambda made: made
     """Is told of every new array."""
     enclosing: Callable[[], AbstractContextManager[None]] = nullcontext

@@ -95,9 +95,8 @@ class Array(Traced):
         object.__setattr__(self, "owner", owner)
 
     def __getitem__(self, index: Any) -> Array:
-        from weft.source.expressions.indexing import read
-
-        return read(self.recording, self, index if isinstance(index, tuple) else (index,))
+        parts = index if isinstance(index, tuple) else (index,)
+        return self.recording.index(self.recording, self, parts)
 
     def replace(self, value: SSAValue) -> None:
         """Gives it other elements."""

@@ -15,8 +15,8 @@ from dialects.graph.regions.branch import CaseOp, IfOp
 from dialects.graph.regions.control import ConditionOp, ControlOp
 from dialects.graph.regions.fused import YieldOp
 from dialects.graph.regions.repeat import ForOp, WhileOp
-from weft import numpy as wnp
 from weft.array.operators import users_line
+from weft.array.rearrangements import stack
 from weft.autodiff.vjp import is_traced, lifted, recording_of, region
 from weft.tracing.traced import Recording, Traced
 from weft.trees import Structure, flatten, leaves_of, tree_map, unflatten
@@ -115,7 +115,7 @@ def scan(body: Function, initial: Any, rows: Any = None, length: int | None = No
     if not found:
         raise WeftError(f"{users_line()}: scan requires a round, got none")
     columns = [leaves_of(each) for each in found]
-    stacks = [wnp.stack(column) for column in zip(*columns, strict=True)]
+    stacks = [stack(column) for column in zip(*columns, strict=True)]
     return state, unflatten(flatten(found[0])[1], iter(stacks))
 
 

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 import numpy as np
 
 from dialects.errors import TypeInferenceError, WeftError
 from dialects.expr import Expr
 from dialects.graph.reindexing.constant import ConstantOp
-from weft.array.operators import users_line
-from weft.tracing.traced import Traced
+from weft.array.operators import ArrayOperators, users_line
+
+if TYPE_CHECKING:
+    from weft.tracing.traced import Traced
 
 
 def indexed(x: Traced, index: Sequence[Any]) -> Traced:
@@ -23,7 +25,7 @@ def indexed(x: Traced, index: Sequence[Any]) -> Traced:
         masks = [part for part in parts if is_mask(part)]
         if masks:
             return _masked(x, parts, masks)
-        if any(isinstance(part, Traced) for part in parts):
+        if any(_is_traced(part) for part in parts):
             parts = [_constant(x, part) for part in parts]
         return _chosen(x, parts)
     except TypeInferenceError as error:
@@ -42,7 +44,7 @@ def _chosen(x: Traced, parts: Sequence[Any]) -> Traced:
             shape.append(Expr.of(1))
             continue
         extent = x.type.shape[axis]
-        if isinstance(part, Traced):
+        if _is_traced(part):
             require_within(part, extent)
             gathered.append((len(shape), part))
             shape.append(extent)
@@ -63,13 +65,18 @@ def _chosen(x: Traced, parts: Sequence[Any]) -> Traced:
     return result
 
 
+def _is_traced(part: Any) -> TypeGuard[Traced]:
+    """Whether a part of an index is a tensor that is being traced, not one with values."""
+    return isinstance(part, ArrayOperators) and not part.has_values
+
+
 def _part(x: Traced, part: Any) -> Any:
     """A part of an index: int, slice, None, ... or a tensor of integers or bools."""
     if part is None or part is Ellipsis or isinstance(part, slice):
         return cast("Any", part)
     if isinstance(part, int | np.integer) and not isinstance(part, bool):
         return int(cast("Any", part))
-    found = part if isinstance(part, Traced) else _array(part)
+    found = part if _is_traced(part) else _array(part)
     if found.dtype.kind not in "biu":
         rule = "integers, slices, None, ... and arrays of integers or bools"
         raise TypeInferenceError(f"an index requires {rule}, got {part!r}")
@@ -88,7 +95,7 @@ def _constant(x: Traced, part: Any) -> Any:
 
 def is_mask(part: Any) -> bool:
     """Whether a part of an index is an array of bools."""
-    return isinstance(part, Traced) and not part.python_kind and part.dtype.kind == "b"
+    return _is_traced(part) and not part.python_kind and part.dtype.kind == "b"
 
 
 def gathered_together(

@@ -24,6 +24,7 @@ from dialects.graph.reindexing.constant import ConstantOp
 from dialects.weights import Array, WeightStore
 from weft.array.methods import ArrayMethods
 from weft.array.operators import listed, users_line
+from weft.tracing.indexing import indexed, require_within
 
 _OPS: Final[Mapping[str, type[GraphOp]]] = {op.name.removeprefix("graph."): op for op in OPS}
 
@@ -207,9 +208,11 @@ class Traced(ArrayMethods):
         count = self.recording.bound(total, "count")
         return self.op("nonzero", self, count=(count,)).transpose(1, 0)
 
-    def __getitem__(self, index: Any) -> Traced:
-        from weft.tracing.indexing import indexed
+    def require_within(self, size: Any) -> None:
+        """Refuses integers that are no index of an axis of that size, as far as they are known."""
+        require_within(self, Expr.of(size))
 
+    def __getitem__(self, index: Any) -> Traced:
         return indexed(self, cast("Any", index if isinstance(index, tuple) else (index,)))
 
     def __len__(self) -> int:

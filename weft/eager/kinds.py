@@ -1,0 +1,57 @@
+"""What kernels of eager mode are found by: a tensor's dtype and rank, and numbers beside it."""
+
+from __future__ import annotations
+
+from math import copysign
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from dialects.weights import Array
+
+if TYPE_CHECKING:
+    from weft.eager.tensor import Tensor
+
+_MOST_NUMBERS: Final = 256
+"""Of Python's that a kind has tensors of."""
+
+
+class Kind:
+    """A dtype and a rank, of which there is one object in a process; kernels are found by them."""
+
+    __slots__ = ("dtype", "held", "is_float", "key", "numbers", "rank")
+
+    def __init__(self, dtype: np.dtype[Any], rank: int):
+        self.dtype, self.rank, self.key = dtype, rank, (dtype.name, rank)
+        self.held: dict[float, Tensor] = {}
+        self.is_float = dtype.kind not in "biu"
+        self.numbers = (float, int) if self.is_float else (int,) if dtype.kind == "i" else ()
+
+
+_KINDS: Final[dict[tuple[np.dtype[Any], int], Kind]] = {}
+
+
+def kind_of(array: Array) -> Kind:
+    """The kind of an array."""
+    return kind(array.dtype, array.ndim)
+
+
+def kind(dtype: np.dtype[Any], rank: int) -> Kind:
+    """The kind of a dtype and a rank."""
+    found = _KINDS.get((dtype, rank))
+    return _KINDS.setdefault((dtype, rank), Kind(dtype, rank)) if found is None else found
+
+
+def number(tensor: type[Tensor], beside: Kind, value: float) -> Tensor:
+    """A number of Python's as a tensor of a kind's dtype, which is made once; -0 is each time, for
+    it equals 0.
+    """
+    found = beside.held.get(value)
+    if found is not None and (value or copysign(1.0, value) > 0):
+        return found
+    made = tensor.of(np.array(value, beside.dtype))
+    if value or copysign(1.0, value) > 0:
+        if len(beside.held) >= _MOST_NUMBERS:
+            beside.held.clear()
+        beside.held[value] = made
+    return made

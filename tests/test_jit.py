@@ -7,8 +7,8 @@ import weft
 import weft.numpy as wnp
 from weft import Spec
 from weft.source.reading import read_function
-from weft.source.trees import flatten
 from weft.tracing.trace import record
+from weft.trees import flatten_exactly
 
 FIVE, TWO = np.float64(5), np.float64(2)
 SCALE = 2.0
@@ -364,10 +364,10 @@ def test_the_decision_transformers_attention_in_every_mode(options):
     cross = "encoder_hidden_states" in options
     layer = DecisionTransformerGPT2Attention(8, 2, is_cross_attention=cross)
     x = np.random.default_rng(1).normal(size=(2, 5, 8))
-    expected, form = flatten(layer.forward(x, **options))
+    expected, form = flatten_exactly(layer.forward(x, **options))
     traced = weft.trace(lambda x: layer.forward(x, **options), x)(x)
     for got in (weft.jit(layer.forward)(x, **options), layer.forward(weft.Tensor(x), **options)):
-        leaves, own = flatten(got)
+        leaves, own = flatten_exactly(got)
         assert own == form
         for value, wanted in zip(leaves, expected, strict=True):
             assert (value is None) == (wanted is None)

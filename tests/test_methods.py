@@ -11,8 +11,8 @@ from weft import Spec, Tensor
 from weft.array.methods import METHODS, ArrayMethods
 from weft.array.operators import ArrayOperators
 from weft.source.reading import read_function
-from weft.source.trees import flatten
 from weft.tracing.trace import record
+from weft.trees import flatten_exactly
 
 X = np.random.default_rng(0).normal(size=(3, 4))
 
@@ -84,7 +84,7 @@ CALLS = {**{name: (call, call) for name, call in NUMPYS.items()}, **PYTORCHS}
 
 
 def leaves(found):
-    return [np.asarray(each) for each in flatten(found)[0]]
+    return [np.asarray(each) for each in flatten_exactly(found)[0]]
 
 
 def same(got, wanted):

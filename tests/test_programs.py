@@ -6,7 +6,7 @@ import pytest
 import weft
 from tests.programs import networks, recurrences, searching
 from weft import Tensor
-from weft.source.trees import flatten, unflatten
+from weft.trees import flatten_exactly, unflatten
 
 PROGRAMS = [*recurrences.PROGRAMS, *searching.PROGRAMS, *networks.PROGRAMS]
 
@@ -16,7 +16,7 @@ IN_PLACE = (searching.bubble_sort, searching.insertion_sort)
 
 
 def same(found, wanted):
-    (got, form), (expected, expected_form) = flatten(found), flatten(wanted)
+    (got, form), (expected, expected_form) = flatten_exactly(found), flatten_exactly(wanted)
     assert form == expected_form
     for value, each in zip(got, expected, strict=True):
         assert np.shape(value) == np.shape(each)
@@ -25,7 +25,7 @@ def same(found, wanted):
 
 
 def as_tensors(arguments):
-    leaves, form = flatten(list(arguments))
+    leaves, form = flatten_exactly(list(arguments))
     arrays = np.ndarray | np.generic
     return unflatten(form, [Tensor(x) if isinstance(x, arrays) else x for x in leaves])
 

@@ -11,7 +11,7 @@ from dialects.graph.core.evaluate import evaluate_block
 from tests.programs.random_programs import Writer
 from weft import Spec
 from weft.source.reading import read_function
-from weft.source.trees import flatten
+from weft.trees import flatten_exactly
 
 INPUTS = [
     (np.array([0.5, -1, 2, 0.25]), np.float64(0.7), np.int64(3)),
@@ -55,7 +55,7 @@ def test_random_program(seed, tmp_path):
             continue
         inputs = [np.asarray(each) for each in arrays]
         results = evaluate_block(block, inputs, {}, program.recording.weights)
-        got, wanted = flatten(program.rebuilt(results))[0], flatten(expected)[0]
+        got, wanted = flatten_exactly(program.rebuilt(results))[0], flatten_exactly(expected)[0]
         for value, want in zip(got, wanted, strict=True):
             np.testing.assert_allclose(value, want, rtol=1e-9, atol=1e-12)
 

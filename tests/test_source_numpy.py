@@ -7,7 +7,7 @@ from dialects.graph.core.evaluate import evaluate_block
 from weft import Spec
 from weft.array.operators import common_dtype
 from weft.source.reading import read_function
-from weft.source.trees import flatten
+from weft.trees import flatten_exactly
 
 
 def evaluated(function, *arguments):
@@ -26,8 +26,8 @@ def evaluated(function, *arguments):
 
 
 def check(function, *arguments):
-    expected, form = flatten(function(*arguments))
-    got, got_form = flatten(evaluated(function, *arguments))
+    expected, form = flatten_exactly(function(*arguments))
+    got, got_form = flatten_exactly(evaluated(function, *arguments))
     assert got_form == form
     for value, wanted in zip(got, expected, strict=True):
         assert np.asarray(value).dtype == np.asarray(wanted).dtype

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast, overload
+from typing import Any, Final, cast, overload
 
 from dialects.errors import WeftError
 from weft.array.operators import users_line
@@ -15,12 +15,15 @@ class Structure:
     """A tree without its leaves: a node's type and what is below it, by key; None for a leaf."""
 
     kind: type | None
-    below: tuple[tuple[str, Structure], ...] = ()
+    below: tuple[tuple[Any, Structure], ...] = ()
 
     @property
     def leaves(self) -> int:
         """How many leaves there are."""
         return 1 if self.kind is None else sum(each.leaves for _, each in self.below)
+
+
+LEAF: Final = Structure(None)
 
 
 def flatten(tree: Any, name: str = "") -> tuple[list[tuple[str, Any]], Structure]:
@@ -38,7 +41,7 @@ def flatten(tree: Any, name: str = "") -> tuple[list[tuple[str, Any]], Structure
         values = cast("Sequence[Any]", tree)
         children = [(str(place), value) for place, value in enumerate(values)]
     else:
-        return [(name, tree)], Structure(None)
+        return [(name, tree)], LEAF
     leaves: list[tuple[str, Any]] = []
     below: list[tuple[str, Structure]] = []
     for key, value in children:
@@ -48,15 +51,49 @@ def flatten(tree: Any, name: str = "") -> tuple[list[tuple[str, Any]], Structure
     return leaves, Structure(kind, tuple(below))
 
 
-def unflatten(structure: Structure, leaves: Iterator[Any]) -> Any:
+def flatten_exactly(value: Any) -> tuple[list[Any], Structure]:
+    """The leaves of a value of a program, and the value without them. Containers are lists, tuples
+    and dicts of Python's own types, and named tuples; all else is a leaf, None too.
+    """
+    kind = cast("type[Any]", type(value))
+    if kind is list or kind is tuple or (isinstance(value, tuple) and hasattr(kind, "_fields")):
+        children = list[tuple[Any, Any]](enumerate(cast("Sequence[Any]", value)))
+    elif kind is dict:
+        children = list(cast("dict[Any, Any]", value).items())
+    else:
+        return [value], LEAF
+    leaves: list[Any] = []
+    below: list[tuple[Any, Structure]] = []
+    for key, child in children:
+        found, structure = flatten_exactly(child)
+        leaves += found
+        below.append((key, structure))
+    return leaves, Structure(kind, tuple(below))
+
+
+def described(structure: Structure) -> str:
+    """A structure in words."""
+    if structure.kind is None:
+        return "a value"
+    if structure.kind is dict:
+        return f"a dict of {', '.join(repr(key) for key, _ in structure.below)}"
+    inside = ", ".join(described(each) for _, each in structure.below)
+    return f"{structure.kind.__name__}({inside})"
+
+
+def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
     """The tree of that structure with these leaves."""
+    return _unflatten(structure, iter(leaves))
+
+
+def _unflatten(structure: Structure, leaves: Iterator[Any]) -> Any:
     if structure.kind is None:
         return next(leaves)
     if structure.kind is type(None):
         return None
     if structure.kind is dict:
-        return {key: unflatten(each, leaves) for key, each in structure.below}
-    values = [unflatten(each, leaves) for _, each in structure.below]
+        return {key: _unflatten(each, leaves) for key, each in structure.below}
+    values = [_unflatten(each, leaves) for _, each in structure.below]
     if hasattr(structure.kind, "_fields"):  # a named tuple
         return structure.kind(*values)
     return structure.kind(values)

@@ -22,10 +22,10 @@ from weft.compilation import compile_cached, options_of
 from weft.eager.tape import DEPTH
 from weft.eager.tensor import Tensor
 from weft.source.known_calls import MOST_KNOWN, UNKNOWN, KnownCall, as_tensors, is_value, sign
-from weft.source.trees import Tree, flatten, unflatten
 from weft.state import Change, as_before, put_back_on_error
 from weft.tracing.trace import Spec, names_of
 from weft.tracing.traced import Traced
+from weft.trees import Structure, flatten_exactly, unflatten
 
 if TYPE_CHECKING:
     from compiler.frontend.onnx.from_onnx import ImportedModel
@@ -105,7 +105,7 @@ class Jitted:
         signature: tuple[object, ...] | None = None,
     ) -> Any:
         """A call that finds out what each argument is; with a signature it is remembered."""
-        leaves, form = flatten((list(arguments), named))
+        leaves, form = flatten_exactly((list(arguments), named))
         traced = next((leaf for leaf in leaves if isinstance(leaf, Traced)), None)
         if traced is not None:
             return traced.recording.run(self.source_function, *arguments, **named)
@@ -116,7 +116,7 @@ class Jitted:
     def _run(
         self,
         leaves: Sequence[Any],
-        form: Tree,
+        form: Structure,
         arguments: Sequence[Any],
         named: Mapping[str, Any],
         signature: tuple[object, ...] | None = None,
@@ -140,7 +140,7 @@ class Jitted:
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
-    def _differentiable(self, leaves: Sequence[Any], form: Tree) -> Any:
+    def _differentiable(self, leaves: Sequence[Any], form: Structure) -> Any:
         """A call whose derivative is wanted, which is compiled as well: it starts anew from the
         arguments.
         """
@@ -163,7 +163,7 @@ class Jitted:
         def forward(*tensors: Any) -> Any:
             arguments, named = entered(tensors, others)
             with put_back_on_error() as log:
-                found = self._run(flatten((arguments, named))[0], form, arguments, named)
+                found = self._run(flatten_exactly((arguments, named))[0], form, arguments, named)
             changes.extend(log)
             return found, (tensors, others)
 
@@ -209,7 +209,7 @@ class Jitted:
                 spec = self._specs.get(name)
             else:
                 spec = self._specs[position] if position < len(self._specs) else None
-            found += [spec] * len(flatten(value)[0])
+            found += [spec] * len(flatten_exactly(value)[0])
         return found
 
     def _find(
@@ -217,7 +217,7 @@ class Jitted:
         key: object,
         leaves: Sequence[Any],
         specs: Sequence[Spec | None],
-        form: Tree,
+        form: Structure,
         named: Mapping[str, Any],
     ) -> Compilation:
         reason = ""
@@ -232,7 +232,7 @@ class Jitted:
         return compilation
 
     def _compile(
-        self, kept: Sequence[Any], form: Tree, reason: str, named: Mapping[str, Any]
+        self, kept: Sequence[Any], form: Structure, reason: str, named: Mapping[str, Any]
     ) -> Compilation:
         from weft.source.reading import read_function
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from weft.eager.tensor import Tensor
-from weft.source.trees import flatten, unflatten
+from weft.trees import flatten_exactly, unflatten
 
 if TYPE_CHECKING:
     from weft.source.jit import Compilation
@@ -109,7 +109,7 @@ def as_tensor(leaf: Any) -> Any:
 
 def as_tensors(found: Any) -> Any:
     """Results for a caller whose arguments are weft's tensors."""
-    leaves, form = flatten(found)
+    leaves, form = flatten_exactly(found)
     return unflatten(form, [as_tensor(leaf) for leaf in leaves])
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import BuiltinFunctionType, CellType, FunctionType, MethodType, ModuleType
+from types import CellType, MethodType, ModuleType
 from typing import Any, Final, cast
 
 import numpy as np
@@ -179,9 +179,3 @@ class Outside:
 
 def _items(value: Any) -> tuple[Any, ...]:
     return tuple(cast("dict[Any, Any]", value).items() if type(value) is dict else value)
-
-
-def is_plain(value: Any) -> bool:
-    """Whether a value can be compared, so that equal ones select one compilation."""
-    kinds = (*_PLAIN, FunctionType, BuiltinFunctionType, type, ModuleType)
-    return isinstance(value, kinds)

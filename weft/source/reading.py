@@ -28,12 +28,12 @@ from weft.source.run import Run
 from weft.source.state import Kept, changed, put_back, unchanged
 from weft.source.statements.statements import execute, store
 from weft.source.syntax import Place, code_of
-from weft.source.trees import LEAF, Tree, flatten, unflatten
 from weft.source.values import Array, Number, Spread
 from weft.state import kept_while_traced
 from weft.tracing.printing import Text
 from weft.tracing.trace import Spec, names_of
 from weft.tracing.traced import Traced
+from weft.trees import LEAF, Structure, flatten_exactly, unflatten
 
 STACK = 20_000
 """Python's own calls within each other: a few dozen for each of the program."""
@@ -62,7 +62,7 @@ class Program:
     recording: SourceRecording
     captured: tuple[Captured, ...]
     guards: tuple[Guard, ...]
-    form: Tree
+    form: Structure
     leaves: tuple[Static | Result, ...]
     notes: tuple[str, ...]
     states: tuple[Kept, ...]
@@ -123,7 +123,7 @@ def read_function(
     recording.line = lambda: str(run.place)
     recording.read = lambda called, args, given: call(run, called, args, given, run.place)
     place = _start(function)
-    given, forms = flatten((list(arguments), dict(named)))
+    given, forms = flatten_exactly((list(arguments), dict(named)))
     names = _argument_names(function, arguments, named)
     values = [
         recording.argument(leaf.type, name) if isinstance(leaf, Spec) else leaf
@@ -163,7 +163,7 @@ def _argument_names(function: Any, arguments: Sequence[Any], named: Mapping[str,
     names: list[str] = []
     parameters = names_of(function, len(arguments))
     for parameter, value in [*zip(parameters, arguments, strict=True), *named.items()]:
-        leaves, _ = flatten(value)
+        leaves, _ = flatten_exactly(value)
         several = len(leaves) > 1
         names += [f"{parameter}_{n}" if several else parameter for n in range(len(leaves))]
     return names
@@ -171,7 +171,7 @@ def _argument_names(function: Any, arguments: Sequence[Any], named: Mapping[str,
 
 def _finished(run: Run, function: Any, returned: Any, place: Place) -> Program:
     recording = run.recording
-    leaves, form = flatten(_unspread(run, returned, place))
+    leaves, form = flatten_exactly(_unspread(run, returned, place))
     outputs: list[SSAValue] = []
     results: list[Static | Result] = []
     for leaf in leaves:
@@ -209,7 +209,7 @@ def _acts(block: Block) -> bool:
 
 def _unspread(run: Run, value: Any, place: Place) -> Any:
     """Lists that loops of the graph filled cannot be handed out."""
-    leaves, _ = flatten(value)
+    leaves, _ = flatten_exactly(value)
     if any(isinstance(leaf, Spread) for leaf in leaves):
         rule = "a result requires a form that is known while compiling"
         got = "a list that a loop of the graph filled"

@@ -31,11 +31,11 @@ from weft.source.expressions.operations import made, native
 from weft.source.leaves import shown
 from weft.source.run import MOST_CALLS, RETURNED, VALUE, Frame, Run
 from weft.source.syntax import Place, code_of
-from weft.source.trees import flatten, unflatten
 from weft.source.values import Array, Number, Spread
 from weft.tracing.printing import Text
 from weft.tracing.printing import print as weft_print
 from weft.tracing.traced import Traced
+from weft.trees import flatten_exactly, unflatten
 
 _NATIVE: Final = {"weft", "compiler", "dialects", "xdsl", "numpy", *sys.stdlib_module_names}
 _READ: Final = ("weft.nn", "weft.array_api.numpy_composites")
@@ -163,7 +163,7 @@ def _returned(run: Run, frame: Frame) -> Any:
     returned = run.flag(frame, RETURNED)
     value = frame.names.get(VALUE)
     if isinstance(returned, Number) and value is not None:
-        leaves, _ = flatten(value)
+        leaves, _ = flatten_exactly(value)
         if any(leaf is not None for leaf in leaves):
             place = Place(frame.code.file, frame.code.node)
             rule = f"{frame.code.name} requires to return a value on every way, or on none"
@@ -267,7 +267,7 @@ def _seen(run: Run, name: str, given: Sequence[Any], found: Any) -> Any:
     """What a function of arrays gave, as a program sees it: a view shows the first array among the
     arguments, and what is no view is no other name of an argument either.
     """
-    leaves, tree = flatten(found)
+    leaves, tree = flatten_exactly(found)
     first = next((each for each in given if isinstance(each, Array)), None)
     seen: list[Any] = []
     for leaf in leaves:
@@ -320,14 +320,14 @@ def _passed(run: Run, value: Any, place: Place) -> Any:
 
 def _floats_lifted(run: Run, value: Any) -> Any:
     """Arguments of derivatives with known numbers as a part of the graph, as derivatives are."""
-    leaves, tree = flatten(value)
+    leaves, tree = flatten_exactly(value)
     lifted = [made(run, np.asarray(x) if isinstance(x, float) else x) for x in leaves]
     return unflatten(tree, lifted)
 
 
 def _received(run: Run, value: Any) -> Any:
     """What a function of weft's own gave, with tensors that the program may change."""
-    leaves, tree = flatten(value)
+    leaves, tree = flatten_exactly(value)
     if not any(isinstance(leaf, Traced | Tensor) for leaf in leaves):
         return value
     return unflatten(

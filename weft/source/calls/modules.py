@@ -50,14 +50,6 @@ def modules_of(run: Run, place: Place, module: Module) -> list[tuple[str, Module
     return list(Module.modules(module))
 
 
-def tensors_of(run: Run, place: Place, module: Module) -> dict[str, Any]:
-    """The tensors of a module by their paths, as they are here."""
-    return {
-        path: attribute(run, each, name, path, place)
-        for path, each, name in places_of(run, place, module)
-    }
-
-
 def called(run: Run, place: Place, module: Module, *arguments: Any, **named: Any) -> Any:
     """`module(...)`; what it assigns to is put back with all that the program changes."""
     return run.call(

@@ -19,9 +19,9 @@ from weft.source.leaves import Kind, common, is_leaf, kind_of, same, shown, valu
 from weft.source.recording import SourceRecording
 from weft.source.run import VALUE, Run
 from weft.source.syntax import Place
-from weft.source.trees import described, flatten, unflatten
 from weft.source.values import Array, Number, Undefined, is_scalar
 from weft.tracing.traced import Traced
+from weft.trees import described, flatten_exactly, unflatten
 
 Key = tuple[object, ...]
 Thunk = Callable[[], None]
@@ -158,7 +158,7 @@ class _Joiner:
         first, second = (way.content(each) for way, each in zip(self.regions, raw, strict=True))
         for missing, present in ((first, second), (second, first)):
             if missing is MISSING and isinstance(present, tuple | list | dict):
-                leaves, tree = flatten(present)
+                leaves, tree = flatten_exactly(present)
                 nothing = unflatten(tree, [MISSING] * len(leaves))
                 pair = (nothing, present) if missing is first else (present, nothing)
                 return self._container(what, *pair)
@@ -168,10 +168,14 @@ class _Joiner:
 
     def _container(self, what: str, first: Any, second: Any) -> Any:
         if isinstance(first, frozenset) or type(first) is not type(second):
-            self._refuse(what, described(flatten(first)[1]), described(flatten(second)[1]))
+            self._refuse(what, _form(first), _form(second))
         if isinstance(first, dict):
             if list(first) != list(second):
-                self._refuse(what, described(flatten(first)[1]), described(flatten(second)[1]))
+                self._refuse(
+                    what,
+                    described(flatten_exactly(first)[1]),
+                    described(flatten_exactly(second)[1]),
+                )
             return {key: self.value(what, first[key], second[key]) for key in first}
         if len(first) != len(second):
             rule = f"{what} requires one length on every way through a condition on a tensor"
@@ -246,7 +250,7 @@ def _filled(value: Any, results: Sequence[Traced]) -> Any:
     """A joined value with the results in their places."""
     if isinstance(value, _Place):
         return results[value.number]
-    leaves, tree = flatten(value)
+    leaves, tree = flatten_exactly(value)
     if not any(isinstance(leaf, _Place) for leaf in leaves):
         return value
     return unflatten(tree, [_filled(leaf, results) for leaf in leaves])
@@ -289,3 +293,8 @@ def choose(run: Run, condition: Number, ways: Sequence[Callable[[], Any]], place
 
     branch(run, condition, taking(ways[0]), taking(ways[1]), place)
     return box["a value"]
+
+
+def _form(value: Any) -> str:
+    """What a value is made of, in words."""
+    return described(flatten_exactly(value)[1])

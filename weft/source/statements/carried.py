@@ -17,9 +17,9 @@ from weft.source.recording import SourceRecording
 from weft.source.run import VALUE, Run
 from weft.source.statements.branches import Key, Region, Thunk, link, region
 from weft.source.syntax import Place
-from weft.source.trees import Tree, described, flatten, unflatten
 from weft.source.values import Array, Spread, Undefined, is_scalar
 from weft.tracing.traced import Traced
+from weft.trees import Structure, described, flatten_exactly, unflatten
 
 
 @dataclass
@@ -37,7 +37,7 @@ class Carried:
     """A slot that the loop changes."""
 
     slot: Slot
-    tree: Tree
+    tree: Structure
     leaves: list[Leaf]
 
     @property
@@ -163,20 +163,20 @@ class State:
             return True
         if str(slot) == VALUE:
             return False
-        leaves, _ = flatten(change.after)
+        leaves, _ = flatten_exactly(change.after)
         return str(slot) not in self.kept or not all(map(is_leaf, leaves))
 
     def _add(self, key: Key, change: Change, found: Region) -> bool:
         slot = change.slot
         if change.before is MISSING:
-            leaves, tree = flatten(found.expanded(change.after))
+            leaves, tree = flatten_exactly(found.expanded(change.after))
             leaves = [found.content(leaf) for leaf in leaves]
             entries = [
                 Leaf(MISSING, kind_of(leaf)) if is_leaf(leaf) else Leaf(leaf) for leaf in leaves
             ]
             self.carried[key] = Carried(slot, tree, [self._grounded(entry) for entry in entries])
             return True
-        leaves, tree = flatten(change.before)
+        leaves, tree = flatten_exactly(change.before)
         entry = Carried(slot, tree, [Leaf(leaf) for leaf in leaves])
         if self._widened(entry, change.after, found):
             self.carried[key] = entry
@@ -205,7 +205,7 @@ class State:
             raise self.place.refuse(
                 f"{entry.what} requires a value on every way", after.reason, "assign it before"
             )
-        leaves, tree = flatten(found.expanded(after))
+        leaves, tree = flatten_exactly(found.expanded(after))
         if tree != entry.tree:
             rule = f"{entry.what} requires one form in every round"
             got = f"{described(entry.tree)} and {described(tree)}"
@@ -265,7 +265,7 @@ class State:
         r = self.recording
         values: list[SSAValue] = []
         for entry in self.carried.values():
-            leaves, _ = flatten(found.expanded(found.after(entry.slot)))
+            leaves, _ = flatten_exactly(found.expanded(found.after(entry.slot)))
             values += [
                 value_as(r, found.content(value), leaf.kind)
                 for leaf, value in zip(entry.leaves, leaves, strict=True)

@@ -140,19 +140,19 @@ class _Export:
         self.line(f"}}{_marks(op)}")
 
     def access(self, op: LoadOp | StoreOp | PrefetchOp) -> None:
-        places = [self.affine(expr, "symbol({})") for expr in storage_index(op)]
-        dialect = "memref" if None in places else "affine"
+        positions = [self.affine(expr, "symbol({})") for expr in storage_index(op)]
+        dialect = "memref" if None in positions else "affine"
         if dialect == "memref":
-            places = [self.index(expr) for expr in storage_index(op)]
-        element = f"{self.name(op.buffer)}[{', '.join(map(str, places))}]"
-        place = f"{element} : {memref_type(op.buffer)}"
+            positions = [self.index(expr) for expr in storage_index(op)]
+        element = f"{self.name(op.buffer)}[{', '.join(map(str, positions))}]"
+        typed = f"{element} : {memref_type(op.buffer)}"
         if isinstance(op, PrefetchOp):
-            near = f"read, locality<3>, data : {memref_type(op.buffer)}"
-            self.line(f"{dialect}.prefetch {element}, {near}")
+            hint = f"read, locality<3>, data : {memref_type(op.buffer)}"
+            self.line(f"{dialect}.prefetch {element}, {hint}")
         elif isinstance(op, LoadOp):
-            self.line(f"{self.name(op.result)} = {dialect}.load {place}")
+            self.line(f"{self.name(op.result)} = {dialect}.load {typed}")
         else:
-            self.line(f"{dialect}.store {self.name(op.value)}, {place}")
+            self.line(f"{dialect}.store {self.name(op.value)}, {typed}")
 
     def control(self, op: IfOp | WhileOp | ConditionOp) -> None:
         match op:

@@ -1,8 +1,8 @@
 """The layouts in which kernels may have their buffers, and about what their accesses cost there.
 
-A blocked layout keeps as many channels as a vector has lanes next to each other, `[n, c floordiv L,
-h, w, c mod L]`: the sums of a convolution leave their registers in whole vectors, and windows and
-elementwise operators have full vectors whatever the image's width.
+A blocked layout (NCHWc) stores as many channels contiguously as a vector has lanes:
+`[n, c floordiv L, h, w, c mod L]`. Accumulators of a convolution leave their registers in whole
+vectors, and windows and elementwise operators have full vectors whatever the image's width.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ ARITHMETIC_COST = 0.5
 """Of a vector, in loads of a vector of neighbours."""
 
 LONGEST_STRIDE = 4
-"""Distance of lanes that are still loaded as whole vectors."""
+"""The longest stride of lanes that are still loaded as whole vectors."""
 
 _LANE = Symbol("lane")
 _BLOCK = Symbol("block")
 
 
 def blocked(kind: BufferType, target: Target) -> BufferType | None:
-    """The type with its channels in blocks, `[n, c floordiv L, ..., c mod L]`; None for a buffer
+    """The type with a blocked layout, `[n, c floordiv L, ..., c mod L]`; None for a buffer
     that has no more channels than a vector has lanes, or nothing but channels.
     """
     if kind.rank < 3 or not isinstance(kind.layout, NoneAttr):
@@ -56,14 +56,14 @@ def blocked(kind: BufferType, target: Target) -> BufferType | None:
         return None
     axis = Expr.of(Operand(CHANNELS))
     others = [Expr.of(Operand(dim)) for dim in range(2, kind.rank)]
-    place = (Expr.of(Operand(0)), axis // lanes, *others, axis % lanes)
+    position = (Expr.of(Operand(0)), axis // lanes, *others, axis % lanes)
     batch, count, *spatial = kind.shape
     storage = (batch, count.ceildiv(lanes), *spatial, Expr.of(lanes))
-    return BufferType(kind.dims, kind.element, LayoutAttr(ExprsAttr(place), ExprsAttr(storage)))
+    return BufferType(kind.dims, kind.element, LayoutAttr(ExprsAttr(position), ExprsAttr(storage)))
 
 
 def reads_windows(kernel: KernelOp) -> bool:
-    """Whether the kernel goes through windows of images: two loops move along one of their axes."""
+    """Whether the kernel reads windows of images: two loops index one of their spatial axes."""
     return any(
         sum(isinstance(atom, SSAValue) for atom in set(expr.atoms())) > 1
         for access in accesses_in(kernel)
@@ -75,7 +75,7 @@ def reads_windows(kernel: KernelOp) -> bool:
 def with_layouts(kernel: KernelOp, kinds: Sequence[BufferType], target: Target) -> KernelOp:
     """A copy of the kernel whose arguments have these types.
 
-    A temporary whose channels go along with those of a blocked argument becomes blocked like it.
+    A temporary whose channels have the index of a blocked argument's becomes blocked like it.
     """
     copy = kernel.clone()
     changed: dict[SSAValue, BufferType] = dict(zip(copy.body.block.args, kinds, strict=True))
@@ -115,7 +115,7 @@ def _links(beside: Mapping[StoreOp, Sequence[AccessOp]]) -> dict[SSAValue, list[
             here, there = access.buffer, store.buffer
             if access is store or there in links.get(here, {}):
                 continue
-            if _goes_along(access, store):
+            if _shares_channels(access, store):
                 links.setdefault(here, {})[there] = None
                 links.setdefault(there, {})[here] = None
     return {buffer: list(others) for buffer, others in links.items()}
@@ -127,7 +127,7 @@ def _beside_stores(kernel: KernelOp) -> dict[StoreOp, list[AccessOp]]:
     found: dict[StoreOp, list[AccessOp]] = {}
     for store in [op for op in kernel.walk() if isinstance(op, StoreOp)]:
         block = store.parent
-        assert block is not None, "a store lies in a block"
+        assert block is not None, "a store is in a block"
         if block not in loads:
             accesses = (op for op in block.ops if isinstance(op, AccessOp))
             loads[block] = [op for op in accesses if not isinstance(op, StoreOp)]
@@ -135,7 +135,7 @@ def _beside_stores(kernel: KernelOp) -> dict[StoreOp, list[AccessOp]]:
     return found
 
 
-def _goes_along(load: AccessOp, store: AccessOp) -> bool:
+def _shares_channels(load: AccessOp, store: AccessOp) -> bool:
     if min(load.buffer_type.rank, store.buffer_type.rank) <= CHANNELS:
         return False
     here, there = subscripts(load)[CHANNELS], subscripts(store)[CHANNELS]
@@ -145,7 +145,7 @@ def _goes_along(load: AccessOp, store: AccessOp) -> bool:
 @dataclass
 class Traffic:
     """About how many vectors a kernel loads, stores and computes with arguments of given types, if
-    each nest runs along the loop that is best for it.
+    each nest is vectorised along the loop that is best for it.
     """
 
     kernel: KernelOp
@@ -154,7 +154,7 @@ class Traffic:
     def __post_init__(self) -> None:
         beside = _beside_stores(self.kernel)
         self.links = _links(beside)
-        # Many stores may lie beside the same loads.
+        # Many stores may share the same loads.
         costs = cache(partial(_vector_costs, weight_arguments(self.kernel), cache(subscripts)))
         self.statements = [
             _Statement.of(store, accesses, costs, self.target) for store, accesses in beside.items()
@@ -226,51 +226,51 @@ def _vector_costs(
     loop: ForOp,
     lanes: int,
 ) -> tuple[float, float]:
-    """What a vector along a loop costs in a buffer: row-major, and with blocks of channels."""
+    """What a vector along a loop costs in a buffer: row-major, and in a blocked layout."""
     index = index_of(access)
-    moved = [n for n, expr in enumerate(index) if loop.index in expr.atoms()]
-    if not moved:
+    dims = [n for n, expr in enumerate(index) if loop.index in expr.atoms()]
+    if not dims:
         return BROADCAST_COST, BROADCAST_COST
     if access.buffer in weights:
         return 1.0, 1.0
-    row = _row_major_cost(access.buffer_type, index, moved, loop, lanes)
-    return row, _blocked_cost(index, moved, loop, lanes)
+    row = _row_major_cost(access.buffer_type, index, dims, loop, lanes)
+    return row, _blocked_cost(index, dims, loop, lanes)
 
 
 def _row_major_cost(
-    kind: BufferType, index: Sequence[Expr], moved: Sequence[int], loop: ForOp, lanes: int
+    kind: BufferType, index: Sequence[Expr], dims: Sequence[int], loop: ForOp, lanes: int
 ) -> float:
-    """What a vector along a loop, with which these dimensions move, costs in a row-major buffer."""
-    if not all(index[n].is_affine_in(loop.index) for n in moved):
+    """What a vector along a loop that indexes these dims costs in a row-major buffer."""
+    if not all(index[n].is_affine_in(loop.index) for n in dims):
         return float(lanes)
     strides = row_major_strides(kind.shape)
-    step = sum((index[n].coefficient(loop.index) * strides[n] for n in moved), Expr.of(0)).constant
+    step = sum((index[n].coefficient(loop.index) * strides[n] for n in dims), Expr.of(0)).constant
     if step == 1:
         return 1.0
     return STRIDED_COST if 0 < (step or lanes) <= LONGEST_STRIDE else float(lanes)
 
 
-def _blocked_cost(index: Sequence[Expr], moved: Sequence[int], loop: ForOp, lanes: int) -> float:
-    """The same in a buffer with blocks of channels: neighbours are channels of one block."""
-    start = index[CHANNELS] - atom_expr(loop.index) if moved == [CHANNELS] else Expr.of(1)
+def _blocked_cost(index: Sequence[Expr], dims: Sequence[int], loop: ForOp, lanes: int) -> float:
+    """The same in a blocked layout: lanes are channels of one block."""
+    start = index[CHANNELS] - atom_expr(loop.index) if dims == [CHANNELS] else Expr.of(1)
     return 1.0 if start % lanes == 0 else float(lanes)
 
 
 def conversion_traffic(kind: BufferType) -> float:
-    """What it costs to bring a buffer into another layout: an element at a time."""
+    """What it costs to convert a buffer to another layout: an element at a time."""
     return float(prod(dim.constant or LONG_LOOP for dim in kind.shape)) * (1 + BROADCAST_COST)
 
 
 def lane_stride(access: AccessOp, loop: ForOp, lanes: int) -> Expr | None:
-    """How far apart, in elements, the lanes of a vector access memory that runs along the loop and
-    starts at a multiple of its length; None where that varies.
+    """The stride, in elements, of the lanes of a vector that runs along the loop and starts at a
+    multiple of its length; None where that varies.
     """
     address = _by_vectors(access, loop, lanes)
     return address.coefficient(_LANE) if address.is_affine_in(_LANE) else None
 
 
 def is_in_blocks(access: AccessOp, loop: ForOp, lanes: int) -> bool:
-    """Whether the lanes of such a vector are neighbours, and the next vector is not behind them."""
+    """Whether the lanes of such a vector are contiguous, but not with those of the next."""
     address = _by_vectors(access, loop, lanes)
     if not address.is_affine_in(_LANE) or address.coefficient(_LANE) != 1:
         return False

@@ -137,7 +137,7 @@ def update_of(access: AccessOp) -> Update | None:
 
 def _stores_fed_by(load: AccessOp) -> Iterator[StoreOp]:
     block = load.parent
-    assert block is not None, "an access under schedule lies in a block"
+    assert block is not None, "an access under schedule is in a block"
     for op in block.ops:
         if isinstance(op, StoreOp) and op.buffer is load.buffer:
             yield op

@@ -98,7 +98,7 @@ def _covers(outer: _Box | None, inner: _Box | None, store: StoreOp) -> bool:
 
 
 def _box(store: StoreOp, block: Block, *, whole: bool) -> _Box | None:
-    """What a store writes in one run of the block: each of the block's loops moves along a dim of
+    """What a store writes in one execution of the block: each of the block's loops indexes a dim of
     its own. A `whole` box has all of its elements; otherwise it may have fewer.
     """
     inside = [loop for loop in enclosing_loops(store) if block.is_ancestor(loop)]

@@ -1,4 +1,6 @@
-"""Primitives that bring producers and consumers together: fuse, fuse_at, inline, forward."""
+"""Primitives that fuse producers and consumers: fuse, fuse_at, inline, forward, drop_unread,
+drop_empty.
+"""
 
 from __future__ import annotations
 
@@ -95,7 +97,7 @@ def fuse_at(producer: ForOp, consumer: ForOp) -> ForOp:
     both.
     """
     block = producer.parent
-    assert block is not None, "a nest under schedule lies in a block"
+    assert block is not None, "a nest under schedule is in a block"
     top = child_in(block, consumer)
     levels = [
         loop for loop in [*enclosing_loops(consumer), consumer] if top and is_inside(loop, top)
@@ -143,9 +145,9 @@ def _pointwise_nest(store: StoreOp) -> list[ForOp]:
     """The loops whose indices subscript the store; they run over all of the buffer only."""
     index = subscripts(store)
     dims = store.buffer_type.shape
-    moving = sum(expr != 0 or dim != 1 for expr, dim in zip(index, dims, strict=True))
+    indexed = sum(expr != 0 or dim != 1 for expr, dim in zip(index, dims, strict=True))
     loops = enclosing_loops(store)
-    nest = loops[len(loops) - moving :] if moving else []
+    nest = loops[len(loops) - indexed :] if indexed else []
     whole = all(
         loop.lower == 0 and loop.step.data == 1 and _covers(loop, index, store) for loop in nest
     )
@@ -169,7 +171,7 @@ def _loads_of_temporary(store: StoreOp, nest: list[ForOp]) -> list[LoadOp]:
     """The loads of the stored buffer, all of them behind the nest."""
     users = [use.operation for use in store.buffer.uses]
     block = nest[0].parent
-    assert block is not None, "a nest under schedule lies in a block"
+    assert block is not None, "a nest under schedule is in a block"
     order = {op: position for position, op in enumerate(block.ops)}
     for user in users:
         child = child_in(block, user)
@@ -189,7 +191,7 @@ def _loads_of_temporary(store: StoreOp, nest: list[ForOp]) -> list[LoadOp]:
 def _require_unchanged(store: StoreOp, nest: ForOp, loads: Iterable[LoadOp]) -> None:
     """Refuses where what the nest reads is stored before the last use of its result."""
     block = nest.parent
-    assert block is not None, "a nest under schedule lies in a block"
+    assert block is not None, "a nest under schedule is in a block"
     users = {child_in(block, load) for load in loads}
     last = next((op for op in reversed(list(block.ops)) if op in users), None)
     op = nest.next_op
@@ -201,9 +203,9 @@ def _require_unchanged(store: StoreOp, nest: ForOp, loads: Iterable[LoadOp]) -> 
 
 
 def _substitute_load(store: StoreOp, load: LoadOp, values: dict[Atom | None, Expr]) -> None:
-    """Computes the stored value again, at the load's subscripts, in the place of the load."""
+    """Computes the stored value again, at the load's subscripts, instead of the load."""
     block = store.parent
-    assert block is not None, "a store under schedule lies in a block"
+    assert block is not None, "a store under schedule is in a block"
     copies: dict[SSAValue, SSAValue] = {}
     stand_in = Block(arg_types=[arg.type for arg in _index_values(values)])
     copies.update(zip(_index_values(values), stand_in.args, strict=True))

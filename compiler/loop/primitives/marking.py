@@ -1,5 +1,5 @@
-"""Primitives that say how a loop's iterations run: vectorize, unroll, parallelize; and that stores
-go past the caches: nontemporal.
+"""Primitives that mark how a loop's iterations run, vectorize, unroll and parallelize, and that a
+store is non-temporal.
 """
 
 from __future__ import annotations
@@ -43,12 +43,12 @@ def vectorize(loop: ForOp, lanes: int) -> ForOp:
 
 @primitive
 def unroll(loop: ForOp) -> ForOp:
-    """Marks a loop to be written out, one copy of the body per iteration (or vector of them).
+    """Marks a loop to be unrolled, one copy of the body per iteration (or vector of them).
 
         for i < 6:  S(i)   ->   for i < 6 unroll:  S(i)
 
-    A vector loop of varying length is written out to the most vectors that it can have, with the
-    lanes behind its end masked. Raises IllegalSchedule where the number of iterations is not
+    A vector loop of varying length is unrolled to the most vectors that it can have, with the lanes
+    behind its end masked. Raises IllegalSchedule where the number of iterations is not
     constant, or more than LONGEST_UNROLL.
     """
     count = loop.extent.constant
@@ -83,7 +83,7 @@ def parallelize(loop: ForOp) -> ForOp:
 
 @primitive
 def nontemporal(store: StoreOp) -> StoreOp:
-    """Marks a store whose vectors go to memory past the caches, where they fill whole lines.
+    """Marks a store as non-temporal: its vectors bypass the caches where they fill whole lines.
 
         store x, y[i]   ->   store x, y[i] nontemporal
 
@@ -95,7 +95,7 @@ def nontemporal(store: StoreOp) -> StoreOp:
         raise IllegalSchedule(f"nontemporal requires {rule}, got {describe(store)}")
     kernel = store.parent_op()
     while not isinstance(kernel, KernelOp):
-        assert kernel is not None, "an operation under schedule lies in a kernel"
+        assert kernel is not None, "an operation under schedule is in a kernel"
         kernel = kernel.parent_op()
     for load in loads_in(kernel):
         if load.buffer is store.buffer:

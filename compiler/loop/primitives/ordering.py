@@ -68,15 +68,15 @@ def _require_known_bounds(order: Iterable[ForOp]) -> None:
 
 
 def _nest_anew(loops: list[ForOp], order: tuple[ForOp, ...]) -> None:
-    place, following = loops[0].parent, loops[0].next_op
-    assert place is not None, "a loop under schedule lies in a block"
+    block, following = loops[0].parent, loops[0].next_op
+    assert block is not None, "a loop under schedule is in a block"
     body = list(loops[-1].body.block.ops)
     for op in (*body, *reversed(loops)):
         op.detach()
     order[-1].body.block.add_ops(body)
     for outer, inner in zip(order, order[1:], strict=False):
         outer.body.block.add_op(inner)
-    point = InsertPoint.at_end(place) if following is None else InsertPoint.before(following)
+    point = InsertPoint.at_end(block) if following is None else InsertPoint.before(following)
     Rewriter.insert_op(order[0], point)
 
 

@@ -1,4 +1,4 @@
-"""The primitive that has memory read ahead."""
+"""The primitive that prefetches."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def prefetch(
     before: ForOp | None = None,
     around: ForOp | None = None,
 ) -> tuple[ForOp, ...]:
-    """Brings near what a load reads, or the lines that a store writes to, some iterations later of
-    a loop around it, into the first cache or the second.
+    """Prefetches what a load reads, or the lines that a store writes to, `ahead` iterations later
+    of a loop around it, into L1 (cache="first") or L2 (cache="second").
 
         for i:  for j:  y[i, j] = f(x[i, j])
         ->  for i:  for j:  prefetch x[i + 1, j];  y[i, j] = f(x[i, j])
@@ -36,22 +36,22 @@ def prefetch(
         ->  for i:  for p = 0 to n step 16:  prefetch x[i + 1, p]
                     for j:  y[i, j] = f(x[i, j])
 
-    Behind the last iteration of the loop come, if asked for, the first ones of the next iteration
-    of a loop `around` it:
+    With a loop `around` it, the first iterations of its next iteration follow the last ones of the
+    loop:
 
         ->  for i:  for k < 8:  prefetch x[i + (k + 1) floordiv 8, (k + 1) mod 8]
 
-    Returns the loops made for that. It changes no value, and what lies behind the end of the buffer
-    is not read. Raises IllegalSchedule for a loop that is not around the access or does not move
-    it, for a local buffer, for a loop between whose inner loops depend on each other, and for a
-    loop of unknown length to go on behind.
+    Returns the loops made for that. It changes no value, and nothing behind the end of the buffer
+    is read. Raises IllegalSchedule for a loop that is not around the access or does not index it,
+    for a local buffer, for a loop between whose inner loops depend on each other, and for a loop of
+    dynamic length with a loop `around` it.
     """
     _require_forward(access, loop, ahead, cache)
     loops = _over_lines(access, loop, before) if before is not None else {}
     later: dict[Atom, Expr] = {old.index: atom_expr(new.index) for old, new in loops.items()}
     later |= _later(loop, ahead, around)
-    places = [expr.substitute(later) for expr in subscripts(access)]
-    op = PrefetchOp.of(access.buffer, places)
+    index = [expr.substitute(later) for expr in subscripts(access)]
+    op = PrefetchOp.of(access.buffer, index)
     if cache == "second":
         op.properties["far"] = UnitAttr()
     point = InsertPoint.before(before or access)
@@ -89,7 +89,7 @@ def _later(loop: ForOp, ahead: int, around: ForOp | None) -> dict[Atom, Expr]:
 
 
 def _over_lines(access: AccessOp, loop: ForOp, before: ForOp) -> dict[ForOp, ForOp]:
-    """The loops from one on that move an access, each with one over the lines that it passes."""
+    """The loops from one on that index an access, each with one over the lines that it touches."""
     if not is_inside(access, before) or not is_inside(before, loop):
         got = f"{describe(before)} and {describe(access)}"
         raise IllegalSchedule(f"prefetch requires a loop between, got {got}")
@@ -105,8 +105,8 @@ def _over_lines(access: AccessOp, loop: ForOp, before: ForOp) -> dict[ForOp, For
         if bounds & indices:
             rule = "loops that do not depend on each other"
             raise IllegalSchedule(f"prefetch requires {rule}, got {describe(each)}")
-        near = address.is_affine_in(each.index) and address.coefficient(each.index) == 1
-        line = LINE * 8 // width(access.buffer_type.element) if near else 1
+        contiguous = address.is_affine_in(each.index) and address.coefficient(each.index) == 1
+        line = LINE * 8 // width(access.buffer_type.element) if contiguous else 1
         new = ForOp.of(each.lower, each.upper, step=max(line, each.step.data))
         new.index.name_hint = "p"
         found[each] = new

@@ -29,7 +29,7 @@ from dialects.loop.types import buffer, buffer_type
 class PartialResults(NamedTuple):
     """The loops that a split reduction consists of, in their order.
 
-    `halvings` add up the upper half of the partial results to the lower one until one is left.
+    `halvings` add the upper half of the partial results to the lower one until there is one.
     """
 
     initialize: ForOp
@@ -41,7 +41,7 @@ class PartialResults(NamedTuple):
 
 class Blocks(NamedTuple):
     """The loops that a reduction in blocks consists of: the one over blocks, the one within a
-    block, what is left after the last block, and the one that combines the results of blocks.
+    block, the remainder, and the one that combines the results of blocks.
     """
 
     outer: ForOp

@@ -1,4 +1,4 @@
-"""The primitives that bring a tile of a buffer nearer: a copy, or partial results of it."""
+"""The primitives that give a loop a local tile of a buffer: a copy, or partial results of it."""
 
 from __future__ import annotations
 
@@ -74,10 +74,10 @@ def stage(
 
     The tile is the box that the subscripts span over the loops inside `at`. It is loaded first
     unless it is overwritten first, and written back if it is stored to, unless it is a temporary
-    used nowhere else, which then goes. `layout` says where the elements of the copy lie.
+    used nowhere else, which then goes. `layout` is that of the copy.
 
     A tile that is shorter in some iterations gets room for the longest. Raises IllegalSchedule for
-    a tile whose place is not known, for one without a longest outside of the workspace, and where
+    a tile whose offset is not known, for one without a longest outside of the workspace, and where
     writing it back would touch elements that the iteration does not store.
     """
     body = at.body.block
@@ -141,15 +141,15 @@ def stage_partial(
     value = constant(inside, neutral, buffer_type(source).element).value
     inside.insert(StoreOp.of(value, partial, offsets))
     join, offsets, inside = _nest_over(region, InsertPoint.after(children[-1]), "st")
-    place = [base + offset for base, offset in zip(region.base, offsets, strict=True)]
-    combine(update, (source, place), partial, offsets, inside.insertion_point)
+    index = [base + offset for base, offset in zip(region.base, offsets, strict=True)]
+    combine(update, (source, index), partial, offsets, inside.insertion_point)
     for access in accesses:
         _redirect(access, partial, region)
     return Staged(partial, fill, join)
 
 
 def _require_updates(source: SSAValue, accesses: Sequence[AccessOp], at: ForOp) -> Update:
-    """The update of a buffer in a loop; refuses one whose terms may not be added up apart."""
+    """The update of a buffer in a loop; refuses one whose terms may not have partial results."""
     updates = [update_of(access) for access in accesses]
     first = updates[0] if updates else None
     if first is None:
@@ -158,7 +158,7 @@ def _require_updates(source: SSAValue, accesses: Sequence[AccessOp], at: ForOp) 
     # One update alone is one term in each iteration; of several, the loop has to allow it.
     alone = {update.store for update in updates if update is not None} == {first.store}
     for access, update in zip(accesses, updates, strict=True):
-        kinds = {reduction_kind(loop) for loop in _coming_back(access, at)}
+        kinds = {reduction_kind(loop) for loop in _loops_revisiting(access, at)}
         kinds |= set() if alone else {reduction_kind(at)}
         if update is None or kinds - {first.kind} or update.kind != first.kind:
             rule = f"reductions of the updates' kind ({first.kind})"
@@ -166,7 +166,7 @@ def _require_updates(source: SSAValue, accesses: Sequence[AccessOp], at: ForOp) 
     return first
 
 
-def _coming_back(access: AccessOp, at: ForOp) -> list[ForOp]:
+def _loops_revisiting(access: AccessOp, at: ForOp) -> list[ForOp]:
     """The loops inside `at` that access one element in all of their iterations."""
     used = subscript_atoms(access)
     loops = [loop for loop in enclosing_loops(access) if _is_within(loop, at)]
@@ -174,8 +174,8 @@ def _coming_back(access: AccessOp, at: ForOp) -> list[ForOp]:
 
 
 def _require_whole_view(source: SSAValue, at: ForOp | KernelOp) -> None:
-    """Refuses a buffer that is seen under another shape too, or lives in part of the place; what is
-    brought near of an argument stays as it is, while a local buffer may go.
+    """Refuses a buffer that is seen under another shape too, or is allocated inside of a part of
+    `at`; an argument may be prefetched, and stays, while a local buffer may go.
     """
     if is_defined_inside(source, at) and value_block(source) is not at.body.block:
         got = f"{value_name(source)} in {_place(at)}"
@@ -233,8 +233,8 @@ def _box_of(access: AccessOp, at: ForOp | KernelOp) -> list[tuple[Expr, Expr]]:
 def _span_inside(
     expr: Expr, ranges: Mapping[Atom, Range], extent: Expr
 ) -> tuple[Expr | None, Expr | None]:
-    """The numbers between which a subscript lies that goes up and down, as a remainder does; none
-    where they are not known, or reach beyond the dim.
+    """The bounds, as numbers, of a subscript that is not monotonic, as of a remainder; none where
+    they are not known, or exceed the dim.
     """
     low, high = expr.range(ranges)
     if low is None or high is None or low < 0 or high >= (extent.constant or 0):
@@ -279,7 +279,7 @@ def _is_overwritten_first(
     if not isinstance(first, StoreOp) or not _stores_whole(first, region, at):
         return False
     nest = child_in(at.body.block, first)
-    assert nest is not None, "an access lies in a child of the loop it is staged at"
+    assert nest is not None, "an access is in a child of the loop it is staged at"
     same = [access for access in accesses if is_inside(access, nest)]
     return all(access.index == first.index for access in same)
 
@@ -356,8 +356,8 @@ def _copy(
 ) -> tuple[ForOp, ...]:
     """The nest that copies the region into the local buffer, or back."""
     loops, offsets, builder = _nest_over(region, point, "ld" if inward else "st")
-    place = [base + offset for base, offset in zip(region.base, offsets, strict=True)]
-    ends = ((source, place), (copy, offsets)) if inward else ((copy, offsets), (source, place))
+    index = [base + offset for base, offset in zip(region.base, offsets, strict=True)]
+    ends = ((source, index), (copy, offsets)) if inward else ((copy, offsets), (source, index))
     (origin, origin_index), (target, target_index) = ends
     loaded = builder.insert(LoadOp.of(origin, origin_index))
     builder.insert(StoreOp.of(loaded.result, target, target_index))
@@ -367,7 +367,7 @@ def _copy(
 def _nest_over(
     region: _Region, point: InsertPoint, name: str
 ) -> tuple[tuple[ForOp, ...], list[Expr], Builder]:
-    """A nest over the elements of a region, where each lies in it, and a builder inside.
+    """A nest over the elements of a region, the offset of each in it, and a builder inside.
 
     Dims of one element have no loop. A single element has one of one iteration: schedules go on
     with the loops that copy, so there is one wherever something is copied.

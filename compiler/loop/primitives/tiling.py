@@ -27,7 +27,7 @@ from dialects.loop.program import size_ranges
 
 
 class Tiles(NamedTuple):
-    """The loop over whole tiles, the one inside a tile, and the one over what is left."""
+    """The loop over whole tiles, the one inside a tile, and the remainder."""
 
     outer: ForOp
     inner: ForOp
@@ -181,13 +181,13 @@ def require_unmarked(who: str, loop: ForOp, *, parallel: bool = False) -> None:
 
 
 def _is_size(count: Expr) -> bool:
-    """Whether a number of iterations is never negative; what a division leaves is not."""
+    """Whether a number of iterations is never negative, as a remainder is not."""
     low, _ = count.range({})
     return low is not None and low >= 0
 
 
 def _take_over(old: ForOp, head: ForOp, innermost: ForOp, count: Expr) -> None:
-    """Puts a nest in the place of a loop; its innermost runs the body, at iteration `count`."""
+    """Replaces a loop by a nest, whose innermost runs the body at iteration `count`."""
     index = old.lower + count * old.step.data
     Rewriter.insert_op(head, InsertPoint.before(old))
     move_ops(list(old.body.block.ops), innermost.body.block)

@@ -56,7 +56,14 @@ SCHEDULES = (
 """In the order in which they are asked; a nest belongs to the first that takes it."""
 
 GENERIC = Target(
-    "generic", "x86_64-unknown-linux-gnu", "x86-64-v3", (), 32, 16, has_fma=True, factor_registers=1
+    name="generic",
+    triple="x86_64-unknown-linux-gnu",
+    cpu="x86-64-v3",
+    features=(),
+    vector_bytes=32,
+    vector_registers=16,
+    has_fma=True,
+    factor_registers=1,
 )
 """What `weft-opt` schedules for: 8 lanes of f32 and 16 registers,
 so that golden tests do not depend on the machine.

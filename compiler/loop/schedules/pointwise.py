@@ -105,8 +105,6 @@ def _repeats(outer: ForOp, inner: ForOp, target: Target) -> bool:
 
 
 def _only_stores_strided(loop: ForOp) -> bool:
-    """Whether neighbouring iterations store apart while they load
-    together: lanes would gain nothing.
-    """
+    """Whether stores are strided while loads are contiguous: lanes would gain nothing."""
     steps = {type(access): stride(access, loop) for access in accesses_in(loop)}
     return steps.get(StoreOp) != 1 and steps.get(LoadOp) != 1

@@ -66,7 +66,7 @@ def _cost(store: StoreOp) -> int:
     is as much as is cheap, and a function such as `exp` counts as many operations.
     """
     block = store.parent
-    assert block is not None, "a store lies in a block"
+    assert block is not None, "a store is in a block"
     computing = [op for op in block.ops if is_pure(op) and op.operands]
     loads = sum(isinstance(op, LoadOp) for op in block.ops)
     operations = sum(FUNCTION if is_function(op) else 1 for op in computing)

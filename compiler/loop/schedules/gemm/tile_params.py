@@ -4,7 +4,7 @@ be tried.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from compiler.target.target import PAGE, Target
 
@@ -93,11 +93,7 @@ def candidates(
     ]
     many = rows is not None and rows >= default.panel_rows
     thresholds = (default.copy_rows, *((NEVER,) if many else ()))
-    found = [
-        Params(tile.rows, tile.vectors, tile.stack_bytes, threshold)
-        for tile in (default, *tiles)
-        for threshold in thresholds
-    ]
+    found = (replace(tile, copy_rows=rows) for tile in (default, *tiles) for rows in thresholds)
     return tuple(dict.fromkeys(found))
 
 

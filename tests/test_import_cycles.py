@@ -19,11 +19,6 @@ RUN_TIME_CYCLES: Final[Mapping[str, str]] = {}
 
 TYPE_CYCLES: Final[Mapping[str, str]] = {
     (
-        "compiler.frontend.onnx.declared compiler.frontend.onnx.importer "
-        "compiler.frontend.onnx.ops.control compiler.frontend.onnx.ops.data_dependent "
-        "compiler.frontend.onnx.rules compiler.frontend.onnx.sequences"
-    ): "importers and the rules that call them: to be cut",
-    (
         "dialects.expr.atoms dialects.expr.polynomial"
     ): "an atom holds polynomials, which are made of atoms",
     (

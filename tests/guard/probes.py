@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 
 from onnx import ModelProto, defs, parser
 
-from compiler.frontend.onnx.importer import CONTROL
-from compiler.frontend.onnx.ops.composites import COMPOSITES
+from compiler.frontend.onnx.ops.composites import COMPOSITES, CONTROL
 from dialects.graph import OPS
 
 FLOATS = ("float", "double", "float16")

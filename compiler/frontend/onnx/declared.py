@@ -13,8 +13,8 @@ from onnx import NodeProto, TensorProto, TypeProto, ValueInfoProto, defs
 from xdsl.ir import SSAValue
 
 from compiler.frontend.onnx.node import onnx_number
-from compiler.frontend.onnx.sequences import Value
 from compiler.frontend.onnx.tensor import fits_declared
+from compiler.frontend.onnx.values import Value
 from dialects.errors import ModelError
 from dialects.graph.core.types import TensorType, type_of
 from dialects.weights import Array

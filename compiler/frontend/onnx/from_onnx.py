@@ -17,10 +17,10 @@ from compiler.frontend.onnx.graph import brief
 from compiler.frontend.onnx.importer import IMPORT_ERRORS, Failure, GraphImporter
 from compiler.frontend.onnx.load import LoadedModel, Source, load_model
 from compiler.frontend.onnx.node import ImporterTable
-from compiler.frontend.onnx.ops.composites import COMPOSITES
+from compiler.frontend.onnx.ops.composites import COMPOSITES, CONTROL
 from compiler.frontend.onnx.opset import newest_opset, normalise
-from compiler.frontend.onnx.sequences import SequenceValue, Value
 from compiler.frontend.onnx.signature import input_type, name_hint
+from compiler.frontend.onnx.values import SequenceValue, Value
 from compiler.frontend.string_outputs import STRING_OUTPUTS, string_outputs
 from dialects.budget import Budget
 from dialects.errors import BudgetError, ModelError, OptionError, UnsupportedError
@@ -73,7 +73,7 @@ def import_model(
     budget.begin()
     model = normalise(loaded, budget=budget)
     store = WeightStore(replaceable=replaceable, budget=budget)
-    importer = GraphImporter(model, ops, composites, sizes, store)
+    importer = GraphImporter(model, ops, composites, CONTROL, sizes, store)
     names = tuple(outputs) or tuple(value.name for value in model.proto.graph.output)
     _require_values(model, names)
     try:

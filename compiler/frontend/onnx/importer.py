@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -14,20 +14,17 @@ from xdsl.dialects.builtin import NameLoc, NoneAttr, StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from compiler.frontend.onnx import sequences as onnx_sequences
 from compiler.frontend.onnx.declared import check_declared
 from compiler.frontend.onnx.graph import brief, used_names
 from compiler.frontend.onnx.known import KnownValues
 from compiler.frontend.onnx.load import LoadedModel
 from compiler.frontend.onnx.node import Importer, ImporterTable, OnnxNode, import_one_to_one
-from compiler.frontend.onnx.ops import control as onnx_control
-from compiler.frontend.onnx.ops import data_dependent as onnx_found
 from compiler.frontend.onnx.opset import expand_function_op, fresh_names, newest_opset
 from compiler.frontend.onnx.rules import check_rules
-from compiler.frontend.onnx.sequences import Value, tensor_of
 from compiler.frontend.onnx.signature import SymbolNames, name_hint, type_proto
 from compiler.frontend.onnx.strings import Strings
 from compiler.frontend.onnx.tensor import tensor_array
+from compiler.frontend.onnx.values import Results, Value, tensor_of
 from dialects.errors import ModelError, TypeInferenceError, UnsupportedError, WeftError
 from dialects.expr import Expr
 from dialects.graph import BindSizesOp, ConstantOp, GraphOp
@@ -37,13 +34,6 @@ from dialects.weights import Array, WeightStore
 
 Values = ChainMap[str, Value | None]
 """Graph values by ONNX name; None for the outputs of a node that could not be imported."""
-
-CONTROL = {
-    **onnx_control.IMPORTERS,
-    **onnx_found.IMPORTERS,
-    **onnx_sequences.IMPORTERS,
-}
-"""Importers of operators that need more of the graph than their operands, by ONNX operator."""
 
 IMPORT_ERRORS = (UnsupportedError, TypeInferenceError, ModelError)
 
@@ -67,7 +57,8 @@ class GraphImporter:
     """Inserts what nodes compute at the end of one block.
 
     An operator is imported by its entry in `composites`, else as the graph operator that bears its
-    name, else through the function body that ONNX defines it by.
+    name, else through the function body that ONNX defines it by. Those in `control` need more of
+    the graph than tensors: subgraphs, sequences, or sizes that depend on data.
     """
 
     def __init__(
@@ -75,11 +66,13 @@ class GraphImporter:
         model: LoadedModel,
         ops: Sequence[type[GraphOp]],
         composites: ImporterTable,
+        control: ControlTable,
         sizes: Mapping[str, int] | None = None,
         store: WeightStore | None = None,
     ) -> None:
         self.model = model
         self.composites = composites
+        self.control = control
         self.one_to_one = {(op.ONNX.domain, op.ONNX.name): op for op in ops if op.ONNX}
         self.store = WeightStore() if store is None else store
         self.known = KnownValues(self.store)
@@ -197,7 +190,7 @@ class GraphImporter:
     def _skip(self, node: NodeProto) -> None:
         """A node behind one that failed is reported only if weft lacks the operator altogether."""
         self.values |= dict.fromkeys(node.output)
-        known = (node.domain, node.op_type) in self.one_to_one or node.op_type in CONTROL
+        known = (node.domain, node.op_type) in self.one_to_one or node.op_type in self.control
         if not known and self._composite(node) is None and not _has_body(node):
             raise _lacking(node)
 
@@ -274,20 +267,20 @@ class GraphImporter:
     # Control flow -----------------------------------------------------------------------------
 
     def _is_control(self, node: NodeProto, operands: Sequence[Value | None]) -> bool:
-        """Whether `CONTROL` has the node; its other importers come first, but take tensors only."""
-        if node.op_type not in CONTROL or node.domain:
+        """Whether `control` has the node; its other importers come first, but take tensors only."""
+        if node.op_type not in self.control or node.domain:
             return False
         only_tensors = all(value is None or isinstance(value, SSAValue) for value in operands)
         return self._composite(node) is None or not only_tensors
 
     def _import_control(self, node: NodeProto, operands: Sequence[Value | None]) -> None:
-        """Importers of `CONTROL` look up operands that are no tensors."""
+        """Importers of `control` look up operands that are no tensors."""
         last = self.block.last_op
         self.b.location = NameLoc(StringAttr(node.name), NoneAttr())
         failures = len(self.failures)
         try:
             tensors = [value if isinstance(value, SSAValue) else None for value in operands]
-            results = CONTROL[node.op_type](self, self._view(node, tensors))
+            results = self.control[node.op_type](self, self._view(node, tensors))
         except IMPORT_ERRORS:
             self._erase_after(last)
             raise
@@ -348,6 +341,10 @@ class GraphImporter:
         name = self.fresh_size(stem)
         self.b.builder.insert(BindSizesOp.of(value, [name], self.b.location))
         return Expr.of(name)
+
+
+ControlTable = Mapping[str, Callable[[GraphImporter, OnnxNode], Results]]
+"""Importers by ONNX operator; they are handed the importer of the graph around their node."""
 
 
 def _name_value(value: SSAValue, name: str) -> None:

@@ -16,7 +16,7 @@ from xdsl.ir import SSAValue
 from compiler.frontend.onnx.node import attribute_value, never_equal
 from compiler.frontend.onnx.ops.reductions import REDUCTIONS
 from compiler.frontend.onnx.ops.training import DOMAIN as TRAINING
-from compiler.frontend.onnx.sequences import Value
+from compiler.frontend.onnx.values import Value
 from dialects.errors import ModelError, UnsupportedError
 from dialects.graph.core.op import AttributeValue
 from dialects.graph.core.types import Shape, type_of

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from compiler.frontend.onnx.importer import ControlTable
 from compiler.frontend.onnx.node import ImporterTable
 from compiler.frontend.onnx.ops import casts as onnx_casts
 from compiler.frontend.onnx.ops import constants as onnx_constants
+from compiler.frontend.onnx.ops import control as onnx_control
+from compiler.frontend.onnx.ops import data_dependent as onnx_data_dependent
 from compiler.frontend.onnx.ops import einsum as onnx_einsum
 from compiler.frontend.onnx.ops import elementwise as onnx_elementwise
 from compiler.frontend.onnx.ops import ml as onnx_ml
@@ -16,6 +19,7 @@ from compiler.frontend.onnx.ops import reductions as onnx_reductions
 from compiler.frontend.onnx.ops import resize as onnx_resize
 from compiler.frontend.onnx.ops import sampling as onnx_sampling
 from compiler.frontend.onnx.ops import scatter as onnx_scatter
+from compiler.frontend.onnx.ops import sequences as onnx_sequences
 from compiler.frontend.onnx.ops import shapes as onnx_shapes
 from compiler.frontend.onnx.ops import signal as onnx_signal
 from compiler.frontend.onnx.ops import slicing as onnx_slicing
@@ -45,3 +49,10 @@ COMPOSITES: ImporterTable = {
     **onnx_windows.IMPORTERS,
 }
 """Importers by ONNX operator, behind its domain and a dot where that is not the default one."""
+
+CONTROL: ControlTable = {
+    **onnx_control.IMPORTERS,
+    **onnx_data_dependent.IMPORTERS,
+    **onnx_sequences.IMPORTERS,
+}
+"""Importers of operators that need more of the graph than their operands, by ONNX operator."""

@@ -8,34 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Block, SSAValue
 
 from compiler.frontend.onnx.declared import check_branches
+from compiler.frontend.onnx.importer import ControlTable, GraphImporter
 from compiler.frontend.onnx.node import OnnxNode, dims_attr, normal_axis, only, only_element
-from compiler.frontend.onnx.sequences import (
-    Results,
-    Value,
-    bind_inputs,
-    flattened,
-    forms,
-    rebuilt,
-    stacked,
-    tensor_of,
-)
+from compiler.frontend.onnx.ops.sequences import bind_inputs, stacked
+from compiler.frontend.onnx.values import Results, Value, flattened, forms, rebuilt, tensor_of
 from dialects.errors import ModelError, TypeInferenceError, UnsupportedError
 from dialects.expr import Expr, Symbol, maximum, minimum
 from dialects.graph import ConditionOp, DimsOp, ForOp, IfOp, WhileOp, YieldOp
 from dialects.graph.core.types import BOOL, I64, TensorType, tensor, type_of
 from dialects.graph.regions.control import join
-
-if TYPE_CHECKING:
-    from compiler.frontend.onnx.importer import GraphImporter
-
-ControlImporter = Callable[["GraphImporter", OnnxNode], Results]
 
 MOST_ROUNDS = 1024
 """Loops that carry sequences are imported round by round, up to this many."""
@@ -405,5 +392,5 @@ def _moved(importer: GraphImporter, value: SSAValue, axis: int) -> SSAValue:
     return value if axis == 0 else importer.b.transpose(value, permutation=order)
 
 
-IMPORTERS: dict[str, ControlImporter] = {"If": import_if, "Loop": import_loop, "Scan": import_scan}
+IMPORTERS: ControlTable = {"If": import_if, "Loop": import_loop, "Scan": import_scan}
 """Importers of what holds graphs, by ONNX operator."""

@@ -5,24 +5,16 @@ NonMaxSuppression. What they count becomes a size of the program.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 from xdsl.ir import SSAValue
 
+from compiler.frontend.onnx.importer import ControlTable, GraphImporter
 from compiler.frontend.onnx.node import OnnxNode, dims_attr, normal_axis
-from compiler.frontend.onnx.ops.control import (
-    ControlImporter,
-    count_of,
-    for_each,
-    scalar_dim,
-)
+from compiler.frontend.onnx.ops.control import count_of, for_each, scalar_dim
 from dialects.errors import UnsupportedError
 from dialects.expr import Expr, minimum
 from dialects.graph.core.types import BOOL, F32, I64, tensor, type_of
-
-if TYPE_CHECKING:
-    from compiler.frontend.onnx.importer import GraphImporter
 
 MOST_COLUMNS = 64
 """Slices of more elements than this are not compared by Unique."""
@@ -230,7 +222,7 @@ def _overlaps(importer: GraphImporter, corners: Sequence[SSAValue], best: SSAVal
     return b.where(b.greater(common, zero), b.div(common, union), zero)
 
 
-IMPORTERS: dict[str, ControlImporter] = {
+IMPORTERS: ControlTable = {
     "Compress": import_compress,
     "NonMaxSuppression": import_non_max_suppression,
     "NonZero": import_nonzero,

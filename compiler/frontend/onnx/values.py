@@ -1,0 +1,74 @@
+"""What ONNX values are while importing: tensors of the graph, and sequences and optionals of them,
+which are resolved here, so that the graph sees tensors alone.
+
+A sequence is a tuple of values, whose number is known everywhere; an optional is what it holds, or
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from xdsl.ir import SSAValue
+
+from dialects.errors import UnsupportedError
+
+
+@dataclass(frozen=True)
+class SequenceValue:
+    """The values of a sequence."""
+
+    items: tuple[SSAValue, ...]
+
+    def __str__(self) -> str:
+        return f"a sequence of {len(self.items)}"
+
+
+@dataclass(frozen=True)
+class Nothing:
+    """An optional that holds nothing."""
+
+    def __str__(self) -> str:
+        return "an empty optional"
+
+
+Compound = SequenceValue | Nothing
+Value = SSAValue | Compound
+Results = Sequence[Value | None]
+"""The values of a node's outputs; None for all where something inside could not be imported."""
+
+
+def tensor_of(value: Value) -> SSAValue:
+    """The value itself; raises UnsupportedError for sequences and empty optionals."""
+    if not isinstance(value, SSAValue):
+        raise UnsupportedError(f"requires a tensor, got {value}")
+    return value
+
+
+def flattened(values: Iterable[Value]) -> list[SSAValue]:
+    """The tensors of which the values consist."""
+    return [tensor for value in values for tensor in _parts(value)]
+
+
+def _parts(value: Value) -> Sequence[SSAValue]:
+    if isinstance(value, SequenceValue):
+        return value.items
+    return [value] if isinstance(value, SSAValue) else []
+
+
+def forms(values: Iterable[Value]) -> list[str]:
+    """What must agree for values to take each other's place: which are sequences of how many."""
+    return ["a tensor" if isinstance(value, SSAValue) else str(value) for value in values]
+
+
+def rebuilt(tensors: Sequence[SSAValue], like: Iterable[Value]) -> list[Value]:
+    """The inverse of `flattened`: values of these forms out of their tensors."""
+    rest = iter(tensors)
+    return [_rebuild(value, rest) for value in like]
+
+
+def _rebuild(value: Value, rest: Iterator[SSAValue]) -> Value:
+    if isinstance(value, SequenceValue):
+        return SequenceValue(tuple(next(rest) for _ in value.items))
+    return next(rest) if isinstance(value, SSAValue) else value

@@ -19,22 +19,20 @@ from xdsl.printer import Printer
 from compiler.loop.nest import expand, is_pure, value_of, values_in
 from dialects.errors import UnsupportedError
 from dialects.expr import Atom, Expr, Extremum, Monomial, Operand, Quotient, Remainder, Symbol
-from dialects.loop.arithmetic import GeluOp
+from dialects.loop.arithmetic import GeluOp, IndexOp
 from dialects.loop.ops import (
     AllocOp,
     ConditionOp,
     ForOp,
     IfOp,
-    IndexOp,
     LoadOp,
     PlaceOp,
     PrefetchOp,
     StoreOp,
     WhileOp,
-    register_type,
 )
 from dialects.loop.program import KernelOp
-from dialects.loop.types import buffer_type
+from dialects.loop.types import buffer_type, register_type
 
 _NAME = re.compile(r"(%[\w.$-]+)")
 

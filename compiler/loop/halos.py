@@ -17,17 +17,9 @@ from xdsl.rewriter import Rewriter
 from compiler.loop.nest import perfect_nest
 from dialects.expr import Atom, Expr, Operand, atom_expr
 from dialects.loop.builder import LoopBuilder
-from dialects.loop.ops import (
-    AccessOp,
-    AllocOp,
-    ForOp,
-    LoadOp,
-    StoreOp,
-    enclosing_loops,
-    register_type,
-)
+from dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
 from dialects.loop.program import KernelOp
-from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type
+from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type, register_type
 
 
 @dataclass(frozen=True)

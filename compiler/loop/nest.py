@@ -17,13 +17,12 @@ from xdsl.utils.hints import isa
 from dialects.expr import Atom, Expr, Extremum
 from dialects.expr_text import is_value, unbind
 from dialects.interval import UNBOUNDED, Range
-from dialects.loop.arithmetic import GeluOp
+from dialects.loop.arithmetic import GeluOp, IndexOp
 from dialects.loop.ops import (
     AccessOp,
     AllocOp,
     ForOp,
     IfOp,
-    IndexOp,
     LoadOp,
     PlaceOp,
     StoreOp,

@@ -40,14 +40,13 @@ from compiler.loop_to_llvm.transpose import TransposeEmitter, block_of
 from compiler.target.target import Target
 from dialects.expr import Atom, Expr, Operand, atom_expr, maximum
 from dialects.expr_text import is_value
+from dialects.loop.arithmetic import ClockOp, IndexOp
 from dialects.loop.ops import (
     AccessOp,
     AllocOp,
-    ClockOp,
     ConditionOp,
     ForOp,
     IfOp,
-    IndexOp,
     LoadOp,
     PlaceOp,
     PrefetchOp,

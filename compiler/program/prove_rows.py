@@ -18,15 +18,9 @@ from xdsl.utils.hints import isa
 
 from dialects.expr import Atom, Expr, Extremum, Quotient, Symbol, product
 from dialects.interval import Range
-from dialects.loop.dynamic import CopyOp, IndexedOp, RequireEqualOp
-from dialects.loop.ops import (
-    AccessOp,
-    AllocOp,
-    ForOp,
-    IndexOp,
-    StoreOp,
-    enclosing_loops,
-)
+from dialects.loop.arithmetic import IndexedOp, IndexOp
+from dialects.loop.dynamic import CopyOp, RequireEqualOp
+from dialects.loop.ops import AccessOp, AllocOp, ForOp, StoreOp, enclosing_loops
 from dialects.loop.program import CallOp, KernelOp, ProgramOp, ViewOp
 from dialects.loop.types import BufferType, buffer_type
 

@@ -19,21 +19,13 @@ from compiler.validation.terms import Path, Terms
 from compiler.validation.tracked import Tracked
 from dialects.errors import PlanError
 from dialects.expr import Atom, Expr, Symbol
+from dialects.loop.arithmetic import IndexOp
 from dialects.loop.choose import RunOp
 from dialects.loop.concurrent import ConcurrentOp
 from dialects.loop.dynamic import BindOp, CopyOp, GiveOp, RegrowOp, ReloadOp, RequireEqualOp, RowOp
 from dialects.loop.effects import AssertOp, PollOp, PrintOp
 from dialects.loop.extents import RequireExtentsOp
-from dialects.loop.ops import (
-    AllocOp,
-    ConditionOp,
-    ForOp,
-    IfOp,
-    IndexOp,
-    LoadOp,
-    StoreOp,
-    WhileOp,
-)
+from dialects.loop.ops import AllocOp, ConditionOp, ForOp, IfOp, LoadOp, StoreOp, WhileOp
 from dialects.loop.program import (
     STANDS_FOR,
     CallOp,

@@ -20,7 +20,8 @@ from xdsl.utils.hints import isa
 from dialects.errors import PlanError
 from dialects.expr import Atom, Expr, Extremum, Symbol, atom_expr
 from dialects.interval import Range
-from dialects.loop.ops import AccessOp, ForOp, IfOp, IndexOp, LoadOp, PrefetchOp, StoreOp
+from dialects.loop.arithmetic import IndexOp
+from dialects.loop.ops import AccessOp, ForOp, IfOp, LoadOp, PrefetchOp, StoreOp
 from dialects.loop.program import IN_PLACE, KernelOp, size_ranges
 from dialects.loop.types import buffer_type
 

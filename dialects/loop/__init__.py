@@ -3,16 +3,14 @@
 from xdsl.ir import Dialect
 
 from dialects.loop import dynamic, effects, extents
-from dialects.loop.arithmetic import GeluOp, RemFOp
+from dialects.loop.arithmetic import ClockOp, GeluOp, IndexOp, RemFOp
 from dialects.loop.choose import ChooseOp, RunOp
 from dialects.loop.concurrent import ConcurrentOp
 from dialects.loop.ops import (
     AllocOp,
-    ClockOp,
     ConditionOp,
     ForOp,
     IfOp,
-    IndexOp,
     LoadOp,
     PrefetchOp,
     StoreOp,

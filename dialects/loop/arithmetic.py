@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from xdsl.dialects.arith import FloatingPointLikeBinaryOperation
-from xdsl.dialects.builtin import Float32Type, Float64Type
+from xdsl.dialects.builtin import Float32Type, Float64Type, IndexType, IntegerType
 from xdsl.dialects.math import FloatingPointLikeUnaryMathOperation, Math
-from xdsl.ir import Operation
-from xdsl.irdl import irdl_op_definition, traits_def
+from xdsl.ir import Operation, SSAValue
+from xdsl.irdl import (
+    IRDLOperation,
+    irdl_op_definition,
+    prop_def,
+    result_def,
+    traits_def,
+    var_operand_def,
+)
+from xdsl.parser import Parser
+from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
+
+from dialects.expr import Expr, ExprLike
+from dialects.expr_text import INDEX, bind, parse_expr_over_values, print_expr_over_values, unbind
+from dialects.loop.types import ExprsAttr
 
 
 @irdl_op_definition
@@ -30,6 +45,56 @@ class GeluOp(FloatingPointLikeUnaryMathOperation):
         kind = self.operand.type
         if not isinstance(kind, Float32Type | Float64Type):
             raise VerifyException(f"loop.gelu requires an operand of f32 or f64, got {kind}")
+
+
+@irdl_op_definition
+class ClockOp(IRDLOperation):
+    """Ticks of the processor's clock so far: `%now = loop.clock : i64`."""
+
+    name = "loop.clock"
+    result: SSAValue = result_def(IntegerType(64))
+    assembly_format = "attr-dict `:` type($result)"
+
+
+class IndexedOp(IRDLOperation):
+    """What carries one integer expression over index values and sizes."""
+
+    operands_: Sequence[SSAValue] = var_operand_def(IndexType)
+    expr: ExprsAttr = prop_def(ExprsAttr)
+
+    @property
+    def value(self) -> Expr:
+        """The expression over SSA values."""
+        return bind(self.expr.data[0], self.operands_)
+
+
+@irdl_op_definition
+class IndexOp(IndexedOp):
+    """The value of an integer expression: `%p = loop.index 4 * %i + n`."""
+
+    name = "loop.index"
+    result: SSAValue = result_def(IndexType)
+    traits = traits_def(Pure())
+
+    @staticmethod
+    def of(expr: ExprLike) -> IndexOp:
+        """The value of an expression over SSA values and symbols."""
+        exprs, values = unbind([Expr.of(expr)])
+        return IndexOp.create(
+            operands=values, properties={"expr": ExprsAttr(tuple(exprs))}, result_types=[INDEX]
+        )
+
+    @classmethod
+    def parse(cls, parser: Parser) -> IndexOp:
+        values: list[SSAValue] = []
+        expr = parse_expr_over_values(parser, values)
+        return cls.create(
+            operands=values, properties={"expr": ExprsAttr((expr,))}, result_types=[INDEX]
+        )
+
+    def print(self, printer: Printer) -> None:
+        printer.print_string(" ")
+        print_expr_over_values(printer, self.expr.data[0], self.operands_)
 
 
 def is_function(op: Operation) -> bool:

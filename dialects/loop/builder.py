@@ -15,7 +15,8 @@ from xdsl.rewriter import InsertPoint
 
 from dialects.expr import Expr, ExprLike, atom_expr
 from dialects.expr_text import INDEX
-from dialects.loop.ops import AllocOp, ForOp, IfOp, IndexOp, LoadOp, StoreOp
+from dialects.loop.arithmetic import IndexOp
+from dialects.loop.ops import AllocOp, ForOp, IfOp, LoadOp, StoreOp
 from dialects.loop.scalar import Number, Scalar, compute_type, constant
 from dialects.loop.types import buffer, buffer_type
 

@@ -4,9 +4,7 @@ buffers, sizes that get their value on the way, and buffers that grow.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from xdsl.dialects.builtin import IndexType, StringAttr, UnitAttr
+from xdsl.dialects.builtin import StringAttr, UnitAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
@@ -16,7 +14,6 @@ from xdsl.irdl import (
     prop_def,
     result_def,
     traits_def,
-    var_operand_def,
 )
 from xdsl.parser import Parser
 from xdsl.printer import Printer
@@ -25,12 +22,12 @@ from xdsl.utils.exceptions import VerifyException
 
 from dialects.expr import Expr, ExprLike, product
 from dialects.expr_text import (
-    bind,
     parse_expr,
     parse_expr_over_values,
     print_expr_over_values,
     unbind,
 )
+from dialects.loop.arithmetic import IndexedOp
 from dialects.loop.ops import AllocOp
 from dialects.loop.program import ProgramOp, ViewOp
 from dialects.loop.types import BufferType, ExprsAttr, buffer_type, format_exprs
@@ -80,18 +77,6 @@ def _print_pair(printer: Printer, source: SSAValue, target: SSAValue) -> None:
     printer.print_list([source, target], printer.print_ssa_value)
     printer.print_string(" : ")
     printer.print_attribute(source.type)
-
-
-class IndexedOp(IRDLOperation):
-    """What carries one integer expression over index values and sizes."""
-
-    operands_: Sequence[SSAValue] = var_operand_def(IndexType)
-    expr: ExprsAttr = prop_def(ExprsAttr)
-
-    @property
-    def value(self) -> Expr:
-        """The expression over SSA values."""
-        return bind(self.expr.data[0], self.operands_)
 
 
 @irdl_op_definition

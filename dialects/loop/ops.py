@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TypeGuard
 
 from xdsl.dialects.builtin import IndexType, IntAttr, IntegerType, StringAttr, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -31,14 +30,13 @@ from xdsl.traits import (
     MemoryReadEffect,
     MemoryWriteEffect,
     NoTerminator,
-    Pure,
     RecursiveMemoryEffect,
 )
 from xdsl.utils.exceptions import VerifyException
 
 from dialects.expr import Expr, ExprLike
 from dialects.expr_text import INDEX, bind, parse_expr_over_values, print_expr_over_values, unbind
-from dialects.loop.types import BufferType, ExprsAttr, buffer_type
+from dialects.loop.types import BufferType, ExprsAttr, buffer_type, register_type
 
 REDUCTIONS = ("add", "mul", "max", "min", "and", "or", "xor")
 MARKS = ("nontemporal", "far")  # of accesses; no result depends on them
@@ -215,20 +213,6 @@ class AccessOp(PlaceOp):
     """What loads and stores share."""
 
 
-def is_integer(element: Attribute) -> TypeGuard[IntegerType]:
-    """Whether the element type is an integer one, bool among them; an index is none."""
-    return isinstance(element, IntegerType)
-
-
-def register_type(element: Attribute) -> Attribute:
-    """The type of a loaded element: integers lose their signedness,
-    which lives in the operations on them.
-    """
-    if is_integer(element):
-        return IntegerType(element.width)
-    return element
-
-
 def _parse_access(parser: Parser) -> tuple[list[SSAValue], dict[str, Attribute]]:
     """The operands, the buffer first, and the properties: subscripts and marks."""
     unresolved = parser.parse_unresolved_operand()
@@ -329,51 +313,6 @@ class PrefetchOp(PlaceOp):
     def parse(cls, parser: Parser) -> PrefetchOp:
         operands, properties = _parse_access(parser)
         return cls.create(operands=operands, properties=properties)
-
-
-@irdl_op_definition
-class ClockOp(IRDLOperation):
-    """Ticks of the processor's clock so far: `%now = loop.clock : i64`."""
-
-    name = "loop.clock"
-    result: SSAValue = result_def(IntegerType(64))
-    assembly_format = "attr-dict `:` type($result)"
-
-
-@irdl_op_definition
-class IndexOp(IRDLOperation):
-    """The value of an integer expression: `%p = loop.index 4 * %i + n`."""
-
-    name = "loop.index"
-    operands_: Sequence[SSAValue] = var_operand_def(IndexType)
-    expr: ExprsAttr = prop_def(ExprsAttr)
-    result: SSAValue = result_def(IndexType)
-    traits = traits_def(Pure())
-
-    @staticmethod
-    def of(expr: ExprLike) -> IndexOp:
-        """The value of an expression over SSA values and symbols."""
-        exprs, values = unbind([Expr.of(expr)])
-        return IndexOp.create(
-            operands=values, properties={"expr": ExprsAttr(tuple(exprs))}, result_types=[INDEX]
-        )
-
-    @property
-    def value(self) -> Expr:
-        """The expression over SSA values."""
-        return bind(self.expr.data[0], self.operands_)
-
-    @classmethod
-    def parse(cls, parser: Parser) -> IndexOp:
-        values: list[SSAValue] = []
-        expr = parse_expr_over_values(parser, values)
-        return cls.create(
-            operands=values, properties={"expr": ExprsAttr((expr,))}, result_types=[INDEX]
-        )
-
-    def print(self, printer: Printer) -> None:
-        printer.print_string(" ")
-        print_expr_over_values(printer, self.expr.data[0], self.operands_)
 
 
 @irdl_op_definition

@@ -39,7 +39,7 @@ from xdsl.ir import Attribute, Operation, SSAValue
 
 from dialects.expr_text import INDEX
 from dialects.loop.arithmetic import GeluOp, RemFOp
-from dialects.loop.ops import is_integer, register_type
+from dialects.loop.types import is_integer, register_type
 
 BOOL = IntegerType(1)
 F32 = Float32Type()

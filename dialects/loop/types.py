@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeGuard
 
-from xdsl.dialects.builtin import NoneAttr
+from xdsl.dialects.builtin import IntegerType, NoneAttr
 from xdsl.ir import Attribute, Data, ParametrizedAttribute, SSAValue, TypeAttribute
 from xdsl.irdl import irdl_attr_definition, param_def
 from xdsl.parser import AttrParser
@@ -167,3 +168,17 @@ def buffer_type(value: SSAValue) -> BufferType:
     """The type of a value that is a buffer."""
     assert isinstance(value.type, BufferType), f"an access needs a buffer, not {value.type}"
     return value.type
+
+
+def is_integer(element: Attribute) -> TypeGuard[IntegerType]:
+    """Whether the element type is an integer one, bool among them; an index is none."""
+    return isinstance(element, IntegerType)
+
+
+def register_type(element: Attribute) -> Attribute:
+    """The type of a loaded element: integers lose their signedness,
+    which lives in the operations on them.
+    """
+    if is_integer(element):
+        return IntegerType(element.width)
+    return element

@@ -31,6 +31,7 @@ from xdsl.utils.hints import isa
 from dialects.expr import Atom, Expr, Extremum, Monomial, Operand, Quotient, Remainder, Symbol
 from dialects.graph.core.dtypes import numpy_dtype
 from dialects.graph.core.types import FLOATS, NARROW_FLOATS
+from dialects.loop.arithmetic import IndexOp
 from dialects.loop.concurrent import ConcurrentOp
 from dialects.loop.dynamic import (
     BindOp,
@@ -48,15 +49,13 @@ from dialects.loop.ops import (
     ConditionOp,
     ForOp,
     IfOp,
-    IndexOp,
     LoadOp,
     PrefetchOp,
     StoreOp,
     WhileOp,
-    is_integer,
 )
 from dialects.loop.program import CallOp, KernelOp, ProgramOp, ViewOp, WeightOp
-from dialects.loop.types import BufferType, LayoutAttr, buffer, buffer_type
+from dialects.loop.types import BufferType, LayoutAttr, buffer, buffer_type, is_integer
 from dialects.weights import WeightStore
 from tests.loop.scalar_functions import (
     FUNCTIONS,

@@ -14,10 +14,15 @@ from dialects.graph.core.op import GraphOp
 from dialects.graph.core.types import FLOATS, Shape, TensorType, type_of
 
 
-class AxisOp(GraphOp):
-    """A result of the operand's type, each line along the attribute `axis` computed apart."""
+def from_front(op: GraphOp, axis: int, rank: int) -> int:
+    """The axis counted from the front; raises TypeInferenceError where the rank has no such one."""
+    op.require(-rank <= axis < rank, f"an axis from {-rank} to {rank - 1}", axis)
+    return axis % rank
 
-    ELEMENTS: ClassVar[tuple[Attribute, ...]] = FLOATS
+
+class LineOp(GraphOp):
+    """What computes each line of the operand along the attribute `axis` apart."""
+
     operand: SSAValue = operand_def(TensorType)
     axis: IntegerAttr[Any] = prop_def(IntegerAttr)
     result: SSAValue = result_def(TensorType)
@@ -25,22 +30,12 @@ class AxisOp(GraphOp):
     @property
     def position(self) -> int:
         """The axis counted from the front."""
-        return self.axis.value.data % type_of(self.operand).rank
-
-    def infer(self) -> Sequence[TensorType]:
-        source, axis = type_of(self.operand), self.axis.value.data
-        self.require(source.element in self.ELEMENTS, "floating-point elements", source.element)
-        if source.has_rank:
-            rank = source.rank
-            self.require(-rank <= axis < rank, f"an axis from {-rank} to {rank - 1}", axis)
-        return [source]
+        return from_front(self, self.axis.value.data, type_of(self.operand).rank)
 
     @property
     def lines(self) -> Shape:
         """The dims with a single element along the axis: one for each line."""
-        shape = list(type_of(self.operand).shape)
-        shape[self.position] = Expr.of(1)
-        return tuple(shape)
+        return tuple(self.along(type_of(self.operand).shape, Expr.of(1)))
 
     @property
     def extent(self) -> Expr:
@@ -49,8 +44,22 @@ class AxisOp(GraphOp):
 
     def along(self, line: Sequence[Expr], k: Expr) -> list[Expr]:
         """The index of element `k` of a line."""
-        return [k if axis == self.position else i for axis, i in enumerate(line)]
+        position = self.position
+        return [k if axis == position else i for axis, i in enumerate(line)]
 
     def line_of(self, index: Sequence[Expr]) -> list[Expr]:
         """The index of the line that an element belongs to."""
         return self.along(index, Expr.of(0))
+
+
+class AxisOp(LineOp):
+    """A result of the operand's type, each line along the axis computed apart."""
+
+    ELEMENTS: ClassVar[tuple[Attribute, ...]] = FLOATS
+
+    def infer(self) -> Sequence[TensorType]:
+        source = type_of(self.operand)
+        self.require(source.element in self.ELEMENTS, "floating-point elements", source.element)
+        if source.has_rank:
+            from_front(self, self.axis.value.data, source.rank)
+        return [source]

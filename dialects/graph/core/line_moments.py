@@ -132,12 +132,8 @@ class NormalizationOp(GraphOp):
 
     def check_elements(self) -> bool:
         """Raises unless operands have one floating-point type; whether their ranks are known."""
-        kinds = self.tensor_types()
-        listed = " and ".join(str(kind) for kind in kinds)
-        element = kinds[0].element
-        self.require(all(kind.element == element for kind in kinds), "one element type", listed)
-        self.require(element in FLOATS, "floating-point elements", listed)
-        return all(kind.has_rank for kind in kinds)
+        self.require_one_element(FLOATS, "floating-point elements")
+        return all(kind.has_rank for kind in self.tensor_types())
 
     def infer(self) -> Sequence[TensorType]:
         source = type_of(self.source)

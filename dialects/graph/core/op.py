@@ -13,7 +13,7 @@ An operator is one class in one family file. Its facets:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import index
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
@@ -70,7 +70,42 @@ class OnnxName:
     domain: str = ""
 
 
-class GraphOp(IRDLOperation, ABC):
+class InferTypeOp(IRDLOperation, ABC):
+    """An operation whose result types follow from its operands, attributes and regions."""
+
+    @abstractmethod
+    def infer(self) -> Sequence[TensorType]:
+        """The types of the results; raises `TypeInferenceError` naming the rule and the facts."""
+
+    def set_results(self) -> None:
+        """Gives an operation that is being built its results, of the types that are inferred."""
+        kinds = self.infer()
+        self.results = SSAValues(
+            OpResult(kind, self, position) for position, kind in enumerate(kinds)
+        )
+
+    def require(self, holds: bool, rule: str, got: object) -> None:
+        """Raises `<op> requires <rule>, got <facts>` unless the rule holds."""
+        if not holds:
+            raise TypeInferenceError(f"{self.name} requires {rule}, got {got}")
+
+    @property
+    def onnx_name(self) -> str | None:
+        """The name of the model's node that the operator came from."""
+        return self.location.desc.data if isinstance(self.location, NameLoc) else None
+
+    def verify_(self) -> None:
+        try:
+            inferred = list(self.infer())
+        except TypeInferenceError as error:
+            raise VerifyException(str(error)) from error
+        given = [result.type for result in self.results]
+        if inferred != given:
+            wanted, got = (", ".join(map(str, kinds)) for kinds in (inferred, given))
+            raise VerifyException(f"{self.name} requires results {wanted}, got {got}")
+
+
+class GraphOp(InferTypeOp):
     """A pure operator on tensors."""
 
     ONNX: ClassVar[OnnxName | None] = None
@@ -121,11 +156,10 @@ class GraphOp(IRDLOperation, ABC):
             location=location,
         )
         try:
-            kinds = op.infer()
+            op.set_results()
         except WeftError:
             op.operands = []  # what is refused uses nothing, so that operands may be erased
             raise
-        op.results = SSAValues(OpResult(type, op, position) for position, type in enumerate(kinds))
         return op
 
     @classmethod
@@ -151,10 +185,6 @@ class GraphOp(IRDLOperation, ABC):
         return sizes
 
     # Facets
-
-    @abstractmethod
-    def infer(self) -> Sequence[TensorType]:
-        """The types of the results; raises `TypeInferenceError` naming the rule and the facts."""
 
     @abstractmethod
     def reference(self, *operands: Array) -> Sequence[Array]:
@@ -195,10 +225,19 @@ class GraphOp(IRDLOperation, ABC):
         """The type of the one result."""
         return type_of(self.results[0])
 
-    def require(self, holds: bool, rule: str, got: object) -> None:
-        """Raises `<op> requires <rule>, got <facts>` unless the rule holds."""
-        if not holds:
-            raise TypeInferenceError(f"{self.name} requires {rule}, got {got}")
+    def static_result(self) -> tuple[int, ...]:
+        """The dims of the one result; raises `TypeInferenceError` where one is dynamic."""
+        shape = self.result_type.static_shape
+        self.require(shape is not None, "a static shape to be evaluated", self.result_type)
+        return shape or ()
+
+    def require_one_element(self, allowed: Sequence[Attribute], rule: str) -> None:
+        """Raises unless the operands have one element type, out of those allowed."""
+        first, *others = kinds = self.tensor_types()
+        if first.element not in allowed or any(kind.element != first.element for kind in others):
+            listed = " and ".join(map(str, kinds))
+            same = all(kind.element == first.element for kind in others)
+            self.require(False, rule if same else "one element type", listed)
 
     def tensor_types(self) -> list[TensorType]:
         """The types of the operands that are present."""
@@ -210,23 +249,7 @@ class GraphOp(IRDLOperation, ABC):
         shapes = (each for each in self.properties.values() if isinstance(each, ShapeAttr))
         return any(dim.constant is None for shape in shapes for dim in shape.data or ())
 
-    @property
-    def onnx_name(self) -> str | None:
-        """The name of the model's node that the operator came from."""
-        return self.location.desc.data if isinstance(self.location, NameLoc) else None
-
     # Text
-
-    def verify_(self) -> None:
-        try:
-            inferred = list(self.infer())
-        except TypeInferenceError as error:
-            raise VerifyException(str(error)) from error
-        given = [result.type for result in self.results]
-        if inferred != given:
-            raise VerifyException(
-                f"{self.name} requires results {_types(inferred)}, got {_types(given)}"
-            )
 
     def print(self, printer: Printer) -> None:
         for position, operand in enumerate(self.slots()):
@@ -292,10 +315,6 @@ def _parse_slot(parser: Parser, *, first: bool) -> UnresolvedOperand | None | Li
         operand = parser.parse_optional_unresolved_operand()
         return False if operand is None else operand
     return parser.parse_unresolved_operand()
-
-
-def _types(types: Iterable[Attribute]) -> str:
-    return ", ".join(str(type) for type in types)
 
 
 _SHAPE = BaseAttr(ShapeAttr)

@@ -54,13 +54,15 @@ class ConvolutionOp(WindowOp):
         """How many groups the channels fall into."""
         return self.group.value.data
 
+    def window(self) -> Window:
+        """The window that slides over the image, or that each of its elements scatters."""
+        return self.window_over(type_of(self.image).shape[2:], type_of(self.filter).shape[2:])
+
     def check_operands(self) -> bool:
         """Raises where operands do not go together; whether their ranks are known."""
         kinds = self.tensor_types()
-        listed = " and ".join(str(kind) for kind in kinds)
-        element = kinds[0].element
-        self.require(all(kind.element == element for kind in kinds), "one element type", listed)
-        self.require(element in NUMBERS, "numeric operands", listed)
+        self.require_one_element(NUMBERS, "numeric operands")
+        listed = " and ".join(map(str, kinds))
         self.require(self.groups > 0, "a positive group", self.groups)
         if not (kinds[0].has_rank and kinds[1].has_rank):
             return False
@@ -175,10 +177,6 @@ class ConvOp(ConvolutionOp):
     name = "graph.conv"
     HAS_VJP: ClassVar = True
 
-    def window(self) -> Window:
-        """The window that slides over the image."""
-        return self.window_over(type_of(self.image).shape[2:], type_of(self.filter).shape[2:])
-
     def infer(self) -> Sequence[TensorType]:
         image, filters = self.tensor_types()[:2]
         if not self.check_operands():
@@ -280,10 +278,6 @@ class ConvTransposeOp(ConvolutionOp):
     name = "graph.conv_transpose"
     HAS_VJP: ClassVar = True
     output_padding: DenseArrayBase | None = opt_prop_def(DenseArrayBase)
-
-    def window(self) -> Window:
-        """The window that each element scatters."""
-        return self.window_over(type_of(self.image).shape[2:], type_of(self.filter).shape[2:])
 
     def extra(self, rank: int) -> tuple[int, ...]:
         """How many elements each spatial dim of the result has at its end beyond the windows."""

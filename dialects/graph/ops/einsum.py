@@ -52,10 +52,7 @@ class EinsumOp(GraphOp):
         terms, result = self.terms
         equation = self.equation.data
         self.require(len(terms) == len(kinds), f"{len(terms)} operands", len(kinds))
-        element = kinds[0].element
-        listed = " and ".join(str(kind) for kind in kinds)
-        self.require(all(kind.element == element for kind in kinds), "one element type", listed)
-        self.require(element in NUMBERS, "numeric operands", listed)
+        self.require_one_element(NUMBERS, "numeric operands")
         known = set("".join(terms))
         self.require(all(c.isalpha() for c in known), "letters for indices", equation)
         fits = len(set(result)) == len(result) and known.issuperset(result)
@@ -63,11 +60,11 @@ class EinsumOp(GraphOp):
         block = None if self.block is None else self.block.value.data
         self.require(block is None or block > 0, "blocks of one term or more", block)
         if not all(kind.has_rank for kind in kinds):
-            return [tensor(None, element)]
+            return [tensor(None, kinds[0].element)]
         for letters, kind in zip(terms, kinds, strict=True):
             self.require(len(letters) == kind.rank, f"an operand of dims {letters}", kind)
         extents = self.extents()
-        return [tensor([extents[letter] for letter in result], element)]
+        return [tensor([extents[letter] for letter in result], kinds[0].element)]
 
     def extents(self) -> dict[str, Expr]:
         """The size of each letter."""

@@ -172,10 +172,8 @@ class GemmOp(GraphOp):
 
     def infer(self) -> Sequence[TensorType]:
         kinds = self.tensor_types()
-        element = kinds[0].element
-        listed = " and ".join(str(kind) for kind in kinds)
-        self.require(all(kind.element == element for kind in kinds), "one element type", listed)
-        self.require(element in NUMBERS, "numeric operands", listed)
+        self.require_one_element(NUMBERS, "numeric operands")
+        element, listed = kinds[0].element, " and ".join(map(str, kinds))
         whole = all(scale.is_integer() for scale in self.scales)
         self.require(whole or element in FLOATS, "whole alpha and beta for integers", self.scales)
         if not (kinds[0].has_rank and kinds[1].has_rank):

@@ -14,7 +14,7 @@ from dialects.expr import Expr, product
 from dialects.extent import is_allowed, too_large
 from dialects.graph.core.accumulate import fill, magnitude, start_totals, widen
 from dialects.graph.core.algebra import Term, size_term
-from dialects.graph.core.axis import AxisOp
+from dialects.graph.core.axis import AxisOp, from_front
 from dialects.graph.core.builder import GraphBuilder
 from dialects.graph.core.elementwise import sum_to
 from dialects.graph.core.line_moments import Lines, NormalizationOp, StandardizationOp
@@ -32,9 +32,7 @@ EPSILON = 9.999999747378752e-06
 def trailing_lines(op: GraphOp, operand: SSAValue, axis: int) -> Lines:
     """Lines over all dims of the operand from `axis` on; a negative one counts from the end."""
     shape = type_of(operand).shape
-    rank = len(shape)
-    op.require(-rank <= axis < rank, f"an axis from {-rank} to {rank - 1}", axis)
-    return Lines(shape, tuple(range(axis % rank, rank)))
+    return Lines(shape, tuple(range(from_front(op, axis, len(shape)), len(shape))))
 
 
 class TrailingOp(StandardizationOp):

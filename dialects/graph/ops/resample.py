@@ -16,14 +16,14 @@ from dialects.graph.core.algebra import Term, counted, joined, size_term
 from dialects.graph.core.assumptions import at_least
 from dialects.graph.core.builder import GraphBuilder
 from dialects.graph.core.types import FLOATS, I64, TensorType, tensor, type_of
-from dialects.graph.reindexing.gather import IndexedOp, bounded, subscript
+from dialects.graph.reindexing.gather import AlongAxisIndexedOp, bounded, subscript
 from dialects.loop.builder import LoopBuilder
 from dialects.loop.scalar import compute_type
 from dialects.weights import Array
 
 
 @irdl_op_definition
-class ResampleOp(IndexedOp):
+class ResampleOp(AlongAxisIndexedOp):
     """`y[b..., ..., i, ...] = sum_t weights[b..., i, t] * x[b..., ..., indices[b..., i, t], ...]`.
 
     `indices` are `[b..., size, taps]` for an operand of `batch_dims` leading dims `b...`, counted
@@ -37,22 +37,13 @@ class ResampleOp(IndexedOp):
     operand: SSAValue = operand_def(TensorType)  # again, for the order
     indices: SSAValue = operand_def(TensorType)
     weights: SSAValue = operand_def(TensorType)
-    axis: IntegerAttr[Any] = prop_def(IntegerAttr)
     batch_dims: IntegerAttr[Any] = prop_def(IntegerAttr)
     result: SSAValue = result_def(TensorType)
-
-    @property
-    def position(self) -> int:
-        """The axis counted from the front."""
-        return self.axis_of(self.axis.value.data)
 
     @property
     def batch(self) -> int:
         """How many leading dims the operand and the indices share."""
         return self.batch_dims.value.data
-
-    def indexed_axes(self) -> range:
-        return range(self.position, self.position + 1)
 
     def infer(self) -> Sequence[TensorType]:
         self.require_indices()

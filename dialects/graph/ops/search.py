@@ -7,14 +7,15 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from xdsl.dialects.builtin import BoolAttr, IntegerAttr
+from xdsl.dialects.builtin import BoolAttr
 from xdsl.ir import SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.irdl import irdl_op_definition, prop_def
 
 from dialects.expr import Expr
 from dialects.graph.core.accumulate import fill, highest, lowest, widen
 from dialects.graph.core.assumptions import at_least
-from dialects.graph.core.op import GraphOp, OnnxName
+from dialects.graph.core.axis import LineOp
+from dialects.graph.core.op import OnnxName
 from dialects.graph.core.types import I32, I64, NUMBERS, Shape, TensorType, tensor, type_of
 from dialects.loop.builder import LoopBuilder
 from dialects.loop.scalar import Scalar, compute_type, is_float
@@ -73,23 +74,15 @@ def beats(x: Scalar, bound: Scalar) -> Scalar:
     return wins | (x.is_nan() & ~bound.is_nan()) if is_float(x.element) else wins
 
 
-class ArgExtremumOp(GraphOp):
+class ArgExtremumOp(LineOp):
     """The position (i64) along `axis` of an extremum: of equals the first, or the last.
 
     With `keepdims` the axis stays as a dim of 1. A NaN counts as the extremum.
     """
 
     LEAST: ClassVar[bool]
-    operand: SSAValue = operand_def(TensorType)
-    axis: IntegerAttr[Any] = prop_def(IntegerAttr)
     keepdims: BoolAttr = prop_def(BoolAttr)
     select_last_index: BoolAttr = prop_def(BoolAttr)
-    result: SSAValue = result_def(TensorType)
-
-    @property
-    def position(self) -> int:
-        """The axis counted from the front."""
-        return self.axis.value.data % type_of(self.operand).rank
 
     @property
     def selects_last(self) -> bool:
@@ -101,20 +94,18 @@ class ArgExtremumOp(GraphOp):
         """The first position in NumPy."""
 
     def infer(self) -> Sequence[TensorType]:
-        source, axis = type_of(self.operand), self.axis.value.data
+        source = type_of(self.operand)
         self.require(source.element in NUMBERS, "numeric elements", source.element)
         if not source.has_rank:
             return [tensor(None, I64)]
-        rank = source.rank
-        self.require(-rank <= axis < rank, f"an axis from {-rank} to {rank - 1}", axis)
-        self.require(source.shape[axis] != 0, "an axis with elements", source)
+        self.require(self.extent != 0, "an axis with elements", source)
         shape = list(source.shape)
         shape[self.position : self.position + 1] = [Expr.of(1)] * bool(self.keepdims.value.data)
         return [tensor(shape, I64)]
 
     def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
         """There is an extremum."""
-        return at_least(type_of(self.operand).shape[self.position], 1)
+        return at_least(self.extent, 1)
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         x, axis = widen(operands[0]), self.position
@@ -127,12 +118,11 @@ class ArgExtremumOp(GraphOp):
     def lower(
         self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
     ) -> None:
-        extent = type_of(self.operand).shape[self.position]
         first_extremum(
             b,
             operands[0],
             self.result_type.shape,
-            extent,
+            self.extent,
             self._along,
             least=self.LEAST,
             last=self.selects_last,

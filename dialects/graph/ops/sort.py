@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-from xdsl.dialects.builtin import BoolAttr, IntegerAttr
+from xdsl.dialects.builtin import BoolAttr
 from xdsl.ir import SSAValue
-from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
+from xdsl.irdl import irdl_op_definition, prop_def
 
 from dialects.expr import Expr, minimum
 from dialects.graph.core.accumulate import fill, widen
+from dialects.graph.core.axis import LineOp
 from dialects.graph.core.elementwise import ANY_ELEMENT
-from dialects.graph.core.op import GraphOp
-from dialects.graph.core.types import I64, Shape, ShapeAttr, TensorType, tensor, type_of
+from dialects.graph.core.types import I64, ShapeAttr, TensorType, tensor, type_of
 from dialects.graph.reindexing.slicing import below_zero, exprs, numbers
 from dialects.loop.builder import LoopBuilder
 from dialects.loop.scalar import Scalar, compute_type, is_float
@@ -28,23 +27,15 @@ LONGEST = 40
 
 
 @irdl_op_definition
-class ArgsortOp(GraphOp):
+class ArgsortOp(LineOp):
     """The positions (i64) along `axis` of its first `count` elements in sorted order.
 
     Equal elements keep their order, also where it is `descending`. A NaN counts as the greatest.
     """
 
     name = "graph.argsort"
-    operand: SSAValue = operand_def(TensorType)
-    axis: IntegerAttr[Any] = prop_def(IntegerAttr)
     descending: BoolAttr = prop_def(BoolAttr)
     count: ShapeAttr = prop_def(ShapeAttr)
-    result: SSAValue = result_def(TensorType)
-
-    @property
-    def position(self) -> int:
-        """The axis counted from the front."""
-        return self.axis.value.data % type_of(self.operand).rank
 
     @property
     def descends(self) -> bool:
@@ -52,32 +43,21 @@ class ArgsortOp(GraphOp):
         return bool(self.descending.value.data)
 
     def infer(self) -> Sequence[TensorType]:
-        source, axis = type_of(self.operand), self.axis.value.data
+        source = type_of(self.operand)
         self.require(source.element in ANY_ELEMENT, "elements that it can compare", source)
         self.require(len(exprs(self.count)) == 1, "one count", self.count)
         if not source.has_rank:
             return [tensor(None, I64)]
-        rank, (count,) = source.rank, exprs(self.count)
-        self.require(-rank <= axis < rank, f"an axis from {-rank} to {rank - 1}", axis)
-        dim = source.shape[self.position]
+        (count,), dim = exprs(self.count), self.extent
         fits = not below_zero(count) and not below_zero(dim - count)
         self.require(fits, f"a count from 0 to {dim}", count)
-        return [tensor(self._along(source.shape, count), I64)]
+        return [tensor(self.along(source.shape, count), I64)]
 
     def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
         """A count that only a call knows is at most the axis' size."""
-        (count,), dim = exprs(self.count), type_of(self.operand).shape[self.position]
+        (count,), dim = exprs(self.count), self.extent
         low, _ = (dim - count).range({})
         return [] if low is not None and low >= 0 else [(minimum([dim, count]), count)]
-
-    def _along(self, line: Sequence[Expr], k: Expr) -> list[Expr]:
-        """The index of element `k` of a line."""
-        return [k if axis == self.position else i for axis, i in enumerate(line)]
-
-    @property
-    def lines(self) -> Shape:
-        """The dims with a single element along the axis."""
-        return tuple(self._along(type_of(self.operand).shape, Expr.of(1)))
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         x, axis = widen(operands[0]), self.position
@@ -116,29 +96,27 @@ class ArgsortOp(GraphOp):
         best = b.temporary(shape, compute_type(kind.element), "best")
         fill(b, best, shape, 0, compute_type(kind.element))
         last = Expr.of(count - 1)
-        extent = kind.shape[self.position]
-        with b.loops(self.lines) as line, b.loops([extent], "k") as (k,):
-            x, step = b.load(source, self._along(line, k)), b.index(k, I64)
-            enters = self._precedes(x, b.load(best, self._along(line, last)))
+        with b.loops(self.lines) as line, b.loops([self.extent], "k") as (k,):
+            x, step = b.load(source, self.along(line, k)), b.index(k, I64)
+            enters = self._precedes(x, b.load(best, self.along(line, last)))
             with b.when(enters | (step < count)):
                 rank = b.constant(0, I64)
                 for j in range(count):
-                    other = b.load(best, self._along(line, Expr.of(j)))
+                    other = b.load(best, self.along(line, Expr.of(j)))
                     stays = ~self._precedes(x, other) & step.compare("gt", j)
                     rank = rank + stays.cast(I64)
                 with b.loops([b.subscript(-rank + (count - 1))], "s") as (moved,):
-                    source_place = self._along(line, last - 1 - moved)
-                    target_place = self._along(line, last - moved)
+                    source_place = self.along(line, last - 1 - moved)
+                    target_place = self.along(line, last - moved)
                     b.store(best, target_place, b.load(best, source_place))
                     b.store(result, target_place, b.load(result, source_place))
-                place = self._along(line, b.subscript(rank))
+                place = self.along(line, b.subscript(rank))
                 b.store(best, place, x)
                 b.store(result, place, step)
 
     def _merge(self, b: LoopBuilder, source: SSAValue, result: SSAValue) -> None:
         """Each round makes every two sorted runs one, which is twice as long."""
-        kind = type_of(self.operand)
-        extent = kind.shape[self.position]
+        kind, extent = type_of(self.operand), self.extent
         order = b.temporary(kind.shape, I64, "order")
         merged = b.temporary(kind.shape, I64, "merged")
         with b.loops(kind.shape) as index:
@@ -151,9 +129,9 @@ class ArgsortOp(GraphOp):
             heads = b.scratch([2], I64, "heads")
             with b.loops([extent], "k") as (k,):
                 element = self._next(b, (source, order, heads), line, (turn, k))
-                b.store(merged, self._along(line, k), element)
+                b.store(merged, self.along(line, k), element)
             with b.loops([extent], "k") as (k,):
-                place = self._along(line, k)
+                place = self.along(line, k)
                 b.store(order, place, b.load(merged, place))
         with b.loops(self.result_type.shape) as index:
             b.store(result, index, b.load(order, index))
@@ -171,7 +149,7 @@ class ArgsortOp(GraphOp):
         """
         source, order, heads = buffers
         turn, k = (b.index(expr, I64) for expr in step)
-        size = b.index(type_of(self.operand).shape[self.position], I64)
+        size = b.index(self.extent, I64)
         width = turn.constant(1).shift_left(turn)
         start = k.shift_right(turn + 1).shift_left(turn + 1)
         middle, end = (start + width).minimum(size), (start + width + width).minimum(size)
@@ -179,10 +157,10 @@ class ArgsortOp(GraphOp):
         left = is_first.select(start, b.load(heads, [0]))
         right = is_first.select(middle, b.load(heads, [1]))
         candidates = [
-            b.load(order, self._along(line, b.subscript(head.minimum(size - 1))))
+            b.load(order, self.along(line, b.subscript(head.minimum(size - 1))))
             for head in (left, right)
         ]
-        x, y = (b.load(source, self._along(line, b.subscript(at))) for at in candidates)
+        x, y = (b.load(source, self.along(line, b.subscript(at))) for at in candidates)
         takes_right = (right < end) & ((left >= middle) | self._precedes(y, x))
         b.store(heads, [0], takes_right.select(left, left + 1))
         b.store(heads, [1], takes_right.select(right + 1, right))

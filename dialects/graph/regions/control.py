@@ -7,12 +7,12 @@ the operator that computes it defines from there on: `sizes` lists these names.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar, Protocol, Self
 
-from xdsl.dialects.builtin import ArrayAttr, LocationAttr, NameLoc, StringAttr
-from xdsl.ir import Attribute, Block, Operation, OpResult, Region, SSAValue, SSAValues
+from xdsl.dialects.builtin import ArrayAttr, LocationAttr, StringAttr
+from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.irdl import (
     IRDLOperation,
     irdl_op_definition,
@@ -32,6 +32,7 @@ from xdsl.utils.hints import isa
 
 from dialects.errors import TypeInferenceError
 from dialects.expr import Atom, Expr, Symbol
+from dialects.graph.core.op import InferTypeOp
 from dialects.graph.core.types import INTEGERS, ShapeAttr, TensorType, tensor, type_of
 from dialects.graph.regions.fused import YieldOp
 from dialects.weights import Array
@@ -112,7 +113,7 @@ class BindSizesOp(IRDLOperation):
         return cls.create(operands=[value], properties=properties)
 
 
-class ControlOp(IRDLOperation, ABC):
+class ControlOp(InferTypeOp):
     """An operator with regions, which read the values around it."""
 
     BETWEEN: ClassVar[str] = "else"
@@ -121,10 +122,6 @@ class ControlOp(IRDLOperation, ABC):
     operands_: Sequence[SSAValue] = var_operand_def(TensorType)
     sizes: ArrayAttr[StringAttr] | None = opt_prop_def(ArrayAttr[StringAttr])
     results_: Sequence[SSAValue] = var_result_def(TensorType)
-
-    @abstractmethod
-    def infer(self) -> list[TensorType]:
-        """The types of the results; raises `TypeInferenceError` naming the rule and the facts."""
 
     @abstractmethod
     def reference(self, regions: Regions, operands: Sequence[Array]) -> Evaluation:
@@ -145,9 +142,7 @@ class ControlOp(IRDLOperation, ABC):
             regions=[Region(block) for block in blocks],
             location=location,
         )
-        op.results = SSAValues(
-            OpResult(kind, op, position) for position, kind in enumerate(op.infer())
-        )
+        op.set_results()
         return op
 
     @property
@@ -159,26 +154,6 @@ class ControlOp(IRDLOperation, ABC):
     def defined_sizes(self) -> list[str]:
         """The names of the sizes that are known behind the operator."""
         return self.size_names
-
-    @property
-    def onnx_name(self) -> str | None:
-        """The name of the model's node that the operator came from."""
-        return self.location.desc.data if isinstance(self.location, NameLoc) else None
-
-    def require(self, holds: bool, rule: str, got: object) -> None:
-        """Raises `<op> requires <rule>, got <facts>` unless the rule holds."""
-        if not holds:
-            raise TypeInferenceError(f"{self.name} requires {rule}, got {got}")
-
-    def verify_(self) -> None:
-        try:
-            inferred = self.infer()
-        except TypeInferenceError as error:
-            raise VerifyException(str(error)) from error
-        given = [result.type for result in self.results_]
-        if inferred != given:
-            wanted, got = (", ".join(map(str, kinds)) for kinds in (inferred, given))
-            raise VerifyException(f"{self.name} requires results {wanted}, got {got}")
 
     def print(self, printer: Printer) -> None:
         _print_operands_and_properties(printer, self)

@@ -20,6 +20,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 from dialects.errors import WeftError
 from dialects.expr import Expr, minimum, product
 from dialects.graph.core.assumptions import at_least
+from dialects.graph.core.axis import from_front
 from dialects.graph.core.builder import GraphBuilder
 from dialects.graph.core.op import GraphOp, OnnxName
 from dialects.graph.core.types import I32, I64, Shape, ShapeAttr, TensorType, tensor, type_of
@@ -84,12 +85,6 @@ class IndexedOp(GraphOp):
         """Whether the rank of every operand is known."""
         return all(kind.has_rank for kind in self.tensor_types())
 
-    def axis_of(self, axis: int) -> int:
-        """The axis of the operand counted from the front."""
-        rank = type_of(self.operand).rank
-        self.require(-rank <= axis < rank, f"an axis from {-rank} to {rank - 1}", axis)
-        return axis % rank
-
     @abstractmethod
     def indexed_axes(self) -> range:
         """The operand's axes along which the indices count."""
@@ -125,23 +120,28 @@ class IndexedOp(GraphOp):
         return b.filled(0, self.operand)
 
 
-@irdl_op_definition
-class GatherOp(IndexedOp):
-    """`y[..., i..., ...] = x[..., indices[i...], ...]`: whole slices along `axis`."""
+class AlongAxisIndexedOp(IndexedOp):
+    """What is read or written at indices that count along the attribute `axis`."""
 
-    name = "graph.gather"
     axis: IntegerAttr[Any] = prop_def(IntegerAttr)
-    result: SSAValue = result_def(TensorType)
-    ONNX: ClassVar = OnnxName("Gather", {"axis": ("axis", 0)})
-    HAS_VJP: ClassVar = True
 
     @property
     def position(self) -> int:
         """The axis counted from the front."""
-        return self.axis_of(self.axis.value.data)
+        return from_front(self, self.axis.value.data, type_of(self.operand).rank)
 
     def indexed_axes(self) -> range:
         return range(self.position, self.position + 1)
+
+
+@irdl_op_definition
+class GatherOp(AlongAxisIndexedOp):
+    """`y[..., i..., ...] = x[..., indices[i...], ...]`: whole slices along `axis`."""
+
+    name = "graph.gather"
+    result: SSAValue = result_def(TensorType)
+    ONNX: ClassVar = OnnxName("Gather", {"axis": ("axis", 0)})
+    HAS_VJP: ClassVar = True
 
     def infer(self) -> Sequence[TensorType]:
         self.require_indices()
@@ -193,26 +193,21 @@ class GatherOp(IndexedOp):
             b.store(results[0], index, b.load(operands[0], [*index[:axis], place, *index[end:]]))
 
 
-@irdl_op_definition
-class GatherElementsOp(IndexedOp):
-    """`y[i, j, k] = x[i, indices[i, j, k], k]` for `axis` 1: an index for each element."""
-
-    name = "graph.gather_elements"
-    axis: IntegerAttr[Any] = prop_def(IntegerAttr)
-    result: SSAValue = result_def(TensorType)
-    ONNX: ClassVar = OnnxName("GatherElements", {"axis": ("axis", 0)})
-    HAS_VJP: ClassVar = True
-
-    @property
-    def position(self) -> int:
-        """The axis counted from the front."""
-        return self.axis_of(self.axis.value.data)
-
-    def indexed_axes(self) -> range:
-        return range(self.position, self.position + 1)
+class ElementsOp(AlongAxisIndexedOp):
+    """What has an index for each element: off the axis there are no more than the operand has."""
 
     def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
         return [*super().assumptions(), *fitting_sizes(self, self.position)]
+
+
+@irdl_op_definition
+class GatherElementsOp(ElementsOp):
+    """`y[i, j, k] = x[i, indices[i, j, k], k]` for `axis` 1: an index for each element."""
+
+    name = "graph.gather_elements"
+    result: SSAValue = result_def(TensorType)
+    ONNX: ClassVar = OnnxName("GatherElements", {"axis": ("axis", 0)})
+    HAS_VJP: ClassVar = True
 
     def infer(self) -> Sequence[TensorType]:
         self.require_indices()

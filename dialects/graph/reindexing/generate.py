@@ -13,6 +13,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, r
 from dialects.expr import Expr
 from dialects.graph.core.accumulate import widen
 from dialects.graph.core.algebra import Term, counted, joined
+from dialects.graph.core.axis import from_front
 from dialects.graph.core.builder import GraphBuilder
 from dialects.graph.core.op import GraphOp, OnnxName
 from dialects.graph.core.types import I64, INTEGERS, NUMBERS, ShapeAttr, TensorType, tensor, type_of
@@ -160,9 +161,7 @@ class OneHotOp(GraphOp):
     @property
     def position(self) -> int:
         """The new axis counted from the front."""
-        rank, axis = type_of(self.indices).rank + 1, self.axis.value.data
-        self.require(-rank <= axis < rank, f"an axis from {-rank} to {rank - 1}", axis)
-        return axis % rank
+        return from_front(self, self.axis.value.data, type_of(self.indices).rank + 1)
 
     def infer(self) -> Sequence[TensorType]:
         indices, values = self.tensor_types()

@@ -68,12 +68,25 @@ class IdentityOp(UnaryOp):
         return [cotangents[0]]
 
 
-@irdl_op_definition
-class ReshapeOp(IndexMapOp):
+class RowMajorOp(IndexMapOp):
     """The same elements in row-major order under the dims of the attribute `shape`."""
 
-    name = "graph.reshape"
     shape: ShapeAttr = prop_def(ShapeAttr)
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        return [operands[0].reshape(self.static_result())]
+
+    def source_index(self, index: Sequence[Expr]) -> Sequence[Expr]:
+        strides = row_major_strides(self.result_type.shape)
+        terms = (position * stride for position, stride in zip(index, strides, strict=True))
+        return unflatten(sum(terms, Expr.of(0)), type_of(self.operand).shape)
+
+
+@irdl_op_definition
+class ReshapeOp(RowMajorOp):
+    """A reshape to dims of the operand's size."""
+
+    name = "graph.reshape"
     HAS_VJP: ClassVar = True
 
     def infer(self) -> Sequence[TensorType]:
@@ -84,11 +97,6 @@ class ReshapeOp(IndexMapOp):
                 source.size == result.size, "a shape of the operand's size", f"{source} to {result}"
             )
         return [result]
-
-    def reference(self, *operands: Array) -> Sequence[Array]:
-        shape = self.result_type.static_shape
-        self.require(shape is not None, "a static shape to be evaluated", self.result_type)
-        return [operands[0].reshape(shape or ())]
 
     def fold(self) -> Sequence[SSAValue] | GraphOp | None:
         """A reshape to the same shape is gone; one of a reshape skips it."""
@@ -105,22 +113,14 @@ class ReshapeOp(IndexMapOp):
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         return [b.reshape(cotangents[0], shape=type_of(self.operand).dims)]
 
-    def source_index(self, index: Sequence[Expr]) -> Sequence[Expr]:
-        strides = row_major_strides(self.result_type.shape)
-        flat = sum(
-            (position * stride for position, stride in zip(index, strides, strict=True)), Expr.of(0)
-        )
-        return unflatten(flat, type_of(self.operand).shape)
-
 
 @irdl_op_definition
-class ReshapeFoundOp(IndexMapOp):
-    """The same elements in row-major order under dims that the program finds; it fails where these
-    do not have the operand's size.
+class ReshapeFoundOp(RowMajorOp):
+    """A reshape to data-dependent dims; the program fails where these do not have the operand's
+    size.
     """
 
     name = "graph.reshape_found"
-    shape: ShapeAttr = prop_def(ShapeAttr)
 
     def infer(self) -> Sequence[TensorType]:
         source = type_of(self.operand)
@@ -131,21 +131,11 @@ class ReshapeFoundOp(IndexMapOp):
         sizes = type_of(self.operand).size, self.result_type.size
         return [] if sizes[0] == sizes[1] else [sizes]
 
-    def reference(self, *operands: Array) -> Sequence[Array]:
-        shape = self.result_type.static_shape
-        self.require(shape is not None, "a static shape to be evaluated", self.result_type)
-        return [operands[0].reshape(shape or ())]
-
     def fold(self) -> GraphOp | None:
         """A reshape where the sizes are known to be equal."""
         if self.assumptions():
             return None
         return ReshapeOp.of(self.operand, shape=self.shape, location=self.location)
-
-    def source_index(self, index: Sequence[Expr]) -> Sequence[Expr]:
-        strides = row_major_strides(self.result_type.shape)
-        terms = (position * stride for position, stride in zip(index, strides, strict=True))
-        return unflatten(sum(terms, Expr.of(0)), type_of(self.operand).shape)
 
 
 def unflatten(flat: Expr, shape: Shape) -> list[Expr]:
@@ -224,9 +214,7 @@ class ExpandOp(IndexMapOp):
         ]
 
     def reference(self, *operands: Array) -> Sequence[Array]:
-        shape = self.result_type.static_shape
-        self.require(shape is not None, "a static shape to be evaluated", self.result_type)
-        return [np.broadcast_to(operands[0], shape or ())]
+        return [np.broadcast_to(operands[0], self.static_result())]
 
     def fold(self) -> Sequence[SSAValue] | None:
         return [self.operand] if self.result_type == type_of(self.operand) else None

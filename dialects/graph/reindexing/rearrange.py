@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -13,7 +14,7 @@ from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 from dialects.expr import Expr
 from dialects.graph.core.builder import GraphBuilder
 from dialects.graph.core.op import GraphOp, OnnxName
-from dialects.graph.core.types import I32, I64, ShapeAttr, TensorType, tensor, type_of
+from dialects.graph.core.types import I32, I64, Shape, ShapeAttr, TensorType, tensor, type_of
 from dialects.graph.reindexing.gather import bounded, subscript
 from dialects.graph.reindexing.movement import IndexMapOp
 from dialects.graph.reindexing.slicing import exprs, numbers
@@ -81,11 +82,18 @@ class BlockOp(IndexMapOp):
         """Whether the position in the block comes before the channel."""
         return self.mode.data == "DCR"
 
-    def require_image(self, source: TensorType) -> None:
-        """The operand has four dims and the attributes are known ones."""
+    @abstractmethod
+    def regrouped(self, batch: Expr, channels: Expr, height: Expr, width: Expr) -> Shape:
+        """The dims of the result; raises TypeInferenceError where blocks do not divide a dim."""
+
+    def infer(self) -> Sequence[TensorType]:
+        source = type_of(self.operand)
+        if not source.has_rank:
+            return [source]
         self.require(self.mode.data in ("DCR", "CRD"), "a mode DCR or CRD", self.mode.data)
         self.require(self.block > 0, "a blocksize above 0", self.block)
         self.require(source.rank == 4, "an operand of rank 4", source)
+        return [tensor(self.regrouped(*source.shape), source.element)]
 
     def divided(self, dim: Expr, divisor: int) -> Expr:
         """The quotient of a dim, which must be exact."""
@@ -102,14 +110,9 @@ class DepthToSpaceOp(BlockOp):
         "DepthToSpace", {"blocksize": ("blocksize", None), "mode": ("mode", "DCR")}
     )
 
-    def infer(self) -> Sequence[TensorType]:
-        source = type_of(self.operand)
-        if not source.has_rank:
-            return [source]
-        self.require_image(source)
-        batch, channels, height, width = source.shape
+    def regrouped(self, batch: Expr, channels: Expr, height: Expr, width: Expr) -> Shape:
         depth = self.divided(channels, self.block**2)
-        return [tensor((batch, depth, height * self.block, width * self.block), source.element)]
+        return (batch, depth, height * self.block, width * self.block)
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         batch, channels, height, width = operands[0].shape
@@ -139,14 +142,9 @@ class SpaceToDepthOp(BlockOp):
         "SpaceToDepth", {"blocksize": ("blocksize", None), "mode": ("mode", "DCR")}
     )
 
-    def infer(self) -> Sequence[TensorType]:
-        source = type_of(self.operand)
-        if not source.has_rank:
-            return [source]
-        self.require_image(source)
-        batch, channels, height, width = source.shape
+    def regrouped(self, batch: Expr, channels: Expr, height: Expr, width: Expr) -> Shape:
         rows, columns = self.divided(height, self.block), self.divided(width, self.block)
-        return [tensor((batch, channels * self.block**2, rows, columns), source.element)]
+        return (batch, channels * self.block**2, rows, columns)
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         batch, channels, height, width = operands[0].shape

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from xdsl.dialects.builtin import IntegerAttr, StringAttr
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
@@ -16,9 +16,9 @@ from dialects.graph.core.builder import GraphBuilder
 from dialects.graph.core.op import GraphOp, OnnxName
 from dialects.graph.core.types import BOOL, TensorType, tensor, type_of
 from dialects.graph.reindexing.gather import (
+    ElementsOp,
     IndexedOp,
     element_places,
-    fitting_sizes,
     require_fitting,
     subscript,
     vector_length,
@@ -90,26 +90,14 @@ class ScatterOp(IndexedOp):
 
 
 @irdl_op_definition
-class ScatterElementsOp(ScatterOp):
+class ScatterElementsOp(ScatterOp, ElementsOp):
     """`y[i, indices[i, j, k], k] = updates[i, j, k]` for `axis` 1: an index for each update."""
 
     name = "graph.scatter_elements"
-    axis: IntegerAttr[Any] = prop_def(IntegerAttr)
     ONNX: ClassVar = OnnxName(
         "ScatterElements", {"axis": ("axis", 0), "reduction": ("reduction", "none")}
     )
     HAS_VJP: ClassVar = True
-
-    @property
-    def position(self) -> int:
-        """The axis counted from the front."""
-        return self.axis_of(self.axis.value.data)
-
-    def indexed_axes(self) -> range:
-        return range(self.position, self.position + 1)
-
-    def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
-        return [*super().assumptions(), *fitting_sizes(self, self.position)]
 
     def infer(self) -> Sequence[TensorType]:
         self.require_updates()

@@ -20,6 +20,7 @@ from xdsl.irdl import (
 from dialects.expr import Expr
 from dialects.graph.core.accumulate import fill
 from dialects.graph.core.assumptions import at_least, box_within
+from dialects.graph.core.axis import from_front
 from dialects.graph.core.builder import GraphBuilder
 from dialects.graph.core.op import GraphOp, OnnxName, ints
 from dialects.graph.core.types import Shape, ShapeAttr, TensorType, tensor, type_of
@@ -182,9 +183,7 @@ class AlongAxisOp(GraphOp):
 
     def position(self, rank: int) -> int:
         """The axis counted from the front."""
-        axis = self.axis.value.data
-        self.require(-rank <= axis < rank, f"an axis from {-rank} to {rank - 1}", axis)
-        return axis % rank
+        return from_front(self, self.axis.value.data, rank)
 
     def moved(self, index: Sequence[Expr], offset: Expr) -> list[Expr]:
         """An index of a part as one of the whole."""

@@ -40,7 +40,14 @@ from dialects.graph.core.types import (
     UI64,
     UNSIGNED,
 )
-from dialects.graph.ops import activation, arithmetic, comparison, exponential, trigonometry
+from dialects.graph.ops import (
+    activation,
+    arithmetic,
+    comparison,
+    exponential,
+    extremum,
+    trigonometry,
+)
 from dialects.graph.ops.cast import BitcastOp, CastOp
 from tests.sample import Sample, bools, floats, integers, shapes
 
@@ -116,7 +123,7 @@ def powers(draw) -> Sample:
 
 @st.composite
 def clips(draw) -> Sample:
-    element = draw(elements(arithmetic.ClipOp))
+    element = draw(elements(extremum.ClipOp))
     low = draw(st.none() | numbers((), element, -2, 0))
     high = draw(st.none() | numbers((), element, 1, 2))
     return Sample([draw(numbers(draw(shapes()), element)), low, high])
@@ -220,8 +227,8 @@ PLAIN_PAIRS = (
     arithmetic.AddOp,
     arithmetic.SubOp,
     arithmetic.MulOp,
-    arithmetic.MaxOp,
-    arithmetic.MinOp,
+    extremum.MaxOp,
+    extremum.MinOp,
     comparison.EqualOp,
     comparison.LessOp,
     comparison.LessEqualOp,
@@ -241,7 +248,7 @@ SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {
     arithmetic.ModOp: divisions(
         arithmetic.ModOp, st.fixed_dictionaries({"fmod": st.booleans()}), (F32, *INTEGERS)
     ),
-    arithmetic.ClipOp: clips(),
+    extremum.ClipOp: clips(),
     arithmetic.ReciprocalOp: unary(arithmetic.ReciprocalOp, 0.25, 3),
     exponential.LogOp: unary(exponential.LogOp, 0.25, 3),
     exponential.SqrtOp: unary(exponential.SqrtOp, 0.25, 3),

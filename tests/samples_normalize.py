@@ -8,6 +8,7 @@ from hypothesis.strategies import SearchStrategy
 
 from dialects.graph import GraphOp
 from dialects.graph.core.types import BF16, F16, F32, F64
+from dialects.graph.ops import lp_norm as norms
 from dialects.graph.ops import normalize, softmax
 from tests.sample import Sample, shapes
 from tests.samples_elementwise import numbers
@@ -99,6 +100,6 @@ SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {
     normalize.GroupNormOp: channels(2, groups=True),
     normalize.BatchNormOp: batch_norm(),
     normalize.MeanVarianceNormOp: mean_variance(),
-    normalize.LpNormOp: lp_norm(),
+    norms.LpNormOp: lp_norm(),
     normalize.LrnOp: neighbourhood(),
 }

@@ -8,7 +8,7 @@ from hypothesis.strategies import SearchStrategy
 
 from dialects.graph import GraphOp
 from dialects.graph.core.types import BF16, F16, F32, F64, I32, UI8
-from dialects.graph.ops import pool, reduce, search
+from dialects.graph.ops import lp_norm, pool, reduce, search
 from tests.sample import Sample, floats, shapes
 from tests.samples_elementwise import elements, numbers
 
@@ -103,8 +103,8 @@ SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {
     pool.MaxPoolOp: window(),
     pool.MaxPoolIndicesOp: window("column_major"),
     pool.AveragePoolOp: window("count_include_pad"),
-    pool.LpPoolOp: norm_of(window()),
+    lp_norm.LpPoolOp: norm_of(window()),
     pool.GlobalAveragePoolOp: image(3),
     pool.GlobalMaxPoolOp: image(3),
-    pool.GlobalLpPoolOp: norm_of(image(3)),
+    lp_norm.GlobalLpPoolOp: norm_of(image(3)),
 }

@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr
 from dialects.graph import GraphOp
 from dialects.graph.core.op import ints
 from dialects.graph.core.window import same_pads
-from dialects.graph.ops import conv, normalize, pool, reduce
+from dialects.graph.ops import conv, lp_norm, normalize, pool, reduce
 from dialects.weights import Array
 from tests import oracle
 from tests.sample import Sample
@@ -40,12 +40,12 @@ OTHERS = {
     conv.ConvTransposeOp: "ConvTranspose",
     pool.MaxPoolOp: "MaxPool",
     pool.AveragePoolOp: "AveragePool",
-    pool.LpPoolOp: "LpPool",
+    lp_norm.LpPoolOp: "LpPool",
     pool.GlobalMaxPoolOp: "GlobalMaxPool",
-    pool.GlobalLpPoolOp: "GlobalLpPool",
+    lp_norm.GlobalLpPoolOp: "GlobalLpPool",
     normalize.BatchNormOp: "BatchNormalization",
     normalize.LrnOp: "LRN",
-    normalize.LpNormOp: "LpNormalization",
+    lp_norm.LpNormOp: "LpNormalization",
     normalize.MeanVarianceNormOp: "MeanVarianceNormalization",
 }
 RENAMED = {"kernel": "kernel_shape"}

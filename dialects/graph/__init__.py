@@ -13,6 +13,8 @@ from dialects.graph.ops import (
     determinant,
     einsum,
     exponential,
+    extremum,
+    lp_norm,
     matmul,
     normalize,
     pool,
@@ -86,6 +88,7 @@ __all__ = [
 OPS: tuple[type[GraphOp], ...] = (
     *constant.OPS,
     *arithmetic.OPS,
+    *extremum.OPS,
     *exponential.OPS,
     *trigonometry.OPS,
     *activation.OPS,
@@ -117,6 +120,7 @@ OPS: tuple[type[GraphOp], ...] = (
     *sort.OPS,
     *pool.OPS,
     *region_pool.OPS,
+    *lp_norm.OPS,
     *normalize.OPS,
 )
 """Every operator, by family."""

@@ -12,9 +12,9 @@ from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def
 
 from dialects.expr import Expr, product
 from dialects.extent import is_allowed, too_large
-from dialects.graph.core.accumulate import fill, magnitude, start_totals, widen
+from dialects.graph.core.accumulate import fill, start_totals, widen
 from dialects.graph.core.algebra import Term, size_term
-from dialects.graph.core.axis import AxisOp, from_front
+from dialects.graph.core.axis import from_front
 from dialects.graph.core.builder import GraphBuilder
 from dialects.graph.core.elementwise import sum_to
 from dialects.graph.core.line_moments import Lines, NormalizationOp, StandardizationOp
@@ -294,62 +294,6 @@ class BatchNormOp(GraphOp):
 
 
 @irdl_op_definition
-class LpNormOp(AxisOp):
-    """`x / (sum |x|^p)^(1/p)` along the axis, `p` being 1 or 2; 0 where all elements are 0."""
-
-    name = "graph.lp_norm"
-    ONNX: ClassVar = OnnxName("LpNormalization", {"axis": ("axis", -1), "p": ("p", 2)})
-    HAS_VJP: ClassVar = True
-    p: IntegerAttr[Any] = prop_def(IntegerAttr)
-
-    @property
-    def is_absolute(self) -> bool:
-        """Whether the norm is the sum of magnitudes."""
-        return self.p.value.data == 1
-
-    def infer(self) -> Sequence[TensorType]:
-        self.require(self.p.value.data in (1, 2), "p of 1 or 2", self.p.value.data)
-        return super().infer()
-
-    def reference(self, *operands: Array) -> Sequence[Array]:
-        x, axis = widen(operands[0]), self.position
-        if self.is_absolute:
-            norm = np.sum(np.abs(x), axis=axis, keepdims=True)
-        else:
-            norm = np.sqrt(np.sum(x * x, axis=axis, keepdims=True))
-        return [(x / (norm + (norm == 0))).astype(operands[0].dtype)]
-
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
-        kind = self.result_type
-        total = start_totals(b, self.lines, kind.element, 0)
-        with b.loops(self.lines) as line, b.reduce([self.extent], "add", "k") as (k,):
-            x = b.load(operands[0], self.along(line, k))
-            term = magnitude(x) if self.is_absolute else x * x
-            b.store(total, line, b.load(total, line) + term)
-        norm = b.temporary(self.lines, compute_type(kind.element), "norm")
-        with b.loops(self.lines) as line:
-            sum_ = b.load(total, line)
-            root = sum_ if self.is_absolute else sum_.math("sqrt")
-            b.store(norm, line, root.compare("eq", 0).select(root.constant(1), root))
-        with b.loops(kind.shape) as index:
-            quotient = b.load(operands[0], index) / b.load(norm, self.line_of(index))
-            b.store(results[0], index, quotient)
-
-    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
-        """`(dy - d * sum(dy * y)) / norm`, `d` being `y`, or the sign of `x` where `p` is 1."""
-        along = {"axes": [self.position], "keepdims": True}
-        kind = "reduce_l1" if self.is_absolute else "reduce_l2"
-        norm = b.op(kind, self.operand, **along).results[0]
-        zero, one = b.filled(0, norm), b.filled(1, norm)
-        divisor = b.where(b.equal(norm, zero), one, norm)
-        direction = b.sign(self.operand) if self.is_absolute else self.result
-        total = b.reduce_sum(b.mul(cotangents[0], self.result), **along)
-        return [b.div(b.sub(cotangents[0], b.mul(direction, total)), divisor)]
-
-
-@irdl_op_definition
 class LrnOp(GraphOp):
     """`x / (bias + alpha / size * sum x^2)^beta`, summed over `size` neighbouring channels."""
 
@@ -455,6 +399,5 @@ OPS = (
     GroupNormOp,
     BatchNormOp,
     MeanVarianceNormOp,
-    LpNormOp,
     LrnOp,
 )

@@ -1,4 +1,4 @@
-"""Pooling: each element of the result is the maximum, mean or norm of a window of the operand."""
+"""Pooling: each element of the result is the maximum or mean of a window of the operand."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-from xdsl.dialects.builtin import BoolAttr, DenseArrayBase, IntegerAttr
+from xdsl.dialects.builtin import BoolAttr, DenseArrayBase
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
@@ -15,7 +15,6 @@ from dialects.expr import Expr, product, row_major_strides
 from dialects.graph.core.accumulate import (
     fill,
     lowest,
-    magnitude,
     round_totals,
     start_totals,
     widen,
@@ -318,67 +317,6 @@ class AveragePoolOp(PoolOp):
             return [np.asarray(total / count).astype(operands[0].dtype)]
 
 
-@irdl_op_definition
-class LpPoolOp(PoolOp):
-    """`(sum |x|^p)^(1/p)` over each window."""
-
-    name = "graph.lp_pool"
-    HAS_VJP: ClassVar = True
-    p: IntegerAttr[Any] = prop_def(IntegerAttr)
-
-    def infer(self) -> Sequence[TensorType]:
-        self.require(self.p.value.data > 0, "a positive p", self.p.value.data)
-        return super().infer()
-
-    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
-        x, y = Term(b, self.operand), Term(b, self.result)
-        terms = Term(b, cotangents[0]) * norm_slope(y, self.p.value.data)
-        return [(self.spread(b, terms) * power_slope(x, self.p.value.data)).value]
-
-    def term(self, x: Scalar) -> Scalar:
-        return power(x, self.p.value.data)
-
-    def finish(
-        self, b: LoopBuilder, total: Scalar, window: Window, position: Sequence[Expr]
-    ) -> Scalar:
-        return root(total, self.p.value.data)
-
-    def reference(self, *operands: Array) -> Sequence[Array]:
-        window, x, p = self.window(), widen(operands[0]), self.p.value.data
-        powers = np.pad(np.abs(x) ** p, window.pad_widths())
-        total = sum(self.reads(window, powers))
-        return [np.asarray(total ** x.dtype.type(1 / p)).astype(operands[0].dtype)]
-
-
-def power(x: Scalar, p: int) -> Scalar:
-    """`|x|^p`."""
-    if p == 2:
-        return x * x
-    return magnitude(x) if p == 1 else magnitude(x).math("powf", x.constant(p))
-
-
-def root(total: Scalar, p: int) -> Scalar:
-    """`total^(1/p)`."""
-    if p == 2:
-        return total.math("sqrt")
-    return total if p == 1 else total.math("powf", total.constant(1 / p))
-
-
-def norm_slope(y: Term, p: int) -> Term:
-    """`y^(1 - p)`: the part of a norm's slope that its elements share; 0 where all are zero."""
-    one = y.number(1)
-    safe = (y > 0).where(y, one)
-    return (y > 0).where(y.of(y.b.pow(safe.value, y.number(1 - p).value)), 0)
-
-
-def power_slope(x: Term, p: int) -> Term:
-    """`|x|^(p - 1) sign(x)`: the part of a norm's slope that is each element's own."""
-    if p == 2:
-        return x
-    sign = x.math("sign")
-    return sign if p == 1 else x.of(x.b.pow(x.math("abs").value, x.number(p - 1).value)) * sign
-
-
 class GlobalPoolOp(ReductionOp):
     """All spatial dims of `[n, c, spatial...]` reduced to dims of 1."""
 
@@ -451,45 +389,10 @@ class GlobalMaxPoolOp(GlobalPoolOp):
         return np.max(x, axis=axes, keepdims=True, initial=-np.inf)
 
 
-@irdl_op_definition
-class GlobalLpPoolOp(GlobalPoolOp):
-    """`(sum |x|^p)^(1/p)` over each channel."""
-
-    name = "graph.global_lp_pool"
-    ONNX: ClassVar = OnnxName("GlobalLpPool", {"p": ("p", 2)})
-    HAS_VJP: ClassVar = True
-    FINISHES: ClassVar = True
-    p: IntegerAttr[Any] = prop_def(IntegerAttr)
-
-    def as_reduction(self) -> None:
-        return None
-
-    def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
-        x, y = Term(b, self.operand), Term(b, self.result)
-        shared = Term(b, cotangents[0]) * norm_slope(y, self.p.value.data)
-        return [(shared * power_slope(x, self.p.value.data)).value]
-
-    def infer(self) -> Sequence[TensorType]:
-        self.require(self.p.value.data > 0, "a positive p", self.p.value.data)
-        return super().infer()
-
-    def evaluate(self, x: Array, axes: tuple[int, ...]) -> Any:
-        total = np.sum(np.abs(x) ** self.p.value.data, axis=axes, keepdims=True)
-        return total ** x.dtype.type(1 / self.p.value.data)
-
-    def term(self, x: Scalar) -> Scalar:
-        return power(x, self.p.value.data)
-
-    def finish(self, b: LoopBuilder, total: Scalar) -> Scalar:
-        return root(total, self.p.value.data)
-
-
 OPS = (
     MaxPoolOp,
     MaxPoolIndicesOp,
     AveragePoolOp,
-    LpPoolOp,
     GlobalAveragePoolOp,
     GlobalMaxPoolOp,
-    GlobalLpPoolOp,
 )

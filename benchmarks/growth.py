@@ -32,7 +32,7 @@ from compiler.cli.main import main as command
 from compiler.driver.pipeline import compile_model
 from compiler.driver.read_model import begin
 from compiler.driver.report import Report
-from compiler.driver.session import Road
+from compiler.driver.session import Session
 from compiler.driver.workers import RARE
 from dialects.budget import Budget
 from weft.compilation import options_of
@@ -81,8 +81,8 @@ def measure(kind: str, size: int, profile: Path | None = None) -> Row:
     start = time.process_time()
     with _profiled(profile), tempfile.TemporaryDirectory(prefix="weft-growth-") as folder:
         library = Path(folder) / "libgrown.so"
-        road = Road(options, report=report, budget=Budget(**_BUDGET))
-        compiled = compile_model(source, options, road, begin(source, road))
+        session = Session(options, report=report, budget=Budget(**_BUDGET))
+        compiled = compile_model(source, options, session, begin(source, session))
         with report.stage("export"):
             compiled.export(library)
         total = time.process_time() - start

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper, numpy_helper
 import weft
 from compiler.bench.limits import measure_limits
 from compiler.driver.pipeline import plan_model
-from compiler.driver.session import Road
+from compiler.driver.session import Session
 from compiler.machine.codegen.host import host_target
 from weft.compilation import options_of
 
@@ -72,7 +72,9 @@ def main() -> None:
     draw = np.random.default_rng(0)
     x = draw.standard_normal((ROWS, DEPTH), np.float32)
     model = product(draw.standard_normal((DEPTH, COLUMNS), np.float32))
-    kernel = next(iter(plan_model(model, Road(options_of(model))).steps))
+    session = Session(options_of(model))
+    plan_model(model, session)
+    kernel = next(iter(session.report.steps))
     peaks = {threads: measure_limits(threads).gflops for threads in (1, 2)}
     expected = None
     for name, steps in STEPS.items():

@@ -10,7 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 import weft
 from compiler.driver.options import Options
 from compiler.driver.pipeline import compile_model
-from compiler.driver.session import Road
+from compiler.driver.session import Session
 from compiler.machine.codegen.host import host_target
 from dialects.weights import Array
 from tests.models.peer import run_onnxruntime
@@ -116,9 +116,9 @@ MODELS = {
 @pytest.mark.parametrize("name", MODELS)
 def test_attention_is_one_kernel_with_the_same_bits_on_any_number_of_threads(name: str) -> None:
     proto = MODELS[name]
-    road = Road(Options(host_target()))
-    compile_model(proto, road.options, road)
-    assert ["attention"] in road.report.schedules.values()
+    session = Session(Options(host_target()))
+    compile_model(proto, session.options, session)
+    assert ["attention"] in session.report.schedules.values()
     inputs = arrays_of(proto)
     first, second = (
         weft.compile(proto, threads=threads, cache=False).run(inputs)["y"] for threads in (1, 2)
@@ -130,9 +130,9 @@ def test_attention_is_one_kernel_with_the_same_bits_on_any_number_of_threads(nam
 
 def test_attention_of_lengths_that_a_call_knows() -> None:
     proto = spelled_out("m", "n", (2, 1, 1, "n"))
-    road = Road(Options(host_target()))
-    compile_model(proto, road.options, road)
-    assert ["attention"] in road.report.schedules.values()
+    session = Session(Options(host_target()))
+    compile_model(proto, session.options, session)
+    assert ["attention"] in session.report.schedules.values()
     executables = [weft.compile(proto, threads=threads, cache=False) for threads in (1, 2)]
     for rows, columns in ((32, 16), (45, 37), (1, 3), (7, 130), (64, 1)):
         inputs = arrays_of(proto, m=rows, n=columns)

@@ -38,7 +38,9 @@ loop.kernel @scale{number}[n](%x: !loop.buffer<[n], f32>, %y: !loop.buffer<[n], 
 CORES = 3
 OPTIONS = Options(host_target(), "weft")
 VAX = Options(replace(host_target(), triple="vax-dec-ultrix"), "weft", naive=True)
-TASKS = [KernelTask(KERNEL.format(number=number), OPTIONS) for number in range(13)]
+TASKS = [
+    KernelTask(f"scale{number}", KERNEL.format(number=number), OPTIONS) for number in range(13)
+]
 
 
 class Store(dict[str, bytes]):
@@ -226,7 +228,7 @@ def test_declarations_say_what_programs_need():
         }
       }"""
     naive = replace(OPTIONS, naive=True)
-    declared = parse_kernel(compile_kernel(KernelTask(text, naive)).kernel)
+    declared = parse_kernel(compile_kernel(KernelTask("k", text, naive)).kernel)
     assert len(declared.body.block.args) == 4
     assert not declared.body.block.ops
     assert hoist_kernel(declared) == [buffer_type(declared.body.block.args[3])]

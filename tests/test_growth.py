@@ -15,7 +15,7 @@ from onnx import ModelProto
 
 from benchmarks.growth_graphs import KINDS
 from compiler.driver.pipeline import compile_model
-from compiler.driver.session import Road
+from compiler.driver.session import Session
 from compiler.frontend.onnx.from_onnx import ImportedModel, Source
 from tests.models.graph_writer import GraphWriter
 from weft.compilation import options_of
@@ -104,7 +104,7 @@ def calls(model: Source | ImportedModel, path: Path, kernels: Kernels) -> Counte
     options = options_of(b"", prefix="grown")
     sys.setprofile(count)
     try:
-        compile_model(model, options, Road(options, store=kernels)).export(path)
+        compile_model(model, options, Session(options, store=kernels)).export(path)
     finally:
         sys.setprofile(None)
     return found
@@ -133,7 +133,7 @@ def grown(
     kernels, sizes = Kernels(), (small, 2 * small)
     for count in sizes:  # kernels, and all else that is done once
         options = options_of(b"", prefix="grown")
-        compile_model(shape(count), options, Road(options, store=kernels))
+        compile_model(shape(count), options, Session(options, store=kernels))
     before, after = (calls(shape(count), path, kernels) for count in sizes)
     return {
         name: (before[name], count)

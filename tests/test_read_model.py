@@ -6,10 +6,12 @@ from functools import partial
 import pytest
 from onnx import parser
 
+from compiler.driver.kernel_makers import ScheduledKernels, _run_times
+from compiler.driver.lowering import UNSCHEDULED, Lowering
 from compiler.driver.options import Options
-from compiler.driver.pipeline import _run_times, lower_graph, optimize_graph
+from compiler.driver.pipeline import optimize_graph
 from compiler.driver.read_model import begin
-from compiler.driver.session import Road
+from compiler.driver.session import Session
 from compiler.driver.workers import Task
 from compiler.machine.codegen.host import host_target
 from dialects.context import WeftContext
@@ -38,14 +40,14 @@ class Noting:
 @pytest.mark.parametrize("name", MODELS)
 def test_a_worker_begins_with_the_run_time_that_is_needed(name: str):
     worker = Noting()
-    road = Road(OPTIONS, worker=worker)
-    imported = begin(MODELS[name](), road)
-    optimize_graph(imported.module, WeftContext(imported.weights), road)
-    lower_graph(imported.module, road)
+    session = Session(OPTIONS, worker=worker)
+    imported = begin(MODELS[name](), session)
+    optimize_graph(imported.module, WeftContext(imported.weights), session)
+    Lowering(imported.module, imported.weights, session, ScheduledKernels()).run(UNSCHEDULED)
     assert worker.tasks == _run_times(imported.module, OPTIONS) != []
 
 
 def test_a_worker_does_not_begin_where_weights_are_outside():
     worker = Noting()
-    begin(build_mlp(), Road(Options(host_target(), "weft", weights="file"), worker=worker))
+    begin(build_mlp(), Session(Options(host_target(), "weft", weights="file"), worker=worker))
     assert worker.tasks == []

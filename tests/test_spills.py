@@ -8,7 +8,7 @@ from onnx import ModelProto
 
 from compiler.cli.emit import emit_text
 from compiler.driver.options import Options
-from compiler.driver.session import Road
+from compiler.driver.session import Session
 from compiler.target import TARGETS
 from tests.models.graph_writer import GraphWriter
 
@@ -63,7 +63,7 @@ def loops(text: str) -> Iterator[list[str]]:
 
 @pytest.mark.parametrize("target", FUSED, ids=lambda target: target.name)
 def test_hot_loops_leave_the_stack_alone(target):
-    text = emit_text(hot_model().SerializeToString(), "asm", Road(Options(target, "hot")))
+    text = emit_text(hot_model().SerializeToString(), "asm", Session(Options(target, "hot")))
     kernels = dict(part.split("\n", 1) for part in re.split(r"^# (?=\w+$)", text, flags=re.M)[1:])
     hot = {name: code for name, code in kernels.items() if name.startswith(("matmul", "conv"))}
     assert len(hot) == 5

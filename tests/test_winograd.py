@@ -11,7 +11,7 @@ from onnx import ModelProto, helper, numpy_helper
 import weft
 from compiler.driver.options import Options
 from compiler.driver.pipeline import plan_model
-from compiler.driver.session import Road
+from compiler.driver.session import Session
 from compiler.machine.codegen.host import host_target
 from dialects.graph.ops.winograd import POINTS, matrices
 
@@ -66,8 +66,10 @@ def test_any_batch_and_ragged_tiles_are_the_direct_result_on_any_threads():
 def test_strict_arithmetic_keeps_the_direct_convolution():
     options = Options(host_target())
     source = convolution(17, 20).SerializeToString()
-    fast = plan_model(source, Road(options)).graph
-    strict = plan_model(source, Road(replace(options, strict_fp=True))).graph
+    sessions = Session(options), Session(replace(options, strict_fp=True))
+    for session in sessions:
+        plan_model(source, session)
+    fast, strict = (session.report.graph for session in sessions)
     assert fast["graph.winograd_tiles"] == 1
     assert fast["graph.conv"] == 0
     assert strict["graph.conv"] == 1

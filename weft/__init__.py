@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 from compiler.driver.deadline import deadline
 from compiler.driver.extension import Extension
 from compiler.driver.options import Bound, Options, parse_bucket, parse_bucket_mask
-from compiler.driver.session import Road
+from compiler.driver.session import Session
 from compiler.machine.artifact.artifact import VERSION, Compiled, check_runs_on
 from compiler.machine.artifact.artifact import load as load_artifact
 from compiler.machine.artifact.cache import Cache, CacheWarning, default_cache
@@ -246,17 +246,19 @@ def compile(
 
         return build_trapped(source, options, extensions, build)
     executable = build_watchable(source, options, build)
-    road = partial(Road, options, extensions=tuple(extensions), budget=budget)
-    executable.save_graph = partial(_save_graph, model, specs, road)
+    session = partial(Session, options, extensions=tuple(extensions), budget=budget)
+    executable.save_graph = partial(_save_graph, model, specs, session)
     return executable
 
 
-def _save_graph(model: Any, specs: Sequence[Any], road: Callable[[], Road], path: Path) -> None:
+def _save_graph(
+    model: Any, specs: Sequence[Any], session: Callable[[], Session], path: Path
+) -> None:
     """Writes the optimised graph of a model, which is read again, and its weights beside it."""
     from compiler.cli.emit import save_graph
 
     base_name(path)
-    save_graph(_source_of(model, specs), path, road())
+    save_graph(_source_of(model, specs), path, session())
 
 
 def _source_of(model: Any, specs: Sequence[Any]) -> Source | ImportedModel:

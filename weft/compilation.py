@@ -22,7 +22,7 @@ import numpy as np
 
 from compiler.driver.deadline import deadline
 from compiler.driver.options import Bound, Bucket, BucketMask, KernelSchedule, Options, SelfTest
-from compiler.driver.session import Road
+from compiler.driver.session import Session
 from compiler.driver.workers import early_worker
 from compiler.frontend.graph_file_names import SUFFIX, weights_beside
 from compiler.machine.artifact.artifact import VERSION, Compiled
@@ -57,7 +57,7 @@ def compile_cached(
     source: Source | ImportedModel,
     options: Options,
     cache: Cache | None,
-    start: Callable[[], Road] | None = None,
+    start: Callable[[], Session] | None = None,
     extensions: Sequence[Extension] = (),
     budget: Budget | None = None,
 ) -> Compiled:
@@ -78,15 +78,15 @@ def compile_cached(
         # What the worker waits for comes first, and the other half of the compiler behind it.
         from compiler.driver.read_model import begin
 
-        road = Road(options) if start is None else start()
-        road.extensions = tuple(extensions)
-        road.store = None if cache is None else _Kernels(cache)
-        road.worker = worker
-        road.budget = budget
-        imported = begin(source, road)
+        session = Session(options) if start is None else start()
+        session.extensions = tuple(extensions)
+        session.store = None if cache is None else _Kernels(cache)
+        session.worker = worker
+        session.budget = budget
+        imported = begin(source, session)
         from compiler.driver.pipeline import compile_model
 
-        compiled = compile_model(source, options, road, imported)
+        compiled = compile_model(source, options, session, imported)
         return cache.keep(key, compiled) if cache and key else compiled
 
 

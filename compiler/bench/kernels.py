@@ -14,7 +14,7 @@ from compiler.bench.limits import Limits, on_cores
 from compiler.bench.rounds import choose_cores
 from compiler.bench.rows import Row, rates
 from compiler.bench.session import Inputs
-from compiler.bench.work import Work, schedule_names
+from compiler.bench.work import Work
 from compiler.machine.artifact.artifact import Compiled
 from compiler.machine.python.executable import Executable
 from dialects.weights import Array
@@ -92,5 +92,5 @@ def kernel_rows(times: Sequence[KernelTime], work: Work, limits: Limits) -> list
         row |= {"threads": limits.threads, "ms": float(f"{each.milliseconds:.4g}")}
         row |= {"share_percent": round(100 * each.milliseconds / total, 1)}
         row |= rates(max(each.milliseconds, 1e-6), kernel.flops, kernel.bytes, limits)
-        rows.append(row | {"schedules": list(schedule_names(kernel))})
+        rows.append(row | {"schedules": list(kernel.schedules)})
     return rows

@@ -15,7 +15,7 @@ from compiler.bench.session import Inputs
 from compiler.driver.compile_kernels import parse_kernel
 from compiler.driver.options import KernelSchedule, Options
 from compiler.driver.pipeline import compile_model, naive_kernels
-from compiler.driver.session import Road
+from compiler.driver.session import Session
 from compiler.frontend.onnx.from_onnx import Source
 from compiler.loop.candidates import Steps, neighbours, scheduled_steps, variants
 from compiler.loop.tuned_file import Tuned, target_key
@@ -159,7 +159,7 @@ class Tuner:
     def _build(self, schedules: dict[str, Steps]) -> Compiled:
         forced = tuple(KernelSchedule(name, steps) for name, steps in schedules.items())
         options = replace(self._options, tuned=forced)
-        return compile_model(self._model, options, Road(options, store=self._memory))
+        return compile_model(self._model, options, Session(options, store=self._memory))
 
     def _check(self, best: Compiled, build: Compiled) -> None:
         answers = [self._answers(each) for each in (best, build)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -65,8 +65,3 @@ def symbols_of(signature: Signature, inputs: Inputs) -> dict[str, int]:
         for dim, size in zip(spec.dims, inputs[spec.name].shape, strict=True)
         if isinstance(dim, str) and dim.isidentifier()
     }
-
-
-def schedule_names(kernel: KernelWork) -> Sequence[str]:
-    """The schedules that a kernel has, without those that refused it."""
-    return [name for name in kernel.schedules if not name.startswith("no ")]

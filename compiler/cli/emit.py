@@ -7,9 +7,8 @@ from pathlib import Path
 
 from xdsl.dialects.builtin import ModuleOp
 
-from compiler.driver.pipeline import optimize_graph, to_loops
-from compiler.driver.read_model import read_model
-from compiler.driver.session import Road
+from compiler.driver.pipeline import plan_model, read_graph
+from compiler.driver.session import Session
 from compiler.frontend.from_graph_file import graph_text, has_weights, write_weights
 from compiler.frontend.graph_file_names import weights_beside
 from compiler.frontend.onnx.from_onnx import ImportedModel, Source
@@ -17,41 +16,37 @@ from compiler.loop_to_llvm.kernel import emit_kernel
 from compiler.loop_to_llvm.program.emit import emit_program
 from compiler.machine.artifact.replace_file import replacing
 from compiler.machine.codegen.object_code import compile_assembly
-from dialects.context import WeftContext
 from dialects.errors import OptionError
 from dialects.loop.program import KernelOp, ProgramOp
 
 
-def emit_text(source: Source, level: str, road: Road) -> str:
+def emit_text(source: Source, level: str, session: Session) -> str:
     """The optimised graph, the scheduled loops, or the LLVM IR or assembly of the program and its
     kernels, each of which is a module under a comment with its name.
     """
-    if road.options.buckets:
+    if session.options.buckets:
         raise OptionError("texts of a level require one program, got buckets")
-    imported = read_model(source, road.options, budget=road.budget)
-    optimize_graph(imported.module, WeftContext(imported.weights), road)
     if level == "graph":
-        return f"{imported.module!s}\n"
-    to_loops(imported.module, imported.weights, road)
+        return f"{read_graph(source, session).module!s}\n"
+    imported = plan_model(source, session)
     if level == "loop":
         return f"{imported.module!s}\n"
-    target = road.options.target
+    target = session.options.target
     comment = "#" if level == "asm" else ";"
     texts: list[str] = []
-    for name, text in _llvm_modules(imported.module, road):
+    for name, text in _llvm_modules(imported.module, session):
         shown = compile_assembly(text, target) if level == "asm" else text
         texts.append(f"{comment} {name}\n{shown}\n")
     return "\n".join(texts)
 
 
-def save_graph(source: Source | ImportedModel, output: Path, road: Road) -> None:
+def save_graph(source: Source | ImportedModel, output: Path, session: Session) -> None:
     """Writes the optimised graph as a graph file, and its weights beside it. Raises OptionError for
     one with buckets, each of which has a graph.
     """
-    if road.options.buckets:
+    if session.options.buckets:
         raise OptionError("a graph file requires one program, got buckets")
-    imported = read_model(source, road.options, road.extensions, budget=road.budget)
-    optimize_graph(imported.module, WeftContext(imported.weights), road)
+    imported = read_graph(source, session)
     digest = None
     if has_weights(imported.module):
         with replacing(weights_beside(output)) as out:
@@ -60,8 +55,8 @@ def save_graph(source: Source | ImportedModel, output: Path, road: Road) -> None
         out.write(graph_text(imported.module, digest).encode())
 
 
-def _llvm_modules(module: ModuleOp, road: Road) -> Iterator[tuple[str, str]]:
-    options = road.options
+def _llvm_modules(module: ModuleOp, session: Session) -> Iterator[tuple[str, str]]:
+    options = session.options
     for op in module.ops:
         if isinstance(op, ProgramOp):
             yield op.sym_name.data, emit_program(op, options.target, prefix=options.prefix)

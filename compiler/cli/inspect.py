@@ -92,7 +92,9 @@ def _schedules(arguments: argparse.Namespace) -> str:
     if is_artifact(arguments.model):
         raise OptionError(f"--schedules requires a model, got the artifact {arguments.model}")
     with progressing_from(arguments) as start:
-        steps = plan_model(arguments.model, start()).steps
+        session = start()
+        plan_model(arguments.model, session)
+    steps = session.report.steps
     chosen = [name for name in steps if name.startswith(arguments.schedules)]
     if not chosen:
         known = ", ".join(steps)
@@ -104,16 +106,17 @@ def _schedules(arguments: argparse.Namespace) -> str:
 
 def _passes(arguments: argparse.Namespace) -> str:
     """A row for each pass over the graph; with --json as JSON."""
-    from compiler.driver.pipeline import graph_passes
+    from compiler.driver.pipeline import read_graph
 
     if is_artifact(arguments.model):
         raise OptionError(f"--passes requires a model, got the artifact {arguments.model}")
     with progressing_from(arguments) as start:
-        report = graph_passes(arguments.model, start())
+        session = start()
+        read_graph(arguments.model, session)
     if arguments.json:
-        return json.dumps([asdict(record) for record in report.passes], indent=1)
+        return json.dumps([asdict(record) for record in session.report.passes], indent=1)
     rows: list[list[object]] = [["pass", "before", "after", "time", "changes"]]
-    for record in report.passes:
+    for record in session.report.passes:
         changes = [f"{name.removeprefix('graph.')} {by:+}" for name, by in record.changes.items()]
         shown = (
             f"{1e3 * record.seconds:.1f} ms",
@@ -132,11 +135,11 @@ def _facts(arguments: argparse.Namespace) -> tuple[dict[str, Any], Executable | 
     from compiler.driver.pipeline import compile_model
 
     with progressing_from(arguments) as start:
-        road = start()
-        compiled = compile_model(path, road.options, road)
+        session = start()
+        compiled = compile_model(path, session.options, session)
     facts = dict(compiled.metadata) | {
         "code_bytes": {name: len(data) for name, data in compiled.objects.items()},
-        "stage_seconds": road.report.seconds,
+        "stage_seconds": session.report.seconds,
     }
     if not arguments.time:
         return facts, None
@@ -179,10 +182,14 @@ def _kernel_rows(kernels: Sequence[Mapping[str, Any]]) -> list[list[object]]:
             f"{kernel['calls']} x",
             shown_flops(kernel["flops"]),
             shown_bytes(kernel["bytes"]),
-            ", ".join(dict.fromkeys(kernel["schedules"])),
+            ", ".join(dict.fromkeys([*kernel["schedules"], *_refusals(kernel)])),
         ]
         for kernel in kernels
     ]
+
+
+def _refusals(kernel: Mapping[str, Any]) -> list[str]:
+    return [f"no {refusal}" for refusal in kernel.get("refused", ())]
 
 
 def _concurrent_rows(groups: Sequence[Mapping[str, Any]]) -> list[list[object]]:

@@ -20,7 +20,7 @@ from compiler.driver.options import (
     parse_bucket,
     parse_bucket_mask,
 )
-from compiler.driver.session import Road
+from compiler.driver.session import Session
 from compiler.machine.artifact.artifact import Compiled, check_runs_on, load
 from compiler.machine.artifact.cache import default_cache
 from compiler.machine.codegen.host import host_target
@@ -238,7 +238,7 @@ def compile_from(arguments: argparse.Namespace, *, timed: bool = False) -> Compi
 
 def progressing_from(
     arguments: argparse.Namespace,
-) -> contextlib.AbstractContextManager[Callable[[], Road]]:
+) -> contextlib.AbstractContextManager[Callable[[], Session]]:
     """`progressing` as the command line says."""
     return progressing(options_from(arguments), arguments.dump_dir, budget_from(arguments))
 
@@ -246,12 +246,12 @@ def progressing_from(
 @contextlib.contextmanager
 def progressing(
     options: Options, dump_dir: Path | None, budget: Budget
-) -> Generator[Callable[[], Road]]:
+) -> Generator[Callable[[], Session]]:
     """A function that begins a compilation whose progress is shown, and which may use `budget`."""
     with deadline(budget), stage_progress() as on_stage:
 
-        def start() -> Road:
-            return Road(options, on_stage, dump_dir, budget=budget)
+        def start() -> Session:
+            return Session(options, on_stage, dump_dir, budget=budget)
 
         yield start
 

@@ -17,7 +17,12 @@ from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseE
 from xdsl.xdsl_opt_main import xDSLOptMain
 
 from compiler.cli.opt_targets import OUTPUTS
-from compiler.driver.layout_choices import ChooseLayoutsPass, PlaceHalosPass
+from compiler.driver.layout_choices import (
+    AssignLayoutsPass,
+    ChooseLayoutsPass,
+    DropCopiesPass,
+    PlaceHalosPass,
+)
 from compiler.graph.check_indices import CheckIndicesPass
 from compiler.graph.differentiate.differentiate import DifferentiatePass
 from compiler.graph.passes import GRAPH_PASSES
@@ -30,7 +35,7 @@ from compiler.program.memory.donate import DonatePass
 from compiler.program.memory.double_buffer import AlternatePass
 from compiler.program.memory.hoist_workspace import HoistWorkspacePass
 from compiler.program.memory.plan_memory import PlanMemoryPass
-from compiler.program.memory.update_in_place import UpdateInPlacePass
+from compiler.program.memory.update_in_place import WriteStatesPass
 from compiler.program.overlap import OverlapCallsPass
 from compiler.program.poll_loops import PollLoopsPass
 from compiler.program.require_extents import RequireExtentsPass
@@ -52,12 +57,14 @@ ALL_PASSES: tuple[type[ModulePass], ...] = (
     DifferentiatePass,
     WatchPass,
     GraphToLoopPass,
+    DropCopiesPass,
     ChooseLayoutsPass,
     PlaceHalosPass,
     SchedulePass,
     HoistWorkspacePass,
+    AssignLayoutsPass,
     DropUnusedWeightsPass,
-    UpdateInPlacePass,
+    WriteStatesPass,
     AlternatePass,
     DonatePass,
     OverlapCallsPass,

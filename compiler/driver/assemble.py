@@ -288,7 +288,7 @@ def _description(level: CompiledLevel) -> dict[str, object]:
         "name": options.target.name,
         "features": features(options),
         "operators": dict(sorted(report.graph.items())),
-        "kernels": describe_kernels(program, level.kernels, report.flops, report.schedules),
+        "kernels": describe_kernels(program, level.kernels, report.schedules, report.refused),
         "memory": describe_memory(program, exact=bool(options.guarded)),
         "repeats": report.repeats,
         "concurrent": report.concurrent,

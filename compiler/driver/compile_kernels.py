@@ -49,10 +49,11 @@ KERNELS_PER_COPY: Final = 2
 
 @dataclass(frozen=True)
 class KernelTask:
-    """A naive kernel as text, and how to compile it: by a forced schedule, by none, or as weft
-    thinks best. `keep_texts` asks for the scheduled loops and the LLVM IR too.
+    """A naive kernel by name and as text, and how to compile it: by a forced schedule, by none, or
+    as weft thinks best. `keep_texts` asks for the scheduled loops and the LLVM IR too.
     """
 
+    name: str
     text: str
     options: Options
     keep_texts: bool = False
@@ -69,8 +70,7 @@ class KernelTask:
     @property
     def key(self) -> str:
         """A hash of all that decides what the code is, the compiler aside."""
-        name = self.text.split("@", 1)[1].split("(", 1)[0].split("[", 1)[0]
-        forced = _forced(name, self.options)
+        forced = _forced(self.name, self.options)
         own = replace(
             self.options, schedules=() if forced is None else (forced,), tuned=(), timed=False
         )
@@ -117,7 +117,8 @@ def compile_kernel(task: KernelTask) -> KernelCode:
         "emit": emitted - proved,
         "llvm": time.perf_counter() - emitted,
     }
-    return KernelCode(code, text, scheduled.used, ir if task.keep_texts else None, seconds)
+    shown = ir if task.keep_texts else None
+    return KernelCode(code, text, scheduled.used, scheduled.refused, shown, seconds)
 
 
 def choose_schedule(kernel: KernelOp, options: Options, *, recorded: bool = True) -> Scheduled:
@@ -127,9 +128,9 @@ def choose_schedule(kernel: KernelOp, options: Options, *, recorded: bool = True
         from compiler.loop.schedule_file import apply_schedule  # few kernels need all passes
 
         apply_schedule(kernel, forced)
-        return Scheduled(["forced"], forced.steps)
+        return Scheduled(["forced"], [], forced.steps)
     if options.naive:
-        return Scheduled(["naive"], ())
+        return Scheduled(["naive"], [], ())
     return schedule_kernel(kernel, options.target, recorded=recorded)
 
 

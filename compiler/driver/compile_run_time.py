@@ -56,7 +56,7 @@ class RunTimeTask:
         start = time.perf_counter()
         is_own = self.outside is not None or self.golden is not None  # a model's, with its weights
         code = _object(self) if is_own else _shared_object(self)
-        return KernelCode(code, "", [], seconds={"run time": time.perf_counter() - start})
+        return KernelCode(code, "", [], [], seconds={"run time": time.perf_counter() - start})
 
 
 @lru_cache(maxsize=64)

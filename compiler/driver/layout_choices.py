@@ -18,11 +18,14 @@ from compiler.loop.layouts import (
     with_layouts,
 )
 from compiler.loop.schedules import GENERIC
+from compiler.program.layouts.assign_layouts import AssignLayouts
 from compiler.program.layouts.choose_layouts import Kinds, LayoutChoices, choose_layouts
 from compiler.program.layouts.kernel_table import name_variants
 from compiler.program.layouts.place_halos import HaloChoices, place_halos
+from compiler.program.memory.update_in_place import drop_copies
 from compiler.target.target import Target
 from dialects.loop.program import KernelOp
+from dialects.loop.types import BufferType
 
 
 def layout_choices(target: Target) -> LayoutChoices:
@@ -63,6 +66,33 @@ def place_buffers(module: ModuleOp, target: Target) -> None:
     choose_layouts(module, layout_choices(target))
     place_halos(module, halo_choices())
     name_variants(module, canonicalize_kernel)
+
+
+@dataclass(frozen=True)
+class DropCopiesPass(ModulePass):
+    """Gives naive kernels that start by copying an operand one buffer for it and the result."""
+
+    name = "weft-drop-copies"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        drop_copies(op, canonicalize_kernel)
+
+
+@dataclass(frozen=True)
+class AssignLayoutsPass(ModulePass):
+    """Brings every argument of a call into the layout that its kernel reads it in."""
+
+    name = "weft-assign-layouts"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        AssignLayouts(_conversion).run(op)
+
+
+def _conversion(source: BufferType, target: BufferType) -> KernelOp:
+    """The kernel that copies between two layouts while the program runs."""
+    kernel = copy_kernel(source, target)
+    canonicalize_kernel(kernel)
+    return kernel
 
 
 @dataclass(frozen=True)

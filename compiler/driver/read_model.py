@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from compiler.driver.compile_run_time import likely_run_time
 from compiler.driver.extension import Extension
 from compiler.driver.options import Options
-from compiler.driver.session import Road
+from compiler.driver.session import Session
 from compiler.frontend.frontends import ImportOptions, find_frontend
 from compiler.frontend.onnx.from_onnx import ImportedModel, Source
 from compiler.frontend.onnx.ops.composites import COMPOSITES
@@ -22,16 +22,16 @@ from dialects.graph.core.dtypes import numpy_dtype
 from dialects.graph.core.types import TensorType, type_of
 
 
-def begin(source: Source | ImportedModel, road: Road) -> ImportedModel:
-    """Imports the model of a road, and lets its worker compile the run time that is likely."""
-    road.on_stage("import", 0, 1)
-    with road.report.stage("import"):
-        imported = read_model(source, road.options, road.extensions, budget=road.budget)
-    if road.worker is not None:
+def begin(source: Source | ImportedModel, session: Session) -> ImportedModel:
+    """Imports the model of a session, and lets its worker compile the run time that is likely."""
+    session.on_stage("import", 0, 1)
+    with session.report.stage("import"):
+        imported = read_model(source, session.options, session.extensions, budget=session.budget)
+    if session.worker is not None:
         signature, has_weights = _likely_signature(imported), bool(imported.weights)
-        task = likely_run_time(signature, road.options, has_weights=has_weights)
+        task = likely_run_time(signature, session.options, has_weights=has_weights)
         if task is not None:
-            road.worker.begin(task)
+            session.worker.begin(task)
     return imported
 
 

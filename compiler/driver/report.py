@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from dialects.expr import Expr
-
 
 @dataclass(frozen=True)
 class PassRecord:
@@ -29,16 +27,16 @@ class PassRecord:
 @dataclass
 class Report:
     """What happened while compiling: seconds by stage, what each pass over the graph did, operators
-    by name in the optimised graph; flops of each kernel over its symbols, its schedules and their
-    steps; whether something runs as often as values say; and which calls run side by side. `clock`
-    tells seconds.
+    by name in the optimised graph; the schedules of each kernel, those that refused it, and steps;
+    whether something runs as often as values say; and which calls run at the same time. `clock`
+    returns seconds.
     """
 
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     passes: list[PassRecord] = field(default_factory=list[PassRecord])
     graph: Counter[str] = field(default_factory=Counter[str])
-    flops: dict[str, Expr] = field(default_factory=dict[str, Expr])
     schedules: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    refused: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     steps: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
     repeats: bool = True
     concurrent: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
@@ -68,9 +66,12 @@ class Report:
         said = tuple(notes[told:])
         self.passes.append(PassRecord(name, before.total(), after.total(), seconds, changes, said))
 
-    def note(self, kernel: str, used: Sequence[str], steps: Sequence[str] = ()) -> None:
-        """Keeps what was done to a kernel."""
+    def note(
+        self, kernel: str, used: Sequence[str], refused: Sequence[str], steps: Sequence[str] = ()
+    ) -> None:
+        """Keeps what was done to a kernel, and which schedules refused it."""
         self.schedules[kernel] = list(used)
+        self.refused[kernel] = list(refused)
         self.steps[kernel] = tuple(steps)
 
     def add(self, name: str, seconds: float) -> None:

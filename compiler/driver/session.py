@@ -22,8 +22,8 @@ OnStage = Callable[[str, int, int], None]
 
 
 @dataclass
-class Road:
-    """One compilation on its way: options, whom to tell, where to write what each stage gives,
+class Session:
+    """One compilation: its options, whom to tell, where to write what each stage gives,
     kernels that were compiled before, what the caller adds to the compiler, the self-test, a worker
     that was started ahead, and what it may use.
     """
@@ -38,9 +38,9 @@ class Road:
     worker: ForkedWorker | None = None
     budget: Budget = field(default_factory=Budget)
 
-    def level(self, options: Options) -> Road:
-        """The road on from the optimised graph for one CPU level, with a report of its own but for
-        the times.
+    def level(self, options: Options) -> Session:
+        """The session for one CPU level, from the optimised graph on, with a report of its own but
+        for the times.
         """
         if options == self.options:
             return self

@@ -44,26 +44,26 @@ _COMMON: Final = "dialects.graph"
 @dataclass(frozen=True)
 class KernelCode:
     """The object of a kernel; the scheduled kernel as text, with its body where that was asked for;
-    the schedules that it got; its LLVM IR; and the seconds of each stage.
+    the schedules that it got, and what refused it; its LLVM IR; and the seconds of each stage.
     """
 
     code: bytes
     kernel: str
     used: list[str]
+    refused: list[str]
     ir: str | None = None
     seconds: Mapping[str, float] = field(default_factory=dict[str, float])
 
     def to_bytes(self) -> bytes:
         """What `of_bytes` reads; texts and times that tell of this compilation are left out."""
-        head = json.dumps([self.kernel, self.used]).encode()
+        head = json.dumps([self.kernel, self.used, self.refused]).encode()
         return len(head).to_bytes(8, "little") + head + self.code
 
     @staticmethod
     def of_bytes(data: bytes) -> KernelCode:
         """What `to_bytes` gave."""
         end = 8 + int.from_bytes(data[:8], "little")
-        kernel, used = json.loads(data[8:end])
-        return KernelCode(data[end:], kernel, used)
+        return KernelCode(data[end:], *json.loads(data[8:end]))
 
 
 class Task(Protocol):

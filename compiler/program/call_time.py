@@ -27,7 +27,6 @@ FAR_BYTES = 24.0
 
 def call_time(
     kernels: Mapping[str, KernelOp],
-    flops: Mapping[str, Expr],
     target: Target,
     size: Callable[[Expr], float | None] = lambda expr: expr.constant,
 ) -> CallTime:
@@ -37,7 +36,7 @@ def call_time(
     rate = FLOPS_PER_LANE * target.lanes(4)
 
     def time(call: CallOp) -> float | None:
-        computed = size(call_flops(call, kernels[call.kernel], flops))
+        computed = size(call_flops(call, kernels[call.kernel]))
         moved = size(call_bytes(call))
         if computed is None or moved is None:
             return None

@@ -13,9 +13,9 @@ from compiler.program.memory.plan_memory import buffer_bytes, lifetimes
 from dialects.expr import Atom, Expr, Symbol
 from dialects.loop.arithmetic import GeluOp, is_function
 from dialects.loop.ops import ForOp, WhileOp
-from dialects.loop.program import CallOp, KernelOp, ProgramOp
+from dialects.loop.program import FLOPS, CallOp, KernelOp, ProgramOp
 from dialects.loop.scalar import is_float
-from dialects.loop.types import buffer_type
+from dialects.loop.types import ExprsAttr, buffer_type
 
 _FLOATING = (
     arith.AddfOp,
@@ -29,13 +29,25 @@ _FLOATING = (
 _GELU_FLOPS = 5
 
 
+def note_flops(module: ModuleOp) -> None:
+    """Notes on each naive kernel of a module what a call of it computes, for passes that see
+    nothing but its declaration.
+    """
+    for kernel in module.ops:
+        if isinstance(kernel, KernelOp) and FLOPS not in kernel.attributes:
+            kernel.attributes[FLOPS] = ExprsAttr((kernel_flops(kernel),))
+
+
 def kernel_flops(kernel: KernelOp) -> Expr:
-    """The floating-point operations of a naive kernel, over its symbols.
+    """The floating-point operations of a naive kernel, over its symbols, or what is noted of them.
 
     A sum, product, quotient, extremum or mathematical function counts as one, GELU as the five of
     its formula; both sides of a branch count, a loop whose bounds are loaded counts as one
     iteration.
     """
+    noted = kernel.attributes.get(FLOPS)
+    if isinstance(noted, ExprsAttr):
+        return noted.data[0]
     flops = _block_flops(kernel.body.block, {})
     loaded: list[Atom] = [atom for atom in flops.atoms() if isinstance(atom, SSAValue)]
     return flops.substitute(dict.fromkeys(loaded, Expr.of(1)))
@@ -66,11 +78,11 @@ def _operation_flops(op: Operation) -> int:
 def describe_kernels(
     program: ProgramOp,
     kernels: Mapping[str, KernelOp],
-    flops: Mapping[str, Expr],
     schedules: Mapping[str, Sequence[str]],
+    refused: Mapping[str, Sequence[str]],
 ) -> list[dict[str, Any]]:
-    """Each kernel that the program calls: its name, its schedules, its calls, and what all of them
-    together compute and touch. `flops` is what one call of a kernel computes, over its symbols.
+    """Each kernel that the program calls: its name, its schedules and those that refused it, its
+    calls, and what all of them together compute and touch.
     """
     calls: dict[str, list[CallOp]] = {}
     for op in program.walk():
@@ -80,23 +92,22 @@ def describe_kernels(
         {
             "name": name,
             "schedules": list(schedules.get(name, ())),
+            "refused": list(refused.get(name, ())),
             "calls": len(of_name),
-            "flops": _plain(_sum(call_flops(call, kernels[name], flops) for call in of_name)),
+            "flops": _plain(_sum(call_flops(call, kernels[name]) for call in of_name)),
             "bytes": _plain(_sum(call_bytes(call) for call in of_name)),
         }
         for name, of_name in calls.items()
     ]
 
 
-def call_flops(call: CallOp, kernel: KernelOp, flops: Mapping[str, Expr]) -> Expr:
-    """What a call computes, over the program's sizes; kernels that are made while layouts are
-    assigned only copy, and have no entry.
-    """
+def call_flops(call: CallOp, kernel: KernelOp) -> Expr:
+    """What a call computes, over the program's sizes."""
     sizes: dict[Atom, Expr] = {
         Symbol(symbol): size
         for symbol, size in zip(kernel.symbol_names, call.sizes.data, strict=True)
     }
-    return flops.get(call.kernel, Expr.of(0)).substitute(sizes)
+    return kernel_flops(kernel).substitute(sizes)
 
 
 def call_bytes(call: CallOp) -> Expr:

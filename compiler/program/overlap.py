@@ -21,12 +21,10 @@ from xdsl.passes import ModulePass
 from xdsl.utils.hints import isa
 
 from compiler.program.call_time import CallTime, call_time
-from compiler.program.describe import kernel_flops
 from compiler.program.memory.donate import donated_pairs
 from compiler.target import TARGETS
 from compiler.target.target import Target
 from dialects.errors import OptionError
-from dialects.expr import Expr
 from dialects.loop.concurrent import ConcurrentOp
 from dialects.loop.dynamic import root
 from dialects.loop.ops import AllocOp, LoadOp, PrefetchOp
@@ -93,24 +91,21 @@ class OverlapCallsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         kernels = {each.sym_name.data: each for each in op.ops if isinstance(each, KernelOp)}
-        flops = {name: kernel_flops(kernel) for name, kernel in kernels.items()}
         target = next((each for each in TARGETS if each.name == self.target), None)
         if target is None:
             known = ", ".join(each.name for each in TARGETS)
             raise OptionError(f"{self.name} requires a target out of {known}, got {self.target}")
         for program in op.ops:
             if isinstance(program, ProgramOp):
-                time = call_time(kernels, flops, target)
+                time = call_time(kernels, target)
                 overlap_calls(program, kernels, time, self.threads)
 
 
 def overlap(
-    program: ProgramOp, kernels: Mapping[str, KernelOp], flops: Mapping[str, Expr], target: Target
+    program: ProgramOp, kernels: Mapping[str, KernelOp], target: Target
 ) -> list[dict[str, Any]]:
-    """Groups calls for the cores of a target, by what a call of each kernel computes; describes the
-    groups as plain data.
-    """
-    time = call_time(kernels, flops, target)
+    """Groups calls for the cores of a target; describes the groups as plain data."""
+    time = call_time(kernels, target)
     return [asdict(group) for group in overlap_calls(program, kernels, time, target.cores)]
 
 

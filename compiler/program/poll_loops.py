@@ -19,7 +19,7 @@ from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
 from compiler.program.call_time import START
-from compiler.program.describe import call_bytes, call_flops, kernel_flops
+from compiler.program.describe import call_bytes, call_flops
 from compiler.program.memory.plan_memory import buffer_bytes, kernels_of
 from dialects.expr import Expr
 from dialects.loop.concurrent import ConcurrentOp
@@ -41,28 +41,22 @@ class PollLoopsPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         kernels = kernels_of(op)
-        flops = {name: kernel_flops(kernel) for name, kernel in kernels.items()}
         for program in op.ops:
             if isinstance(program, ProgramOp):
-                poll_loops(program, kernels, flops)
+                poll_loops(program, kernels)
 
 
-def poll_loops(
-    program: ProgramOp, kernels: Mapping[str, KernelOp], flops: Mapping[str, Expr]
-) -> None:
-    """Adds polls to the loops of a program; `flops` is what one call of a kernel computes."""
-    _Polling(program, kernels, flops).work(program.body.block)
+def poll_loops(program: ProgramOp, kernels: Mapping[str, KernelOp]) -> None:
+    """Adds polls to the loops of a program."""
+    _Polling(program, kernels).work(program.body.block)
 
 
 class _Polling:
     """Adds up the work of blocks, from the innermost on."""
 
-    def __init__(
-        self, program: ProgramOp, kernels: Mapping[str, KernelOp], flops: Mapping[str, Expr]
-    ):
+    def __init__(self, program: ProgramOp, kernels: Mapping[str, KernelOp]):
         self._ranges = size_ranges(program)
         self._kernels = kernels
-        self._flops = flops
 
     def work(self, block: Block) -> Expr:
         """The work of a block, but for what polls inside of it count."""
@@ -72,7 +66,7 @@ class _Polling:
         match op:
             case CallOp():
                 moved = call_bytes(op) + int(START)
-                return moved + call_flops(op, self._kernels[op.kernel], self._flops)
+                return moved + call_flops(op, self._kernels[op.kernel])
             case CopyOp():
                 return buffer_bytes(buffer_type(op.source))
             case ConcurrentOp():

@@ -53,6 +53,11 @@ take its place.
 WRITES = "writes"
 """The attribute of a kernel that lists which of its arguments it may write."""
 
+FLOPS = "flops"
+"""The attribute of a kernel that says how many floating-point operations a call of it computes,
+over its sizes, as it was before it was scheduled.
+"""
+
 BOUNDS = "bounds"
 """The attribute of a program or kernel that gives sizes their least and greatest values, by name:
 `{batch = #loop.exprs<[1, 32]>}`.

@@ -1,11 +1,11 @@
-// RUN: weft-opt -p weft-update-in-place --split-input-file %s | filecheck %s
+// RUN: weft-opt -p weft-drop-copies,weft-write-states --split-input-file %s | filecheck %s
 
 // A round writes a row of what it carries: the copies in front of it and behind it are gone.
-// CHECK-LABEL: loop.kernel @scatter(%k: !loop.buffer<[], i64>, %u: !loop.buffer<[8], f32>, %y: !loop.buffer<[4, 8], f32>)
-// CHECK-NEXT: %place = loop.load %k[]
+// CHECK-LABEL: loop.kernel @scatter_{{[0-9a-f]+}}(%a0: !loop.buffer<[], i64>, %a1: !loop.buffer<[8], f32>, %a2: !loop.buffer<[4, 8], f32>)
+// CHECK-NEXT: loop.load %a0[]
 // CHECK-LABEL: loop.program @main
 // CHECK: loop.for
-// CHECK-NEXT: loop.call @scatter(%k, %u, %s)
+// CHECK-NEXT: loop.call @scatter_{{[0-9a-f]+}}(%k, %u, %s)
 // CHECK-NEXT: }
 loop.kernel @scatter_0(%x: !loop.buffer<[4, 8], f32>, %k: !loop.buffer<[], i64>, %u: !loop.buffer<[8], f32>, %y: !loop.buffer<[4, 8], f32>) {
   loop.for %i = 0 to 4 {
@@ -89,7 +89,7 @@ loop.program @main[n](%s: !loop.buffer<[4], f32>) inputs 0 {
 
 // An operand that ends with the call is written to as well; an input of the caller's is not.
 // CHECK-LABEL: loop.program @main
-// CHECK: loop.call @keep(%a)
+// CHECK: loop.call @keep_{{[0-9a-f]+}}(%a)
 // CHECK: %b = loop.alloc
 // CHECK-NEXT: loop.call @keep_0(%x, %b)
 loop.kernel @keep_0(%x: !loop.buffer<[4], f32>, %y: !loop.buffer<[4], f32>) {
@@ -142,13 +142,13 @@ loop.program @main[](%x: !loop.buffer<[4], f32>, %y: !loop.buffer<[4], f32>) inp
 // -----
 
 // Copies of what lies around a row that is replaced are left out as well.
-// CHECK-LABEL: loop.kernel @insert(%u: !loop.buffer<[8], f32>, %y: !loop.buffer<[4, 8], f32>)
+// CHECK-LABEL: loop.kernel @insert_{{[0-9a-f]+}}(%a0: !loop.buffer<[8], f32>, %a1: !loop.buffer<[4, 8], f32>)
 // CHECK-NEXT: loop.for %j = 0 to 8 {
-// CHECK-NEXT: loop.load %u[%j]
-// CHECK-NEXT: loop.store %{{.*}}, %y[2, %j]
+// CHECK-NEXT: loop.load %a0[%j]
+// CHECK-NEXT: loop.store %{{.*}}, %a1[2, %j]
 // CHECK-LABEL: loop.program @main
 // CHECK: loop.for
-// CHECK-NEXT: loop.call @insert(%u, %s)
+// CHECK-NEXT: loop.call @insert_{{[0-9a-f]+}}(%u, %s)
 // CHECK-NEXT: }
 loop.kernel @insert_0(%x: !loop.buffer<[4, 8], f32>, %u: !loop.buffer<[8], f32>, %y: !loop.buffer<[4, 8], f32>) {
   loop.for %i = 0 to 2 {

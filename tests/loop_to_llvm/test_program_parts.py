@@ -8,7 +8,7 @@ from onnx import ModelProto, TensorProto, helper
 
 import weft
 from compiler.cli.emit import emit_text
-from compiler.driver.session import Road
+from compiler.driver.session import Session
 from compiler.loop_to_llvm.program.calls import LONGEST, PART
 from tests.models.graph_writer import GraphWriter
 from tests.models.peer import run_onnxruntime
@@ -61,7 +61,7 @@ def test_calls_of_several_functions_compute_what_those_of_one_do(long_model: Mod
 def test_no_function_has_more_calls_than_llvm_takes_well(long_model: ModelProto):
     """B1: what LLVM takes for a function grows faster than its calls."""
     options = options_of(b"", prefix="m", naive=True)
-    text = emit_text(long_model, "llvm", Road(options))
+    text = emit_text(long_model, "llvm", Session(options))
     functions = re.split(r"^define ", text.split("\n; ")[-1], flags=re.MULTILINE)
     counts = [len(re.findall(r"call void @\"m\.(softmax|matmul)", each)) for each in functions]
     assert max(counts) == PART

@@ -14,9 +14,11 @@ from xdsl.ir import Block
 from xdsl.parser import Parser
 
 import weft
+from compiler.driver.kernel_makers import ScheduledKernels
+from compiler.driver.lowering import UNSCHEDULED, Lowering
 from compiler.driver.options import Options
-from compiler.driver.pipeline import compile_module, lower_graph, optimize_graph
-from compiler.driver.session import Road
+from compiler.driver.pipeline import compile_module, optimize_graph
+from compiler.driver.session import Session
 from compiler.machine.codegen.host import host_target
 from compiler.program import overlap
 from compiler.program.call_time import call_time
@@ -182,11 +184,11 @@ def _towers(rows: int = 3, width: int = 96) -> weft.Graph:
 )
 def test_the_model_puts_small_chains_side_by_side(threads: int, rows: int, width: int, pays: bool):
     model = _towers(rows, width).imported()
-    road = Road(Options(host_target()))
-    optimize_graph(model.module, WeftContext(model.weights), road)
-    lower_graph(model.module, road)
+    session = Session(Options(host_target()))
+    optimize_graph(model.module, WeftContext(model.weights), session)
+    Lowering(model.module, model.weights, session, ScheduledKernels()).run(UNSCHEDULED)
     kernels = kernels_of(model.module)
-    time = call_time(kernels, road.report.flops, road.options.target)
+    time = call_time(kernels, session.options.target)
     groups = overlap_calls(_program(model.module), kernels, time, threads)
     assert [len(group.branches) for group in groups] == ([2] if pays else [])
     for group in groups:

@@ -6,11 +6,9 @@ from onnx import ModelProto, parser
 
 import weft
 from compiler.driver.options import Options
-from compiler.driver.pipeline import optimize_graph, to_loops
-from compiler.driver.read_model import read_model
-from compiler.driver.session import Road
+from compiler.driver.pipeline import plan_model
+from compiler.driver.session import Session
 from compiler.machine.codegen.host import host_target
-from dialects.context import WeftContext
 from dialects.loop.dynamic import CopyOp
 from dialects.loop.ops import ForOp
 from dialects.loop.program import ProgramOp
@@ -71,10 +69,8 @@ def test_rounds_see_what_earlier_ones_wrote(name: str, element: str) -> None:
 
 @pytest.mark.parametrize("name", BODIES)
 def test_copies_are_left_where_the_old_value_is_still_read(name: str) -> None:
-    road = Road(Options(host_target()))
-    imported = read_model(loop(BODIES[name]), road.options)
-    optimize_graph(imported.module, WeftContext(imported.weights), road)
-    to_loops(imported.module, imported.weights, road)
+    session = Session(Options(host_target()))
+    imported = plan_model(loop(BODIES[name]), session)
     program = next(op for op in imported.module.ops if isinstance(op, ProgramOp))
     loops = [op for op in program.walk() if isinstance(op, ForOp)]
     copies = [op for each in loops for op in each.walk() if isinstance(op, CopyOp)]

@@ -23,8 +23,10 @@ from xdsl.rewriter import Rewriter
 
 from compiler.driver.assemble import CompiledLevel, assemble
 from compiler.driver.compile_kernels import KernelCompiler
-from compiler.driver.pipeline import compile_kernels, lower_graph, optimize_graph, plan_program
-from compiler.driver.session import Road
+from compiler.driver.kernel_makers import CompiledKernels
+from compiler.driver.lowering import LOWERING, Lowering
+from compiler.driver.pipeline import optimize_graph
+from compiler.driver.session import Session
 from compiler.program.memory.plan_memory import kernels_of, plan_memory
 from compiler.validation.in_place import claims_of, prove_claims
 from compiler.validation.plan import Meaning
@@ -47,7 +49,7 @@ class Planned:
     """A program with its plan, kernels with their bodies and code, and what it means."""
 
     subject: Subject
-    road: Road
+    session: Session
     module: ModuleOp
     weights: WeightStore
     code: dict[str, bytes]
@@ -71,14 +73,16 @@ def plan(subject: Subject) -> Planned:
     """Compiles a program up to its plan, and runs it once."""
     imported, options = subject.imported(), subject.options
     with tempfile.TemporaryDirectory() as folder:
-        road = Road(options, dump_dir=Path(folder))  # which keeps the kernels' bodies
-        optimize_graph(imported.module, WeftContext(imported.weights), road)
-        meaning = lower_graph(imported.module, road)
-        code = compile_kernels(imported.module, KernelCompiler(()), road)
-        plan_program(imported.module, meaning, road)
-        code |= compile_kernels(imported.module, KernelCompiler(()), road, but=code)
-    road.dump_dir = None
-    planned = Planned(subject, road, imported.module, imported.weights, code, meaning)
+        session = Session(options, dump_dir=Path(folder))  # which keeps the kernels' bodies
+        optimize_graph(imported.module, WeftContext(imported.weights), session)
+        kernels = CompiledKernels(KernelCompiler(()))
+        lowering = Lowering(imported.module, imported.weights, session, kernels)
+        lowering.run(LOWERING)
+    session.dump_dir = None
+    assert lowering.meaning is not None, "what a program means is noted when it is lowered"
+    planned = Planned(
+        subject, session, imported.module, imported.weights, kernels.code, lowering.meaning
+    )
     planned.prove(planned.module)
     ran = run(planned, planned.module)
     assert ran is not None, f"{subject.name} runs as it was planned"
@@ -106,8 +110,11 @@ def _run_here(planned: Planned, module: ModuleOp, writer: int) -> None:
     signal.alarm(SECONDS)
     os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # what an allocator says of a heap that broke
     try:
-        level = CompiledLevel(planned.road.options, module, planned.code, planned.road.report)
-        compiled = assemble([level], planned.weights, planned.road.options, planned.road.report)
+        session = planned.session
+        level = CompiledLevel(session.options, module, planned.code, session.report)
+        compiled = assemble(
+            [level], planned.weights, planned.session.options, planned.session.report
+        )
         executable = compiled.executable(2)
         arrays: Arrays = planned.subject.arrays()
         outputs = [executable(*arrays) for _ in range(2)][1]  # the workspace is dirty by then

@@ -71,9 +71,10 @@ so that golden tests do not depend on the machine.
 
 
 class Scheduled(NamedTuple):
-    """The names of the schedules that a kernel got, or why not, and what they did, step by step."""
+    """The names of the schedules that a kernel got; which refused it, and why; and the steps."""
 
     used: list[str]
+    refused: list[str]
     steps: tuple[str, ...]
 
 
@@ -107,14 +108,15 @@ def schedule_kernel(
         record(kernel, ())
     simplify(kernel)
     used: list[str] = []
+    refused: list[str] = []
     for schedule in schedules:
         before = kernel.clone()
         try:
             used += list(schedule.apply_all(kernel, target))
         except IllegalSchedule as refusal:
             _restore(kernel, before)
-            used.append(f"no {schedule.name}: {refusal}")
-    return Scheduled(used, stop_recording(kernel))
+            refused.append(f"{schedule.name}: {refusal}")
+    return Scheduled(used, refused, stop_recording(kernel))
 
 
 def _restore(kernel: KernelOp, before: KernelOp) -> None:

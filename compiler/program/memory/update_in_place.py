@@ -37,15 +37,12 @@ CASTS = (arith.ExtFOp, arith.TruncFOp)
 
 
 @dataclass(frozen=True)
-class UpdateInPlacePass(ModulePass):
-    """Lets calls write to buffers that their results would be copied to. A kernel without the copy
-    that it starts with gets its name less what stands behind the last underscore.
-    """
+class WriteStatesPass(ModulePass):
+    """Lets calls in loops write to the buffers that their results would be copied to."""
 
-    name = "weft-update-in-place"
+    name = "weft-write-states"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        drop_copies(op, lambda kernel: None)
         write_states(op)
 
 

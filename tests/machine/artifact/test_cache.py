@@ -14,7 +14,7 @@ import onnx
 import pytest
 
 from compiler.driver.pipeline import compile_model
-from compiler.driver.session import Road
+from compiler.driver.session import Session
 from compiler.machine.artifact.artifact import Compiled
 from compiler.machine.artifact.cache import DEFAULT_LIMIT, Cache, CacheWarning, default_cache
 from dialects.errors import OptionError
@@ -273,9 +273,9 @@ def test_a_folder_of_another_user_is_not_used(tmp_path: Path):
 def test_compiles_once(cache: Cache):
     started: list[int] = []
 
-    def start() -> Road:
+    def start() -> Session:
         started.append(1)
-        return Road(OPTIONS)
+        return Session(OPTIONS)
 
     for _ in range(2):
         compile_cached(MODEL, OPTIONS, cache, start)

@@ -63,7 +63,7 @@ def test_workers_give_the_code_that_this_process_gives():
 
 def test_two_workers_compile_without_this_process():
     with kernel_compiler(len(TASKS), CORES) as compiler:
-        started = compiler.driver.workers
+        started = compiler.workers
         assert len(started) == 2
         answers = [ask(worker, TASKS[0]) for worker in started]
     assert {answer.code for answer in answers} == {compile_kernel(TASKS[0]).code}
@@ -75,7 +75,7 @@ from tests.test_compile_kernels import TASKS, CORES
 from compiler.driver.compile_kernels import compile_kernel, kernel_compiler
 from compiler.driver.workers import ForkedWorker, ask
 with kernel_compiler(4, CORES) as compiler:
-    workers = compiler.driver.workers
+    workers = compiler.workers
     assert [type(worker) for worker in workers] == [ForkedWorker, ForkedWorker]
     print("before", end="")
     answers = [ask(worker, TASKS[0]).code for worker in workers]
@@ -99,7 +99,7 @@ with early_worker() as worker:
     from compiler.driver.compile_kernels import compile_kernel, kernel_compiler
     worker.begin(TASKS[{begun}])
     with kernel_compiler(4, CORES, early=worker) as compiler:
-        assert compiler.driver.workers[0] is worker and len(compiler.driver.workers) == 2
+        assert compiler.workers[0] is worker and len(compiler.workers) == 2
         codes = compiler.compile(TASKS[:4], lambda done: None)
     assert worker.begun is None
 assert [each.code for each in codes] == [compile_kernel(task).code for task in TASKS[:4]]
@@ -127,20 +127,20 @@ def test_a_process_with_threads_is_not_copied_early(monkeypatch: pytest.MonkeyPa
 def test_a_few_kernels_need_no_worker(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(compile_kernels, "can_fork", lambda: False)
     with kernel_compiler(compile_kernels.KERNELS_PER_WORKER - 1, CORES) as compiler:
-        assert compiler.driver.workers == ()
+        assert compiler.workers == ()
 
 
 def test_a_program_that_embeds_python_is_not_started_again(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(compile_kernels, "can_fork", lambda: False)
     monkeypatch.setattr(sys, "executable", "/usr/bin/editor")
     with kernel_compiler(len(TASKS), CORES) as compiler:
-        assert compiler.driver.workers == ()
+        assert compiler.workers == ()
 
 
 def test_the_error_of_a_worker_is_raised_here():
     unknown = replace(TASKS[0], options=VAX)
     with kernel_compiler(len(TASKS), CORES) as compiler, pytest.raises(OptionError, match="vax"):
-        ask(compiler.driver.workers[0], unknown)
+        ask(compiler.workers[0], unknown)
 
 
 def test_the_error_of_any_kernel_is_raised():
@@ -155,15 +155,15 @@ def test_a_mistake_of_ours_shows_its_traceback():
         kernel_compiler(len(TASKS), CORES) as compiler,
         pytest.raises(AssertionError, match="Traceback"),
     ):
-        ask(compiler.driver.workers[0], wrong)
+        ask(compiler.workers[0], wrong)
 
 
 def test_a_worker_that_was_killed_is_reported():
     with kernel_compiler(len(TASKS), CORES) as compiler:
-        compiler.driver.workers[0].kill()
-        compiler.driver.workers[0].wait()
+        compiler.workers[0].kill()
+        compiler.workers[0].wait()
         with pytest.raises(OSError, match="compiling requires workers that the system lets live"):
-            ask(compiler.driver.workers[0], TASKS[0])
+            ask(compiler.workers[0], TASKS[0])
 
 
 def test_keeps_the_texts_where_they_are_asked_for():

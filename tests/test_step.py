@@ -104,6 +104,15 @@ def test_what_is_read_again_is_not_overwritten_too_early():
     np.testing.assert_allclose(product, (x + x)[::-1] @ x.T, rtol=1e-5, atol=1e-5)
 
 
+def test_what_is_read_through_another_shape_is_not_overwritten_too_early():
+    """W1's kind: the kernel that writes the new `x` in place of the old one reads that twice."""
+
+    x = RNG.normal(size=(8, 3)).astype(np.float32)
+    g = RNG.normal(size=(8, 8)).astype(np.float32)
+    compiled = weft.step(lambda x, g: x + g @ x.reshape((3, 8)).T, x, g, donate=(0,))
+    np.testing.assert_allclose(compiled(x, g), x + g @ x.reshape(3, 8).T, rtol=1e-4, atol=1e-5)
+
+
 def test_refusals():
     with pytest.raises(ValueError, match=r"nesterov requires a momentum, got 0\.0"):
         optim.sgd(0.1, nesterov=True)

@@ -96,3 +96,25 @@ loop.kernel @reverse(%a: !loop.buffer<[32], f32>, %b: !loop.buffer<[32], f32>) {
 loop.program @main(%w: !loop.buffer<[32], f32>, %w2: !loop.buffer<[32], f32>) inputs 1 {
   loop.call @reverse(%w, %w2) : !loop.buffer<[32], f32>, !loop.buffer<[32], f32>
 }
+
+// -----
+
+// A call that reads the input through a view as well may not write in place.
+// CHECK-LABEL: loop.program @main
+// CHECK:      [[OWN:%.+]] = loop.alloc workspace
+// CHECK:      loop.call @add(%w, %v, [[OWN]])
+// CHECK-NEXT: loop.copy [[OWN]], %w2
+loop.kernel @add(%x: !loop.buffer<[4, 2], f32>, %t: !loop.buffer<[2, 4], f32>, %y: !loop.buffer<[4, 2], f32>) {
+  loop.for %i = 0 to 4 {
+    loop.for %j = 0 to 2 {
+      %a = loop.load %x[%i, %j] : !loop.buffer<[4, 2], f32>
+      %b = loop.load %t[%j, %i] : !loop.buffer<[2, 4], f32>
+      %c = arith.addf %a, %b : f32
+      loop.store %c, %y[%i, %j] : !loop.buffer<[4, 2], f32>
+    }
+  }
+}
+loop.program @main(%w: !loop.buffer<[4, 2], f32>, %w2: !loop.buffer<[4, 2], f32>) inputs 1 attributes {donated = [[#builtin.int<0>, #builtin.int<0>]]} {
+  %v = loop.view %w : !loop.buffer<[4, 2], f32> to !loop.buffer<[2, 4], f32>
+  loop.call @add(%w, %v, %w2) : !loop.buffer<[4, 2], f32>, !loop.buffer<[2, 4], f32>, !loop.buffer<[4, 2], f32>
+}

@@ -18,7 +18,7 @@ from xdsl.utils.hints import isa
 from compiler.program.memory.in_place import InPlace, in_place_arguments
 from compiler.program.memory.plan_memory import kernels_of, number_operations
 from dialects.errors import OptionError
-from dialects.loop.dynamic import CopyOp, aliased
+from dialects.loop.dynamic import CopyOp, aliased, root
 from dialects.loop.ops import AllocOp
 from dialects.loop.program import DONATED, CallOp, KernelOp, ProgramOp
 from dialects.loop.types import buffer_type
@@ -92,7 +92,9 @@ def _goes_in_place(
     if not isinstance(writer, CallOp):
         return False
     arguments = list(writer.arguments)
-    if arguments.count(operand) != 1 or arguments.count(result) != 1:
+    buffers = list(map(root, arguments))  # what is read through a view is read, too
+    alone = all(buffers.count(each) == 1 and each in arguments for each in (operand, result))
+    if not alone:
         return False
     pair = InPlace(arguments.index(operand), arguments.index(result))
     return writer.kernel in kernels and pair in in_place_arguments(kernels[writer.kernel])

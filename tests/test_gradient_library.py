@@ -220,3 +220,15 @@ def test_gradients_of_images(name: str):
 def by_torch(text: str, **names):
     torch = pytest.importorskip("torch")
     return eval(text, {"torch": torch, "F": torch.nn.functional, "sigmoid": torch.sigmoid, **names})
+
+
+def test_a_scatter_of_rows_that_are_computed_in_the_same_kernel():
+    """A prefetch of the rows that it writes took this iteration's index for the next one's."""
+    x = RNG.normal(size=(16, 31))
+
+    def norm(x: weft.Tensor) -> weft.Tensor:
+        rows = wnp.sort(wnp.broadcast_to(x, (16, 16, 31)), axis=1)
+        return wnp.sqrt((rows * rows).sum())
+
+    expected = 16 * x / np.sqrt(16 * (x * x).sum())
+    np.testing.assert_allclose(weft.jit(weft.grad(norm))(x), expected, rtol=1e-12)

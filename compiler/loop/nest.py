@@ -148,6 +148,14 @@ def subscript_atoms(access: AccessOp) -> set[Atom]:
     return {atom for expr in subscripts(access) for atom in expr.atoms()}
 
 
+def is_indexed_by_loops(access: AccessOp) -> bool:
+    """Whether loops and sizes alone, and no loaded values, say which element is accessed: only then
+    is it known in an iteration what a later one accesses.
+    """
+    indices: set[Atom] = {loop.index for loop in enclosing_loops(access)}
+    return all(atom in indices for atom in subscript_atoms(access) if is_value(atom))
+
+
 def dims_indexed_by(access: AccessOp, loop: ForOp) -> list[int]:
     """The dims of the buffer whose subscripts depend on the index of a loop."""
     return [dim for dim, expr in enumerate(subscripts(access)) if loop.index in expr.atoms()]

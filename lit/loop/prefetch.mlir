@@ -52,3 +52,17 @@ loop.kernel @k(%y: !loop.buffer<[4, 16], f32>) {
     }
   }
 }
+
+// -----
+
+// CHECK: prefetch requires an access that the loop moves forward, got loop.load of %x[%i, %q] and loop %i
+loop.kernel @k(%x: !loop.buffer<[4, 16], f32>, %p: !loop.buffer<[4], i64>, %y: !loop.buffer<[4, 16], f32>) {
+  loop.for %i = 0 to 4 {
+    %n = loop.load %p[%i] : !loop.buffer<[4], i64>
+    %q = arith.index_cast %n : i64 to index
+    loop.for %j = 0 to 16 {
+      %v = loop.load %x[%i, %q] : !loop.buffer<[4, 16], f32>
+      loop.store %v, %y[%i, %j] : !loop.buffer<[4, 16], f32>
+    }
+  }
+}

@@ -6,7 +6,14 @@ from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from compiler.loop.nest import describe, is_inside, ranges_around, subscript_atoms, subscripts
+from compiler.loop.nest import (
+    describe,
+    is_indexed_by_loops,
+    is_inside,
+    ranges_around,
+    subscript_atoms,
+    subscripts,
+)
 from compiler.loop.primitives.recording import primitive
 from compiler.target.target import LINE
 from dialects.errors import IllegalSchedule
@@ -43,8 +50,8 @@ def prefetch(
 
     Returns the loops made for that. It changes no value, and nothing behind the end of the buffer
     is read. Raises IllegalSchedule for a loop that is not around the access or does not index it,
-    for a local buffer, for a loop between whose inner loops depend on each other, and for a loop of
-    dynamic length with a loop `around` it.
+    for an access that loaded values index, for a local buffer, for a loop between whose inner loops
+    depend on each other, and for a loop of dynamic length with a loop `around` it.
     """
     _require_forward(access, loop, ahead, cache)
     loops = _over_lines(access, loop, before) if before is not None else {}
@@ -63,8 +70,10 @@ def prefetch(
 
 
 def _require_forward(access: AccessOp, loop: ForOp, ahead: int, cache: str) -> None:
-    """Refuses an access that a loop does not move forward through memory, and another cache."""
-    moves = loop.index in subscript_atoms(access)
+    """Refuses an access that a loop does not move forward through memory, or loaded values do, and
+    another cache.
+    """
+    moves = loop.index in subscript_atoms(access) and is_indexed_by_loops(access)
     if not is_inside(access, loop) or not moves or ahead < 1:
         got = f"{describe(access)} and {describe(loop)}"
         raise IllegalSchedule(f"prefetch requires an access that the loop moves forward, got {got}")

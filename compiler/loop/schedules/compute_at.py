@@ -21,6 +21,7 @@ from compiler.loop.matchers import is_straight_line
 from compiler.loop.nest import (
     accesses_to,
     child_loops,
+    is_indexed_by_loops,
     loads_in,
     loops_in,
     perfect_nest,
@@ -280,6 +281,7 @@ def _prefetch_rows(nest: ForOp) -> None:
         distance = stride(load, nest)
         row = (distance.constant or 0) if distance is not None else 0
         held = isinstance(load.buffer.owner, AllocOp)
-        if not held and stride(load, inner) == 1 and row > 0:
+        known = is_indexed_by_loops(load)
+        if known and not held and stride(load, inner) == 1 and row > 0:
             rows = max(1, PREFETCH_BYTES * 8 // width(load.buffer_type.element) // row)
             prefetch(load, nest, rows)

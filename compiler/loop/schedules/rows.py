@@ -16,6 +16,7 @@ from compiler.loop.nest import (
     accesses_in,
     accesses_to,
     child_loops,
+    is_indexed_by_loops,
     loads_in,
     loops_in,
     perfect_nest,
@@ -171,6 +172,8 @@ def _is_row(load: LoadOp, row: ForOp, target: Target) -> bool:
     step, distance = stride(load, inner), stride(load, row)
     if isinstance(load.buffer.owner, AllocOp) or step != 1 or distance is None:
         return False
+    if not is_indexed_by_loops(load):
+        return False
     bytes = (distance.constant or 0) * width(load.buffer_type.element) // 8
     return LEAST_ROW <= bytes <= target.l1_bytes // 2
 
@@ -221,6 +224,7 @@ def _prefetch_block(block: ForOp) -> None:
         steps = [loop for loop in inside if loop.vector is None]
         distance = stride(load, steps[-1]) if steps else None
         elements = (distance.constant or 0) if distance is not None else 0
-        if elements > 0 and not isinstance(load.buffer.owner, AllocOp):
+        held = isinstance(load.buffer.owner, AllocOp)
+        if elements > 0 and not held and is_indexed_by_loops(load):
             ahead = PREFETCH_BYTES * 8 // width(load.buffer_type.element) // elements
             prefetch(load, steps[-1], max(1, ahead))

@@ -11,6 +11,7 @@ import signal
 import struct
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from tests.differential.families import families
@@ -19,7 +20,10 @@ from tests.differential.program import Program
 from tests.differential.writer import write_program
 
 PATIENCE = 240.0
-"""Seconds of silence after which a program counts as hanging."""
+"""Seconds of computing in silence after which a program counts as hanging."""
+
+WAITING = 10
+"""Times as long a program may wait for a processor, or for itself."""
 
 
 def program_of(seed: int) -> Program:
@@ -76,13 +80,13 @@ def _messages(work: Callable[[Callable[[Any], None]], None], patience: float) ->
         _work(work, writing)
     os.close(writing)
     try:
-        while select.select([reading], [], [], patience)[0]:
+        while _hears(reading, process, patience):
             message = _received(reading)
             if message is None:
                 break
             yield message
         else:
-            yield TimeoutError(f"a program runs for more than {patience:g} seconds")
+            yield TimeoutError(f"a program computes for more than {patience:g} seconds")
             return
         cause = _cause(os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT))
         if cause:
@@ -91,6 +95,27 @@ def _messages(work: Callable[[Callable[[Any], None]], None], patience: float) ->
         os.close(reading)
         os.kill(process, signal.SIGKILL)
         os.waitpid(process, 0)
+
+
+def _hears(reading: int, process: int, patience: float) -> bool:
+    """Whether a message comes, or the end, before a process has computed for so many seconds."""
+    start, before = time.monotonic(), _computed(process)
+    while not select.select([reading], [], [], min(1.0, patience))[0]:
+        waited = time.monotonic() - start
+        if _computed(process) - before > patience or waited > WAITING * patience:
+            return False
+    return True
+
+
+def _computed(process: int) -> float:
+    """The seconds of a processor that a process has taken; where nobody says so, those that have
+    passed.
+    """
+    facts = Path(f"/proc/{process}/stat")
+    if not facts.exists():
+        return time.monotonic()
+    fields = facts.read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _cause(ended: os.waitid_result | None) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -19,52 +19,63 @@ from compiler.loop.layouts import (
 )
 from compiler.loop.schedules import GENERIC
 from compiler.program.layouts.assign_layouts import AssignLayouts
-from compiler.program.layouts.choose_layouts import Kinds, LayoutChoices, choose_layouts
+from compiler.program.layouts.choose_layouts import Kinds, choose_layouts
 from compiler.program.layouts.kernel_table import name_variants
-from compiler.program.layouts.place_halos import HaloChoices, place_halos
+from compiler.program.layouts.place_halos import place_halos
 from compiler.program.memory.update_in_place import drop_copies
 from compiler.target.target import Target
 from dialects.loop.program import KernelOp
 from dialects.loop.types import BufferType
 
 
-def layout_choices(target: Target) -> LayoutChoices:
-    """The layouts that pay on a target."""
+@dataclass
+class TargetLayouts:
+    """The layouts that pay on a target, by the model of traffic of the loop level."""
 
-    known: dict[KernelOp, Traffic] = {}
+    target: Target
+    _traffic: dict[KernelOp, Traffic] = field(default_factory=dict[KernelOp, Traffic])
 
-    def cost(kernel: KernelOp, kinds: Kinds) -> float:
-        if kernel not in known:
-            known[kernel] = Traffic(kernel, target)
-        return known[kernel].cost(kinds)
+    def candidate(self, kind: BufferType) -> BufferType | None:
+        return blocked(kind, self.target)
 
-    return LayoutChoices(
-        lambda kind: blocked(kind, target),
-        reads_windows,
-        cost,
-        conversion_traffic,
-        lambda kernel, kinds: with_layouts(kernel, kinds, target),
-        copy_kernel,
-    )
+    def wants(self, kernel: KernelOp) -> bool:
+        return reads_windows(kernel)
+
+    def cost(self, kernel: KernelOp, kinds: Kinds) -> float:
+        if kernel not in self._traffic:
+            self._traffic[kernel] = Traffic(kernel, self.target)
+        return self._traffic[kernel].cost(kinds)
+
+    def conversion(self, kind: BufferType) -> float:
+        return conversion_traffic(kind)
+
+    def variant(self, kernel: KernelOp, kinds: Kinds) -> KernelOp:
+        return with_layouts(kernel, kinds, self.target)
+
+    def copy(self, source: BufferType, target: BufferType) -> KernelOp:
+        return copy_kernel(source, target)
 
 
-def halo_choices() -> HaloChoices[Halo]:
-    """The borders that kernels put around their operands."""
+class KernelHalos:
+    """The borders that kernels put around their operands, as the loop level finds them."""
 
-    return HaloChoices(
-        halo_of,
-        Halo.around,
-        Halo.within,
-        without_padding,
-        with_types,
-        border_kernel,
-    )
+    def halo(self, kernel: KernelOp, position: int) -> Halo | None:
+        return halo_of(kernel, position)
+
+    def unpadded(self, kernel: KernelOp, position: int) -> KernelOp:
+        return without_padding(kernel, position)
+
+    def retyped(self, kernel: KernelOp, kinds: tuple[BufferType, ...]) -> KernelOp:
+        return with_types(kernel, kinds)
+
+    def border(self, kind: BufferType, halo: Halo) -> KernelOp:
+        return border_kernel(kind, halo)
 
 
 def place_buffers(module: ModuleOp, target: Target) -> None:
     """Chooses layouts and borders, then gives variants of kernels their names."""
-    choose_layouts(module, layout_choices(target))
-    place_halos(module, halo_choices())
+    choose_layouts(module, TargetLayouts(target))
+    place_halos(module, KernelHalos())
     name_variants(module, canonicalize_kernel)
 
 
@@ -102,7 +113,7 @@ class PlaceHalosPass(ModulePass):
     name = "weft-place-halos"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        place_halos(op, halo_choices())
+        place_halos(op, KernelHalos())
         name_variants(op, canonicalize_kernel)
 
 
@@ -113,5 +124,5 @@ class ChooseLayoutsPass(ModulePass):
     name = "weft-choose-layouts"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        choose_layouts(op, layout_choices(GENERIC))
+        choose_layouts(op, TargetLayouts(GENERIC))
         name_variants(op, canonicalize_kernel)

@@ -9,8 +9,9 @@ logical, so that only types change.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr, UnitAttr
 from xdsl.ir import Operation, SSAValue
@@ -31,23 +32,34 @@ MOST_SWEEPS = 8
 """Over the buffers, until no single change is for the better."""
 
 
-@dataclass(frozen=True)
-class LayoutChoices:
-    """What kernels say about layouts; handed in by the pipeline.
+class LayoutChoices(Protocol):
+    """What kernels say about layouts; the driver implements it by the loop level."""
 
-    `candidate` is the other layout that a type may have, `wants` whether a kernel gains by it where
-    buffers have fewer than four axes: such are asked about only where calls connect them to one
-    that does, for rows of matrices are no channels. `cost` is what a kernel costs
-    with arguments of these types, `conversion` what bringing a buffer into another layout costs,
-    `variant` the kernel with arguments of these types, `copy` a kernel that converts.
-    """
+    def candidate(self, kind: BufferType) -> BufferType | None:
+        """The other layout that a type may have."""
+        ...
 
-    candidate: Callable[[BufferType], BufferType | None]
-    wants: Callable[[KernelOp], bool]
-    cost: Callable[[KernelOp, Kinds], float]
-    conversion: Callable[[BufferType], float]
-    variant: Callable[[KernelOp, Kinds], KernelOp]
-    copy: Callable[[BufferType, BufferType], KernelOp]
+    def wants(self, kernel: KernelOp) -> bool:
+        """Whether a kernel gains by it where buffers have fewer than four axes. Others of such are
+        asked about only where calls connect them to one, for rows of matrices are no channels.
+        """
+        ...
+
+    def cost(self, kernel: KernelOp, kinds: Kinds) -> float:
+        """What a kernel costs with arguments of these types."""
+        ...
+
+    def conversion(self, kind: BufferType) -> float:
+        """What it costs to bring a buffer into another layout."""
+        ...
+
+    def variant(self, kernel: KernelOp, kinds: Kinds) -> KernelOp:
+        """The kernel with arguments of these types."""
+        ...
+
+    def copy(self, source: BufferType, target: BufferType) -> KernelOp:
+        """A kernel that converts."""
+        ...
 
 
 def choose_layouts(module: ModuleOp, choices: LayoutChoices) -> None:

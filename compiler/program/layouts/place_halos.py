@@ -8,9 +8,8 @@ writes or reads the buffer uses the view; the kernel that pads takes the larger 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from collections.abc import Mapping
+from typing import Protocol, TypeVar
 
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr, UnitAttr
 from xdsl.ir import Operation, SSAValue
@@ -21,24 +20,40 @@ from dialects.loop.ops import AllocOp
 from dialects.loop.program import FILLS_BORDER, CallOp, KernelOp, ProgramOp, ViewOp
 from dialects.loop.types import BufferType, buffer_type
 
-H = TypeVar("H")
+
+class Border(Protocol):
+    """What is stored around a buffer; equal ones are the same."""
+
+    def around(self, kind: BufferType) -> BufferType:
+        """The type of a buffer with its border."""
+        ...
+
+    def within(self, kind: BufferType) -> BufferType:
+        """The type of the buffer inside of its border."""
+        ...
 
 
-@dataclass(frozen=True)
-class HaloChoices(Generic[H]):
-    """What kernels say about borders; handed in by the pipeline.
+H = TypeVar("H", bound=Border)
 
-    `halo` is the border that a kernel puts around a copy of an argument, `around` and `within` the
-    types of a buffer with its border and inside of it, `unpadded` a kernel that takes the argument
-    with its border, `retyped` a kernel with arguments of other types, `border` one that fills it.
-    """
 
-    halo: Callable[[KernelOp, int], H | None]
-    around: Callable[[H, BufferType], BufferType]
-    within: Callable[[H, BufferType], BufferType]
-    unpadded: Callable[[KernelOp, int], KernelOp]
-    retyped: Callable[[KernelOp, tuple[BufferType, ...]], KernelOp]
-    border: Callable[[BufferType, H], KernelOp]
+class HaloChoices(Protocol[H]):
+    """What kernels say about borders; the driver implements it by the loop level."""
+
+    def halo(self, kernel: KernelOp, position: int) -> H | None:
+        """The border that a kernel puts around a copy of an argument."""
+        ...
+
+    def unpadded(self, kernel: KernelOp, position: int) -> KernelOp:
+        """The kernel that takes the argument with its border."""
+        ...
+
+    def retyped(self, kernel: KernelOp, kinds: tuple[BufferType, ...]) -> KernelOp:
+        """The kernel with arguments of other types."""
+        ...
+
+    def border(self, kind: BufferType, halo: H) -> KernelOp:
+        """A kernel that fills the border."""
+        ...
 
 
 def place_halos(module: ModuleOp, choices: HaloChoices[H]) -> None:
@@ -78,8 +93,8 @@ def _place(
     position: Mapping[Operation, int],
 ) -> None:
     kind = buffer_type(alloc.result)
-    padded = AllocOp.of(choices.around(halo, kind))
-    inside = ViewOp.of(padded.result, choices.within(halo, kind))
+    padded = AllocOp.of(halo.around(kind))
+    inside = ViewOp.of(padded.result, halo.within(kind))
     padded.result.name_hint = inside.result.name_hint = alloc.result.name_hint
     border = table.variant((kind, halo), lambda: choices.border(kind, halo))
     names = dict.fromkeys(name for dim in kind.shape for name in dim.symbols())
@@ -114,7 +129,7 @@ def _redirect(
     else:
         kinds = [buffer_type(argument) for argument in kernel.body.block.args]
         for position in positions:
-            kinds[position] = choices.within(halo, kinds[position])
+            kinds[position] = halo.within(kinds[position])
         value, key = inside, (call.kernel, tuple(kinds))
         variant = table.variant(key, lambda: choices.retyped(kernel, tuple(kinds)))
     for position in positions:

@@ -15,7 +15,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Adds the pages to those of docs/."""
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):
-            files.append(page_of(path.relative_to(ROOT).with_suffix(""), config))
+            inside = path.relative_to(ROOT / "weft" if package == "weft" else ROOT)
+            files.append(page_of("weft" / inside.with_suffix(""), config))
     return files
 
 

@@ -21,8 +21,8 @@ from benchmarks.case import Case, Inputs
 from benchmarks.models import MODELS, MORE_MODELS, find_cases
 from benchmarks.options import parser_of
 from benchmarks.run import prepare
-from dialects.weights import Array
 from weft.compilation import compiler_digest
+from weft.dialects.weights import Array
 
 THREADS: Final = (1, 2, 4)
 CALLS: Final = 2

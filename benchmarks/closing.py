@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from benchmarks.models import GROUPS
 from benchmarks.run import best_peer
-from compiler.bench.engines import OURS, PEERS
+from weft.bench.engines import OURS, PEERS
 
 Row = dict[str, Any]
 Rows = Mapping[tuple[str, int], Row]

@@ -30,13 +30,13 @@ import weft
 from benchmarks.case import Case, Inputs
 from benchmarks.models import MODELS, MORE_MODELS, find_cases
 from benchmarks.options import parser_of
-from compiler.frontend.from_graph_file import STAMP, VERSION
-from compiler.frontend.onnx.from_onnx import import_model
-from compiler.graph.passes import GRAPH_PASSES
-from compiler.graph.winograd import WinogradPass
-from dialects.context import WeftContext
-from dialects.graph.ops.winograd import WinogradResultOp
 from weft.compilation import compile_cached, options_of
+from weft.compiler.frontend.from_graph_file import STAMP, VERSION
+from weft.compiler.frontend.onnx.from_onnx import import_model
+from weft.compiler.graph.passes import GRAPH_PASSES
+from weft.compiler.graph.winograd import WinogradPass
+from weft.dialects.context import WeftContext
+from weft.dialects.graph.ops.winograd import WinogradResultOp
 
 ALLOWED: Final = 2.0
 """Times onnxruntime's error that weft's may be."""

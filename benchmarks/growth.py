@@ -28,14 +28,14 @@ from typing import Any, Final
 
 from benchmarks.growth_graphs import KINDS
 from benchmarks.options import parser_of
-from compiler.cli.main import main as command
-from compiler.driver.pipeline import compile_model
-from compiler.driver.read_model import begin
-from compiler.driver.report import Report
-from compiler.driver.session import Session
-from compiler.driver.workers import RARE
-from dialects.budget import Budget
+from weft.cli.main import main as command
 from weft.compilation import options_of
+from weft.compiler.driver.pipeline import compile_model
+from weft.compiler.driver.read_model import begin
+from weft.compiler.driver.report import Report
+from weft.compiler.driver.session import Session
+from weft.compiler.driver.workers import RARE
+from weft.dialects.budget import Budget
 
 SIZES: Final = (1_000, 5_000, 20_000, 100_000)
 LEAST: Final = 0.05

@@ -11,9 +11,9 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 import weft
 import weft.numpy as wnp
-from compiler.frontend.onnx.from_onnx import ImportedModel, Source
-from dialects.context import parse_module
-from dialects.weights import WeightStore
+from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source
+from weft.dialects.context import parse_module
+from weft.dialects.weights import WeightStore
 from weft.source.jit import read_model
 from weft.tracing.trace import record
 from weft.training import donating

@@ -29,10 +29,10 @@ from benchmarks.case import Case, Inputs
 from benchmarks.errors import recorded
 from benchmarks.models import MODELS, MORE_MODELS, find_cases
 from benchmarks.options import parser_of
-from compiler.bench.work import symbols_of
-from compiler.machine.artifact.artifact import read_metadata
-from compiler.machine.artifact.signature import Signature
-from compiler.machine.bindings.header import header
+from weft.bench.work import symbols_of
+from weft.compiler.machine.artifact.artifact import read_metadata
+from weft.compiler.machine.artifact.signature import Signature
+from weft.compiler.machine.bindings.header import header
 
 MOST_OVER_WEIGHTS: Final = 700.0
 """Megabytes that compiling may take beside the model's weights."""
@@ -113,7 +113,7 @@ def measure_case(case: Case, host: Path, threads: int) -> Row:
 
 def peak_of_compiling(model: Path, library: Path) -> float:
     """The most memory of `weft compile` with all its processes."""
-    command = [sys.executable, "-m", "compiler.cli.main", "compile", str(model)]
+    command = [sys.executable, "-m", "weft.cli.main", "compile", str(model)]
     peak = 0
     process = subprocess.Popen([*command, "-o", str(library), "--no-cache"])
     while process.poll() is None:

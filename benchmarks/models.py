@@ -29,11 +29,11 @@ from benchmarks.operators import (
     resized,
     with_indices,
 )
-from compiler.cli.demo_model import load_light, with_random_weights
 from tests.models.convolutional import build_lenet, build_mobilenet_v2, build_resnet50
 from tests.models.light import SEED, seeded_input
 from tests.models.networks import bert_inputs, build_mlp, gpt2_inputs, image_inputs
 from tests.models.transformers import build_bert, build_gpt2
+from weft.cli.demo_model import load_light, with_random_weights
 
 FOUR_MILLION: Final = (1024, 4096)
 

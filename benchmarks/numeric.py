@@ -17,7 +17,7 @@ from typing import Any
 from benchmarks.numeric_cases import ENGINES, PROGRAMS, ProgramJob
 from benchmarks.options import parse_jobs, parser_of
 from benchmarks.run import recorded
-from compiler.bench.rounds import Measured, choose_cores, measure_jobs
+from weft.bench.rounds import Measured, choose_cores, measure_jobs
 
 
 def main() -> None:

@@ -11,10 +11,10 @@ from typing import Any, Final
 import numpy as np
 
 from benchmarks import numeric_programs as programs
-from compiler.bench.engines import OURS
-from compiler.bench.session import PeerLacks, Session
-from compiler.bench.worker import Job, fresh
-from dialects.weights import Array
+from weft.bench.engines import OURS
+from weft.bench.session import PeerLacks, Session
+from weft.bench.worker import Job, fresh
+from weft.dialects.weights import Array
 
 ENGINES: Final = {
     OURS: "weft",

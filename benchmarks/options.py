@@ -7,8 +7,8 @@ import datetime
 from collections.abc import Sequence
 from pathlib import Path
 
-from compiler.bench.engines import OURS
-from compiler.bench.rounds import ROUNDS, SECONDS
+from weft.bench.engines import OURS
+from weft.bench.rounds import ROUNDS, SECONDS
 
 RESULTS = Path(__file__).with_name("results")
 

@@ -32,14 +32,14 @@ import weft
 from benchmarks.case import Case
 from benchmarks.models import find_cases
 from benchmarks.options import RESULTS, add_rounds, parser_of
-from compiler.bench.engines import ENGINES, OURS, PEERS
-from compiler.bench.limits import Limits, measure_limits, multiply_adds
-from compiler.bench.rounds import LOAD_LIMIT, Measured, Templates, measure
-from compiler.bench.rows import engine_rows, limit_rows
-from compiler.bench.work import work_of
-from compiler.machine.artifact.artifact import read_metadata
-from dialects.errors import WeftError
+from weft.bench.engines import ENGINES, OURS, PEERS
+from weft.bench.limits import Limits, measure_limits, multiply_adds
+from weft.bench.rounds import LOAD_LIMIT, Measured, Templates, measure
+from weft.bench.rows import engine_rows, limit_rows
+from weft.bench.work import work_of
 from weft.compilation import compiler_digest
+from weft.compiler.machine.artifact.artifact import read_metadata
+from weft.dialects.errors import WeftError
 
 Row = dict[str, Any]
 

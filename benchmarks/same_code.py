@@ -35,9 +35,9 @@ from benchmarks.case import Case
 from benchmarks.models import find_cases
 from benchmarks.options import RESULTS
 from benchmarks.run import recorded
-from compiler.machine.codegen.host import host_target
-from compiler.machine.elf import records as elf
-from compiler.machine.elf.object_file import RelocatableObject, Section, read_object
+from weft.compiler.machine.codegen.host import host_target
+from weft.compiler.machine.elf import records as elf
+from weft.compiler.machine.elf.object_file import RelocatableObject, Section, read_object
 
 PREFIX: Final = "model"
 """What symbols of models start with; others are those of libc."""

@@ -19,7 +19,7 @@ from benchmarks.numeric import row_of, shown
 from benchmarks.options import parse_jobs, parser_of
 from benchmarks.run import recorded
 from benchmarks.training_cases import EAGER, ENGINES, TRAININGS, TrainingJob
-from compiler.bench.rounds import choose_cores, measure_jobs
+from weft.bench.rounds import choose_cores, measure_jobs
 
 
 def main() -> None:

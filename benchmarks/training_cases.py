@@ -12,11 +12,11 @@ import numpy as np
 
 import weft
 from benchmarks import training_networks as networks
-from compiler.bench.engines import OURS
-from compiler.bench.session import Session
-from compiler.bench.worker import Job, peak_bytes
-from dialects.weights import Array
 from weft import nn, optim
+from weft.bench.engines import OURS
+from weft.bench.session import Session
+from weft.bench.worker import Job, peak_bytes
+from weft.dialects.weights import Array
 
 EAGER: Final = "weft eager"
 ENGINES: Final = {OURS: "weft", EAGER: "weft", "torch": "torch", "torch.compile": "torch"}

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from dialects.weights import Array
 from weft import nn
+from weft.dialects.weights import Array
 
 STAGES = (
     (64, 64, 1), (64, 64, 1), (64, 128, 2), (128, 128, 1),

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Final
 
-from dialects.errors import BudgetError, OptionError
+from weft.dialects.errors import BudgetError, OptionError
 
 MAX_NODES: Final = 120_000
 MAX_BYTES: Final = 8 << 30

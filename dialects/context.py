@@ -10,9 +10,9 @@ from xdsl.dialects.math import Math
 from xdsl.parser import Parser
 from xdsl.utils.mlir_lexer import MLIRTokenKind, StringLiteral
 
-from dialects.graph import GRAPH
-from dialects.loop import LOOP
-from dialects.weights import WeightStore
+from weft.dialects.graph import GRAPH
+from weft.dialects.loop import LOOP
+from weft.dialects.weights import WeightStore
 
 DIALECTS = (Builtin, Func, Arith, Math, GRAPH, LOOP)
 """Every dialect that weft's IR is made of."""

@@ -18,7 +18,7 @@ from xdsl.ir import BlockArgument, OpResult, SSAValue
 from xdsl.parser import AttrParser, Parser
 from xdsl.printer import Printer
 
-from dialects.expr import Atom, Expr, Operand, atom_expr, maximum, minimum
+from weft.dialects.expr import Atom, Expr, Operand, atom_expr, maximum, minimum
 
 OptionalAtomParser = Callable[[], Expr | None]
 

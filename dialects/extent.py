@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from fractions import Fraction
 
-from dialects.errors import ExtentError
+from weft.dialects.errors import ExtentError
 
 MOST = 1 << 47
 """The largest extent, and the most bytes of a tensor or buffer, extents of 0 left out: no process

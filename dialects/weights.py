@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from dialects.budget import Budget
+from weft.dialects.budget import Budget
 
 if TYPE_CHECKING:  # models out of the cache have no need of xDSL
     from xdsl.ir import Attribute

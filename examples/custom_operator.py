@@ -14,13 +14,13 @@ from xdsl.irdl import irdl_op_definition, prop_def
 from xdsl.passes import ModulePass
 
 import weft
-from dialects.graph.core.elementwise import UnaryOp
-from dialects.graph.core.op import OnnxName
-from dialects.graph.core.types import FLOATS
-from dialects.graph.ops.activation import ReluOp
-from dialects.loop.builder import LoopBuilder
-from dialects.loop.scalar import Scalar
-from dialects.weights import Array
+from weft.dialects.graph.core.elementwise import UnaryOp
+from weft.dialects.graph.core.op import OnnxName
+from weft.dialects.graph.core.types import FLOATS
+from weft.dialects.graph.ops.activation import ReluOp
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.scalar import Scalar
+from weft.dialects.weights import Array
 
 
 @irdl_op_definition

@@ -12,11 +12,11 @@ import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
 import weft
-from compiler.bench.limits import measure_limits
-from compiler.driver.pipeline import plan_model
-from compiler.driver.session import Session
-from compiler.machine.codegen.host import host_target
+from weft.bench.limits import measure_limits
 from weft.compilation import options_of
+from weft.compiler.driver.pipeline import plan_model
+from weft.compiler.driver.session import Session
+from weft.compiler.machine.codegen.host import host_target
 
 ROWS, COLUMNS, DEPTH = 96, 768, 768
 SECONDS = 0.2

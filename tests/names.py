@@ -25,9 +25,9 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper
 
-from compiler.cli.main import main
-from compiler.machine.bindings.forms import FORMS
-from dialects.errors import printable_lines
+from weft.cli.main import main
+from weft.compiler.machine.bindings.forms import FORMS
+from weft.dialects.errors import printable_lines
 
 CANARY = "canary"
 """A file that code in a name would make."""

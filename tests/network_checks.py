@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from onnx import ModelProto
 
 import weft
-from compiler.driver.options import Options
-from compiler.driver.pipeline import compile_model
-from compiler.machine.codegen.host import host_target
 from tests.models import light, networks
 from tests.models.networks import Inputs
 from tests.models.peer import run_onnxruntime
+from weft.compiler.driver.options import Options
+from weft.compiler.driver.pipeline import compile_model
+from weft.compiler.machine.codegen.host import host_target
 
 Arrays = Sequence[NDArray[Any]]
 

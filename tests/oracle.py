@@ -10,18 +10,18 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from compiler.driver.options import Options
-from compiler.driver.pipeline import compile_module
-from compiler.graph_to_loop.lower_graph import lower_group
-from compiler.machine.codegen.host import host_target
-from dialects.graph import OPS_BY_NAME, GraphOp, group_of
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.dtypes import element_type, numpy_dtype
-from dialects.graph.core.types import Shape, TensorType, tensor, type_of
-from dialects.graph.reindexing.constant import ConstantOp
-from dialects.weights import Array, WeightStore
 from tests.loop.interpreter import run_kernel
 from tests.sample import Sample
+from weft.compiler.driver.options import Options
+from weft.compiler.driver.pipeline import compile_module
+from weft.compiler.graph_to_loop.lower_graph import lower_group
+from weft.compiler.machine.codegen.host import host_target
+from weft.dialects.graph import OPS_BY_NAME, GraphOp, group_of
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.dtypes import element_type, numpy_dtype
+from weft.dialects.graph.core.types import Shape, TensorType, tensor, type_of
+from weft.dialects.graph.reindexing.constant import ConstantOp
+from weft.dialects.weights import Array, WeightStore
 
 
 def type_of_array(array: Array, shape: Shape | None = None) -> TensorType:

@@ -9,8 +9,8 @@ import hypothesis.extra.numpy as hnp
 import hypothesis.strategies as st
 import numpy as np
 
-from dialects.graph.core.op import AttributeValue
-from dialects.weights import Array
+from weft.dialects.graph.core.op import AttributeValue
+from weft.dialects.weights import Array
 
 
 @dataclass(frozen=True)

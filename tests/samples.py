@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from hypothesis.strategies import SearchStrategy
 
-from dialects.graph import GraphOp
 from tests import (
     samples_contraction,
     samples_elementwise,
@@ -14,6 +13,7 @@ from tests import (
     samples_sampling,
 )
 from tests.sample import Sample
+from weft.dialects.graph import GraphOp
 
 SAMPLES: dict[type[GraphOp], SearchStrategy[Sample]] = {
     **samples_elementwise.SAMPLES,

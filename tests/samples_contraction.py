@@ -6,15 +6,15 @@ from __future__ import annotations
 import hypothesis.strategies as st
 from hypothesis.strategies import SearchStrategy
 
-from dialects.graph import GraphOp
-from dialects.graph.core.op import AttributeValue
-from dialects.graph.core.types import BF16, F16, F32, F64, I32, UI8
-from dialects.graph.ops.conv import ConvOp, ConvTransposeOp
-from dialects.graph.ops.determinant import DetOp
-from dialects.graph.ops.einsum import EinsumOp
-from dialects.graph.ops.matmul import GemmOp, MatmulOp
 from tests.sample import Sample
 from tests.samples_elementwise import numbers
+from weft.dialects.graph import GraphOp
+from weft.dialects.graph.core.op import AttributeValue
+from weft.dialects.graph.core.types import BF16, F16, F32, F64, I32, UI8
+from weft.dialects.graph.ops.conv import ConvOp, ConvTransposeOp
+from weft.dialects.graph.ops.determinant import DetOp
+from weft.dialects.graph.ops.einsum import EinsumOp
+from weft.dialects.graph.ops.matmul import GemmOp, MatmulOp
 
 ELEMENTS = st.sampled_from([F32, F32, F64, F64, F16, BF16, I32, UI8])
 SIZE = st.integers(1, 4)

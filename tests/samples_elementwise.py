@@ -6,11 +6,12 @@ import hypothesis.strategies as st
 import numpy as np
 from hypothesis.strategies import SearchStrategy
 
-from dialects.graph import GraphOp
-from dialects.graph.core.dtypes import numpy_dtype
-from dialects.graph.core.elementwise import BinaryOp, UnaryOp
-from dialects.graph.core.op import AttributeValue
-from dialects.graph.core.types import (
+from tests.sample import Sample, bools, floats, integers, shapes
+from weft.dialects.graph import GraphOp
+from weft.dialects.graph.core.dtypes import numpy_dtype
+from weft.dialects.graph.core.elementwise import BinaryOp, UnaryOp
+from weft.dialects.graph.core.op import AttributeValue
+from weft.dialects.graph.core.types import (
     BF16,
     BOOL,
     F4E2M1FN,
@@ -40,7 +41,7 @@ from dialects.graph.core.types import (
     UI64,
     UNSIGNED,
 )
-from dialects.graph.ops import (
+from weft.dialects.graph.ops import (
     activation,
     arithmetic,
     comparison,
@@ -48,8 +49,7 @@ from dialects.graph.ops import (
     extremum,
     trigonometry,
 )
-from dialects.graph.ops.cast import BitcastOp, CastOp
-from tests.sample import Sample, bools, floats, integers, shapes
+from weft.dialects.graph.ops.cast import BitcastOp, CastOp
 
 NONE = st.just({})
 """No attributes."""

@@ -8,13 +8,15 @@ import numpy as np
 from hypothesis.strategies import SearchStrategy
 from xdsl.dialects.builtin import UnitAttr
 
-from dialects.expr import Expr
-from dialects.graph import GraphOp
-from dialects.graph.core.dtypes import numpy_dtype
-from dialects.graph.core.types import BOOL, F16, F32, F64, I32, I64, NUMBERS, UI8, ShapeAttr
-from dialects.graph.ops import scan
-from dialects.graph.regions import derivative, watch
-from dialects.graph.reindexing import (
+from tests.sample import Sample, integers, shapes
+from tests.samples_elementwise import numbers
+from weft.dialects.expr import Expr
+from weft.dialects.graph import GraphOp
+from weft.dialects.graph.core.dtypes import numpy_dtype
+from weft.dialects.graph.core.types import BOOL, F16, F32, F64, I32, I64, NUMBERS, UI8, ShapeAttr
+from weft.dialects.graph.ops import scan
+from weft.dialects.graph.regions import derivative, watch
+from weft.dialects.graph.reindexing import (
     constant,
     gather,
     generate,
@@ -25,9 +27,7 @@ from dialects.graph.reindexing import (
     scatter,
     slicing,
 )
-from dialects.graph.reindexing.constant import LiteralAttr
-from tests.sample import Sample, integers, shapes
-from tests.samples_elementwise import numbers
+from weft.dialects.graph.reindexing.constant import LiteralAttr
 
 ELEMENTS = (F32, F64, I64, F16, BOOL, UI8)
 

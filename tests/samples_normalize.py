@@ -6,12 +6,12 @@ import hypothesis.strategies as st
 import numpy as np
 from hypothesis.strategies import SearchStrategy
 
-from dialects.graph import GraphOp
-from dialects.graph.core.types import BF16, F16, F32, F64
-from dialects.graph.ops import lp_norm as norms
-from dialects.graph.ops import normalize, softmax
 from tests.sample import Sample, shapes
 from tests.samples_elementwise import numbers
+from weft.dialects.graph import GraphOp
+from weft.dialects.graph.core.types import BF16, F16, F32, F64
+from weft.dialects.graph.ops import lp_norm as norms
+from weft.dialects.graph.ops import normalize, softmax
 
 ELEMENTS = st.sampled_from([F32, F32, F64, F64, F16, BF16])
 EPSILON = st.sampled_from([1e-5, 1e-2])

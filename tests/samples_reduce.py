@@ -6,11 +6,11 @@ import hypothesis.strategies as st
 import numpy as np
 from hypothesis.strategies import SearchStrategy
 
-from dialects.graph import GraphOp
-from dialects.graph.core.types import BF16, F16, F32, F64, I32, UI8
-from dialects.graph.ops import lp_norm, pool, reduce, search
 from tests.sample import Sample, floats, shapes
 from tests.samples_elementwise import elements, numbers
+from weft.dialects.graph import GraphOp
+from weft.dialects.graph.core.types import BF16, F16, F32, F64, I32, UI8
+from weft.dialects.graph.ops import lp_norm, pool, reduce, search
 
 
 @st.composite

@@ -7,21 +7,21 @@ import hypothesis.strategies as st
 import numpy as np
 from hypothesis.strategies import SearchStrategy
 
-from dialects.expr import Expr
-from dialects.graph import GraphOp
-from dialects.graph.core.dtypes import numpy_dtype
-from dialects.graph.core.op import AttributeValue
-from dialects.graph.core.types import BF16, F16, F32, F64, I32, ShapeAttr
-from dialects.graph.ops.random import RandomBitsOp
-from dialects.graph.ops.region_pool import MaxRegionPoolOp
-from dialects.graph.ops.resample import ResampleOp
-from dialects.graph.ops.sort import ArgsortOp
-from dialects.graph.ops.unfold import FoldOp, UnfoldOp
-from dialects.graph.ops.winograd import WinogradFilterOp, WinogradResultOp, WinogradTilesOp
-from dialects.graph.reindexing.nonzero import NonzeroOp
-from dialects.loop.scalar import compute_type
 from tests.sample import Sample, bools, floats, integers, shapes
 from tests.samples_elementwise import numbers
+from weft.dialects.expr import Expr
+from weft.dialects.graph import GraphOp
+from weft.dialects.graph.core.dtypes import numpy_dtype
+from weft.dialects.graph.core.op import AttributeValue
+from weft.dialects.graph.core.types import BF16, F16, F32, F64, I32, ShapeAttr
+from weft.dialects.graph.ops.random import RandomBitsOp
+from weft.dialects.graph.ops.region_pool import MaxRegionPoolOp
+from weft.dialects.graph.ops.resample import ResampleOp
+from weft.dialects.graph.ops.sort import ArgsortOp
+from weft.dialects.graph.ops.unfold import FoldOp, UnfoldOp
+from weft.dialects.graph.ops.winograd import WinogradFilterOp, WinogradResultOp, WinogradTilesOp
+from weft.dialects.graph.reindexing.nonzero import NonzeroOp
+from weft.dialects.loop.scalar import compute_type
 
 FLOAT = st.sampled_from([F32, F32, F64, F16, BF16])
 

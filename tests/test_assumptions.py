@@ -10,13 +10,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from xdsl.ir import Block
 
-from dialects.errors import TypeInferenceError
-from dialects.expr import Expr, Symbol
-from dialects.graph import OPS
-from dialects.graph.core.op import SEGMENTS
-from dialects.graph.core.types import ShapeAttr, tensor, type_of
 from tests import oracle
 from tests.samples import SAMPLES
+from weft.dialects.errors import TypeInferenceError
+from weft.dialects.expr import Expr, Symbol
+from weft.dialects.graph import OPS
+from weft.dialects.graph.core.op import SEGMENTS
+from weft.dialects.graph.core.types import ShapeAttr, tensor, type_of
 
 SIDES = (0, 1, 2, 3, 5, 17)
 

@@ -8,12 +8,12 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import weft
-from compiler.driver.options import Options
-from compiler.driver.pipeline import compile_model
-from compiler.driver.session import Session
-from compiler.machine.codegen.host import host_target
-from dialects.weights import Array
 from tests.models.peer import run_onnxruntime
+from weft.compiler.driver.options import Options
+from weft.compiler.driver.pipeline import compile_model
+from weft.compiler.driver.session import Session
+from weft.compiler.machine.codegen.host import host_target
+from weft.dialects.weights import Array
 
 
 def spelled_out(

@@ -6,12 +6,12 @@ from onnx import ModelProto, TensorProto, helper
 from xdsl.parser import Parser
 
 import weft
-from compiler.driver.options import Bound, parse_bound
-from compiler.driver.pipeline import compile_model
-from compiler.loop.nest import loops_in, most_iterations
-from dialects.context import WeftContext
-from dialects.loop.program import KernelOp
 from weft.compilation import options_of
+from weft.compiler.driver.options import Bound, parse_bound
+from weft.compiler.driver.pipeline import compile_model
+from weft.compiler.loop.nest import loops_in, most_iterations
+from weft.dialects.context import WeftContext
+from weft.dialects.loop.program import KernelOp
 
 KERNEL = """
 loop.kernel @copy[n0](

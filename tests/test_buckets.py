@@ -7,8 +7,8 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 import weft
-from compiler.driver.options import Bucket, parse_bucket
 from tests.models.networks import bert_inputs, build_bert
+from weft.compiler.driver.options import Bucket, parse_bucket
 
 
 def dense() -> ModelProto:

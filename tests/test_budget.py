@@ -14,11 +14,11 @@ import pytest
 from onnx import ModelProto, TensorProto, helper
 
 import weft
-from compiler.driver.deadline import deadline
-from compiler.machine.codegen.object_code import interruptible
-from dialects.budget import Budget
-from dialects.errors import BudgetError, OptionError
 from tests.models.graph_writer import GraphWriter
+from weft.compiler.driver.deadline import deadline
+from weft.compiler.machine.codegen.object_code import interruptible
+from weft.dialects.budget import Budget
+from weft.dialects.errors import BudgetError, OptionError
 
 
 def doubling(count: int) -> ModelProto:
@@ -169,8 +169,8 @@ def test_time_is_up_in_other_threads_too():
 
 UNDER_A_PROFILER = """
 import sys, threading
-from compiler.driver.deadline import deadline
-from dialects.budget import Budget
+from weft.compiler.driver.deadline import deadline
+from weft.dialects.budget import Budget
 
 def inside(timeout):
     try:

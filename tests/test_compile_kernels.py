@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from compiler.driver import compile_kernels, workers
-from compiler.driver.compile_kernels import (
+from weft.compiler.driver import compile_kernels, workers
+from weft.compiler.driver.compile_kernels import (
     KernelCompiler,
     KernelTask,
     compile_kernel,
@@ -17,13 +17,13 @@ from compiler.driver.compile_kernels import (
     parse_kernel,
     rare_collections,
 )
-from compiler.driver.options import KernelSchedule, Options
-from compiler.driver.workers import ask, early_worker
-from compiler.machine.codegen.host import host_target
-from compiler.program.memory.hoist_workspace import hoist_kernel
-from compiler.program.memory.in_place import InPlace, in_place_arguments
-from dialects.errors import OptionError
-from dialects.loop.types import buffer_type
+from weft.compiler.driver.options import KernelSchedule, Options
+from weft.compiler.driver.workers import ask, early_worker
+from weft.compiler.machine.codegen.host import host_target
+from weft.compiler.program.memory.hoist_workspace import hoist_kernel
+from weft.compiler.program.memory.in_place import InPlace, in_place_arguments
+from weft.dialects.errors import OptionError
+from weft.dialects.loop.types import buffer_type
 
 KERNEL = """
 loop.kernel @scale{number}[n](%x: !loop.buffer<[n], f32>, %y: !loop.buffer<[n], f32>) {{
@@ -72,8 +72,8 @@ def test_two_workers_compile_without_this_process():
 
 COPIES = """
 from tests.test_compile_kernels import TASKS, CORES
-from compiler.driver.compile_kernels import compile_kernel, kernel_compiler
-from compiler.driver.workers import ForkedWorker, ask
+from weft.compiler.driver.compile_kernels import compile_kernel, kernel_compiler
+from weft.compiler.driver.workers import ForkedWorker, ask
 with kernel_compiler(4, CORES) as compiler:
     workers = compiler.workers
     assert [type(worker) for worker in workers] == [ForkedWorker, ForkedWorker]
@@ -93,10 +93,10 @@ def test_a_process_with_one_thread_is_copied():
 
 
 EARLY = """
-from compiler.driver.workers import early_worker
+from weft.compiler.driver.workers import early_worker
 with early_worker() as worker:
     from tests.test_compile_kernels import TASKS, CORES
-    from compiler.driver.compile_kernels import compile_kernel, kernel_compiler
+    from weft.compiler.driver.compile_kernels import compile_kernel, kernel_compiler
     worker.begin(TASKS[{begun}])
     with kernel_compiler(4, CORES, early=worker) as compiler:
         assert compiler.workers[0] is worker and len(compiler.workers) == 2
@@ -119,7 +119,7 @@ def test_a_worker_that_starts_early_begins_with_a_task(begun: int):
 
 def test_a_process_with_threads_is_not_copied_early(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(workers, "can_fork", lambda: False)
-    monkeypatch.delitem(sys.modules, "compiler.driver.compile_kernels")
+    monkeypatch.delitem(sys.modules, "weft.compiler.driver.compile_kernels")
     with early_worker() as worker:
         assert worker is None
 

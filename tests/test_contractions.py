@@ -7,16 +7,16 @@ import pytest
 from xdsl.ir import Block
 from xdsl.rewriter import InsertPoint
 
-from dialects.errors import TypeInferenceError
-from dialects.expr import Expr, maximum, minimum
-from dialects.graph import OPS_BY_NAME, DimsOp, GraphOp, ReshapeOp
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.known_dims import KnownDims
-from dialects.graph.core.types import F32, I32, I64, TensorType, tensor
-from dialects.graph.core.window import same_pads, transposed_pads
-from dialects.weights import Array
 from tests import oracle
 from tests.sample import Sample
+from weft.dialects.errors import TypeInferenceError
+from weft.dialects.expr import Expr, maximum, minimum
+from weft.dialects.graph import OPS_BY_NAME, DimsOp, GraphOp, ReshapeOp
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.known_dims import KnownDims
+from weft.dialects.graph.core.types import F32, I32, I64, TensorType, tensor
+from weft.dialects.graph.core.window import same_pads, transposed_pads
+from weft.dialects.weights import Array
 
 
 def op_of(name: str, *kinds: TensorType, **attributes) -> GraphOp:

@@ -8,15 +8,15 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.parser import Parser
 
-from compiler.driver.options import Options
-from compiler.driver.pipeline import compile_module
-from compiler.graph_to_loop.lower_graph import lower_module
-from compiler.machine.codegen.host import host_target
-from dialects.context import WeftContext
-from dialects.errors import InputError
-from dialects.graph.core.evaluate import evaluate_block
-from dialects.weights import WeightStore
 from tests.loop.interpreter import run_program
+from weft.compiler.driver.options import Options
+from weft.compiler.driver.pipeline import compile_module
+from weft.compiler.graph_to_loop.lower_graph import lower_module
+from weft.compiler.machine.codegen.host import host_target
+from weft.dialects.context import WeftContext
+from weft.dialects.errors import InputError
+from weft.dialects.graph.core.evaluate import evaluate_block
+from weft.dialects.weights import WeightStore
 
 SHORT = {
     "V": "!graph.tensor<[n], f32>",

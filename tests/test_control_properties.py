@@ -13,19 +13,19 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from compiler.driver.options import Options
-from compiler.driver.pipeline import compile_model
-from compiler.graph.passes import GRAPH_PASSES
-from compiler.machine.codegen.host import host_target
-from dialects.context import WeftContext
-from dialects.expr import Expr
-from dialects.graph import OPS_BY_NAME, ForOp, IfOp, WhileOp
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.evaluate import evaluate_block
-from dialects.graph.core.types import BOOL, F32, tensor
-from dialects.graph.regions.control import ConditionOp
-from dialects.graph.regions.fused import YieldOp
 from tests.oracle import function_of
+from weft.compiler.driver.options import Options
+from weft.compiler.driver.pipeline import compile_model
+from weft.compiler.graph.passes import GRAPH_PASSES
+from weft.compiler.machine.codegen.host import host_target
+from weft.dialects.context import WeftContext
+from weft.dialects.expr import Expr
+from weft.dialects.graph import OPS_BY_NAME, ForOp, IfOp, WhileOp
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.evaluate import evaluate_block
+from weft.dialects.graph.core.types import BOOL, F32, tensor
+from weft.dialects.graph.regions.control import ConditionOp
+from weft.dialects.graph.regions.fused import YieldOp
 
 EXTENT = 3
 VECTOR = tensor([EXTENT], F32)

@@ -5,8 +5,8 @@ import pytest
 
 import weft
 import weft.numpy as wnp
-from dialects.graph.core.evaluate import evaluate_block
 from weft import Tensor
+from weft.dialects.graph.core.evaluate import evaluate_block
 from weft.tracing.trace import record
 from weft.trees import leaves_of
 

@@ -7,10 +7,10 @@ import pytest
 
 import weft
 import weft.numpy as wnp
-from dialects.graph.core.evaluate import evaluate_block
 from weft import Spec, Tensor
 from weft.array_api import linalg
 from weft.array_api.dispatch import FUNCTIONS
+from weft.dialects.graph.core.evaluate import evaluate_block
 from weft.source.reading import read_function
 from weft.tracing.trace import record
 from weft.trees import flatten_exactly

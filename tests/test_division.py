@@ -7,8 +7,8 @@ import pytest
 
 import weft
 import weft.numpy as wnp
-from dialects.graph.core.evaluate import evaluate_block
 from weft import Spec, Tensor
+from weft.dialects.graph.core.evaluate import evaluate_block
 from weft.source.reading import read_function
 from weft.tracing.trace import record
 

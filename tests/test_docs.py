@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from compiler.cli.opt import ALL_PASSES
-from dialects.graph import GRAPH
-from dialects.loop import LOOP
+from weft.cli.opt import ALL_PASSES
+from weft.dialects.graph import GRAPH
+from weft.dialects.loop import LOOP
 
 ROOT = Path(__file__).parents[1]
 GUIDES = sorted(ROOT.glob("docs/adding-*.md"))

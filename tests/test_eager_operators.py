@@ -11,16 +11,16 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import weft
-from dialects.errors import WeftError
-from dialects.graph import OPS, GraphOp
-from dialects.graph.core.dtypes import numpy_dtype
-from dialects.graph.core.elementwise import ElementwiseOp
-from dialects.graph.core.types import type_of
-from dialects.weights import Array
 from tests import oracle
 from tests.sample import Sample
 from tests.samples import SAMPLES
 from weft import Tensor
+from weft.dialects.errors import WeftError
+from weft.dialects.graph import OPS, GraphOp
+from weft.dialects.graph.core.dtypes import numpy_dtype
+from weft.dialects.graph.core.elementwise import ElementwiseOp
+from weft.dialects.graph.core.types import type_of
+from weft.dialects.weights import Array
 
 WHOLE = [
     cls for cls in OPS

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from compiler.cli.demo_model import load_light, with_random_weights
-from compiler.driver.pipeline import compile_model
 from tests.models.light import SEED, seeded_input
 from tests.models.peer import run_onnxruntime
+from weft.cli.demo_model import load_light, with_random_weights
 from weft.compilation import options_of
+from weft.compiler.driver.pipeline import compile_model
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))

@@ -10,8 +10,8 @@ from hypothesis import assume, given, settings
 from xdsl.context import Context
 from xdsl.parser import Parser
 
-from dialects.errors import WeftError
-from dialects.expr import (
+from weft.dialects.errors import WeftError
+from weft.dialects.expr import (
     Atom,
     Expr,
     Operand,
@@ -22,8 +22,8 @@ from dialects.expr import (
     product,
     row_major_strides,
 )
-from dialects.expr_text import parse_formal_expr
-from dialects.interval import Range
+from weft.dialects.expr_text import parse_formal_expr
+from weft.dialects.interval import Range
 
 SYMBOLS = (Symbol("a"), Symbol("n"))
 OPERANDS = (Operand(0), Operand(1))

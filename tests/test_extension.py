@@ -8,13 +8,13 @@ import pytest
 from onnx import TensorProto, helper
 
 import weft
-from compiler.loop.nest import perfect_nest
-from compiler.loop.primitives import parallelize
-from compiler.loop.schedules import Schedule
-from compiler.loop.schedules.innermost_loops import unscheduled
-from compiler.target.target import Target
-from dialects.graph import OPS_BY_NAME
-from dialects.loop.program import KernelOp
+from weft.compiler.loop.nest import perfect_nest
+from weft.compiler.loop.primitives import parallelize
+from weft.compiler.loop.schedules import Schedule
+from weft.compiler.loop.schedules.innermost_loops import unscheduled
+from weft.compiler.target.target import Target
+from weft.dialects.graph import OPS_BY_NAME
+from weft.dialects.loop.program import KernelOp
 
 RNG = np.random.default_rng(0)
 WEIGHT = RNG.standard_normal((4, 3)).astype(np.float32)

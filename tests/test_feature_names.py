@@ -1,4 +1,4 @@
-"""Instruction sets are known to `compiler.target` alone: others ask a Target what it can do."""
+"""Instruction sets are known to weft.compiler.target alone: others ask a Target what it can do."""
 
 import ast
 from collections.abc import Iterator
@@ -7,9 +7,9 @@ from typing import Final
 
 import pytest
 
-from compiler.target import TARGETS
-from compiler.target.cpuid import FEATURES
-from compiler.target.hwcap import HWCAPS
+from weft.compiler.target import TARGETS
+from weft.compiler.target.cpuid import FEATURES
+from weft.compiler.target.hwcap import HWCAPS
 
 ROOT: Final = Path(__file__).parents[1]
 HOME: Final = ROOT / "compiler" / "target"

@@ -6,10 +6,10 @@ import pytest
 from onnx import parser
 from onnx.reference import ReferenceEvaluator
 
-from compiler.driver.options import Options
-from compiler.driver.pipeline import compile_model
-from compiler.machine.codegen.host import host_target
-from dialects.errors import InputError
+from weft.compiler.driver.options import Options
+from weft.compiler.driver.pipeline import compile_model
+from weft.compiler.machine.codegen.host import host_target
+from weft.dialects.errors import InputError
 
 X = np.arange(24, dtype=np.float32).reshape(4, 6)
 

@@ -9,16 +9,16 @@ from hypothesis import strategies as st
 from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Block
 
-import compiler.driver.golden
-from compiler.driver.golden import GoldenRun, golden_run
-from compiler.driver.read_model import read_model
-from compiler.driver.report import Report
-from dialects.graph import GraphOp
-from dialects.graph.core.evaluate import evaluate_block
+import weft.compiler.driver.golden
 from tests.models.networks import NETWORKS
 from tests.oracle import operator
 from tests.samples import SAMPLES
 from weft.compilation import options_of
+from weft.compiler.driver.golden import GoldenRun, golden_run
+from weft.compiler.driver.read_model import read_model
+from weft.compiler.driver.report import Report
+from weft.dialects.graph import GraphOp
+from weft.dialects.graph.core.evaluate import evaluate_block
 
 
 def golden_of(name: str) -> GoldenRun:
@@ -59,7 +59,7 @@ def test_what_another_numpy_rounds_differently_is_not_seen(monkeypatch: pytest.M
     def elsewhere(*arguments: object, **named: object) -> list[np.ndarray]:
         return [array * (1 + 1e-13) for array in evaluate_block(*arguments, **named)]
 
-    monkeypatch.setattr(compiler.driver.golden, "evaluate_block", elsewhere)
+    monkeypatch.setattr(weft.compiler.driver.golden, "evaluate_block", elsewhere)
     after = golden_of("lenet")
     assert after.content() == before.content()
     assert after.facts() == before.facts()

@@ -9,9 +9,9 @@ import pytest
 
 import weft
 import weft.numpy as wnp
-from dialects.expr import Expr
-from dialects.graph.core.evaluate import evaluate_block
-from dialects.graph.core.types import ShapeAttr
+from weft.dialects.expr import Expr
+from weft.dialects.graph.core.evaluate import evaluate_block
+from weft.dialects.graph.core.types import ShapeAttr
 from weft.tracing.trace import record
 
 RNG = np.random.default_rng(7)

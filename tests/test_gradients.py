@@ -7,10 +7,10 @@ import pytest
 from onnx import ModelProto, parser
 
 import weft
-from compiler.frontend.onnx.from_onnx import import_model
-from compiler.graph.differentiate.differentiate import append_gradients
-from dialects.errors import ModelError, OptionError, UnsupportedError
 from tests.oracle import evaluate
+from weft.compiler.frontend.onnx.from_onnx import import_model
+from weft.compiler.graph.differentiate.differentiate import append_gradients
+from weft.dialects.errors import ModelError, OptionError, UnsupportedError
 
 HEAD = '<ir_version: 10, opset_import: ["" : 21]>'
 SEED = (

@@ -14,11 +14,11 @@ import pytest
 from onnx import ModelProto
 
 from benchmarks.growth_graphs import KINDS
-from compiler.driver.pipeline import compile_model
-from compiler.driver.session import Session
-from compiler.frontend.onnx.from_onnx import ImportedModel, Source
 from tests.models.graph_writer import GraphWriter
 from weft.compilation import options_of
+from weft.compiler.driver.pipeline import compile_model
+from weft.compiler.driver.session import Session
+from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source
 
 SMALL = 300
 

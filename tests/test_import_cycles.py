@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from tests.test_layers import PACKAGES, module_name, source_files
+from tests.test_layers import module_name, source_files
 
 Graph = Mapping[str, Iterable[str]]
 
@@ -19,10 +19,11 @@ RUN_TIME_CYCLES: Final[Mapping[str, str]] = {}
 
 TYPE_CYCLES: Final[Mapping[str, str]] = {
     (
-        "dialects.expr.atoms dialects.expr.polynomial"
+        "weft.dialects.expr.atoms weft.dialects.expr.polynomial"
     ): "an atom holds polynomials, which are made of atoms",
     (
-        "dialects.graph.core.builder dialects.graph.core.op dialects.graph.reindexing.constant"
+        "weft.dialects.graph.core.builder weft.dialects.graph.core.op "
+        "weft.dialects.graph.reindexing.constant"
     ): "a builder makes operators, whose lowering takes a builder",
     (
         "weft.eager.indexing weft.eager.kernels weft.eager.kinds weft.eager.quick "
@@ -43,20 +44,20 @@ TYPE_CYCLES: Final[Mapping[str, str]] = {
 
 LOCAL_IMPORTS: Final[Mapping[str, Sequence[str]]] = {
     "few runs need it, and it takes long to load": (
-        "compiler.cli.compare -> compiler.frontend.onnx.load",
-        "compiler.cli.compile -> compiler.cli.emit",
-        "compiler.cli.inspect -> compiler.driver.pipeline",
-        "compiler.cli.inspect -> compiler.loop.schedule_file",
-        "compiler.cli.main -> compiler.machine.artifact.artifact",
-        "compiler.driver.compile_kernels -> compiler.loop.schedule_file",
-        "compiler.driver.pipeline -> compiler.driver.golden",
-        "compiler.driver.pipeline -> compiler.graph.differentiate.differentiate",
-        "compiler.machine.artifact.artifact -> compiler.machine.elf.archive",
-        "compiler.machine.artifact.artifact -> compiler.machine.elf.join_objects",
-        "compiler.machine.artifact.artifact -> compiler.machine.wasm.link",
+        "weft.cli.compare -> weft.compiler.frontend.onnx.load",
+        "weft.cli.compile -> weft.compiler.driver.emit",
+        "weft.cli.inspect -> weft.compiler.driver.pipeline",
+        "weft.cli.inspect -> weft.compiler.loop.schedule_file",
+        "weft.cli.main -> weft.compiler.machine.artifact.artifact",
+        "weft.compiler.driver.compile_kernels -> weft.compiler.loop.schedule_file",
+        "weft.compiler.driver.pipeline -> weft.compiler.driver.golden",
+        "weft.compiler.driver.pipeline -> weft.compiler.graph.differentiate.differentiate",
+        "weft.compiler.machine.artifact.artifact -> weft.compiler.machine.elf.archive",
+        "weft.compiler.machine.artifact.artifact -> weft.compiler.machine.elf.join_objects",
+        "weft.compiler.machine.artifact.artifact -> weft.compiler.machine.wasm.link",
     ),
     "few programs need it, and it takes long to load": (
-        "compiler.cli.model -> weft.probing.inside",
+        "weft.cli.model -> weft.probing.inside",
         "weft -> weft.probing.inside",
         "weft -> weft.source.jit",
         "weft.eager.kernels -> weft.compilation",
@@ -69,22 +70,22 @@ LOCAL_IMPORTS: Final[Mapping[str, Sequence[str]]] = {
         "weft.training -> weft.probing.watching",
     ),
     "the compiler is loaded where something has to be compiled": (
-        "weft -> compiler.cli.emit",
-        "weft.autodiff.derivatives -> compiler.graph.differentiate.cotangents",
-        "weft.autodiff.vjp -> compiler.graph.differentiate.cotangents",
-        "weft.compilation -> compiler.driver.pipeline",
-        "weft.compilation -> compiler.driver.read_model",
-        "weft.compilation -> compiler.loop.schedule_file",
-        "weft.compilation -> compiler.loop.tuned_file",
-        "weft.eager.kernels -> compiler.driver.pipeline",
+        "weft -> weft.compiler.driver.emit",
+        "weft.autodiff.derivatives -> weft.compiler.graph.differentiate.cotangents",
+        "weft.autodiff.vjp -> weft.compiler.graph.differentiate.cotangents",
+        "weft.compilation -> weft.compiler.driver.pipeline",
+        "weft.compilation -> weft.compiler.driver.read_model",
+        "weft.compilation -> weft.compiler.loop.schedule_file",
+        "weft.compilation -> weft.compiler.loop.tuned_file",
+        "weft.eager.kernels -> weft.compiler.driver.pipeline",
         "weft.eager.kernels -> weft.eager.graphs",
-        "weft.eager.templates -> compiler.graph.differentiate.cotangents",
+        "weft.eager.templates -> weft.compiler.graph.differentiate.cotangents",
         "weft.eager.templates -> weft.tracing.traced",
-        "weft.probing.watching -> compiler.graph.probe",
-        "weft.probing.watching -> dialects.context",
-        "weft.source.jit -> compiler.frontend.onnx.from_onnx",
-        "weft.tracing.trace -> compiler.driver.pipeline",
-        "weft.training -> compiler.frontend.onnx.from_onnx",
+        "weft.probing.watching -> weft.compiler.graph.probe",
+        "weft.probing.watching -> weft.dialects.context",
+        "weft.source.jit -> weft.compiler.frontend.onnx.from_onnx",
+        "weft.tracing.trace -> weft.compiler.driver.pipeline",
+        "weft.training -> weft.compiler.frontend.onnx.from_onnx",
     ),
 }
 """Imports inside functions, by reason."""
@@ -94,11 +95,11 @@ IMPORTS_BY_NAME: Final[Mapping[str, Sequence[str]]] = {
         "weft.array.methods -> weft.array_api.dispatch",
         "weft.array.methods -> weft.numpy",
     ),
-    "a command loads what it needs": ("compiler.cli.main -> compiler.cli.",),
+    "a command loads what it needs": ("weft.cli.main -> weft.cli.",),
     "engines of the benchmark need not be installed": (
-        "compiler.bench.engines.jax_engine -> compiler.bench.engines.jax_functions",
-        "compiler.bench.engines.torch_engine -> compiler.bench.engines.torch_functions",
-        "compiler.bench.worker -> compiler.bench.engines.",
+        "weft.bench.engines.jax_engine -> weft.bench.engines.jax_functions",
+        "weft.bench.engines.torch_engine -> weft.bench.engines.torch_functions",
+        "weft.bench.worker -> weft.bench.engines.",
     ),
 }
 """What `importlib.import_module` loads, by reason."""
@@ -149,7 +150,7 @@ def named_in(tree: ast.AST) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
             name = ast.unparse(node.args[0]).lstrip("f").strip("'")
-            if name.startswith(tuple(f"{package}." for package in PACKAGES)):
+            if name.startswith("weft."):
                 yield name.partition("{")[0]
 
 

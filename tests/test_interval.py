@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dialects import interval
-from dialects.interval import Range
+from weft.dialects import interval
+from weft.dialects.interval import Range
 
 BEYOND = 5
 """How far behind a missing bound values are tried."""

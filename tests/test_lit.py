@@ -50,7 +50,7 @@ def _arguments(part: str, path: Path) -> tuple[str, ...]:
 
 def run_case(path: Path) -> None:
     """Runs every RUN line of a golden test; fails with filecheck's message and what it saw."""
-    from compiler.cli.opt import run_opt
+    from weft.cli.opt import run_opt
 
     for line in parse_run_lines(path):
         text: str | None = None

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import weft
-from dialects.graph.core.evaluate import evaluate_block
 from weft import Spec, Tensor
 from weft.array.methods import METHODS, ArrayMethods
 from weft.array.operators import ArrayOperators
+from weft.dialects.graph.core.evaluate import evaluate_block
 from weft.source.reading import read_function
 from weft.tracing.trace import record
 from weft.trees import flatten_exactly

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import weft
-from compiler.driver.pipeline import compile_model
 from tests.models import light, networks
 from tests.models.networks import SMALL_VOCABULARY, Inputs
 from tests.models.peer import run_onnxruntime
@@ -32,6 +31,7 @@ from tests.network_checks import (
     inputs_of,
     run_c_program,
 )
+from weft.compiler.driver.pipeline import compile_model
 
 TOLERANCE = 1e-4
 LIGHT = tuple(name for name in NAMES if name.startswith("light_"))

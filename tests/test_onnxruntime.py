@@ -13,14 +13,14 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr
 
-from dialects.graph import GraphOp
-from dialects.graph.core.op import ints
-from dialects.graph.core.window import same_pads
-from dialects.graph.ops import conv, lp_norm, normalize, pool, reduce
-from dialects.weights import Array
 from tests import oracle
 from tests.sample import Sample
 from tests.samples import SAMPLES
+from weft.dialects.graph import GraphOp
+from weft.dialects.graph.core.op import ints
+from weft.dialects.graph.core.window import same_pads
+from weft.dialects.graph.ops import conv, lp_norm, normalize, pool, reduce
+from weft.dialects.weights import Array
 
 OPSET = 21
 REDUCTIONS = {

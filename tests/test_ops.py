@@ -20,21 +20,21 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.rewriter import InsertPoint
 
-from compiler.graph.differentiate.reverse_path import path_between
-from dialects.context import WeftContext
-from dialects.errors import TypeInferenceError, WeftError
-from dialects.expr import Atom, Expr, Symbol
-from dialects.graph import OPS, OPS_BY_NAME, GraphOp
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.dtypes import element_type, numpy_dtype
-from dialects.graph.core.elementwise import BinaryOp, UnaryOp
-from dialects.graph.core.op import AttributeValue, ints
-from dialects.graph.core.types import BOOL, F32, F64, FLOATS, NARROW_FLOATS, ShapeAttr, type_of
-from dialects.graph.ops.cast import BitcastOp, CastOp
-from dialects.weights import Array
 from tests import oracle
 from tests.sample import Sample
 from tests.samples import SAMPLES
+from weft.compiler.graph.differentiate.reverse_path import path_between
+from weft.dialects.context import WeftContext
+from weft.dialects.errors import TypeInferenceError, WeftError
+from weft.dialects.expr import Atom, Expr, Symbol
+from weft.dialects.graph import OPS, OPS_BY_NAME, GraphOp
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.dtypes import element_type, numpy_dtype
+from weft.dialects.graph.core.elementwise import BinaryOp, UnaryOp
+from weft.dialects.graph.core.op import AttributeValue, ints
+from weft.dialects.graph.core.types import BOOL, F32, F64, FLOATS, NARROW_FLOATS, ShapeAttr, type_of
+from weft.dialects.graph.ops.cast import BitcastOp, CastOp
+from weft.dialects.weights import Array
 
 EXAMPLES = settings(
     max_examples=6,

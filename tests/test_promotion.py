@@ -37,8 +37,8 @@ def leaves(found):
 
 def of_graph(module, places):
     block = module.body.block.first_op.body.block
-    from dialects.graph.core.dtypes import numpy_dtype
-    from dialects.graph.core.types import type_of
+    from weft.dialects.graph.core.dtypes import numpy_dtype
+    from weft.dialects.graph.core.types import type_of
 
     found = [numpy_dtype(type_of(value).element) for value in block.last_op.operands]
     return found[:places]

@@ -13,15 +13,15 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from compiler.driver.options import Options
-from compiler.driver.pipeline import compile_module
-from compiler.machine.codegen.host import host_target
-from dialects.expr import Expr
-from dialects.graph import OPS_BY_NAME, ConstantOp
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.types import type_of
-from dialects.weights import Array, WeightStore
 from tests.oracle import evaluate, function_of, type_of_array
+from weft.compiler.driver.options import Options
+from weft.compiler.driver.pipeline import compile_module
+from weft.compiler.machine.codegen.host import host_target
+from weft.dialects.expr import Expr
+from weft.dialects.graph import OPS_BY_NAME, ConstantOp
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.types import type_of
+from weft.dialects.weights import Array, WeightStore
 
 TARGET = host_target()
 TOLERANCE = 1e-4

@@ -6,10 +6,10 @@ import linecache
 import numpy as np
 import pytest
 
-from dialects.errors import SourceError
-from dialects.graph.core.evaluate import evaluate_block
 from tests.programs.random_programs import Writer
 from weft import Spec
+from weft.dialects.errors import SourceError
+from weft.dialects.graph.core.evaluate import evaluate_block
 from weft.source.reading import read_function
 from weft.trees import flatten_exactly
 

@@ -6,16 +6,16 @@ from functools import partial
 import pytest
 from onnx import parser
 
-from compiler.driver.kernel_makers import ScheduledKernels, _run_times
-from compiler.driver.lowering import UNSCHEDULED, Lowering
-from compiler.driver.options import Options
-from compiler.driver.pipeline import optimize_graph
-from compiler.driver.read_model import begin
-from compiler.driver.session import Session
-from compiler.driver.workers import Task
-from compiler.machine.codegen.host import host_target
-from dialects.context import WeftContext
 from tests.models.networks import build_mlp
+from weft.compiler.driver.kernel_makers import ScheduledKernels, _run_times
+from weft.compiler.driver.lowering import UNSCHEDULED, Lowering
+from weft.compiler.driver.options import Options
+from weft.compiler.driver.pipeline import optimize_graph
+from weft.compiler.driver.read_model import begin
+from weft.compiler.driver.session import Session
+from weft.compiler.driver.workers import Task
+from weft.compiler.machine.codegen.host import host_target
+from weft.dialects.context import WeftContext
 
 OPTIONS = Options(host_target(), "weft")
 FINDS = """<ir_version: 10, opset_import: ["" : 22]>

@@ -6,9 +6,9 @@ import linecache
 import numpy as np
 import pytest
 
-from dialects.errors import SourceError
 from tests.programs import refused
 from weft import Spec
+from weft.dialects.errors import SourceError
 from weft.source.reading import read_function
 
 

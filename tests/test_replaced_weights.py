@@ -10,8 +10,8 @@ import pytest
 from onnx import ModelProto, numpy_helper
 
 import weft
-from compiler.machine.artifact.artifact import read_metadata
 from tests.models.graph_writer import GraphWriter
+from weft.compiler.machine.artifact.artifact import read_metadata
 
 Arrays = dict[str, np.ndarray]
 

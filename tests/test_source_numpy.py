@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from dialects.graph.core.evaluate import evaluate_block
 from weft import Spec
 from weft.array.operators import common_dtype
+from weft.dialects.graph.core.evaluate import evaluate_block
 from weft.source.reading import read_function
 from weft.trees import flatten_exactly
 

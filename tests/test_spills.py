@@ -6,11 +6,11 @@ from collections.abc import Iterator
 import pytest
 from onnx import ModelProto
 
-from compiler.cli.emit import emit_text
-from compiler.driver.options import Options
-from compiler.driver.session import Session
-from compiler.target import TARGETS
 from tests.models.graph_writer import GraphWriter
+from weft.compiler.driver.emit import emit_text
+from weft.compiler.driver.options import Options
+from weft.compiler.driver.session import Session
+from weft.compiler.target import TARGETS
 
 FUSED = [target for target in TARGETS if target.has_fma]
 LABEL = re.compile(r"^(\.?L?\w+):")

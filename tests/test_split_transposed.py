@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from benchmarks.operators import operator
-from compiler.driver.options import Options
-from compiler.driver.pipeline import compile_model
-from compiler.machine.codegen.host import host_target
 from tests.models.peer import run_onnxruntime
+from weft.compiler.driver.options import Options
+from weft.compiler.driver.pipeline import compile_model
+from weft.compiler.machine.codegen.host import host_target
 
 CASES = {
     "taps that fill the blocks": ((2, 6, 5, 7), (6, 4, 4, 4), {"strides": [2, 2]}),

@@ -48,7 +48,7 @@ def test_a_second_process_starts_warm(tmp_path):
     text = (
         "import sys, weft; from weft.eager.kernels import COUNT\n"
         "x = weft.Tensor([1.5, 2.5]); print((x * x + 1.0).tolist(), weft.grad(lambda x:"
-        " (x * x).sum())(x).tolist(), COUNT.made, 'compiler.driver.pipeline' in sys.modules)"
+        " (x * x).sum())(x).tolist(), COUNT.made, 'weft.compiler.driver.pipeline' in sys.modules)"
     )
     environment = {"WEFT_CACHE_DIR": str(tmp_path), "PYTHONPATH": ":".join(sys.path)}
     first, second = (

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import weft
-from compiler.machine.codegen.host import host_target
 from tests.small_models import add_model, dense_model, dense_reference, rows_of
+from weft.compiler.machine.codegen.host import host_target
 
 ROOT = Path(__file__).parents[1]
 
@@ -100,3 +100,13 @@ def test_import_brings_no_compiler():
         [sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True
     )
     assert shown.stdout == "\n"
+
+
+def test_folders_of_a_user_are_not_taken_for_parts_of_weft(own_cache: Path, tmp_path: Path):
+    for name in ("compiler", "dialects"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "__init__.py").write_text("raise SystemExit('this is not weft')\n")
+    script = tmp_path / "script.py"
+    script.write_text("import weft\nprint(weft.jit(lambda x: x + x)(weft.Tensor(2.0)))\n")
+    ran = subprocess.run([sys.executable, script], capture_output=True, text=True, cwd=tmp_path)
+    assert (ran.stdout, ran.stderr) == ("4.0\n", "")

@@ -9,11 +9,11 @@ import pytest
 from onnx import ModelProto, helper, numpy_helper
 
 import weft
-from compiler.driver.options import Options
-from compiler.driver.pipeline import plan_model
-from compiler.driver.session import Session
-from compiler.machine.codegen.host import host_target
-from dialects.graph.ops.winograd import POINTS, matrices
+from weft.compiler.driver.options import Options
+from weft.compiler.driver.pipeline import plan_model
+from weft.compiler.driver.session import Session
+from weft.compiler.machine.codegen.host import host_target
+from weft.dialects.graph.ops.winograd import POINTS, matrices
 
 
 def convolution(height: int, width: int) -> ModelProto:

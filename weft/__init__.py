@@ -18,19 +18,20 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from compiler.driver.deadline import deadline
-from compiler.driver.extension import Extension
-from compiler.driver.options import Bound, Options, parse_bucket, parse_bucket_mask
-from compiler.driver.session import Session
-from compiler.machine.artifact.artifact import VERSION, Compiled, check_runs_on
-from compiler.machine.artifact.artifact import load as load_artifact
-from compiler.machine.artifact.cache import Cache, CacheWarning, default_cache
-from compiler.machine.artifact.signature import TensorSpec
-from compiler.machine.bindings.names import base_name
-from compiler.machine.codegen.host import host_target
-from compiler.machine.python.executable import Executable
-from dialects.budget import MAX_BYTES, MAX_NODES, TIMEOUT, Budget
-from dialects.errors import (
+from weft.compilation import compile_cached, options_of
+from weft.compiler.driver.deadline import deadline
+from weft.compiler.driver.extension import Extension
+from weft.compiler.driver.options import Bound, Options, parse_bucket, parse_bucket_mask
+from weft.compiler.driver.session import Session
+from weft.compiler.machine.artifact.artifact import VERSION, Compiled, check_runs_on
+from weft.compiler.machine.artifact.artifact import load as load_artifact
+from weft.compiler.machine.artifact.cache import Cache, CacheWarning, default_cache
+from weft.compiler.machine.artifact.signature import TensorSpec
+from weft.compiler.machine.bindings.names import base_name
+from weft.compiler.machine.codegen.host import host_target
+from weft.compiler.machine.python.executable import Executable
+from weft.dialects.budget import MAX_BYTES, MAX_NODES, TIMEOUT, Budget
+from weft.dialects.errors import (
     ArtifactError,
     AssertError,
     BudgetError,
@@ -44,14 +45,13 @@ from dialects.errors import (
     UnsupportedError,
     WeftError,
 )
-from weft.compilation import compile_cached, options_of
 from weft.probing.watching import build_watchable
 
 if TYPE_CHECKING:
-    from compiler.frontend.onnx.from_onnx import ImportedModel, Source
     from weft.autodiff.custom import checkpoint, custom_vjp, stop_gradient
     from weft.autodiff.derivatives import grad, hessian, jacobian, jvp, value_and_grad, vjp
     from weft.autodiff.gradient_check import check_grad
+    from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source
     from weft.eager.tensor import Tensor
     from weft.probing.inside import watch
     from weft.source.jit import jit
@@ -255,7 +255,7 @@ def _save_graph(
     model: Any, specs: Sequence[Any], session: Callable[[], Session], path: Path
 ) -> None:
     """Writes the optimised graph of a model, which is read again, and its weights beside it."""
-    from compiler.cli.emit import save_graph
+    from weft.compiler.driver.emit import save_graph
 
     base_name(path)
     save_graph(_source_of(model, specs), path, session())

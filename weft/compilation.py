@@ -20,32 +20,38 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from compiler.driver.deadline import deadline
-from compiler.driver.options import Bound, Bucket, BucketMask, KernelSchedule, Options, SelfTest
-from compiler.driver.session import Session
-from compiler.driver.workers import early_worker
-from compiler.frontend.graph_file_names import SUFFIX, weights_beside
-from compiler.machine.artifact.artifact import VERSION, Compiled
-from compiler.machine.artifact.cache import Cache, cache_key
-from compiler.machine.bindings.names import c_identifier
-from compiler.machine.codegen.host import host_target
-from compiler.machine.weights.file import EMBEDDED, PLACES
-from compiler.target import TARGETS
-from compiler.target.target import Target
-from compiler.target.x86 import X86_TARGETS
-from dialects.budget import Budget
-from dialects.errors import OptionError
+from weft.compiler.driver.deadline import deadline
+from weft.compiler.driver.options import (
+    Bound,
+    Bucket,
+    BucketMask,
+    KernelSchedule,
+    Options,
+    SelfTest,
+)
+from weft.compiler.driver.session import Session
+from weft.compiler.driver.workers import early_worker
+from weft.compiler.frontend.graph_file_names import SUFFIX, weights_beside
+from weft.compiler.machine.artifact.artifact import VERSION, Compiled
+from weft.compiler.machine.artifact.cache import Cache, cache_key
+from weft.compiler.machine.bindings.names import c_identifier
+from weft.compiler.machine.codegen.host import host_target
+from weft.compiler.machine.weights.file import EMBEDDED, PLACES
+from weft.compiler.target import TARGETS
+from weft.compiler.target.target import Target
+from weft.compiler.target.x86 import X86_TARGETS
+from weft.dialects.budget import Budget
+from weft.dialects.errors import OptionError
 
 if TYPE_CHECKING:
-    from compiler.driver.extension import Extension
-    from compiler.frontend.onnx.from_onnx import ImportedModel, Source
+    from weft.compiler.driver.extension import Extension
+    from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source
 
 DEFAULT_PREFIX = "model"
 
 Given = bool | str | os.PathLike[str] | Mapping[str, Any]
 """Whether there is a self-test, or its inputs, or where they are."""
 
-_PACKAGES = ("weft", "compiler", "dialects")
 _REQUIREMENTS = ("llvmlite", "ml_dtypes", "numpy", "onnx", "xdsl")
 _LOCATION = b"\x0a\x08location"
 _VALUE = b"\x12"
@@ -76,7 +82,7 @@ def compile_cached(
         return found
     with deadline(budget), early_worker() as worker:
         # What the worker waits for comes first, and the other half of the compiler behind it.
-        from compiler.driver.read_model import begin
+        from weft.compiler.driver.read_model import begin
 
         session = Session(options) if start is None else start()
         session.extensions = tuple(extensions)
@@ -84,7 +90,7 @@ def compile_cached(
         session.worker = worker
         session.budget = budget
         imported = begin(source, session)
-        from compiler.driver.pipeline import compile_model
+        from weft.compiler.driver.pipeline import compile_model
 
         compiled = compile_model(source, options, session, imported)
         return cache.keep(key, compiled) if cache and key else compiled
@@ -195,7 +201,7 @@ def _self_test(given: Given) -> SelfTest | None:
 
 
 def _read_schedules(path: Path) -> tuple[KernelSchedule, ...]:
-    from compiler.loop.schedule_file import parse_schedules
+    from weft.compiler.loop.schedule_file import parse_schedules
 
     try:
         return parse_schedules(path.read_text(encoding="utf-8"), str(path))
@@ -204,7 +210,7 @@ def _read_schedules(path: Path) -> tuple[KernelSchedule, ...]:
 
 
 def _read_tuned(path: Path, target: Target) -> tuple[KernelSchedule, ...]:
-    from compiler.loop.tuned_file import tuned_for
+    from weft.compiler.loop.tuned_file import tuned_for
 
     return tuned_for(path, target)
 
@@ -355,12 +361,11 @@ def compiler_digest() -> str:
     hasher = hashlib.sha256(VERSION.encode())
     for name in _REQUIREMENTS:
         hasher.update(f"{name} {_version(name)}\n".encode())
-    root = f"{Path(__file__).parents[1]}/"
-    for package in _PACKAGES:
-        for path in _sources(f"{root}{package}"):
-            hasher.update(path.removeprefix(root).encode())
-            with open(path, "rb", buffering=0) as file:
-                hasher.update(file.read())
+    root = f"{Path(__file__).parent}/"
+    for path in _sources(root):
+        hasher.update(path.removeprefix(root).encode())
+        with open(path, "rb", buffering=0) as file:
+            hasher.update(file.read())
     return hasher.hexdigest()
 
 

@@ -9,8 +9,8 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from dialects.errors import WeftError
 from weft.array.operators import ArrayOperators, users_line
+from weft.dialects.errors import WeftError
 from weft.trees import leaves_of
 
 Change = tuple[Any, str, Any, str]

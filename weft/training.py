@@ -13,22 +13,22 @@ from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.utils.hints import isa
 
-from compiler.driver.options import Options
-from compiler.machine.artifact.artifact import check_runs_on
-from compiler.machine.artifact.cache import default_cache
-from compiler.machine.bindings.names import c_identifier
-from compiler.machine.codegen.host import host_target
-from compiler.machine.python.executable import Executable
-from dialects.errors import WeftError
-from dialects.loop.program import DONATED
-from dialects.weights import Array
 from weft.array.operators import users_line
+from weft.compiler.driver.options import Options
+from weft.compiler.machine.artifact.artifact import check_runs_on
+from weft.compiler.machine.artifact.cache import default_cache
+from weft.compiler.machine.bindings.names import c_identifier
+from weft.compiler.machine.codegen.host import host_target
+from weft.compiler.machine.python.executable import Executable
+from weft.dialects.errors import WeftError
+from weft.dialects.loop.program import DONATED
+from weft.dialects.weights import Array
 from weft.eager.tensor import Tensor
 from weft.tracing.trace import Trace, record
 from weft.trees import Structure, flatten, unflatten
 
 if TYPE_CHECKING:
-    from compiler.frontend.onnx.from_onnx import ImportedModel
+    from weft.compiler.frontend.onnx.from_onnx import ImportedModel
 
 _OWN_USES: Final = 3
 """References to an array that belongs to one tensor alone, while it is counted."""
@@ -212,7 +212,7 @@ def donating(
     """The graph of a step, in which it is `noted` which arguments take results' memory; what was
     traced, and those pairs of an input and an output. Raises as `step` does.
     """
-    from compiler.frontend.onnx.from_onnx import ImportedModel
+    from weft.compiler.frontend.onnx.from_onnx import ImportedModel
 
     recorded = record(function, *examples)
     main = recorded.module.ops.first

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, cast, overload
 
-from dialects.errors import WeftError
 from weft.array.operators import users_line
+from weft.dialects.errors import WeftError
 
 
 @dataclass(frozen=True)

@@ -15,19 +15,19 @@ from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 from onnx.backend.base import Backend, BackendRep, namedtupledict
 from onnx.defs import onnx_opset_version
 
-from compiler.adapters.onnx_compounds import (
+from weft.compiler.adapters.onnx_compounds import (
     compound_inputs,
     elements_of,
     gathered,
     with_elements,
 )
-from compiler.driver.options import Options
-from compiler.driver.pipeline import compile_model
-from compiler.machine.artifact.artifact import Compiled
-from compiler.machine.codegen.host import host_target
-from compiler.machine.python.executable import Executable
-from dialects.errors import InputError, UnsupportedError
-from dialects.weights import Array
+from weft.compiler.driver.options import Options
+from weft.compiler.driver.pipeline import compile_model
+from weft.compiler.machine.artifact.artifact import Compiled
+from weft.compiler.machine.codegen.host import host_target
+from weft.compiler.machine.python.executable import Executable
+from weft.dialects.errors import InputError, UnsupportedError
+from weft.dialects.weights import Array
 
 LARGEST_CONSTANT = 64
 """Inputs of more elements than this are never taken as constants."""

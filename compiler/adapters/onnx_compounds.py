@@ -12,8 +12,8 @@ from typing import Any, cast
 import numpy as np
 from onnx import ModelProto, NodeProto, TypeProto, helper
 
-from dialects.errors import InputError
-from dialects.weights import Array
+from weft.dialects.errors import InputError
+from weft.dialects.weights import Array
 
 
 def compound_inputs(model: ModelProto) -> dict[str, TypeProto]:

@@ -15,56 +15,56 @@ from typing import TYPE_CHECKING
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.utils.hints import isa
 
-from compiler.driver.compile_run_time import RunTimeTask, features, identity, run_time_task
-from compiler.driver.derive_weights import DerivedWeights
-from compiler.driver.options import Options
-from compiler.driver.prepare_weights import (
+from weft.compiler.driver.compile_run_time import RunTimeTask, features, identity, run_time_task
+from weft.compiler.driver.derive_weights import DerivedWeights
+from weft.compiler.driver.options import Options
+from weft.compiler.driver.prepare_weights import (
     derived_weights,
     describe_weights,
     outside_weights,
     prepare_weights,
     transform_objects,
 )
-from compiler.driver.report import Report
-from compiler.frontend.model_version import described_version
-from compiler.frontend.string_outputs import described_strings
-from compiler.loop_to_llvm.data import data_ir
-from compiler.loop_to_llvm.program.dispatch import bucket_prefix, emit_choice
-from compiler.loop_to_llvm.program.emit import (
+from weft.compiler.driver.report import Report
+from weft.compiler.frontend.model_version import described_version
+from weft.compiler.frontend.string_outputs import described_strings
+from weft.compiler.loop_to_llvm.data import data_ir
+from weft.compiler.loop_to_llvm.program.dispatch import bucket_prefix, emit_choice
+from weft.compiler.loop_to_llvm.program.emit import (
     WeightKey,
     emit_program,
     program_weights,
     workspace_bytes,
 )
-from compiler.loop_to_llvm.runtime import LIBC_NAMES, exported_symbols, facts_of
-from compiler.loop_to_llvm.runtime.outside_weights import OutsideWeights, outside_exports
-from compiler.loop_to_llvm.runtime.self_test import self_test_exports
-from compiler.loop_to_llvm.runtime.standalone import (
+from weft.compiler.loop_to_llvm.runtime import LIBC_NAMES, exported_symbols, facts_of
+from weft.compiler.loop_to_llvm.runtime.outside_weights import OutsideWeights, outside_exports
+from weft.compiler.loop_to_llvm.runtime.self_test import self_test_exports
+from weft.compiler.loop_to_llvm.runtime.standalone import (
     emit_standalone,
     is_standalone,
     standalone_exports,
 )
-from compiler.machine.artifact.artifact import Compiled, check_runs_on
-from compiler.machine.artifact.model_table import model_table
-from compiler.machine.artifact.signature import Signature, TensorSpec
-from compiler.machine.codegen.host import host_target
-from compiler.machine.codegen.object_code import compile_object
-from compiler.machine.weights.prepare import Weights
-from compiler.machine.weights.prepared import weight_offsets
-from compiler.program.describe import describe_kernels, describe_memory
-from compiler.program.memory.donate import donated_pairs
-from compiler.program.time_calls import timed_calls
-from compiler.target.features import baseline
-from dialects.errors import ArtifactError, OptionError
-from dialects.expr import Expr, maximum
-from dialects.graph.core.dtypes import numpy_dtype
-from dialects.loop.dynamic import output_sizes
-from dialects.loop.program import KernelOp, ProgramOp
-from dialects.loop.types import buffer_type
-from dialects.weights import WeightStore
+from weft.compiler.machine.artifact.artifact import Compiled, check_runs_on
+from weft.compiler.machine.artifact.model_table import model_table
+from weft.compiler.machine.artifact.signature import Signature, TensorSpec
+from weft.compiler.machine.codegen.host import host_target
+from weft.compiler.machine.codegen.object_code import compile_object
+from weft.compiler.machine.weights.prepare import Weights
+from weft.compiler.machine.weights.prepared import weight_offsets
+from weft.compiler.program.describe import describe_kernels, describe_memory
+from weft.compiler.program.memory.donate import donated_pairs
+from weft.compiler.program.time_calls import timed_calls
+from weft.compiler.target.features import baseline
+from weft.dialects.errors import ArtifactError, OptionError
+from weft.dialects.expr import Expr, maximum
+from weft.dialects.graph.core.dtypes import numpy_dtype
+from weft.dialects.loop.dynamic import output_sizes
+from weft.dialects.loop.program import KernelOp, ProgramOp
+from weft.dialects.loop.types import buffer_type
+from weft.dialects.weights import WeightStore
 
 if TYPE_CHECKING:
-    from compiler.driver.golden import GoldenRun
+    from weft.compiler.driver.golden import GoldenRun
 
 
 @dataclass(frozen=True)

@@ -9,17 +9,17 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.utils.hints import isa
 
-from compiler.driver.options import Options
-from compiler.graph.bound_sizes import input_sizes
-from compiler.graph_to_loop.lower_graph import canonicalize_kernel, lower_module
-from compiler.loop_to_llvm.program.emit import workspace_bytes
-from compiler.program.buckets import choosing_program
-from compiler.program.memory.plan_memory import kernels_of
-from compiler.program.pad_rows import padding_program
-from compiler.program.prove_rows import RowProof
-from dialects.errors import OptionError, UnsupportedError
-from dialects.loop.program import ProgramOp
-from dialects.loop.types import buffer_type
+from weft.compiler.driver.options import Options
+from weft.compiler.graph.bound_sizes import input_sizes
+from weft.compiler.graph_to_loop.lower_graph import canonicalize_kernel, lower_module
+from weft.compiler.loop_to_llvm.program.emit import workspace_bytes
+from weft.compiler.program.buckets import choosing_program
+from weft.compiler.program.memory.plan_memory import kernels_of
+from weft.compiler.program.pad_rows import padding_program
+from weft.compiler.program.prove_rows import RowProof
+from weft.dialects.errors import OptionError, UnsupportedError
+from weft.dialects.loop.program import ProgramOp
+from weft.dialects.loop.types import buffer_type
 
 
 def require_bucket_sizes(module: ModuleOp, options: Options) -> None:

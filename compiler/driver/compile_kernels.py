@@ -19,8 +19,8 @@ from functools import partial
 from itertools import chain
 from typing import Final, Protocol
 
-from compiler.driver.options import KernelSchedule, Options
-from compiler.driver.workers import (
+from weft.compiler.driver.options import KernelSchedule, Options
+from weft.compiler.driver.workers import (
     RARE,
     ForkedWorker,
     KernelCode,
@@ -32,13 +32,13 @@ from compiler.driver.workers import (
     close,
     start_worker,
 )
-from compiler.loop.schedules import Scheduled, schedule_kernel
-from compiler.loop_to_llvm.kernel import emit_kernel
-from compiler.machine.codegen.object_code import compile_object
-from compiler.program.declare import declaration, describe_body
-from compiler.validation.in_place import prove_claims
-from dialects.context import parse_module
-from dialects.loop.program import KernelOp
+from weft.compiler.loop.schedules import Scheduled, schedule_kernel
+from weft.compiler.loop_to_llvm.kernel import emit_kernel
+from weft.compiler.machine.codegen.object_code import compile_object
+from weft.compiler.program.declare import declaration, describe_body
+from weft.compiler.validation.in_place import prove_claims
+from weft.dialects.context import parse_module
+from weft.dialects.loop.program import KernelOp
 
 KERNELS_PER_WORKER: Final = 6
 """Fewer are compiled before a worker has imported the compiler."""
@@ -125,7 +125,7 @@ def choose_schedule(kernel: KernelOp, options: Options, *, recorded: bool = True
     """Schedules a kernel as it is told to, else as weft thinks best; `recorded` asks for steps."""
     forced = _forced(kernel.sym_name.data, options)
     if forced is not None:
-        from compiler.loop.schedule_file import apply_schedule  # few kernels need all passes
+        from weft.compiler.loop.schedule_file import apply_schedule  # few kernels need all passes
 
         apply_schedule(kernel, forced)
         return Scheduled(["forced"], [], forced.steps)

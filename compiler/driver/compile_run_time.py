@@ -11,20 +11,20 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from compiler.abi.constants import ABI_VERSION
-from compiler.driver.options import Options
-from compiler.driver.workers import KernelCode
-from compiler.loop_to_llvm.run_time import emit_run_time
-from compiler.loop_to_llvm.runtime import Counts, Level, TableLayout
-from compiler.loop_to_llvm.runtime.outside_weights import OutsideWeights
-from compiler.loop_to_llvm.runtime.self_test import Golden
-from compiler.machine.artifact.artifact import VERSION
-from compiler.machine.artifact.model_table import model_table
-from compiler.machine.artifact.signature import Signature
-from compiler.machine.codegen.object_code import compile_object
-from compiler.machine.weights.file import EMBEDDED
-from compiler.target.features import baseline, feature_groups
-from compiler.target.target import Target
+from weft.compiler.abi.constants import ABI_VERSION
+from weft.compiler.driver.options import Options
+from weft.compiler.driver.workers import KernelCode
+from weft.compiler.loop_to_llvm.run_time import emit_run_time
+from weft.compiler.loop_to_llvm.runtime import Counts, Level, TableLayout
+from weft.compiler.loop_to_llvm.runtime.outside_weights import OutsideWeights
+from weft.compiler.loop_to_llvm.runtime.self_test import Golden
+from weft.compiler.machine.artifact.artifact import VERSION
+from weft.compiler.machine.artifact.model_table import model_table
+from weft.compiler.machine.artifact.signature import Signature
+from weft.compiler.machine.codegen.object_code import compile_object
+from weft.compiler.machine.weights.file import EMBEDDED
+from weft.compiler.target.features import baseline, feature_groups
+from weft.compiler.target.target import Target
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Final
 
-from dialects.budget import Budget
+from weft.dialects.budget import Budget
 
 AGAIN: Final = 5.0
 """Seconds after which a thread that goes on is told again: an exception that comes while an object

@@ -18,24 +18,24 @@ from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from compiler.driver.options import Options
-from compiler.graph_to_loop.lower_graph import MAIN, lower_module
-from compiler.loop_to_llvm.data import data_ir
-from compiler.loop_to_llvm.kernel import emit_kernel, kernel_symbol
-from compiler.loop_to_llvm.program.emit import emit_program, workspace_bytes
-from compiler.loop_to_llvm.runtime.outside_weights import DERIVE, OWN, DerivedTensors
-from compiler.machine.codegen.object_code import compile_object
-from compiler.machine.weights.prepare import ALIGNMENT
-from compiler.program.memory.hoist_workspace import hoist_workspace
-from compiler.program.memory.plan_memory import kernels_of, plan_memory
-from compiler.target.features import baseline
-from dialects.expr import Expr
-from dialects.graph import OPS_BY_NAME, ConstantOp
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.dtypes import element_type
-from dialects.graph.core.types import ShapeAttr, tensor
-from dialects.loop.program import KernelOp, ProgramOp
-from dialects.weights import Array, Properties, Recipe, WeightStore
+from weft.compiler.driver.options import Options
+from weft.compiler.graph_to_loop.lower_graph import MAIN, lower_module
+from weft.compiler.loop_to_llvm.data import data_ir
+from weft.compiler.loop_to_llvm.kernel import emit_kernel, kernel_symbol
+from weft.compiler.loop_to_llvm.program.emit import emit_program, workspace_bytes
+from weft.compiler.loop_to_llvm.runtime.outside_weights import DERIVE, OWN, DerivedTensors
+from weft.compiler.machine.codegen.object_code import compile_object
+from weft.compiler.machine.weights.prepare import ALIGNMENT
+from weft.compiler.program.memory.hoist_workspace import hoist_workspace
+from weft.compiler.program.memory.plan_memory import kernels_of, plan_memory
+from weft.compiler.target.features import baseline
+from weft.dialects.expr import Expr
+from weft.dialects.graph import OPS_BY_NAME, ConstantOp
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.dtypes import element_type
+from weft.dialects.graph.core.types import ShapeAttr, tensor
+from weft.dialects.loop.program import KernelOp, ProgramOp
+from weft.dialects.weights import Array, Properties, Recipe, WeightStore
 
 MOST_OWN_BYTES: Final = 1 << 20
 """A tensor with more that is not the model's own, but computed while compiling of sizes and single

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from xdsl.passes import ModulePass
 
-    from compiler.frontend.onnx.node import Importer
-    from compiler.loop.schedules import Schedule
-    from dialects.graph import GraphOp
+    from weft.compiler.frontend.onnx.node import Importer
+    from weft.compiler.loop.schedules import Schedule
+    from weft.dialects.graph import GraphOp
 
 
 @dataclass(frozen=True)

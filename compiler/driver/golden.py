@@ -19,20 +19,20 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
 from xdsl.utils.hints import isa
 
-from compiler.driver.options import Options
-from compiler.driver.report import Report
-from compiler.graph.bound_sizes import graph_function, input_sizes
-from compiler.graph.differentiate.differentiate import DifferentiatePass
-from compiler.loop_to_llvm.data import ALIGNMENT
-from compiler.loop_to_llvm.runtime.self_test import Golden, GoldenTensor
-from dialects.context import WeftContext
-from dialects.errors import OptionError, WeftError
-from dialects.expr import Expr, Symbol
-from dialects.graph import GraphOp
-from dialects.graph.core.dtypes import numpy_dtype
-from dialects.graph.core.evaluate import evaluate_block
-from dialects.graph.core.types import FLOATS, TensorType, type_of
-from dialects.weights import Array, WeightStore
+from weft.compiler.driver.options import Options
+from weft.compiler.driver.report import Report
+from weft.compiler.graph.bound_sizes import graph_function, input_sizes
+from weft.compiler.graph.differentiate.differentiate import DifferentiatePass
+from weft.compiler.loop_to_llvm.data import ALIGNMENT
+from weft.compiler.loop_to_llvm.runtime.self_test import Golden, GoldenTensor
+from weft.dialects.context import WeftContext
+from weft.dialects.errors import OptionError, WeftError
+from weft.dialects.expr import Expr, Symbol
+from weft.dialects.graph import GraphOp
+from weft.dialects.graph.core.dtypes import numpy_dtype
+from weft.dialects.graph.core.evaluate import evaluate_block
+from weft.dialects.graph.core.types import FLOATS, TensorType, type_of
+from weft.dialects.weights import Array, WeightStore
 
 MOST_BYTES: Final = 64 << 20
 """Of all golden inputs and outputs together."""

@@ -6,20 +6,20 @@ from dataclasses import dataclass, field, replace
 
 from xdsl.dialects.builtin import ModuleOp
 
-from compiler.driver.assemble import signature_of
-from compiler.driver.compile_kernels import (
+from weft.compiler.driver.assemble import signature_of
+from weft.compiler.driver.compile_kernels import (
     KernelCompiler,
     KernelTask,
     choose_schedule,
     parse_kernel,
 )
-from compiler.driver.compile_run_time import RunTimeTask, likely_run_time
-from compiler.driver.options import KernelSchedule, Options
-from compiler.driver.session import Session
-from compiler.loop.schedules import SCHEDULES, schedule_kernel
-from compiler.loop_to_llvm.program.emit import program_weights
-from compiler.program.memory.plan_memory import kernels_of
-from dialects.loop.program import KernelOp, ProgramOp
+from weft.compiler.driver.compile_run_time import RunTimeTask, likely_run_time
+from weft.compiler.driver.options import KernelSchedule, Options
+from weft.compiler.driver.session import Session
+from weft.compiler.loop.schedules import SCHEDULES, schedule_kernel
+from weft.compiler.loop_to_llvm.program.emit import program_weights
+from weft.compiler.program.memory.plan_memory import kernels_of
+from weft.dialects.loop.program import KernelOp, ProgramOp
 
 
 @dataclass

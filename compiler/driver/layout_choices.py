@@ -8,24 +8,24 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from compiler.graph_to_loop.lower_graph import canonicalize_kernel, copy_kernel
-from compiler.loop.halos import Halo, border_kernel, halo_of, with_types, without_padding
-from compiler.loop.layouts import (
+from weft.compiler.graph_to_loop.lower_graph import canonicalize_kernel, copy_kernel
+from weft.compiler.loop.halos import Halo, border_kernel, halo_of, with_types, without_padding
+from weft.compiler.loop.layouts import (
     Traffic,
     blocked,
     conversion_traffic,
     reads_windows,
     with_layouts,
 )
-from compiler.loop.schedules import GENERIC
-from compiler.program.layouts.assign_layouts import AssignLayouts
-from compiler.program.layouts.choose_layouts import Kinds, choose_layouts
-from compiler.program.layouts.kernel_table import name_variants
-from compiler.program.layouts.place_halos import place_halos
-from compiler.program.memory.update_in_place import drop_copies
-from compiler.target.target import Target
-from dialects.loop.program import KernelOp
-from dialects.loop.types import BufferType
+from weft.compiler.loop.schedules import GENERIC
+from weft.compiler.program.layouts.assign_layouts import AssignLayouts
+from weft.compiler.program.layouts.choose_layouts import Kinds, choose_layouts
+from weft.compiler.program.layouts.kernel_table import name_variants
+from weft.compiler.program.layouts.place_halos import place_halos
+from weft.compiler.program.memory.update_in_place import drop_copies
+from weft.compiler.target.target import Target
+from weft.dialects.loop.program import KernelOp
+from weft.dialects.loop.types import BufferType
 
 
 @dataclass

@@ -8,27 +8,27 @@ from typing import Final, Protocol
 
 from xdsl.dialects.builtin import ModuleOp
 
-from compiler.driver.layout_choices import AssignLayoutsPass, DropCopiesPass, place_buffers
-from compiler.driver.session import Session
-from compiler.graph_to_loop.lower_graph import canonicalize_kernel, lower_module
-from compiler.program.call_time import call_time
-from compiler.program.describe import note_flops, repeats
-from compiler.program.layouts.assign_layouts import DropUnusedWeightsPass
-from compiler.program.layouts.share_layouts import LayoutSharing, likely, lookup_kernels
-from compiler.program.memory.donate import DonatePass
-from compiler.program.memory.double_buffer import AlternatePass
-from compiler.program.memory.hoist_workspace import HoistWorkspacePass
-from compiler.program.memory.plan_memory import PlanMemoryPass, kernels_of
-from compiler.program.memory.update_in_place import WriteStatesPass
-from compiler.program.overlap import overlap
-from compiler.program.poll_loops import PollLoopsPass
-from compiler.program.require_extents import RequireExtentsPass
-from compiler.program.time_calls import time_calls
-from compiler.validation.plan import Meaning, note_meaning
-from dialects.context import WeftContext
-from dialects.errors import OptionError
-from dialects.loop.program import KernelOp, ProgramOp
-from dialects.weights import WeightStore
+from weft.compiler.driver.layout_choices import AssignLayoutsPass, DropCopiesPass, place_buffers
+from weft.compiler.driver.session import Session
+from weft.compiler.graph_to_loop.lower_graph import canonicalize_kernel, lower_module
+from weft.compiler.program.call_time import call_time
+from weft.compiler.program.describe import note_flops, repeats
+from weft.compiler.program.layouts.assign_layouts import DropUnusedWeightsPass
+from weft.compiler.program.layouts.share_layouts import LayoutSharing, likely, lookup_kernels
+from weft.compiler.program.memory.donate import DonatePass
+from weft.compiler.program.memory.double_buffer import AlternatePass
+from weft.compiler.program.memory.hoist_workspace import HoistWorkspacePass
+from weft.compiler.program.memory.plan_memory import PlanMemoryPass, kernels_of
+from weft.compiler.program.memory.update_in_place import WriteStatesPass
+from weft.compiler.program.overlap import overlap
+from weft.compiler.program.poll_loops import PollLoopsPass
+from weft.compiler.program.require_extents import RequireExtentsPass
+from weft.compiler.program.time_calls import time_calls
+from weft.compiler.validation.plan import Meaning, note_meaning
+from weft.dialects.context import WeftContext
+from weft.dialects.errors import OptionError
+from weft.dialects.loop.program import KernelOp, ProgramOp
+from weft.dialects.weights import WeightStore
 
 
 class KernelMaker(Protocol):

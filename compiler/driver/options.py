@@ -10,9 +10,9 @@ from itertools import product
 
 import numpy as np
 
-from compiler.target.target import Target
-from dialects.errors import OptionError
-from dialects.weights import Array
+from weft.compiler.target.target import Target
+from weft.dialects.errors import OptionError
+from weft.dialects.weights import Array
 
 BUCKET_ELSE = ("refuse", "dynamic")
 """What may happen to sizes that have no bucket."""

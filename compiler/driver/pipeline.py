@@ -12,17 +12,17 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
 from xdsl.passes import ModulePass
 
-from compiler.driver.assemble import CompiledLevel, assemble
-from compiler.driver.bucket_programs import (
+from weft.compiler.driver.assemble import CompiledLevel, assemble
+from weft.compiler.driver.bucket_programs import (
     chooser_of,
     padding_modules,
     require_bucket_sizes,
     require_independent_rows,
 )
-from compiler.driver.compile_kernels import KernelCompiler, kernel_compiler, rare_collections
-from compiler.driver.compile_run_time import RunTimeTask
-from compiler.driver.kernel_makers import CompiledKernels, ScheduledKernels
-from compiler.driver.lowering import (
+from weft.compiler.driver.compile_kernels import KernelCompiler, kernel_compiler, rare_collections
+from weft.compiler.driver.compile_run_time import RunTimeTask
+from weft.compiler.driver.kernel_makers import CompiledKernels, ScheduledKernels
+from weft.compiler.driver.lowering import (
     LOWERING,
     PLANNING,
     UNSCHEDULED,
@@ -31,26 +31,26 @@ from compiler.driver.lowering import (
     make_kernels,
     note_program,
 )
-from compiler.driver.options import Options
-from compiler.driver.read_model import begin, read_model
-from compiler.driver.session import Session
-from compiler.frontend.from_graph_file import STAMP
-from compiler.frontend.onnx.from_onnx import ImportedModel, Source
-from compiler.graph.check_indices import CheckIndicesPass
-from compiler.graph.fuse.fuse_products import JoinProductsPass
-from compiler.graph.passes import GROUPING_PASSES, NAIVE_GRAPH_PASSES, SIMPLIFYING_PASSES
-from compiler.graph.share_weights import share_weights
-from compiler.graph.simplify.eliminate import EliminatePass
-from compiler.graph.simplify.inline_calls import inline_calls, inlined_size
-from compiler.graph.winograd import WinogradPass
-from compiler.machine.artifact.artifact import Compiled
-from compiler.program.buckets import merge_programs
-from compiler.program.memory.plan_memory import kernels_of
-from dialects.context import WeftContext, parse_module
-from dialects.errors import OptionError
-from dialects.graph import CallOp, ConstantOp, ControlOp, FusedOp, GraphOp, ReshapeOp
-from dialects.loop.program import ProgramOp
-from dialects.weights import WeightStore
+from weft.compiler.driver.options import Options
+from weft.compiler.driver.read_model import begin, read_model
+from weft.compiler.driver.session import Session
+from weft.compiler.frontend.from_graph_file import STAMP
+from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source
+from weft.compiler.graph.check_indices import CheckIndicesPass
+from weft.compiler.graph.fuse.fuse_products import JoinProductsPass
+from weft.compiler.graph.passes import GROUPING_PASSES, NAIVE_GRAPH_PASSES, SIMPLIFYING_PASSES
+from weft.compiler.graph.share_weights import share_weights
+from weft.compiler.graph.simplify.eliminate import EliminatePass
+from weft.compiler.graph.simplify.inline_calls import inline_calls, inlined_size
+from weft.compiler.graph.winograd import WinogradPass
+from weft.compiler.machine.artifact.artifact import Compiled
+from weft.compiler.program.buckets import merge_programs
+from weft.compiler.program.memory.plan_memory import kernels_of
+from weft.dialects.context import WeftContext, parse_module
+from weft.dialects.errors import OptionError
+from weft.dialects.graph import CallOp, ConstantOp, ControlOp, FusedOp, GraphOp, ReshapeOp
+from weft.dialects.loop.program import ProgramOp
+from weft.dialects.weights import WeightStore
 
 
 def compile_model(
@@ -67,7 +67,7 @@ def compile_model(
     session = session or Session(options)
     imported = imported or begin(source, session)
     if options.self_test is not None:
-        from compiler.driver.golden import golden_run  # few models are to test themselves
+        from weft.compiler.driver.golden import golden_run  # few models are to test themselves
 
         session.golden = golden_run(imported.module, imported.weights, options, session.report)
     if options.buckets:
@@ -233,7 +233,7 @@ def optimize_graph(module: ModuleOp, context: WeftContext, session: Session) -> 
         session.report.graph.update(op.name for op in module.walk() if isinstance(op, GraphOp))
         return
     if session.options.gradients:
-        from compiler.graph.differentiate.differentiate import (
+        from weft.compiler.graph.differentiate.differentiate import (
             DifferentiatePass,  # nor are many differentiated
         )
 

@@ -6,21 +6,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from compiler.driver.derive_weights import DerivedWeights
-from compiler.driver.options import Options
-from compiler.graph_to_loop.lower_graph import canonicalize_kernel, copy_kernel
-from compiler.loop_to_llvm.kernel import emit_kernel, kernel_symbol
-from compiler.loop_to_llvm.program.emit import WeightKey
-from compiler.loop_to_llvm.runtime.outside_weights import (
+from weft.compiler.driver.derive_weights import DerivedWeights
+from weft.compiler.driver.options import Options
+from weft.compiler.graph_to_loop.lower_graph import canonicalize_kernel, copy_kernel
+from weft.compiler.loop_to_llvm.kernel import emit_kernel, kernel_symbol
+from weft.compiler.loop_to_llvm.program.emit import WeightKey
+from weft.compiler.loop_to_llvm.runtime.outside_weights import (
     OutsideWeights,
     PreparedWeight,
     PreparedWeights,
 )
-from compiler.machine.codegen.host import host_target
-from compiler.machine.codegen.jit import load_objects
-from compiler.machine.codegen.object_code import compile_object
-from compiler.machine.weights.file import CALLER, EMBEDDED, FILE, data_bytes, file_header
-from compiler.machine.weights.prepare import (
+from weft.compiler.machine.codegen.host import host_target
+from weft.compiler.machine.codegen.jit import load_objects
+from weft.compiler.machine.codegen.object_code import compile_object
+from weft.compiler.machine.weights.file import CALLER, EMBEDDED, FILE, data_bytes, file_header
+from weft.compiler.machine.weights.prepare import (
     Slicing,
     Weights,
     WeightSource,
@@ -28,12 +28,12 @@ from compiler.machine.weights.prepare import (
     WeightTransforms,
     share_equal,
 )
-from compiler.machine.weights.prepared import weight_offsets, weights_digest
-from compiler.target.features import baseline
-from dialects.expr import Atom, Expr, Operand, Quotient, atom_expr, product
-from dialects.loop.program import KernelOp
-from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer
-from dialects.weights import WeightStore
+from weft.compiler.machine.weights.prepared import weight_offsets, weights_digest
+from weft.compiler.target.features import baseline
+from weft.dialects.expr import Atom, Expr, Operand, Quotient, atom_expr, product
+from weft.dialects.loop.program import KernelOp
+from weft.dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer
+from weft.dialects.weights import WeightStore
 
 _PREPARE = "prepare"
 

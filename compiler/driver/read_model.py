@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from compiler.driver.compile_run_time import likely_run_time
-from compiler.driver.extension import Extension
-from compiler.driver.options import Options
-from compiler.driver.session import Session
-from compiler.frontend.frontends import ImportOptions, find_frontend
-from compiler.frontend.onnx.from_onnx import ImportedModel, Source
-from compiler.frontend.onnx.ops.composites import COMPOSITES
-from compiler.graph.bound_sizes import bound_sizes, graph_function, input_sizes
-from compiler.graph.share_weights import replace_constants
-from compiler.machine.artifact.signature import Signature, TensorSpec
-from compiler.machine.weights.file import CALLER
-from dialects.budget import Budget
-from dialects.errors import OptionError
-from dialects.graph import OPS
-from dialects.graph.core.dtypes import numpy_dtype
-from dialects.graph.core.types import TensorType, type_of
+from weft.compiler.driver.compile_run_time import likely_run_time
+from weft.compiler.driver.extension import Extension
+from weft.compiler.driver.options import Options
+from weft.compiler.driver.session import Session
+from weft.compiler.frontend.frontends import ImportOptions, find_frontend
+from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source
+from weft.compiler.frontend.onnx.ops.composites import COMPOSITES
+from weft.compiler.graph.bound_sizes import bound_sizes, graph_function, input_sizes
+from weft.compiler.graph.share_weights import replace_constants
+from weft.compiler.machine.artifact.signature import Signature, TensorSpec
+from weft.compiler.machine.weights.file import CALLER
+from weft.dialects.budget import Budget
+from weft.dialects.errors import OptionError
+from weft.dialects.graph import OPS
+from weft.dialects.graph.core.dtypes import numpy_dtype
+from weft.dialects.graph.core.types import TensorType, type_of
 
 
 def begin(source: Source | ImportedModel, session: Session) -> ImportedModel:

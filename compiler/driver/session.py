@@ -7,15 +7,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from compiler.driver.options import Options
-from compiler.driver.report import Report
-from dialects.budget import Budget
+from weft.compiler.driver.options import Options
+from weft.compiler.driver.report import Report
+from weft.dialects.budget import Budget
 
 if TYPE_CHECKING:
-    from compiler.driver.compile_kernels import KernelStore
-    from compiler.driver.extension import Extension
-    from compiler.driver.golden import GoldenRun
-    from compiler.driver.workers import ForkedWorker
+    from weft.compiler.driver.compile_kernels import KernelStore
+    from weft.compiler.driver.extension import Extension
+    from weft.compiler.driver.golden import GoldenRun
+    from weft.compiler.driver.workers import ForkedWorker
 
 OnStage = Callable[[str, int, int], None]
 """Is told a stage's name, how many of its steps are done, and how many there are."""

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Final, NoReturn, Protocol
 
-from dialects.errors import WeftError
+from weft.dialects.errors import WeftError
 
 RARE: Final = (400_000, 50, 100)
 """When a process that compiles looks for cycles."""
@@ -30,14 +30,17 @@ RARE: Final = (400_000, 50, 100)
 _SERVE: Final = """\
 import sys
 sys.path[:] = {path!r}
-from compiler.driver.workers import serve
+from weft.compiler.driver.workers import serve
 serve()
 """
 
-_COMPILERS: Final = ("compiler.driver.compile_kernels", "compiler.driver.compile_run_time")
+_COMPILERS: Final = (
+    "weft.compiler.driver.compile_kernels",
+    "weft.compiler.driver.compile_run_time",
+)
 """Where tasks come from: importing these takes longer than most tasks."""
 
-_COMMON: Final = "dialects.graph"
+_COMMON: Final = "weft.dialects.graph"
 """What those who read a model need too, with all that it imports: half of the compiler."""
 
 

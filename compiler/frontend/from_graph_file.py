@@ -20,14 +20,14 @@ from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.hints import isa
 
-from compiler.frontend.graph_file_names import weights_beside
-from compiler.frontend.onnx.from_onnx import MAIN, ImportedModel
-from compiler.frontend.onnx.tensor import DTYPES
-from dialects.context import parse_module
-from dialects.errors import ModelError
-from dialects.graph import ConstantOp
-from dialects.graph.core.dtypes import numpy_dtype
-from dialects.weights import Array, WeightStore, byte_blocks
+from weft.compiler.frontend.graph_file_names import weights_beside
+from weft.compiler.frontend.onnx.from_onnx import MAIN, ImportedModel
+from weft.compiler.frontend.onnx.tensor import DTYPES
+from weft.dialects.context import parse_module
+from weft.dialects.errors import ModelError
+from weft.dialects.graph import ConstantOp
+from weft.dialects.graph.core.dtypes import numpy_dtype
+from weft.dialects.weights import Array, WeightStore, byte_blocks
 
 VERSION: Final = 2
 STAMP: Final = "weft.graph_version"

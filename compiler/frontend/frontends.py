@@ -13,13 +13,13 @@ from typing import Any, Final
 
 from onnx import ModelProto
 
-from compiler.frontend.from_graph_file import read_graph
-from compiler.frontend.graph_file_names import SUFFIX
-from compiler.frontend.onnx.from_onnx import ImportedModel, Source, import_model
-from compiler.frontend.onnx.node import ImporterTable
-from dialects.budget import Budget
-from dialects.errors import OptionError
-from dialects.graph import GraphOp
+from weft.compiler.frontend.from_graph_file import read_graph
+from weft.compiler.frontend.graph_file_names import SUFFIX
+from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source, import_model
+from weft.compiler.frontend.onnx.node import ImporterTable
+from weft.dialects.budget import Budget
+from weft.dialects.errors import OptionError
+from weft.dialects.graph import GraphOp
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, IntAttr, StringAttr
 from xdsl.ir import Attribute
 from xdsl.utils.hints import isa
 
-from dialects.weights import Array
+from weft.dialects.weights import Array
 
 STRING_OUTPUTS = "string_outputs"
 """The attribute's name."""

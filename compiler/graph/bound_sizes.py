@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp
 from xdsl.dialects.func import FuncOp
 
-from compiler.driver.options import Bound
-from dialects.errors import OptionError
-from dialects.expr import Expr
-from dialects.graph.core.types import type_of
-from dialects.loop.program import BOUNDS
-from dialects.loop.types import ExprsAttr
+from weft.compiler.driver.options import Bound
+from weft.dialects.errors import OptionError
+from weft.dialects.expr import Expr
+from weft.dialects.graph.core.types import type_of
+from weft.dialects.loop.program import BOUNDS
+from weft.dialects.loop.types import ExprsAttr
 
 
 def graph_function(module: ModuleOp) -> FuncOp:

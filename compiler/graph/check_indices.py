@@ -16,12 +16,12 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
-from dialects.graph import OPS_BY_NAME, ConstantOp
-from dialects.graph.core.algebra import Term
-from dialects.graph.core.bounds_check import require_inside
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.types import type_of
-from dialects.graph.reindexing.gather import IndexedOp, IndexRange
+from weft.dialects.graph import OPS_BY_NAME, ConstantOp
+from weft.dialects.graph.core.algebra import Term
+from weft.dialects.graph.core.bounds_check import require_inside
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.types import type_of
+from weft.dialects.graph.reindexing.gather import IndexedOp, IndexRange
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping
 
 from xdsl.ir import Operation, SSAValue
 
-from dialects.graph import ConstantOp, GraphOp
-from dialects.graph.ops.arithmetic import AddOp, DivOp, MulOp, SubOp
-from dialects.graph.ops.exponential import PowOp
+from weft.dialects.graph import ConstantOp, GraphOp
+from weft.dialects.graph.ops.arithmetic import AddOp, DivOp, MulOp, SubOp
+from weft.dialects.graph.ops.exponential import PowOp
 
 Powers = tuple[int, ...]
 """The exponent of each symbol in a product."""

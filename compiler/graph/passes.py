@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from xdsl.passes import ModulePass
 
-from compiler.graph.fuse.fuse import FusePass
-from compiler.graph.fuse.fuse_attention import FuseAttentionPass
-from compiler.graph.fuse.fuse_products import JoinProductsPass
-from compiler.graph.fuse.recognize_gelu import RecognizeGeluPass
-from compiler.graph.fuse.recognize_norms import RecognizeNormsPass
-from compiler.graph.recompute import RecomputePass
-from compiler.graph.schedule_memory import OrderPass
-from compiler.graph.simplify.eliminate import EliminatePass
-from compiler.graph.simplify.fold_batch_norm import FoldBatchNormPass
-from compiler.graph.simplify.fold_constants import FoldConstantsPass
-from compiler.graph.simplify.hoist_invariants import HoistInvariantsPass
-from compiler.graph.simplify.inline_calls import InlineCallsPass
-from compiler.graph.simplify.inline_regions import InlineRegionsPass
-from compiler.graph.simplify.share_constants import ShareConstantsPass
-from compiler.graph.simplify.sink_movement import SinkMovementPass
-from compiler.graph.split_transposed import SplitTransposedPass
-from compiler.graph.winograd import WinogradPass
+from weft.compiler.graph.fuse.fuse import FusePass
+from weft.compiler.graph.fuse.fuse_attention import FuseAttentionPass
+from weft.compiler.graph.fuse.fuse_products import JoinProductsPass
+from weft.compiler.graph.fuse.recognize_gelu import RecognizeGeluPass
+from weft.compiler.graph.fuse.recognize_norms import RecognizeNormsPass
+from weft.compiler.graph.recompute import RecomputePass
+from weft.compiler.graph.schedule_memory import OrderPass
+from weft.compiler.graph.simplify.eliminate import EliminatePass
+from weft.compiler.graph.simplify.fold_batch_norm import FoldBatchNormPass
+from weft.compiler.graph.simplify.fold_constants import FoldConstantsPass
+from weft.compiler.graph.simplify.hoist_invariants import HoistInvariantsPass
+from weft.compiler.graph.simplify.inline_calls import InlineCallsPass
+from weft.compiler.graph.simplify.inline_regions import InlineRegionsPass
+from weft.compiler.graph.simplify.share_constants import ShareConstantsPass
+from weft.compiler.graph.simplify.sink_movement import SinkMovementPass
+from weft.compiler.graph.split_transposed import SplitTransposedPass
+from weft.compiler.graph.winograd import WinogradPass
 
 SIMPLIFYING_PASSES: tuple[type[ModulePass], ...] = (
     InlineCallsPass,  # constants that calls hand over are constants of the function's operators

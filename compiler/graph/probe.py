@@ -16,12 +16,12 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, SSAValue
 from xdsl.passes import ModulePass
 
-from compiler.graph.differentiate.differentiate import append_results
-from compiler.graph.differentiate.residuals import extend_results
-from dialects.errors import OptionError, UnsupportedError
-from dialects.graph import CheckpointOp
-from dialects.graph.regions.repeat import RepeatOp
-from dialects.graph.regions.watch import WatchOp
+from weft.compiler.graph.differentiate.differentiate import append_results
+from weft.compiler.graph.differentiate.residuals import extend_results
+from weft.dialects.errors import OptionError, UnsupportedError
+from weft.dialects.graph import CheckpointOp
+from weft.dialects.graph.regions.repeat import RepeatOp
+from weft.dialects.graph.regions.watch import WatchOp
 
 
 @dataclass(frozen=True)

@@ -10,10 +10,10 @@ import numpy as np
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
-from compiler.graph.differentiate.differentiate import append_results
-from compiler.graph.differentiate.reverse_path import is_float, reads
-from dialects.graph import ConstantOp, ControlOp, GraphOp
-from dialects.weights import WeightStore
+from weft.compiler.graph.differentiate.differentiate import append_results
+from weft.compiler.graph.differentiate.reverse_path import is_float, reads
+from weft.dialects.graph import ConstantOp, ControlOp, GraphOp
+from weft.dialects.weights import WeightStore
 
 
 @dataclass(frozen=True)

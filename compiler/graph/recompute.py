@@ -19,7 +19,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.traits import IsTerminator
 
-from compiler.graph.differentiate.residuals import CHEAP, FREE, nominal_bytes
+from weft.compiler.graph.differentiate.residuals import CHEAP, FREE, nominal_bytes
 
 LEAST_BYTES = 1 << 16
 """Smaller values are kept."""

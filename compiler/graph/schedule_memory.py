@@ -18,10 +18,10 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from compiler.graph.differentiate.residuals import nominal_bytes
-from compiler.graph.simplify.eliminate import own_sizes
-from dialects.graph import ConstantOp, FusedOp, GraphOp
-from dialects.graph.regions.control import defined_sizes
+from weft.compiler.graph.differentiate.residuals import nominal_bytes
+from weft.compiler.graph.simplify.eliminate import own_sizes
+from weft.dialects.graph import ConstantOp, FusedOp, GraphOp
+from weft.dialects.graph.regions.control import defined_sizes
 
 
 @dataclass(frozen=True)

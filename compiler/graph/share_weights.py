@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 
-from dialects.graph.reindexing.constant import ConstantOp, may_be_replaced
-from dialects.weights import Properties, Recipe, WeightStore
+from weft.dialects.graph.reindexing.constant import ConstantOp, may_be_replaced
+from weft.dialects.weights import Properties, Recipe, WeightStore
 
 
 def share_weights(module: ModuleOp, own: WeightStore, shared: WeightStore) -> None:

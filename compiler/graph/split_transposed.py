@@ -16,13 +16,13 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
-from compiler.graph.simplify.evaluate_constants import known_constant, settle
-from dialects.context import weights_of
-from dialects.graph import OPS_BY_NAME
-from dialects.graph.core.algebra import Term, shape_attr
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.ops.conv import ConvTransposeOp
-from dialects.weights import WeightStore
+from weft.compiler.graph.simplify.evaluate_constants import known_constant, settle
+from weft.dialects.context import weights_of
+from weft.dialects.graph import OPS_BY_NAME
+from weft.dialects.graph.core.algebra import Term, shape_attr
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.ops.conv import ConvTransposeOp
+from weft.dialects.weights import WeightStore
 
 
 @dataclass(frozen=True)

@@ -22,17 +22,17 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
-from compiler.graph.simplify.evaluate_constants import known_constant, settle
-from dialects.context import weights_of
-from dialects.graph import OPS_BY_NAME
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.types import F32, ShapeAttr, type_of
-from dialects.graph.ops.conv import ConvOp
-from dialects.graph.ops.matmul import GemmOp, MatmulOp
-from dialects.graph.ops.pool import GlobalMaxPoolOp
-from dialects.graph.ops.reduce import ExtremumOp, ReductionOp
-from dialects.graph.ops.winograd import POINTS, TAPS
-from dialects.weights import WeightStore
+from weft.compiler.graph.simplify.evaluate_constants import known_constant, settle
+from weft.dialects.context import weights_of
+from weft.dialects.graph import OPS_BY_NAME
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.types import F32, ShapeAttr, type_of
+from weft.dialects.graph.ops.conv import ConvOp
+from weft.dialects.graph.ops.matmul import GemmOp, MatmulOp
+from weft.dialects.graph.ops.pool import GlobalMaxPoolOp
+from weft.dialects.graph.ops.reduce import ExtremumOp, ReductionOp
+from weft.dialects.graph.ops.winograd import POINTS, TAPS
+from weft.dialects.weights import WeightStore
 
 EQUATION = "ncpt,poc->nopt"
 

@@ -14,22 +14,22 @@ from typing import TypeVar
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Block, Operation, Region, SSAValue
 
-from dialects.expr import Atom, Expr, Symbol, atom_expr
-from dialects.graph import BindSizesOp, ControlOp, EffectOp, ForOp, IfOp, PrintOp, WhileOp
-from dialects.graph.core.dtypes import numpy_dtype
-from dialects.graph.core.types import I64, TensorType, type_of
-from dialects.graph.regions.branch import BranchOp
-from dialects.graph.regions.control import match_dims, yielded
-from dialects.graph.regions.effects import AssertOp
-from dialects.graph.regions.repeat import RepeatOp
-from dialects.loop import effects
-from dialects.loop import ops as loop
-from dialects.loop.builder import LoopBuilder
-from dialects.loop.dynamic import BindOp, CopyOp, RegrowOp, ReloadOp, RowOp, root
-from dialects.loop.ops import AllocOp
-from dialects.loop.scalar import Scalar
-from dialects.loop.types import BufferType, buffer, buffer_type
-from dialects.printed import annotated
+from weft.dialects.expr import Atom, Expr, Symbol, atom_expr
+from weft.dialects.graph import BindSizesOp, ControlOp, EffectOp, ForOp, IfOp, PrintOp, WhileOp
+from weft.dialects.graph.core.dtypes import numpy_dtype
+from weft.dialects.graph.core.types import I64, TensorType, type_of
+from weft.dialects.graph.regions.branch import BranchOp
+from weft.dialects.graph.regions.control import match_dims, yielded
+from weft.dialects.graph.regions.effects import AssertOp
+from weft.dialects.graph.regions.repeat import RepeatOp
+from weft.dialects.loop import effects
+from weft.dialects.loop import ops as loop
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.dynamic import BindOp, CopyOp, RegrowOp, ReloadOp, RowOp, root
+from weft.dialects.loop.ops import AllocOp
+from weft.dialects.loop.scalar import Scalar
+from weft.dialects.loop.types import BufferType, buffer, buffer_type
+from weft.dialects.printed import annotated
 
 Op = TypeVar("Op", bound=Operation)
 

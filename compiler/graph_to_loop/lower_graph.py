@@ -28,10 +28,10 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 
-from compiler.graph_to_loop.lower_control import ControlLowering, buffer_of, mentions
-from dialects.errors import UnsupportedError
-from dialects.expr import Atom, Expr, Symbol
-from dialects.graph import (
+from weft.compiler.graph_to_loop.lower_control import ControlLowering, buffer_of, mentions
+from weft.dialects.errors import UnsupportedError
+from weft.dialects.expr import Atom, Expr, Symbol
+from weft.dialects.graph import (
     BindSizesOp,
     ConditionOp,
     ConstantOp,
@@ -43,13 +43,13 @@ from dialects.graph import (
     YieldOp,
     group_of,
 )
-from dialects.graph.core.size_checks import SizeChecks
-from dialects.graph.core.types import ShapeAttr, TensorType, type_of
-from dialects.graph.regions.control import defined_sizes
-from dialects.loop.builder import LoopBuilder
-from dialects.loop.dynamic import CopyOp, GiveOp, RequireEqualOp, root
-from dialects.loop.ops import AllocOp
-from dialects.loop.program import (
+from weft.dialects.graph.core.size_checks import SizeChecks
+from weft.dialects.graph.core.types import ShapeAttr, TensorType, type_of
+from weft.dialects.graph.regions.control import defined_sizes
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.dynamic import CopyOp, GiveOp, RequireEqualOp, root
+from weft.dialects.loop.ops import AllocOp
+from weft.dialects.loop.program import (
     BOUNDS,
     EQUAL_SIZES,
     WEIGHTS,
@@ -59,7 +59,7 @@ from dialects.loop.program import (
     ViewOp,
     WeightOp,
 )
-from dialects.loop.types import BufferType, ExprsAttr, buffer_type
+from weft.dialects.loop.types import BufferType, ExprsAttr, buffer_type
 
 MAIN = "main"
 

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from compiler.driver.options import KernelSchedule
-from compiler.loop.schedule_file import apply_schedule
-from compiler.loop.schedules import schedule_kernel
-from compiler.target.target import Target
-from dialects.errors import IllegalSchedule
-from dialects.loop.program import KernelOp
+from weft.compiler.driver.options import KernelSchedule
+from weft.compiler.loop.schedule_file import apply_schedule
+from weft.compiler.loop.schedules import schedule_kernel
+from weft.compiler.target.target import Target
+from weft.dialects.errors import IllegalSchedule
+from weft.dialects.loop.program import KernelOp
 
 Steps = tuple[str, ...]
 

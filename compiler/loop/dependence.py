@@ -20,7 +20,7 @@ from math import gcd
 
 from xdsl.ir import Operation, SSAValue
 
-from compiler.loop.nest import (
+from weft.compiler.loop.nest import (
     Bound,
     accesses_in,
     bounds_of,
@@ -33,10 +33,19 @@ from compiler.loop.nest import (
     subscripts,
     values_in,
 )
-from dialects import interval
-from dialects.expr import Atom, Expr, Extremum, Monomial, Quotient, Remainder, Symbol, atom_expr
-from dialects.interval import Range
-from dialects.loop.ops import AccessOp, ForOp, StoreOp, WhileOp, enclosing_loops
+from weft.dialects import interval
+from weft.dialects.expr import (
+    Atom,
+    Expr,
+    Extremum,
+    Monomial,
+    Quotient,
+    Remainder,
+    Symbol,
+    atom_expr,
+)
+from weft.dialects.interval import Range
+from weft.dialects.loop.ops import AccessOp, ForOp, StoreOp, WhileOp, enclosing_loops
 
 Pair = tuple[AccessOp, AccessOp]
 

@@ -16,11 +16,11 @@ from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.printer import Printer
 
-from compiler.loop.nest import expand, is_pure, value_of, values_in
-from dialects.errors import UnsupportedError
-from dialects.expr import Atom, Expr, Extremum, Monomial, Operand, Quotient, Remainder, Symbol
-from dialects.loop.arithmetic import GeluOp, IndexOp
-from dialects.loop.ops import (
+from weft.compiler.loop.nest import expand, is_pure, value_of, values_in
+from weft.dialects.errors import UnsupportedError
+from weft.dialects.expr import Atom, Expr, Extremum, Monomial, Operand, Quotient, Remainder, Symbol
+from weft.dialects.loop.arithmetic import GeluOp, IndexOp
+from weft.dialects.loop.ops import (
     AllocOp,
     ConditionOp,
     ForOp,
@@ -31,8 +31,8 @@ from dialects.loop.ops import (
     StoreOp,
     WhileOp,
 )
-from dialects.loop.program import KernelOp
-from dialects.loop.types import buffer_type, register_type
+from weft.dialects.loop.program import KernelOp
+from weft.dialects.loop.types import buffer_type, register_type
 
 _NAME = re.compile(r"(%[\w.$-]+)")
 

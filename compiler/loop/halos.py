@@ -14,12 +14,12 @@ from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from compiler.loop.nest import perfect_nest
-from dialects.expr import Atom, Expr, Operand, atom_expr
-from dialects.loop.builder import LoopBuilder
-from dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
-from dialects.loop.program import KernelOp
-from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type, register_type
+from weft.compiler.loop.nest import perfect_nest
+from weft.dialects.expr import Atom, Expr, Operand, atom_expr
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
+from weft.dialects.loop.program import KernelOp
+from weft.dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type, register_type
 
 
 @dataclass(frozen=True)

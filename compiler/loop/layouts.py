@@ -16,15 +16,15 @@ from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import Rewriter
 
-from compiler.loop.matchers import update_of
-from compiler.loop.nest import accesses_in, ranges_around, subscripts, weight_arguments
-from compiler.target.target import Target
-from dialects.expr import Atom, Expr, Operand, Symbol, atom_expr, product, row_major_strides
-from dialects.interval import Range
-from dialects.loop.ops import AccessOp, AllocOp, ForOp, StoreOp, enclosing_loops
-from dialects.loop.program import KernelOp
-from dialects.loop.scalar import compute_type, width
-from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type
+from weft.compiler.loop.matchers import update_of
+from weft.compiler.loop.nest import accesses_in, ranges_around, subscripts, weight_arguments
+from weft.compiler.target.target import Target
+from weft.dialects.expr import Atom, Expr, Operand, Symbol, atom_expr, product, row_major_strides
+from weft.dialects.interval import Range
+from weft.dialects.loop.ops import AccessOp, AllocOp, ForOp, StoreOp, enclosing_loops
+from weft.dialects.loop.program import KernelOp
+from weft.dialects.loop.scalar import compute_type, width
+from weft.dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type
 
 CHANNELS = 1
 """The axis of channels."""

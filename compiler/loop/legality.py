@@ -13,7 +13,7 @@ from typing import NoReturn
 from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Operation, SSAValue
 
-from compiler.loop.dependence import (
+from weft.compiler.loop.dependence import (
     Pair,
     Relation,
     allocated_in,
@@ -21,8 +21,8 @@ from compiler.loop.dependence import (
     crossing_pairs,
     may_clash,
 )
-from compiler.loop.matchers import update_of
-from compiler.loop.nest import (
+from weft.compiler.loop.matchers import update_of
+from weft.compiler.loop.nest import (
     describe,
     is_branch,
     is_simple,
@@ -34,9 +34,9 @@ from compiler.loop.nest import (
     value_name,
     values_in,
 )
-from dialects.errors import IllegalSchedule
-from dialects.expr import Atom, Expr
-from dialects.loop.ops import AccessOp, ForOp, enclosing_loops
+from weft.dialects.errors import IllegalSchedule
+from weft.dialects.expr import Atom, Expr
+from weft.dialects.loop.ops import AccessOp, ForOp, enclosing_loops
 
 
 def refuse(who: str, rule: str, pair: Pair) -> NoReturn:

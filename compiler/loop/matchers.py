@@ -12,9 +12,9 @@ from typing import NamedTuple
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
-from compiler.loop.nest import stores_in
-from dialects.loop.ops import AccessOp, ForOp, LoadOp, StoreOp
-from dialects.loop.scalar import compute_type, is_float
+from weft.compiler.loop.nest import stores_in
+from weft.dialects.loop.ops import AccessOp, ForOp, LoadOp, StoreOp
+from weft.dialects.loop.scalar import compute_type, is_float
 
 
 class SplitNest(NamedTuple):

@@ -14,11 +14,11 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
-from dialects.expr import Atom, Expr, Extremum
-from dialects.expr_text import is_value, unbind
-from dialects.interval import UNBOUNDED, Range
-from dialects.loop.arithmetic import GeluOp, IndexOp
-from dialects.loop.ops import (
+from weft.dialects.expr import Atom, Expr, Extremum
+from weft.dialects.expr_text import is_value, unbind
+from weft.dialects.interval import UNBOUNDED, Range
+from weft.dialects.loop.arithmetic import GeluOp, IndexOp
+from weft.dialects.loop.ops import (
     AccessOp,
     AllocOp,
     ForOp,
@@ -29,8 +29,8 @@ from dialects.loop.ops import (
     WhileOp,
     enclosing_loops,
 )
-from dialects.loop.program import WEIGHTS, KernelOp, ViewOp, size_ranges
-from dialects.loop.types import BufferType, ExprsAttr
+from weft.dialects.loop.program import WEIGHTS, KernelOp, ViewOp, size_ranges
+from weft.dialects.loop.types import BufferType, ExprsAttr
 
 Carrier = PlaceOp | IndexOp | ForOp
 """The operations that carry integer expressions."""

@@ -21,16 +21,16 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.parser import Parser
 from xdsl.passes import ModulePass
 
-from compiler.loop.primitives import PRIMITIVES
-from compiler.loop.primitives.recording import step_name
-from compiler.loop.references import find_buffer, find_loop, find_operation
-from dialects.context import WeftContext
-from dialects.errors import IllegalSchedule
-from dialects.expr import Expr
-from dialects.expr_text import parse_expr
-from dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp
-from dialects.loop.program import KernelOp
-from dialects.loop.types import ExprsAttr, LayoutAttr, parse_layout_body
+from weft.compiler.loop.primitives import PRIMITIVES
+from weft.compiler.loop.primitives.recording import step_name
+from weft.compiler.loop.references import find_buffer, find_loop, find_operation
+from weft.dialects.context import WeftContext
+from weft.dialects.errors import IllegalSchedule
+from weft.dialects.expr import Expr
+from weft.dialects.expr_text import parse_expr
+from weft.dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp
+from weft.dialects.loop.program import KernelOp
+from weft.dialects.loop.types import ExprsAttr, LayoutAttr, parse_layout_body
 
 
 @dataclass(frozen=True)

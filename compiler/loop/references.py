@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from xdsl.ir import Operation, SSAValue
 
-from compiler.loop.nest import describe, loops_in
-from dialects.errors import IllegalSchedule
-from dialects.loop.ops import AllocOp, ForOp
-from dialects.loop.program import KernelOp
+from weft.compiler.loop.nest import describe, loops_in
+from weft.dialects.errors import IllegalSchedule
+from weft.dialects.loop.ops import AllocOp, ForOp
+from weft.dialects.loop.program import KernelOp
 
 UNNAMED = "_"
 """What a value without a name of its own is called."""

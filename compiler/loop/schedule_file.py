@@ -18,10 +18,10 @@ from typing import Final
 from xdsl.utils.arg_spec import ArgSpec, parse_pipeline
 from xdsl.utils.exceptions import ArgSpecParseError
 
-from compiler.driver.options import KernelSchedule
-from compiler.loop.primitive_passes import PRIMITIVE_PASSES, PrimitivePass
-from dialects.errors import IllegalSchedule, WeftError
-from dialects.loop.program import KernelOp
+from weft.compiler.driver.options import KernelSchedule
+from weft.compiler.loop.primitive_passes import PRIMITIVE_PASSES, PrimitivePass
+from weft.dialects.errors import IllegalSchedule, WeftError
+from weft.dialects.loop.program import KernelOp
 
 PREFIX: Final = "weft-"
 _OPENING: Final = re.compile(r"@(?P<kernel>[\w.$-]+)\s*\{")

@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from compiler.driver.options import KernelSchedule
-from compiler.target.target import Target
-from dialects.errors import OptionError
+from weft.compiler.driver.options import KernelSchedule
+from weft.compiler.target.target import Target
+from weft.dialects.errors import OptionError
 
 FORMAT: Final = 1
 

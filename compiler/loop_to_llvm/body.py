@@ -2,8 +2,8 @@
 loops by widening.
 
 Inside a vector loop a value is uniform, a scalar, or varying, a vector of one element a lane. Index
-values are expressions (`dialects.expr`) over counters of loops, lane numbers and sizes until an
-access or an operation needs them.
+values are expressions (`weft.dialects.expr`) over counters of loops, lane numbers and sizes until
+an access or an operation needs them.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 
-from compiler.loop_to_llvm.control import ControlEmitter
-from compiler.loop_to_llvm.frame import Frame, LaneNumber, LaneValues
-from compiler.loop_to_llvm.index import IndexEmitter, varies
-from compiler.loop_to_llvm.memory.emitter import MemoryEmitter
-from compiler.loop_to_llvm.memory.storage import Lanes, Storage
-from compiler.loop_to_llvm.parallel import BODY_TYPE, grain
-from compiler.loop_to_llvm.runtime import Runtime
-from compiler.loop_to_llvm.scalar.arithmetic import Arithmetic, emit_constant
-from compiler.loop_to_llvm.scalar.elements import (
+from weft.compiler.loop_to_llvm.control import ControlEmitter
+from weft.compiler.loop_to_llvm.frame import Frame, LaneNumber, LaneValues
+from weft.compiler.loop_to_llvm.index import IndexEmitter, varies
+from weft.compiler.loop_to_llvm.memory.emitter import MemoryEmitter
+from weft.compiler.loop_to_llvm.memory.storage import Lanes, Storage
+from weft.compiler.loop_to_llvm.parallel import BODY_TYPE, grain
+from weft.compiler.loop_to_llvm.runtime import Runtime
+from weft.compiler.loop_to_llvm.scalar.arithmetic import Arithmetic, emit_constant
+from weft.compiler.loop_to_llvm.scalar.elements import (
     I64,
     POINTER,
     intrinsic,
@@ -33,15 +33,15 @@ from compiler.loop_to_llvm.scalar.elements import (
     read_clock,
     splat,
 )
-from compiler.loop_to_llvm.scalar.fused_multiply_add import fused_product, is_fused
-from compiler.loop_to_llvm.stack import Stack
-from compiler.loop_to_llvm.stack_slots import Rooms
-from compiler.loop_to_llvm.transpose import TransposeEmitter, block_of
-from compiler.target.target import Target
-from dialects.expr import Atom, Expr, Operand, atom_expr, maximum
-from dialects.expr_text import is_value
-from dialects.loop.arithmetic import ClockOp, IndexOp
-from dialects.loop.ops import (
+from weft.compiler.loop_to_llvm.scalar.fused_multiply_add import fused_product, is_fused
+from weft.compiler.loop_to_llvm.stack import Stack
+from weft.compiler.loop_to_llvm.stack_slots import Rooms
+from weft.compiler.loop_to_llvm.transpose import TransposeEmitter, block_of
+from weft.compiler.target.target import Target
+from weft.dialects.expr import Atom, Expr, Operand, atom_expr, maximum
+from weft.dialects.expr_text import is_value
+from weft.dialects.loop.arithmetic import ClockOp, IndexOp
+from weft.dialects.loop.ops import (
     AccessOp,
     AllocOp,
     ConditionOp,
@@ -53,7 +53,7 @@ from dialects.loop.ops import (
     StoreOp,
     WhileOp,
 )
-from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr
+from weft.dialects.loop.types import BufferType, ExprsAttr, LayoutAttr
 
 
 @dataclass(frozen=True, eq=False)

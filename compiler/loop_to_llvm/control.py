@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 from llvmlite import ir
 
-from compiler.loop_to_llvm.index import IndexEmitter
-from compiler.loop_to_llvm.scalar.elements import I64
-from dialects.expr import Expr, atom_expr
+from weft.compiler.loop_to_llvm.index import IndexEmitter
+from weft.compiler.loop_to_llvm.scalar.elements import I64
+from weft.dialects.expr import Expr, atom_expr
 
 Iteration = Callable[[Expr], None]
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 
 from llvmlite import ir
 
-from compiler.loop_to_llvm.scalar.elements import I64, POINTER
-from dialects.interval import Range
+from weft.compiler.loop_to_llvm.scalar.elements import I64, POINTER
+from weft.dialects.interval import Range
 
 
 @dataclass(frozen=True, eq=False, slots=True)

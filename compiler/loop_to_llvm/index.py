@@ -9,9 +9,9 @@ from functools import reduce
 
 from llvmlite import ir
 
-from compiler.loop_to_llvm.frame import Frame, IndexValue, LaneNumber, LaneValues
-from compiler.loop_to_llvm.scalar.elements import I64, intrinsic, lanes_of, splat
-from dialects.expr import Atom, Expr, Extremum, Monomial, Quotient, Remainder, Symbol
+from weft.compiler.loop_to_llvm.frame import Frame, IndexValue, LaneNumber, LaneValues
+from weft.compiler.loop_to_llvm.scalar.elements import I64, intrinsic, lanes_of, splat
+from weft.dialects.expr import Atom, Expr, Extremum, Monomial, Quotient, Remainder, Symbol
 
 Terms = Mapping[Monomial, int]
 

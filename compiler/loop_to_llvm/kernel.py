@@ -12,15 +12,15 @@ from functools import reduce
 from llvmlite import ir
 from xdsl.ir import SSAValue
 
-from compiler.loop_to_llvm.body import BodyEmitter, Unit
-from compiler.loop_to_llvm.frame import Frame
-from compiler.loop_to_llvm.memory.storage import Storage
-from compiler.loop_to_llvm.scalar.elements import I64, POINTER, VOID
-from compiler.target.target import Target
-from dialects.expr import Expr
-from dialects.loop.ops import ForOp, StoreOp
-from dialects.loop.program import KernelOp, size_ranges
-from dialects.loop.types import buffer_type
+from weft.compiler.loop_to_llvm.body import BodyEmitter, Unit
+from weft.compiler.loop_to_llvm.frame import Frame
+from weft.compiler.loop_to_llvm.memory.storage import Storage
+from weft.compiler.loop_to_llvm.scalar.elements import I64, POINTER, VOID
+from weft.compiler.target.target import Target
+from weft.dialects.expr import Expr
+from weft.dialects.loop.ops import ForOp, StoreOp
+from weft.dialects.loop.program import KernelOp, size_ranges
+from weft.dialects.loop.types import buffer_type
 
 
 def kernel_symbol(prefix: str, name: str) -> str:

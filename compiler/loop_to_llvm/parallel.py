@@ -10,10 +10,10 @@ from __future__ import annotations
 from llvmlite import ir
 from xdsl.ir import Block, Operation, SSAValue
 
-from compiler.loop_to_llvm.scalar.elements import I64, POINTER, VOID
-from dialects.expr import Atom, Expr
-from dialects.loop.arithmetic import GeluOp, is_function
-from dialects.loop.ops import ForOp
+from weft.compiler.loop_to_llvm.scalar.elements import I64, POINTER, VOID
+from weft.dialects.expr import Atom, Expr
+from weft.dialects.loop.arithmetic import GeluOp, is_function
+from weft.dialects.loop.ops import ForOp
 
 GRAIN_OPERATIONS = 16384
 """How many operations a thread should get at least: a few microseconds, well above the cost of a

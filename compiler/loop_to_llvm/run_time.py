@@ -8,10 +8,13 @@ from collections.abc import Sequence
 
 from llvmlite import ir
 
-from compiler.loop_to_llvm.runtime import Counts, Level, Runtime, TableLayout
-from compiler.loop_to_llvm.runtime.outside_weights import OutsideWeights, define_outside_weights
-from compiler.loop_to_llvm.runtime.self_test import Golden
-from compiler.target.target import Target
+from weft.compiler.loop_to_llvm.runtime import Counts, Level, Runtime, TableLayout
+from weft.compiler.loop_to_llvm.runtime.outside_weights import (
+    OutsideWeights,
+    define_outside_weights,
+)
+from weft.compiler.loop_to_llvm.runtime.self_test import Golden
+from weft.compiler.target.target import Target
 
 
 def emit_run_time(

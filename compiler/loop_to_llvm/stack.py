@@ -12,8 +12,8 @@ from typing import Final
 
 from llvmlite import ir
 
-from compiler.loop_to_llvm.frame import Frame
-from compiler.loop_to_llvm.scalar.elements import (
+from weft.compiler.loop_to_llvm.frame import Frame
+from weft.compiler.loop_to_llvm.scalar.elements import (
     I1,
     I8,
     I64,
@@ -23,7 +23,7 @@ from compiler.loop_to_llvm.scalar.elements import (
     storage_bytes,
     storage_type,
 )
-from dialects.loop.types import BufferType
+from weft.dialects.loop.types import BufferType
 
 STACK_ALIGNMENT: Final = 64
 _GUARD: Final = 4 * STACK_ALIGNMENT

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from xdsl.ir import Block, Operation
 
-from dialects.loop.ops import AllocOp
+from weft.dialects.loop.ops import AllocOp
 
 
 class Rooms:

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from llvmlite import ir
 from xdsl.ir import SSAValue
 
-from compiler.loop_to_llvm.frame import LaneNumber
-from compiler.loop_to_llvm.memory.emitter import MemoryEmitter
-from compiler.loop_to_llvm.memory.storage import Lanes, Storage
-from compiler.loop_to_llvm.scalar.elements import I32, lanes_of, splat
-from dialects.expr import Expr, atom_expr
-from dialects.loop.ops import AccessOp, ForOp, LoadOp, StoreOp
+from weft.compiler.loop_to_llvm.frame import LaneNumber
+from weft.compiler.loop_to_llvm.memory.emitter import MemoryEmitter
+from weft.compiler.loop_to_llvm.memory.storage import Lanes, Storage
+from weft.compiler.loop_to_llvm.scalar.elements import I32, lanes_of, splat
+from weft.dialects.expr import Expr, atom_expr
+from weft.dialects.loop.ops import AccessOp, ForOp, LoadOp, StoreOp
 
 Line = tuple[Storage, Expr, LaneNumber]
 """A storage, an address in it, and the lane that moves it."""

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 
-from dialects.errors import UnsupportedError
-from dialects.loop.choose import ChooseOp
-from dialects.loop.dynamic import output_sizes
-from dialects.loop.program import KernelOp, ProgramOp
+from weft.dialects.errors import UnsupportedError
+from weft.dialects.loop.choose import ChooseOp
+from weft.dialects.loop.dynamic import output_sizes
+from weft.dialects.loop.program import KernelOp, ProgramOp
 
 
 def choosing_program(

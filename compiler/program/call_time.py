@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from compiler.program.describe import call_bytes, call_flops
-from compiler.target.target import Target
-from dialects.expr import Expr
-from dialects.loop.program import CallOp, KernelOp
+from weft.compiler.program.describe import call_bytes, call_flops
+from weft.compiler.target.target import Target
+from weft.dialects.expr import Expr
+from weft.dialects.loop.program import CallOp, KernelOp
 
 CallTime = Callable[[CallOp], float | None]
 """What a call takes on one thread, in nanoseconds; None where its sizes vary."""

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntAttr, i64
 
-from compiler.program.memory.hoist_workspace import hoist_kernel
-from compiler.program.memory.in_place import in_place_arguments
-from compiler.program.overlap import written_arguments
-from dialects.loop.program import IN_PLACE, TEMPORARIES, WRITES, KernelOp
-from dialects.loop.types import buffer_type
+from weft.compiler.program.memory.hoist_workspace import hoist_kernel
+from weft.compiler.program.memory.in_place import in_place_arguments
+from weft.compiler.program.overlap import written_arguments
+from weft.dialects.loop.program import IN_PLACE, TEMPORARIES, WRITES, KernelOp
+from weft.dialects.loop.types import buffer_type
 
 
 def describe_body(kernel: KernelOp) -> None:

@@ -9,13 +9,13 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from compiler.program.memory.plan_memory import buffer_bytes, lifetimes
-from dialects.expr import Atom, Expr, Symbol
-from dialects.loop.arithmetic import GeluOp, is_function
-from dialects.loop.ops import ForOp, WhileOp
-from dialects.loop.program import FLOPS, CallOp, KernelOp, ProgramOp
-from dialects.loop.scalar import is_float
-from dialects.loop.types import ExprsAttr, buffer_type
+from weft.compiler.program.memory.plan_memory import buffer_bytes, lifetimes
+from weft.dialects.expr import Atom, Expr, Symbol
+from weft.dialects.loop.arithmetic import GeluOp, is_function
+from weft.dialects.loop.ops import ForOp, WhileOp
+from weft.dialects.loop.program import FLOPS, CallOp, KernelOp, ProgramOp
+from weft.dialects.loop.scalar import is_float
+from weft.dialects.loop.types import ExprsAttr, buffer_type
 
 _FLOATING = (
     arith.AddfOp,

@@ -20,15 +20,15 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.hints import isa
 
-from compiler.program.call_time import CallTime, call_time
-from compiler.program.memory.donate import donated_pairs
-from compiler.target import TARGETS
-from compiler.target.target import Target
-from dialects.errors import OptionError
-from dialects.loop.concurrent import ConcurrentOp
-from dialects.loop.dynamic import root
-from dialects.loop.ops import AllocOp, LoadOp, PrefetchOp
-from dialects.loop.program import WRITES, CallOp, KernelOp, ProgramOp, ViewOp, WeightOp
+from weft.compiler.program.call_time import CallTime, call_time
+from weft.compiler.program.memory.donate import donated_pairs
+from weft.compiler.target import TARGETS
+from weft.compiler.target.target import Target
+from weft.dialects.errors import OptionError
+from weft.dialects.loop.concurrent import ConcurrentOp
+from weft.dialects.loop.dynamic import root
+from weft.dialects.loop.ops import AllocOp, LoadOp, PrefetchOp
+from weft.dialects.loop.program import WRITES, CallOp, KernelOp, ProgramOp, ViewOp, WeightOp
 
 LONGEST_GROUP = 32
 """Calls that are looked at together; bounds the search."""

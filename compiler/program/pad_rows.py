@@ -11,13 +11,13 @@ from xdsl.dialects.builtin import ArrayAttr, DictionaryAttr, ModuleOp, StringAtt
 from xdsl.ir import Operation, SSAValue
 from xdsl.utils.hints import isa
 
-from dialects.expr import Atom, Expr, Symbol
-from dialects.loop.builder import LoopBuilder
-from dialects.loop.choose import RunOp
-from dialects.loop.extents import RequireExtentsOp
-from dialects.loop.ops import AllocOp
-from dialects.loop.program import BOUNDS, CallOp, KernelOp, ProgramOp
-from dialects.loop.types import BufferType, ExprsAttr, buffer, buffer_type
+from weft.dialects.expr import Atom, Expr, Symbol
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.choose import RunOp
+from weft.dialects.loop.extents import RequireExtentsOp
+from weft.dialects.loop.ops import AllocOp
+from weft.dialects.loop.program import BOUNDS, CallOp, KernelOp, ProgramOp
+from weft.dialects.loop.types import BufferType, ExprsAttr, buffer, buffer_type
 
 Op = TypeVar("Op", bound=Operation)
 

@@ -18,16 +18,16 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
-from compiler.program.call_time import START
-from compiler.program.describe import call_bytes, call_flops
-from compiler.program.memory.plan_memory import buffer_bytes, kernels_of
-from dialects.expr import Expr
-from dialects.loop.concurrent import ConcurrentOp
-from dialects.loop.dynamic import CopyOp
-from dialects.loop.effects import POLLED_WORK, PollOp
-from dialects.loop.ops import ForOp, IfOp, WhileOp
-from dialects.loop.program import CallOp, KernelOp, ProgramOp, size_ranges
-from dialects.loop.types import buffer_type
+from weft.compiler.program.call_time import START
+from weft.compiler.program.describe import call_bytes, call_flops
+from weft.compiler.program.memory.plan_memory import buffer_bytes, kernels_of
+from weft.dialects.expr import Expr
+from weft.dialects.loop.concurrent import ConcurrentOp
+from weft.dialects.loop.dynamic import CopyOp
+from weft.dialects.loop.effects import POLLED_WORK, PollOp
+from weft.dialects.loop.ops import ForOp, IfOp, WhileOp
+from weft.dialects.loop.program import CallOp, KernelOp, ProgramOp, size_ranges
+from weft.dialects.loop.types import buffer_type
 
 _ITERATION = 64
 """What the loop itself counts as: some tens of nanoseconds."""

@@ -16,13 +16,13 @@ from xdsl.dialects.builtin import ArrayAttr, FusedLoc, NameLoc
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.hints import isa
 
-from dialects.expr import Atom, Expr, Extremum, Quotient, Symbol, product
-from dialects.interval import Range
-from dialects.loop.arithmetic import IndexedOp, IndexOp
-from dialects.loop.dynamic import CopyOp, RequireEqualOp
-from dialects.loop.ops import AccessOp, AllocOp, ForOp, StoreOp, enclosing_loops
-from dialects.loop.program import CallOp, KernelOp, ProgramOp, ViewOp
-from dialects.loop.types import BufferType, buffer_type
+from weft.dialects.expr import Atom, Expr, Extremum, Quotient, Symbol, product
+from weft.dialects.interval import Range
+from weft.dialects.loop.arithmetic import IndexedOp, IndexOp
+from weft.dialects.loop.dynamic import CopyOp, RequireEqualOp
+from weft.dialects.loop.ops import AccessOp, AllocOp, ForOp, StoreOp, enclosing_loops
+from weft.dialects.loop.program import CallOp, KernelOp, ProgramOp, ViewOp
+from weft.dialects.loop.types import BufferType, buffer_type
 
 
 @dataclass(frozen=True)

@@ -17,13 +17,13 @@ from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 from xdsl.utils.hints import isa
 
-from compiler.program.memory.plan_memory import kernels_of
-from dialects.expr import Atom, Expr, Symbol
-from dialects.loop.dynamic import BindOp
-from dialects.loop.extents import RequireExtentsOp, Volume, not_implied, size_limits
-from dialects.loop.ops import AllocOp
-from dialects.loop.program import CallOp, KernelOp, ProgramOp, size_ranges
-from dialects.loop.types import BufferType
+from weft.compiler.program.memory.plan_memory import kernels_of
+from weft.dialects.expr import Atom, Expr, Symbol
+from weft.dialects.loop.dynamic import BindOp
+from weft.dialects.loop.extents import RequireExtentsOp, Volume, not_implied, size_limits
+from weft.dialects.loop.ops import AllocOp
+from weft.dialects.loop.program import CallOp, KernelOp, ProgramOp, size_ranges
+from weft.dialects.loop.types import BufferType
 
 
 @dataclass(frozen=True)

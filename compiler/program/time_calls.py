@@ -12,11 +12,11 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
-from dialects.context import parse_module
-from dialects.expr import Expr
-from dialects.loop.program import CallOp, KernelOp, ProgramOp
-from dialects.loop.scalar import I64
-from dialects.loop.types import buffer
+from weft.dialects.context import parse_module
+from weft.dialects.expr import Expr
+from weft.dialects.loop.program import CallOp, KernelOp, ProgramOp
+from weft.dialects.loop.scalar import I64
+from weft.dialects.loop.types import buffer
 
 TICKS: Final = "weft.ticks"
 """The output's name: ticks of each call in the order of `timed_calls`, then the last reading."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.target.target import Target
+from weft.compiler.target.target import Target
 
 _TRIPLE = "aarch64-unknown-linux-gnu"
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from compiler.target import cpuid
-from compiler.target.arm import AARCH64
-from compiler.target.hwcap import HWCAPS, AuxiliaryEntry
-from compiler.target.riscv import RISCV64
-from compiler.target.target import Target
-from compiler.target.x86 import FEATURE_LEVELS, X86_64
+from weft.compiler.target import cpuid
+from weft.compiler.target.arm import AARCH64
+from weft.compiler.target.hwcap import HWCAPS, AuxiliaryEntry
+from weft.compiler.target.riscv import RISCV64
+from weft.compiler.target.target import Target
+from weft.compiler.target.x86 import FEATURE_LEVELS, X86_64
 
 Word = cpuid.Register | AuxiliaryEntry
 """Where 32 bits are that say what a processor has."""

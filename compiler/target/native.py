@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from compiler.target.target import Target
+from weft.compiler.target.target import Target
 
 
 def native_target(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.target.target import Target
+from weft.compiler.target.target import Target
 
 _TRIPLE = "riscv64-unknown-linux-gnu"
 _GENERAL = ("+m", "+a", "+f", "+d", "+c")

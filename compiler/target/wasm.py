@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.target.target import Target
+from weft.compiler.target.target import Target
 
 WASM32 = Target(
     name="wasm32",

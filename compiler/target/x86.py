@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.target.target import Target
+from weft.compiler.target.target import Target
 
 _TRIPLE = "x86_64-unknown-linux-gnu"
 

@@ -14,19 +14,27 @@ from typing import Final, NoReturn
 from xdsl.dialects.builtin import NameLoc, StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 
-from compiler.validation.storage import Storage, is_input
-from compiler.validation.terms import Path, Terms
-from compiler.validation.tracked import Tracked
-from dialects.errors import PlanError
-from dialects.expr import Atom, Expr, Symbol
-from dialects.loop.arithmetic import IndexOp
-from dialects.loop.choose import RunOp
-from dialects.loop.concurrent import ConcurrentOp
-from dialects.loop.dynamic import BindOp, CopyOp, GiveOp, RegrowOp, ReloadOp, RequireEqualOp, RowOp
-from dialects.loop.effects import AssertOp, PollOp, PrintOp
-from dialects.loop.extents import RequireExtentsOp
-from dialects.loop.ops import AllocOp, ConditionOp, ForOp, IfOp, LoadOp, StoreOp, WhileOp
-from dialects.loop.program import (
+from weft.compiler.validation.storage import Storage, is_input
+from weft.compiler.validation.terms import Path, Terms
+from weft.compiler.validation.tracked import Tracked
+from weft.dialects.errors import PlanError
+from weft.dialects.expr import Atom, Expr, Symbol
+from weft.dialects.loop.arithmetic import IndexOp
+from weft.dialects.loop.choose import RunOp
+from weft.dialects.loop.concurrent import ConcurrentOp
+from weft.dialects.loop.dynamic import (
+    BindOp,
+    CopyOp,
+    GiveOp,
+    RegrowOp,
+    ReloadOp,
+    RequireEqualOp,
+    RowOp,
+)
+from weft.dialects.loop.effects import AssertOp, PollOp, PrintOp
+from weft.dialects.loop.extents import RequireExtentsOp
+from weft.dialects.loop.ops import AllocOp, ConditionOp, ForOp, IfOp, LoadOp, StoreOp, WhileOp
+from weft.dialects.loop.program import (
     STANDS_FOR,
     CallOp,
     ProgramOp,

@@ -17,13 +17,13 @@ from xdsl.dialects.builtin import DenseArrayBase, IntegerType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.hints import isa
 
-from dialects.errors import PlanError
-from dialects.expr import Atom, Expr, Extremum, Symbol, atom_expr
-from dialects.interval import Range
-from dialects.loop.arithmetic import IndexOp
-from dialects.loop.ops import AccessOp, ForOp, IfOp, LoadOp, PrefetchOp, StoreOp
-from dialects.loop.program import IN_PLACE, KernelOp, size_ranges
-from dialects.loop.types import buffer_type
+from weft.dialects.errors import PlanError
+from weft.dialects.expr import Atom, Expr, Extremum, Symbol, atom_expr
+from weft.dialects.interval import Range
+from weft.dialects.loop.arithmetic import IndexOp
+from weft.dialects.loop.ops import AccessOp, ForOp, IfOp, LoadOp, PrefetchOp, StoreOp
+from weft.dialects.loop.program import IN_PLACE, KernelOp, size_ranges
+from weft.dialects.loop.types import buffer_type
 
 
 @dataclass(frozen=True)

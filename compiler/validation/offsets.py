@@ -8,8 +8,8 @@ from itertools import pairwise
 from random import Random
 from typing import Final
 
-from dialects.expr import Atom, Expr, Extremum, Quotient
-from dialects.interval import Range
+from weft.dialects.expr import Atom, Expr, Extremum, Quotient
+from weft.dialects.interval import Range
 
 LARGE: Final = 1009
 """A size at which offsets that grow with sizes stand in order."""

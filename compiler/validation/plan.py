@@ -18,14 +18,14 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.hints import isa
 
-from compiler.validation.execution import Access, Execution, Outcome
-from compiler.validation.in_place import claims_of, prove_claims, prove_in_place
-from compiler.validation.storage import Apart, Planned
-from compiler.validation.terms import Terms
-from dialects.errors import PlanError
-from dialects.loop.concurrent import ConcurrentOp
-from dialects.loop.ops import ForOp, LoadOp, PrefetchOp, WhileOp
-from dialects.loop.program import (
+from weft.compiler.validation.execution import Access, Execution, Outcome
+from weft.compiler.validation.in_place import claims_of, prove_claims, prove_in_place
+from weft.compiler.validation.storage import Apart, Planned
+from weft.compiler.validation.terms import Terms
+from weft.dialects.errors import PlanError
+from weft.dialects.loop.concurrent import ConcurrentOp
+from weft.dialects.loop.ops import ForOp, LoadOp, PrefetchOp, WhileOp
+from weft.dialects.loop.program import (
     COPIES,
     FILLS_BORDER,
     IN_PLACE,

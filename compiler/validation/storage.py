@@ -12,13 +12,13 @@ from xdsl.dialects.builtin import ArrayAttr, IntAttr
 from xdsl.ir import BlockArgument, SSAValue
 from xdsl.utils.hints import isa
 
-from compiler.validation.offsets import Offsets, is_multiple
-from dialects.errors import PlanError
-from dialects.expr import Expr
-from dialects.loop.ops import AllocOp
-from dialects.loop.program import DONATED, WORKSPACE_BYTES, ProgramOp, size_ranges
-from dialects.loop.scalar import width
-from dialects.loop.types import BufferType, ExprsAttr, buffer_type
+from weft.compiler.validation.offsets import Offsets, is_multiple
+from weft.dialects.errors import PlanError
+from weft.dialects.expr import Expr
+from weft.dialects.loop.ops import AllocOp
+from weft.dialects.loop.program import DONATED, WORKSPACE_BYTES, ProgramOp, size_ranges
+from weft.dialects.loop.scalar import width
+from weft.dialects.loop.types import BufferType, ExprsAttr, buffer_type
 
 ALIGNMENT: Final = 64
 """Bytes; what kernels may expect of every buffer."""

@@ -10,8 +10,8 @@ type. Sums and products are kept in one canonical form, so that `batch*seq + seq
 Symbols stand for sizes: they are never negative.
 """
 
-from dialects.expr.atoms import Atom, Extremum, Monomial, Operand, Quotient, Remainder, Symbol
-from dialects.expr.polynomial import (
+from weft.dialects.expr.atoms import Atom, Extremum, Monomial, Operand, Quotient, Remainder, Symbol
+from weft.dialects.expr.polynomial import (
     Expr,
     ExprLike,
     atom_expr,

@@ -6,12 +6,12 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dialects import interval
-from dialects.errors import WeftError
-from dialects.interval import Range
+from weft.dialects import interval
+from weft.dialects.errors import WeftError
+from weft.dialects.interval import Range
 
 if TYPE_CHECKING:
-    from dialects.expr.polynomial import Expr
+    from weft.dialects.expr.polynomial import Expr
 
 Atom = Hashable
 Monomial = tuple[Atom, ...]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import reduce
 
-from dialects import interval
-from dialects.errors import WeftError
-from dialects.expr.atoms import (
+from weft.dialects import interval
+from weft.dialects.errors import WeftError
+from weft.dialects.expr.atoms import (
     OPERATORS,
     Atom,
     Extremum,
@@ -22,7 +22,7 @@ from dialects.expr.atoms import (
     evaluate_atom,
     format_monomial,
 )
-from dialects.interval import Range
+from weft.dialects.interval import Range
 
 
 class Expr:

@@ -2,9 +2,9 @@
 
 from xdsl.ir import Dialect
 
-from dialects.graph.core.op import GraphOp
-from dialects.graph.core.types import ShapeAttr, TensorType
-from dialects.graph.ops import (
+from weft.dialects.graph.core.op import GraphOp
+from weft.dialects.graph.core.types import ShapeAttr, TensorType
+from weft.dialects.graph.ops import (
     activation,
     arithmetic,
     cast,
@@ -30,15 +30,20 @@ from dialects.graph.ops import (
     unfold,
     winograd,
 )
-from dialects.graph.regions import branch, control, derivative, effects, repeat, watch
-from dialects.graph.regions.branch import CaseOp, IfOp
-from dialects.graph.regions.call import CallOp
-from dialects.graph.regions.control import BindSizesOp, ConditionOp, ControlOp
-from dialects.graph.regions.derivative import CheckpointOp, CustomVjpOp, InlinedOp, StopGradientOp
-from dialects.graph.regions.effects import AssertOp, EffectOp, PrintOp
-from dialects.graph.regions.fused import FusedOp, YieldOp, group_of
-from dialects.graph.regions.repeat import ForOp, WhileOp
-from dialects.graph.reindexing import (
+from weft.dialects.graph.regions import branch, control, derivative, effects, repeat, watch
+from weft.dialects.graph.regions.branch import CaseOp, IfOp
+from weft.dialects.graph.regions.call import CallOp
+from weft.dialects.graph.regions.control import BindSizesOp, ConditionOp, ControlOp
+from weft.dialects.graph.regions.derivative import (
+    CheckpointOp,
+    CustomVjpOp,
+    InlinedOp,
+    StopGradientOp,
+)
+from weft.dialects.graph.regions.effects import AssertOp, EffectOp, PrintOp
+from weft.dialects.graph.regions.fused import FusedOp, YieldOp, group_of
+from weft.dialects.graph.regions.repeat import ForOp, WhileOp
+from weft.dialects.graph.reindexing import (
     constant,
     gather,
     generate,
@@ -50,8 +55,8 @@ from dialects.graph.reindexing import (
     scatter,
     slicing,
 )
-from dialects.graph.reindexing.constant import ConstantOp, DimsOp, LiteralAttr
-from dialects.graph.reindexing.movement import ExpandOp, IdentityOp, ReshapeOp, TransposeOp
+from weft.dialects.graph.reindexing.constant import ConstantOp, DimsOp, LiteralAttr
+from weft.dialects.graph.reindexing.movement import ExpandOp, IdentityOp, ReshapeOp, TransposeOp
 
 __all__ = [
     "GRAPH",

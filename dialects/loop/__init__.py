@@ -2,11 +2,11 @@
 
 from xdsl.ir import Dialect
 
-from dialects.loop import dynamic, effects, extents
-from dialects.loop.arithmetic import ClockOp, GeluOp, IndexOp, RemFOp
-from dialects.loop.choose import ChooseOp, RunOp
-from dialects.loop.concurrent import ConcurrentOp
-from dialects.loop.ops import (
+from weft.dialects.loop import dynamic, effects, extents
+from weft.dialects.loop.arithmetic import ClockOp, GeluOp, IndexOp, RemFOp
+from weft.dialects.loop.choose import ChooseOp, RunOp
+from weft.dialects.loop.concurrent import ConcurrentOp
+from weft.dialects.loop.ops import (
     AllocOp,
     ConditionOp,
     ForOp,
@@ -16,8 +16,8 @@ from dialects.loop.ops import (
     StoreOp,
     WhileOp,
 )
-from dialects.loop.program import CallOp, KernelOp, ProgramOp, ViewOp, WeightOp
-from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr
+from weft.dialects.loop.program import CallOp, KernelOp, ProgramOp, ViewOp, WeightOp
+from weft.dialects.loop.types import BufferType, ExprsAttr, LayoutAttr
 
 LOOP = Dialect(
     "loop",

@@ -21,9 +21,15 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from dialects.expr import Expr, ExprLike
-from dialects.expr_text import INDEX, bind, parse_expr_over_values, print_expr_over_values, unbind
-from dialects.loop.types import ExprsAttr
+from weft.dialects.expr import Expr, ExprLike
+from weft.dialects.expr_text import (
+    INDEX,
+    bind,
+    parse_expr_over_values,
+    print_expr_over_values,
+    unbind,
+)
+from weft.dialects.loop.types import ExprsAttr
 
 
 @irdl_op_definition

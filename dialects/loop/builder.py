@@ -13,12 +13,12 @@ from xdsl.builder import Builder
 from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from dialects.expr import Expr, ExprLike, atom_expr
-from dialects.expr_text import INDEX
-from dialects.loop.arithmetic import IndexOp
-from dialects.loop.ops import AllocOp, ForOp, IfOp, LoadOp, StoreOp
-from dialects.loop.scalar import Number, Scalar, compute_type, constant
-from dialects.loop.types import buffer, buffer_type
+from weft.dialects.expr import Expr, ExprLike, atom_expr
+from weft.dialects.expr_text import INDEX
+from weft.dialects.loop.arithmetic import IndexOp
+from weft.dialects.loop.ops import AllocOp, ForOp, IfOp, LoadOp, StoreOp
+from weft.dialects.loop.scalar import Number, Scalar, compute_type, constant
+from weft.dialects.loop.types import buffer, buffer_type
 
 Index = Sequence[ExprLike]
 

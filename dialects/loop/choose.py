@@ -15,8 +15,8 @@ from xdsl.irdl import (
     var_operand_def,
 )
 
-from dialects.expr import Expr, product
-from dialects.loop.types import BufferType, ExprsAttr
+from weft.dialects.expr import Expr, product
+from weft.dialects.loop.types import BufferType, ExprsAttr
 
 
 @irdl_op_definition

@@ -12,8 +12,8 @@ from xdsl.printer import Printer
 from xdsl.traits import NoTerminator, RecursiveMemoryEffect
 from xdsl.utils.exceptions import VerifyException
 
-from dialects.loop.ops import AllocOp
-from dialects.loop.program import CallOp, ViewOp
+from weft.dialects.loop.ops import AllocOp
+from weft.dialects.loop.program import CallOp, ViewOp
 
 
 @irdl_op_definition

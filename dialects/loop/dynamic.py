@@ -20,17 +20,17 @@ from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 from xdsl.utils.exceptions import VerifyException
 
-from dialects.expr import Expr, ExprLike, product
-from dialects.expr_text import (
+from weft.dialects.expr import Expr, ExprLike, product
+from weft.dialects.expr_text import (
     parse_expr,
     parse_expr_over_values,
     print_expr_over_values,
     unbind,
 )
-from dialects.loop.arithmetic import IndexedOp
-from dialects.loop.ops import AllocOp
-from dialects.loop.program import ProgramOp, ViewOp
-from dialects.loop.types import BufferType, ExprsAttr, buffer_type, format_exprs
+from weft.dialects.loop.arithmetic import IndexedOp
+from weft.dialects.loop.ops import AllocOp
+from weft.dialects.loop.program import ProgramOp, ViewOp
+from weft.dialects.loop.types import BufferType, ExprsAttr, buffer_type, format_exprs
 
 
 @irdl_op_definition

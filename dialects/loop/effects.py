@@ -18,9 +18,9 @@ from xdsl.parser import Parser
 from xdsl.printer import Printer
 from xdsl.traits import MemoryReadEffect, MemoryWriteEffect
 
-from dialects.expr import Expr
-from dialects.expr_text import parse_expr
-from dialects.loop.types import BufferType, ExprsAttr, format_exprs
+from weft.dialects.expr import Expr
+from weft.dialects.expr_text import parse_expr
+from weft.dialects.loop.types import BufferType, ExprsAttr, format_exprs
 
 POLLED_WORK = 1 << 20
 """After how much work, in operations and bytes, a program asks whether to go on: a millisecond at

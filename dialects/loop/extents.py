@@ -14,12 +14,12 @@ from functools import cached_property
 from xdsl.dialects.builtin import LocationAttr, StringAttr
 from xdsl.irdl import IRDLOperation, irdl_op_definition, prop_def
 
-from dialects.expr import Atom, Expr, Extremum, Quotient, Remainder, Symbol, atom_expr
-from dialects.expr.atoms import children_of
-from dialects.extent import MOST
-from dialects.interval import Range
-from dialects.loop.scalar import width
-from dialects.loop.types import BufferType
+from weft.dialects.expr import Atom, Expr, Extremum, Quotient, Remainder, Symbol, atom_expr
+from weft.dialects.expr.atoms import children_of
+from weft.dialects.extent import MOST
+from weft.dialects.interval import Range
+from weft.dialects.loop.scalar import width
+from weft.dialects.loop.types import BufferType
 
 EXACT = 1 << 62
 """What stays below is computed in 64 bits as it is."""

@@ -34,9 +34,15 @@ from xdsl.traits import (
 )
 from xdsl.utils.exceptions import VerifyException
 
-from dialects.expr import Expr, ExprLike
-from dialects.expr_text import INDEX, bind, parse_expr_over_values, print_expr_over_values, unbind
-from dialects.loop.types import BufferType, ExprsAttr, buffer_type, register_type
+from weft.dialects.expr import Expr, ExprLike
+from weft.dialects.expr_text import (
+    INDEX,
+    bind,
+    parse_expr_over_values,
+    print_expr_over_values,
+    unbind,
+)
+from weft.dialects.loop.types import BufferType, ExprsAttr, buffer_type, register_type
 
 REDUCTIONS = ("add", "mul", "max", "min", "and", "or", "xor")
 MARKS = ("nontemporal", "far")  # of accesses; no result depends on them

@@ -31,10 +31,10 @@ from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, NoTerminator, Pure, SymbolOpInterface
 from xdsl.utils.exceptions import VerifyException
 
-from dialects.expr import Atom, Expr, Symbol
-from dialects.expr_text import parse_expr
-from dialects.interval import Range
-from dialects.loop.types import BufferType, ExprsAttr, buffer_type, format_exprs
+from weft.dialects.expr import Atom, Expr, Symbol
+from weft.dialects.expr_text import parse_expr
+from weft.dialects.interval import Range
+from weft.dialects.loop.types import BufferType, ExprsAttr, buffer_type, format_exprs
 
 EQUAL_SIZES = "equal_sizes"
 """The attribute of a program that lists pairs of sizes that have to be equal in every call."""

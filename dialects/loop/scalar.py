@@ -37,9 +37,9 @@ from xdsl.dialects.builtin import (
 from xdsl.dialects.utils.fast_math import FastMathFlag
 from xdsl.ir import Attribute, Operation, SSAValue
 
-from dialects.expr_text import INDEX
-from dialects.loop.arithmetic import GeluOp, RemFOp
-from dialects.loop.types import is_integer, register_type
+from weft.dialects.expr_text import INDEX
+from weft.dialects.loop.arithmetic import GeluOp, RemFOp
+from weft.dialects.loop.types import is_integer, register_type
 
 BOOL = IntegerType(1)
 F32 = Float32Type()

@@ -11,8 +11,8 @@ from xdsl.irdl import irdl_attr_definition, param_def
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
-from dialects.expr import Atom, Expr, ExprLike, Operand, product, row_major_strides
-from dialects.expr_text import parse_formal_expr
+from weft.dialects.expr import Atom, Expr, ExprLike, Operand, product, row_major_strides
+from weft.dialects.expr_text import parse_formal_expr
 
 Exprs = tuple[Expr, ...]
 

@@ -26,10 +26,10 @@ from onnx import ModelProto, SequenceProto, TensorProto, ValueInfoProto, numpy_h
 from onnx.backend.test.loader import load_model_tests
 from onnx.backend.test.runner import Runner
 
-from compiler.adapters.onnx_backend import WeftBackend
-from compiler.cli.demo_model import load_light
-from dialects.errors import WeftError
 from tests.models.light import LIGHT, shipped_input, shipped_output
+from weft.cli.demo_model import load_light
+from weft.compiler.adapters.onnx_backend import WeftBackend
+from weft.dialects.errors import WeftError
 
 EXPECTATIONS = Path(__file__).parent / "expected_failures.txt"
 NATIVE = "native"

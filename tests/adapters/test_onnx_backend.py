@@ -11,8 +11,6 @@ import numpy as np
 import pytest
 from onnx import helper, parser
 
-from compiler.adapters import onnx_backend
-from dialects.errors import InputError, UnsupportedError
 from tests.adapters.onnx_suite import (
     FOLDED,
     MOVED,
@@ -24,6 +22,8 @@ from tests.adapters.onnx_suite import (
     outcome,
     reason_of,
 )
+from weft.compiler.adapters import onnx_backend
+from weft.dialects.errors import InputError, UnsupportedError
 
 SHARDS = 64
 STRESS = "WEFT_STRESS" in os.environ

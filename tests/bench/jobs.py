@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from compiler.bench.session import Session
-from compiler.bench.worker import Job
+from weft.bench.session import Session
+from weft.bench.worker import Job
 
 
 @dataclass(frozen=True)

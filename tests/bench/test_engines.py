@@ -7,10 +7,10 @@ import pytest
 from onnx import ModelProto
 
 from benchmarks.operators import chain
-from compiler.bench.engines import ENGINES
-from compiler.bench.session import Inputs
 from tests.models.networks import NETWORKS, Network
 from tests.models.peer import run_onnxruntime
+from weft.bench.engines import ENGINES
+from weft.bench.session import Inputs
 
 EAGER = ("torch", "xla")
 
@@ -32,7 +32,7 @@ def test_operands_that_are_numbers(engine: str, tmp_path: Path):
 def check(engine: str, model: ModelProto, inputs: Inputs, tmp_path: Path) -> None:
     module, function, package = ENGINES[engine]
     pytest.importorskip(package)
-    load = getattr(pytest.importorskip(f"compiler.bench.engines.{module}"), function)
+    load = getattr(pytest.importorskip(f"weft.bench.engines.{module}"), function)
     path = tmp_path / "model.onnx"
     path.write_bytes(model.SerializeToString())
     session = load(path, inputs, 1)

@@ -2,15 +2,15 @@
 
 import numpy as np
 
-from compiler.bench.kernels import kernel_rows, time_kernels
-from compiler.bench.limits import Bandwidth, Limits
-from compiler.bench.work import work_of
-from compiler.driver.options import Options
-from compiler.driver.pipeline import compile_model
-from compiler.machine.codegen.host import host_target
-from compiler.program.time_calls import TICKS
 from tests.models.convolutional import build_lenet
 from tests.models.networks import image_inputs
+from weft.bench.kernels import kernel_rows, time_kernels
+from weft.bench.limits import Bandwidth, Limits
+from weft.bench.work import work_of
+from weft.compiler.driver.options import Options
+from weft.compiler.driver.pipeline import compile_model
+from weft.compiler.machine.codegen.host import host_target
+from weft.compiler.program.time_calls import TICKS
 
 
 def test_a_build_with_clocks_answers_the_same_and_tells_of_its_kernels():

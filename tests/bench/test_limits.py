@@ -2,10 +2,10 @@
 
 import pytest
 
-from compiler.bench.limits import Bandwidth, Limits, measure_limits, multiply_adds
-from compiler.bench.rounds import Measured, measure_jobs
-from dialects.errors import WeftError
 from tests.bench.jobs import PlainJob
+from weft.bench.limits import Bandwidth, Limits, measure_limits, multiply_adds
+from weft.bench.rounds import Measured, measure_jobs
+from weft.dialects.errors import WeftError
 
 LIMITS = Limits(
     "cpu",
@@ -33,8 +33,8 @@ def test_the_roofline_is_the_slower_of_both():
 
 
 def test_loops_are_measured(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("compiler.bench.limits.SECONDS", 1e-4)
-    monkeypatch.setattr("compiler.bench.limits.CALL_SECONDS", 1e-4)
+    monkeypatch.setattr("weft.bench.limits.SECONDS", 1e-4)
+    monkeypatch.setattr("weft.bench.limits.CALL_SECONDS", 1e-4)
     limits = measure_limits(1)
     assert 0.1 < limits.gflops < 1000
     assert {each.kind for each in limits.bandwidths} == {"read", "copy", "triad"}

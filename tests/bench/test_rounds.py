@@ -7,7 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from compiler.bench.rounds import (
+from tests.bench.jobs import DyingJob, LongJob, PlainJob
+from tests.small_models import dense_model, rows_of
+from weft.bench.rounds import (
     EngineProcess,
     Templates,
     choose_cores,
@@ -16,12 +18,10 @@ from compiler.bench.rounds import (
     measure,
     measure_jobs,
 )
-from compiler.bench.session import Session
-from compiler.bench.worker import LEAST_SAMPLES, WARM_UP, Ready, sample
-from dialects.errors import OptionError
-from dialects.weights import Array
-from tests.bench.jobs import DyingJob, LongJob, PlainJob
-from tests.small_models import dense_model, rows_of
+from weft.bench.session import Session
+from weft.bench.worker import LEAST_SAMPLES, WARM_UP, Ready, sample
+from weft.dialects.errors import OptionError
+from weft.dialects.weights import Array
 
 
 @pytest.fixture(scope="module")

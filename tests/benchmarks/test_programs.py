@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from benchmarks import numeric, numeric_cases, training, training_cases
-from compiler.bench.rounds import Measured, difference, disagreement
 from weft import nn
+from weft.bench.rounds import Measured, difference, disagreement
 
 STENCIL = numeric_cases.Program("stencil", lambda draw: [draw.uniform(0.0, 1.0, (9, 8))], (0.2, 3))
 

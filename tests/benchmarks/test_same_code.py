@@ -9,9 +9,9 @@ import pytest
 
 from benchmarks.models import find_cases
 from benchmarks.same_code import Code, code_of, differences, main, record_case
-from compiler.machine.codegen.host import host_target
-from compiler.machine.codegen.object_code import compile_object
-from compiler.machine.elf.object_file import read_object
+from weft.compiler.machine.codegen.host import host_target
+from weft.compiler.machine.codegen.object_code import compile_object
+from weft.compiler.machine.elf.object_file import read_object
 
 ROOT = Path(__file__).parents[2]
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import pytest
 
-from compiler.cli.main import main
+from weft.cli.main import main
 
 
 class Outcome(NamedTuple):

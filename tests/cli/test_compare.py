@@ -8,8 +8,8 @@ import onnx
 import pytest
 from onnx import numpy_helper
 
-from compiler.cli.compare import difference
 from tests.cli.command import Command
+from weft.cli.compare import difference
 
 
 @pytest.fixture

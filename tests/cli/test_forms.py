@@ -10,8 +10,8 @@ import onnx
 import pytest
 
 import weft
-from compiler.machine.bindings.forms import FORMS
 from tests.cli.command import Command
+from weft.compiler.machine.bindings.forms import FORMS
 
 
 @pytest.fixture

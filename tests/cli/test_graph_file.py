@@ -4,8 +4,8 @@ import hashlib
 import re
 from pathlib import Path
 
-from compiler.cli.opt import run_opt
 from tests.cli.command import Command
+from weft.cli.opt import run_opt
 
 
 def test_saved_graph_gives_the_same_artifact(

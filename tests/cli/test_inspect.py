@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from compiler.graph.passes import GRAPH_PASSES
 from tests.cli.command import Command
+from weft.compiler.graph.passes import GRAPH_PASSES
 
 
 def test_reads_an_artifact(weft_command: Command, dense_folder: Path):

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from compiler.cli.main import COMMANDS
-from compiler.machine.artifact.artifact import VERSION
 from tests.cli.command import Command
+from weft.cli.main import COMMANDS
+from weft.compiler.machine.artifact.artifact import VERSION
 
 ROOT = Path(__file__).parents[2]
-WEFT = (sys.executable, "-m", "compiler.cli.main")
+WEFT = (sys.executable, "-m", "weft.cli.main")
 
 
 @pytest.mark.parametrize("command", [(), *((name,) for name in COMMANDS)])
@@ -48,8 +48,8 @@ def test_wrong_usage_is_status_2(weft_command: Command, arguments: list[str]):
 def test_what_is_printed_before_an_error_is_written(tmp_path: Path):
     (tmp_path / "failing.py").write_text(
         "import sys\n"
-        "from compiler.cli import main as weft\n"
-        "from dialects.errors import WeftError\n"
+        "from weft.cli import main as weft\n"
+        "from weft.dialects.errors import WeftError\n"
         "def run():\n"
         "    print('rows')\n"
         "    raise WeftError('why')\n"
@@ -77,7 +77,7 @@ def test_a_reader_that_leaves_is_no_traceback(dense_folder: Path):
 
 AT_ONCE = """
 import sys
-from compiler.cli import main, progress
+from weft.cli import main, progress
 progress._AT_ONCE = float(sys.argv.pop(1))
 sys.exit(main.main())
 """

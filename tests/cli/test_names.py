@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from compiler.machine.bindings.names import c_identifier
 from tests.names import HOSTILE, check, sample
+from weft.compiler.machine.bindings.names import c_identifier
 
 N1 = HOSTILE[0]
 

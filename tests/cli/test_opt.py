@@ -8,8 +8,8 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.utils.exceptions import DiagnosticException
 
-from compiler.cli.opt import WeftOptMain, run_opt
-from dialects.errors import OptionError, UnsupportedError, WeftError
+from weft.cli.opt import WeftOptMain, run_opt
+from weft.dialects.errors import OptionError, UnsupportedError, WeftError
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ import pytest
 from onnx import TensorProto, helper
 
 import weft
-from compiler.cli.table import table
-from compiler.cli.terminal import show, tell
-from dialects.errors import WeftError, printable, shortened
+from weft.cli.table import table
+from weft.cli.terminal import show, tell
+from weft.dialects.errors import WeftError, printable, shortened
 
 RED = "\x1b[31mred\u202e"
 SHOWN = "\\x1b[31mred\\u202e"

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 
 import weft
-from compiler.loop.tuned_file import Tuned, target_key, write_tuned
-from compiler.machine.codegen.host import host_target
 from tests.cli.command import Command
 from tests.small_models import dense_model, dense_reference, rows_of
+from weft.compiler.loop.tuned_file import Tuned, target_key, write_tuned
+from weft.compiler.machine.codegen.host import host_target
 
 
 def test_writes_a_file_that_compile_takes(

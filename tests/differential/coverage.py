@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from dialects.graph import OPS, CaseOp, ForOp, IfOp, WhileOp
 from tests.differential.judge import Outcome
+from weft.dialects.graph import OPS, CaseOp, ForOp, IfOp, WhileOp
 
 MADE_BY_PASSES = frozenset(
     {"winograd_filter", "winograd_tiles", "winograd_result", "reshape_found", "watch", "dims"}

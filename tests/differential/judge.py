@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from dialects.errors import PlanError, WeftError
-from dialects.graph.core.types import type_of
 from tests.differential.modes import MODES, Mode, graph_of
 from tests.differential.program import Program, Sizes
 from tests.differential.reference import Expected, Graph, expect, slope_error
+from weft.dialects.errors import PlanError, WeftError
+from weft.dialects.graph.core.types import type_of
 
 FIRST = ("trace of grad", "jit of grad", "jit of both", "trace of grad naive", "jit of grad naive")
 """Modes one of which every program is run in: gradients are programs of many kernels, which share

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 import weft
-from compiler.machine.artifact.cache import default_cache
 from tests.differential.program import Program
 from tests.differential.reference import Graph
 from weft.compilation import compile_cached, options_of
+from weft.compiler.machine.artifact.cache import default_cache
 from weft.source.reading import read_function
 from weft.tracing.trace import record
 from weft.trees import leaves_of
@@ -120,8 +120,8 @@ def graph_of(
     program: Program, functions: SimpleNamespace, target: str
 ) -> tuple[Graph, list[np.dtype]]:
     """The graph of one of the program's functions, and its results' dtypes."""
-    from dialects.graph.core.dtypes import numpy_dtype
-    from dialects.graph.core.types import type_of
+    from weft.dialects.graph.core.dtypes import numpy_dtype
+    from weft.dialects.graph.core.types import type_of
 
     function = getattr(functions, target)
     if program.statements:

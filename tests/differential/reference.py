@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from xdsl.ir import Block, Operation
 
-from dialects.graph.core.evaluate import evaluate_block
-from dialects.weights import WeightStore
+from weft.dialects.graph.core.evaluate import evaluate_block
+from weft.dialects.weights import WeightStore
 
 EXACT = frozenset(
     "graph." + name

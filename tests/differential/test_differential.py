@@ -9,7 +9,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from dialects.errors import PlanError
 from tests.differential.coverage import Coverage
 from tests.differential.families import families
 from tests.differential.judge import Judge, judge, modes_for
@@ -19,6 +18,7 @@ from tests.differential.reference import slope_error
 from tests.differential.session import apart, outcome_of, program_of
 from tests.differential.shrink import shrink
 from tests.differential.writer import whole_text, write_program
+from weft.dialects.errors import PlanError
 
 SEEDS = range(12)
 

@@ -8,13 +8,13 @@ from numpy.typing import NDArray
 from xdsl.dialects.func import ReturnOp
 from xdsl.ir import Block, SSAValue
 
-from compiler.frontend.onnx.from_onnx import ImportedModel
-from dialects.expr import Expr, Symbol
-from dialects.graph import ConstantOp, GraphOp
-from dialects.graph.core.dtypes import numpy_dtype
-from dialects.graph.core.op import SEGMENTS
-from dialects.graph.core.types import ShapeAttr, TensorType, tensor, type_of
-from dialects.graph.regions.effects import AssertOp
+from weft.compiler.frontend.onnx.from_onnx import ImportedModel
+from weft.dialects.expr import Expr, Symbol
+from weft.dialects.graph import ConstantOp, GraphOp
+from weft.dialects.graph.core.dtypes import numpy_dtype
+from weft.dialects.graph.core.op import SEGMENTS
+from weft.dialects.graph.core.types import ShapeAttr, TensorType, tensor, type_of
+from weft.dialects.graph.regions.effects import AssertOp
 
 
 def evaluate(model: ImportedModel, *inputs: NDArray[Any]) -> list[NDArray[Any]]:

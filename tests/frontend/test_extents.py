@@ -7,10 +7,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper, parser
 
 import weft
-from dialects.errors import ExtentError
-from dialects.expr import Expr, minimum
-from dialects.extent import MOST
-from dialects.graph.core.types import F32, tensor
+from weft.dialects.errors import ExtentError
+from weft.dialects.expr import Expr, minimum
+from weft.dialects.extent import MOST
+from weft.dialects.graph.core.types import F32, tensor
 
 HUGE = 2**62
 X, IMAGE = (2, 3), (1, 1, 4, 4)

@@ -9,17 +9,17 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper, parser
 from xdsl.dialects.builtin import NameLoc, StringAttr
 
-from compiler.frontend.onnx.from_onnx import import_model
-from compiler.frontend.onnx.node import OnnxNode
-from compiler.frontend.onnx.ops.slicing import slice_range
-from dialects.errors import ModelError, OptionError, UnsupportedError, WeftError
-from dialects.expr import Atom, Expr, Symbol
-from dialects.graph import ConstantOp, GraphOp
-from dialects.graph.core.types import type_of
 from tests.frontend.graph_evaluator import evaluate
 from tests.models.light import LIGHT, load_light
 from tests.models.networks import NETWORKS
 from tests.models.peer import run_onnxruntime
+from weft.compiler.frontend.onnx.from_onnx import import_model
+from weft.compiler.frontend.onnx.node import OnnxNode
+from weft.compiler.frontend.onnx.ops.slicing import slice_range
+from weft.dialects.errors import ModelError, OptionError, UnsupportedError, WeftError
+from weft.dialects.expr import Atom, Expr, Symbol
+from weft.dialects.graph import ConstantOp, GraphOp
+from weft.dialects.graph.core.types import type_of
 
 
 def model_of(text: str, opset: int = 21) -> ModelProto:

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 import weft
-from compiler.driver.options import Options, parse_bucket
-from compiler.driver.read_model import read_model
-from compiler.frontend.frontends import FRONTENDS, find_frontend
-from compiler.frontend.onnx.from_onnx import import_model
-from compiler.machine.codegen.host import host_target
-from dialects.errors import OptionError
 from tests.models.networks import build_mlp
+from weft.compiler.driver.options import Options, parse_bucket
+from weft.compiler.driver.read_model import read_model
+from weft.compiler.frontend.frontends import FRONTENDS, find_frontend
+from weft.compiler.frontend.onnx.from_onnx import import_model
+from weft.compiler.machine.codegen.host import host_target
+from weft.dialects.errors import OptionError
 
 OPTIONS = Options(host_target(), "model")
 

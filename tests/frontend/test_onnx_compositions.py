@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 from onnx import ModelProto, parser
 
-from compiler.frontend.onnx.from_onnx import import_model
-from dialects.errors import ModelError, UnsupportedError
-from dialects.expr import Expr
-from dialects.graph.core.types import ShapeAttr
-from dialects.graph.ops.random import RandomBitsOp
 from tests.frontend.graph_evaluator import evaluate
 from tests.models.peer import run_onnxruntime
+from weft.compiler.frontend.onnx.from_onnx import import_model
+from weft.dialects.errors import ModelError, UnsupportedError
+from weft.dialects.expr import Expr
+from weft.dialects.graph.core.types import ShapeAttr
+from weft.dialects.graph.ops.random import RandomBitsOp
 
 RNG = np.random.default_rng(3)
 

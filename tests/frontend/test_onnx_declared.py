@@ -2,9 +2,9 @@
 
 import pytest
 
-from compiler.frontend.onnx.from_onnx import import_model
-from dialects.errors import ModelError
 from tests.frontend.test_from_onnx import model_of
+from weft.compiler.frontend.onnx.from_onnx import import_model
+from weft.dialects.errors import ModelError
 
 BODY = "g (int64 i, bool c, {0}[2] s) => (bool d, {1} t) {{ d = Identity(c) t = Neg(s) }}"
 LOOP = """agraph (float[2] x) => (float[2] y)

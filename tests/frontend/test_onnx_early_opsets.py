@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from onnx import NodeProto, helper
 
-from compiler.frontend.onnx.load import load_model
-from compiler.frontend.onnx.opset import normalise
-from dialects.errors import ModelError, UnsupportedError
 from tests.frontend.onnx_models import TARGET, floats, model_of, run
+from weft.compiler.frontend.onnx.load import load_model
+from weft.compiler.frontend.onnx.opset import normalise
+from weft.dialects.errors import ModelError, UnsupportedError
 
 
 def answers(

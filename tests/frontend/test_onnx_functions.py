@@ -7,15 +7,15 @@ import onnx
 import pytest
 from onnx import AttributeProto, helper
 
-from compiler.frontend.onnx.load import load_model
-from compiler.frontend.onnx.opset import (
+from tests.frontend.onnx_models import TARGET, floats, model_of, run
+from weft.compiler.frontend.onnx.load import load_model
+from weft.compiler.frontend.onnx.opset import (
     expand_function_op,
     fresh_names,
     newest_opset,
     normalise,
 )
-from dialects.errors import BudgetError, ModelError
-from tests.frontend.onnx_models import TARGET, floats, model_of, run
+from weft.dialects.errors import BudgetError, ModelError
 
 
 def scaled_sum(opset: int = 11) -> onnx.FunctionProto:

@@ -13,10 +13,10 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from compiler.frontend.onnx.load import load_model
-from compiler.frontend.onnx.opset import normalise
-from compiler.frontend.onnx.tensor import DTYPES, tensor_array
-from dialects.errors import ModelError, UnsupportedError, WeftError
+from weft.compiler.frontend.onnx.load import load_model
+from weft.compiler.frontend.onnx.opset import normalise
+from weft.compiler.frontend.onnx.tensor import DTYPES, tensor_array
+from weft.dialects.errors import ModelError, UnsupportedError, WeftError
 
 FLOAT = TensorProto.FLOAT
 LIGHT = Path(onnx.__file__).parent / "backend/test/data/light"

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from onnx import ModelProto, helper
 
-from compiler.adapters.onnx_backend import prepare
-from dialects.errors import BudgetError, ModelError, UnsupportedError
+from weft.compiler.adapters.onnx_backend import prepare
+from weft.dialects.errors import BudgetError, ModelError, UnsupportedError
 
 Array = np.ndarray[Any, Any]
 TRAINING, ML = "ai.onnx.preview.training", "ai.onnx.ml"

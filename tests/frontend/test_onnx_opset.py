@@ -8,11 +8,11 @@ import onnx
 import pytest
 from onnx import AttributeProto, TensorProto, defs, helper
 
-from compiler.frontend.onnx.load import load_model
-from compiler.frontend.onnx.opset import newest_opset, normalise
-from compiler.frontend.onnx.opset.steps import UNCHANGED, UPGRADES
-from dialects.errors import ModelError, OptionError, UnsupportedError
 from tests.frontend.onnx_models import TARGET, floats, model_of, run
+from weft.compiler.frontend.onnx.load import load_model
+from weft.compiler.frontend.onnx.opset import newest_opset, normalise
+from weft.compiler.frontend.onnx.opset.steps import UNCHANGED, UPGRADES
+from weft.dialects.errors import ModelError, OptionError, UnsupportedError
 
 
 def assert_same_answers(

@@ -8,8 +8,8 @@ import onnxruntime
 import pytest
 from onnx import ModelProto, TensorProto, helper
 
-from compiler.adapters.onnx_backend import prepare
-from dialects.errors import ModelError, TypeInferenceError, UnsupportedError
+from weft.compiler.adapters.onnx_backend import prepare
+from weft.dialects.errors import ModelError, TypeInferenceError, UnsupportedError
 
 Array = np.ndarray[Any, Any]
 RNG = np.random.default_rng(5)

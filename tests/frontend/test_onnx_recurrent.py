@@ -6,8 +6,8 @@ import pytest
 from onnx import ModelProto, TensorProto, helper
 
 import weft
-from dialects.errors import ModelError
 from tests.models.peer import run_onnxruntime
+from weft.dialects.errors import ModelError
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 HIDDEN, INPUTS = 3, 2

@@ -8,10 +8,10 @@ import pytest
 from onnx import AttributeProto, ModelProto, TensorProto, defs, helper, numpy_helper
 
 import weft
-from compiler.frontend.onnx.from_onnx import import_model
-from compiler.frontend.onnx.rules import CHOICES, DIMS
-from dialects.errors import InputError, ModelError, UnsupportedError, WeftError
 from tests.frontend.test_from_onnx import model_of
+from weft.compiler.frontend.onnx.from_onnx import import_model
+from weft.compiler.frontend.onnx.rules import CHOICES, DIMS
+from weft.dialects.errors import InputError, ModelError, UnsupportedError, WeftError
 
 ML = "ai.onnx.ml"
 

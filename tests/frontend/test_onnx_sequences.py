@@ -7,9 +7,9 @@ import pytest
 from onnx import ModelProto, parser
 from onnx.reference import ReferenceEvaluator
 
-from compiler.adapters.onnx_backend import prepare
-from compiler.frontend.onnx.from_onnx import import_model
-from dialects.errors import ModelError, UnsupportedError
+from weft.compiler.adapters.onnx_backend import prepare
+from weft.compiler.frontend.onnx.from_onnx import import_model
+from weft.dialects.errors import ModelError, UnsupportedError
 
 HEADER = '<ir_version: 10, opset_import: ["" : 21]>\n'
 X = np.arange(12, dtype=np.float32).reshape(4, 3)

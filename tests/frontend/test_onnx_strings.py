@@ -7,10 +7,10 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, parser
 
 import weft
-from compiler.adapters.onnx_backend import prepare
-from compiler.frontend.onnx.from_onnx import import_model
-from dialects.errors import ModelError, UnsupportedError
-from dialects.graph import ConstantOp, GraphOp
+from weft.compiler.adapters.onnx_backend import prepare
+from weft.compiler.frontend.onnx.from_onnx import import_model
+from weft.dialects.errors import ModelError, UnsupportedError
+from weft.dialects.graph import ConstantOp, GraphOp
 
 HEADER = '<ir_version: 10, opset_import: ["" : 22, "ai.onnx.ml" : 4]>\n'
 

@@ -11,15 +11,15 @@ from xdsl.rewriter import InsertPoint
 
 import weft
 import weft.numpy as wnp
-from compiler.driver.options import Options
-from compiler.driver.pipeline import compile_module
-from compiler.graph.differentiate.differentiate import append_gradients
-from compiler.machine.codegen.host import host_target
-from dialects.context import WeftContext
-from dialects.graph import OPS_BY_NAME
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.evaluate import evaluate_block
-from dialects.weights import Array, WeightStore
+from weft.compiler.driver.options import Options
+from weft.compiler.driver.pipeline import compile_module
+from weft.compiler.graph.differentiate.differentiate import append_gradients
+from weft.compiler.machine.codegen.host import host_target
+from weft.dialects.context import WeftContext
+from weft.dialects.graph import OPS_BY_NAME
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.evaluate import evaluate_block
+from weft.dialects.weights import Array, WeightStore
 
 SHORT = {
     "V": "!graph.tensor<[n], f64>",

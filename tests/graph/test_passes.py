@@ -13,25 +13,25 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.parser import Parser
 from xdsl.rewriter import InsertPoint
 
-from compiler.graph import recompute, winograd
-from compiler.graph.fuse.fuse_attention import FuseAttentionPass
-from compiler.graph.fuse.fuse_products import JoinProductsPass
-from compiler.graph.fuse.recognize_gelu import RecognizeGeluPass
-from compiler.graph.fuse.recognize_norms import RecognizeNormsPass
-from compiler.graph.passes import GRAPH_PASSES
-from compiler.graph.simplify.fold_batch_norm import FoldBatchNormPass
-from compiler.graph.simplify.fold_constants import FoldConstantsPass
-from compiler.graph.simplify.inline_calls import inline_calls
-from compiler.graph.split_transposed import SplitTransposedPass
-from compiler.graph.winograd import WinogradPass
-from dialects.context import WeftContext
-from dialects.errors import UnsupportedError
-from dialects.expr import Expr
-from dialects.graph import OPS_BY_NAME, CallOp, CheckpointOp, ConstantOp, ForOp, IfOp, YieldOp
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.evaluate import evaluate_block
-from dialects.graph.core.types import F32, tensor, type_of
-from dialects.weights import WeightStore
+from weft.compiler.graph import recompute, winograd
+from weft.compiler.graph.fuse.fuse_attention import FuseAttentionPass
+from weft.compiler.graph.fuse.fuse_products import JoinProductsPass
+from weft.compiler.graph.fuse.recognize_gelu import RecognizeGeluPass
+from weft.compiler.graph.fuse.recognize_norms import RecognizeNormsPass
+from weft.compiler.graph.passes import GRAPH_PASSES
+from weft.compiler.graph.simplify.fold_batch_norm import FoldBatchNormPass
+from weft.compiler.graph.simplify.fold_constants import FoldConstantsPass
+from weft.compiler.graph.simplify.inline_calls import inline_calls
+from weft.compiler.graph.split_transposed import SplitTransposedPass
+from weft.compiler.graph.winograd import WinogradPass
+from weft.dialects.context import WeftContext
+from weft.dialects.errors import UnsupportedError
+from weft.dialects.expr import Expr
+from weft.dialects.graph import OPS_BY_NAME, CallOp, CheckpointOp, ConstantOp, ForOp, IfOp, YieldOp
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.evaluate import evaluate_block
+from weft.dialects.graph.core.types import F32, tensor, type_of
+from weft.dialects.weights import WeightStore
 
 SHAPE = (2, 3, 24)
 REWRITES_SUMS = (

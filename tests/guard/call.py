@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from compiler.abi.structs import CALL, OPTIONS
-from compiler.machine.artifact.artifact import Compiled
-from compiler.machine.artifact.dims import size_of
-from compiler.program.memory.guard_buffers import GUARD_PAGE
-from dialects.errors import InputError
-from dialects.weights import Array
 from tests.guard.memory import Region
 from tests.guard.process import Process
+from weft.compiler.abi.structs import CALL, OPTIONS
+from weft.compiler.machine.artifact.artifact import Compiled
+from weft.compiler.machine.artifact.dims import size_of
+from weft.compiler.program.memory.guard_buffers import GUARD_PAGE
+from weft.dialects.errors import InputError
+from weft.dialects.weights import Array
 
 MOST_BYTES = 1 << 28
 """What the allocator gives, and how large buffers of a call may be."""

@@ -14,20 +14,20 @@ import numpy as np
 from onnx import ModelProto, TensorProto, numpy_helper
 from xdsl.dialects.func import FuncOp
 
-from compiler.driver.options import Options
-from compiler.driver.pipeline import compile_model
-from compiler.driver.read_model import read_model
-from compiler.frontend.onnx.from_onnx import ImportedModel
-from compiler.frontend.onnx.tensor import DTYPES
-from compiler.machine.codegen.host import host_target
-from dialects.errors import PlanError, UnsupportedError, WeftError
-from dialects.graph.core.evaluate import evaluate_block
-from dialects.weights import Array
 from tests.differential.reference import Graph
 from tests.guard.call import GuardedModel, TooLarge
 from tests.guard.probes import PROBES, Probe, drawn_text, model_of
 from tests.guard.process import Machine, own_machine
 from tests.guard.random_models import SIDES, Writer
+from weft.compiler.driver.options import Options
+from weft.compiler.driver.pipeline import compile_model
+from weft.compiler.driver.read_model import read_model
+from weft.compiler.frontend.onnx.from_onnx import ImportedModel
+from weft.compiler.frontend.onnx.tensor import DTYPES
+from weft.compiler.machine.codegen.host import host_target
+from weft.dialects.errors import PlanError, UnsupportedError, WeftError
+from weft.dialects.graph.core.evaluate import evaluate_block
+from weft.dialects.weights import Array
 
 HOSTILE = (
     0, 1, -1, 2, 2**31 - 1, 2**31, 2**31 + 1, -(2**31), 2**32, 2**61 + 3, 2**62, 2**63 - 1,

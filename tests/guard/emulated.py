@@ -16,12 +16,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Final
 
-from compiler.machine.artifact.artifact import Compiled
-from compiler.target.arm import ARM_TARGETS
-from compiler.target.features import baseline
-from compiler.target.riscv import RISCV_TARGETS
 from tests.guard.process import FUNCTIONS, Allocate, Machine, Release
 from tests.machine.artifact.foreign import AARCH64, RISCV64, Emulator, link_program
+from weft.compiler.machine.artifact.artifact import Compiled
+from weft.compiler.target.arm import ARM_TARGETS
+from weft.compiler.target.features import baseline
+from weft.compiler.target.riscv import RISCV_TARGETS
 
 _RETURNED, _ALLOCATE, _RELEASE, _SIGNAL = range(4)
 """The types of the program's messages: a call has returned, wants memory of the host, gives it

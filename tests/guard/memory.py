@@ -13,8 +13,8 @@ from typing import Final
 
 import numpy as np
 
-from dialects.weights import Array
 from tests.guard.process import Process
+from weft.dialects.weights import Array
 
 _NONE: Final = 0
 _FAILED: Final = 2**64 - 1

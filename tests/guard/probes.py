@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 
 from onnx import ModelProto, defs, parser
 
-from compiler.frontend.onnx.ops.composites import COMPOSITES, CONTROL
-from dialects.graph import OPS
+from weft.compiler.frontend.onnx.ops.composites import COMPOSITES, CONTROL
+from weft.dialects.graph import OPS
 
 FLOATS = ("float", "double", "float16")
 ALL = ("float", "double", "float16", "int8", "int64", "bool")

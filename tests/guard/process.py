@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
-from compiler.machine.artifact.artifact import Compiled
-from compiler.machine.codegen.host import host_target
-from compiler.machine.python.executable import Executable
-from compiler.target.target import Target
-from compiler.target.x86 import X86_TARGETS
+from weft.compiler.machine.artifact.artifact import Compiled
+from weft.compiler.machine.codegen.host import host_target
+from weft.compiler.machine.python.executable import Executable
+from weft.compiler.target.target import Target
+from weft.compiler.target.x86 import X86_TARGETS
 
 FUNCTIONS: Final = ("create", "destroy", "run", "workspace_size", "last_error", "release")
 """The functions of a model that guarded calls need."""

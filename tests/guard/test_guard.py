@@ -13,12 +13,6 @@ from hypothesis import Phase, given, settings
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType
 
-from compiler.driver.options import Options
-from compiler.driver.pipeline import compile_loops, compile_model
-from compiler.graph_to_loop.lower_graph import lower_group
-from compiler.machine.codegen.host import host_target
-from compiler.program.memory.guard_buffers import GUARD_SIDES
-from dialects.graph import OPS, group_of
 from tests import oracle
 from tests.guard.call import GuardedModel
 from tests.guard.cases import COMPUTED, ROUNDED, Case, Judge, WrongResult, imported
@@ -34,6 +28,12 @@ from tests.guard.probes import (
 )
 from tests.guard.process import Machine, own_machine
 from tests.samples import SAMPLES
+from weft.compiler.driver.options import Options
+from weft.compiler.driver.pipeline import compile_loops, compile_model
+from weft.compiler.graph_to_loop.lower_graph import lower_group
+from weft.compiler.machine.codegen.host import host_target
+from weft.compiler.program.memory.guard_buffers import GUARD_SIDES
+from weft.dialects.graph import OPS, group_of
 
 CASES, EMULATED_CASES, SECONDS = 90, 8, 60
 """How much of the fuzzer every run of the tests has; `python -m tests.guard` has more."""

@@ -28,12 +28,18 @@ from xdsl.dialects.builtin import (
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 from xdsl.utils.hints import isa
 
-from dialects.expr import Atom, Expr, Extremum, Monomial, Operand, Quotient, Remainder, Symbol
-from dialects.graph.core.dtypes import numpy_dtype
-from dialects.graph.core.types import FLOATS, NARROW_FLOATS
-from dialects.loop.arithmetic import IndexOp
-from dialects.loop.concurrent import ConcurrentOp
-from dialects.loop.dynamic import (
+from tests.loop.scalar_functions import (
+    FUNCTIONS,
+    compare_floats,
+    compare_integers,
+    float_to_integer,
+)
+from weft.dialects.expr import Atom, Expr, Extremum, Monomial, Operand, Quotient, Remainder, Symbol
+from weft.dialects.graph.core.dtypes import numpy_dtype
+from weft.dialects.graph.core.types import FLOATS, NARROW_FLOATS
+from weft.dialects.loop.arithmetic import IndexOp
+from weft.dialects.loop.concurrent import ConcurrentOp
+from weft.dialects.loop.dynamic import (
     BindOp,
     CopyOp,
     GiveOp,
@@ -43,7 +49,7 @@ from dialects.loop.dynamic import (
     RowOp,
     is_given,
 )
-from dialects.loop.ops import (
+from weft.dialects.loop.ops import (
     AccessOp,
     AllocOp,
     ConditionOp,
@@ -54,15 +60,9 @@ from dialects.loop.ops import (
     StoreOp,
     WhileOp,
 )
-from dialects.loop.program import CallOp, KernelOp, ProgramOp, ViewOp, WeightOp
-from dialects.loop.types import BufferType, LayoutAttr, buffer, buffer_type, is_integer
-from dialects.weights import WeightStore
-from tests.loop.scalar_functions import (
-    FUNCTIONS,
-    compare_floats,
-    compare_integers,
-    float_to_integer,
-)
+from weft.dialects.loop.program import CallOp, KernelOp, ProgramOp, ViewOp, WeightOp
+from weft.dialects.loop.types import BufferType, LayoutAttr, buffer, buffer_type, is_integer
+from weft.dialects.weights import WeightStore
 
 Array = np.ndarray[Any, Any]
 

@@ -9,14 +9,14 @@ import numpy as np
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Attribute, SSAValue
 
-from compiler.loop.references import find_loop
-from dialects.expr import Symbol
-from dialects.loop.builder import LoopBuilder
-from dialects.loop.ops import ForOp
-from dialects.loop.program import KernelOp
-from dialects.loop.scalar import F32
-from dialects.loop.types import buffer, buffer_type
 from tests.loop.interpreter import dtype_of, run_kernel
+from weft.compiler.loop.references import find_loop
+from weft.dialects.expr import Symbol
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.ops import ForOp
+from weft.dialects.loop.program import KernelOp
+from weft.dialects.loop.scalar import F32
+from weft.dialects.loop.types import buffer, buffer_type
 
 I64 = IntegerType(64)
 Body = Callable[..., None]

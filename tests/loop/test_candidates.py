@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 
-from compiler.driver.compile_kernels import parse_kernel
-from compiler.driver.options import KernelSchedule
-from compiler.loop.candidates import is_legal, neighbours, scheduled_steps, variants
-from compiler.loop.schedule_file import apply_schedule
-from compiler.loop.schedules import GENERIC
-from dialects.errors import IllegalSchedule
 from tests.loop.interpreter import run_kernel
+from weft.compiler.driver.compile_kernels import parse_kernel
+from weft.compiler.driver.options import KernelSchedule
+from weft.compiler.loop.candidates import is_legal, neighbours, scheduled_steps, variants
+from weft.compiler.loop.schedule_file import apply_schedule
+from weft.compiler.loop.schedules import GENERIC
+from weft.dialects.errors import IllegalSchedule
 
 PRODUCT = """
 loop.kernel @product(%x: !loop.buffer<[24, 8], f32>, %w: !loop.buffer<[8, 64], f32>,

@@ -6,22 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from compiler.loop.export_mlir import export_kernel
-from compiler.loop.primitives import (
-    collapse,
-    pack,
-    panels,
-    parallelize,
-    prefetch,
-    split_reduction,
-    stage,
-    tile,
-    unroll,
-    vectorize,
-)
-from dialects.loop.builder import LoopBuilder
-from dialects.loop.ops import LoadOp
-from dialects.loop.program import KernelOp
 from tests.loop.kernels import (
     convolution,
     gather,
@@ -33,6 +17,22 @@ from tests.loop.kernels import (
     scatter,
     softmax,
 )
+from weft.compiler.loop.export_mlir import export_kernel
+from weft.compiler.loop.primitives import (
+    collapse,
+    pack,
+    panels,
+    parallelize,
+    prefetch,
+    split_reduction,
+    stage,
+    tile,
+    unroll,
+    vectorize,
+)
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.ops import LoadOp
+from weft.dialects.loop.program import KernelOp
 
 DEBIAN = Path("/usr/lib/llvm-22/bin/mlir-opt")
 MLIR_OPT = shutil.which("mlir-opt") or shutil.which("mlir-opt-22") or str(DEBIAN)

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.loop.nest import accesses_in, loops_in
-from compiler.loop.primitives import (
+from tests.loop.kernels import kernel, loops, matmul, pointwise, same, softmax
+from weft.compiler.loop.nest import accesses_in, loops_in
+from weft.compiler.loop.primitives import (
     distribute,
     drop_unread,
     forward,
@@ -14,10 +15,9 @@ from compiler.loop.primitives import (
     inline,
     tile,
 )
-from dialects.errors import IllegalSchedule
-from dialects.loop.builder import LoopBuilder
-from dialects.loop.ops import AllocOp, LoadOp, StoreOp
-from tests.loop.kernels import kernel, loops, matmul, pointwise, same, softmax
+from weft.dialects.errors import IllegalSchedule
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.ops import AllocOp, LoadOp, StoreOp
 
 
 def stores_to(op, name: str) -> list[StoreOp]:

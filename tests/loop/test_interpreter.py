@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 from xdsl.dialects.builtin import BFloat16Type, IntegerType, ModuleOp, Signedness, UnitAttr
 from xdsl.ir import Block
 
-from compiler.loop.primitives import pack, panels
-from dialects.expr import Expr
-from dialects.loop.builder import LoopBuilder
-from dialects.loop.ops import AllocOp, ConditionOp, WhileOp
-from dialects.loop.program import CallOp, KernelOp, ProgramOp, ViewOp, WeightOp
-from dialects.loop.scalar import BOOL, F32
-from dialects.loop.types import buffer
-from dialects.weights import WeightStore
 from tests.loop.interpreter import run_kernel, run_program
 from tests.loop.kernels import arguments_of, kernel, loops, matmul, prefix_sum
+from weft.compiler.loop.primitives import pack, panels
+from weft.dialects.expr import Expr
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.ops import AllocOp, ConditionOp, WhileOp
+from weft.dialects.loop.program import CallOp, KernelOp, ProgramOp, ViewOp, WeightOp
+from weft.dialects.loop.scalar import BOOL, F32
+from weft.dialects.loop.types import buffer
+from weft.dialects.weights import WeightStore
 
 I8 = IntegerType(8)
 U8 = IntegerType(8, Signedness.UNSIGNED)

@@ -5,12 +5,12 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.loop.dependence import Relation, may_clash
-from compiler.loop.legality import carried_pair
-from compiler.loop.nest import accesses_in, subscripts
-from compiler.loop.primitives import collapse, tile
-from dialects.loop.builder import LoopBuilder
 from tests.loop.kernels import kernel, loops, pointwise
+from weft.compiler.loop.dependence import Relation, may_clash
+from weft.compiler.loop.legality import carried_pair
+from weft.compiler.loop.nest import accesses_in, subscripts
+from weft.compiler.loop.primitives import collapse, tile
+from weft.dialects.loop.builder import LoopBuilder
 
 FACTORS = st.integers(-3, 3)
 SUBSCRIPT = st.tuples(FACTORS, FACTORS, st.integers(-4, 4), st.sampled_from([1, 1, 2, 3]))

@@ -6,26 +6,6 @@ from hypothesis import strategies as st
 from xdsl.dialects.builtin import IntegerType, StringAttr
 from xdsl.ir import Block
 
-from compiler.loop.primitives import (
-    collapse,
-    distribute,
-    pack,
-    panels,
-    parallelize,
-    prefetch,
-    reorder,
-    stage,
-    tile,
-    unroll,
-    vectorize,
-)
-from compiler.loop.references import find_buffer
-from dialects.errors import IllegalSchedule
-from dialects.expr import Expr
-from dialects.loop.builder import LoopBuilder
-from dialects.loop.ops import ConditionOp, LoadOp, WhileOp
-from dialects.loop.program import KernelOp
-from dialects.loop.scalar import F32
 from tests.loop.kernels import (
     convolution,
     gather,
@@ -39,6 +19,26 @@ from tests.loop.kernels import (
     scatter,
     softmax,
 )
+from weft.compiler.loop.primitives import (
+    collapse,
+    distribute,
+    pack,
+    panels,
+    parallelize,
+    prefetch,
+    reorder,
+    stage,
+    tile,
+    unroll,
+    vectorize,
+)
+from weft.compiler.loop.references import find_buffer
+from weft.dialects.errors import IllegalSchedule
+from weft.dialects.expr import Expr
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.ops import ConditionOp, LoadOp, WhileOp
+from weft.dialects.loop.program import KernelOp
+from weft.dialects.loop.scalar import F32
 
 
 def transposed() -> KernelOp:

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.loop.nest import accesses_in, loops_in
-from compiler.loop.primitives import distribute, hoist, reorder, tile
-from dialects.errors import IllegalSchedule
-from dialects.loop.builder import LoopBuilder
-from dialects.loop.ops import LoadOp
-from dialects.loop.scalar import F32
 from tests.loop.kernels import convolution, kernel, loops, matmul, pointwise, row_sum, same
+from weft.compiler.loop.nest import accesses_in, loops_in
+from weft.compiler.loop.primitives import distribute, hoist, reorder, tile
+from weft.dialects.errors import IllegalSchedule
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.ops import LoadOp
+from weft.dialects.loop.scalar import F32
 
 
 def update_nest(depth: int = 4, *, strict: bool = False):

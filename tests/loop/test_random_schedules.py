@@ -7,8 +7,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.ir import SSAValue
 
-from compiler.loop.nest import accesses_in, loops_in, only_loop
-from compiler.loop.primitives import (
+from tests.loop.kernels import (
+    bordered,
+    convolution,
+    gather,
+    matmul,
+    outcome,
+    pointwise,
+    prefix_sum,
+    row_sum,
+    scatter,
+    softmax,
+)
+from weft.compiler.loop.nest import accesses_in, loops_in, only_loop
+from weft.compiler.loop.primitives import (
     block_reduction,
     collapse,
     distribute,
@@ -33,21 +45,9 @@ from compiler.loop.primitives import (
     vectorize,
     widen,
 )
-from dialects.errors import IllegalSchedule
-from dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp
-from dialects.loop.program import KernelOp
-from tests.loop.kernels import (
-    bordered,
-    convolution,
-    gather,
-    matmul,
-    outcome,
-    pointwise,
-    prefix_sum,
-    row_sum,
-    scatter,
-    softmax,
-)
+from weft.dialects.errors import IllegalSchedule
+from weft.dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp
+from weft.dialects.loop.program import KernelOp
 
 KERNELS = (
     bordered,

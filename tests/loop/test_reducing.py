@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from xdsl.ir import SSAValue
 
-from compiler.loop.nest import loops_in
-from compiler.loop.primitives import (
+from tests.loop.kernels import kernel, loops, product, row_sum, same
+from weft.compiler.loop.nest import loops_in
+from weft.compiler.loop.primitives import (
     block_reduction,
     parallelize,
     reorder,
@@ -22,11 +23,10 @@ from compiler.loop.primitives import (
     tile_ragged,
     vectorize,
 )
-from compiler.loop.references import find_buffer
-from dialects.errors import IllegalSchedule
-from dialects.loop.builder import LoopBuilder
-from dialects.loop.program import KernelOp
-from tests.loop.kernels import kernel, loops, product, row_sum, same
+from weft.compiler.loop.references import find_buffer
+from weft.dialects.errors import IllegalSchedule
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.program import KernelOp
 
 
 def whole_sum(size: int | str, symbols: Sequence[str] = ()) -> KernelOp:

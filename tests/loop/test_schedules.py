@@ -10,25 +10,30 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xdsl.dialects.builtin import ArrayAttr, Float16Type, IntAttr, NoneAttr
 
-from compiler.driver.options import KernelSchedule
-from compiler.graph_to_loop.lower_graph import lower_group
-from compiler.loop.nest import loops_in, perfect_nest
-from compiler.loop.schedule_file import apply_schedule
-from compiler.loop.schedules import GENERIC, contraction, schedule_kernel
-from compiler.loop.schedules.gemm.tile_params import Params, candidates, default_params, wide_params
-from compiler.target.target import Target
-from dialects.graph import OPS, OPS_BY_NAME, GraphOp, group_of
-from dialects.graph.core.dtypes import numpy_dtype
-from dialects.graph.core.types import type_of
-from dialects.loop.ops import AllocOp, ForOp, StoreOp
-from dialects.loop.program import KernelOp
-from dialects.loop.scalar import F32
-from dialects.loop.types import buffer_type
 from tests import oracle
 from tests.loop import kernels
 from tests.loop.interpreter import run_kernel
 from tests.sample import Sample
 from tests.samples import SAMPLES
+from weft.compiler.driver.options import KernelSchedule
+from weft.compiler.graph_to_loop.lower_graph import lower_group
+from weft.compiler.loop.nest import loops_in, perfect_nest
+from weft.compiler.loop.schedule_file import apply_schedule
+from weft.compiler.loop.schedules import GENERIC, contraction, schedule_kernel
+from weft.compiler.loop.schedules.gemm.tile_params import (
+    Params,
+    candidates,
+    default_params,
+    wide_params,
+)
+from weft.compiler.target.target import Target
+from weft.dialects.graph import OPS, OPS_BY_NAME, GraphOp, group_of
+from weft.dialects.graph.core.dtypes import numpy_dtype
+from weft.dialects.graph.core.types import type_of
+from weft.dialects.loop.ops import AllocOp, ForOp, StoreOp
+from weft.dialects.loop.program import KernelOp
+from weft.dialects.loop.scalar import F32
+from weft.dialects.loop.types import buffer_type
 
 WIDE = Target("wide", "x86_64-unknown-linux-gnu", "x86-64-v4", (), 64, 32, has_fma=True)
 TARGETS = (GENERIC, WIDE)

@@ -5,26 +5,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from xdsl.dialects.builtin import Float16Type, IntegerType, Signedness
 
-from compiler.loop.nest import accesses_in, loops_in
-from compiler.loop.primitives import (
-    collapse,
-    distribute,
-    fuse,
-    panels,
-    reorder,
-    split_reduction,
-    stage,
-    tile,
-    tile_ragged,
-    vectorize,
-    widen,
-)
-from compiler.loop.references import find_buffer
-from dialects.errors import IllegalSchedule
-from dialects.loop.builder import LoopBuilder
-from dialects.loop.ops import AllocOp
-from dialects.loop.scalar import F32
-from dialects.loop.types import buffer
 from tests.loop.kernels import (
     convolution,
     gather,
@@ -37,6 +17,26 @@ from tests.loop.kernels import (
     row_sum,
     same,
 )
+from weft.compiler.loop.nest import accesses_in, loops_in
+from weft.compiler.loop.primitives import (
+    collapse,
+    distribute,
+    fuse,
+    panels,
+    reorder,
+    split_reduction,
+    stage,
+    tile,
+    tile_ragged,
+    vectorize,
+    widen,
+)
+from weft.compiler.loop.references import find_buffer
+from weft.dialects.errors import IllegalSchedule
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.ops import AllocOp
+from weft.dialects.loop.scalar import F32
+from weft.dialects.loop.types import buffer
 
 
 def register_tile(op, rows: int, columns: int):

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.loop.nest import loops_in
-from compiler.loop.primitives import (
+from tests.loop.kernels import convolution, kernel, loops, matmul, pointwise, row_sum, same
+from weft.compiler.loop.nest import loops_in
+from weft.compiler.loop.primitives import (
     collapse,
     normalize,
     parallelize,
@@ -15,11 +16,10 @@ from compiler.loop.primitives import (
     tile_ragged,
     unroll,
 )
-from dialects.errors import IllegalSchedule
-from dialects.expr import Expr, atom_expr
-from dialects.loop.builder import LoopBuilder
-from dialects.loop.ops import ForOp
-from tests.loop.kernels import convolution, kernel, loops, matmul, pointwise, row_sum, same
+from weft.dialects.errors import IllegalSchedule
+from weft.dialects.expr import Expr, atom_expr
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.ops import ForOp
 
 SIZES = st.integers(1, 9)
 EXTENTS = st.integers(2, 9)  # one iteration is no loop

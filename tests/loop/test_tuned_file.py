@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from compiler.driver.options import KernelSchedule
-from compiler.loop.schedules import GENERIC
-from compiler.loop.tuned_file import Tuned, read_tuned, target_key, tuned_for, write_tuned
-from dialects.errors import OptionError
+from weft.compiler.driver.options import KernelSchedule
+from weft.compiler.loop.schedules import GENERIC
+from weft.compiler.loop.tuned_file import Tuned, read_tuned, target_key, tuned_for, write_tuned
+from weft.dialects.errors import OptionError
 
 KEY = target_key(GENERIC)
 FIRST = Tuned(KEY, "relu_1", 1, 2.0, 1.0, ('parallelize{loop="i"}',))

@@ -10,13 +10,13 @@ from xdsl.dialects.builtin import Builtin, ModuleOp
 from xdsl.dialects.math import Math
 from xdsl.parser import Parser
 
-from compiler.loop_to_llvm.kernel import emit_kernel
-from compiler.machine.codegen.host import host_target
-from compiler.machine.codegen.jit import load_objects
-from compiler.machine.codegen.object_code import compile_assembly, compile_object
-from compiler.target.target import Target
-from dialects.loop import LOOP
-from dialects.loop.program import KernelOp
+from weft.compiler.loop_to_llvm.kernel import emit_kernel
+from weft.compiler.machine.codegen.host import host_target
+from weft.compiler.machine.codegen.jit import load_objects
+from weft.compiler.machine.codegen.object_code import compile_assembly, compile_object
+from weft.compiler.target.target import Target
+from weft.dialects.loop import LOOP
+from weft.dialects.loop.program import KernelOp
 
 # Shares the iterations out one by one, the last first, so that a body which assumes an order fails.
 PARALLEL_FOR = """

@@ -8,10 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-from compiler.loop_to_llvm.runtime import Counts
-from compiler.machine.artifact.signature import Signature, TensorSpec
-from compiler.machine.bindings.header import header
-from compiler.machine.codegen.jit import load_objects
 from tests.loop_to_llvm.runtime_library import (
     HOST_SOURCE,
     Library,
@@ -19,6 +15,10 @@ from tests.loop_to_llvm.runtime_library import (
     loaded_library,
     runtime_object,
 )
+from weft.compiler.loop_to_llvm.runtime import Counts
+from weft.compiler.machine.artifact.signature import Signature, TensorSpec
+from weft.compiler.machine.bindings.header import header
+from weft.compiler.machine.codegen.jit import load_objects
 
 
 @pytest.fixture(scope="session")

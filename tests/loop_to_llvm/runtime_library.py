@@ -12,15 +12,22 @@ import numpy as np
 import pytest
 from llvmlite import ir
 
-from compiler.abi.constants import ABI_VERSION, Status
-from compiler.abi.structs import CALL, OPTIONS
-from compiler.loop_to_llvm.runtime import Counts, Runtime, TableLayout, Weight, blobs_of, facts_of
-from compiler.loop_to_llvm.runtime.code import Code
-from compiler.machine.artifact.model_table import model_table
-from compiler.machine.artifact.signature import Signature, TensorSpec
-from compiler.machine.codegen.host import host_target
-from compiler.machine.codegen.jit import LoadedCode
-from compiler.machine.codegen.object_code import compile_object
+from weft.compiler.abi.constants import ABI_VERSION, Status
+from weft.compiler.abi.structs import CALL, OPTIONS
+from weft.compiler.loop_to_llvm.runtime import (
+    Counts,
+    Runtime,
+    TableLayout,
+    Weight,
+    blobs_of,
+    facts_of,
+)
+from weft.compiler.loop_to_llvm.runtime.code import Code
+from weft.compiler.machine.artifact.model_table import model_table
+from weft.compiler.machine.artifact.signature import Signature, TensorSpec
+from weft.compiler.machine.codegen.host import host_target
+from weft.compiler.machine.codegen.jit import LoadedCode
+from weft.compiler.machine.codegen.object_code import compile_object
 
 METADATA = json.dumps({"name": "sums", "unit": "µs"})
 HOST_SOURCE = Path(__file__).with_name("runtime_host.c")

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 from llvmlite import ir
 
-from compiler.loop_to_llvm.scalar.conversions import ELEMENT_FORMATS, convert, lane_type
 from tests.loop_to_llvm.array_loop import (
     HOST_FEATURES,
     ArrayFunction,
@@ -15,6 +14,7 @@ from tests.loop_to_llvm.array_loop import (
     compiled_here,
     undefined_symbols,
 )
+from weft.compiler.loop_to_llvm.scalar.conversions import ELEMENT_FORMATS, convert, lane_type
 
 DTYPES = {
     "f16": np.dtype(np.float16),

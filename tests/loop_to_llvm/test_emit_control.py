@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from compiler.loop_to_llvm.kernel import emit_kernel
 from tests.loop_to_llvm.compiled_kernel import HOST, CompiledKernel, parse_kernel
+from weft.compiler.loop_to_llvm.kernel import emit_kernel
 
 
 def test_triangular_bounds_and_steps():

@@ -1,15 +1,15 @@
 """The estimate of a loop's work, which decides whether and how finely threads share it."""
 
-from compiler.loop_to_llvm.parallel import (
+from tests.loop_to_llvm.compiled_kernel import parse_kernel
+from weft.compiler.loop_to_llvm.parallel import (
     FUNCTION_OPERATIONS,
     GELU_OPERATIONS,
     GRAIN_OPERATIONS,
     grain,
     iteration_cost,
 )
-from dialects.expr import Expr
-from dialects.loop.ops import ForOp
-from tests.loop_to_llvm.compiled_kernel import parse_kernel
+from weft.dialects.expr import Expr
+from weft.dialects.loop.ops import ForOp
 
 BUFFER = "!loop.buffer<[n, 64], f32>"
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from compiler.target import TARGETS
 from tests.loop_to_llvm.compiled_kernel import CompiledKernel, assembly
+from weft.compiler.target import TARGETS
 
 WIDE = next(target for target in TARGETS if target.name == "x86-64-v4")
 NARROW = next(target for target in TARGETS if target.name == "x86-64-v3")

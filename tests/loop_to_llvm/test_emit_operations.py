@@ -8,14 +8,14 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from compiler.loop_to_llvm.kernel import emit_kernel
-from compiler.loop_to_llvm.scalar.arithmetic import EMITTERS
-from compiler.machine.codegen.object_code import compile_object
-from compiler.machine.elf.link import undefined_symbols
-from compiler.machine.wasm.object_file import read_wasm
-from compiler.target import TARGETS
-from compiler.target.x86 import X86_64_V2, X86_64_V3, X86_64_V4
 from tests.loop_to_llvm.compiled_kernel import HOST, CompiledKernel, parse_kernel
+from weft.compiler.loop_to_llvm.kernel import emit_kernel
+from weft.compiler.loop_to_llvm.scalar.arithmetic import EMITTERS
+from weft.compiler.machine.codegen.object_code import compile_object
+from weft.compiler.machine.elf.link import undefined_symbols
+from weft.compiler.machine.wasm.object_file import read_wasm
+from weft.compiler.target import TARGETS
+from weft.compiler.target.x86 import X86_64_V2, X86_64_V3, X86_64_V4
 
 LENGTH = 21
 NUMPY = {

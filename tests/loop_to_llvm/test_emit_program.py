@@ -6,13 +6,13 @@ from collections.abc import Sequence
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 
-from compiler.loop_to_llvm.kernel import emit_kernel
-from compiler.loop_to_llvm.program.emit import emit_program, program_weights
-from compiler.loop_to_llvm.runtime.layout import CONTEXT
-from compiler.machine.codegen.jit import LoadedCode, load_objects
-from compiler.machine.codegen.object_code import compile_object
-from dialects.loop.program import KernelOp, ProgramOp
 from tests.loop_to_llvm.compiled_kernel import HOST, PARALLEL_FOR, parse_module
+from weft.compiler.loop_to_llvm.kernel import emit_kernel
+from weft.compiler.loop_to_llvm.program.emit import emit_program, program_weights
+from weft.compiler.loop_to_llvm.runtime.layout import CONTEXT
+from weft.compiler.machine.codegen.jit import LoadedCode, load_objects
+from weft.compiler.machine.codegen.object_code import compile_object
+from weft.dialects.loop.program import KernelOp, ProgramOp
 
 PROGRAM = """
 loop.kernel @scale[n](%x: !loop.buffer<[n], f32>, %w: !loop.buffer<[1], f32>,

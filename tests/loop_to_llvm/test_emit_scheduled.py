@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
-from compiler.loop.schedules import schedule_kernel
-from compiler.program.memory.hoist_workspace import hoist_workspace
-from compiler.target import TARGETS
-from compiler.target.target import Target
-from dialects.expr import Symbol
-from dialects.loop.program import KernelOp
-from dialects.loop.types import buffer_type
 from tests.loop import kernels
 from tests.loop.interpreter import dtype_of
 from tests.loop_to_llvm.compiled_kernel import HOST, CompiledKernel
+from weft.compiler.loop.schedules import schedule_kernel
+from weft.compiler.program.memory.hoist_workspace import hoist_workspace
+from weft.compiler.target import TARGETS
+from weft.compiler.target.target import Target
+from weft.dialects.expr import Symbol
+from weft.dialects.loop.program import KernelOp
+from weft.dialects.loop.types import buffer_type
 
 SCHEDULED_FOR = [*(t for t in TARGETS if t.name in ("x86-64", "x86-64-v3")), HOST]
 PATTERNS: dict[str, Callable[[], KernelOp]] = {

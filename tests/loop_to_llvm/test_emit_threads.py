@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 from llvmlite import ir
 
-from compiler.loop_to_llvm.kernel import emit_kernel
-from compiler.loop_to_llvm.program.emit import emit_program
-from compiler.loop_to_llvm.runtime import Counts, Runtime, exported_symbols
-from compiler.loop_to_llvm.runtime.layout import CALL, OPTIONS
-from compiler.machine.codegen.jit import LoadedCode, load_objects
-from compiler.machine.codegen.object_code import compile_object
-from dialects.loop.program import KernelOp, ProgramOp
 from tests.loop_to_llvm.compiled_kernel import HOST, parse_module
 from tests.loop_to_llvm.runtime_library import define_run_time
+from weft.compiler.loop_to_llvm.kernel import emit_kernel
+from weft.compiler.loop_to_llvm.program.emit import emit_program
+from weft.compiler.loop_to_llvm.runtime import Counts, Runtime, exported_symbols
+from weft.compiler.loop_to_llvm.runtime.layout import CALL, OPTIONS
+from weft.compiler.machine.codegen.jit import LoadedCode, load_objects
+from weft.compiler.machine.codegen.object_code import compile_object
+from weft.dialects.loop.program import KernelOp, ProgramOp
 
 PROGRAM = """
 loop.kernel @rows[n](%x: !loop.buffer<[n, 100], f32>, %y: !loop.buffer<[n, 100], f32>) {

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from compiler.loop_to_llvm.kernel import emit_kernel
-from compiler.target import TARGETS
 from tests.loop_to_llvm.compiled_kernel import HOST, CompiledKernel, assembly, parse_kernel
+from weft.compiler.loop_to_llvm.kernel import emit_kernel
+from weft.compiler.target import TARGETS
 
 BASELINES = [target for target in TARGETS if target.name in ("x86-64", "x86-64-v3")]
 

@@ -7,17 +7,17 @@ from collections.abc import Callable
 import pytest
 from llvmlite import ir
 
-from compiler.loop_to_llvm.runtime.code import DOUBLE, I64, POINTER, new_function
-from compiler.loop_to_llvm.runtime.message import (
+from weft.compiler.loop_to_llvm.runtime.code import DOUBLE, I64, POINTER, new_function
+from weft.compiler.loop_to_llvm.runtime.message import (
     SHAPE_BYTES,
     TEXT_BYTES,
     float_writer,
     shape_writer,
     text_writer,
 )
-from compiler.machine.codegen.host import host_target
-from compiler.machine.codegen.jit import LoadedCode, load_objects
-from compiler.machine.codegen.object_code import compile_object
+from weft.compiler.machine.codegen.host import host_target
+from weft.compiler.machine.codegen.jit import LoadedCode, load_objects
+from weft.compiler.machine.codegen.object_code import compile_object
 
 WRITERS = {
     "float": (float_writer, [DOUBLE]),

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from llvmlite import ir
 
-from compiler.loop_to_llvm.scalar.conversions import convert, lane_type
-from compiler.loop_to_llvm.scalar.narrow_floats import NARROW_FORMATS, POWER_OF_TWO, Special
 from tests.loop_to_llvm.array_loop import ArrayFunction, add_loop, compiled_here
+from weft.compiler.loop_to_llvm.scalar.conversions import convert, lane_type
+from weft.compiler.loop_to_llvm.scalar.narrow_floats import NARROW_FORMATS, POWER_OF_TWO, Special
 
 DTYPES = {
     "f8E4M3FN": np.dtype(ml_dtypes.float8_e4m3fn),

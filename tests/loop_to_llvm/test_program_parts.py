@@ -7,12 +7,12 @@ import pytest
 from onnx import ModelProto, TensorProto, helper
 
 import weft
-from compiler.cli.emit import emit_text
-from compiler.driver.session import Session
-from compiler.loop_to_llvm.program.calls import LONGEST, PART
 from tests.models.graph_writer import GraphWriter
 from tests.models.peer import run_onnxruntime
 from weft.compilation import options_of
+from weft.compiler.driver.emit import emit_text
+from weft.compiler.driver.session import Session
+from weft.compiler.loop_to_llvm.program.calls import LONGEST, PART
 
 
 @pytest.fixture(scope="module")

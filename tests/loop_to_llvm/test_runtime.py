@@ -15,15 +15,6 @@ import numpy as np
 import pytest
 from llvmlite import ir
 
-from compiler.abi.constants import ABI_VERSION, Status
-from compiler.loop_to_llvm.runtime import LIBC_NAMES, Counts, Runtime, Weight, exported_symbols
-from compiler.loop_to_llvm.runtime.code import NULL, Code
-from compiler.loop_to_llvm.runtime.layout import CALL, OPTIONS, Struct
-from compiler.machine.codegen.host import host_target
-from compiler.machine.codegen.jit import load_objects
-from compiler.machine.codegen.object_code import compile_object
-from compiler.machine.elf.link import read_objects, undefined_symbols
-from dialects.errors import UnsupportedError
 from tests.loop_to_llvm.runtime_library import (
     I64,
     POINTER,
@@ -43,6 +34,15 @@ from tests.loop_to_llvm.runtime_library import (
     threads_1_2_8,
     triple,
 )
+from weft.compiler.abi.constants import ABI_VERSION, Status
+from weft.compiler.loop_to_llvm.runtime import LIBC_NAMES, Counts, Runtime, Weight, exported_symbols
+from weft.compiler.loop_to_llvm.runtime.code import NULL, Code
+from weft.compiler.loop_to_llvm.runtime.layout import CALL, OPTIONS, Struct
+from weft.compiler.machine.codegen.host import host_target
+from weft.compiler.machine.codegen.jit import load_objects
+from weft.compiler.machine.codegen.object_code import compile_object
+from weft.compiler.machine.elf.link import read_objects, undefined_symbols
+from weft.dialects.errors import UnsupportedError
 
 # Contexts and options
 

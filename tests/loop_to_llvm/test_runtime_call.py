@@ -5,9 +5,9 @@ import ctypes
 import numpy as np
 import pytest
 
-from compiler.abi.constants import Status
-from dialects.extent import MOST
 from tests.loop_to_llvm.runtime_library import Addition, Library, integer, threads_1_2_8, triple
+from weft.compiler.abi.constants import Status
+from weft.dialects.extent import MOST
 
 
 @threads_1_2_8

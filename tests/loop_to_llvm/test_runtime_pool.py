@@ -7,7 +7,6 @@ import time
 import numpy as np
 import pytest
 
-from compiler.abi.constants import Status
 from tests.loop_to_llvm.runtime_library import (
     MILLISECOND,
     Addition,
@@ -17,6 +16,7 @@ from tests.loop_to_llvm.runtime_library import (
     thread_count,
     threads_1_2_8,
 )
+from weft.compiler.abi.constants import Status
 
 
 def parts_of_loop(

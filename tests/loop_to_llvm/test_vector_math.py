@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from llvmlite import ir
 
-from compiler.loop_to_llvm.vector_math import MATH_FUNCTIONS, call_math
 from tests.loop_to_llvm.array_loop import (
     HOST_FEATURES,
     ArrayFunction,
@@ -17,6 +16,7 @@ from tests.loop_to_llvm.array_loop import (
     compiled_here,
     undefined_symbols,
 )
+from weft.compiler.loop_to_llvm.vector_math import MATH_FUNCTIONS, call_math
 
 ARITY = {function.name: function.arity for function in MATH_FUNCTIONS}
 ROUNDING = {"floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "roundeven": np.rint}

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from compiler.abi.constants import ABI_VERSION, WORKSPACE_ALIGNMENT, Status
-from compiler.loop_to_llvm.runtime import exported_symbols
-from compiler.loop_to_llvm.runtime import table as table_reader
-from compiler.loop_to_llvm.runtime.layout import (
+from weft.compiler.abi.constants import ABI_VERSION, WORKSPACE_ALIGNMENT, Status
+from weft.compiler.loop_to_llvm.runtime import exported_symbols
+from weft.compiler.loop_to_llvm.runtime import table as table_reader
+from weft.compiler.loop_to_llvm.runtime.layout import (
     CALL,
     DIM,
     LEVEL,
@@ -20,11 +20,11 @@ from compiler.loop_to_llvm.runtime.layout import (
     TENSOR,
     Struct,
 )
-from compiler.machine.artifact import model_table
-from compiler.machine.artifact.signature import Signature, TensorSpec
-from compiler.machine.bindings.header import header
-from compiler.machine.bindings.names import c_identifier
-from compiler.machine.weights.file import PLACES
+from weft.compiler.machine.artifact import model_table
+from weft.compiler.machine.artifact.signature import Signature, TensorSpec
+from weft.compiler.machine.bindings.header import header
+from weft.compiler.machine.bindings.names import c_identifier
+from weft.compiler.machine.weights.file import PLACES
 
 LANGUAGES = {
     "c99": ("cc", ["-std=c99", "-x", "c"]),

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
-from compiler.cli.demo_model import uniform
+from weft.cli.demo_model import uniform
 
 Dim = int | str
 """A static extent, or the name of a symbolic one."""

@@ -9,7 +9,8 @@ import numpy as np
 import onnx
 from numpy.typing import NDArray
 
-from compiler.cli.demo_model import (
+from tests.models.peer import run_onnxruntime
+from weft.cli.demo_model import (
     DEMO_NETWORK,
     DEMO_SEED,
     LIGHT_FOLDER,
@@ -18,7 +19,6 @@ from compiler.cli.demo_model import (
     seeded_image,
     with_random_weights,
 )
-from tests.models.peer import run_onnxruntime
 
 LIGHT = (
     "bvlc_alexnet",

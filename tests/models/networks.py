@@ -1,6 +1,6 @@
 """Real architectures with seeded random weights, small ones for tests and full-size ones to time.
 
-Weights depend on the seed and their names alone, see `compiler.cli.demo_model.uniform`.
+Weights depend on the seed and their names alone, see `weft.cli.demo_model.uniform`.
 """
 
 from collections.abc import Callable
@@ -15,7 +15,6 @@ import onnx
 from numpy.typing import NDArray
 from onnx import ModelProto
 
-from compiler.cli.demo_model import seeded_image, uniform
 from tests.models.convolutional import (
     build_lenet,
     build_mobilenet_v2,
@@ -24,6 +23,7 @@ from tests.models.convolutional import (
 )
 from tests.models.graph_writer import Dim, GraphWriter
 from tests.models.transformers import build_bert, build_gpt2
+from weft.cli.demo_model import seeded_image, uniform
 
 Inputs = dict[str, NDArray[Any]]
 BERT_VOCABULARY = 30522

@@ -7,10 +7,10 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, checker, numpy_helper
 
-from compiler.cli import demo_model
-from dialects.errors import ModelError
 from tests.models import light, networks
 from tests.models.peer import run_onnxruntime
+from weft.cli import demo_model
+from weft.dialects.errors import ModelError
 
 LIGHT_ENOUGH = tuple(name for name in light.LIGHT if name not in light.HEAVY)
 

@@ -25,12 +25,12 @@ import onnxruntime
 from google.protobuf.message import DecodeError
 from onnx.reference import ReferenceEvaluator
 
-import compiler.driver.pipeline  # noqa: F401  copies of this process need not import it again
 import weft
-from compiler.cli.main import main
-from compiler.frontend.onnx.graph import all_nodes
-from compiler.frontend.onnx.tensor import DTYPES
-from dialects.errors import WeftError
+import weft.compiler.driver.pipeline
+from weft.cli.main import main
+from weft.compiler.frontend.onnx.graph import all_nodes
+from weft.compiler.frontend.onnx.tensor import DTYPES
+from weft.dialects.errors import WeftError
 
 MEMORY = 6 << 30
 """Bytes of addresses that one judge may have."""

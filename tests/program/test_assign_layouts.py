@@ -2,11 +2,11 @@
 
 from xdsl.parser import Parser
 
-from compiler.graph_to_loop.lower_graph import copy_kernel
-from compiler.program.layouts.assign_layouts import AssignLayouts
-from dialects.context import WeftContext
-from dialects.loop.ops import ForOp
-from dialects.loop.program import CallOp, WeightOp
+from weft.compiler.graph_to_loop.lower_graph import copy_kernel
+from weft.compiler.program.layouts.assign_layouts import AssignLayouts
+from weft.dialects.context import WeftContext
+from weft.dialects.loop.ops import ForOp
+from weft.dialects.loop.program import CallOp, WeightOp
 
 PACKED = "!loop.buffer<[8, 4], f32, [(d0 floordiv 4), d1, (d0 mod 4)] in [2, 4, 4]>"
 TYPES = ", ".join(["!loop.buffer<[8, 4], f32>"] * 3)

@@ -3,9 +3,9 @@
 import pytest
 from xdsl.parser import Parser
 
-from compiler.program.describe import kernel_flops
-from dialects.context import WeftContext
-from dialects.loop.program import KernelOp
+from weft.compiler.program.describe import kernel_flops
+from weft.dialects.context import WeftContext
+from weft.dialects.loop.program import KernelOp
 
 SUM_OF_SQUARES = """
 loop.kernel @squares[n](%x: !loop.buffer<[n, 4], f32>, %y: !loop.buffer<[n], f32>) {

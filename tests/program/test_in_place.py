@@ -6,9 +6,9 @@ from xdsl.parser import Parser
 
 import weft
 import weft.numpy as wnp
-from compiler.program.memory.in_place import in_place_arguments
-from dialects.context import WeftContext
-from dialects.loop.program import KernelOp
+from weft.compiler.program.memory.in_place import in_place_arguments
+from weft.dialects.context import WeftContext
+from weft.dialects.loop.program import KernelOp
 
 KIND = "!loop.buffer<[8], f32>"
 

@@ -14,23 +14,23 @@ from xdsl.ir import Block
 from xdsl.parser import Parser
 
 import weft
-from compiler.driver.kernel_makers import ScheduledKernels
-from compiler.driver.lowering import UNSCHEDULED, Lowering
-from compiler.driver.options import Options
-from compiler.driver.pipeline import compile_module, optimize_graph
-from compiler.driver.session import Session
-from compiler.machine.codegen.host import host_target
-from compiler.program import overlap
-from compiler.program.call_time import call_time
-from compiler.program.memory.plan_memory import buffer_bytes, kernels_of, plan_memory
-from compiler.program.overlap import ThreadModel, overlap_calls, written_arguments
-from dialects.context import WeftContext
-from dialects.loop.concurrent import ConcurrentOp
-from dialects.loop.dynamic import root
-from dialects.loop.ops import AllocOp
-from dialects.loop.program import CallOp, ProgramOp
-from dialects.loop.types import buffer_type
 from tests.loop.interpreter import run_program
+from weft.compiler.driver.kernel_makers import ScheduledKernels
+from weft.compiler.driver.lowering import UNSCHEDULED, Lowering
+from weft.compiler.driver.options import Options
+from weft.compiler.driver.pipeline import compile_module, optimize_graph
+from weft.compiler.driver.session import Session
+from weft.compiler.machine.codegen.host import host_target
+from weft.compiler.program import overlap
+from weft.compiler.program.call_time import call_time
+from weft.compiler.program.memory.plan_memory import buffer_bytes, kernels_of, plan_memory
+from weft.compiler.program.overlap import ThreadModel, overlap_calls, written_arguments
+from weft.dialects.context import WeftContext
+from weft.dialects.loop.concurrent import ConcurrentOp
+from weft.dialects.loop.dynamic import root
+from weft.dialects.loop.ops import AllocOp
+from weft.dialects.loop.program import CallOp, ProgramOp
+from weft.dialects.loop.types import buffer_type
 
 KERNELS = """
 loop.kernel @add(%x: !loop.buffer<[16], f32>, %y: !loop.buffer<[16], f32>,

@@ -7,16 +7,16 @@ import hypothesis.strategies as st
 from hypothesis import given, settings
 from xdsl.dialects.builtin import f32
 
-from compiler.program.memory.plan_memory import (
+from weft.compiler.program.memory.plan_memory import (
     ALIGNMENT,
     buffer_bytes,
     lifetimes,
     plan_memory,
 )
-from dialects.expr import Atom, Expr, Symbol
-from dialects.loop.ops import AllocOp
-from dialects.loop.program import WORKSPACE_BYTES, CallOp, KernelOp, ProgramOp, ViewOp
-from dialects.loop.types import ExprsAttr, buffer, buffer_type
+from weft.dialects.expr import Atom, Expr, Symbol
+from weft.dialects.loop.ops import AllocOp
+from weft.dialects.loop.program import WORKSPACE_BYTES, CallOp, KernelOp, ProgramOp, ViewOp
+from weft.dialects.loop.types import ExprsAttr, buffer, buffer_type
 
 SYMBOLS = ("m", "n")
 SIZES = st.integers(0, 200).map(Expr.of) | st.builds(

@@ -5,8 +5,8 @@ import pytest
 from onnx import parser
 
 import weft
-from compiler.program.prove_rows import grows_with, keeps_rows
-from dialects.expr import Expr, maximum, minimum
+from weft.compiler.program.prove_rows import grows_with, keeps_rows
+from weft.dialects.expr import Expr, maximum, minimum
 
 N, M = Expr.of("n"), Expr.of("m")
 

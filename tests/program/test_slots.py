@@ -2,11 +2,11 @@
 
 from random import Random
 
-from compiler.program.memory.slots import Lifetime, share_by_size
-from dialects.expr import Expr
-from dialects.graph.core.types import F32
-from dialects.loop.ops import AllocOp
-from dialects.loop.types import buffer
+from weft.compiler.program.memory.slots import Lifetime, share_by_size
+from weft.dialects.expr import Expr
+from weft.dialects.graph.core.types import F32
+from weft.dialects.loop.ops import AllocOp
+from weft.dialects.loop.types import buffer
 
 
 def lifetime(elements: int, first: int, last: int) -> Lifetime:

@@ -3,7 +3,7 @@
 import hypothesis.strategies as st
 from hypothesis import given
 
-from compiler.program.memory.live_intervals import Timeline
+from weft.compiler.program.memory.live_intervals import Timeline
 
 RANGES = st.tuples(st.integers(0, 40), st.integers(0, 40)).map(lambda pair: tuple(sorted(pair)))
 

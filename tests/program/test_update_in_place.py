@@ -5,13 +5,13 @@ import pytest
 from onnx import ModelProto, parser
 
 import weft
-from compiler.driver.options import Options
-from compiler.driver.pipeline import plan_model
-from compiler.driver.session import Session
-from compiler.machine.codegen.host import host_target
-from dialects.loop.dynamic import CopyOp
-from dialects.loop.ops import ForOp
-from dialects.loop.program import ProgramOp
+from weft.compiler.driver.options import Options
+from weft.compiler.driver.pipeline import plan_model
+from weft.compiler.driver.session import Session
+from weft.compiler.machine.codegen.host import host_target
+from weft.dialects.loop.dynamic import CopyOp
+from weft.dialects.loop.ops import ForOp
+from weft.dialects.loop.program import ProgramOp
 
 ROWS, COLUMNS = 6, 40
 BODIES = {

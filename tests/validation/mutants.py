@@ -21,24 +21,24 @@ from xdsl.dialects.builtin import DenseArrayBase, ModuleOp, i64
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 
-from compiler.driver.assemble import CompiledLevel, assemble
-from compiler.driver.compile_kernels import KernelCompiler
-from compiler.driver.kernel_makers import CompiledKernels
-from compiler.driver.lowering import LOWERING, Lowering
-from compiler.driver.pipeline import optimize_graph
-from compiler.driver.session import Session
-from compiler.program.memory.plan_memory import kernels_of, plan_memory
-from compiler.validation.in_place import claims_of, prove_claims
-from compiler.validation.plan import Meaning
-from dialects.context import WeftContext
-from dialects.errors import PlanError
-from dialects.expr import Expr
-from dialects.loop.dynamic import CopyOp
-from dialects.loop.ops import AllocOp, StoreOp
-from dialects.loop.program import COPIES, IN_PLACE, CallOp, KernelOp, ProgramOp
-from dialects.loop.types import ExprsAttr
-from dialects.weights import WeightStore
 from tests.validation.subjects import Arrays, Subject
+from weft.compiler.driver.assemble import CompiledLevel, assemble
+from weft.compiler.driver.compile_kernels import KernelCompiler
+from weft.compiler.driver.kernel_makers import CompiledKernels
+from weft.compiler.driver.lowering import LOWERING, Lowering
+from weft.compiler.driver.pipeline import optimize_graph
+from weft.compiler.driver.session import Session
+from weft.compiler.program.memory.plan_memory import kernels_of, plan_memory
+from weft.compiler.validation.in_place import claims_of, prove_claims
+from weft.compiler.validation.plan import Meaning
+from weft.dialects.context import WeftContext
+from weft.dialects.errors import PlanError
+from weft.dialects.expr import Expr
+from weft.dialects.loop.dynamic import CopyOp
+from weft.dialects.loop.ops import AllocOp, StoreOp
+from weft.dialects.loop.program import COPIES, IN_PLACE, CallOp, KernelOp, ProgramOp
+from weft.dialects.loop.types import ExprsAttr
+from weft.dialects.weights import WeightStore
 
 SECONDS = 20
 """After which a mutant is stopped: it differs."""

@@ -15,9 +15,9 @@ from xdsl.dialects.builtin import ArrayAttr, IntAttr, ModuleOp
 
 import weft
 import weft.numpy as wnp
-from compiler.driver.options import Options
-from compiler.frontend.onnx.from_onnx import ImportedModel
-from compiler.machine.codegen.host import host_target
+from weft.compiler.driver.options import Options
+from weft.compiler.frontend.onnx.from_onnx import ImportedModel
+from weft.compiler.machine.codegen.host import host_target
 from weft.tracing.trace import record
 
 Arrays = Sequence[NDArray[Any]]

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given, settings
 from xdsl.parser import Parser
 
-from compiler.validation.in_place import prove_in_place
-from dialects.context import WeftContext
-from dialects.errors import PlanError
-from dialects.loop.program import KernelOp
 from tests.loop.interpreter import translate
+from weft.compiler.validation.in_place import prove_in_place
+from weft.dialects.context import WeftContext
+from weft.dialects.errors import PlanError
+from weft.dialects.loop.program import KernelOp
 
 ROWS, COLUMNS = 6, 4
 

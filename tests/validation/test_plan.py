@@ -7,16 +7,16 @@ from xdsl.parser import Parser
 
 import weft
 import weft.numpy as wnp
-from compiler.program.memory import in_place
-from compiler.program.memory.in_place import InPlace
-from compiler.validation.plan import note_meaning
-from dialects.context import WeftContext
-from dialects.errors import PlanError
-from dialects.loop.concurrent import ConcurrentOp
-from dialects.loop.ops import AllocOp, ForOp, IfOp, WhileOp
-from dialects.loop.program import FILLS_BORDER, CallOp, KernelOp, ProgramOp, origin_of
 from tests.validation.mutants import plan, program_of
 from tests.validation.subjects import SUBJECTS
+from weft.compiler.program.memory import in_place
+from weft.compiler.program.memory.in_place import InPlace
+from weft.compiler.validation.plan import note_meaning
+from weft.dialects.context import WeftContext
+from weft.dialects.errors import PlanError
+from weft.dialects.loop.concurrent import ConcurrentOp
+from weft.dialects.loop.ops import AllocOp, ForOp, IfOp, WhileOp
+from weft.dialects.loop.program import FILLS_BORDER, CallOp, KernelOp, ProgramOp, origin_of
 
 MATRIX = np.array([[3.0, 1.0], [1.0, 2.0]], np.float32)
 VECTOR = np.array([[1.0], [2.0]], np.float32)
@@ -45,9 +45,9 @@ def claims_of_before(kernel):
 @pytest.fixture
 def claiming_as_before(monkeypatch):
     """Kernels claim what they claimed before, in this process, which compiles all of them."""
-    monkeypatch.setattr("compiler.program.declare.in_place_arguments", claims_of_before)
+    monkeypatch.setattr("weft.compiler.program.declare.in_place_arguments", claims_of_before)
     for started in ("can_fork", "can_start"):
-        monkeypatch.setattr(f"compiler.driver.compile_kernels.{started}", lambda: False)
+        monkeypatch.setattr(f"weft.compiler.driver.compile_kernels.{started}", lambda: False)
 
 
 @pytest.mark.usefixtures("claiming_as_before")

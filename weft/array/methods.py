@@ -13,9 +13,9 @@ from typing import Any, Final, Self, cast
 
 import numpy as np
 
-from dialects.errors import WeftError
 from weft.array import elementwise, products, rearrangements, reductions, selections
 from weft.array.operators import ArrayOperators, Axes, axes_of, axis_of, by_rows, listed, users_line
+from weft.dialects.errors import WeftError
 
 METHODS: Final = (
     "all", "any", "argmax", "argmin", "argsort", "astype", "clip", "clone", "contiguous", "copy",

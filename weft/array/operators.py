@@ -20,11 +20,7 @@ import numpy as np
 
 from weft.array.division import floored, whole
 
-_ROOT: Final = Path(__file__).parents[2]
-NOT_USERS: Final = (
-    f"{_ROOT / 'weft'}{os.sep}", f"{_ROOT / 'compiler'}{os.sep}",
-    f"{Path(np.__file__).parent}{os.sep}",
-)  # fmt: skip
+NOT_USERS: Final = (f"{Path(__file__).parents[1]}{os.sep}", f"{Path(np.__file__).parent}{os.sep}")
 """Folders whose functions no line of a user's program is in."""
 Axes = int | Sequence[int] | None
 

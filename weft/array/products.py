@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from dialects.errors import WeftError
 from weft.array.composites import composite, leader
 from weft.array.elementwise import abs, matmul, sqrt
 from weft.array.operators import ArrayOperators, Axes, axes_of, users_line
 from weft.array.rearrangements import moveaxis, permute_dims
 from weft.array.reductions import max, min, sum
 from weft.array.selections import take
+from weft.dialects.errors import WeftError
 
 _numpy: Any = np  # whose overloads ask for more than arrays
 

@@ -9,12 +9,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dialects.errors import WeftError
 from weft.array.composites import composite, leader
 from weft.array.elementwise import alike, where
 from weft.array.operators import ArrayOperators, axis_of, is_number, users_line
 from weft.array.rearrangements import concat
 from weft.array.reductions import cumulative_sum
+from weft.dialects.errors import WeftError
 
 _numpy: Any = np  # whose overloads ask for more than arrays
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from dialects.errors import WeftError
 from weft.array.operators import ArrayOperators, users_line
+from weft.dialects.errors import WeftError
 from weft.eager.tensor import Tensor
 
 Size = int | Sequence[int]

@@ -12,12 +12,12 @@ from typing import Any, Final, cast
 import numpy as np
 
 import weft.numpy as wnp
-from dialects.errors import WeftError
 from weft.array.composites import leader
 from weft.array.methods import METHODS, refuse_out
 from weft.array.operators import ArrayOperators, listed, users_line
 from weft.array_api import linalg
 from weft.array_api.numpy_composites import COMPOSITES
+from weft.dialects.errors import WeftError
 
 _numpy: Any = np  # whose overloads ask for more than arrays
 

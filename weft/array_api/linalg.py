@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dialects.errors import WeftError
 from weft.array.elementwise import abs, log, matmul, sign, sqrt, where
 from weft.array.operators import ArrayOperators, users_line
 from weft.array.products import (
@@ -26,6 +25,7 @@ from weft.array.products import (
 from weft.array.rearrangements import broadcast_to, concat, matrix_transpose, moveaxis
 from weft.array.reductions import prod, sum
 from weft.array.selections import argmax, take, take_along_axis
+from weft.dialects.errors import WeftError
 from weft.tracing.control import scan
 
 _numpy: Any = np  # whose overloads ask for more than arrays

@@ -10,10 +10,10 @@ from typing import Any
 
 from xdsl.ir import Block, SSAValue
 
-from dialects.errors import WeftError
-from dialects.graph import CheckpointOp, CustomVjpOp, YieldOp
 from weft.array.operators import ArrayOperators, users_line
 from weft.autodiff.vjp import filled, is_traced, lifted, recording_of, region
+from weft.dialects.errors import WeftError
+from weft.dialects.graph import CheckpointOp, CustomVjpOp, YieldOp
 from weft.eager.tape import DEPTH, Node
 from weft.eager.tensor import Tensor
 from weft.tracing.traced import Recording, Traced

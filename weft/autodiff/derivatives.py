@@ -7,13 +7,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from dialects.errors import WeftError
-from dialects.expr import Expr
-from dialects.graph import ForOp, YieldOp
-from dialects.graph.core.types import ShapeAttr
 from weft.array.operators import ArrayOperators, users_line
 from weft.array.rearrangements import stack
 from weft.autodiff.vjp import Pull, filled, forget, is_traced, pull_back, region
+from weft.dialects.errors import WeftError
+from weft.dialects.expr import Expr
+from weft.dialects.graph import ForOp, YieldOp
+from weft.dialects.graph.core.types import ShapeAttr
 from weft.tracing.traced import Traced
 from weft.trees import flatten, leaves_of, unflatten
 
@@ -181,7 +181,7 @@ def _rows(result: Any, pull: Pull) -> list[Any]:
 
 def _traced_rows(result: Traced, pull: Pull) -> list[Traced]:
     """A jacobian's rows, as the rounds of a loop."""
-    from compiler.graph.differentiate.cotangents import fresh_size
+    from weft.compiler.graph.differentiate.cotangents import fresh_size
 
     recording, kind = result.recording, result.type
     index = fresh_size(recording.block, "row")

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from dialects.errors import WeftError
-from dialects.graph.core.evaluate import evaluate_block
-from dialects.weights import Array
 from weft.autodiff.derivatives import value_and_grad
+from weft.dialects.errors import WeftError
+from weft.dialects.graph.core.evaluate import evaluate_block
+from weft.dialects.weights import Array
 from weft.tracing.trace import Trace, record
 from weft.trees import leaves_of, tree_map
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from xdsl.ir import Block
 
-from dialects.errors import WeftError
 from weft.array.operators import users_line
+from weft.dialects.errors import WeftError
 from weft.eager.derivatives import pull_back as pull_back_eager
 from weft.eager.tape import DEPTH
 from weft.eager.tensor import Tensor
@@ -43,7 +43,7 @@ def _traced(function: Callable[..., Any], leaves: Sequence[Any]) -> tuple[Any, P
     returned = function(*inputs)
 
     def pull(results: Sequence[Traced], seeds: Sequence[Traced]) -> list[Traced]:
-        from compiler.graph.differentiate.cotangents import cotangents
+        from weft.compiler.graph.differentiate.cotangents import cotangents
 
         found = cotangents(
             recording.builder(),

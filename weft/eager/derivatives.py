@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from dialects.errors import WeftError
 from weft.array.operators import ArrayOperators, users_line
+from weft.dialects.errors import WeftError
 from weft.eager.tape import DEPTH, Node, cotangents
 from weft.eager.tensor import Tensor
 from weft.state import Change, put_back_on_error, values_of

@@ -10,9 +10,9 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Region, SSAValue
 
-from dialects.graph.core.dtypes import element_type, numpy_dtype
-from dialects.graph.core.types import ShapeAttr, TensorType, tensor, type_of
-from dialects.weights import WeightStore
+from weft.dialects.graph.core.dtypes import element_type, numpy_dtype
+from weft.dialects.graph.core.types import ShapeAttr, TensorType, tensor, type_of
+from weft.dialects.weights import WeightStore
 from weft.eager.patterns import Dims
 from weft.eager.templates import Derivative, Template
 from weft.tracing.traced import Recording

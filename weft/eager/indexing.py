@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 import numpy as np
 
-from dialects.weights import Array
 from weft.array.operators import ArrayOperators, axis_of, users_line
+from weft.dialects.weights import Array
 
 if TYPE_CHECKING:
     from weft.eager.tape import Node

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from compiler.driver.options import Options
-from compiler.machine.artifact.artifact import Compiled
-from compiler.machine.artifact.cache import Cache, cache_key, default_cache
-from compiler.machine.codegen.host import host_target
-from compiler.machine.python.executable import Executable
-from compiler.machine.python.fast_call import Call
-from compiler.target.target import Target
-from dialects.errors import InputError, TypeInferenceError, UnsupportedError
-from dialects.weights import Array
 from weft.array.operators import users_line
+from weft.compiler.driver.options import Options
+from weft.compiler.machine.artifact.artifact import Compiled
+from weft.compiler.machine.artifact.cache import Cache, cache_key, default_cache
+from weft.compiler.machine.codegen.host import host_target
+from weft.compiler.machine.python.executable import Executable
+from weft.compiler.machine.python.fast_call import Call
+from weft.compiler.target.target import Target
+from weft.dialects.errors import InputError, TypeInferenceError, UnsupportedError
+from weft.dialects.weights import Array
 from weft.eager import kinds as of_kinds
 from weft.eager.patterns import RULES, Dims, rule_of
 from weft.eager.templates import Composite, Derivative, Operator, Template
@@ -198,7 +198,7 @@ def _found(store: Cache, key: str, target: Target, operands: int) -> Plan | None
 def _compiled(
     store: Cache, key: str, template: Template, dims: tuple[Dims, ...], kinds: Sequence[Kind]
 ) -> Plan:
-    from compiler.driver.pipeline import compile_module
+    from weft.compiler.driver.pipeline import compile_module
     from weft.eager.graphs import build
 
     built: Built = build(template, dims, kinds)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from dialects.weights import Array
+from weft.dialects.weights import Array
 
 if TYPE_CHECKING:
     from weft.eager.tensor import Tensor

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from dialects.errors import TypeInferenceError
+from weft.dialects.errors import TypeInferenceError
 
 Shape = tuple[int, ...]
 Dims = tuple[int | str, ...]

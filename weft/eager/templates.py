@@ -104,7 +104,7 @@ class Derivative:
         """Appends the graph and its derivative; what the graph gives is taken from the operands, so
         that it is not computed twice.
         """
-        from compiler.graph.differentiate.cotangents import cotangents
+        from weft.compiler.graph.differentiate.cotangents import cotangents
 
         count = self.of.operands
         inputs, known = operands[:count], operands[count : count + self.results]

@@ -7,10 +7,10 @@ from typing import Any, Final, Self
 
 import numpy as np
 
-from dialects.errors import WeftError
-from dialects.weights import Array
 from weft.array.methods import ArrayMethods
 from weft.array.operators import ArrayOperators, listed, order_of, users_line
+from weft.dialects.errors import WeftError
+from weft.dialects.weights import Array
 from weft.eager.indexing import basic_part, check_places, indexed, rolled
 from weft.eager.kernels import Kernel
 from weft.eager.kinds import Kind, kind, kind_of, number

@@ -9,8 +9,8 @@ from typing import Any, Self, cast
 
 import numpy as np
 
-from dialects.errors import WeftError
 from weft.array.operators import ArrayOperators, users_line
+from weft.dialects.errors import WeftError
 from weft.eager.tensor import Tensor
 from weft.nn.safetensors import read_tensors, write_tensors
 from weft.state import CHANGES, note, put_back

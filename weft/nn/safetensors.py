@@ -11,11 +11,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from compiler.machine.artifact.replace_file import replacing
-from compiler.machine.artifact.signature import DTYPES
-from compiler.machine.weights.safetensors import CODES, encoded_header, tensor_entry
-from dialects.errors import ModelError
-from dialects.weights import Array
+from weft.compiler.machine.artifact.replace_file import replacing
+from weft.compiler.machine.artifact.signature import DTYPES
+from weft.compiler.machine.weights.safetensors import CODES, encoded_header, tensor_entry
+from weft.dialects.errors import ModelError
+from weft.dialects.weights import Array
 
 _DTYPES: Final = {code: DTYPES[name] for name, code in CODES.items()}
 _SIZE: Final = struct.Struct("<Q")

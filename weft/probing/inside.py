@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from compiler.driver.extension import Extension
-from compiler.driver.options import Options
-from compiler.driver.read_model import read_model
-from compiler.frontend.onnx.from_onnx import ImportedModel, Source
-from compiler.graph.differentiate.differentiate import DifferentiatePass
-from compiler.machine.python.executable import Executable
-from dialects.context import WeftContext
-from dialects.errors import OptionError
+from weft.compiler.driver.extension import Extension
+from weft.compiler.driver.options import Options
+from weft.compiler.driver.read_model import read_model
+from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source
+from weft.compiler.graph.differentiate.differentiate import DifferentiatePass
+from weft.compiler.machine.python.executable import Executable
+from weft.dialects.context import WeftContext
+from weft.dialects.errors import OptionError
 from weft.probing.trapping import trapped
 from weft.tracing.traced import Traced
 from weft.trees import tree_map

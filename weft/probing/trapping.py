@@ -10,14 +10,14 @@ import numpy as np
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation
 
-from compiler.frontend.onnx.from_onnx import ImportedModel
-from compiler.graph.probe_all import Exposed, expose, named
-from compiler.machine.artifact.signature import TensorSpec
-from compiler.machine.python.executable import Executable
-from dialects.errors import InputError, OptionError
-from dialects.graph import ControlOp
-from dialects.graph.core.evaluate import evaluate_block
-from dialects.weights import Array
+from weft.compiler.frontend.onnx.from_onnx import ImportedModel
+from weft.compiler.graph.probe_all import Exposed, expose, named
+from weft.compiler.machine.artifact.signature import TensorSpec
+from weft.compiler.machine.python.executable import Executable
+from weft.dialects.errors import InputError, OptionError
+from weft.dialects.graph import ControlOp
+from weft.dialects.graph.core.evaluate import evaluate_block
+from weft.dialects.weights import Array
 
 
 def trapped(imported: ImportedModel, build: Callable[[ImportedModel], Executable]) -> Executable:

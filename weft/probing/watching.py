@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from compiler.driver.options import Options
-from compiler.machine.python.executable import Executable
+from weft.compiler.driver.options import Options
+from weft.compiler.machine.python.executable import Executable
 
 if TYPE_CHECKING:
-    from compiler.frontend.onnx.from_onnx import ImportedModel, Source
+    from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source
 
     Build = Callable[[Source | ImportedModel, Options], Executable]
 
@@ -33,8 +33,8 @@ def build_watchable(source: Source | ImportedModel, options: Options, build: Bui
 
 
 def _of_graph(source: ImportedModel, options: Options, build: Build) -> Executable:
-    from compiler.graph.probe import WatchPass, watched_labels
-    from dialects.context import WeftContext
+    from weft.compiler.graph.probe import WatchPass, watched_labels
+    from weft.dialects.context import WeftContext
 
     kept = source.module.clone() if watched_labels(source.module) else None
     executable = build(source, options)

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 
-from compiler.machine.artifact.cache import default_cache
-from compiler.machine.python.executable import Executable
-from dialects.errors import InputError, WeftError
-from dialects.graph.regions.effects import drop_effects
-from dialects.weights import Array
 from weft.autodiff.custom import custom_vjp
 from weft.autodiff.derivatives import vjp
 from weft.compilation import compile_cached, options_of
+from weft.compiler.machine.artifact.cache import default_cache
+from weft.compiler.machine.python.executable import Executable
+from weft.dialects.errors import InputError, WeftError
+from weft.dialects.graph.regions.effects import drop_effects
+from weft.dialects.weights import Array
 from weft.eager.tape import DEPTH
 from weft.eager.tensor import Tensor
 from weft.source.known_calls import MOST_KNOWN, UNKNOWN, KnownCall, as_tensors, is_value, sign
@@ -28,7 +28,7 @@ from weft.tracing.traced import Traced
 from weft.trees import Structure, flatten_exactly, unflatten
 
 if TYPE_CHECKING:
-    from compiler.frontend.onnx.from_onnx import ImportedModel
+    from weft.compiler.frontend.onnx.from_onnx import ImportedModel
     from weft.source.reading import Program
 
 Specs = Sequence["Spec | None"] | Mapping[str, Spec]
@@ -322,7 +322,7 @@ def _shown(value: Any) -> str:
 
 def imported(program: Program, name: str) -> ImportedModel:
     """The graph of a program as front ends give it."""
-    from compiler.frontend.onnx.from_onnx import ImportedModel
+    from weft.compiler.frontend.onnx.from_onnx import ImportedModel
 
     main = program.module.body.block.first_op
     assert main is not None, "a module holds the function"

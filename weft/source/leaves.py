@@ -9,8 +9,8 @@ from typing import Any, cast
 import numpy as np
 from xdsl.ir import SSAValue
 
-from dialects.graph.core.dtypes import element_type
-from dialects.graph.core.types import TensorType, tensor
+from weft.dialects.graph.core.dtypes import element_type
+from weft.dialects.graph.core.types import TensorType, tensor
 from weft.source.journal import Missing
 from weft.source.recording import SourceRecording
 from weft.source.syntax import Place

@@ -14,11 +14,11 @@ from typing import Any, Final, cast
 import numpy as np
 from xdsl.ir import Block
 
-from dialects.errors import WeftError
-from dialects.graph.core.dtypes import element_type
-from dialects.graph.core.types import tensor
-from dialects.weights import Array as NumpyArray
 from weft.array.operators import users_line
+from weft.dialects.errors import WeftError
+from weft.dialects.graph.core.dtypes import element_type
+from weft.dialects.graph.core.types import tensor
+from weft.dialects.weights import Array as NumpyArray
 from weft.eager.tensor import Tensor
 from weft.source.recording import SourceRecording
 from weft.source.values import Array

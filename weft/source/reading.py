@@ -15,9 +15,9 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region, SSAValue
 
-from dialects.graph import EffectOp
-from dialects.graph.core.types import type_of
 from weft.array.operators import RUNNING, users_line
+from weft.dialects.graph import EffectOp
+from weft.dialects.graph.core.types import type_of
 from weft.source.calls.calls import call
 from weft.source.expressions.expressions import evaluate
 from weft.source.expressions.indexing import read

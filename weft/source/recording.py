@@ -13,11 +13,11 @@ from xdsl.dialects.builtin import NameLoc, NoneAttr, StringAttr
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from dialects.expr import Expr, Symbol
-from dialects.graph import BindSizesOp
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.types import I64, TensorType, tensor, type_of
-from dialects.weights import Array as NumpyArray
+from weft.dialects.expr import Expr, Symbol
+from weft.dialects.graph import BindSizesOp
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.types import I64, TensorType, tensor, type_of
+from weft.dialects.weights import Array as NumpyArray
 from weft.source.values import ELEMENTS, Array, Number
 from weft.tracing.traced import Recording, Traced
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from types import CellType
 from typing import TYPE_CHECKING, Any
 
-from dialects.errors import SourceError, WeftError
+from weft.dialects.errors import SourceError, WeftError
 from weft.source.journal import MISSING, Journal, Names, NameSlot
 from weft.source.outside import Outside
 from weft.source.recording import SourceRecording

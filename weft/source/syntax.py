@@ -10,7 +10,7 @@ from functools import cache
 from types import CodeType, FunctionType
 from typing import TypeAlias
 
-from dialects.errors import SourceError
+from weft.dialects.errors import SourceError
 
 FunctionNode: TypeAlias = ast.FunctionDef | ast.Lambda
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from xdsl.ir import SSAValue
 
-from dialects.errors import SourceError
-from dialects.expr import Expr
-from dialects.graph.core.types import BOOL, F64, I64, TensorType, tensor, type_of
+from weft.dialects.errors import SourceError
+from weft.dialects.expr import Expr
+from weft.dialects.graph.core.types import BOOL, F64, I64, TensorType, tensor, type_of
 from weft.tracing.traced import Traced
 
 if TYPE_CHECKING:

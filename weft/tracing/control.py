@@ -9,15 +9,15 @@ from typing import Any
 
 from xdsl.ir import Block
 
-from dialects.errors import WeftError
-from dialects.expr import Expr
-from dialects.graph.regions.branch import CaseOp, IfOp
-from dialects.graph.regions.control import ConditionOp, ControlOp
-from dialects.graph.regions.fused import YieldOp
-from dialects.graph.regions.repeat import ForOp, WhileOp
 from weft.array.operators import users_line
 from weft.array.rearrangements import stack
 from weft.autodiff.vjp import is_traced, lifted, recording_of, region
+from weft.dialects.errors import WeftError
+from weft.dialects.expr import Expr
+from weft.dialects.graph.regions.branch import CaseOp, IfOp
+from weft.dialects.graph.regions.control import ConditionOp, ControlOp
+from weft.dialects.graph.regions.fused import YieldOp
+from weft.dialects.graph.regions.repeat import ForOp, WhileOp
 from weft.tracing.traced import Recording, Traced
 from weft.trees import Structure, flatten, leaves_of, tree_map, unflatten
 

@@ -10,13 +10,13 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr, SymbolRefAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Region
 
-from compiler.driver.extension import Extension
-from compiler.frontend.onnx.from_onnx import ImportedModel
-from compiler.graph.share_weights import share_weights
-from dialects.errors import TypeInferenceError, WeftError
-from dialects.graph import OPS, CallOp
-from dialects.weights import Array
 from weft.array.operators import users_line
+from weft.compiler.driver.extension import Extension
+from weft.compiler.frontend.onnx.from_onnx import ImportedModel
+from weft.compiler.graph.share_weights import share_weights
+from weft.dialects.errors import TypeInferenceError, WeftError
+from weft.dialects.graph import OPS, CallOp
+from weft.dialects.weights import Array
 from weft.tracing.traced import Dim, Recording, Traced, declared
 
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 import numpy as np
 
-from dialects.errors import TypeInferenceError, WeftError
-from dialects.expr import Expr
-from dialects.graph.reindexing.constant import ConstantOp
 from weft.array.operators import ArrayOperators, users_line
+from weft.dialects.errors import TypeInferenceError, WeftError
+from weft.dialects.expr import Expr
+from weft.dialects.graph.reindexing.constant import ConstantOp
 
 if TYPE_CHECKING:
     from weft.tracing.traced import Traced

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from dialects.errors import WeftError
-from dialects.printed import escaped
 from weft.array.operators import users_line
+from weft.dialects.errors import WeftError
+from weft.dialects.printed import escaped
 from weft.tracing.traced import Traced
 
 

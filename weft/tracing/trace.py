@@ -12,12 +12,12 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Region
 
-from compiler.driver.options import Options
-from compiler.frontend.onnx.from_onnx import ImportedModel, Source
-from compiler.machine.bindings.names import c_identifier
-from compiler.machine.python.executable import Executable
-from dialects.graph.core.types import TensorType
-from dialects.weights import Array
+from weft.compiler.driver.options import Options
+from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source
+from weft.compiler.machine.bindings.names import c_identifier
+from weft.compiler.machine.python.executable import Executable
+from weft.dialects.graph.core.types import TensorType
+from weft.dialects.weights import Array
 from weft.eager.tensor import Tensor
 from weft.state import kept_while_traced
 from weft.tracing.traced import Dim, Recording, Traced, declared
@@ -109,8 +109,8 @@ def trace(
     and are not in the result. The options are those of `weft.compile`. Raises WeftError, which
     names the line, for conditions on tensors and for operands that do not fit.
     """
-    from compiler.driver.pipeline import compile_module
     from weft.compilation import options_of
+    from weft.compiler.driver.pipeline import compile_module
     from weft.probing.inside import build_trapped
     from weft.probing.watching import build_watchable
 

@@ -13,17 +13,17 @@ from xdsl.dialects.builtin import NameLoc, NoneAttr, StringAttr, UnitAttr
 from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from dialects.errors import OptionError, TypeInferenceError, UnsupportedError, WeftError
-from dialects.expr import Expr
-from dialects.expr_text import is_size_name
-from dialects.graph import OPS, BindSizesOp, DimsOp, GraphOp, PrintOp
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.dtypes import element_type, numpy_dtype
-from dialects.graph.core.types import I64, ShapeAttr, TensorType, tensor, type_of
-from dialects.graph.reindexing.constant import ConstantOp
-from dialects.weights import Array, WeightStore
 from weft.array.methods import ArrayMethods
 from weft.array.operators import listed, users_line
+from weft.dialects.errors import OptionError, TypeInferenceError, UnsupportedError, WeftError
+from weft.dialects.expr import Expr
+from weft.dialects.expr_text import is_size_name
+from weft.dialects.graph import OPS, BindSizesOp, DimsOp, GraphOp, PrintOp
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.dtypes import element_type, numpy_dtype
+from weft.dialects.graph.core.types import I64, ShapeAttr, TensorType, tensor, type_of
+from weft.dialects.graph.reindexing.constant import ConstantOp
+from weft.dialects.weights import Array, WeightStore
 from weft.tracing.indexing import indexed, require_within
 
 _OPS: Final[Mapping[str, type[GraphOp]]] = {op.name.removeprefix("graph."): op for op in OPS}

@@ -20,8 +20,8 @@ from onnx import (
     defs,
 )
 
-from compiler.frontend.onnx.graph import all_graphs, brief, describe_node, subgraphs
-from compiler.frontend.onnx.tensor import (
+from weft.compiler.frontend.onnx.graph import all_graphs, brief, describe_node, subgraphs
+from weft.compiler.frontend.onnx.tensor import (
     DTYPES,
     check_tensor,
     element_count,
@@ -29,7 +29,7 @@ from compiler.frontend.onnx.tensor import (
     fits_declared,
     is_external,
 )
-from dialects.errors import ModelError, UnsupportedError
+from weft.dialects.errors import ModelError, UnsupportedError
 
 # protobuf copies messages up to 100 deep; a nested graph is three levels, a type up to two for each
 # of its own.

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterable
 from onnx import NodeProto, TensorProto, TypeProto, ValueInfoProto, defs
 from xdsl.ir import SSAValue
 
-from compiler.frontend.onnx.node import onnx_number
-from compiler.frontend.onnx.tensor import fits_declared
-from compiler.frontend.onnx.values import Value
-from dialects.errors import ModelError
-from dialects.graph.core.types import TensorType, type_of
-from dialects.weights import Array
+from weft.compiler.frontend.onnx.node import onnx_number
+from weft.compiler.frontend.onnx.tensor import fits_declared
+from weft.compiler.frontend.onnx.values import Value
+from weft.dialects.errors import ModelError
+from weft.dialects.graph.core.types import TensorType, type_of
+from weft.dialects.weights import Array
 
 Lookup = Callable[[str], Value | None]
 """What is known of a value by its name: None for one that was not imported."""

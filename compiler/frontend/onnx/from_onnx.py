@@ -10,22 +10,22 @@ from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Region, SSAValue
 
-from compiler.frontend.model_version import version_attributes
-from compiler.frontend.onnx.check import default_opset
-from compiler.frontend.onnx.declared import check_declared, check_strings
-from compiler.frontend.onnx.graph import brief
-from compiler.frontend.onnx.importer import IMPORT_ERRORS, Failure, GraphImporter
-from compiler.frontend.onnx.load import LoadedModel, Source, load_model
-from compiler.frontend.onnx.node import ImporterTable
-from compiler.frontend.onnx.ops.composites import COMPOSITES, CONTROL
-from compiler.frontend.onnx.opset import newest_opset, normalise
-from compiler.frontend.onnx.signature import input_type, name_hint
-from compiler.frontend.onnx.values import SequenceValue, Value
-from compiler.frontend.string_outputs import STRING_OUTPUTS, string_outputs
-from dialects.budget import Budget
-from dialects.errors import BudgetError, ModelError, OptionError, UnsupportedError
-from dialects.graph import OPS, GraphOp
-from dialects.weights import WeightStore
+from weft.compiler.frontend.model_version import version_attributes
+from weft.compiler.frontend.onnx.check import default_opset
+from weft.compiler.frontend.onnx.declared import check_declared, check_strings
+from weft.compiler.frontend.onnx.graph import brief
+from weft.compiler.frontend.onnx.importer import IMPORT_ERRORS, Failure, GraphImporter
+from weft.compiler.frontend.onnx.load import LoadedModel, Source, load_model
+from weft.compiler.frontend.onnx.node import ImporterTable
+from weft.compiler.frontend.onnx.ops.composites import COMPOSITES, CONTROL
+from weft.compiler.frontend.onnx.opset import newest_opset, normalise
+from weft.compiler.frontend.onnx.signature import input_type, name_hint
+from weft.compiler.frontend.onnx.values import SequenceValue, Value
+from weft.compiler.frontend.string_outputs import STRING_OUTPUTS, string_outputs
+from weft.dialects.budget import Budget
+from weft.dialects.errors import BudgetError, ModelError, OptionError, UnsupportedError
+from weft.dialects.graph import OPS, GraphOp
+from weft.dialects.weights import WeightStore
 
 __all__ = ["ImportedModel", "Source", "import_model"]
 

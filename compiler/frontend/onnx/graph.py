@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from onnx import AttributeProto, FunctionProto, GraphProto, ModelProto, NodeProto
 
-from dialects.errors import ModelError, printable
+from weft.dialects.errors import ModelError, printable
 
 
 def subgraphs(node: NodeProto) -> Iterator[GraphProto]:

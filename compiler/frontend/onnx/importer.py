@@ -14,23 +14,23 @@ from xdsl.dialects.builtin import NameLoc, NoneAttr, StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from compiler.frontend.onnx.declared import check_declared
-from compiler.frontend.onnx.graph import brief, used_names
-from compiler.frontend.onnx.known import KnownValues
-from compiler.frontend.onnx.load import LoadedModel
-from compiler.frontend.onnx.node import Importer, ImporterTable, OnnxNode, import_one_to_one
-from compiler.frontend.onnx.opset import expand_function_op, fresh_names, newest_opset
-from compiler.frontend.onnx.rules import check_rules
-from compiler.frontend.onnx.signature import SymbolNames, name_hint, type_proto
-from compiler.frontend.onnx.strings import Strings
-from compiler.frontend.onnx.tensor import tensor_array
-from compiler.frontend.onnx.values import Results, Value, tensor_of
-from dialects.errors import ModelError, TypeInferenceError, UnsupportedError, WeftError
-from dialects.expr import Expr
-from dialects.graph import BindSizesOp, ConstantOp, GraphOp
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.types import TensorType, type_of
-from dialects.weights import Array, WeightStore
+from weft.compiler.frontend.onnx.declared import check_declared
+from weft.compiler.frontend.onnx.graph import brief, used_names
+from weft.compiler.frontend.onnx.known import KnownValues
+from weft.compiler.frontend.onnx.load import LoadedModel
+from weft.compiler.frontend.onnx.node import Importer, ImporterTable, OnnxNode, import_one_to_one
+from weft.compiler.frontend.onnx.opset import expand_function_op, fresh_names, newest_opset
+from weft.compiler.frontend.onnx.rules import check_rules
+from weft.compiler.frontend.onnx.signature import SymbolNames, name_hint, type_proto
+from weft.compiler.frontend.onnx.strings import Strings
+from weft.compiler.frontend.onnx.tensor import tensor_array
+from weft.compiler.frontend.onnx.values import Results, Value, tensor_of
+from weft.dialects.errors import ModelError, TypeInferenceError, UnsupportedError, WeftError
+from weft.dialects.expr import Expr
+from weft.dialects.graph import BindSizesOp, ConstantOp, GraphOp
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.types import TensorType, type_of
+from weft.dialects.weights import Array, WeightStore
 
 Values = ChainMap[str, Value | None]
 """Graph values by ONNX name; None for the outputs of a node that could not be imported."""

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 from xdsl.ir import SSAValue
 
-from dialects.expr import Atom, Expr
-from dialects.graph import ConstantOp, DimsOp, GraphOp
-from dialects.graph.core.dtypes import numpy_dtype
-from dialects.graph.core.known_dims import KnownDims
-from dialects.graph.core.types import INTEGERS, type_of
-from dialects.interval import Range
-from dialects.weights import Array, WeightStore
+from weft.dialects.expr import Atom, Expr
+from weft.dialects.graph import ConstantOp, DimsOp, GraphOp
+from weft.dialects.graph.core.dtypes import numpy_dtype
+from weft.dialects.graph.core.known_dims import KnownDims
+from weft.dialects.graph.core.types import INTEGERS, type_of
+from weft.dialects.interval import Range
+from weft.dialects.weights import Array, WeightStore
 
 EVALUATED_ELEMENTS = 1 << 16
 """Arrays above this size are not computed to find out about a shape."""

@@ -11,11 +11,11 @@ from pathlib import Path
 from google.protobuf.message import DecodeError, Message
 from onnx import ModelProto, NodeProto, TensorProto
 
-from compiler.frontend.onnx.check import check_model
-from compiler.frontend.onnx.graph import all_graphs, all_nodes, brief, sort_nodes
-from compiler.frontend.onnx.tensor import Array, tensor_array
-from compiler.frontend.onnx.wire import split_model
-from dialects.errors import ModelError
+from weft.compiler.frontend.onnx.check import check_model
+from weft.compiler.frontend.onnx.graph import all_graphs, all_nodes, brief, sort_nodes
+from weft.compiler.frontend.onnx.tensor import Array, tensor_array
+from weft.compiler.frontend.onnx.wire import split_model
+from weft.dialects.errors import ModelError
 
 Source = str | os.PathLike[str] | bytes | ModelProto
 

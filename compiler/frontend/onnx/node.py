@@ -11,18 +11,18 @@ from onnx import AttributeProto, NodeProto, defs
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, SSAValue
 
-from compiler.frontend.onnx.known import KnownValues
-from compiler.frontend.onnx.tensor import DTYPES
-from dialects.errors import ModelError, UnsupportedError
-from dialects.expr import Expr, ExprLike
-from dialects.graph import ConstantOp, DimsOp, GraphOp
-from dialects.graph.core.bounds_check import require_most
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.dtypes import element_type, numpy_dtype
-from dialects.graph.core.op import AttributeValue
-from dialects.graph.core.types import I64, Shape, ShapeAttr, TensorType, type_of
-from dialects.graph.reindexing.slicing import ConcatOp, below_zero
-from dialects.weights import Array
+from weft.compiler.frontend.onnx.known import KnownValues
+from weft.compiler.frontend.onnx.tensor import DTYPES
+from weft.dialects.errors import ModelError, UnsupportedError
+from weft.dialects.expr import Expr, ExprLike
+from weft.dialects.graph import ConstantOp, DimsOp, GraphOp
+from weft.dialects.graph.core.bounds_check import require_most
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.dtypes import element_type, numpy_dtype
+from weft.dialects.graph.core.op import AttributeValue
+from weft.dialects.graph.core.types import I64, Shape, ShapeAttr, TensorType, type_of
+from weft.dialects.graph.reindexing.slicing import ConcatOp, below_zero
+from weft.dialects.weights import Array
 
 Element = TypeVar("Element")
 

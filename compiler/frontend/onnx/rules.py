@@ -13,13 +13,13 @@ from collections.abc import Mapping, Sequence
 from onnx import NodeProto
 from xdsl.ir import SSAValue
 
-from compiler.frontend.onnx.node import attribute_value, never_equal
-from compiler.frontend.onnx.ops.reductions import REDUCTIONS
-from compiler.frontend.onnx.ops.training import DOMAIN as TRAINING
-from compiler.frontend.onnx.values import Value
-from dialects.errors import ModelError, UnsupportedError
-from dialects.graph.core.op import AttributeValue
-from dialects.graph.core.types import Shape, type_of
+from weft.compiler.frontend.onnx.node import attribute_value, never_equal
+from weft.compiler.frontend.onnx.ops.reductions import REDUCTIONS
+from weft.compiler.frontend.onnx.ops.training import DOMAIN as TRAINING
+from weft.compiler.frontend.onnx.values import Value
+from weft.dialects.errors import ModelError, UnsupportedError
+from weft.dialects.graph.core.op import AttributeValue
+from weft.dialects.graph.core.types import Shape, type_of
 
 ONE = "-|1"
 RECURRENT = ("dgi", "dgh", "dt", "b")

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 
 from onnx import ModelProto, TensorProto, TensorShapeProto, TypeProto, ValueInfoProto
 
-from compiler.frontend.onnx.node import onnx_element, onnx_number
-from dialects.errors import ExtentError, ModelError, UnsupportedError
-from dialects.expr import Expr
-from dialects.expr_text import RESERVED
-from dialects.graph.core.types import TensorType, tensor
+from weft.compiler.frontend.onnx.node import onnx_element, onnx_number
+from weft.dialects.errors import ExtentError, ModelError, UnsupportedError
+from weft.dialects.expr import Expr
+from weft.dialects.expr_text import RESERVED
+from weft.dialects.graph.core.types import TensorType, tensor
 
 
 def name_hint(name: str) -> str | None:

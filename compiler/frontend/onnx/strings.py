@@ -8,11 +8,11 @@ from typing import Any, cast
 import numpy as np
 from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, helper
 
-from compiler.frontend.onnx.load import LoadedModel
-from compiler.frontend.onnx.node import decode
-from compiler.frontend.onnx.tensor import tensor_array
-from dialects.errors import ModelError, UnsupportedError
-from dialects.weights import Array
+from weft.compiler.frontend.onnx.load import LoadedModel
+from weft.compiler.frontend.onnx.node import decode
+from weft.compiler.frontend.onnx.tensor import tensor_array
+from weft.dialects.errors import ModelError, UnsupportedError
+from weft.dialects.weights import Array
 
 GIVES_STRINGS = frozenset({"value_string", "value_strings", "values_strings"})
 """Attributes whose text becomes elements of a result."""

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from onnx import TensorProto, TypeProto
 
-from dialects.errors import ModelError, UnsupportedError
-from dialects.extent import is_allowed, too_large
+from weft.dialects.errors import ModelError, UnsupportedError
+from weft.dialects.extent import is_allowed, too_large
 
 Array = npt.NDArray[np.generic]
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
-from dialects.errors import UnsupportedError
+from weft.dialects.errors import UnsupportedError
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ page of the mapped file.
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dialects.errors import ModelError
+from weft.dialects.errors import ModelError
 
 MODEL_GRAPH = 7
 GRAPH_INITIALIZER = 5

@@ -11,13 +11,13 @@ from xdsl.dialects.builtin import NameLoc
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 
-from compiler.graph.differentiate.reverse_branch import (
+from weft.compiler.graph.differentiate.reverse_branch import (
     reverse_branch,
     reverse_checkpoint,
     reverse_custom,
 )
-from compiler.graph.differentiate.reverse_loop import active_state, reverse_loop
-from compiler.graph.differentiate.reverse_path import (
+from weft.compiler.graph.differentiate.reverse_loop import active_state, reverse_loop
+from weft.compiler.graph.differentiate.reverse_path import (
     Contribution,
     Path,
     Reversal,
@@ -26,14 +26,14 @@ from compiler.graph.differentiate.reverse_path import (
     named_sizes,
     path_between,
 )
-from compiler.graph.simplify.eliminate import own_sizes
-from dialects.errors import UnsupportedError
-from dialects.graph import CheckpointOp, ControlOp, CustomVjpOp, GraphOp
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.types import type_of
-from dialects.graph.regions.branch import BranchOp
-from dialects.graph.regions.control import yielded
-from dialects.graph.regions.repeat import RepeatOp
+from weft.compiler.graph.simplify.eliminate import own_sizes
+from weft.dialects.errors import UnsupportedError
+from weft.dialects.graph import CheckpointOp, ControlOp, CustomVjpOp, GraphOp
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.types import type_of
+from weft.dialects.graph.regions.branch import BranchOp
+from weft.dialects.graph.regions.control import yielded
+from weft.dialects.graph.regions.repeat import RepeatOp
 
 
 def cotangents(

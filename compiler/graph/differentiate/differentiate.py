@@ -16,11 +16,11 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 from xdsl.utils.hints import isa
 
-from compiler.graph.differentiate.cotangents import cotangents
-from dialects.errors import ModelError, OptionError
-from dialects.graph import OPS_BY_NAME, GraphOp
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.types import FLOATS, type_of
+from weft.compiler.graph.differentiate.cotangents import cotangents
+from weft.dialects.errors import ModelError, OptionError
+from weft.dialects.graph import OPS_BY_NAME, GraphOp
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.types import FLOATS, type_of
 
 
 @dataclass(frozen=True)

@@ -16,16 +16,16 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Block, Operation, OpResult, SSAValue, SSAValues
 
-from compiler.graph.differentiate.reverse_path import Reversal, reads
-from compiler.graph.simplify.eliminate import own_sizes
-from dialects.expr import Atom, Symbol
-from dialects.graph import ConstantOp, ControlOp, DimsOp
-from dialects.graph.core.elementwise import ElementwiseOp
-from dialects.graph.core.types import type_of
-from dialects.graph.regions.control import defined_sizes, rename_sizes
-from dialects.graph.regions.effects import drop_effects
-from dialects.graph.reindexing.movement import IndexMapOp
-from dialects.loop.scalar import width
+from weft.compiler.graph.differentiate.reverse_path import Reversal, reads
+from weft.compiler.graph.simplify.eliminate import own_sizes
+from weft.dialects.expr import Atom, Symbol
+from weft.dialects.graph import ConstantOp, ControlOp, DimsOp
+from weft.dialects.graph.core.elementwise import ElementwiseOp
+from weft.dialects.graph.core.types import type_of
+from weft.dialects.graph.regions.control import defined_sizes, rename_sizes
+from weft.dialects.graph.regions.effects import drop_effects
+from weft.dialects.graph.reindexing.movement import IndexMapOp
+from weft.dialects.loop.scalar import width
 
 NOMINAL = 64
 """What a size that is not known counts as."""

@@ -8,16 +8,21 @@ from dataclasses import dataclass
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from compiler.graph.differentiate.residuals import Residuals, extend_results
-from compiler.graph.differentiate.reverse_path import Contribution, Reversal, captured, is_float
-from compiler.graph.simplify.eliminate import drop_unused
-from compiler.graph.simplify.inline_regions import copied_region
-from dialects.graph import OPS_BY_NAME, CaseOp, CheckpointOp, CustomVjpOp, IfOp, YieldOp
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.types import type_of
-from dialects.graph.regions.branch import BranchOp
-from dialects.graph.regions.control import rename_sizes, yielded
-from dialects.graph.regions.effects import drop_effects
+from weft.compiler.graph.differentiate.residuals import Residuals, extend_results
+from weft.compiler.graph.differentiate.reverse_path import (
+    Contribution,
+    Reversal,
+    captured,
+    is_float,
+)
+from weft.compiler.graph.simplify.eliminate import drop_unused
+from weft.compiler.graph.simplify.inline_regions import copied_region
+from weft.dialects.graph import OPS_BY_NAME, CaseOp, CheckpointOp, CustomVjpOp, IfOp, YieldOp
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.types import type_of
+from weft.dialects.graph.regions.branch import BranchOp
+from weft.dialects.graph.regions.control import rename_sizes, yielded
+from weft.dialects.graph.regions.effects import drop_effects
 
 Arriving = Sequence[SSAValue | None]
 

@@ -10,24 +10,24 @@ from dataclasses import dataclass
 from xdsl.ir import Block, BlockArgument, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from compiler.graph.differentiate.residuals import Residuals, extend_results
-from compiler.graph.differentiate.reverse_branch import Arriving, end_block
-from compiler.graph.differentiate.reverse_path import (
+from weft.compiler.graph.differentiate.residuals import Residuals, extend_results
+from weft.compiler.graph.differentiate.reverse_branch import Arriving, end_block
+from weft.compiler.graph.differentiate.reverse_path import (
     Contribution,
     Reversal,
     captured,
     is_float,
     path_between,
 )
-from dialects.errors import UnsupportedError
-from dialects.expr import Expr
-from dialects.graph import OPS_BY_NAME, ForOp
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.op import ints
-from dialects.graph.core.types import ShapeAttr, TensorType, type_of
-from dialects.graph.regions.control import replace_sizes, size_atoms, yielded
-from dialects.graph.regions.repeat import RepeatOp
-from dialects.graph.reindexing.slicing import SliceOp, exprs
+from weft.dialects.errors import UnsupportedError
+from weft.dialects.expr import Expr
+from weft.dialects.graph import OPS_BY_NAME, ForOp
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.op import ints
+from weft.dialects.graph.core.types import ShapeAttr, TensorType, type_of
+from weft.dialects.graph.regions.control import replace_sizes, size_atoms, yielded
+from weft.dialects.graph.regions.repeat import RepeatOp
+from weft.dialects.graph.reindexing.slicing import SliceOp, exprs
 
 
 def active_state(

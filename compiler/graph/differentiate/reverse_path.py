@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from dialects.graph import StopGradientOp
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.types import FLOATS, type_of
-from dialects.graph.regions.control import defined_sizes
-from dialects.graph.regions.repeat import RepeatOp
+from weft.dialects.graph import StopGradientOp
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.types import FLOATS, type_of
+from weft.dialects.graph.regions.control import defined_sizes
+from weft.dialects.graph.regions.repeat import RepeatOp
 
 Contribution = tuple[SSAValue, SSAValue | None]
 """A value, and a part of its cotangent."""

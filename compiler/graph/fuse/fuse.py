@@ -18,14 +18,14 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from compiler.graph.fuse.fuse_siblings import Group, join, join_groups
-from compiler.target.target import PAGE
-from dialects.graph import ConstantOp, ControlOp, FusedOp, GraphOp, ReshapeOp, YieldOp
-from dialects.graph.core.elementwise import ElementwiseOp
-from dialects.graph.core.types import type_of
-from dialects.graph.ops.matmul import MatmulOp
-from dialects.graph.reindexing.movement import IndexMapOp, TransposeOp
-from dialects.loop.scalar import width
+from weft.compiler.graph.fuse.fuse_siblings import Group, join, join_groups
+from weft.compiler.target.target import PAGE
+from weft.dialects.graph import ConstantOp, ControlOp, FusedOp, GraphOp, ReshapeOp, YieldOp
+from weft.dialects.graph.core.elementwise import ElementwiseOp
+from weft.dialects.graph.core.types import type_of
+from weft.dialects.graph.ops.matmul import MatmulOp
+from weft.dialects.graph.reindexing.movement import IndexMapOp, TransposeOp
+from weft.dialects.loop.scalar import width
 
 LARGEST_GROUP = 32
 """Operators; keeps kernels at a size that every later stage handles quickly."""

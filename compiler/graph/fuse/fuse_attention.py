@@ -23,17 +23,17 @@ from xdsl.ir import Block, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
-from compiler.graph.fuse.fuse import build_group
-from compiler.graph.match import only_user
-from dialects.graph import OPS_BY_NAME, ConstantOp, GraphOp, ReshapeOp
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.elementwise import ElementwiseOp, is_splat
-from dialects.graph.core.types import type_of
-from dialects.graph.ops.arithmetic import AddOp, MulOp
-from dialects.graph.ops.matmul import MatmulOp
-from dialects.graph.ops.softmax import SoftmaxOp
-from dialects.graph.reindexing.movement import IndexMapOp
-from dialects.loop.scalar import is_float, width
+from weft.compiler.graph.fuse.fuse import build_group
+from weft.compiler.graph.match import only_user
+from weft.dialects.graph import OPS_BY_NAME, ConstantOp, GraphOp, ReshapeOp
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.elementwise import ElementwiseOp, is_splat
+from weft.dialects.graph.core.types import type_of
+from weft.dialects.graph.ops.arithmetic import AddOp, MulOp
+from weft.dialects.graph.ops.matmul import MatmulOp
+from weft.dialects.graph.ops.softmax import SoftmaxOp
+from weft.dialects.graph.reindexing.movement import IndexMapOp
+from weft.dialects.loop.scalar import is_float, width
 
 FEWEST_ROWS = 16
 """Rows of scores below which a block of them fills no vector."""

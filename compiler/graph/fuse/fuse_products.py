@@ -16,17 +16,17 @@ from xdsl.ir import Block, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
-from compiler.graph.match import erase_unused, only_user
-from compiler.graph.simplify.evaluate_constants import known_constant, settle
-from dialects.context import weights_of
-from dialects.expr import Expr, product
-from dialects.graph import OPS_BY_NAME, GraphOp
-from dialects.graph.core.algebra import Term
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.types import ShapeAttr, type_of
-from dialects.graph.ops.arithmetic import AddOp
-from dialects.graph.ops.matmul import MatmulOp
-from dialects.weights import WeightStore
+from weft.compiler.graph.match import erase_unused, only_user
+from weft.compiler.graph.simplify.evaluate_constants import known_constant, settle
+from weft.dialects.context import weights_of
+from weft.dialects.expr import Expr, product
+from weft.dialects.graph import OPS_BY_NAME, GraphOp
+from weft.dialects.graph.core.algebra import Term
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.types import ShapeAttr, type_of
+from weft.dialects.graph.ops.arithmetic import AddOp
+from weft.dialects.graph.ops.matmul import MatmulOp
+from weft.dialects.weights import WeightStore
 
 MOST_ROWS = 32
 """Rows of the operand up to which one product wins: what starting each one costs shows. Attentions

@@ -14,12 +14,12 @@ from dataclasses import dataclass, field
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from dialects.graph import GraphOp
-from dialects.graph.core.elementwise import ElementwiseOp
-from dialects.graph.core.types import ShapeAttr, type_of
-from dialects.graph.ops.reduce import ReduceOp
-from dialects.graph.reindexing.insert import InsertSliceOp
-from dialects.graph.reindexing.movement import IndexMapOp
+from weft.dialects.graph import GraphOp
+from weft.dialects.graph.core.elementwise import ElementwiseOp
+from weft.dialects.graph.core.types import ShapeAttr, type_of
+from weft.dialects.graph.ops.reduce import ReduceOp
+from weft.dialects.graph.reindexing.insert import InsertSliceOp
+from weft.dialects.graph.reindexing.movement import IndexMapOp
 
 LARGEST_JOINED = 64
 """Operators; keeps kernels at a size that every later stage handles quickly."""

@@ -18,7 +18,7 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
-from compiler.graph.match import (
+from weft.compiler.graph.match import (
     Polynomial,
     erase_unused,
     inputs_behind,
@@ -26,13 +26,13 @@ from compiler.graph.match import (
     only_user,
     polynomial,
 )
-from dialects.graph import OPS_BY_NAME
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.types import type_of
-from dialects.graph.ops.activation import GeluOp
-from dialects.graph.ops.arithmetic import AddOp, DivOp, MulOp
-from dialects.graph.ops.exponential import ErfOp
-from dialects.graph.ops.trigonometry import TanhOp
+from weft.dialects.graph import OPS_BY_NAME
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.types import type_of
+from weft.dialects.graph.ops.activation import GeluOp
+from weft.dialects.graph.ops.arithmetic import AddOp, DivOp, MulOp
+from weft.dialects.graph.ops.exponential import ErfOp
+from weft.dialects.graph.ops.trigonometry import TanhOp
 
 ARGUMENTS: dict[str, Polynomial] = {
     ErfOp.name: {(1,): math.sqrt(0.5)},

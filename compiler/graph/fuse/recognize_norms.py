@@ -17,13 +17,13 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
-from compiler.graph.match import erase_unused, number_of, only_user
-from dialects.graph import OPS_BY_NAME, GraphOp
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.types import type_of
-from dialects.graph.ops.arithmetic import AddOp, DivOp, MulOp, ReciprocalOp, SubOp
-from dialects.graph.ops.exponential import PowOp, SqrtOp
-from dialects.graph.ops.reduce import ReduceMeanOp
+from weft.compiler.graph.match import erase_unused, number_of, only_user
+from weft.dialects.graph import OPS_BY_NAME, GraphOp
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.types import type_of
+from weft.dialects.graph.ops.arithmetic import AddOp, DivOp, MulOp, ReciprocalOp, SubOp
+from weft.dialects.graph.ops.exponential import PowOp, SqrtOp
+from weft.dialects.graph.ops.reduce import ReduceMeanOp
 
 
 @dataclass(frozen=True)

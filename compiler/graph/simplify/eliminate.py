@@ -13,10 +13,10 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation
 from xdsl.passes import ModulePass
 
-from dialects.graph import BindSizesOp, CallOp, CheckpointOp, ControlOp, FusedOp, GraphOp
-from dialects.graph.core.types import ShapeAttr, TensorType
-from dialects.graph.regions.control import defined_sizes
-from dialects.graph.regions.effects import has_effects
+from weft.dialects.graph import BindSizesOp, CallOp, CheckpointOp, ControlOp, FusedOp, GraphOp
+from weft.dialects.graph.core.types import ShapeAttr, TensorType
+from weft.dialects.graph.regions.control import defined_sizes
+from weft.dialects.graph.regions.effects import has_effects
 
 
 @dataclass(frozen=True)

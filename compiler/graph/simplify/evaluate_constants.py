@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, SSAValue
 
-from compiler.graph.match import erase_unused
-from dialects.graph import ConstantOp, GraphOp
-from dialects.graph.core.dtypes import numpy_dtype
-from dialects.graph.core.op import SEGMENTS
-from dialects.graph.core.types import type_of
-from dialects.graph.reindexing.constant import may_be_replaced
-from dialects.weights import Array, Properties, Recipe, WeightStore
+from weft.compiler.graph.match import erase_unused
+from weft.dialects.graph import ConstantOp, GraphOp
+from weft.dialects.graph.core.dtypes import numpy_dtype
+from weft.dialects.graph.core.op import SEGMENTS
+from weft.dialects.graph.core.types import type_of
+from weft.dialects.graph.reindexing.constant import may_be_replaced
+from weft.dialects.weights import Array, Properties, Recipe, WeightStore
 
 
 def known_constant(value: SSAValue, weights: WeightStore) -> ConstantOp | None:

@@ -20,15 +20,15 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
-from compiler.graph.simplify.evaluate_constants import known_constant, settle
-from dialects.context import weights_of
-from dialects.graph import OPS_BY_NAME
-from dialects.graph.core.algebra import Term
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.types import F64, type_of
-from dialects.graph.ops.conv import ConvOp
-from dialects.graph.ops.normalize import BatchNormOp
-from dialects.weights import WeightStore
+from weft.compiler.graph.simplify.evaluate_constants import known_constant, settle
+from weft.dialects.context import weights_of
+from weft.dialects.graph import OPS_BY_NAME
+from weft.dialects.graph.core.algebra import Term
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.types import F64, type_of
+from weft.dialects.graph.ops.conv import ConvOp
+from weft.dialects.graph.ops.normalize import BatchNormOp
+from weft.dialects.weights import WeightStore
 
 
 @dataclass(frozen=True)

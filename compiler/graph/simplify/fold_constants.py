@@ -18,18 +18,18 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from compiler.graph.simplify.evaluate_constants import evaluate, result_bytes
-from compiler.graph.simplify.fold_control import UnrollingBudget, fold_branch, fold_loop
-from dialects.context import note, weights_of
-from dialects.errors import TypeInferenceError
-from dialects.expr import Expr
-from dialects.graph import ConstantOp, DimsOp, ForOp, GraphOp
-from dialects.graph.core.dtypes import numpy_dtype
-from dialects.graph.core.known_dims import KnownDims
-from dialects.graph.core.types import I64, TensorType, type_of
-from dialects.graph.regions.branch import BranchOp
-from dialects.graph.reindexing.gather import IndexedOp
-from dialects.weights import WeightStore
+from weft.compiler.graph.simplify.evaluate_constants import evaluate, result_bytes
+from weft.compiler.graph.simplify.fold_control import UnrollingBudget, fold_branch, fold_loop
+from weft.dialects.context import note, weights_of
+from weft.dialects.errors import TypeInferenceError
+from weft.dialects.expr import Expr
+from weft.dialects.graph import ConstantOp, DimsOp, ForOp, GraphOp
+from weft.dialects.graph.core.dtypes import numpy_dtype
+from weft.dialects.graph.core.known_dims import KnownDims
+from weft.dialects.graph.core.types import I64, TensorType, type_of
+from weft.dialects.graph.regions.branch import BranchOp
+from weft.dialects.graph.reindexing.gather import IndexedOp
+from weft.dialects.weights import WeightStore
 
 
 @dataclass(frozen=True)

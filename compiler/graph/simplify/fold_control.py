@@ -15,12 +15,12 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Region, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from dialects.expr import Atom, Expr
-from dialects.graph import OPS_BY_NAME, CaseOp, ConstantOp, DimsOp, ForOp, IfOp
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.types import ShapeAttr, type_of
-from dialects.graph.regions.branch import BranchOp
-from dialects.graph.regions.control import (
+from weft.dialects.expr import Atom, Expr
+from weft.dialects.graph import OPS_BY_NAME, CaseOp, ConstantOp, DimsOp, ForOp, IfOp
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.types import ShapeAttr, type_of
+from weft.dialects.graph.regions.branch import BranchOp
+from weft.dialects.graph.regions.control import (
     defined_sizes,
     match_dims,
     retype,
@@ -28,7 +28,7 @@ from dialects.graph.regions.control import (
     substitute_sizes,
     yielded,
 )
-from dialects.weights import WeightStore
+from weft.dialects.weights import WeightStore
 
 
 @dataclass

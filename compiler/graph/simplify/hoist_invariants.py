@@ -17,9 +17,9 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
-from compiler.graph.fuse.fuse import is_taken_in
-from compiler.graph.simplify.eliminate import own_sizes
-from dialects.graph import (
+from weft.compiler.graph.fuse.fuse import is_taken_in
+from weft.compiler.graph.simplify.eliminate import own_sizes
+from weft.dialects.graph import (
     ConstantOp,
     DimsOp,
     ExpandOp,
@@ -27,11 +27,11 @@ from dialects.graph import (
     GraphOp,
     WhileOp,
 )
-from dialects.graph.core.types import FLOATS, type_of
-from dialects.graph.regions.control import defined_sizes
-from dialects.graph.regions.repeat import RepeatOp
-from dialects.graph.reindexing.gather import IndexedOp
-from dialects.graph.reindexing.movement import TransposeOp
+from weft.dialects.graph.core.types import FLOATS, type_of
+from weft.dialects.graph.regions.control import defined_sizes
+from weft.dialects.graph.regions.repeat import RepeatOp
+from weft.dialects.graph.reindexing.gather import IndexedOp
+from weft.dialects.graph.reindexing.movement import TransposeOp
 
 CHEAP = (DimsOp, ExpandOp)
 """Operators that are computed where they are read: outside they would only take memory."""

@@ -18,12 +18,12 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.utils.hints import isa
 
-from dialects.errors import UnsupportedError
-from dialects.expr import Atom, Expr, Symbol
-from dialects.graph import BindSizesOp, CallOp, ConstantOp, ControlOp, GraphOp
-from dialects.graph.core.types import TensorType, tensor, type_of
-from dialects.graph.regions.call import call_sizes
-from dialects.graph.regions.control import substitute_sizes
+from weft.dialects.errors import UnsupportedError
+from weft.dialects.expr import Atom, Expr, Symbol
+from weft.dialects.graph import BindSizesOp, CallOp, ConstantOp, ControlOp, GraphOp
+from weft.dialects.graph.core.types import TensorType, tensor, type_of
+from weft.dialects.graph.regions.call import call_sizes
+from weft.dialects.graph.regions.control import substitute_sizes
 
 MAIN = "main"
 

@@ -17,7 +17,7 @@ from xdsl.ir import Block, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
-from dialects.graph import InlinedOp
+from weft.dialects.graph import InlinedOp
 
 
 @dataclass(frozen=True)

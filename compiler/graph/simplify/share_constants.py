@@ -14,9 +14,9 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.passes import ModulePass
 
-from dialects.context import weights_of
-from dialects.graph import ConstantOp
-from dialects.weights import SAMPLE, Array, WeightStore
+from weft.dialects.context import weights_of
+from weft.dialects.graph import ConstantOp
+from weft.dialects.weights import SAMPLE, Array, WeightStore
 
 
 @dataclass(frozen=True)

@@ -19,16 +19,16 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
-from compiler.graph.match import erase_unused, only_user
-from compiler.graph.simplify.evaluate_constants import known_constant, settle
-from dialects.context import weights_of
-from dialects.graph import OPS_BY_NAME, ConstantOp, GraphOp, ReshapeOp, TransposeOp
-from dialects.graph.core.algebra import Term
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.elementwise import ElementwiseOp
-from dialects.graph.core.op import SEGMENTS
-from dialects.graph.core.types import Shape, type_of
-from dialects.weights import WeightStore
+from weft.compiler.graph.match import erase_unused, only_user
+from weft.compiler.graph.simplify.evaluate_constants import known_constant, settle
+from weft.dialects.context import weights_of
+from weft.dialects.graph import OPS_BY_NAME, ConstantOp, GraphOp, ReshapeOp, TransposeOp
+from weft.dialects.graph.core.algebra import Term
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.elementwise import ElementwiseOp
+from weft.dialects.graph.core.op import SEGMENTS
+from weft.dialects.graph.core.types import Shape, type_of
+from weft.dialects.weights import WeightStore
 
 LONGEST_CHAIN = 16
 """Elementwise operators between two transposes."""

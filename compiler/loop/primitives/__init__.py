@@ -4,18 +4,25 @@ Structure first, marks last: what restructures a loop refuses one that is alread
 or unrolled.
 """
 
-from compiler.loop.primitives.dropping import drop_overwritten
-from compiler.loop.primitives.fusing import drop_empty, drop_unread, forward, fuse, fuse_at, inline
-from compiler.loop.primitives.marking import nontemporal, parallelize, unroll, vectorize
-from compiler.loop.primitives.ordering import distribute, hoist, reorder
-from compiler.loop.primitives.packing import dim_innermost as dim_innermost
-from compiler.loop.primitives.packing import flatten, hoist_allocation, pack
-from compiler.loop.primitives.packing import panels as panels
-from compiler.loop.primitives.prefetching import prefetch
-from compiler.loop.primitives.reducing import block_reduction, split_reduction
-from compiler.loop.primitives.staging import stage, stage_partial
-from compiler.loop.primitives.tiling import collapse, normalize, split_at, tile, tile_ragged
-from compiler.loop.primitives.widening import widen
+from weft.compiler.loop.primitives.dropping import drop_overwritten
+from weft.compiler.loop.primitives.fusing import (
+    drop_empty,
+    drop_unread,
+    forward,
+    fuse,
+    fuse_at,
+    inline,
+)
+from weft.compiler.loop.primitives.marking import nontemporal, parallelize, unroll, vectorize
+from weft.compiler.loop.primitives.ordering import distribute, hoist, reorder
+from weft.compiler.loop.primitives.packing import dim_innermost as dim_innermost
+from weft.compiler.loop.primitives.packing import flatten, hoist_allocation, pack
+from weft.compiler.loop.primitives.packing import panels as panels
+from weft.compiler.loop.primitives.prefetching import prefetch
+from weft.compiler.loop.primitives.reducing import block_reduction, split_reduction
+from weft.compiler.loop.primitives.staging import stage, stage_partial
+from weft.compiler.loop.primitives.tiling import collapse, normalize, split_at, tile, tile_ragged
+from weft.compiler.loop.primitives.widening import widen
 
 PRIMITIVES = (
     tile,

@@ -8,11 +8,11 @@ from typing import NamedTuple
 from xdsl.ir import Block, Operation
 from xdsl.rewriter import Rewriter
 
-from compiler.loop.nest import describe, is_pure, loads_in, ranges_around, subscripts
-from compiler.loop.primitives.recording import primitive
-from dialects.errors import IllegalSchedule
-from dialects.expr import Atom, Expr, atom_expr
-from dialects.loop.ops import ForOp, LoadOp, StoreOp, enclosing_loops
+from weft.compiler.loop.nest import describe, is_pure, loads_in, ranges_around, subscripts
+from weft.compiler.loop.primitives.recording import primitive
+from weft.dialects.errors import IllegalSchedule
+from weft.dialects.expr import Atom, Expr, atom_expr
+from weft.dialects.loop.ops import ForOp, LoadOp, StoreOp, enclosing_loops
 
 
 class _Box(NamedTuple):

@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from compiler.loop.dependence import Relation, crossing_pairs, may_clash
-from compiler.loop.legality import common_reduction, refuse, require_commuting, require_fusable
-from compiler.loop.nest import (
+from weft.compiler.loop.dependence import Relation, crossing_pairs, may_clash
+from weft.compiler.loop.legality import common_reduction, refuse, require_commuting, require_fusable
+from weft.compiler.loop.nest import (
     child_in,
     describe,
     is_inside,
@@ -24,11 +24,11 @@ from compiler.loop.nest import (
     subscripts,
     value_name,
 )
-from compiler.loop.primitives.recording import primitive
-from compiler.loop.primitives.tiling import require_unmarked
-from dialects.errors import IllegalSchedule
-from dialects.expr import Atom, Expr, atom_expr
-from dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
+from weft.compiler.loop.primitives.recording import primitive
+from weft.compiler.loop.primitives.tiling import require_unmarked
+from weft.dialects.errors import IllegalSchedule
+from weft.dialects.expr import Atom, Expr, atom_expr
+from weft.dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
 
 
 @primitive

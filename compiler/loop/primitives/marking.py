@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from xdsl.dialects.builtin import IntAttr, UnitAttr
 
-from compiler.loop.legality import require_independent_iterations
-from compiler.loop.nest import describe, is_branch, loads_in, loops_in, most_iterations
-from compiler.loop.primitives.recording import primitive
-from dialects.errors import IllegalSchedule
-from dialects.loop.ops import AllocOp, ForOp, StoreOp, enclosing_loops
-from dialects.loop.program import KernelOp
+from weft.compiler.loop.legality import require_independent_iterations
+from weft.compiler.loop.nest import describe, is_branch, loads_in, loops_in, most_iterations
+from weft.compiler.loop.primitives.recording import primitive
+from weft.dialects.errors import IllegalSchedule
+from weft.dialects.loop.ops import AllocOp, ForOp, StoreOp, enclosing_loops
+from weft.dialects.loop.program import KernelOp
 
 LONGEST_UNROLL = 256
 """Iterations that an unrolled loop may have: code grows with it, and compile time with code."""

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from compiler.loop.dependence import crossing_pairs
-from compiler.loop.legality import refuse, require_distributable, require_order
-from compiler.loop.nest import (
+from weft.compiler.loop.dependence import crossing_pairs
+from weft.compiler.loop.legality import refuse, require_distributable, require_order
+from weft.compiler.loop.nest import (
     describe,
     is_defined_inside,
     is_pure,
@@ -20,11 +20,11 @@ from compiler.loop.nest import (
     rename_values,
     replace_index,
 )
-from compiler.loop.primitives.recording import primitive
-from compiler.loop.primitives.tiling import require_unmarked
-from dialects.errors import IllegalSchedule
-from dialects.expr import atom_expr
-from dialects.loop.ops import ForOp, LoadOp, enclosing_loops
+from weft.compiler.loop.primitives.recording import primitive
+from weft.compiler.loop.primitives.tiling import require_unmarked
+from weft.dialects.errors import IllegalSchedule
+from weft.dialects.expr import atom_expr
+from weft.dialects.loop.ops import ForOp, LoadOp, enclosing_loops
 
 
 @primitive

@@ -6,14 +6,14 @@ from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import SSAValue
 from xdsl.rewriter import Rewriter
 
-from compiler.loop.legality import require_only_accessed
-from compiler.loop.nest import bounds_of, describe, ranges_of, reallocate, redirect, value_name
-from compiler.loop.primitives.recording import primitive
-from dialects.errors import IllegalSchedule
-from dialects.expr import Atom, Expr, Operand, atom_expr
-from dialects.interval import Range
-from dialects.loop.ops import AllocOp, ForOp, enclosing_loops
-from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer, buffer_type
+from weft.compiler.loop.legality import require_only_accessed
+from weft.compiler.loop.nest import bounds_of, describe, ranges_of, reallocate, redirect, value_name
+from weft.compiler.loop.primitives.recording import primitive
+from weft.dialects.errors import IllegalSchedule
+from weft.dialects.expr import Atom, Expr, Operand, atom_expr
+from weft.dialects.interval import Range
+from weft.dialects.loop.ops import AllocOp, ForOp, enclosing_loops
+from weft.dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer, buffer_type
 
 
 @primitive

@@ -9,10 +9,10 @@ from xdsl.dialects import arith
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from compiler.loop.matchers import Update
-from dialects.expr import Expr
-from dialects.loop.ops import LoadOp, StoreOp
-from dialects.loop.scalar import Number, is_float, is_unsigned, width
+from weft.compiler.loop.matchers import Update
+from weft.dialects.expr import Expr
+from weft.dialects.loop.ops import LoadOp, StoreOp
+from weft.dialects.loop.scalar import Number, is_float, is_unsigned, width
 
 
 def neutral_of(kind: str, element: Attribute) -> Number:

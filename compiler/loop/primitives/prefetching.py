@@ -6,7 +6,7 @@ from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from compiler.loop.nest import (
+from weft.compiler.loop.nest import (
     describe,
     is_indexed_by_loops,
     is_inside,
@@ -14,12 +14,12 @@ from compiler.loop.nest import (
     subscript_atoms,
     subscripts,
 )
-from compiler.loop.primitives.recording import primitive
-from compiler.target.target import LINE
-from dialects.errors import IllegalSchedule
-from dialects.expr import Atom, Expr, atom_expr
-from dialects.loop.ops import AccessOp, AllocOp, ForOp, PrefetchOp, enclosing_loops
-from dialects.loop.scalar import width
+from weft.compiler.loop.primitives.recording import primitive
+from weft.compiler.target.target import LINE
+from weft.dialects.errors import IllegalSchedule
+from weft.dialects.expr import Atom, Expr, atom_expr
+from weft.dialects.loop.ops import AccessOp, AllocOp, ForOp, PrefetchOp, enclosing_loops
+from weft.dialects.loop.scalar import width
 
 
 @primitive

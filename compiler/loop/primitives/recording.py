@@ -14,12 +14,12 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.utils.arg_spec import ArgSpec, ParameterListType
 from xdsl.utils.hints import isa
 
-from compiler.loop.nest import value_block
-from compiler.loop.references import buffer_reference, loop_reference, operation_reference
-from dialects.expr import Expr
-from dialects.loop.ops import AllocOp, ForOp
-from dialects.loop.program import KernelOp
-from dialects.loop.types import LayoutAttr
+from weft.compiler.loop.nest import value_block
+from weft.compiler.loop.references import buffer_reference, loop_reference, operation_reference
+from weft.dialects.expr import Expr
+from weft.dialects.loop.ops import AllocOp, ForOp
+from weft.dialects.loop.program import KernelOp
+from weft.dialects.loop.types import LayoutAttr
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")

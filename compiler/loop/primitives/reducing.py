@@ -9,21 +9,28 @@ from xdsl.builder import Builder
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from compiler.loop.legality import require_known
-from compiler.loop.matchers import Update, update_of
-from compiler.loop.nest import accesses_in, describe, new_loop, redirect, reduction_kind, stores_in
-from compiler.loop.primitives.ordering import distribute
-from compiler.loop.primitives.packing import hoist_allocation
-from compiler.loop.primitives.partials import combine, neutral_of
-from compiler.loop.primitives.recording import primitive
-from compiler.loop.primitives.staging import stage_partial
-from compiler.loop.primitives.tiling import tile
-from dialects.errors import IllegalSchedule
-from dialects.expr import Expr, atom_expr
-from dialects.loop.ops import AllocOp, ForOp, StoreOp
-from dialects.loop.program import KernelOp
-from dialects.loop.scalar import constant
-from dialects.loop.types import buffer, buffer_type
+from weft.compiler.loop.legality import require_known
+from weft.compiler.loop.matchers import Update, update_of
+from weft.compiler.loop.nest import (
+    accesses_in,
+    describe,
+    new_loop,
+    redirect,
+    reduction_kind,
+    stores_in,
+)
+from weft.compiler.loop.primitives.ordering import distribute
+from weft.compiler.loop.primitives.packing import hoist_allocation
+from weft.compiler.loop.primitives.partials import combine, neutral_of
+from weft.compiler.loop.primitives.recording import primitive
+from weft.compiler.loop.primitives.staging import stage_partial
+from weft.compiler.loop.primitives.tiling import tile
+from weft.dialects.errors import IllegalSchedule
+from weft.dialects.expr import Expr, atom_expr
+from weft.dialects.loop.ops import AllocOp, ForOp, StoreOp
+from weft.dialects.loop.program import KernelOp
+from weft.dialects.loop.scalar import constant
+from weft.dialects.loop.types import buffer, buffer_type
 
 
 class PartialResults(NamedTuple):

@@ -9,8 +9,8 @@ from xdsl.builder import Builder
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from compiler.loop.matchers import Update, update_of
-from compiler.loop.nest import (
+from weft.compiler.loop.matchers import Update, update_of
+from weft.compiler.loop.nest import (
     accesses_to,
     bounds_of,
     child_in,
@@ -28,15 +28,23 @@ from compiler.loop.nest import (
     value_block,
     value_name,
 )
-from compiler.loop.primitives.partials import combine, neutral_of
-from compiler.loop.primitives.recording import primitive
-from dialects.errors import IllegalSchedule
-from dialects.expr import Atom, Expr, atom_expr
-from dialects.interval import Range
-from dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, PrefetchOp, StoreOp, enclosing_loops
-from dialects.loop.program import KernelOp, size_ranges
-from dialects.loop.scalar import constant
-from dialects.loop.types import LayoutAttr, buffer, buffer_type
+from weft.compiler.loop.primitives.partials import combine, neutral_of
+from weft.compiler.loop.primitives.recording import primitive
+from weft.dialects.errors import IllegalSchedule
+from weft.dialects.expr import Atom, Expr, atom_expr
+from weft.dialects.interval import Range
+from weft.dialects.loop.ops import (
+    AccessOp,
+    AllocOp,
+    ForOp,
+    LoadOp,
+    PrefetchOp,
+    StoreOp,
+    enclosing_loops,
+)
+from weft.dialects.loop.program import KernelOp, size_ranges
+from weft.dialects.loop.scalar import constant
+from weft.dialects.loop.types import LayoutAttr, buffer, buffer_type
 
 
 class Staged(NamedTuple):

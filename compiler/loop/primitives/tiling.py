@@ -10,7 +10,7 @@ from typing import NamedTuple
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from compiler.loop.nest import (
+from weft.compiler.loop.nest import (
     bounds_of,
     describe,
     move_ops,
@@ -19,11 +19,11 @@ from compiler.loop.nest import (
     ranges_of,
     replace_index,
 )
-from compiler.loop.primitives.recording import primitive
-from dialects.errors import IllegalSchedule
-from dialects.expr import Expr, atom_expr, minimum
-from dialects.loop.ops import ForOp, enclosing_loops
-from dialects.loop.program import size_ranges
+from weft.compiler.loop.primitives.recording import primitive
+from weft.dialects.errors import IllegalSchedule
+from weft.dialects.expr import Expr, atom_expr, minimum
+from weft.dialects.loop.ops import ForOp, enclosing_loops
+from weft.dialects.loop.program import size_ranges
 
 
 class Tiles(NamedTuple):

@@ -7,12 +7,12 @@ from typing import TypeAlias
 from xdsl.dialects import arith
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from compiler.loop.legality import require_only_accessed
-from compiler.loop.nest import describe, reallocate, value_name
-from compiler.loop.primitives.recording import primitive
-from dialects.errors import IllegalSchedule
-from dialects.loop.ops import AllocOp, LoadOp, StoreOp
-from dialects.loop.types import BufferType, buffer_type
+from weft.compiler.loop.legality import require_only_accessed
+from weft.compiler.loop.nest import describe, reallocate, value_name
+from weft.compiler.loop.primitives.recording import primitive
+from weft.dialects.errors import IllegalSchedule
+from weft.dialects.loop.ops import AllocOp, LoadOp, StoreOp
+from weft.dialects.loop.types import BufferType, buffer_type
 
 _Extension: TypeAlias = arith.ExtFOp | arith.ExtSIOp | arith.ExtUIOp
 

@@ -12,8 +12,8 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from compiler.loop.primitives.recording import is_recorded, record, steps_of, stop_recording
-from compiler.loop.schedules import (
+from weft.compiler.loop.primitives.recording import is_recorded, record, steps_of, stop_recording
+from weft.compiler.loop.schedules import (
     attention,
     blocked_layout,
     contraction,
@@ -23,11 +23,11 @@ from compiler.loop.schedules import (
     sliding_window,
     transpose,
 )
-from compiler.loop.schedules.gemm import small_n, split_k
-from compiler.loop.schedules.simplify import simplify
-from compiler.target.target import Target
-from dialects.errors import IllegalSchedule
-from dialects.loop.program import KernelOp
+from weft.compiler.loop.schedules.gemm import small_n, split_k
+from weft.compiler.loop.schedules.simplify import simplify
+from weft.compiler.target.target import Target
+from weft.dialects.errors import IllegalSchedule
+from weft.dialects.loop.program import KernelOp
 
 
 @dataclass(frozen=True)

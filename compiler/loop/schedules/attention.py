@@ -20,8 +20,8 @@ from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
-from compiler.loop.matchers import Product, split_nest, sum_of_products
-from compiler.loop.nest import (
+from weft.compiler.loop.matchers import Product, split_nest, sum_of_products
+from weft.compiler.loop.nest import (
     accesses_in,
     accesses_to,
     child_loops,
@@ -30,7 +30,7 @@ from compiler.loop.nest import (
     perfect_nest,
     subscripts,
 )
-from compiler.loop.primitives import (
+from weft.compiler.loop.primitives import (
     dim_innermost,
     distribute,
     hoist_allocation,
@@ -43,8 +43,8 @@ from compiler.loop.primitives import (
     unroll,
     vectorize,
 )
-from compiler.loop.primitives.staging import Staged
-from compiler.loop.schedules.attention_products import (
+from weft.compiler.loop.primitives.staging import Staged
+from weft.compiler.loop.schedules.attention_products import (
     ROWS,
     VECTORS,
     parts,
@@ -52,23 +52,23 @@ from compiler.loop.schedules.attention_products import (
     schedule_scores,
     splits_k,
 )
-from compiler.loop.schedules.fusion import fuse_nests, try_fuse
-from compiler.loop.schedules.gemm.pack_panels import fill_panels
-from compiler.loop.schedules.innermost_loops import (
+from weft.compiler.loop.schedules.fusion import fuse_nests, try_fuse
+from weft.compiler.loop.schedules.gemm.pack_panels import fill_panels
+from weft.compiler.loop.schedules.innermost_loops import (
     lanes_for,
     lanes_of,
     parallelize_outermost,
     stride,
     vectorize_innermost,
 )
-from compiler.loop.schedules.simplify import drop_stored_only
-from compiler.target.target import Target
-from dialects.errors import IllegalSchedule
-from dialects.expr import atom_expr
-from dialects.loop.ops import AllocOp, ForOp, enclosing_loops
-from dialects.loop.program import KernelOp
-from dialects.loop.scalar import width
-from dialects.loop.types import buffer_type
+from weft.compiler.loop.schedules.simplify import drop_stored_only
+from weft.compiler.target.target import Target
+from weft.dialects.errors import IllegalSchedule
+from weft.dialects.expr import atom_expr
+from weft.dialects.loop.ops import AllocOp, ForOp, enclosing_loops
+from weft.dialects.loop.program import KernelOp
+from weft.dialects.loop.scalar import width
+from weft.dialects.loop.types import buffer_type
 
 NAME = "attention"
 

@@ -6,8 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.loop.nest import accesses_to, child_loops, dims_indexed_by, perfect_nest, stores_in
-from compiler.loop.primitives import (
+from weft.compiler.loop.nest import (
+    accesses_to,
+    child_loops,
+    dims_indexed_by,
+    perfect_nest,
+    stores_in,
+)
+from weft.compiler.loop.primitives import (
     dim_innermost,
     distribute,
     pack,
@@ -19,13 +25,13 @@ from compiler.loop.primitives import (
     unroll,
     vectorize,
 )
-from compiler.loop.schedules.gemm.blocked_summation import block_long_sum, block_of
-from compiler.loop.schedules.gemm.tile_params import LONGEST_SUM
-from compiler.loop.schedules.gemm.unroll_tile import register_accesses, unroll_k
-from compiler.loop.schedules.innermost_loops import lanes_for, stride, vectorize_innermost
-from compiler.target.target import Target
-from dialects.loop.ops import ForOp
-from dialects.loop.types import buffer_type
+from weft.compiler.loop.schedules.gemm.blocked_summation import block_long_sum, block_of
+from weft.compiler.loop.schedules.gemm.tile_params import LONGEST_SUM
+from weft.compiler.loop.schedules.gemm.unroll_tile import register_accesses, unroll_k
+from weft.compiler.loop.schedules.innermost_loops import lanes_for, stride, vectorize_innermost
+from weft.compiler.target.target import Target
+from weft.dialects.loop.ops import ForOp
+from weft.dialects.loop.types import buffer_type
 
 VECTORS = 2
 """Vectors of a block's rows, and of the columns that the last product computes together."""

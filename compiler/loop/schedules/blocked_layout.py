@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from compiler.loop.layouts import is_in_blocks, lane_stride
-from compiler.loop.nest import accesses_in, loops_in, perfect_nest
-from compiler.loop.primitives import reorder, tile
-from compiler.loop.schedules.innermost_loops import lanes_of, unscheduled
-from compiler.target.target import Target
-from dialects.loop.ops import ForOp
-from dialects.loop.program import KernelOp
+from weft.compiler.loop.layouts import is_in_blocks, lane_stride
+from weft.compiler.loop.nest import accesses_in, loops_in, perfect_nest
+from weft.compiler.loop.primitives import reorder, tile
+from weft.compiler.loop.schedules.innermost_loops import lanes_of, unscheduled
+from weft.compiler.target.target import Target
+from weft.dialects.loop.ops import ForOp
+from weft.dialects.loop.program import KernelOp
 
 
 def apply_all(kernel: KernelOp, target: Target) -> Iterator[str]:

@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import SSAValue
 
-from compiler.loop.nest import accesses_to
-from compiler.loop.primitives import collapse, flatten, pack, stage
-from compiler.loop.schedules.gemm.accumulation import aligned
-from compiler.loop.schedules.innermost_loops import is_contiguous
-from dialects.expr import Atom, Expr, Operand, atom_expr
-from dialects.loop.ops import AllocOp, ForOp
-from dialects.loop.program import KernelOp
-from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type
+from weft.compiler.loop.nest import accesses_to
+from weft.compiler.loop.primitives import collapse, flatten, pack, stage
+from weft.compiler.loop.schedules.gemm.accumulation import aligned
+from weft.compiler.loop.schedules.innermost_loops import is_contiguous
+from weft.dialects.expr import Atom, Expr, Operand, atom_expr
+from weft.dialects.loop.ops import AllocOp, ForOp
+from weft.dialects.loop.program import KernelOp
+from weft.dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type
 
 
 def coalesce_outer(

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from xdsl.dialects.builtin import NoneAttr
 
-from compiler.loop.matchers import is_straight_line
-from compiler.loop.nest import (
+from weft.compiler.loop.matchers import is_straight_line
+from weft.compiler.loop.nest import (
     accesses_to,
     child_loops,
     is_indexed_by_loops,
@@ -28,7 +28,7 @@ from compiler.loop.nest import (
     ranges_around,
     stores_in,
 )
-from compiler.loop.primitives import (
+from weft.compiler.loop.primitives import (
     drop_overwritten,
     pack,
     prefetch,
@@ -39,8 +39,8 @@ from compiler.loop.primitives import (
     unroll,
     vectorize,
 )
-from compiler.loop.schedules.fusion import try_fuse
-from compiler.loop.schedules.innermost_loops import (
+from weft.compiler.loop.schedules.fusion import try_fuse
+from weft.compiler.loop.schedules.innermost_loops import (
     PREFETCH_BYTES,
     lanes_for,
     main_and_remainder,
@@ -48,12 +48,12 @@ from compiler.loop.schedules.innermost_loops import (
     stride,
     vectorize_innermost,
 )
-from compiler.target.target import Target
-from dialects.errors import IllegalSchedule
-from dialects.expr import Expr, Operand, atom_expr
-from dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
-from dialects.loop.scalar import width
-from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type
+from weft.compiler.target.target import Target
+from weft.dialects.errors import IllegalSchedule
+from weft.dialects.expr import Expr, Operand, atom_expr
+from weft.dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
+from weft.dialects.loop.scalar import width
+from weft.dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type
 
 LONGEST_STEP = 4
 """The longest stride of lanes for which rows are deinterleaved."""

@@ -17,18 +17,23 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from math import inf
 
-from compiler.loop.layouts import LONGEST_STRIDE, lane_stride
-from compiler.loop.matchers import Product, split_nest, sum_of_products
-from compiler.loop.nest import child_loops, perfect_nest, subscript_atoms, weight_arguments
-from compiler.loop.schedules.coalesce_loops import coalesce_outer
-from compiler.loop.schedules.gemm.accumulation import Accumulation, aligned_nests, is_short, overlap
-from compiler.loop.schedules.gemm.macro_kernel import accumulate
-from compiler.loop.schedules.gemm.tile_params import Params
-from compiler.loop.schedules.innermost_loops import lanes_of
-from compiler.target.target import Target
-from dialects.expr import product
-from dialects.loop.ops import ForOp, LoadOp
-from dialects.loop.program import KernelOp
+from weft.compiler.loop.layouts import LONGEST_STRIDE, lane_stride
+from weft.compiler.loop.matchers import Product, split_nest, sum_of_products
+from weft.compiler.loop.nest import child_loops, perfect_nest, subscript_atoms, weight_arguments
+from weft.compiler.loop.schedules.coalesce_loops import coalesce_outer
+from weft.compiler.loop.schedules.gemm.accumulation import (
+    Accumulation,
+    aligned_nests,
+    is_short,
+    overlap,
+)
+from weft.compiler.loop.schedules.gemm.macro_kernel import accumulate
+from weft.compiler.loop.schedules.gemm.tile_params import Params
+from weft.compiler.loop.schedules.innermost_loops import lanes_of
+from weft.compiler.target.target import Target
+from weft.dialects.expr import product
+from weft.dialects.loop.ops import ForOp, LoadOp
+from weft.dialects.loop.program import KernelOp
 
 NAME = "contraction"
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 
-from compiler.loop.matchers import is_straight_line, update_of
-from compiler.loop.nest import accesses_in, reduction_kind
-from compiler.loop.primitives import fuse
-from dialects.errors import IllegalSchedule
-from dialects.expr import Expr, atom_expr
-from dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp
+from weft.compiler.loop.matchers import is_straight_line, update_of
+from weft.compiler.loop.nest import accesses_in, reduction_kind
+from weft.compiler.loop.primitives import fuse
+from weft.dialects.errors import IllegalSchedule
+from weft.dialects.expr import Expr, atom_expr
+from weft.dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp
 
 
 def fuse_reductions(loops: Sequence[ForOp]) -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from compiler.loop.primitives import fuse
-from dialects.errors import IllegalSchedule
-from dialects.loop.ops import ForOp
+from weft.compiler.loop.primitives import fuse
+from weft.dialects.errors import IllegalSchedule
+from weft.dialects.loop.ops import ForOp
 
 
 def try_fuse(first: ForOp, second: ForOp) -> ForOp | None:

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 from xdsl.dialects.builtin import IntegerType
 from xdsl.ir import Operation
 
-from compiler.loop.matchers import copied_by, update_of
-from compiler.loop.nest import (
+from weft.compiler.loop.matchers import copied_by, update_of
+from weft.compiler.loop.nest import (
     accesses_in,
     accesses_to,
     child_loops,
@@ -25,7 +25,7 @@ from compiler.loop.nest import (
     stores_in,
     subscripts,
 )
-from compiler.loop.primitives import (
+from weft.compiler.loop.primitives import (
     collapse,
     parallelize,
     reorder,
@@ -36,14 +36,14 @@ from compiler.loop.primitives import (
     unroll,
     vectorize,
 )
-from compiler.loop.schedules.unroll_and_jam import jam_factor
-from compiler.target.target import LINE, Target
-from dialects.errors import IllegalSchedule
-from dialects.expr import Expr, Quotient, product
-from dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
-from dialects.loop.program import KernelOp
-from dialects.loop.scalar import compute_type, width
-from dialects.loop.types import buffer_type
+from weft.compiler.loop.schedules.unroll_and_jam import jam_factor
+from weft.compiler.target.target import LINE, Target
+from weft.dialects.errors import IllegalSchedule
+from weft.dialects.expr import Expr, Quotient, product
+from weft.dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
+from weft.dialects.loop.program import KernelOp
+from weft.dialects.loop.scalar import compute_type, width
+from weft.dialects.loop.types import buffer_type
 
 ACCUMULATORS = 4
 """Vectors of partial results of a loop's reductions: consecutive operations are on different ones

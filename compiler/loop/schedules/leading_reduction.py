@@ -6,20 +6,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from compiler.loop.matchers import sole_update, split_nest
-from compiler.loop.nest import child_loops, loads_in, perfect_nest
-from compiler.loop.primitives import reorder, split_at, tile, unroll, vectorize
-from compiler.loop.schedules.innermost_loops import (
+from weft.compiler.loop.matchers import sole_update, split_nest
+from weft.compiler.loop.nest import child_loops, loads_in, perfect_nest
+from weft.compiler.loop.primitives import reorder, split_at, tile, unroll, vectorize
+from weft.compiler.loop.schedules.innermost_loops import (
     collapse_contiguous,
     lanes_for,
     parallelize_outermost,
     stride,
 )
-from compiler.target.target import Target
-from dialects.expr import product
-from dialects.loop.ops import ForOp
-from dialects.loop.program import KernelOp
-from dialects.loop.scalar import width
+from weft.compiler.target.target import Target
+from weft.dialects.expr import product
+from weft.dialects.loop.ops import ForOp
+from weft.dialects.loop.program import KernelOp
+from weft.dialects.loop.scalar import width
 
 NAME = "columns"
 

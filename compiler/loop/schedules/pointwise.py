@@ -7,10 +7,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 
-from compiler.loop.matchers import is_straight_line
-from compiler.loop.nest import accesses_in, perfect_nest, stores_in
-from compiler.loop.primitives import collapse, hoist, nontemporal, tile, unroll, vectorize
-from compiler.loop.schedules.innermost_loops import (
+from weft.compiler.loop.matchers import is_straight_line
+from weft.compiler.loop.nest import accesses_in, perfect_nest, stores_in
+from weft.compiler.loop.primitives import collapse, hoist, nontemporal, tile, unroll, vectorize
+from weft.compiler.loop.schedules.innermost_loops import (
     collapse_contiguous,
     interleaved_lanes,
     is_index_load,
@@ -20,10 +20,10 @@ from compiler.loop.schedules.innermost_loops import (
     stride,
     unscheduled,
 )
-from compiler.target.target import Target
-from dialects.errors import IllegalSchedule
-from dialects.loop.ops import ForOp, LoadOp, StoreOp
-from dialects.loop.program import KernelOp
+from weft.compiler.target.target import Target
+from weft.dialects.errors import IllegalSchedule
+from weft.dialects.loop.ops import ForOp, LoadOp, StoreOp
+from weft.dialects.loop.program import KernelOp
 
 NAME = "pointwise"
 

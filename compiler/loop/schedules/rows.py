@@ -12,7 +12,7 @@ from contextlib import suppress
 from xdsl.dialects.builtin import IntAttr
 from xdsl.ir import Block, SSAValue
 
-from compiler.loop.nest import (
+from weft.compiler.loop.nest import (
     accesses_in,
     accesses_to,
     child_loops,
@@ -22,7 +22,7 @@ from compiler.loop.nest import (
     perfect_nest,
     stores_in,
 )
-from compiler.loop.primitives import (
+from weft.compiler.loop.primitives import (
     block_reduction,
     collapse,
     forward,
@@ -32,9 +32,9 @@ from compiler.loop.primitives import (
     tile,
     vectorize,
 )
-from compiler.loop.schedules.fuse_reduction import fuse_reductions
-from compiler.loop.schedules.fusion import try_fuse
-from compiler.loop.schedules.innermost_loops import (
+from weft.compiler.loop.schedules.fuse_reduction import fuse_reductions
+from weft.compiler.loop.schedules.fusion import try_fuse
+from weft.compiler.loop.schedules.innermost_loops import (
     PREFETCH_BYTES,
     collapse_contiguous,
     has_strided_access,
@@ -46,12 +46,12 @@ from compiler.loop.schedules.innermost_loops import (
     unscheduled,
     vectorize_innermost,
 )
-from compiler.loop.schedules.unroll_and_jam import jam_factor_of_pass
-from compiler.target.target import Target
-from dialects.errors import IllegalSchedule
-from dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
-from dialects.loop.program import KernelOp
-from dialects.loop.scalar import width
+from weft.compiler.loop.schedules.unroll_and_jam import jam_factor_of_pass
+from weft.compiler.target.target import Target
+from weft.dialects.errors import IllegalSchedule
+from weft.dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
+from weft.dialects.loop.program import KernelOp
+from weft.dialects.loop.scalar import width
 
 NAME = "rows"
 

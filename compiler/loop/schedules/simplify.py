@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from xdsl.ir import SSAValue
 
-from compiler.loop.nest import is_pure, loops_in, subscript_atoms
-from compiler.loop.primitives import drop_empty, drop_unread, inline
-from dialects.errors import IllegalSchedule
-from dialects.loop.arithmetic import is_function
-from dialects.loop.ops import AllocOp, LoadOp, StoreOp, enclosing_loops
-from dialects.loop.program import KernelOp
+from weft.compiler.loop.nest import is_pure, loops_in, subscript_atoms
+from weft.compiler.loop.primitives import drop_empty, drop_unread, inline
+from weft.dialects.errors import IllegalSchedule
+from weft.dialects.loop.arithmetic import is_function
+from weft.dialects.loop.ops import AllocOp, LoadOp, StoreOp, enclosing_loops
+from weft.dialects.loop.program import KernelOp
 
 CHEAP = 3
 """Operations; a producer no longer than this is computed anew at each of several readers."""

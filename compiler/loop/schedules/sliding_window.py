@@ -6,15 +6,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from compiler.loop.layouts import lane_stride
-from compiler.loop.matchers import sole_update, split_nest
-from compiler.loop.nest import accesses_in, child_loops, loads_in, perfect_nest
-from compiler.loop.schedules.gemm.accumulation import Accumulation, aligned_nests, is_short, overlap
-from compiler.loop.schedules.gemm.macro_kernel import accumulate
-from compiler.loop.schedules.innermost_loops import lanes_of, stride
-from compiler.target.target import Target
-from dialects.loop.ops import ForOp, StoreOp
-from dialects.loop.program import KernelOp
+from weft.compiler.loop.layouts import lane_stride
+from weft.compiler.loop.matchers import sole_update, split_nest
+from weft.compiler.loop.nest import accesses_in, child_loops, loads_in, perfect_nest
+from weft.compiler.loop.schedules.gemm.accumulation import (
+    Accumulation,
+    aligned_nests,
+    is_short,
+    overlap,
+)
+from weft.compiler.loop.schedules.gemm.macro_kernel import accumulate
+from weft.compiler.loop.schedules.innermost_loops import lanes_of, stride
+from weft.compiler.target.target import Target
+from weft.dialects.loop.ops import ForOp, StoreOp
+from weft.dialects.loop.program import KernelOp
 
 NAME = "window"
 

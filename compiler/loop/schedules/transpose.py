@@ -24,10 +24,18 @@ from collections.abc import Iterator
 
 from xdsl.ir import SSAValue
 
-from compiler.loop.nest import loads_in, perfect_nest, stores_in
-from compiler.loop.primitives import nontemporal, reorder, split_at, stage, tile, unroll, vectorize
-from compiler.loop.schedules import pointwise
-from compiler.loop.schedules.innermost_loops import (
+from weft.compiler.loop.nest import loads_in, perfect_nest, stores_in
+from weft.compiler.loop.primitives import (
+    nontemporal,
+    reorder,
+    split_at,
+    stage,
+    tile,
+    unroll,
+    vectorize,
+)
+from weft.compiler.loop.schedules import pointwise
+from weft.compiler.loop.schedules.innermost_loops import (
     copied_by,
     is_streaming_store,
     is_strided,
@@ -39,11 +47,11 @@ from compiler.loop.schedules.innermost_loops import (
     unscheduled,
     vectorize_innermost,
 )
-from compiler.target.target import LINE, PAGE, Target
-from dialects.loop.ops import ForOp, LoadOp, StoreOp
-from dialects.loop.program import KernelOp
-from dialects.loop.scalar import width
-from dialects.loop.types import buffer_type
+from weft.compiler.target.target import LINE, PAGE, Target
+from weft.dialects.loop.ops import ForOp, LoadOp, StoreOp
+from weft.dialects.loop.program import KernelOp
+from weft.dialects.loop.scalar import width
+from weft.dialects.loop.types import buffer_type
 
 NAME = "transpose"
 

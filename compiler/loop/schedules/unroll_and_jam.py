@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from xdsl.dialects import math
 
-from compiler.loop.nest import accesses_in
-from compiler.target.target import Target
-from dialects.loop.arithmetic import GeluOp
-from dialects.loop.ops import ForOp
-from dialects.loop.scalar import compute_type, width
+from weft.compiler.loop.nest import accesses_in
+from weft.compiler.target.target import Target
+from weft.dialects.loop.arithmetic import GeluOp
+from weft.dialects.loop.ops import ForOp
+from weft.dialects.loop.scalar import compute_type, width
 
 POLYNOMIALS = (
     math.ExpOp,

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from llvmlite import ir
 
-from compiler.loop_to_llvm.frame import LaneValues
-from compiler.loop_to_llvm.index import IndexEmitter, varies
-from compiler.loop_to_llvm.memory.storage import Lanes, Storage
-from compiler.loop_to_llvm.scalar.elements import I64, POINTER, lanes_of
-from dialects.expr import Expr
+from weft.compiler.loop_to_llvm.frame import LaneValues
+from weft.compiler.loop_to_llvm.index import IndexEmitter, varies
+from weft.compiler.loop_to_llvm.memory.storage import Lanes, Storage
+from weft.compiler.loop_to_llvm.scalar.elements import I64, POINTER, lanes_of
+from weft.dialects.expr import Expr
 
 
 class AddressEmitter:

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from llvmlite import ir
 
-from compiler.loop_to_llvm.frame import LaneNumber
-from compiler.loop_to_llvm.index import IndexEmitter, varies
-from compiler.loop_to_llvm.memory.addresses import AddressEmitter, is_run
-from compiler.loop_to_llvm.memory.loads import LoadEmitter
-from compiler.loop_to_llvm.memory.storage import Lanes, Storage
-from compiler.loop_to_llvm.memory.stores import PlacedVector, StoreEmitter
-from compiler.loop_to_llvm.scalar.elements import (
+from weft.compiler.loop_to_llvm.frame import LaneNumber
+from weft.compiler.loop_to_llvm.index import IndexEmitter, varies
+from weft.compiler.loop_to_llvm.memory.addresses import AddressEmitter, is_run
+from weft.compiler.loop_to_llvm.memory.loads import LoadEmitter
+from weft.compiler.loop_to_llvm.memory.storage import Lanes, Storage
+from weft.compiler.loop_to_llvm.memory.stores import PlacedVector, StoreEmitter
+from weft.compiler.loop_to_llvm.scalar.elements import (
     I1,
     I32,
     POINTER,
@@ -22,8 +22,8 @@ from compiler.loop_to_llvm.scalar.elements import (
     splat,
     to_storage,
 )
-from compiler.target.target import LINE, Target
-from dialects.expr import Expr
+from weft.compiler.target.target import LINE, Target
+from weft.dialects.expr import Expr
 
 
 class MemoryEmitter:

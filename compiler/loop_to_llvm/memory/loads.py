@@ -8,10 +8,15 @@ from collections.abc import Sequence
 
 from llvmlite import ir
 
-from compiler.loop_to_llvm.memory.addresses import AddressEmitter, covers_first, is_data, is_run
-from compiler.loop_to_llvm.memory.storage import Lanes, Storage
-from compiler.loop_to_llvm.scalar.elements import I32, POINTER, intrinsic, lanes_of
-from dialects.expr import Expr
+from weft.compiler.loop_to_llvm.memory.addresses import (
+    AddressEmitter,
+    covers_first,
+    is_data,
+    is_run,
+)
+from weft.compiler.loop_to_llvm.memory.storage import Lanes, Storage
+from weft.compiler.loop_to_llvm.scalar.elements import I32, POINTER, intrinsic, lanes_of
+from weft.dialects.expr import Expr
 
 WIDEST_STRIDE = 4
 """Up to this distance between lanes, all elements between them are loaded and shuffled into place.

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
-from compiler.loop_to_llvm.frame import LaneNumber
-from compiler.loop_to_llvm.scalar.elements import I1, storage_bytes, storage_type
-from dialects.loop.types import BufferType
+from weft.compiler.loop_to_llvm.frame import LaneNumber
+from weft.compiler.loop_to_llvm.scalar.elements import I1, storage_bytes, storage_type
+from weft.dialects.loop.types import BufferType
 
 
 @dataclass(frozen=True, eq=False)

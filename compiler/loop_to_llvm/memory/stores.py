@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from llvmlite import ir
 
-from compiler.loop_to_llvm.memory.addresses import AddressEmitter, is_data, is_run
-from compiler.loop_to_llvm.memory.storage import Lanes, Storage
-from compiler.loop_to_llvm.scalar.elements import I32, I64, POINTER, intrinsic
-from compiler.target.target import LINE
-from dialects.expr import Expr
+from weft.compiler.loop_to_llvm.memory.addresses import AddressEmitter, is_data, is_run
+from weft.compiler.loop_to_llvm.memory.storage import Lanes, Storage
+from weft.compiler.loop_to_llvm.scalar.elements import I32, I64, POINTER, intrinsic
+from weft.compiler.target.target import LINE
+from weft.dialects.expr import Expr
 
 PlacedVector = tuple[Expr, ir.Value, Lanes]
 """An address, what is stored there, and the lanes that store it."""

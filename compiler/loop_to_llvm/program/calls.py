@@ -13,17 +13,17 @@ from typing import Final
 from llvmlite import ir
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
-from compiler.loop_to_llvm.body import BodyEmitter, Unit
-from compiler.loop_to_llvm.frame import Frame
-from compiler.loop_to_llvm.kernel import kernel_symbol, kernel_type
-from compiler.loop_to_llvm.memory.storage import Storage
-from compiler.loop_to_llvm.program.concurrent import KernelCall, emit_branches
-from compiler.loop_to_llvm.runtime import Runtime
-from compiler.loop_to_llvm.scalar.elements import I8, I64, POINTER, VOID
-from dialects.loop.concurrent import ConcurrentOp
-from dialects.loop.ops import AllocOp
-from dialects.loop.program import CallOp, ViewOp, WeightOp
-from dialects.loop.types import BufferType, buffer_type
+from weft.compiler.loop_to_llvm.body import BodyEmitter, Unit
+from weft.compiler.loop_to_llvm.frame import Frame
+from weft.compiler.loop_to_llvm.kernel import kernel_symbol, kernel_type
+from weft.compiler.loop_to_llvm.memory.storage import Storage
+from weft.compiler.loop_to_llvm.program.concurrent import KernelCall, emit_branches
+from weft.compiler.loop_to_llvm.runtime import Runtime
+from weft.compiler.loop_to_llvm.scalar.elements import I8, I64, POINTER, VOID
+from weft.dialects.loop.concurrent import ConcurrentOp
+from weft.dialects.loop.ops import AllocOp
+from weft.dialects.loop.program import CallOp, ViewOp, WeightOp
+from weft.dialects.loop.types import BufferType, buffer_type
 
 LONGEST: Final = 2048
 """Calls in a row that stay in the program's function: more than networks that are in use have."""

@@ -12,15 +12,15 @@ from functools import reduce
 from llvmlite import ir
 from xdsl.dialects.builtin import ArrayAttr
 
-from compiler.abi.constants import Status
-from compiler.loop_to_llvm.frame import Frame
-from compiler.loop_to_llvm.index import IndexEmitter
-from compiler.loop_to_llvm.program.size_rules import bound_rule, equal_rule, extent_rule
-from compiler.loop_to_llvm.scalar.elements import I64, intrinsic
-from dialects.expr import Atom, Expr, Extremum, Quotient, Remainder, Symbol, atom_expr
-from dialects.extent import MOST
-from dialects.loop.dynamic import BindOp
-from dialects.loop.extents import (
+from weft.compiler.abi.constants import Status
+from weft.compiler.loop_to_llvm.frame import Frame
+from weft.compiler.loop_to_llvm.index import IndexEmitter
+from weft.compiler.loop_to_llvm.program.size_rules import bound_rule, equal_rule, extent_rule
+from weft.compiler.loop_to_llvm.scalar.elements import I64, intrinsic
+from weft.dialects.expr import Atom, Expr, Extremum, Quotient, Remainder, Symbol, atom_expr
+from weft.dialects.extent import MOST
+from weft.dialects.loop.dynamic import BindOp
+from weft.dialects.loop.extents import (
     EXACT,
     RequireExtentsOp,
     Volume,
@@ -30,9 +30,9 @@ from dialects.loop.extents import (
     parts,
     size_limits,
 )
-from dialects.loop.ops import AllocOp
-from dialects.loop.program import EQUAL_SIZES, ProgramOp, size_ranges
-from dialects.loop.types import ExprsAttr, buffer_type
+from weft.dialects.loop.ops import AllocOp
+from weft.dialects.loop.program import EQUAL_SIZES, ProgramOp, size_ranges
+from weft.dialects.loop.types import ExprsAttr, buffer_type
 
 DOUBLE = ir.DoubleType()
 

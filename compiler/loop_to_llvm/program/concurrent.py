@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 
-from compiler.loop_to_llvm.frame import Frame
-from compiler.loop_to_llvm.parallel import BODY_TYPE
-from compiler.loop_to_llvm.runtime import Runtime
-from compiler.loop_to_llvm.scalar.elements import I64, POINTER
+from weft.compiler.loop_to_llvm.frame import Frame
+from weft.compiler.loop_to_llvm.parallel import BODY_TYPE
+from weft.compiler.loop_to_llvm.runtime import Runtime
+from weft.compiler.loop_to_llvm.scalar.elements import I64, POINTER
 
 
 @dataclass(frozen=True)

@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 
 from llvmlite import ir
 
-from compiler.abi.constants import Status
-from compiler.loop_to_llvm.runtime import CHECK_SIZES, PROGRAM, WORKSPACE, Runtime
-from compiler.loop_to_llvm.scalar.elements import I64
-from compiler.target.target import Target
-from dialects.loop.choose import ChooseOp
-from dialects.loop.program import ProgramOp
+from weft.compiler.abi.constants import Status
+from weft.compiler.loop_to_llvm.runtime import CHECK_SIZES, PROGRAM, WORKSPACE, Runtime
+from weft.compiler.loop_to_llvm.scalar.elements import I64
+from weft.compiler.target.target import Target
+from weft.dialects.loop.choose import ChooseOp
+from weft.dialects.loop.program import ProgramOp
 
 
 def bucket_prefix(prefix: str, program: ProgramOp) -> str:

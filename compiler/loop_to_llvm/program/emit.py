@@ -18,12 +18,12 @@ from xdsl.dialects.builtin import ArrayAttr, FusedLoc, NameLoc
 from xdsl.ir import BlockArgument, Operation, SSAValue
 from xdsl.utils.hints import isa
 
-from compiler.abi.constants import Status
-from compiler.loop_to_llvm.body import Unit
-from compiler.loop_to_llvm.frame import Frame
-from compiler.loop_to_llvm.index import IndexEmitter
-from compiler.loop_to_llvm.memory.storage import Storage
-from compiler.loop_to_llvm.program.calls import (
+from weft.compiler.abi.constants import Status
+from weft.compiler.loop_to_llvm.body import Unit
+from weft.compiler.loop_to_llvm.frame import Frame
+from weft.compiler.loop_to_llvm.index import IndexEmitter
+from weft.compiler.loop_to_llvm.memory.storage import Storage
+from weft.compiler.loop_to_llvm.program.calls import (
     Arrays,
     CallEmitter,
     WeightKey,
@@ -31,18 +31,18 @@ from compiler.loop_to_llvm.program.calls import (
     is_in_arena,
     is_long,
 )
-from compiler.loop_to_llvm.program.check_sizes import SizeChecks
-from compiler.loop_to_llvm.program.growable_buffers import GrowingMemory, copy_bytes
-from compiler.loop_to_llvm.program.polling import Polling
-from compiler.loop_to_llvm.runtime import CHECK_SIZES, PROGRAM, WORKSPACE, Runtime, clipped
-from compiler.loop_to_llvm.scalar.elements import I8, I32, I64, storage_bytes
-from compiler.target.features import baseline
-from compiler.target.target import Target
-from dialects.expr import Expr, maximum
-from dialects.extent import MOST
-from dialects.loop.choose import RunOp
-from dialects.loop.concurrent import ConcurrentOp
-from dialects.loop.dynamic import (
+from weft.compiler.loop_to_llvm.program.check_sizes import SizeChecks
+from weft.compiler.loop_to_llvm.program.growable_buffers import GrowingMemory, copy_bytes
+from weft.compiler.loop_to_llvm.program.polling import Polling
+from weft.compiler.loop_to_llvm.runtime import CHECK_SIZES, PROGRAM, WORKSPACE, Runtime, clipped
+from weft.compiler.loop_to_llvm.scalar.elements import I8, I32, I64, storage_bytes
+from weft.compiler.target.features import baseline
+from weft.compiler.target.target import Target
+from weft.dialects.expr import Expr, maximum
+from weft.dialects.extent import MOST
+from weft.dialects.loop.choose import RunOp
+from weft.dialects.loop.concurrent import ConcurrentOp
+from weft.dialects.loop.dynamic import (
     BindOp,
     CopyOp,
     GiveOp,
@@ -53,10 +53,10 @@ from dialects.loop.dynamic import (
     output_sizes,
     root,
 )
-from dialects.loop.effects import AssertOp, PollOp, PrintOp
-from dialects.loop.extents import RequireExtentsOp, size_limits
-from dialects.loop.ops import AllocOp
-from dialects.loop.program import (
+from weft.dialects.loop.effects import AssertOp, PollOp, PrintOp
+from weft.dialects.loop.extents import RequireExtentsOp, size_limits
+from weft.dialects.loop.ops import AllocOp
+from weft.dialects.loop.program import (
     WORKSPACE_BYTES,
     CallOp,
     ProgramOp,
@@ -64,7 +64,7 @@ from dialects.loop.program import (
     WeightOp,
     size_ranges,
 )
-from dialects.loop.types import BufferType, ExprsAttr, buffer_type
+from weft.dialects.loop.types import BufferType, ExprsAttr, buffer_type
 
 _MOST_ORIGIN = 200
 """Bytes that an error's text has for the nodes that it is about."""

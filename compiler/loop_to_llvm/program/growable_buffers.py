@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 from llvmlite import ir
 
-from compiler.abi.constants import WORKSPACE_ALIGNMENT, Status
-from compiler.loop_to_llvm.frame import Frame
-from compiler.loop_to_llvm.runtime import Runtime
-from compiler.loop_to_llvm.scalar.elements import I64, POINTER, intrinsic
+from weft.compiler.abi.constants import WORKSPACE_ALIGNMENT, Status
+from weft.compiler.loop_to_llvm.frame import Frame
+from weft.compiler.loop_to_llvm.runtime import Runtime
+from weft.compiler.loop_to_llvm.scalar.elements import I64, POINTER, intrinsic
 
 NULL = ir.Constant(POINTER, None)
 

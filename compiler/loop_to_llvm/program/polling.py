@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 from llvmlite import ir
 
-from compiler.abi.constants import Status
-from compiler.loop_to_llvm.frame import Frame
-from compiler.loop_to_llvm.runtime import Runtime
-from compiler.loop_to_llvm.scalar.elements import I32, I64, intrinsic
-from dialects.loop.effects import POLLED_WORK
+from weft.compiler.abi.constants import Status
+from weft.compiler.loop_to_llvm.frame import Frame
+from weft.compiler.loop_to_llvm.runtime import Runtime
+from weft.compiler.loop_to_llvm.scalar.elements import I32, I64, intrinsic
+from weft.dialects.loop.effects import POLLED_WORK
 
 _ALL = ir.Constant(I64, POLLED_WORK)
 _MORE_THAN_ALL = ir.Constant(I64, POLLED_WORK + 1)

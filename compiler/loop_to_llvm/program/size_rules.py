@@ -8,12 +8,12 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 
-from compiler.loop_to_llvm.runtime import clipped
-from dialects.expr import Expr, Extremum, Symbol
-from dialects.extent import MOST
-from dialects.loop.extents import RequireExtentsOp
-from dialects.loop.program import ProgramOp
-from dialects.loop.types import buffer_type
+from weft.compiler.loop_to_llvm.runtime import clipped
+from weft.dialects.expr import Expr, Extremum, Symbol
+from weft.dialects.extent import MOST
+from weft.dialects.loop.extents import RequireExtentsOp
+from weft.dialects.loop.program import ProgramOp
+from weft.dialects.loop.types import buffer_type
 
 _MOST_SHOWN = 8
 """Sizes of a shape that a message shows, at most."""

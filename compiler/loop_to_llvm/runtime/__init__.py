@@ -12,26 +12,26 @@ from collections.abc import Container, Sequence
 
 from llvmlite import ir
 
-from compiler.abi.constants import Status
-from compiler.loop_to_llvm.runtime.cancel import ask_to_go_on, cancels_so_far, define_cancel
-from compiler.loop_to_llvm.runtime.code import POINTER, Code, constant_bytes, i64
-from compiler.loop_to_llvm.runtime.context import (
+from weft.compiler.abi.constants import Status
+from weft.compiler.loop_to_llvm.runtime.cancel import ask_to_go_on, cancels_so_far, define_cancel
+from weft.compiler.loop_to_llvm.runtime.code import POINTER, Code, constant_bytes, i64
+from weft.compiler.loop_to_llvm.runtime.context import (
     ALLOCATE,
     PRINT,
     RELEASE,
     ContextFunctions,
 )
-from compiler.loop_to_llvm.runtime.dlpack import DlpackCall
-from compiler.loop_to_llvm.runtime.entry import Counts, EntryPoints
-from compiler.loop_to_llvm.runtime.facts import Facts, Weight, blobs_of, facts_of
-from compiler.loop_to_llvm.runtime.layout import CHECK_SIZES, CONTEXT, PROGRAM, WORKSPACE
-from compiler.loop_to_llvm.runtime.platform import LIBC_NAMES, Platform
-from compiler.loop_to_llvm.runtime.pool import Pool
-from compiler.loop_to_llvm.runtime.processor import Level, Processor
-from compiler.loop_to_llvm.runtime.self_test import Golden, SelfTestFunction
-from compiler.loop_to_llvm.runtime.status import Shown, Sizes, clipped, fail
-from compiler.loop_to_llvm.runtime.table import Table, TableLayout
-from compiler.target.target import Target
+from weft.compiler.loop_to_llvm.runtime.dlpack import DlpackCall
+from weft.compiler.loop_to_llvm.runtime.entry import Counts, EntryPoints
+from weft.compiler.loop_to_llvm.runtime.facts import Facts, Weight, blobs_of, facts_of
+from weft.compiler.loop_to_llvm.runtime.layout import CHECK_SIZES, CONTEXT, PROGRAM, WORKSPACE
+from weft.compiler.loop_to_llvm.runtime.platform import LIBC_NAMES, Platform
+from weft.compiler.loop_to_llvm.runtime.pool import Pool
+from weft.compiler.loop_to_llvm.runtime.processor import Level, Processor
+from weft.compiler.loop_to_llvm.runtime.self_test import Golden, SelfTestFunction
+from weft.compiler.loop_to_llvm.runtime.status import Shown, Sizes, clipped, fail
+from weft.compiler.loop_to_llvm.runtime.table import Table, TableLayout
+from weft.compiler.target.target import Target
 
 __all__ = [
     "CHECK_SIZES",

@@ -10,8 +10,8 @@ from typing import Final
 
 from llvmlite import ir
 
-from compiler.abi.constants import Status
-from compiler.loop_to_llvm.runtime.code import (
+from weft.compiler.abi.constants import Status
+from weft.compiler.loop_to_llvm.runtime.code import (
     I32,
     POINTER,
     VOID,
@@ -20,9 +20,9 @@ from compiler.loop_to_llvm.runtime.code import (
     declare_function,
     i32,
 )
-from compiler.loop_to_llvm.runtime.layout import CONTEXT
-from compiler.loop_to_llvm.runtime.pool import Pool
-from compiler.loop_to_llvm.runtime.status import fail
+from weft.compiler.loop_to_llvm.runtime.layout import CONTEXT
+from weft.compiler.loop_to_llvm.runtime.pool import Pool
+from weft.compiler.loop_to_llvm.runtime.status import fail
 
 POLL: Final = ir.FunctionType(I32, [POINTER])
 """The host's function: what is not 0 ends the call."""

@@ -9,8 +9,8 @@ from typing import Final
 
 from llvmlite import ir
 
-from compiler.abi.constants import MOST_THREADS
-from compiler.loop_to_llvm.runtime.code import (
+from weft.compiler.abi.constants import MOST_THREADS
+from weft.compiler.loop_to_llvm.runtime.code import (
     I1,
     I8,
     I32,
@@ -23,13 +23,13 @@ from compiler.loop_to_llvm.runtime.code import (
     i32,
     i64,
 )
-from compiler.loop_to_llvm.runtime.create_failure import CreateFailure
-from compiler.loop_to_llvm.runtime.facts import Facts
-from compiler.loop_to_llvm.runtime.layout import CONTEXT, OPTIONS
-from compiler.loop_to_llvm.runtime.platform import Platform
-from compiler.loop_to_llvm.runtime.pool import Pool
-from compiler.loop_to_llvm.runtime.processor import Processor
-from compiler.loop_to_llvm.runtime.status import Shown
+from weft.compiler.loop_to_llvm.runtime.create_failure import CreateFailure
+from weft.compiler.loop_to_llvm.runtime.facts import Facts
+from weft.compiler.loop_to_llvm.runtime.layout import CONTEXT, OPTIONS
+from weft.compiler.loop_to_llvm.runtime.platform import Platform
+from weft.compiler.loop_to_llvm.runtime.pool import Pool
+from weft.compiler.loop_to_llvm.runtime.processor import Processor
+from weft.compiler.loop_to_llvm.runtime.status import Shown
 
 ALLOCATE: Final = ir.FunctionType(POINTER, [POINTER, I64, I64])
 RELEASE: Final = ir.FunctionType(VOID, [POINTER, POINTER])

@@ -9,10 +9,10 @@ from typing import Final
 
 from llvmlite import ir
 
-from compiler.loop_to_llvm.runtime.code import I8, NULL, POINTER, Code
-from compiler.loop_to_llvm.runtime.layout import Field, Struct
-from compiler.loop_to_llvm.runtime.platform import Platform
-from compiler.loop_to_llvm.runtime.status import Shown, describe
+from weft.compiler.loop_to_llvm.runtime.code import I8, NULL, POINTER, Code
+from weft.compiler.loop_to_llvm.runtime.layout import Field, Struct
+from weft.compiler.loop_to_llvm.runtime.platform import Platform
+from weft.compiler.loop_to_llvm.runtime.status import Shown, describe
 
 _TEXT_BYTES: Final = 248
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from llvmlite import ir
 
-from compiler.loop_to_llvm.runtime.code import I8, I64, POINTER, Code, declare_function, i64
+from weft.compiler.loop_to_llvm.runtime.code import I8, I64, POINTER, Code, declare_function, i64
 
 INTEGER_BYTES: Final = 20
 """The longest text of an i64: a sign and 19 digits."""

@@ -9,8 +9,8 @@ from typing import Final
 
 from llvmlite import ir
 
-from compiler.abi.constants import WORKSPACE_ALIGNMENT, Status
-from compiler.loop_to_llvm.runtime.code import (
+from weft.compiler.abi.constants import WORKSPACE_ALIGNMENT, Status
+from weft.compiler.loop_to_llvm.runtime.code import (
     I1,
     I32,
     I64,
@@ -23,12 +23,19 @@ from compiler.loop_to_llvm.runtime.code import (
     i32,
     i64,
 )
-from compiler.loop_to_llvm.runtime.context import ALLOCATE, RELEASE
-from compiler.loop_to_llvm.runtime.entry import CHECK, Counts
-from compiler.loop_to_llvm.runtime.layout import CALL, CONTEXT, DLTENSOR, SYMBOL, TENSOR, WORKSPACE
-from compiler.loop_to_llvm.runtime.pool import Pool
-from compiler.loop_to_llvm.runtime.status import Shown, Sizes, fail
-from compiler.loop_to_llvm.runtime.table import Table
+from weft.compiler.loop_to_llvm.runtime.context import ALLOCATE, RELEASE
+from weft.compiler.loop_to_llvm.runtime.entry import CHECK, Counts
+from weft.compiler.loop_to_llvm.runtime.layout import (
+    CALL,
+    CONTEXT,
+    DLTENSOR,
+    SYMBOL,
+    TENSOR,
+    WORKSPACE,
+)
+from weft.compiler.loop_to_llvm.runtime.pool import Pool
+from weft.compiler.loop_to_llvm.runtime.status import Shown, Sizes, fail
+from weft.compiler.loop_to_llvm.runtime.table import Table
 
 CPU: Final = 1
 """DLPack's device type of memory that this processor reaches."""

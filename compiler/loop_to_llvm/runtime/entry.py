@@ -10,8 +10,8 @@ from typing import Final
 
 from llvmlite import ir
 
-from compiler.abi.constants import ABI_VERSION, WORKSPACE_ALIGNMENT, Status
-from compiler.loop_to_llvm.runtime.code import (
+from weft.compiler.abi.constants import ABI_VERSION, WORKSPACE_ALIGNMENT, Status
+from weft.compiler.loop_to_llvm.runtime.code import (
     I32,
     I64,
     NULL,
@@ -22,10 +22,10 @@ from compiler.loop_to_llvm.runtime.code import (
     i32,
     i64,
 )
-from compiler.loop_to_llvm.runtime.context import RELEASE
-from compiler.loop_to_llvm.runtime.create_failure import CreateFailure
-from compiler.loop_to_llvm.runtime.facts import Facts
-from compiler.loop_to_llvm.runtime.layout import (
+from weft.compiler.loop_to_llvm.runtime.context import RELEASE
+from weft.compiler.loop_to_llvm.runtime.create_failure import CreateFailure
+from weft.compiler.loop_to_llvm.runtime.facts import Facts
+from weft.compiler.loop_to_llvm.runtime.layout import (
     CALL,
     CHECK_SIZES,
     CONTEXT,
@@ -34,10 +34,10 @@ from compiler.loop_to_llvm.runtime.layout import (
     TENSOR,
     WORKSPACE,
 )
-from compiler.loop_to_llvm.runtime.pool import Pool
-from compiler.loop_to_llvm.runtime.status import NO_CONTEXT_TEXT, Shown, fail
-from compiler.loop_to_llvm.runtime.table import Table
-from dialects.extent import MOST
+from weft.compiler.loop_to_llvm.runtime.pool import Pool
+from weft.compiler.loop_to_llvm.runtime.status import NO_CONTEXT_TEXT, Shown, fail
+from weft.compiler.loop_to_llvm.runtime.table import Table
+from weft.dialects.extent import MOST
 
 CHECK: Final = ir.FunctionType(I32, [POINTER, POINTER])
 """A status of a context and a weft_call."""

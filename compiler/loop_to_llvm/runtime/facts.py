@@ -9,7 +9,7 @@ from struct import pack
 
 from llvmlite import ir
 
-from compiler.loop_to_llvm.runtime.code import I8, POINTER, Code, i64
+from weft.compiler.loop_to_llvm.runtime.code import I8, POINTER, Code, i64
 
 Weight = tuple[str | None, int]
 """The symbol of a blob and the weight's offset in it; None where the caller has to hand the weight

@@ -9,8 +9,8 @@ from typing import Final
 
 from llvmlite import ir
 
-from compiler.abi import structs
-from compiler.loop_to_llvm.runtime.code import I8, I16, I32, I64, POINTER, Code
+from weft.compiler.abi import structs
+from weft.compiler.loop_to_llvm.runtime.code import I8, I16, I32, I64, POINTER, Code
 
 ERROR_BYTES: Final = 1024
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from llvmlite import ir
 
-from compiler.loop_to_llvm.runtime.code import (
+from weft.compiler.loop_to_llvm.runtime.code import (
     DOUBLE,
     I8,
     I64,
@@ -22,7 +22,7 @@ from compiler.loop_to_llvm.runtime.code import (
     declare_function,
     i64,
 )
-from compiler.loop_to_llvm.runtime.decimal import decimal_writer
+from weft.compiler.loop_to_llvm.runtime.decimal import decimal_writer
 
 TEXT_BYTES: Final = 160
 """Bytes of a text that are shown at most."""

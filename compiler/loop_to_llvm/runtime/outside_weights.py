@@ -10,8 +10,8 @@ from typing import Final
 
 from llvmlite import ir
 
-from compiler.abi.constants import Status
-from compiler.loop_to_llvm.runtime.code import (
+from weft.compiler.abi.constants import Status
+from weft.compiler.loop_to_llvm.runtime.code import (
     I8,
     I32,
     I64,
@@ -24,8 +24,8 @@ from compiler.loop_to_llvm.runtime.code import (
     i32,
     i64,
 )
-from compiler.loop_to_llvm.runtime.layout import PROGRAM
-from compiler.loop_to_llvm.runtime.pool import Pool
+from weft.compiler.loop_to_llvm.runtime.layout import PROGRAM
+from weft.compiler.loop_to_llvm.runtime.pool import Pool
 
 _TRANSFORM: Final = ir.FunctionType(VOID, [POINTER, POINTER, POINTER])
 

@@ -8,7 +8,7 @@ from typing import Final
 
 from llvmlite import ir
 
-from compiler.loop_to_llvm.runtime.code import (
+from weft.compiler.loop_to_llvm.runtime.code import (
     I32,
     I64,
     NULL,
@@ -18,8 +18,8 @@ from compiler.loop_to_llvm.runtime.code import (
     i32,
     i64,
 )
-from compiler.target.target import Target
-from dialects.errors import UnsupportedError
+from weft.compiler.target.target import Target
+from weft.dialects.errors import UnsupportedError
 
 _FUTEX_NUMBER: Final = {"x86_64": 202, "aarch64": 98, "riscv64": 98}
 _ALONE: Final = "wasm32"

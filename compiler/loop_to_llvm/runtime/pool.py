@@ -27,8 +27,8 @@ from typing import Final
 
 from llvmlite import ir
 
-from compiler.abi.constants import Status
-from compiler.loop_to_llvm.runtime.code import (
+from weft.compiler.abi.constants import Status
+from weft.compiler.loop_to_llvm.runtime.code import (
     BODY,
     I1,
     I32,
@@ -42,9 +42,9 @@ from compiler.loop_to_llvm.runtime.code import (
     i64,
     new_function,
 )
-from compiler.loop_to_llvm.runtime.layout import CONTEXT, Field, Struct
-from compiler.loop_to_llvm.runtime.platform import SIG_SETMASK, SIGSET_BYTES, Platform
-from compiler.loop_to_llvm.runtime.status import fail
+from weft.compiler.loop_to_llvm.runtime.layout import CONTEXT, Field, Struct
+from weft.compiler.loop_to_llvm.runtime.platform import SIG_SETMASK, SIGSET_BYTES, Platform
+from weft.compiler.loop_to_llvm.runtime.status import fail
 
 CHUNKS_PER_THREAD: Final = 8
 SPINS: Final = 4000

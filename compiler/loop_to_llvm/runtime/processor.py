@@ -12,7 +12,7 @@ from typing import Final
 
 from llvmlite import ir
 
-from compiler.loop_to_llvm.runtime.code import (
+from weft.compiler.loop_to_llvm.runtime.code import (
     I1,
     I32,
     I64,
@@ -27,11 +27,11 @@ from compiler.loop_to_llvm.runtime.code import (
     i64,
     machine_code,
 )
-from compiler.loop_to_llvm.runtime.layout import CHECK_SIZES, CONTEXT, PROGRAM, WORKSPACE
-from compiler.loop_to_llvm.runtime.pool import PARALLEL_FOR, Pool
-from compiler.target.cpuid import STATE, XSAVE, Register
-from compiler.target.features import Word, needed_bits
-from compiler.target.hwcap import AuxiliaryEntry
+from weft.compiler.loop_to_llvm.runtime.layout import CHECK_SIZES, CONTEXT, PROGRAM, WORKSPACE
+from weft.compiler.loop_to_llvm.runtime.pool import PARALLEL_FOR, Pool
+from weft.compiler.target.cpuid import STATE, XSAVE, Register
+from weft.compiler.target.features import Word, needed_bits
+from weft.compiler.target.hwcap import AuxiliaryEntry
 
 # void cpuid(i32 leaf, i32 subleaf, ptr registers)
 _CPUID: Final = bytes.fromhex(

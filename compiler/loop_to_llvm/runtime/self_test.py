@@ -13,8 +13,8 @@ import ml_dtypes
 import numpy as np
 from llvmlite import ir
 
-from compiler.abi.constants import WORKSPACE_ALIGNMENT, Status
-from compiler.loop_to_llvm.runtime.code import (
+from weft.compiler.abi.constants import WORKSPACE_ALIGNMENT, Status
+from weft.compiler.loop_to_llvm.runtime.code import (
     DOUBLE,
     I8,
     I16,
@@ -28,13 +28,13 @@ from compiler.loop_to_llvm.runtime.code import (
     i32,
     i64,
 )
-from compiler.loop_to_llvm.runtime.context import ALLOCATE, RELEASE
-from compiler.loop_to_llvm.runtime.dlpack import EXPECTED
-from compiler.loop_to_llvm.runtime.entry import CHECK, Counts
-from compiler.loop_to_llvm.runtime.layout import CALL, CONTEXT, TENSOR, WORKSPACE
-from compiler.loop_to_llvm.runtime.pool import Pool
-from compiler.loop_to_llvm.runtime.status import Shown, Sizes, fail
-from compiler.loop_to_llvm.runtime.table import Table
+from weft.compiler.loop_to_llvm.runtime.context import ALLOCATE, RELEASE
+from weft.compiler.loop_to_llvm.runtime.dlpack import EXPECTED
+from weft.compiler.loop_to_llvm.runtime.entry import CHECK, Counts
+from weft.compiler.loop_to_llvm.runtime.layout import CALL, CONTEXT, TENSOR, WORKSPACE
+from weft.compiler.loop_to_llvm.runtime.pool import Pool
+from weft.compiler.loop_to_llvm.runtime.status import Shown, Sizes, fail
+from weft.compiler.loop_to_llvm.runtime.table import Table
 
 _TEST: Final = ir.FunctionType(I32, [POINTER])
 _COMPARE: Final = ir.FunctionType(I32, [POINTER] * 4 + [I64, POINTER, I64, DOUBLE])

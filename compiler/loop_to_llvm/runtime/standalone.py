@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from compiler.target.target import Target
+from weft.compiler.target.target import Target
 
 _SYSTEM: Final = """\
 @{prefix}.heap_end = internal global i32 0

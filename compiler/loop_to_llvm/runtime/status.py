@@ -8,8 +8,8 @@ from typing import Final
 
 from llvmlite import ir
 
-from compiler.abi.constants import Status
-from compiler.loop_to_llvm.runtime.code import (
+from weft.compiler.abi.constants import Status
+from weft.compiler.loop_to_llvm.runtime.code import (
     I8,
     I64,
     POINTER,
@@ -20,16 +20,16 @@ from compiler.loop_to_llvm.runtime.code import (
     declare_function,
     i32,
 )
-from compiler.loop_to_llvm.runtime.decimal import INTEGER_BYTES
-from compiler.loop_to_llvm.runtime.layout import CONTEXT, ERROR_BYTES
-from compiler.loop_to_llvm.runtime.message import (
+from weft.compiler.loop_to_llvm.runtime.decimal import INTEGER_BYTES
+from weft.compiler.loop_to_llvm.runtime.layout import CONTEXT, ERROR_BYTES
+from weft.compiler.loop_to_llvm.runtime.message import (
     FLOAT_BYTES,
     SHAPE_BYTES,
     TEXT_BYTES,
     Part,
     message_writer,
 )
-from dialects.errors import printable, printable_lines, shortened
+from weft.dialects.errors import printable, printable_lines, shortened
 
 NO_CONTEXT_TEXT: Final = "weft requires a context, got NULL"
 

@@ -9,16 +9,16 @@ from typing import Final
 
 from llvmlite import ir
 
-from compiler.loop_to_llvm.runtime.code import (
+from weft.compiler.loop_to_llvm.runtime.code import (
     I64,
     POINTER,
     Code,
     compile_plainly,
     i64,
 )
-from compiler.loop_to_llvm.runtime.layout import DIM, STEP, TABLE, TENSOR, Struct
-from compiler.loop_to_llvm.runtime.pool import Pool
-from dialects.steps import Step
+from weft.compiler.loop_to_llvm.runtime.layout import DIM, STEP, TABLE, TENSOR, Struct
+from weft.compiler.loop_to_llvm.runtime.pool import Pool
+from weft.dialects.steps import Step
 
 _ARRAYS: Final = ("inputs", "outputs", "symbols")
 _SIZE_OF: Final = ir.FunctionType(I64, [POINTER, POINTER])

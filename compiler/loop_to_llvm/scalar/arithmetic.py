@@ -12,8 +12,8 @@ from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import Float32Type, FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Operation
 
-from compiler.loop_to_llvm.scalar.conversions import convert
-from compiler.loop_to_llvm.scalar.elements import (
+from weft.compiler.loop_to_llvm.scalar.conversions import convert
+from weft.compiler.loop_to_llvm.scalar.elements import (
     I1,
     constant,
     format_name,
@@ -23,11 +23,11 @@ from compiler.loop_to_llvm.scalar.elements import (
     shaped,
     splat,
 )
-from compiler.loop_to_llvm.scalar.never_nan import is_number
-from compiler.loop_to_llvm.vector_math import call_math
-from compiler.target.target import Target
-from dialects.loop.arithmetic import GeluOp, RemFOp
-from dialects.loop.scalar import ANY_ZERO
+from weft.compiler.loop_to_llvm.scalar.never_nan import is_number
+from weft.compiler.loop_to_llvm.vector_math import call_math
+from weft.compiler.target.target import Target
+from weft.dialects.loop.arithmetic import GeluOp, RemFOp
+from weft.dialects.loop.scalar import ANY_ZERO
 
 LOG10_OF_2 = 0.30102999566398119521
 SQRT_OF_HALF = 0.70710678118654752440

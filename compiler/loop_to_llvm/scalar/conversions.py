@@ -9,9 +9,13 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from compiler.loop_to_llvm.scalar.narrow_floats import NARROW_FLOATS, f32_to_narrow, narrow_to_f32
-from compiler.loop_to_llvm.vector_math.formats import F32, F64
-from compiler.loop_to_llvm.vector_math.lanes import Emitter, Integer, Mask, Real, select
+from weft.compiler.loop_to_llvm.scalar.narrow_floats import (
+    NARROW_FLOATS,
+    f32_to_narrow,
+    narrow_to_f32,
+)
+from weft.compiler.loop_to_llvm.vector_math.formats import F32, F64
+from weft.compiler.loop_to_llvm.vector_math.lanes import Emitter, Integer, Mask, Real, select
 
 _F16_INFINITY = 0x7C00
 _F32_INFINITY = F32.encode(float("inf"))

@@ -21,9 +21,9 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute
 
-from compiler.loop_to_llvm.scalar.conversions import lane_type
-from compiler.loop_to_llvm.scalar.narrow_floats import NARROW_FLOATS
-from compiler.target.target import Target
+from weft.compiler.loop_to_llvm.scalar.conversions import lane_type
+from weft.compiler.loop_to_llvm.scalar.narrow_floats import NARROW_FLOATS
+from weft.compiler.target.target import Target
 
 I1, I8, I32, I64 = ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(64)
 POINTER = ir.PointerType()

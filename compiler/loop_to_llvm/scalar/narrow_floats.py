@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
-from compiler.loop_to_llvm.vector_math.formats import F32
-from compiler.loop_to_llvm.vector_math.lanes import Integer, Real, select
+from weft.compiler.loop_to_llvm.vector_math.formats import F32
+from weft.compiler.loop_to_llvm.vector_math.lanes import Integer, Real, select
 
 _F32_INFINITY = F32.encode(float("inf"))
 _F32_NAN = F32.encode(float("nan"))

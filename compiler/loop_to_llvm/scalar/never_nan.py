@@ -8,7 +8,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import FloatAttr
 from xdsl.ir import SSAValue
 
-from dialects.loop.ops import AllocOp, LoadOp, StoreOp
+from weft.dialects.loop.ops import AllocOp, LoadOp, StoreOp
 
 
 def is_number(value: SSAValue, assumed: frozenset[SSAValue] = frozenset()) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from compiler.loop_to_llvm.vector_math import (
+from weft.compiler.loop_to_llvm.vector_math import (
     error_function,
     exponential,
     inverse_trigonometric,
@@ -23,8 +23,8 @@ from compiler.loop_to_llvm.vector_math import (
     rounding,
     trigonometric,
 )
-from compiler.loop_to_llvm.vector_math.formats import F32, F64, Format
-from compiler.loop_to_llvm.vector_math.lanes import Emitter, Real
+from weft.compiler.loop_to_llvm.vector_math.formats import F32, F64, Format
+from weft.compiler.loop_to_llvm.vector_math.lanes import Emitter, Real
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from llvmlite import ir
 
-from compiler.loop_to_llvm.vector_math.lanes import Real, fma
+from weft.compiler.loop_to_llvm.vector_math.lanes import Real, fma
 
 
 def can_scale(x: Real) -> bool:

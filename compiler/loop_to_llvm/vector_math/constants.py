@@ -3,7 +3,7 @@
 from fractions import Fraction
 from functools import cache
 
-from compiler.loop_to_llvm.vector_math.formats import Format
+from weft.compiler.loop_to_llvm.vector_math.formats import Format
 
 DIGITS = 1600
 """Binary digits after the point; reducing the largest f64 reads about 1200 digits of 2/pi."""

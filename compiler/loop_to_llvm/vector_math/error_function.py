@@ -6,17 +6,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.loop_to_llvm.vector_math.avx512 import can_pick, picked_polynomial
-from compiler.loop_to_llvm.vector_math.coefficients import (
+from weft.compiler.loop_to_llvm.vector_math.avx512 import can_pick, picked_polynomial
+from weft.compiler.loop_to_llvm.vector_math.coefficients import (
     ERF,
     ERF_QUARTERS,
     EXP2,
     NORMAL_TAIL,
     NORMAL_TAIL_QUARTERS,
 )
-from compiler.loop_to_llvm.vector_math.exponential import scaled_expm1
-from compiler.loop_to_llvm.vector_math.floating_point import power_of_two, shifter
-from compiler.loop_to_llvm.vector_math.lanes import (
+from weft.compiler.loop_to_llvm.vector_math.exponential import scaled_expm1
+from weft.compiler.loop_to_llvm.vector_math.floating_point import power_of_two, shifter
+from weft.compiler.loop_to_llvm.vector_math.lanes import (
     Real,
     fma,
     polynomial,

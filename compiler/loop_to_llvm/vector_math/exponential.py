@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import math
 
-from compiler.loop_to_llvm.vector_math.avx512 import can_pick, can_scale, pick, scaled, within
-from compiler.loop_to_llvm.vector_math.coefficients import EXP, EXP2, EXP_POWER, EXP_SIXTEENTH
-from compiler.loop_to_llvm.vector_math.constants import ln2_parts
-from compiler.loop_to_llvm.vector_math.floating_point import (
+from weft.compiler.loop_to_llvm.vector_math.avx512 import can_pick, can_scale, pick, scaled, within
+from weft.compiler.loop_to_llvm.vector_math.coefficients import EXP, EXP2, EXP_POWER, EXP_SIXTEENTH
+from weft.compiler.loop_to_llvm.vector_math.constants import ln2_parts
+from weft.compiler.loop_to_llvm.vector_math.floating_point import (
     doubled_bias,
     power_in_parts,
     power_of_two,
     scale,
     shifter,
 )
-from compiler.loop_to_llvm.vector_math.lanes import Integer, Real, fma, polynomial, select
+from weft.compiler.loop_to_llvm.vector_math.lanes import Integer, Real, fma, polynomial, select
 
 LONGEST = 0.03
 """More than what is left of an argument behind a sixteenth of ln(2), at most ln(2)/32."""

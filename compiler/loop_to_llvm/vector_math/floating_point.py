@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from compiler.loop_to_llvm.vector_math.formats import Format
-from compiler.loop_to_llvm.vector_math.lanes import Integer, Real, fma, select
+from weft.compiler.loop_to_llvm.vector_math.formats import Format
+from weft.compiler.loop_to_llvm.vector_math.lanes import Integer, Real, fma, select
 
 
 def shifter(fmt: Format) -> float:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from compiler.loop_to_llvm.vector_math.coefficients import ASIN, ATAN
-from compiler.loop_to_llvm.vector_math.constants import parts, pi
-from compiler.loop_to_llvm.vector_math.lanes import Real, fma, polynomial, select
+from weft.compiler.loop_to_llvm.vector_math.coefficients import ASIN, ATAN
+from weft.compiler.loop_to_llvm.vector_math.constants import parts, pi
+from weft.compiler.loop_to_llvm.vector_math.lanes import Real, fma, polynomial, select
 
 
 def _asin_excess(s: Real, z: Real) -> Real:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from llvmlite import ir
 
-from compiler.loop_to_llvm.vector_math.formats import Format
+from weft.compiler.loop_to_llvm.vector_math.formats import Format
 
 VECTOR_BITS = 256
 """Wider ones are several vectors side by side, but on AVX-512."""

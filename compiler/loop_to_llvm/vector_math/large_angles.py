@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from compiler.loop_to_llvm.vector_math.constants import parts, pi
-from compiler.loop_to_llvm.vector_math.formats import F64
-from compiler.loop_to_llvm.vector_math.lanes import Emitter, Integer, Mask, Real, select
-from compiler.loop_to_llvm.vector_math.rare import one_by_one, where_any
+from weft.compiler.loop_to_llvm.vector_math.constants import parts, pi
+from weft.compiler.loop_to_llvm.vector_math.formats import F64
+from weft.compiler.loop_to_llvm.vector_math.lanes import Emitter, Integer, Mask, Real, select
+from weft.compiler.loop_to_llvm.vector_math.rare import one_by_one, where_any
 
 _LIMB = 32
 _LIMBS = 6

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from compiler.loop_to_llvm.vector_math.coefficients import LOG
-from compiler.loop_to_llvm.vector_math.constants import ln2, ln2_parts, parts
-from compiler.loop_to_llvm.vector_math.floating_point import significand, two_sum
-from compiler.loop_to_llvm.vector_math.lanes import (
+from weft.compiler.loop_to_llvm.vector_math.coefficients import LOG
+from weft.compiler.loop_to_llvm.vector_math.constants import ln2, ln2_parts, parts
+from weft.compiler.loop_to_llvm.vector_math.floating_point import significand, two_sum
+from weft.compiler.loop_to_llvm.vector_math.lanes import (
     Real,
     fma,
     infinity,

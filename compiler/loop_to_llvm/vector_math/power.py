@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from compiler.loop_to_llvm.vector_math.coefficients import EXP2, POW_LOG, POWF_EXP2, POWF_LOG
-from compiler.loop_to_llvm.vector_math.constants import ln2, parts
-from compiler.loop_to_llvm.vector_math.floating_point import (
+from weft.compiler.loop_to_llvm.vector_math.coefficients import EXP2, POW_LOG, POWF_EXP2, POWF_LOG
+from weft.compiler.loop_to_llvm.vector_math.constants import ln2, parts
+from weft.compiler.loop_to_llvm.vector_math.floating_point import (
     DoubleWord,
     doubled_bias,
     fast_two_sum,
@@ -18,8 +18,8 @@ from compiler.loop_to_llvm.vector_math.floating_point import (
     two_product,
     two_sum,
 )
-from compiler.loop_to_llvm.vector_math.formats import F64
-from compiler.loop_to_llvm.vector_math.lanes import (
+from weft.compiler.loop_to_llvm.vector_math.formats import F64
+from weft.compiler.loop_to_llvm.vector_math.lanes import (
     Mask,
     Real,
     fma,

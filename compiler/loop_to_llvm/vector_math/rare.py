@@ -7,7 +7,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from compiler.loop_to_llvm.vector_math.lanes import Integer, Mask, Real
+from weft.compiler.loop_to_llvm.vector_math.lanes import Integer, Mask, Real
 
 Value = Real | Integer
 

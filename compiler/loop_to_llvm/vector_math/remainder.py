@@ -13,10 +13,18 @@ from typing import Any
 
 from llvmlite import ir
 
-from compiler.loop_to_llvm.vector_math.formats import F32, F64
-from compiler.loop_to_llvm.vector_math.lanes import Emitter, Integer, Mask, Real, fma, nan, select
-from compiler.loop_to_llvm.vector_math.rare import one_by_one, where_any
-from compiler.loop_to_llvm.vector_math.rounding import trunc
+from weft.compiler.loop_to_llvm.vector_math.formats import F32, F64
+from weft.compiler.loop_to_llvm.vector_math.lanes import (
+    Emitter,
+    Integer,
+    Mask,
+    Real,
+    fma,
+    nan,
+    select,
+)
+from weft.compiler.loop_to_llvm.vector_math.rare import one_by_one, where_any
+from weft.compiler.loop_to_llvm.vector_math.rounding import trunc
 
 _ROUTINE = "weft.remainder.f64"
 _STEP = 11

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from compiler.loop_to_llvm.vector_math.lanes import Real, select
+from weft.compiler.loop_to_llvm.vector_math.lanes import Real, select
 
 
 def roundeven(x: Real) -> Real:

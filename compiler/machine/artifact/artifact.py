@@ -17,32 +17,37 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final
 from weakref import WeakValueDictionary
 
-from compiler.abi.constants import ABI_VERSION
-from compiler.machine.artifact.replace_file import replacing, rewriting
-from compiler.machine.artifact.signature import Signature
-from compiler.machine.bindings.forms import FORMS
-from compiler.machine.bindings.header import header
-from compiler.machine.bindings.library import Library
-from compiler.machine.bindings.names import base_name, base_name_of_library
-from compiler.machine.codegen.jit import LoadedCode, load_objects
-from compiler.machine.elf.link import (
+from weft.compiler.abi.constants import ABI_VERSION
+from weft.compiler.machine.artifact.replace_file import replacing, rewriting
+from weft.compiler.machine.artifact.signature import Signature
+from weft.compiler.machine.bindings.forms import FORMS
+from weft.compiler.machine.bindings.header import header
+from weft.compiler.machine.bindings.library import Library
+from weft.compiler.machine.bindings.names import base_name, base_name_of_library
+from weft.compiler.machine.codegen.jit import LoadedCode, load_objects
+from weft.compiler.machine.elf.link import (
     LINKED_ARCHES,
     link_shared,
     read_objects,
     undefined_symbols,
 )
-from compiler.machine.elf.note import check_image, read_machine, read_note
-from compiler.machine.elf.object_file import Data
-from compiler.machine.elf.system_linker import LINKERS, WEFT, link_with_tool, write_weights_object
-from compiler.machine.python.executable import Executable
-from compiler.machine.weights.blob import WeightBlob
-from compiler.machine.weights.external import Given, weights_for
-from compiler.machine.weights.file import EMBEDDED, FILE, SUFFIX, file_header
-from compiler.machine.weights.prepared import PreparedWeights, empty_blobs, prepared_blobs
-from compiler.machine.weights.verify_weights import check_weights
-from compiler.target.target import Target
-from compiler.target.x86 import X86_64
-from dialects.errors import ArtifactError, OptionError
+from weft.compiler.machine.elf.note import check_image, read_machine, read_note
+from weft.compiler.machine.elf.object_file import Data
+from weft.compiler.machine.elf.system_linker import (
+    LINKERS,
+    WEFT,
+    link_with_tool,
+    write_weights_object,
+)
+from weft.compiler.machine.python.executable import Executable
+from weft.compiler.machine.weights.blob import WeightBlob
+from weft.compiler.machine.weights.external import Given, weights_for
+from weft.compiler.machine.weights.file import EMBEDDED, FILE, SUFFIX, file_header
+from weft.compiler.machine.weights.prepared import PreparedWeights, empty_blobs, prepared_blobs
+from weft.compiler.machine.weights.verify_weights import check_weights
+from weft.compiler.target.target import Target
+from weft.compiler.target.x86 import X86_64
+from weft.dialects.errors import ArtifactError, OptionError
 
 VERSION = "0.1.0"
 WASM = "wasm32"
@@ -175,7 +180,7 @@ class Compiled:
         if self.target.arch != WASM:
             rule = f"the target {WASM}"
             raise OptionError(f"export to {path.name} requires {rule}, got {self.target.name}")
-        from compiler.machine.wasm.link import link_wasm  # few models become one
+        from weft.compiler.machine.wasm.link import link_wasm  # few models become one
 
         with self._with_header(path) as out:
             link_wasm(
@@ -190,7 +195,7 @@ class Compiled:
         """Writes `path` as a static library that holds the weights too, and the header beside it;
         a failure leaves no file. The weights take disk space twice meanwhile, and no memory.
         """
-        from compiler.machine.elf.archive import write_archive  # few models become one
+        from weft.compiler.machine.elf.archive import write_archive  # few models become one
 
         path = Path(path)
         members: list[tuple[str, Data]] = [
@@ -207,7 +212,7 @@ class Compiled:
         """Writes `path` as one relocatable object that holds the weights too, and the header beside
         it; a failure leaves no file.
         """
-        from compiler.machine.elf.join_objects import join_objects  # few models become one
+        from weft.compiler.machine.elf.join_objects import join_objects  # few models become one
 
         path = Path(path)
         members: list[Data] = list(self.objects.values())

@@ -32,14 +32,14 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
 
-from compiler.machine.artifact.artifact import Compiled
-from compiler.machine.artifact.replace_file import replacing
-from compiler.machine.artifact.signature import Signature
-from compiler.machine.weights.blob import HashingFile
-from compiler.machine.weights.cached import StoredWeights
-from compiler.machine.weights.prepare import ALIGNMENT, WeightSource
-from compiler.target.target import Target
-from dialects.errors import ArtifactError, OptionError
+from weft.compiler.machine.artifact.artifact import Compiled
+from weft.compiler.machine.artifact.replace_file import replacing
+from weft.compiler.machine.artifact.signature import Signature
+from weft.compiler.machine.weights.blob import HashingFile
+from weft.compiler.machine.weights.cached import StoredWeights
+from weft.compiler.machine.weights.prepare import ALIGNMENT, WeightSource
+from weft.compiler.target.target import Target
+from weft.dialects.errors import ArtifactError, OptionError
 
 SUFFIX: Final = ".weft"
 KERNEL_SUFFIX: Final = ".weft-kernel"

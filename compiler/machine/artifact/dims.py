@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final
 
-from dialects.errors import ArtifactError
-from dialects.steps import Step
+from weft.dialects.errors import ArtifactError
+from weft.dialects.steps import Step
 
 Size = Callable[[Mapping[str, int]], int]
 

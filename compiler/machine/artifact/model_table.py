@@ -10,12 +10,12 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from compiler.abi import structs
-from compiler.abi.constants import WORKSPACE_ALIGNMENT
-from compiler.machine.artifact.dims import Program, depth_of, program_of
-from compiler.machine.artifact.signature import DTYPES, Signature, TensorSpec
-from compiler.machine.weights.file import CALLER, FILE, PLACES, data_bytes
-from dialects.errors import printable, shortened
+from weft.compiler.abi import structs
+from weft.compiler.abi.constants import WORKSPACE_ALIGNMENT
+from weft.compiler.machine.artifact.dims import Program, depth_of, program_of
+from weft.compiler.machine.artifact.signature import DTYPES, Signature, TensorSpec
+from weft.compiler.machine.weights.file import CALLER, FILE, PLACES, data_bytes
+from weft.dialects.errors import printable, shortened
 
 HEAD: Final = structs.TABLE.packing
 LEVEL: Final = structs.LEVEL.packing

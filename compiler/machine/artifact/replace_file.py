@@ -14,7 +14,7 @@ from typing import BinaryIO, Final, cast
 import numpy as np
 import numpy.typing as npt
 
-from dialects.errors import ArtifactError
+from weft.dialects.errors import ArtifactError
 
 Bytes = npt.NDArray[np.uint8]
 

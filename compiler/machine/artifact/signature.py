@@ -15,7 +15,7 @@ from typing import Any, Final
 import ml_dtypes
 import numpy as np
 
-from dialects.errors import ArtifactError
+from weft.dialects.errors import ArtifactError
 
 DTYPES: Final[Mapping[str, np.dtype[Any]]] = {
     dtype.name: dtype

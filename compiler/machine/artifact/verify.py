@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from compiler.machine.artifact.artifact import WASM, check_runs_on, load, read_metadata
-from compiler.machine.elf import records as elf
-from compiler.machine.elf.note import check_image, open_artifact
-from compiler.machine.elf.shared_object import SharedObject
-from compiler.machine.wasm.note import check_wasm
-from compiler.machine.weights.file import CALLER, EMBEDDED, FILE, SUFFIX, check_weights_file
-from compiler.machine.weights.verify_weights import check_weights
-from compiler.target.target import Target
-from dialects.errors import ArtifactError
+from weft.compiler.machine.artifact.artifact import WASM, check_runs_on, load, read_metadata
+from weft.compiler.machine.elf import records as elf
+from weft.compiler.machine.elf.note import check_image, open_artifact
+from weft.compiler.machine.elf.shared_object import SharedObject
+from weft.compiler.machine.wasm.note import check_wasm
+from weft.compiler.machine.weights.file import CALLER, EMBEDDED, FILE, SUFFIX, check_weights_file
+from weft.compiler.machine.weights.verify_weights import check_weights
+from weft.compiler.target.target import Target
+from weft.dialects.errors import ArtifactError
 
 _LIBRARIES: Final = ["libc.so.6"]
 _FORBIDDEN: Final = {

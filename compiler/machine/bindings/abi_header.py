@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import Final
 
-from compiler.abi.constants import ABI_VERSION, WORKSPACE_ALIGNMENT, Status
-from compiler.abi.structs import CALL, DIM, LEVEL, OPTIONS, STEP, SYMBOL, TABLE, TENSOR
-from dialects.steps import Step
+from weft.compiler.abi.constants import ABI_VERSION, WORKSPACE_ALIGNMENT, Status
+from weft.compiler.abi.structs import CALL, DIM, LEVEL, OPTIONS, STEP, SYMBOL, TABLE, TENSOR
+from weft.dialects.steps import Step
 
 _TABLE_NUMBERS: Final = """\
 /* What m_query gives: places are offsets in bytes from the start of weft_table, texts are UTF-8 and

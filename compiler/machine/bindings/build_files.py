@@ -5,8 +5,8 @@ from __future__ import annotations
 from string import Template
 from typing import Final
 
-from compiler.machine.bindings.escapes import cmake_literal, pkg_config_text
-from compiler.machine.bindings.library import Library
+from weft.compiler.machine.bindings.escapes import cmake_literal, pkg_config_text
+from weft.compiler.machine.bindings.library import Library
 
 _PKG_CONFIG: Final = Template("""\
 libdir=$${pcfiledir}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from string import Template
 from typing import Final
 
-from compiler.machine.artifact.model_table import shape_text
-from compiler.machine.artifact.signature import TensorSpec
-from compiler.machine.bindings.escapes import c_literal
-from compiler.machine.bindings.library import INTEGERS, Library
+from weft.compiler.machine.artifact.model_table import shape_text
+from weft.compiler.machine.artifact.signature import TensorSpec
+from weft.compiler.machine.bindings.escapes import c_literal
+from weft.compiler.machine.bindings.library import INTEGERS, Library
 
 C_TYPES: Final = {
     "bool": "uint8_t", "float16": "uint16_t", "bfloat16": "uint16_t", "float32": "float",

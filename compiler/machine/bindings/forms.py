@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from compiler.machine.bindings.build_files import cmake, cmake_version, pkg_config
-from compiler.machine.bindings.example_c import example_c
-from compiler.machine.bindings.go import go
-from compiler.machine.bindings.library import Library
-from compiler.machine.bindings.python import python_module
-from compiler.machine.bindings.rust import rust
+from weft.compiler.machine.bindings.build_files import cmake, cmake_version, pkg_config
+from weft.compiler.machine.bindings.example_c import example_c
+from weft.compiler.machine.bindings.go import go
+from weft.compiler.machine.bindings.library import Library
+from weft.compiler.machine.bindings.python import python_module
+from weft.compiler.machine.bindings.rust import rust
 
 Form = Callable[[Library], str]
 """The text of one file."""

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from string import Template
 from typing import Final
 
-from compiler.machine.artifact.model_table import described
-from compiler.machine.artifact.signature import TensorSpec
-from compiler.machine.bindings.escapes import go_literal
-from compiler.machine.bindings.library import INTEGERS, Library
+from weft.compiler.machine.artifact.model_table import described
+from weft.compiler.machine.artifact.signature import TensorSpec
+from weft.compiler.machine.bindings.escapes import go_literal
+from weft.compiler.machine.bindings.library import INTEGERS, Library
 
 LEAST_VERSION: Final = "1.18"
 

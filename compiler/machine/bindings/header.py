@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from compiler.machine.artifact.signature import Signature, TensorSpec
-from compiler.machine.bindings.abi_header import SHARED
-from compiler.machine.bindings.escapes import c_literal
-from compiler.machine.bindings.names import c_identifier
-from compiler.machine.bindings.typed_call import typed_call
-from compiler.machine.weights.file import CALLER, EMBEDDED, data_bytes
+from weft.compiler.machine.artifact.signature import Signature, TensorSpec
+from weft.compiler.machine.bindings.abi_header import SHARED
+from weft.compiler.machine.bindings.escapes import c_literal
+from weft.compiler.machine.bindings.names import c_identifier
+from weft.compiler.machine.bindings.typed_call import typed_call
+from weft.compiler.machine.weights.file import CALLER, EMBEDDED, data_bytes
 
 _FUNCTIONS = """\
 uint32_t {prefix}_abi_version(void);

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from compiler.machine.artifact.signature import Signature
+from weft.compiler.machine.artifact.signature import Signature
 
 INTEGERS: Final = tuple(f"{u}int{bits}" for u in ("", "u") for bits in (8, 16, 32, 64))
 """The types of integers by NumPy's names."""

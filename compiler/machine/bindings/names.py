@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from dialects.errors import OptionError
+from weft.dialects.errors import OptionError
 
 _BASE: Final = re.compile(r"[A-Za-z_+][A-Za-z0-9_.+-]*")
 

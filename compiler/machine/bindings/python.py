@@ -7,8 +7,8 @@ from __future__ import annotations
 from string import Template
 from typing import Final
 
-from compiler.machine.bindings.escapes import python_literal
-from compiler.machine.bindings.library import Library
+from weft.compiler.machine.bindings.escapes import python_literal
+from weft.compiler.machine.bindings.library import Library
 
 _MODULE: Final = Template('''\
 """$prefix, a model compiled by weft, through ctypes alone: no other package is needed.

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from string import Template
 from typing import Final
 
-from compiler.machine.artifact.model_table import described
-from compiler.machine.artifact.signature import TensorSpec
-from compiler.machine.bindings.escapes import rust_literal
-from compiler.machine.bindings.library import INTEGERS, Library
+from weft.compiler.machine.artifact.model_table import described
+from weft.compiler.machine.artifact.signature import TensorSpec
+from weft.compiler.machine.bindings.escapes import rust_literal
+from weft.compiler.machine.bindings.library import INTEGERS, Library
 
 _TYPES: Final = {
     "bool": "u8", "float16": "u16", "bfloat16": "u16", "float32": "f32", "float64": "f64",

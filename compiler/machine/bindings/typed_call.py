@@ -7,8 +7,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from compiler.machine.artifact.signature import Signature, TensorSpec
-from compiler.machine.bindings.example_c import C_TYPES
+from weft.compiler.machine.artifact.signature import Signature, TensorSpec
+from weft.compiler.machine.bindings.example_c import C_TYPES
 
 _INFER: Final = """\
 /* One evaluation: m_run with a call made of these arguments{more}. */

@@ -7,8 +7,8 @@ from functools import cache
 
 from llvmlite import binding
 
-from compiler.target.target import Target
-from dialects.errors import OptionError
+from weft.compiler.target.target import Target
+from weft.dialects.errors import OptionError
 
 CODEGEN_LEVEL = 2
 

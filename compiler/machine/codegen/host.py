@@ -7,8 +7,8 @@ from pathlib import Path
 
 from llvmlite import binding
 
-from compiler.target.native import native_target
-from compiler.target.target import Target
+from weft.compiler.target.native import native_target
+from weft.compiler.target.target import Target
 
 _CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 

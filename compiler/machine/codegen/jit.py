@@ -10,9 +10,9 @@ import weakref
 from _ctypes import dlclose
 from collections.abc import Sequence
 
-from compiler.machine.elf import records as elf
-from compiler.machine.elf.link import WeightBlob, link_shared, read_objects
-from dialects.errors import ArtifactError, UnsupportedError
+from weft.compiler.machine.elf import records as elf
+from weft.compiler.machine.elf.link import WeightBlob, link_shared, read_objects
+from weft.dialects.errors import ArtifactError, UnsupportedError
 
 
 class LoadedCode:

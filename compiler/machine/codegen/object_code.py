@@ -6,9 +6,9 @@ import threading
 from collections.abc import Callable
 from functools import partial
 
-from compiler.machine.codegen.code_generator import parse, target_machine
-from compiler.machine.codegen.optimize import optimize
-from compiler.target.target import Target
+from weft.compiler.machine.codegen.code_generator import parse, target_machine
+from weft.compiler.machine.codegen.optimize import optimize
+from weft.compiler.target.target import Target
 
 _GLANCE = 0.1
 """Seconds within which a thread that waits hears that it is to stop."""

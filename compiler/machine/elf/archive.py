@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import BinaryIO, Final
 
-from compiler.machine.elf.object_file import Data, read_symbols
-from dialects.errors import ArtifactError
+from weft.compiler.machine.elf.object_file import Data, read_symbols
+from weft.dialects.errors import ArtifactError
 
 _MAGIC: Final = b"!<arch>\n"
 _HEADER_SIZE: Final = 60

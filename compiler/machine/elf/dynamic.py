@@ -6,8 +6,8 @@ from itertools import pairwise
 from struct import Struct
 from typing import Final
 
-from compiler.machine.elf import records as elf
-from compiler.machine.elf.image import OutputSection
+from weft.compiler.machine.elf import records as elf
+from weft.compiler.machine.elf.image import OutputSection
 
 _BLOOM_SHIFT: Final = 6
 _VERSION_GLOBAL: Final = 1  # the symbol is bound without a version

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO, Final
 
-from compiler.machine.elf import records as elf
-from compiler.machine.elf.checksum_trailer import seal
+from weft.compiler.machine.elf import records as elf
+from weft.compiler.machine.elf.checksum_trailer import seal
 
 BUILD_ID_SIZE: Final = 20
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import BinaryIO, Final
 
-from compiler.machine.elf import records as elf
-from compiler.machine.elf.object_file import Data, Symbol, read_symbols
-from dialects.errors import ArtifactError, UnsupportedError
+from weft.compiler.machine.elf import records as elf
+from weft.compiler.machine.elf.object_file import Data, Symbol, read_symbols
+from weft.dialects.errors import ArtifactError, UnsupportedError
 
 _PAGE: Final = 4096
 """No section of an object asks for a larger alignment."""

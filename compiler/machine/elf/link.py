@@ -3,17 +3,17 @@
 from collections.abc import Iterable, Sequence
 from typing import BinaryIO, Final
 
-from compiler.machine.elf import records as elf
-from compiler.machine.elf.dynamic import DynamicSymbol, DynamicTables
-from compiler.machine.elf.image import BUILD_ID_SIZE, Extra, Image, OutputSection, Segment
-from compiler.machine.elf.machines import MACHINES
-from compiler.machine.elf.note import weft_note
-from compiler.machine.elf.object_file import RelocatableObject, Section, read_object
-from compiler.machine.elf.relocate import Relocator
-from compiler.machine.elf.relocation import Machine
-from compiler.machine.elf.symbols import SymbolTable, Target, undefined_names
-from compiler.machine.weights.blob import SMALLEST_PAGE, WeightBlob, weights_section
-from dialects.errors import ArtifactError, UnsupportedError
+from weft.compiler.machine.elf import records as elf
+from weft.compiler.machine.elf.dynamic import DynamicSymbol, DynamicTables
+from weft.compiler.machine.elf.image import BUILD_ID_SIZE, Extra, Image, OutputSection, Segment
+from weft.compiler.machine.elf.machines import MACHINES
+from weft.compiler.machine.elf.note import weft_note
+from weft.compiler.machine.elf.object_file import RelocatableObject, Section, read_object
+from weft.compiler.machine.elf.relocate import Relocator
+from weft.compiler.machine.elf.relocation import Machine
+from weft.compiler.machine.elf.symbols import SymbolTable, Target, undefined_names
+from weft.compiler.machine.weights.blob import SMALLEST_PAGE, WeightBlob, weights_section
+from weft.dialects.errors import ArtifactError, UnsupportedError
 
 LINKED_ARCHES: Final = tuple(elf.machine_name(number) for number in MACHINES)
 

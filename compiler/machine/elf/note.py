@@ -4,12 +4,12 @@ import hashlib
 from os import PathLike, fspath
 from typing import BinaryIO, Final
 
-from compiler.machine.elf import records as elf
-from compiler.machine.elf.checksum_trailer import seal
-from compiler.machine.elf.image import BUILD_ID_SIZE
-from compiler.machine.elf.shared_object import SharedObject
-from compiler.machine.wasm.note import MAGIC, read_wasm_note
-from dialects.errors import ArtifactError
+from weft.compiler.machine.elf import records as elf
+from weft.compiler.machine.elf.checksum_trailer import seal
+from weft.compiler.machine.elf.image import BUILD_ID_SIZE
+from weft.compiler.machine.elf.shared_object import SharedObject
+from weft.compiler.machine.wasm.note import MAGIC, read_wasm_note
+from weft.dialects.errors import ArtifactError
 
 _OWNER: Final = b"weft"
 _CONTENT: Final = 1

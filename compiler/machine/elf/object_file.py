@@ -5,8 +5,8 @@ from functools import cached_property
 from mmap import mmap
 from struct import Struct
 
-from compiler.machine.elf import records as elf
-from dialects.errors import ArtifactError, UnsupportedError
+from weft.compiler.machine.elf import records as elf
+from weft.dialects.errors import ArtifactError, UnsupportedError
 
 
 @dataclass(frozen=True)

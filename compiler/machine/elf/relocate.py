@@ -3,11 +3,11 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from compiler.machine.elf import records as elf
-from compiler.machine.elf.dynamic import DynamicRelocation
-from compiler.machine.elf.image import OutputSection
-from compiler.machine.elf.object_file import RelocatableObject, Relocation, Section
-from compiler.machine.elf.relocation import (
+from weft.compiler.machine.elf import records as elf
+from weft.compiler.machine.elf.dynamic import DynamicRelocation
+from weft.compiler.machine.elf.image import OutputSection
+from weft.compiler.machine.elf.object_file import RelocatableObject, Relocation, Section
+from weft.compiler.machine.elf.relocation import (
     STUB_SIZE,
     THREAD_LOCAL,
     Base,
@@ -15,8 +15,8 @@ from compiler.machine.elf.relocation import (
     OutOfRangeError,
     Rule,
 )
-from compiler.machine.elf.symbols import SymbolTable, Target
-from dialects.errors import ArtifactError, UnsupportedError
+from weft.compiler.machine.elf.symbols import SymbolTable, Target
+from weft.dialects.errors import ArtifactError, UnsupportedError
 
 _SLOT_SIZE = 8
 

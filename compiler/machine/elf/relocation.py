@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, NamedTuple, TypeAlias
 
-from compiler.machine.elf import records as elf
+from weft.compiler.machine.elf import records as elf
 
 # encode(section, offset, value, place) writes the field at `offset`, whose address will be `place`.
 Encode: TypeAlias = Callable[[bytearray, int, int, int], None]

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from compiler.machine.elf import records as elf
-from compiler.machine.elf.relocation import (
+from weft.compiler.machine.elf import records as elf
+from weft.compiler.machine.elf.relocation import (
     Base,
     Encode,
     Machine,

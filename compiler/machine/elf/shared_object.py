@@ -4,16 +4,16 @@ import hashlib
 from collections.abc import Iterator
 from typing import BinaryIO, Final, NamedTuple
 
-from compiler.machine.elf import records as elf
-from compiler.machine.elf.checksum_trailer import (
+from weft.compiler.machine.elf import records as elf
+from weft.compiler.machine.elf.checksum_trailer import (
     DIGEST_SECTION,
     SEAL_SIZE,
     WEIGHTS_SECTION,
     is_seal,
     seal,
 )
-from compiler.machine.elf.image import BUILD_ID_SIZE, digest_of_image
-from dialects.errors import ArtifactError
+from weft.compiler.machine.elf.image import BUILD_ID_SIZE, digest_of_image
+from weft.dialects.errors import ArtifactError
 
 _BLOCK: Final = 1 << 20
 

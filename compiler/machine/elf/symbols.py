@@ -4,10 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from compiler.machine.elf import records as elf
-from compiler.machine.elf.image import OutputSection
-from compiler.machine.elf.object_file import RelocatableObject, Symbol
-from dialects.errors import ArtifactError
+from weft.compiler.machine.elf import records as elf
+from weft.compiler.machine.elf.image import OutputSection
+from weft.compiler.machine.elf.object_file import RelocatableObject, Symbol
+from weft.dialects.errors import ArtifactError
 
 # (index of the object, index of its section) -> where that section's first byte lies.
 Places = Mapping[tuple[int, int], tuple[OutputSection, int]]

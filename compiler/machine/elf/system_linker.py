@@ -10,13 +10,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import BinaryIO, Final
 
-from compiler.machine.elf import records as elf
-from compiler.machine.elf.image import BUILD_ID_SIZE, OutputSection
-from compiler.machine.elf.link import check_names, read_objects
-from compiler.machine.elf.note import seal_image, weft_note
-from compiler.machine.elf.object_file import RelocatableObject
-from compiler.machine.weights.blob import WeightBlob, weights_section
-from dialects.errors import ArtifactError, UnsupportedError
+from weft.compiler.machine.elf import records as elf
+from weft.compiler.machine.elf.image import BUILD_ID_SIZE, OutputSection
+from weft.compiler.machine.elf.link import check_names, read_objects
+from weft.compiler.machine.elf.note import seal_image, weft_note
+from weft.compiler.machine.elf.object_file import RelocatableObject
+from weft.compiler.machine.weights.blob import WeightBlob, weights_section
+from weft.dialects.errors import ArtifactError, UnsupportedError
 
 WEFT: Final = "weft"
 TOOLS: Final = ("ld", "cc", "ld.lld")

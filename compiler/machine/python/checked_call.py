@@ -14,15 +14,15 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from compiler.abi.constants import MOST_THREADS, WORKSPACE_ALIGNMENT, Status
-from compiler.abi.structs import CALL, OPTIONS
-from compiler.machine.artifact.dims import Size, size_of
-from compiler.machine.artifact.signature import Signature, TensorSpec
-from compiler.machine.python.fast_call import poll_function
-from compiler.machine.python.printing import printer
-from compiler.machine.python.signals import raise_pending
-from dialects.errors import ArtifactError, AssertError, CancelledError, InputError, OptionError
-from dialects.weights import Array
+from weft.compiler.abi.constants import MOST_THREADS, WORKSPACE_ALIGNMENT, Status
+from weft.compiler.abi.structs import CALL, OPTIONS
+from weft.compiler.machine.artifact.dims import Size, size_of
+from weft.compiler.machine.artifact.signature import Signature, TensorSpec
+from weft.compiler.machine.python.fast_call import poll_function
+from weft.compiler.machine.python.printing import printer
+from weft.compiler.machine.python.signals import raise_pending
+from weft.dialects.errors import ArtifactError, AssertError, CancelledError, InputError, OptionError
+from weft.dialects.weights import Array
 
 _REFUSED = (1 << 64) - 1
 """The workspace of sizes that are not allowed."""

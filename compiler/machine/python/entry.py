@@ -2,7 +2,7 @@
 a weft_call, and new arrays back.
 
 It is one function for all models: what a model takes and gives stands in a table, of which
-`compiler.machine.python.fast_call` says what is in it. Whatever it does not know (names, other
+`weft.compiler.machine.python.fast_call` says what is in it. Whatever it does not know (names, other
 objects, other shapes, failures) it hands over to Python, which knows more and has time.
 
 It names CPython's functions as any extension module does; the one function of NumPy's is in the
@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from string import Template
 
-from compiler.machine.python.entry_arrays import ARRAYS_IR
-from compiler.machine.python.entry_memory import (
+from weft.compiler.machine.python.entry_arrays import ARRAYS_IR
+from weft.compiler.machine.python.entry_memory import (
     ALLOCATE,
     BLOCKS,
     CLEARED,
@@ -25,8 +25,8 @@ from compiler.machine.python.entry_memory import (
     RELEASE,
     RESIZE,
 )
-from compiler.machine.python.signals import POLL, SIGNALS_IR
-from compiler.target.target import Target
+from weft.compiler.machine.python.signals import POLL, SIGNALS_IR
+from weft.compiler.target.target import Target
 
 ENTRY = "weft_python_call"
 

@@ -8,11 +8,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from compiler.machine.artifact.signature import Signature, TensorSpec
-from compiler.machine.python.checked_call import CheckedCall, Library
-from compiler.machine.python.fast_call import Call, quick_call
-from dialects.errors import InputError, OptionError, printable
-from dialects.weights import Array
+from weft.compiler.machine.artifact.signature import Signature, TensorSpec
+from weft.compiler.machine.python.checked_call import CheckedCall, Library
+from weft.compiler.machine.python.fast_call import Call, quick_call
+from weft.dialects.errors import InputError, OptionError, printable
+from weft.dialects.weights import Array
 
 
 class Exporter(Protocol):

@@ -1,9 +1,9 @@
 """A model as a function of CPython's own kind, which takes arrays in a third of a microsecond.
 
-The code is `compiler.machine.python.entry`, compiled once in a process; each model has a table that
-tells it what to check, to make and to call. It reads members of NumPy's and CPython's objects where
-these say that they are: where a look at an array shows that they are not, models are called by
-Python alone.
+The code is `weft.compiler.machine.python.entry`, compiled once in a process; each model has a table
+that tells it what to check, to make and to call. It reads members of NumPy's and CPython's objects
+where these say that they are: where a look at an array shows that they are not, models are called
+by Python alone.
 """
 
 from __future__ import annotations
@@ -19,13 +19,19 @@ from typing import Any, Final
 
 import numpy as np
 
-from compiler.machine.artifact.dims import Program, depth_of, program_of
-from compiler.machine.artifact.signature import Signature, TensorSpec
-from compiler.machine.codegen.host import host_target
-from compiler.machine.codegen.jit import LoadedCode, load_objects
-from compiler.machine.codegen.object_code import compile_object
-from compiler.machine.python.entry import DENSE_FLAGS, ENTRY, MOST_DIMS, WRITABLE_FLAG, entry_ir
-from compiler.machine.python.entry_memory import (
+from weft.compiler.machine.artifact.dims import Program, depth_of, program_of
+from weft.compiler.machine.artifact.signature import Signature, TensorSpec
+from weft.compiler.machine.codegen.host import host_target
+from weft.compiler.machine.codegen.jit import LoadedCode, load_objects
+from weft.compiler.machine.codegen.object_code import compile_object
+from weft.compiler.machine.python.entry import (
+    DENSE_FLAGS,
+    ENTRY,
+    MOST_DIMS,
+    WRITABLE_FLAG,
+    entry_ir,
+)
+from weft.compiler.machine.python.entry_memory import (
     ALLOCATE,
     CLEARED,
     LEAST_BYTES,
@@ -33,8 +39,8 @@ from compiler.machine.python.entry_memory import (
     RESIZE,
     SPARE_BYTES,
 )
-from compiler.machine.python.signals import POLL, signals_address
-from dialects.weights import Array
+from weft.compiler.machine.python.signals import POLL, signals_address
+from weft.dialects.weights import Array
 
 Call = Callable[..., tuple[Array, ...]]
 

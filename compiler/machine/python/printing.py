@@ -11,7 +11,7 @@ from typing import Any, Final
 import ml_dtypes
 import numpy as np
 
-from dialects.printed import filled
+from weft.dialects.printed import filled
 
 _NUMBERS: Final[Mapping[str, Callable[[Any], Any]]] = {"int": int, "float": float, "bool": bool}
 _PRINT: Final = ctypes.CFUNCTYPE(

@@ -11,9 +11,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import BinaryIO, Final, cast
 
-from compiler.machine.elf.records import align_up
-from compiler.machine.wasm.note import MAGIC, wasm_note, wasm_seal
-from compiler.machine.wasm.object_file import (
+from weft.compiler.machine.elf.records import align_up
+from weft.compiler.machine.wasm.note import MAGIC, wasm_note, wasm_seal
+from weft.compiler.machine.wasm.object_file import (
     CODE,
     CUSTOM,
     DATA,
@@ -32,8 +32,8 @@ from compiler.machine.wasm.object_file import (
     WasmObject,
     read_wasm,
 )
-from compiler.machine.weights.blob import HashingFile, WeightBlob
-from dialects.errors import ArtifactError, UnsupportedError
+from weft.compiler.machine.weights.blob import HashingFile, WeightBlob
+from weft.dialects.errors import ArtifactError, UnsupportedError
 
 STACK_BYTES: Final = 1 << 20
 PAGE: Final = 1 << 16

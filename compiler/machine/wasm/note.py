@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from os import PathLike, fspath
 from typing import BinaryIO, Final
 
-from dialects.errors import ArtifactError
+from weft.dialects.errors import ArtifactError
 
 MAGIC: Final = b"\0asm\x01\0\0\0"
 

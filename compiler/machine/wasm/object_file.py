@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
 
-from compiler.machine.wasm.note import MAGIC
-from dialects.errors import ArtifactError, UnsupportedError
+from weft.compiler.machine.wasm.note import MAGIC
+from weft.dialects.errors import ArtifactError, UnsupportedError
 
 CUSTOM, TYPE, IMPORT, FUNCTION, TABLE, MEMORY, GLOBAL, EXPORT = range(8)
 ELEMENT, CODE, DATA = 9, 10, 11

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import BinaryIO, Final, Protocol, cast
 
-from compiler.machine.elf import records as elf
-from compiler.machine.elf.checksum_trailer import DIGEST_SECTION, WEIGHTS_SECTION
-from compiler.machine.elf.image import OutputSection
-from dialects.errors import ArtifactError
+from weft.compiler.machine.elf import records as elf
+from weft.compiler.machine.elf.checksum_trailer import DIGEST_SECTION, WEIGHTS_SECTION
+from weft.compiler.machine.elf.image import OutputSection
+from weft.dialects.errors import ArtifactError
 
 # What loaders align an image to, whatever its headers ask for.
 SMALLEST_PAGE: Final = 4096

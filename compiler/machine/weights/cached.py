@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from compiler.machine.artifact.signature import DTYPES
-from compiler.machine.weights.prepare import ALIGNMENT, WeightSource
-from dialects.weights import Array, byte_blocks
+from weft.compiler.machine.artifact.signature import DTYPES
+from weft.compiler.machine.weights.prepare import ALIGNMENT, WeightSource
+from weft.dialects.weights import Array, byte_blocks
 
 
 class StoredWeights:

@@ -12,12 +12,19 @@ from typing import Any
 
 import numpy as np
 
-from compiler.machine.artifact.signature import DTYPES
-from compiler.machine.codegen.jit import LoadedCode
-from compiler.machine.weights.file import CALLER, EMBEDDED, FILE, SUFFIX, data_bytes, map_weights
-from compiler.machine.weights.prepare import ALIGNMENT
-from dialects.errors import ArtifactError, InputError, OptionError
-from dialects.weights import Array, digest_of
+from weft.compiler.machine.artifact.signature import DTYPES
+from weft.compiler.machine.codegen.jit import LoadedCode
+from weft.compiler.machine.weights.file import (
+    CALLER,
+    EMBEDDED,
+    FILE,
+    SUFFIX,
+    data_bytes,
+    map_weights,
+)
+from weft.compiler.machine.weights.prepare import ALIGNMENT
+from weft.dialects.errors import ArtifactError, InputError, OptionError
+from weft.dialects.weights import Array, digest_of
 
 Given = str | os.PathLike[str] | Mapping[str, Array] | None
 

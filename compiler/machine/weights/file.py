@@ -17,10 +17,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from compiler.machine.weights.prepare import ALIGNMENT
-from compiler.machine.weights.safetensors import CODES, encoded_header, tensor_entry
-from dialects.errors import ArtifactError
-from dialects.weights import Array
+from weft.compiler.machine.weights.prepare import ALIGNMENT
+from weft.compiler.machine.weights.safetensors import CODES, encoded_header, tensor_entry
+from weft.dialects.errors import ArtifactError
+from weft.dialects.weights import Array
 
 SUFFIX: Final = ".safetensors"
 EMBEDDED, FILE, CALLER = "embedded", "file", "caller"

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from compiler.machine.codegen.jit import LoadedCode
-from dialects.weights import BLOCK_BYTES, Array, byte_blocks
+from weft.compiler.machine.codegen.jit import LoadedCode
+from weft.dialects.weights import BLOCK_BYTES, Array, byte_blocks
 
 ALIGNMENT = 64
 

@@ -10,9 +10,9 @@ from typing import BinaryIO, Protocol, cast
 
 import numpy as np
 
-from compiler.machine.weights.blob import HashingFile, WeightBlob
-from compiler.machine.weights.prepare import ALIGNMENT, WeightSource
-from dialects.weights import Array
+from weft.compiler.machine.weights.blob import HashingFile, WeightBlob
+from weft.compiler.machine.weights.prepare import ALIGNMENT, WeightSource
+from weft.dialects.weights import Array
 
 
 class PreparedWeights(Protocol):

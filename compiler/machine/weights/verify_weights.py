@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from compiler.machine.elf.note import open_artifact
-from compiler.machine.elf.shared_object import SharedObject
-from compiler.machine.weights.file import CALLER, FILE, SUFFIX, check_weights_file
-from dialects.errors import ArtifactError
+from weft.compiler.machine.elf.note import open_artifact
+from weft.compiler.machine.elf.shared_object import SharedObject
+from weft.compiler.machine.weights.file import CALLER, FILE, SUFFIX, check_weights_file
+from weft.dialects.errors import ArtifactError
 
 
 def check_weights(

@@ -15,10 +15,10 @@ from xdsl.ir import Block, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from dialects.expr import Atom, Expr, Symbol
-from dialects.loop.ops import AllocOp
-from dialects.loop.program import COPIES, CallOp, KernelOp, ProgramOp, WeightOp
-from dialects.loop.types import BufferType, buffer_type
+from weft.dialects.expr import Atom, Expr, Symbol
+from weft.dialects.loop.ops import AllocOp
+from weft.dialects.loop.program import COPIES, CallOp, KernelOp, ProgramOp, WeightOp
+from weft.dialects.loop.types import BufferType, buffer_type
 
 CopyKernel = Callable[[BufferType, BufferType], KernelOp]
 """Makes a (scheduled, canonically named) kernel that copies between two

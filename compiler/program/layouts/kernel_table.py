@@ -7,7 +7,7 @@ from itertools import count
 
 from xdsl.dialects.builtin import ModuleOp, StringAttr, SymbolRefAttr
 
-from dialects.loop.program import CallOp, KernelOp, ProgramOp
+from weft.dialects.loop.program import CallOp, KernelOp, ProgramOp
 
 VARIANT = "~"
 """Stands in names of variants that do not have their own names yet."""

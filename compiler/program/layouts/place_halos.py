@@ -14,11 +14,11 @@ from typing import Protocol, TypeVar
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr, UnitAttr
 from xdsl.ir import Operation, SSAValue
 
-from compiler.program.layouts.kernel_table import KernelTable
-from dialects.expr import Expr
-from dialects.loop.ops import AllocOp
-from dialects.loop.program import FILLS_BORDER, CallOp, KernelOp, ProgramOp, ViewOp
-from dialects.loop.types import BufferType, buffer_type
+from weft.compiler.program.layouts.kernel_table import KernelTable
+from weft.dialects.expr import Expr
+from weft.dialects.loop.ops import AllocOp
+from weft.dialects.loop.program import FILLS_BORDER, CallOp, KernelOp, ProgramOp, ViewOp
+from weft.dialects.loop.types import BufferType, buffer_type
 
 
 class Border(Protocol):

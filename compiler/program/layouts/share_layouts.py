@@ -24,13 +24,21 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
 from xdsl.utils.hints import isa
 
-from compiler.program.call_time import CallTime
-from compiler.program.layouts.kernel_table import KernelTable, name_variants
-from dialects.expr import Atom, Expr, Operand, Symbol, product
-from dialects.loop.ops import LoadOp, enclosing_loops
-from dialects.loop.program import STANDS_FOR, WEIGHTS, CallOp, KernelOp, ProgramOp, ViewOp, WeightOp
-from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type
-from dialects.weights import WeightStore
+from weft.compiler.program.call_time import CallTime
+from weft.compiler.program.layouts.kernel_table import KernelTable, name_variants
+from weft.dialects.expr import Atom, Expr, Operand, Symbol, product
+from weft.dialects.loop.ops import LoadOp, enclosing_loops
+from weft.dialects.loop.program import (
+    STANDS_FOR,
+    WEIGHTS,
+    CallOp,
+    KernelOp,
+    ProgramOp,
+    ViewOp,
+    WeightOp,
+)
+from weft.dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type
+from weft.dialects.weights import WeightStore
 
 LEAST_BYTES = 1 << 18
 """Of a weight that is worth a kernel of its own."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from xdsl.ir import Block, Operation, SSAValue
 
-from dialects.loop.dynamic import CopyOp, aliased
+from weft.dialects.loop.dynamic import CopyOp, aliased
 
 
 class Order:

@@ -15,13 +15,13 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.utils.hints import isa
 
-from compiler.program.memory.in_place import InPlace, in_place_arguments
-from compiler.program.memory.plan_memory import kernels_of, number_operations
-from dialects.errors import OptionError
-from dialects.loop.dynamic import CopyOp, aliased, root
-from dialects.loop.ops import AllocOp
-from dialects.loop.program import DONATED, CallOp, KernelOp, ProgramOp
-from dialects.loop.types import buffer_type
+from weft.compiler.program.memory.in_place import InPlace, in_place_arguments
+from weft.compiler.program.memory.plan_memory import kernels_of, number_operations
+from weft.dialects.errors import OptionError
+from weft.dialects.loop.dynamic import CopyOp, aliased, root
+from weft.dialects.loop.ops import AllocOp
+from weft.dialects.loop.program import DONATED, CallOp, KernelOp, ProgramOp
+from weft.dialects.loop.types import buffer_type
 
 
 @dataclass(frozen=True)

@@ -23,13 +23,13 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
-from dialects.expr import Expr, atom_expr
-from dialects.loop.dynamic import BindOp, CopyOp, root
-from dialects.loop.extents import RequireExtentsOp
-from dialects.loop.ops import AllocOp, ForOp
-from dialects.loop.program import CallOp, ProgramOp, ViewOp
-from dialects.loop.scalar import width
-from dialects.loop.types import buffer_type
+from weft.dialects.expr import Expr, atom_expr
+from weft.dialects.loop.dynamic import BindOp, CopyOp, root
+from weft.dialects.loop.extents import RequireExtentsOp
+from weft.dialects.loop.ops import AllocOp, ForOp
+from weft.dialects.loop.program import CallOp, ProgramOp, ViewOp
+from weft.dialects.loop.scalar import width
+from weft.dialects.loop.types import buffer_type
 
 WORTH_BYTES = 1 << 14
 """States below that, which stay in a first-level cache, are copied in less time than code that is

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dialects.expr import Expr
+from weft.dialects.expr import Expr
 
 GUARD_PAGE = 1 << 16
 """Bytes between two buffers, and what their pages are filled up to: a multiple of the pages of any

@@ -13,10 +13,10 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.utils.hints import isa
 
-from dialects.expr import Atom, Expr, Symbol
-from dialects.loop.ops import AllocOp
-from dialects.loop.program import TEMPORARIES, CallOp, KernelOp, ProgramOp
-from dialects.loop.types import BufferType, buffer_type
+from weft.dialects.expr import Atom, Expr, Symbol
+from weft.dialects.loop.ops import AllocOp
+from weft.dialects.loop.program import TEMPORARIES, CallOp, KernelOp, ProgramOp
+from weft.dialects.loop.types import BufferType, buffer_type
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,10 @@ from xdsl.dialects.builtin import DenseArrayBase, IntegerType
 from xdsl.ir import SSAValue
 from xdsl.utils.hints import isa
 
-from dialects.expr import Expr, atom_expr
-from dialects.loop.ops import AccessOp, LoadOp, StoreOp, enclosing_loops
-from dialects.loop.program import IN_PLACE, KernelOp
-from dialects.loop.types import buffer_type
+from weft.dialects.expr import Expr, atom_expr
+from weft.dialects.loop.ops import AccessOp, LoadOp, StoreOp, enclosing_loops
+from weft.dialects.loop.program import IN_PLACE, KernelOp
+from weft.dialects.loop.types import buffer_type
 
 
 @dataclass(frozen=True)

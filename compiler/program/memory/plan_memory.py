@@ -18,17 +18,23 @@ from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from compiler.program.memory.guard_buffers import guarded_offsets
-from compiler.program.memory.in_place import InPlace, in_place_arguments
-from compiler.program.memory.live_intervals import Timeline
-from compiler.program.memory.slots import Lifetime, Slot, share_blocks, share_by_size, share_slots
-from dialects.expr import Expr
-from dialects.loop.concurrent import branch_of
-from dialects.loop.dynamic import RegrowOp, aliased, root
-from dialects.loop.ops import AllocOp
-from dialects.loop.program import WORKSPACE_BYTES, CallOp, KernelOp, ProgramOp
-from dialects.loop.scalar import width
-from dialects.loop.types import BufferType, ExprsAttr, buffer_type
+from weft.compiler.program.memory.guard_buffers import guarded_offsets
+from weft.compiler.program.memory.in_place import InPlace, in_place_arguments
+from weft.compiler.program.memory.live_intervals import Timeline
+from weft.compiler.program.memory.slots import (
+    Lifetime,
+    Slot,
+    share_blocks,
+    share_by_size,
+    share_slots,
+)
+from weft.dialects.expr import Expr
+from weft.dialects.loop.concurrent import branch_of
+from weft.dialects.loop.dynamic import RegrowOp, aliased, root
+from weft.dialects.loop.ops import AllocOp
+from weft.dialects.loop.program import WORKSPACE_BYTES, CallOp, KernelOp, ProgramOp
+from weft.dialects.loop.scalar import width
+from weft.dialects.loop.types import BufferType, ExprsAttr, buffer_type
 
 ALIGNMENT = 64
 """Bytes; a cache line, and the widest vector."""

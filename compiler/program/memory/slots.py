@@ -11,8 +11,8 @@ from itertools import chain
 
 from xdsl.ir import Block, Operation
 
-from dialects.expr import Expr, maximum
-from dialects.loop.ops import AllocOp
+from weft.dialects.expr import Expr, maximum
+from weft.dialects.loop.ops import AllocOp
 
 
 @dataclass

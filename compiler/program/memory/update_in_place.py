@@ -24,11 +24,11 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 from xdsl.utils.hints import isa
 
-from compiler.program.memory.buffer_uses import BufferUses, Order
-from compiler.program.memory.in_place import in_place_arguments
-from dialects.loop.dynamic import CopyOp, root
-from dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp
-from dialects.loop.program import ORIGIN, UPDATES, WEIGHTS, CallOp, KernelOp, ProgramOp
+from weft.compiler.program.memory.buffer_uses import BufferUses, Order
+from weft.compiler.program.memory.in_place import in_place_arguments
+from weft.dialects.loop.dynamic import CopyOp, root
+from weft.dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp
+from weft.dialects.loop.program import ORIGIN, UPDATES, WEIGHTS, CallOp, KernelOp, ProgramOp
 
 NameKernel = Callable[[KernelOp], object]
 """Names a kernel after what it does; handed in by the pipeline."""

@@ -9,10 +9,10 @@ import ml_dtypes
 import numpy as np
 from xdsl.ir import Attribute, SSAValue
 
-from dialects.expr import ExprLike
-from dialects.loop.builder import LoopBuilder
-from dialects.loop.scalar import Number, Scalar, compute_type, is_float, is_unsigned, width
-from dialects.weights import Array
+from weft.dialects.expr import ExprLike
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.scalar import Number, Scalar, compute_type, is_float, is_unsigned, width
+from weft.dialects.weights import Array
 
 _NARROW = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, SSAValue
 
-from dialects.expr import Expr, ExprLike
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.types import I64, Shape, ShapeAttr, TensorType, type_of
+from weft.dialects.expr import Expr, ExprLike
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.types import I64, Shape, ShapeAttr, TensorType, type_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from dialects.expr import Atom, Expr, ExprLike, Symbol, maximum, minimum
+from weft.dialects.expr import Atom, Expr, ExprLike, Symbol, maximum, minimum
 
 Assumptions = Sequence[tuple[Expr, Expr]]
 

@@ -9,9 +9,9 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import operand_def, prop_def, result_def
 
-from dialects.expr import Expr
-from dialects.graph.core.op import GraphOp
-from dialects.graph.core.types import FLOATS, Shape, TensorType, type_of
+from weft.dialects.expr import Expr
+from weft.dialects.graph.core.op import GraphOp
+from weft.dialects.graph.core.types import FLOATS, Shape, TensorType, type_of
 
 
 def from_front(op: GraphOp, axis: int, rank: int) -> int:

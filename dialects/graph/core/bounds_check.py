@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
-from dialects.expr import Expr, maximum, minimum, product
-from dialects.graph.core.algebra import Term, size_term
-from dialects.graph.core.assumptions import at_least
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.types import BOOL, I64, UI64, type_of
-from dialects.graph.regions.effects import AssertOp
+from weft.dialects.expr import Expr, maximum, minimum, product
+from weft.dialects.graph.core.algebra import Term, size_term
+from weft.dialects.graph.core.assumptions import at_least
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.types import BOOL, I64, UI64, type_of
+from weft.dialects.graph.regions.effects import AssertOp
 
 
 def require_inside(

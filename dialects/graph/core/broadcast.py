@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dialects.errors import TypeInferenceError
-from dialects.expr import Expr, Extremum
-from dialects.graph.core.types import Shape
+from weft.dialects.errors import TypeInferenceError
+from weft.dialects.expr import Expr, Extremum
+from weft.dialects.graph.core.types import Shape
 
 
 def broadcast_shapes(name: str, shapes: Sequence[Shape]) -> Shape:

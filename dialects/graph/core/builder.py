@@ -10,11 +10,11 @@ from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from dialects.errors import UnsupportedError
-from dialects.graph.core.op import AttributeValue, GraphOp
-from dialects.graph.core.types import type_of
-from dialects.graph.reindexing.constant import ConstantOp
-from dialects.weights import Array
+from weft.dialects.errors import UnsupportedError
+from weft.dialects.graph.core.op import AttributeValue, GraphOp
+from weft.dialects.graph.core.types import type_of
+from weft.dialects.graph.reindexing.constant import ConstantOp
+from weft.dialects.weights import Array
 
 
 class GraphBuilder:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from dialects.expr import Expr, maximum
-from dialects.graph.core.types import Shape
-from dialects.graph.core.window import Window, spatial_names
+from weft.dialects.expr import Expr, maximum
+from weft.dialects.graph.core.types import Shape
+from weft.dialects.graph.core.window import Window, spatial_names
 
 Index = Sequence[Expr]
 

@@ -8,8 +8,8 @@ import ml_dtypes
 import numpy as np
 from xdsl.ir import Attribute
 
-from dialects.errors import UnsupportedError
-from dialects.graph.core.types import (
+from weft.dialects.errors import UnsupportedError
+from weft.dialects.graph.core.types import (
     BF16,
     BOOL,
     F4E2M1FN,

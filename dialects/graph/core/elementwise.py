@@ -14,21 +14,21 @@ import numpy as np
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import operand_def, result_def
 
-from dialects.expr import Expr
-from dialects.graph.core.accumulate import widen
-from dialects.graph.core.broadcast import (
+from weft.dialects.expr import Expr
+from weft.dialects.graph.core.accumulate import widen
+from weft.dialects.graph.core.broadcast import (
     broadcast_assumptions,
     broadcast_index,
     broadcast_shapes,
 )
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.dtypes import numpy_dtype
-from dialects.graph.core.op import GraphOp
-from dialects.graph.core.types import BOOL, FLOATS, NUMBERS, TensorType, tensor, type_of
-from dialects.graph.reindexing.constant import ConstantOp
-from dialects.loop.builder import LoopBuilder
-from dialects.loop.scalar import Scalar
-from dialects.weights import Array
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.dtypes import numpy_dtype
+from weft.dialects.graph.core.op import GraphOp
+from weft.dialects.graph.core.types import BOOL, FLOATS, NUMBERS, TensorType, tensor, type_of
+from weft.dialects.graph.reindexing.constant import ConstantOp
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.scalar import Scalar
+from weft.dialects.weights import Array
 
 ANY_ELEMENT: tuple[Attribute, ...] = (*NUMBERS, BOOL)
 """Every element type."""

@@ -9,19 +9,19 @@ import numpy as np
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
-from dialects.errors import WeftError
-from dialects.expr import Expr, Symbol
-from dialects.graph.core.dtypes import element_type, numpy_dtype
-from dialects.graph.core.op import SEGMENTS, GraphOp
-from dialects.graph.core.types import ShapeAttr, TensorType, type_of
-from dialects.graph.ops.cast import BitcastOp
-from dialects.graph.regions.call import CallOp
-from dialects.graph.regions.control import BindSizesOp, ControlOp
-from dialects.graph.regions.effects import AssertOp, PrintOp
-from dialects.graph.regions.fused import FusedOp
-from dialects.graph.reindexing.constant import ConstantOp
-from dialects.printed import filled
-from dialects.weights import Array, WeightStore
+from weft.dialects.errors import WeftError
+from weft.dialects.expr import Expr, Symbol
+from weft.dialects.graph.core.dtypes import element_type, numpy_dtype
+from weft.dialects.graph.core.op import SEGMENTS, GraphOp
+from weft.dialects.graph.core.types import ShapeAttr, TensorType, type_of
+from weft.dialects.graph.ops.cast import BitcastOp
+from weft.dialects.graph.regions.call import CallOp
+from weft.dialects.graph.regions.control import BindSizesOp, ControlOp
+from weft.dialects.graph.regions.effects import AssertOp, PrintOp
+from weft.dialects.graph.regions.fused import FusedOp
+from weft.dialects.graph.reindexing.constant import ConstantOp
+from weft.dialects.printed import filled
+from weft.dialects.weights import Array, WeightStore
 
 Arrays = dict[SSAValue, Array]
 Observer = Callable[[Operation, Sequence[Array], Sequence[Array]], None]

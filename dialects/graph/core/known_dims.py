@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from xdsl.ir import OpResult, SSAValue
 
-from dialects.expr import Expr
-from dialects.extent import too_large
-from dialects.graph.core.dtypes import numpy_dtype
-from dialects.graph.core.op import GraphOp
-from dialects.graph.core.types import BOOL, INTEGERS, TensorType, type_of
+from weft.dialects.expr import Expr
+from weft.dialects.extent import too_large
+from weft.dialects.graph.core.dtypes import numpy_dtype
+from weft.dialects.graph.core.op import GraphOp
+from weft.dialects.graph.core.types import BOOL, INTEGERS, TensorType, type_of
 
 
 class KnownDims:

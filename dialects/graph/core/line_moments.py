@@ -15,21 +15,21 @@ from xdsl.dialects.builtin import FloatAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import prop_def
 
-from dialects.expr import Expr, product
-from dialects.graph.core.accumulate import start_totals, widen
-from dialects.graph.core.broadcast import (
+from weft.dialects.expr import Expr, product
+from weft.dialects.graph.core.accumulate import start_totals, widen
+from weft.dialects.graph.core.broadcast import (
     broadcast_assumptions,
     broadcast_index,
     broadcast_shapes,
 )
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.elementwise import sum_to
-from dialects.graph.core.op import GraphOp
-from dialects.graph.core.types import FLOATS, Shape, ShapeAttr, TensorType, tensor, type_of
-from dialects.graph.ops.reduce import mean_of
-from dialects.loop.builder import LoopBuilder
-from dialects.loop.scalar import Scalar, compute_type
-from dialects.weights import Array
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.elementwise import sum_to
+from weft.dialects.graph.core.op import GraphOp
+from weft.dialects.graph.core.types import FLOATS, Shape, ShapeAttr, TensorType, tensor, type_of
+from weft.dialects.graph.ops.reduce import mean_of
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.scalar import Scalar, compute_type
+from weft.dialects.weights import Array
 
 
 @dataclass(frozen=True)

@@ -43,14 +43,14 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure
 from xdsl.utils.exceptions import VerifyException
 
-from dialects.errors import TypeInferenceError, WeftError
-from dialects.expr import Expr
-from dialects.graph.core.types import F64, ShapeAttr, TensorType, type_of
-from dialects.loop.builder import LoopBuilder
-from dialects.weights import Array
+from weft.dialects.errors import TypeInferenceError, WeftError
+from weft.dialects.expr import Expr
+from weft.dialects.graph.core.types import F64, ShapeAttr, TensorType, type_of
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.weights import Array
 
 if TYPE_CHECKING:
-    from dialects.graph.core.builder import GraphBuilder
+    from weft.dialects.graph.core.builder import GraphBuilder
 
 AttributeValue = Attribute | bool | int | float | str | Sequence[int] | Sequence[Expr] | None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dialects.loop.scalar import Scalar, is_float, is_unsigned
+from weft.dialects.loop.scalar import Scalar, is_float, is_unsigned
 
 
 def remainder(dividend: Scalar, divisor: Scalar, *, truncates: bool) -> Scalar:

@@ -8,12 +8,12 @@ from collections.abc import Iterable
 
 from xdsl.ir import Block, Operation
 
-from dialects.expr import Expr
-from dialects.graph.core.assumptions import holds_in_loops
-from dialects.graph.core.op import GraphOp
-from dialects.graph.regions.branch import BranchOp
-from dialects.graph.regions.control import defined_sizes
-from dialects.graph.regions.repeat import ForOp, RepeatOp
+from weft.dialects.expr import Expr
+from weft.dialects.graph.core.assumptions import holds_in_loops
+from weft.dialects.graph.core.op import GraphOp
+from weft.dialects.graph.regions.branch import BranchOp
+from weft.dialects.graph.regions.control import defined_sizes
+from weft.dialects.graph.regions.repeat import ForOp, RepeatOp
 
 Pair = tuple[Expr, Expr]
 

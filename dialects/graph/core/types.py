@@ -17,11 +17,11 @@ from xdsl.irdl import irdl_attr_definition, param_def
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
-from dialects.errors import TypeInferenceError
-from dialects.expr import Expr, ExprLike, product
-from dialects.expr_text import parse_expr
-from dialects.extent import MOST, is_allowed, too_large
-from dialects.loop.scalar import NARROW_FLOATS, width
+from weft.dialects.errors import TypeInferenceError
+from weft.dialects.expr import Expr, ExprLike, product
+from weft.dialects.expr_text import parse_expr
+from weft.dialects.extent import MOST, is_allowed, too_large
+from weft.dialects.loop.scalar import NARROW_FLOATS, width
 
 Shape = tuple[Expr, ...]
 

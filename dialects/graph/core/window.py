@@ -9,13 +9,13 @@ from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import opt_prop_def
 
-from dialects.expr import Expr, ExprLike, maximum, minimum
-from dialects.graph.core.accumulate import fill
-from dialects.graph.core.assumptions import at_least
-from dialects.graph.core.op import AttributeValue, GraphOp, ints
-from dialects.graph.core.types import Shape, ShapeAttr
-from dialects.loop.builder import LoopBuilder
-from dialects.loop.scalar import Number
+from weft.dialects.expr import Expr, ExprLike, maximum, minimum
+from weft.dialects.graph.core.accumulate import fill
+from weft.dialects.graph.core.assumptions import at_least
+from weft.dialects.graph.core.op import AttributeValue, GraphOp, ints
+from weft.dialects.graph.core.types import Shape, ShapeAttr
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.scalar import Number
 
 
 @dataclass(frozen=True)

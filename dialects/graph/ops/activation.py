@@ -11,14 +11,14 @@ from xdsl.dialects.builtin import AnyFloat, FloatAttr, StringAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, prop_def
 
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.elementwise import BinaryOp, FloatUnaryOp, UnaryOp, sum_to
-from dialects.graph.core.op import GraphOp, OnnxName
-from dialects.graph.core.types import TensorType
-from dialects.graph.ops.exponential import erf
-from dialects.loop.builder import LoopBuilder
-from dialects.loop.scalar import Scalar
-from dialects.weights import Array
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.elementwise import BinaryOp, FloatUnaryOp, UnaryOp, sum_to
+from weft.dialects.graph.core.op import GraphOp, OnnxName
+from weft.dialects.graph.core.types import TensorType
+from weft.dialects.graph.ops.exponential import erf
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.scalar import Scalar
+from weft.dialects.weights import Array
 
 Parameter = FloatAttr[AnyFloat]
 

@@ -13,9 +13,9 @@ from xdsl.irdl import (
     prop_def,
 )
 
-from dialects.expr import Expr
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.elementwise import (
+from weft.dialects.expr import Expr
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.elementwise import (
     BinaryOp,
     FloatUnaryOp,
     MathOp,
@@ -24,12 +24,12 @@ from dialects.graph.core.elementwise import (
     is_splat,
     sum_to,
 )
-from dialects.graph.core.op import GraphOp, OnnxName
-from dialects.graph.core.remainder import remainder
-from dialects.graph.core.types import FLOATS, NUMBERS
-from dialects.loop.builder import LoopBuilder
-from dialects.loop.scalar import Scalar, is_float, is_unsigned
-from dialects.weights import Array
+from weft.dialects.graph.core.op import GraphOp, OnnxName
+from weft.dialects.graph.core.remainder import remainder
+from weft.dialects.graph.core.types import FLOATS, NUMBERS
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.scalar import Scalar, is_float, is_unsigned
+from weft.dialects.weights import Array
 
 
 @irdl_op_definition

@@ -10,12 +10,12 @@ import numpy as np
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, prop_def
 
-from dialects.expr import Expr
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.dtypes import element_type, numpy_dtype
-from dialects.graph.core.elementwise import ANY_ELEMENT, UnaryOp, is_float
-from dialects.graph.core.op import GraphOp
-from dialects.graph.core.types import (
+from weft.dialects.expr import Expr
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.dtypes import element_type, numpy_dtype
+from weft.dialects.graph.core.elementwise import ANY_ELEMENT, UnaryOp, is_float
+from weft.dialects.graph.core.op import GraphOp
+from weft.dialects.graph.core.types import (
     BOOL,
     F8E8M0FNU,
     FLOATS,
@@ -26,9 +26,9 @@ from dialects.graph.core.types import (
     TensorType,
     type_of,
 )
-from dialects.loop.builder import LoopBuilder
-from dialects.loop.scalar import Scalar, compute_type, width
-from dialects.weights import Array
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.scalar import Scalar, compute_type, width
+from weft.dialects.weights import Array
 
 
 @irdl_op_definition

@@ -12,9 +12,9 @@ from xdsl.dialects.builtin import BoolAttr, StringAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
-from dialects.expr import Expr
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.elementwise import (
+from weft.dialects.expr import Expr
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.elementwise import (
     ANY_ELEMENT,
     BinaryOp,
     ElementwiseOp,
@@ -24,11 +24,11 @@ from dialects.graph.core.elementwise import (
     stretched,
     sum_to,
 )
-from dialects.graph.core.op import GraphOp, OnnxName
-from dialects.graph.core.types import BOOL, FLOATS, INTEGERS, TensorType, type_of
-from dialects.loop.builder import LoopBuilder
-from dialects.loop.scalar import Scalar, is_unsigned, width
-from dialects.weights import Array
+from weft.dialects.graph.core.op import GraphOp, OnnxName
+from weft.dialects.graph.core.types import BOOL, FLOATS, INTEGERS, TensorType, type_of
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.scalar import Scalar, is_unsigned, width
+from weft.dialects.weights import Array
 
 
 class ComparisonOp(BinaryOp):

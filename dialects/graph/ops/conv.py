@@ -17,23 +17,23 @@ from xdsl.irdl import (
     result_def,
 )
 
-from dialects.expr import Expr, maximum, minimum, product
-from dialects.graph.core.accumulate import fill, round_totals, start_totals, widen
-from dialects.graph.core.algebra import Term
-from dialects.graph.core.assumptions import at_least
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.conv_taps import (
+from weft.dialects.expr import Expr, maximum, minimum, product
+from weft.dialects.graph.core.accumulate import fill, round_totals, start_totals, widen
+from weft.dialects.graph.core.algebra import Term
+from weft.dialects.graph.core.assumptions import at_least
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.conv_taps import (
     Taps,
     backward_taps,
     forward_taps,
     phase_padding,
     phase_taps,
 )
-from dialects.graph.core.op import ints
-from dialects.graph.core.types import NUMBERS, Shape, ShapeAttr, TensorType, tensor, type_of
-from dialects.graph.core.window import Window, WindowOp, spatial_names, static, tap_names
-from dialects.loop.builder import LoopBuilder
-from dialects.weights import Array
+from weft.dialects.graph.core.op import ints
+from weft.dialects.graph.core.types import NUMBERS, Shape, ShapeAttr, TensorType, tensor, type_of
+from weft.dialects.graph.core.window import Window, WindowOp, spatial_names, static, tap_names
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.weights import Array
 
 
 class ConvolutionOp(WindowOp):

@@ -9,14 +9,14 @@ import numpy as np
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, result_def
 
-from dialects.expr import Expr
-from dialects.graph.core.accumulate import widen
-from dialects.graph.core.op import GraphOp, OnnxName
-from dialects.graph.core.types import FLOATS, I64, TensorType, tensor, type_of
-from dialects.loop.builder import LoopBuilder
-from dialects.loop.scalar import Scalar, compute_type
-from dialects.loop.types import buffer_type
-from dialects.weights import Array
+from weft.dialects.expr import Expr
+from weft.dialects.graph.core.accumulate import widen
+from weft.dialects.graph.core.op import GraphOp, OnnxName
+from weft.dialects.graph.core.types import FLOATS, I64, TensorType, tensor, type_of
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.scalar import Scalar, compute_type
+from weft.dialects.loop.types import buffer_type
+from weft.dialects.weights import Array
 
 
 @irdl_op_definition

@@ -10,17 +10,17 @@ from xdsl.dialects.builtin import IntegerAttr, StringAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, opt_prop_def, prop_def, result_def, var_operand_def
 
-from dialects.expr import Expr
-from dialects.graph.core.accumulate import round_totals, start_totals, widen
-from dialects.graph.core.algebra import Term, counted
-from dialects.graph.core.broadcast import broadcast_assumptions, broadcast_shapes
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.elementwise import sum_to
-from dialects.graph.core.op import GraphOp
-from dialects.graph.core.types import NUMBERS, Shape, TensorType, tensor
-from dialects.graph.reindexing.movement import TransposeOp
-from dialects.loop.builder import LoopBuilder
-from dialects.weights import Array
+from weft.dialects.expr import Expr
+from weft.dialects.graph.core.accumulate import round_totals, start_totals, widen
+from weft.dialects.graph.core.algebra import Term, counted
+from weft.dialects.graph.core.broadcast import broadcast_assumptions, broadcast_shapes
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.elementwise import sum_to
+from weft.dialects.graph.core.op import GraphOp
+from weft.dialects.graph.core.types import NUMBERS, Shape, TensorType, tensor
+from weft.dialects.graph.reindexing.movement import TransposeOp
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.weights import Array
 
 
 @irdl_op_definition

@@ -10,14 +10,14 @@ import numpy as np
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition
 
-from dialects.graph.core.accumulate import widen
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.elementwise import BinaryOp, MathOp, narrowed, sum_to
-from dialects.graph.core.op import GraphOp, OnnxName
-from dialects.graph.core.types import FLOATS
-from dialects.loop.builder import LoopBuilder
-from dialects.loop.scalar import Scalar, is_float, is_unsigned, width
-from dialects.weights import Array
+from weft.dialects.graph.core.accumulate import widen
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.elementwise import BinaryOp, MathOp, narrowed, sum_to
+from weft.dialects.graph.core.op import GraphOp, OnnxName
+from weft.dialects.graph.core.types import FLOATS
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.scalar import Scalar, is_float, is_unsigned, width
+from weft.dialects.weights import Array
 
 _erf = np.frompyfunc(math.erf, 1, 1)
 

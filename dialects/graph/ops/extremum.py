@@ -15,14 +15,14 @@ from xdsl.irdl import (
     result_def,
 )
 
-from dialects.expr import Expr, maximum, minimum
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.elementwise import BinaryOp, ElementwiseOp, sum_to
-from dialects.graph.core.op import GraphOp, OnnxName
-from dialects.graph.core.types import TensorType
-from dialects.loop.builder import LoopBuilder
-from dialects.loop.scalar import Scalar
-from dialects.weights import Array
+from weft.dialects.expr import Expr, maximum, minimum
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.elementwise import BinaryOp, ElementwiseOp, sum_to
+from weft.dialects.graph.core.op import GraphOp, OnnxName
+from weft.dialects.graph.core.types import TensorType
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.scalar import Scalar
+from weft.dialects.weights import Array
 
 _Bound = TypeVar("_Bound")
 

@@ -10,18 +10,18 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, prop_def
 
-from dialects.expr import Expr
-from dialects.graph.core.accumulate import magnitude, start_totals, widen
-from dialects.graph.core.algebra import Term
-from dialects.graph.core.axis import AxisOp
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.op import GraphOp, OnnxName
-from dialects.graph.core.types import TensorType
-from dialects.graph.core.window import Window
-from dialects.graph.ops.pool import GlobalPoolOp, PoolOp
-from dialects.loop.builder import LoopBuilder
-from dialects.loop.scalar import Scalar, compute_type
-from dialects.weights import Array
+from weft.dialects.expr import Expr
+from weft.dialects.graph.core.accumulate import magnitude, start_totals, widen
+from weft.dialects.graph.core.algebra import Term
+from weft.dialects.graph.core.axis import AxisOp
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.op import GraphOp, OnnxName
+from weft.dialects.graph.core.types import TensorType
+from weft.dialects.graph.core.window import Window
+from weft.dialects.graph.ops.pool import GlobalPoolOp, PoolOp
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.scalar import Scalar, compute_type
+from weft.dialects.weights import Array
 
 
 class SumOfPowersOp(GraphOp):

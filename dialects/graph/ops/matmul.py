@@ -10,21 +10,21 @@ from xdsl.dialects.builtin import BoolAttr, FloatAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
 
-from dialects.expr import Expr
-from dialects.graph.core.accumulate import round_totals, start_totals, widen
-from dialects.graph.core.broadcast import (
+from weft.dialects.expr import Expr
+from weft.dialects.graph.core.accumulate import round_totals, start_totals, widen
+from weft.dialects.graph.core.broadcast import (
     broadcast_assumptions,
     broadcast_index,
     broadcast_shapes,
 )
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.elementwise import sum_to
-from dialects.graph.core.op import GraphOp, OnnxName
-from dialects.graph.core.types import FLOATS, NUMBERS, Shape, TensorType, tensor, type_of
-from dialects.graph.reindexing.movement import TransposeOp
-from dialects.loop.builder import LoopBuilder
-from dialects.loop.scalar import Scalar
-from dialects.weights import Array
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.elementwise import sum_to
+from weft.dialects.graph.core.op import GraphOp, OnnxName
+from weft.dialects.graph.core.types import FLOATS, NUMBERS, Shape, TensorType, tensor, type_of
+from weft.dialects.graph.reindexing.movement import TransposeOp
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.scalar import Scalar
+from weft.dialects.weights import Array
 
 
 @irdl_op_definition

@@ -10,20 +10,20 @@ from xdsl.dialects.builtin import DenseArrayBase, FloatAttr, IntegerAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
 
-from dialects.expr import Expr, product
-from dialects.extent import is_allowed, too_large
-from dialects.graph.core.accumulate import fill, start_totals, widen
-from dialects.graph.core.algebra import Term, size_term
-from dialects.graph.core.axis import from_front
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.elementwise import sum_to
-from dialects.graph.core.line_moments import Lines, NormalizationOp, StandardizationOp
-from dialects.graph.core.op import GraphOp, OnnxName, ints
-from dialects.graph.core.types import FLOATS, Shape, ShapeAttr, TensorType, tensor, type_of
-from dialects.graph.ops.reduce import normalize_axes
-from dialects.loop.builder import LoopBuilder
-from dialects.loop.scalar import Scalar, compute_type
-from dialects.weights import Array
+from weft.dialects.expr import Expr, product
+from weft.dialects.extent import is_allowed, too_large
+from weft.dialects.graph.core.accumulate import fill, start_totals, widen
+from weft.dialects.graph.core.algebra import Term, size_term
+from weft.dialects.graph.core.axis import from_front
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.elementwise import sum_to
+from weft.dialects.graph.core.line_moments import Lines, NormalizationOp, StandardizationOp
+from weft.dialects.graph.core.op import GraphOp, OnnxName, ints
+from weft.dialects.graph.core.types import FLOATS, Shape, ShapeAttr, TensorType, tensor, type_of
+from weft.dialects.graph.ops.reduce import normalize_axes
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.scalar import Scalar, compute_type
+from weft.dialects.weights import Array
 
 EPSILON = 9.999999747378752e-06
 """ONNX's default: the f32 next to 1e-5."""

@@ -11,20 +11,28 @@ from xdsl.dialects.builtin import BoolAttr, DenseArrayBase
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
-from dialects.expr import Expr, product, row_major_strides
-from dialects.graph.core.accumulate import (
+from weft.dialects.expr import Expr, product, row_major_strides
+from weft.dialects.graph.core.accumulate import (
     fill,
     lowest,
     round_totals,
     start_totals,
     widen,
 )
-from dialects.graph.core.algebra import Term
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.op import GraphOp, OnnxName, ints
-from dialects.graph.core.types import FLOATS, I64, NUMBERS, ShapeAttr, TensorType, tensor, type_of
-from dialects.graph.core.window import Window, WindowOp, spatial_names, static, tap_names
-from dialects.graph.ops.reduce import (
+from weft.dialects.graph.core.algebra import Term
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.op import GraphOp, OnnxName, ints
+from weft.dialects.graph.core.types import (
+    FLOATS,
+    I64,
+    NUMBERS,
+    ShapeAttr,
+    TensorType,
+    tensor,
+    type_of,
+)
+from weft.dialects.graph.core.window import Window, WindowOp, spatial_names, static, tap_names
+from weft.dialects.graph.ops.reduce import (
     COMBINE,
     ReduceMaxOp,
     ReduceMeanOp,
@@ -32,10 +40,10 @@ from dialects.graph.ops.reduce import (
     evaluate_mean,
     mean_of,
 )
-from dialects.graph.ops.search import beats
-from dialects.loop.builder import LoopBuilder
-from dialects.loop.scalar import Number, Scalar, compute_type
-from dialects.weights import Array
+from weft.dialects.graph.ops.search import beats
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.scalar import Number, Scalar, compute_type
+from weft.dialects.weights import Array
 
 
 class PoolOp(WindowOp):

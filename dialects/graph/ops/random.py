@@ -10,13 +10,13 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, opt_operand_def, prop_def, result_def
 
-from dialects.expr import Expr, row_major_strides
-from dialects.graph.core.op import GraphOp
-from dialects.graph.core.types import UI64, ShapeAttr, TensorType, tensor, type_of
-from dialects.graph.reindexing.slicing import below_zero, exprs, numbers
-from dialects.loop.builder import LoopBuilder
-from dialects.loop.scalar import Scalar
-from dialects.weights import Array
+from weft.dialects.expr import Expr, row_major_strides
+from weft.dialects.graph.core.op import GraphOp
+from weft.dialects.graph.core.types import UI64, ShapeAttr, TensorType, tensor, type_of
+from weft.dialects.graph.reindexing.slicing import below_zero, exprs, numbers
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.scalar import Scalar
+from weft.dialects.weights import Array
 
 ROUNDS = 10
 MULTIPLIER = 0xD256D193

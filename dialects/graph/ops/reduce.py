@@ -13,15 +13,15 @@ from xdsl.dialects.builtin import BoolAttr, DenseArrayBase
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
-from dialects.expr import Expr, maximum, minimum, product
-from dialects.graph.core.accumulate import highest, lowest, magnitude, start_totals, widen
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.op import GraphOp, ints
-from dialects.graph.core.types import BOOL, FLOATS, NUMBERS, TensorType, tensor, type_of
-from dialects.graph.reindexing.movement import ReshapeOp
-from dialects.loop.builder import LoopBuilder
-from dialects.loop.scalar import Number, Scalar
-from dialects.weights import Array
+from weft.dialects.expr import Expr, maximum, minimum, product
+from weft.dialects.graph.core.accumulate import highest, lowest, magnitude, start_totals, widen
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.op import GraphOp, ints
+from weft.dialects.graph.core.types import BOOL, FLOATS, NUMBERS, TensorType, tensor, type_of
+from weft.dialects.graph.reindexing.movement import ReshapeOp
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.scalar import Number, Scalar
+from weft.dialects.weights import Array
 
 
 def normalize_axes(op: GraphOp, axes: Sequence[int], rank: int) -> tuple[int, ...]:

@@ -11,15 +11,15 @@ from xdsl.dialects.builtin import DenseArrayBase, FloatAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
-from dialects.expr import Expr, maximum
-from dialects.extent import MOST
-from dialects.graph.core.accumulate import lowest, widen
-from dialects.graph.core.op import GraphOp, OnnxName, ints
-from dialects.graph.core.types import FLOATS, I64, TensorType, tensor, type_of
-from dialects.graph.reindexing.gather import subscript
-from dialects.loop.builder import LoopBuilder
-from dialects.loop.scalar import Scalar, compute_type
-from dialects.weights import Array
+from weft.dialects.expr import Expr, maximum
+from weft.dialects.extent import MOST
+from weft.dialects.graph.core.accumulate import lowest, widen
+from weft.dialects.graph.core.op import GraphOp, OnnxName, ints
+from weft.dialects.graph.core.types import FLOATS, I64, TensorType, tensor, type_of
+from weft.dialects.graph.reindexing.gather import subscript
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.scalar import Scalar, compute_type
+from weft.dialects.weights import Array
 
 
 @irdl_op_definition

@@ -10,16 +10,16 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
-from dialects.expr import Expr
-from dialects.graph.core.accumulate import round_totals, start_totals, widen
-from dialects.graph.core.algebra import Term, counted, joined, size_term
-from dialects.graph.core.assumptions import at_least
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.types import FLOATS, I64, TensorType, tensor, type_of
-from dialects.graph.reindexing.gather import AlongAxisIndexedOp, bounded, subscript
-from dialects.loop.builder import LoopBuilder
-from dialects.loop.scalar import compute_type
-from dialects.weights import Array
+from weft.dialects.expr import Expr
+from weft.dialects.graph.core.accumulate import round_totals, start_totals, widen
+from weft.dialects.graph.core.algebra import Term, counted, joined, size_term
+from weft.dialects.graph.core.assumptions import at_least
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.types import FLOATS, I64, TensorType, tensor, type_of
+from weft.dialects.graph.reindexing.gather import AlongAxisIndexedOp, bounded, subscript
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.scalar import compute_type
+from weft.dialects.weights import Array
 
 
 @irdl_op_definition

@@ -11,16 +11,16 @@ from xdsl.dialects.builtin import BoolAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, prop_def
 
-from dialects.expr import Expr
-from dialects.graph.core.accumulate import start_totals, widen
-from dialects.graph.core.algebra import Term, counted
-from dialects.graph.core.axis import AxisOp
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.op import AttributeValue, GraphOp
-from dialects.graph.core.types import NUMBERS, TensorType, type_of
-from dialects.loop.builder import LoopBuilder
-from dialects.loop.scalar import Scalar
-from dialects.weights import Array
+from weft.dialects.expr import Expr
+from weft.dialects.graph.core.accumulate import start_totals, widen
+from weft.dialects.graph.core.algebra import Term, counted
+from weft.dialects.graph.core.axis import AxisOp
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.op import AttributeValue, GraphOp
+from weft.dialects.graph.core.types import NUMBERS, TensorType, type_of
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.scalar import Scalar
+from weft.dialects.weights import Array
 
 
 class ScanOp(AxisOp):

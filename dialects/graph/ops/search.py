@@ -11,16 +11,16 @@ from xdsl.dialects.builtin import BoolAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, prop_def
 
-from dialects.expr import Expr
-from dialects.graph.core.accumulate import fill, highest, lowest, widen
-from dialects.graph.core.assumptions import at_least
-from dialects.graph.core.axis import LineOp
-from dialects.graph.core.op import OnnxName
-from dialects.graph.core.types import I32, I64, NUMBERS, Shape, TensorType, tensor, type_of
-from dialects.loop.builder import LoopBuilder
-from dialects.loop.scalar import Scalar, compute_type, is_float
-from dialects.loop.types import buffer_type
-from dialects.weights import Array
+from weft.dialects.expr import Expr
+from weft.dialects.graph.core.accumulate import fill, highest, lowest, widen
+from weft.dialects.graph.core.assumptions import at_least
+from weft.dialects.graph.core.axis import LineOp
+from weft.dialects.graph.core.op import OnnxName
+from weft.dialects.graph.core.types import I32, I64, NUMBERS, Shape, TensorType, tensor, type_of
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.scalar import Scalar, compute_type, is_float
+from weft.dialects.loop.types import buffer_type
+from weft.dialects.weights import Array
 
 
 def first_extremum(

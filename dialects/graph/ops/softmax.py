@@ -9,15 +9,15 @@ import numpy as np
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition
 
-from dialects.graph.core.accumulate import lowest, start_totals, widen
-from dialects.graph.core.axis import AxisOp
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.op import OnnxName
-from dialects.graph.core.types import type_of
-from dialects.graph.ops.search import first_extremum
-from dialects.loop.builder import LoopBuilder
-from dialects.loop.scalar import compute_type
-from dialects.weights import Array
+from weft.dialects.graph.core.accumulate import lowest, start_totals, widen
+from weft.dialects.graph.core.axis import AxisOp
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.op import OnnxName
+from weft.dialects.graph.core.types import type_of
+from weft.dialects.graph.ops.search import first_extremum
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.scalar import compute_type
+from weft.dialects.weights import Array
 
 
 class ExponentialOp(AxisOp):

@@ -9,15 +9,15 @@ from xdsl.dialects.builtin import BoolAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, prop_def
 
-from dialects.expr import Expr, minimum
-from dialects.graph.core.accumulate import fill, widen
-from dialects.graph.core.axis import LineOp
-from dialects.graph.core.elementwise import ANY_ELEMENT
-from dialects.graph.core.types import I64, ShapeAttr, TensorType, tensor, type_of
-from dialects.graph.reindexing.slicing import below_zero, exprs, numbers
-from dialects.loop.builder import LoopBuilder
-from dialects.loop.scalar import Scalar, compute_type, is_float
-from dialects.weights import Array
+from weft.dialects.expr import Expr, minimum
+from weft.dialects.graph.core.accumulate import fill, widen
+from weft.dialects.graph.core.axis import LineOp
+from weft.dialects.graph.core.elementwise import ANY_ELEMENT
+from weft.dialects.graph.core.types import I64, ShapeAttr, TensorType, tensor, type_of
+from weft.dialects.graph.reindexing.slicing import below_zero, exprs, numbers
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.scalar import Scalar, compute_type, is_float
+from weft.dialects.weights import Array
 
 SELECTED = 64
 """Up to this many positions are kept in order while the elements are read once."""

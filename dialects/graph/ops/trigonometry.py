@@ -8,9 +8,9 @@ import numpy as np
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition
 
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.elementwise import MathOp
-from dialects.graph.core.op import GraphOp, OnnxName
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.elementwise import MathOp
+from weft.dialects.graph.core.op import GraphOp, OnnxName
 
 
 class TrigonometricOp(MathOp):

@@ -10,17 +10,17 @@ from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
-from dialects.expr import Expr
-from dialects.graph.core.accumulate import fill, widen
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.elementwise import ANY_ELEMENT
-from dialects.graph.core.op import ints
-from dialects.graph.core.types import NUMBERS, ShapeAttr, TensorType, tensor, type_of
-from dialects.graph.core.window import Window, WindowOp, spatial_names, static, tap_names
-from dialects.graph.reindexing.slicing import exprs
-from dialects.loop.builder import LoopBuilder
-from dialects.loop.scalar import compute_type
-from dialects.weights import Array
+from weft.dialects.expr import Expr
+from weft.dialects.graph.core.accumulate import fill, widen
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.elementwise import ANY_ELEMENT
+from weft.dialects.graph.core.op import ints
+from weft.dialects.graph.core.types import NUMBERS, ShapeAttr, TensorType, tensor, type_of
+from weft.dialects.graph.core.window import Window, WindowOp, spatial_names, static, tap_names
+from weft.dialects.graph.reindexing.slicing import exprs
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.scalar import compute_type
+from weft.dialects.weights import Array
 
 
 @irdl_op_definition

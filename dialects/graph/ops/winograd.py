@@ -15,16 +15,16 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def, result_def
 
-from dialects.expr import Expr
-from dialects.graph.core.accumulate import widen
-from dialects.graph.core.algebra import Term
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.op import GraphOp
-from dialects.graph.core.types import F32, F64, Shape, ShapeAttr, TensorType, tensor, type_of
-from dialects.graph.core.window import Window, WindowOp, static
-from dialects.loop.builder import LoopBuilder
-from dialects.loop.scalar import Scalar
-from dialects.weights import Array
+from weft.dialects.expr import Expr
+from weft.dialects.graph.core.accumulate import widen
+from weft.dialects.graph.core.algebra import Term
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.op import GraphOp
+from weft.dialects.graph.core.types import F32, F64, Shape, ShapeAttr, TensorType, tensor, type_of
+from weft.dialects.graph.core.window import Window, WindowOp, static
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.scalar import Scalar
+from weft.dialects.weights import Array
 
 ELEMENTS = (F32, F64)
 """Narrower floats would lose too much between the steps."""

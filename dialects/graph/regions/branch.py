@@ -10,9 +10,9 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.irdl import irdl_op_definition, region_def, traits_def, var_region_def
 from xdsl.traits import Pure
 
-from dialects.errors import TypeInferenceError
-from dialects.graph.core.types import BOOL, INTEGERS, TensorType, tensor, type_of
-from dialects.graph.regions.control import (
+from weft.dialects.errors import TypeInferenceError
+from weft.dialects.graph.core.types import BOOL, INTEGERS, TensorType, tensor, type_of
+from weft.dialects.graph.regions.control import (
     ControlOp,
     Evaluation,
     Regions,
@@ -21,7 +21,7 @@ from dialects.graph.regions.control import (
     measured,
     names_attr,
 )
-from dialects.weights import Array
+from weft.dialects.weights import Array
 
 
 class BranchOp(ControlOp):

@@ -20,9 +20,9 @@ from xdsl.printer import Printer
 from xdsl.traits import Pure, SymbolTable
 from xdsl.utils.exceptions import VerifyException
 
-from dialects.errors import TypeInferenceError
-from dialects.expr import Atom, Expr, Symbol
-from dialects.graph.core.types import TensorType, tensor, type_of
+from weft.dialects.errors import TypeInferenceError
+from weft.dialects.expr import Atom, Expr, Symbol
+from weft.dialects.graph.core.types import TensorType, tensor, type_of
 
 
 @irdl_op_definition

@@ -30,12 +30,12 @@ from xdsl.traits import IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 from xdsl.utils.hints import isa
 
-from dialects.errors import TypeInferenceError
-from dialects.expr import Atom, Expr, Symbol
-from dialects.graph.core.op import InferTypeOp
-from dialects.graph.core.types import INTEGERS, ShapeAttr, TensorType, tensor, type_of
-from dialects.graph.regions.fused import YieldOp
-from dialects.weights import Array
+from weft.dialects.errors import TypeInferenceError
+from weft.dialects.expr import Atom, Expr, Symbol
+from weft.dialects.graph.core.op import InferTypeOp
+from weft.dialects.graph.core.types import INTEGERS, ShapeAttr, TensorType, tensor, type_of
+from weft.dialects.graph.regions.fused import YieldOp
+from weft.dialects.weights import Array
 
 Evaluation = tuple[list[Array], dict[str, int]]
 """The results of an operator, and the sizes that it defines."""

@@ -14,18 +14,18 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.irdl import irdl_op_definition, opt_prop_def, region_def, traits_def
 from xdsl.traits import Pure
 
-from dialects.graph.core.elementwise import ANY_ELEMENT, UnaryOp
-from dialects.graph.core.types import TensorType, type_of
-from dialects.graph.regions.control import (
+from weft.dialects.graph.core.elementwise import ANY_ELEMENT, UnaryOp
+from weft.dialects.graph.core.types import TensorType, type_of
+from weft.dialects.graph.regions.control import (
     ControlOp,
     Evaluation,
     Regions,
     defined_sizes,
     handed_types,
 )
-from dialects.loop.builder import LoopBuilder
-from dialects.loop.scalar import Scalar
-from dialects.weights import Array
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.scalar import Scalar
+from weft.dialects.weights import Array
 
 
 @irdl_op_definition

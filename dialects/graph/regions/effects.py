@@ -13,8 +13,8 @@ from xdsl.ir import Operation, SSAValue
 from xdsl.irdl import IRDLOperation, irdl_op_definition, operand_def, prop_def, var_operand_def
 from xdsl.utils.exceptions import VerifyException
 
-from dialects.graph.core.types import BOOL, F64, I64, TensorType, type_of
-from dialects.printed import placeholders
+from weft.dialects.graph.core.types import BOOL, F64, I64, TensorType, type_of
+from weft.dialects.printed import placeholders
 
 
 class EffectOp(IRDLOperation):

@@ -19,8 +19,8 @@ from xdsl.printer import Printer
 from xdsl.traits import IsolatedFromAbove, IsTerminator, Pure
 from xdsl.utils.exceptions import VerifyException
 
-from dialects.graph.core.op import GraphOp
-from dialects.graph.core.types import TensorType, type_of
+from weft.dialects.graph.core.op import GraphOp
+from weft.dialects.graph.core.types import TensorType, type_of
 
 
 @irdl_op_definition

@@ -12,10 +12,10 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.irdl import irdl_op_definition, prop_def, region_def, traits_def
 from xdsl.traits import Pure
 
-from dialects.expr import Expr, maximum
-from dialects.graph.core.dtypes import numpy_dtype
-from dialects.graph.core.types import BOOL, ShapeAttr, TensorType, tensor, type_of
-from dialects.graph.regions.control import (
+from weft.dialects.expr import Expr, maximum
+from weft.dialects.graph.core.dtypes import numpy_dtype
+from weft.dialects.graph.core.types import BOOL, ShapeAttr, TensorType, tensor, type_of
+from weft.dialects.graph.regions.control import (
     ControlOp,
     Evaluation,
     Regions,
@@ -25,7 +25,7 @@ from dialects.graph.regions.control import (
     measured,
     names_attr,
 )
-from dialects.weights import Array
+from weft.dialects.weights import Array
 
 
 class RepeatOp(ControlOp):

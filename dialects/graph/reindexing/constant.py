@@ -14,13 +14,13 @@ from xdsl.irdl import irdl_attr_definition, irdl_op_definition, opt_prop_def, pr
 from xdsl.parser import AttrParser
 from xdsl.printer import Printer
 
-from dialects.errors import WeftError
-from dialects.expr import Expr, Operand
-from dialects.graph.core.dtypes import element_type, numpy_dtype
-from dialects.graph.core.op import GraphOp
-from dialects.graph.core.types import BOOL, I64, INTEGERS, UI64, ShapeAttr, TensorType, tensor
-from dialects.loop.builder import LoopBuilder
-from dialects.weights import Array, WeightStore
+from weft.dialects.errors import WeftError
+from weft.dialects.expr import Expr, Operand
+from weft.dialects.graph.core.dtypes import element_type, numpy_dtype
+from weft.dialects.graph.core.op import GraphOp
+from weft.dialects.graph.core.types import BOOL, I64, INTEGERS, UI64, ShapeAttr, TensorType, tensor
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.weights import Array, WeightStore
 
 INLINE_ELEMENTS = 16
 """Constants up to this many elements are part of the IR's text."""

@@ -17,17 +17,17 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
-from dialects.errors import WeftError
-from dialects.expr import Expr, minimum, product
-from dialects.graph.core.assumptions import at_least
-from dialects.graph.core.axis import from_front
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.op import GraphOp, OnnxName
-from dialects.graph.core.types import I32, I64, Shape, ShapeAttr, TensorType, tensor, type_of
-from dialects.graph.reindexing.slicing import below_zero
-from dialects.loop.builder import LoopBuilder
-from dialects.loop.scalar import Scalar
-from dialects.weights import Array
+from weft.dialects.errors import WeftError
+from weft.dialects.expr import Expr, minimum, product
+from weft.dialects.graph.core.assumptions import at_least
+from weft.dialects.graph.core.axis import from_front
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.op import GraphOp, OnnxName
+from weft.dialects.graph.core.types import I32, I64, Shape, ShapeAttr, TensorType, tensor, type_of
+from weft.dialects.graph.reindexing.slicing import below_zero
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.scalar import Scalar
+from weft.dialects.weights import Array
 
 
 def bounded(index: Array, dim: int) -> Array:

@@ -10,17 +10,25 @@ from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_prop_def, prop_def, result_def
 
-from dialects.expr import Expr
-from dialects.graph.core.accumulate import widen
-from dialects.graph.core.algebra import Term, counted, joined
-from dialects.graph.core.axis import from_front
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.op import GraphOp, OnnxName
-from dialects.graph.core.types import I64, INTEGERS, NUMBERS, ShapeAttr, TensorType, tensor, type_of
-from dialects.graph.reindexing.slicing import below_zero, exprs, numbers
-from dialects.loop.builder import LoopBuilder
-from dialects.loop.scalar import Scalar, compute_type
-from dialects.weights import Array
+from weft.dialects.expr import Expr
+from weft.dialects.graph.core.accumulate import widen
+from weft.dialects.graph.core.algebra import Term, counted, joined
+from weft.dialects.graph.core.axis import from_front
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.op import GraphOp, OnnxName
+from weft.dialects.graph.core.types import (
+    I64,
+    INTEGERS,
+    NUMBERS,
+    ShapeAttr,
+    TensorType,
+    tensor,
+    type_of,
+)
+from weft.dialects.graph.reindexing.slicing import below_zero, exprs, numbers
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.scalar import Scalar, compute_type
+from weft.dialects.weights import Array
 
 MAX_DIMS = 64
 """Ranges up to this size count as vectors of dims."""

@@ -8,13 +8,13 @@ from typing import ClassVar
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, result_def
 
-from dialects.expr import Expr
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.op import GraphOp, ints
-from dialects.graph.core.types import TensorType, type_of
-from dialects.graph.reindexing.slicing import StridedOp, exprs, numbers, positions
-from dialects.loop.builder import LoopBuilder
-from dialects.weights import Array
+from weft.dialects.expr import Expr
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.op import GraphOp, ints
+from weft.dialects.graph.core.types import TensorType, type_of
+from weft.dialects.graph.reindexing.slicing import StridedOp, exprs, numbers, positions
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.weights import Array
 
 
 @irdl_op_definition

@@ -11,19 +11,19 @@ from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
-from dialects.expr import Expr, row_major_strides
-from dialects.graph.core.broadcast import (
+from weft.dialects.expr import Expr, row_major_strides
+from weft.dialects.graph.core.broadcast import (
     broadcast_assumptions,
     broadcast_index,
     broadcast_shapes,
 )
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.elementwise import ANY_ELEMENT, UnaryOp, sum_to
-from dialects.graph.core.op import GraphOp, OnnxName, ints
-from dialects.graph.core.types import Shape, ShapeAttr, TensorType, tensor, type_of
-from dialects.loop.builder import LoopBuilder
-from dialects.loop.scalar import Scalar
-from dialects.weights import Array
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.elementwise import ANY_ELEMENT, UnaryOp, sum_to
+from weft.dialects.graph.core.op import GraphOp, OnnxName, ints
+from weft.dialects.graph.core.types import Shape, ShapeAttr, TensorType, tensor, type_of
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.scalar import Scalar
+from weft.dialects.weights import Array
 
 
 class IndexMapOp(GraphOp):

@@ -8,12 +8,12 @@ import numpy as np
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
-from dialects.expr import Expr
-from dialects.graph.core.op import GraphOp
-from dialects.graph.core.types import BOOL, I64, ShapeAttr, TensorType, tensor, type_of
-from dialects.graph.reindexing.slicing import below_zero, exprs, numbers
-from dialects.loop.builder import LoopBuilder
-from dialects.weights import Array
+from weft.dialects.expr import Expr
+from weft.dialects.graph.core.op import GraphOp
+from weft.dialects.graph.core.types import BOOL, I64, ShapeAttr, TensorType, tensor, type_of
+from weft.dialects.graph.reindexing.slicing import below_zero, exprs, numbers
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.weights import Array
 
 
 @irdl_op_definition

@@ -10,16 +10,16 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, opt_operand_def, prop_def
 
-from dialects.errors import WeftError
-from dialects.expr import Expr, maximum, minimum
-from dialects.graph.core.assumptions import at_least
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.op import GraphOp
-from dialects.graph.core.types import ShapeAttr, TensorType, tensor, type_of
-from dialects.graph.reindexing.movement import IndexMapOp
-from dialects.graph.reindexing.slicing import below_zero, exprs, numbers
-from dialects.loop.builder import LoopBuilder
-from dialects.weights import Array
+from weft.dialects.errors import WeftError
+from weft.dialects.expr import Expr, maximum, minimum
+from weft.dialects.graph.core.assumptions import at_least
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.op import GraphOp
+from weft.dialects.graph.core.types import ShapeAttr, TensorType, tensor, type_of
+from weft.dialects.graph.reindexing.movement import IndexMapOp
+from weft.dialects.graph.reindexing.slicing import below_zero, exprs, numbers
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.weights import Array
 
 MODES = ("constant", "edge", "reflect", "wrap")
 

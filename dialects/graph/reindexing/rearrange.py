@@ -11,15 +11,15 @@ from xdsl.dialects.builtin import BoolAttr, IntegerAttr, StringAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
-from dialects.expr import Expr
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.op import GraphOp, OnnxName
-from dialects.graph.core.types import I32, I64, Shape, ShapeAttr, TensorType, tensor, type_of
-from dialects.graph.reindexing.gather import bounded, subscript
-from dialects.graph.reindexing.movement import IndexMapOp
-from dialects.graph.reindexing.slicing import exprs, numbers
-from dialects.loop.builder import LoopBuilder
-from dialects.weights import Array
+from weft.dialects.expr import Expr
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.op import GraphOp, OnnxName
+from weft.dialects.graph.core.types import I32, I64, Shape, ShapeAttr, TensorType, tensor, type_of
+from weft.dialects.graph.reindexing.gather import bounded, subscript
+from weft.dialects.graph.reindexing.movement import IndexMapOp
+from weft.dialects.graph.reindexing.slicing import exprs, numbers
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.weights import Array
 
 
 @irdl_op_definition

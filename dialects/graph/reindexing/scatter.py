@@ -10,12 +10,12 @@ from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
-from dialects.errors import WeftError
-from dialects.expr import Expr
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.op import GraphOp, OnnxName
-from dialects.graph.core.types import BOOL, TensorType, tensor, type_of
-from dialects.graph.reindexing.gather import (
+from weft.dialects.errors import WeftError
+from weft.dialects.expr import Expr
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.op import GraphOp, OnnxName
+from weft.dialects.graph.core.types import BOOL, TensorType, tensor, type_of
+from weft.dialects.graph.reindexing.gather import (
     ElementsOp,
     IndexedOp,
     element_places,
@@ -25,9 +25,9 @@ from dialects.graph.reindexing.gather import (
     vector_places,
     vector_subscripts,
 )
-from dialects.loop.builder import LoopBuilder
-from dialects.loop.scalar import Scalar
-from dialects.weights import Array
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.scalar import Scalar
+from weft.dialects.weights import Array
 
 _COMBINE: dict[str, tuple[Callable[[Scalar, Scalar], Scalar], Any]] = {
     "none": (lambda old, new: new, None),

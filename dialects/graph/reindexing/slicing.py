@@ -17,16 +17,16 @@ from xdsl.irdl import (
     var_result_def,
 )
 
-from dialects.expr import Expr
-from dialects.graph.core.accumulate import fill
-from dialects.graph.core.assumptions import at_least, box_within
-from dialects.graph.core.axis import from_front
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.op import GraphOp, OnnxName, ints
-from dialects.graph.core.types import Shape, ShapeAttr, TensorType, tensor, type_of
-from dialects.graph.reindexing.movement import IndexMapOp
-from dialects.loop.builder import LoopBuilder
-from dialects.weights import Array
+from weft.dialects.expr import Expr
+from weft.dialects.graph.core.accumulate import fill
+from weft.dialects.graph.core.assumptions import at_least, box_within
+from weft.dialects.graph.core.axis import from_front
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.op import GraphOp, OnnxName, ints
+from weft.dialects.graph.core.types import Shape, ShapeAttr, TensorType, tensor, type_of
+from weft.dialects.graph.reindexing.movement import IndexMapOp
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.weights import Array
 
 
 def numbers(op: GraphOp, attribute: ShapeAttr) -> list[int]:

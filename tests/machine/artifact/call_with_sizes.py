@@ -9,10 +9,10 @@ import numpy as np
 from onnx import parser
 
 import weft
-from compiler.machine.python.checked_call import _Call
-from compiler.machine.python.executable import Executable
-from dialects.extent import MOST
 from tests.machine.artifact.test_dlpack import Model, Tensor
+from weft.compiler.machine.python.checked_call import _Call
+from weft.compiler.machine.python.executable import Executable
+from weft.dialects.extent import MOST
 
 HUGE = 2**61
 MODELS = {

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from compiler.machine.artifact.artifact import Compiled
-from compiler.machine.codegen.object_code import compile_object
-from compiler.machine.elf import records as elf
-from compiler.machine.elf.link import link_shared
-from compiler.target.features import baseline
-from compiler.target.target import Target
+from weft.compiler.machine.artifact.artifact import Compiled
+from weft.compiler.machine.codegen.object_code import compile_object
+from weft.compiler.machine.elf import records as elf
+from weft.compiler.machine.elf.link import link_shared
+from weft.compiler.target.features import baseline
+from weft.compiler.target.target import Target
 
 THREADS = 2
 

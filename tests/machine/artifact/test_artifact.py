@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 import weft
-from compiler.driver.pipeline import compile_model
-from compiler.machine.artifact.artifact import Compiled, load, read_metadata
-from compiler.machine.codegen.host import host_target
-from compiler.machine.elf import records as elf
-from compiler.machine.elf.shared_object import SharedObject
-from dialects.errors import ArtifactError, OptionError
 from tests.small_models import add_model, dense_model, rows_of
 from weft.compilation import options_of
+from weft.compiler.driver.pipeline import compile_model
+from weft.compiler.machine.artifact.artifact import Compiled, load, read_metadata
+from weft.compiler.machine.codegen.host import host_target
+from weft.compiler.machine.elf import records as elf
+from weft.compiler.machine.elf.shared_object import SharedObject
+from weft.dialects.errors import ArtifactError, OptionError
 
 ROWS = 37
 HOST_PROGRAM = Path(__file__).with_name("artifact_host.c")

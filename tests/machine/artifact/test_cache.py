@@ -13,13 +13,13 @@ import numpy as np
 import onnx
 import pytest
 
-from compiler.driver.pipeline import compile_model
-from compiler.driver.session import Session
-from compiler.machine.artifact.artifact import Compiled
-from compiler.machine.artifact.cache import DEFAULT_LIMIT, Cache, CacheWarning, default_cache
-from dialects.errors import OptionError
 from tests.small_models import add_model, dense_model, dense_reference, rows_of
 from weft.compilation import compile_cached, external_locations, model_key, options_of
+from weft.compiler.driver.pipeline import compile_model
+from weft.compiler.driver.session import Session
+from weft.compiler.machine.artifact.artifact import Compiled
+from weft.compiler.machine.artifact.cache import DEFAULT_LIMIT, Cache, CacheWarning, default_cache
+from weft.dialects.errors import OptionError
 
 MODEL = dense_model("rows")
 OPTIONS = options_of(MODEL)

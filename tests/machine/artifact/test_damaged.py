@@ -13,17 +13,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from compiler.driver.pipeline import compile_model
-from compiler.machine.artifact.artifact import Compiled
-from compiler.machine.codegen.host import host_target
 from tests.small_models import dense_model
 from weft.compilation import options_of
+from weft.compiler.driver.pipeline import compile_model
+from weft.compiler.machine.artifact.artifact import Compiled
+from weft.compiler.machine.codegen.host import host_target
 
 LOOK_AT = """\
 import contextlib, io, json, sys
 import numpy as np
 import weft
-from compiler.cli.main import main
+from weft.cli.main import main
 for path in sys.argv[1:]:
     said, loaded = io.StringIO(), ""
     with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):

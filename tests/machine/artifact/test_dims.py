@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.machine.artifact.dims import depth_of, program_of, size_of
-from dialects.errors import ArtifactError
+from weft.compiler.machine.artifact.dims import depth_of, program_of, size_of
+from weft.dialects.errors import ArtifactError
 
 
 @pytest.mark.parametrize("name", ["class", "None", "lambda", "True", "int", "größe"])

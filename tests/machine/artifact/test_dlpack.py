@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from onnx import helper, parser
 
-from compiler.abi.constants import Status
-from compiler.driver.options import Bound
-from compiler.driver.pipeline import compile_model
-from compiler.machine.python.checked_call import _Call
-from compiler.machine.python.executable import Executable
 from tests.small_models import add_model, dense_model, rows_of
 from weft.compilation import options_of
+from weft.compiler.abi.constants import Status
+from weft.compiler.driver.options import Bound
+from weft.compiler.driver.pipeline import compile_model
+from weft.compiler.machine.python.checked_call import _Call
+from weft.compiler.machine.python.executable import Executable
 
 PAIR = """
 <ir_version: 8, opset_import: ["" : 17]>

@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 
 import weft
-from compiler.cli.demo_model import load_light, with_random_weights
-from compiler.driver.pipeline import compile_model
-from compiler.machine.artifact.artifact import read_metadata
-from compiler.target.arm import NEOVERSE_V1
-from compiler.target.features import feature_groups
 from tests.machine.artifact.foreign import AARCH64, RISCV64, Emulator, build_host, run_artifact
 from tests.models.light import SEED, seeded_input
 from tests.models.networks import NETWORKS
 from tests.small_models import dense_model
+from weft.cli.demo_model import load_light, with_random_weights
 from weft.compilation import options_of
+from weft.compiler.driver.pipeline import compile_model
+from weft.compiler.machine.artifact.artifact import read_metadata
+from weft.compiler.target.arm import NEOVERSE_V1
+from weft.compiler.target.features import feature_groups
 
 HOST = Path(__file__).with_name("wasm_host.js")
 EMULATORS = {"aarch64": AARCH64, "riscv64": RISCV64, "riscv64-v": RISCV64}

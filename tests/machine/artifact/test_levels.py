@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import weft
-from compiler.driver.pipeline import compile_model
-from compiler.machine.artifact.artifact import Compiled, load, read_metadata
-from compiler.machine.codegen.host import host_target
-from compiler.target.cpuid import FEATURES, STATE, needed_bits
 from tests.small_models import dense_model
 from weft.compilation import options_of
+from weft.compiler.driver.pipeline import compile_model
+from weft.compiler.machine.artifact.artifact import Compiled, load, read_metadata
+from weft.compiler.machine.codegen.host import host_target
+from weft.compiler.target.cpuid import FEATURES, STATE, needed_bits
 
 HOST_PROGRAM = Path(__file__).with_name("levels_host.c")
 EMULATOR = shutil.which("qemu-x86_64") or shutil.which("qemu-x86_64-static")

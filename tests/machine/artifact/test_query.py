@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 from onnx import parser
 
-from compiler.driver.options import parse_bound
-from compiler.driver.pipeline import compile_model
-from compiler.loop_to_llvm.runtime.layout import DIM, SYMBOL, TABLE, TENSOR, Struct
-from compiler.machine.artifact.artifact import Compiled
-from compiler.machine.artifact.model_table import model_table
-from compiler.machine.artifact.signature import Signature
-from compiler.machine.bindings.header import header
 from tests.small_models import add_model, dense_model, rows_of
 from weft.compilation import options_of
+from weft.compiler.driver.options import parse_bound
+from weft.compiler.driver.pipeline import compile_model
+from weft.compiler.loop_to_llvm.runtime.layout import DIM, SYMBOL, TABLE, TENSOR, Struct
+from weft.compiler.machine.artifact.artifact import Compiled
+from weft.compiler.machine.artifact.model_table import model_table
+from weft.compiler.machine.artifact.signature import Signature
+from weft.compiler.machine.bindings.header import header
 
 HOST = Path(__file__).with_name("generic_host.c")
 needs_cc = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from compiler.machine.artifact.replace_file import rewriting
-from dialects.errors import ArtifactError
+from weft.compiler.machine.artifact.replace_file import rewriting
+from weft.dialects.errors import ArtifactError
 
 PIECES = (bytes(1 << 20), b"", b"middle", bytes(range(256)) * 5000)
 WHOLE = b"".join(PIECES)

@@ -11,14 +11,14 @@ import pytest
 from onnx import ModelProto, helper, numpy_helper, parser
 
 import weft
-from compiler.driver.golden import MOST_BYTES
-from compiler.driver.options import parse_bound, parse_bucket
-from compiler.driver.pipeline import compile_model
-from compiler.machine.artifact.artifact import Compiled, load, read_metadata
-from compiler.machine.codegen.host import host_target
 from tests.cli.command import Command
 from tests.small_models import add_model, dense_model, dense_reference, rows_of
 from weft.compilation import options_of
+from weft.compiler.driver.golden import MOST_BYTES
+from weft.compiler.driver.options import parse_bound, parse_bucket
+from weft.compiler.driver.pipeline import compile_model
+from weft.compiler.machine.artifact.artifact import Compiled, load, read_metadata
+from weft.compiler.machine.codegen.host import host_target
 
 HOST_PROGRAM = Path(__file__).with_name("self_test_host.c")
 needs_cc = pytest.mark.skipif(shutil.which("cc") is None, reason="needs a C compiler")

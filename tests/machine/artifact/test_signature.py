@@ -6,8 +6,8 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from compiler.machine.artifact.signature import Signature, TensorSpec
-from dialects.errors import ArtifactError
+from weft.compiler.machine.artifact.signature import Signature, TensorSpec
+from weft.dialects.errors import ArtifactError
 
 SIGNATURE = Signature(
     (TensorSpec("x", "bfloat16", ("batch", "2*seq", 4)), TensorSpec("flag", "bool", ())),

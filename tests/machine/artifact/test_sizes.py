@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from dialects.extent import MOST
+from weft.dialects.extent import MOST
 
 RULE = f"extents of 0 to {MOST}, and no more bytes, for"
 

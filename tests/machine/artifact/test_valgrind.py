@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from compiler.driver.pipeline import compile_model
-from compiler.machine.artifact.artifact import Compiled
-from compiler.machine.codegen.host import host_target
 from tests.small_models import dense_model
 from weft.compilation import options_of
+from weft.compiler.driver.pipeline import compile_model
+from weft.compiler.machine.artifact.artifact import Compiled
+from weft.compiler.machine.codegen.host import host_target
 
 HERE = Path(__file__).parent
 ROWS = 200

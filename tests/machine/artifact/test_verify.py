@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 import weft
-from compiler.driver.pipeline import compile_model
-from compiler.loop_to_llvm.runtime import EXPORTS, LIBC_NAMES
-from compiler.machine.artifact.artifact import Compiled
-from compiler.machine.artifact.verify import Finding, verify
-from compiler.machine.codegen.host import host_target
-from compiler.machine.elf import records as elf
-from compiler.machine.elf.system_linker import find_tool, link_with_tool
 from tests.cli.command import Command
 from tests.small_models import dense_model
 from weft.compilation import options_of
+from weft.compiler.driver.pipeline import compile_model
+from weft.compiler.loop_to_llvm.runtime import EXPORTS, LIBC_NAMES
+from weft.compiler.machine.artifact.artifact import Compiled
+from weft.compiler.machine.artifact.verify import Finding, verify
+from weft.compiler.machine.codegen.host import host_target
+from weft.compiler.machine.elf import records as elf
+from weft.compiler.machine.elf.system_linker import find_tool, link_with_tool
 
 WHOLE = ["metadata", "machine", "image", "file", "segments", "imports", "exports", "weights"]
 
@@ -154,7 +154,7 @@ def test_the_command_shows_findings(
 
 
 def test_verifying_does_not_load(artifact: Path):
-    code = f"from compiler.cli.main import main; main(['verify', {str(artifact)!r}])"
+    code = f"from weft.cli.main import main; main(['verify', {str(artifact)!r}])"
     code += "; print(open('/proc/self/maps').read())"
     shown = subprocess.run(
         [sys.executable, "-c", code], check=True, capture_output=True, text=True

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from compiler.machine.bindings.escapes import (
+from weft.compiler.machine.bindings.escapes import (
     c_literal,
     cmake_literal,
     go_literal,

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import weft
-from compiler.machine.artifact.signature import Signature, TensorSpec
-from compiler.machine.bindings.header import header
 from tests.small_models import dense_model, rows_of
+from weft.compiler.machine.artifact.signature import Signature, TensorSpec
+from weft.compiler.machine.bindings.header import header
 
 ROWS = 5
 HOST = """

@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from compiler.machine.codegen.host import host_target
-from compiler.machine.codegen.jit import load_objects
-from compiler.machine.codegen.object_code import compile_assembly, compile_object
-from compiler.target import TARGETS
-from dialects.errors import ArtifactError, OptionError
+from weft.compiler.machine.codegen.host import host_target
+from weft.compiler.machine.codegen.jit import load_objects
+from weft.compiler.machine.codegen.object_code import compile_assembly, compile_object
+from weft.compiler.target import TARGETS
+from weft.dialects.errors import ArtifactError, OptionError
 
 HOST = host_target()
 ANSWER = """

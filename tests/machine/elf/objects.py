@@ -8,7 +8,7 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from compiler.machine.elf.link import link_shared
+from weft.compiler.machine.elf.link import link_shared
 
 X86_64 = "x86_64-unknown-linux-gnu"
 AARCH64 = "aarch64-unknown-linux-gnu"

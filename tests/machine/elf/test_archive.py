@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from compiler.machine.elf.archive import write_archive
-from dialects.errors import ArtifactError
 from tests.machine.elf.objects import ADD, emit
+from weft.compiler.machine.elf.archive import write_archive
+from weft.dialects.errors import ArtifactError
 
 TWICE = """
 declare i32 @add(i32, i32)

@@ -8,10 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from compiler.machine.elf import records as elf
-from compiler.machine.elf.link import WeightBlob, undefined_symbols
-from compiler.machine.elf.note import check_image, read_note
-from dialects.errors import ArtifactError, UnsupportedError
 from tests.machine.elf.objects import (
     AARCH64,
     ADD,
@@ -24,6 +20,10 @@ from tests.machine.elf.objects import (
     linked_bytes,
     load,
 )
+from weft.compiler.machine.elf import records as elf
+from weft.compiler.machine.elf.link import WeightBlob, undefined_symbols
+from weft.compiler.machine.elf.note import check_image, read_note
+from weft.dialects.errors import ArtifactError, UnsupportedError
 
 native = pytest.mark.skipif(
     platform.machine() != "x86_64" or platform.system() != "Linux",

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from compiler.machine.elf.link import WeightBlob
 from tests.machine.artifact.foreign import make_executable
 from tests.machine.elf.objects import AARCH64, link_file
 from tests.machine.elf.test_link import IMPORTER, OWN, TABLES, WEIGHTED
+from weft.compiler.machine.elf.link import WeightBlob
 
 PREFIX = Path(os.environ.get("QEMU_LD_PREFIX", "/usr/aarch64-linux-gnu"))
 LOADER = PREFIX / "lib" / "ld-linux-aarch64.so.1"

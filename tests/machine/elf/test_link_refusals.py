@@ -5,10 +5,6 @@ import io
 import numpy as np
 import pytest
 
-from compiler.machine.codegen.object_code import compile_object
-from compiler.machine.elf.link import WeightBlob, link_shared
-from compiler.target.riscv import RISCV64
-from dialects.errors import ArtifactError, UnsupportedError
 from tests.machine.elf.objects import (
     AARCH64,
     ADD,
@@ -19,6 +15,10 @@ from tests.machine.elf.objects import (
     emit,
     linked_bytes,
 )
+from weft.compiler.machine.codegen.object_code import compile_object
+from weft.compiler.machine.elf.link import WeightBlob, link_shared
+from weft.compiler.target.riscv import RISCV64
+from weft.dialects.errors import ArtifactError, UnsupportedError
 
 
 def test_missing_and_hidden_exports_are_refused():

@@ -6,13 +6,13 @@ import shutil
 import numpy as np
 import pytest
 
-from compiler.machine.elf import records as elf
-from compiler.machine.elf.link import WeightBlob
-from compiler.machine.elf.note import check_image, read_note
-from compiler.machine.elf.system_linker import find_tool, link_with_tool, named_tool
-from dialects.errors import ArtifactError, UnsupportedError
 from tests.machine.elf.objects import ADD, emit, load
 from tests.machine.elf.test_link import IMPORTER, TABLES, WEIGHTED, readelf
+from weft.compiler.machine.elf import records as elf
+from weft.compiler.machine.elf.link import WeightBlob
+from weft.compiler.machine.elf.note import check_image, read_note
+from weft.compiler.machine.elf.system_linker import find_tool, link_with_tool, named_tool
+from weft.dialects.errors import ArtifactError, UnsupportedError
 
 pytestmark = pytest.mark.skipif(
     platform.machine() != "x86_64" or platform.system() != "Linux",

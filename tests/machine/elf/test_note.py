@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from compiler.machine.elf.note import check_image, read_machine, read_note
-from dialects.errors import ArtifactError
 from tests.machine.elf.objects import AARCH64, ADD, X86_64, emit, link_file
+from weft.compiler.machine.elf.note import check_image, read_machine, read_note
+from weft.dialects.errors import ArtifactError
 
 NOTE = b'{"abi": 1, "inputs": ["x"]}'
 

@@ -12,8 +12,8 @@ import pytest
 
 import weft
 import weft.numpy as wnp
-from compiler.abi.constants import Status
 from tests.loop_to_llvm.runtime_library import Call, Library, pointer
+from weft.compiler.abi.constants import Status
 
 POLL = ctypes.CFUNCTYPE(ctypes.c_int32, pointer)
 

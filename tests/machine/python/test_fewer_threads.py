@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import weft
-from compiler.machine.codegen.host import host_target
-from compiler.machine.codegen.object_code import compile_object
-from compiler.machine.elf.link import link_shared
 from tests.small_models import dense_model, rows_of
+from weft.compiler.machine.codegen.host import host_target
+from weft.compiler.machine.codegen.object_code import compile_object
+from weft.compiler.machine.elf.link import link_shared
 
 SHORT_OF_THREADS = f"""
 target triple = "{host_target().triple}"

@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 from numpy._core.multiarray import get_handler_name
 
 import weft
-from compiler.machine.artifact.dims import program_of, size_of
-from compiler.machine.artifact.signature import Signature, TensorSpec
-from compiler.machine.python import fast_call as python_call
-from compiler.machine.python.checked_call import CheckedCall
-from compiler.machine.python.entry_memory import BLOCKS, LEAST_BYTES, MOST_BYTES
-from compiler.machine.python.fast_call import is_short, quick_call
 from tests.small_models import add_model, dense_model, rows_of
+from weft.compiler.machine.artifact.dims import program_of, size_of
+from weft.compiler.machine.artifact.signature import Signature, TensorSpec
+from weft.compiler.machine.python import fast_call as python_call
+from weft.compiler.machine.python.checked_call import CheckedCall
+from weft.compiler.machine.python.entry_memory import BLOCKS, LEAST_BYTES, MOST_BYTES
+from weft.compiler.machine.python.fast_call import is_short, quick_call
 
 SHORT = {"kernels": [], "repeats": False}
 RUN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)

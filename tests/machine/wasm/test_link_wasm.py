@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from compiler.machine.codegen.object_code import compile_object
-from compiler.machine.wasm.link import link_wasm, signed, unsigned
-from compiler.machine.wasm.object_file import Reader, read_wasm
-from compiler.machine.weights.blob import WeightBlob
-from compiler.target.wasm import WASM32
-from dialects.errors import ArtifactError, UnsupportedError, WeftError
+from weft.compiler.machine.codegen.object_code import compile_object
+from weft.compiler.machine.wasm.link import link_wasm, signed, unsigned
+from weft.compiler.machine.wasm.object_file import Reader, read_wasm
+from weft.compiler.machine.weights.blob import WeightBlob
+from weft.compiler.target.wasm import WASM32
+from weft.dialects.errors import ArtifactError, UnsupportedError, WeftError
 
 CALLER = compile_object(
     """

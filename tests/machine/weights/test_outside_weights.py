@@ -12,16 +12,16 @@ import pytest
 from onnx import helper, numpy_helper, parser
 
 import weft
-from compiler.driver.pipeline import compile_model
-from compiler.loop_to_llvm.runtime import EXPORTS, LIBC_NAMES
-from compiler.machine.artifact.artifact import Compiled, read_metadata
-from compiler.machine.artifact.cache import Cache
-from compiler.machine.artifact.verify import verify
-from compiler.machine.codegen.host import host_target
-from compiler.machine.weights.file import data_bytes, file_header, map_weights
 from tests.cli.command import Command
 from tests.small_models import dense_model, rows_of
 from weft.compilation import options_of
+from weft.compiler.driver.pipeline import compile_model
+from weft.compiler.loop_to_llvm.runtime import EXPORTS, LIBC_NAMES
+from weft.compiler.machine.artifact.artifact import Compiled, read_metadata
+from weft.compiler.machine.artifact.cache import Cache
+from weft.compiler.machine.artifact.verify import verify
+from weft.compiler.machine.codegen.host import host_target
+from weft.compiler.machine.weights.file import data_bytes, file_header, map_weights
 
 ROWS = 37
 HOST_PROGRAM = Path(__file__).with_name("weights_host.c")

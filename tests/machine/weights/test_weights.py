@@ -8,14 +8,14 @@ from onnx import numpy_helper, parser
 from xdsl.dialects.builtin import f32
 
 import weft
-from compiler.driver.options import Options
-from compiler.driver.prepare_weights import prepare_weights
-from compiler.loop_to_llvm.program.emit import WeightKey
-from compiler.machine.weights.prepare import Weights
-from compiler.target import TARGETS
-from dialects.expr import Expr, Operand, atom_expr
-from dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer
-from dialects.weights import BLOCK_BYTES, Array, WeightStore, byte_blocks
+from weft.compiler.driver.options import Options
+from weft.compiler.driver.prepare_weights import prepare_weights
+from weft.compiler.loop_to_llvm.program.emit import WeightKey
+from weft.compiler.machine.weights.prepare import Weights
+from weft.compiler.target import TARGETS
+from weft.dialects.expr import Expr, Operand, atom_expr
+from weft.dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer
+from weft.dialects.weights import BLOCK_BYTES, Array, WeightStore, byte_blocks
 
 ROWS, COLUMNS = 1100, 1030
 FIRST, SECOND = (atom_expr(Operand(number)) for number in range(2))

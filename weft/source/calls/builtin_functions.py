@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from dialects.printed import escaped
 from weft.array.operators import ArrayOperators
+from weft.dialects.printed import escaped
 from weft.source.expressions.attributes import assign_attribute, attribute, item
 from weft.source.expressions.conditions import truth
 from weft.source.expressions.iteration import (

@@ -16,10 +16,10 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from dialects.graph import ConstantOp
 from weft.array.methods import VIEWS
 from weft.array_api.dispatch import FUNCTIONS
 from weft.array_api.numpy_composites import COMPOSITES
+from weft.dialects.graph import ConstantOp
 from weft.eager.tensor import Tensor
 from weft.source.calls.builtin_functions import ALWAYS, BUILTINS
 from weft.source.calls.creation import CREATION, tensor_of
@@ -37,7 +37,7 @@ from weft.tracing.printing import print as weft_print
 from weft.tracing.traced import Traced
 from weft.trees import flatten_exactly, unflatten
 
-_NATIVE: Final = {"weft", "compiler", "dialects", "xdsl", "numpy", *sys.stdlib_module_names}
+_NATIVE: Final = {"weft", "xdsl", "numpy", *sys.stdlib_module_names}
 _READ: Final = ("weft.nn", "weft.array_api.numpy_composites")
 """Modules of weft's own that are read like a user's."""
 _ARRAYS: Final = (

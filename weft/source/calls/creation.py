@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from dialects.graph.core.dtypes import element_type
-from dialects.graph.core.types import ShapeAttr
+from weft.dialects.graph.core.dtypes import element_type
+from weft.dialects.graph.core.types import ShapeAttr
 from weft.source.expressions.iteration import range_of, rounds_of, stacked
 from weft.source.expressions.operators import as_tensor
 from weft.source.run import Run

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dialects.errors import SourceError
+from weft.dialects.errors import SourceError
 from weft.source.expressions.operators import binary, condition, negated
 from weft.source.run import Run
 from weft.source.syntax import Place

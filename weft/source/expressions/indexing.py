@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import numpy as np
 
-from dialects.errors import TypeInferenceError
-from dialects.expr import Expr, maximum, minimum
-from dialects.graph.core.types import ShapeAttr
+from weft.dialects.errors import TypeInferenceError
+from weft.dialects.expr import Expr, maximum, minimum
+from weft.dialects.graph.core.types import ShapeAttr
 from weft.source.expressions.operators import as_tensor, expression
 from weft.source.recording import SourceRecording
 from weft.source.values import Array, Number, is_number

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import numpy as np
 
-from dialects.errors import TypeInferenceError
-from dialects.expr import Expr, maximum, minimum
+from weft.dialects.errors import TypeInferenceError
+from weft.dialects.expr import Expr, maximum, minimum
 from weft.source.expressions.indexing import item
 from weft.source.expressions.operators import binary, expression
 from weft.source.leaves import shown

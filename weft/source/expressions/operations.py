@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 
 import numpy as np
 
-from dialects.errors import WeftError
+from weft.dialects.errors import WeftError
 from weft.eager.tensor import Tensor
 from weft.source.expressions.conditions import negation, refused_text, truth
 from weft.source.expressions.indexing import read

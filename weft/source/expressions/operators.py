@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from dialects.errors import TypeInferenceError
-from dialects.expr import Expr
+from weft.dialects.errors import TypeInferenceError
+from weft.dialects.expr import Expr
 from weft.source.recording import SourceRecording
 from weft.source.values import Array, Number, is_number
 from weft.tracing.traced import Traced

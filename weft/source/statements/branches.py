@@ -10,10 +10,10 @@ from typing import Any
 
 from xdsl.ir import Block, SSAValue
 
-from dialects.errors import SourceError
-from dialects.graph import EffectOp, IfOp, YieldOp
-from dialects.graph.core.types import type_of
-from dialects.graph.regions.control import join
+from weft.dialects.errors import SourceError
+from weft.dialects.graph import EffectOp, IfOp, YieldOp
+from weft.dialects.graph.core.types import type_of
+from weft.dialects.graph.regions.control import join
 from weft.source.journal import MISSING, Change, NameSlot, Slot
 from weft.source.leaves import Kind, common, is_leaf, kind_of, same, shown, value_as, wrapped
 from weft.source.recording import SourceRecording

@@ -8,9 +8,9 @@ from typing import Any
 
 from xdsl.ir import Block, SSAValue
 
-from dialects.errors import SourceError
-from dialects.expr import Expr
-from dialects.graph.core.types import TensorType, tensor
+from weft.dialects.errors import SourceError
+from weft.dialects.expr import Expr
+from weft.dialects.graph.core.types import TensorType, tensor
 from weft.source.journal import MISSING, Change, ListSlot, NameSlot, Slot
 from weft.source.leaves import Kind, common, is_leaf, kind_of, same, shown, value_as, wrapped
 from weft.source.recording import SourceRecording

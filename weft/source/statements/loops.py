@@ -11,9 +11,9 @@ from typing import Any, TypeAlias
 
 from xdsl.ir import Block, SSAValue
 
-from dialects.errors import TypeInferenceError
-from dialects.expr import Expr
-from dialects.graph import ConditionOp, ForOp, WhileOp, YieldOp
+from weft.dialects.errors import TypeInferenceError
+from weft.dialects.expr import Expr
+from weft.dialects.graph import ConditionOp, ForOp, WhileOp, YieldOp
 from weft.source.expressions.conditions import truth
 from weft.source.expressions.iteration import Rounds, rounds_of
 from weft.source.expressions.operators import both, either, negated

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from dialects.graph import AssertOp
-from dialects.graph.core.types import BOOL
-from dialects.printed import filled
+from weft.dialects.graph import AssertOp
+from weft.dialects.graph.core.types import BOOL
+from weft.dialects.printed import filled
 from weft.source.expressions.attributes import item
 from weft.source.run import Run
 from weft.source.syntax import Place

@@ -8,7 +8,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any, Final, cast
 
-from dialects.errors import SourceError, WeftError
+from weft.dialects.errors import SourceError, WeftError
 from weft.source.calls.functions import Function
 from weft.source.expressions.attributes import assign_attribute
 from weft.source.expressions.conditions import truth

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from xdsl.ir import Attribute, SSAValue
 
-from compiler.frontend.onnx.node import Importer, OnnxNode, onnx_element
-from dialects.errors import ModelError
-from dialects.graph.core.types import (
+from weft.compiler.frontend.onnx.node import Importer, OnnxNode, onnx_element
+from weft.dialects.errors import ModelError
+from weft.dialects.graph.core.types import (
     F8E4M3FN,
     F8E4M3FNUZ,
     F8E5M2,

@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-from compiler.frontend.onnx.importer import ControlTable
-from compiler.frontend.onnx.node import ImporterTable
-from compiler.frontend.onnx.ops import casts as onnx_casts
-from compiler.frontend.onnx.ops import constants as onnx_constants
-from compiler.frontend.onnx.ops import control as onnx_control
-from compiler.frontend.onnx.ops import data_dependent as onnx_data_dependent
-from compiler.frontend.onnx.ops import einsum as onnx_einsum
-from compiler.frontend.onnx.ops import elementwise as onnx_elementwise
-from compiler.frontend.onnx.ops import ml as onnx_ml
-from compiler.frontend.onnx.ops import ngrams as onnx_ngrams
-from compiler.frontend.onnx.ops import quantize as onnx_quantize
-from compiler.frontend.onnx.ops import random as onnx_random
-from compiler.frontend.onnx.ops import recurrent as onnx_recurrent
-from compiler.frontend.onnx.ops import reductions as onnx_reductions
-from compiler.frontend.onnx.ops import resize as onnx_resize
-from compiler.frontend.onnx.ops import sampling as onnx_sampling
-from compiler.frontend.onnx.ops import scatter as onnx_scatter
-from compiler.frontend.onnx.ops import sequences as onnx_sequences
-from compiler.frontend.onnx.ops import shapes as onnx_shapes
-from compiler.frontend.onnx.ops import signal as onnx_signal
-from compiler.frontend.onnx.ops import slicing as onnx_slicing
-from compiler.frontend.onnx.ops import training as onnx_training
-from compiler.frontend.onnx.ops import trees as onnx_trees
-from compiler.frontend.onnx.ops import windows as onnx_windows
+from weft.compiler.frontend.onnx.importer import ControlTable
+from weft.compiler.frontend.onnx.node import ImporterTable
+from weft.compiler.frontend.onnx.ops import casts as onnx_casts
+from weft.compiler.frontend.onnx.ops import constants as onnx_constants
+from weft.compiler.frontend.onnx.ops import control as onnx_control
+from weft.compiler.frontend.onnx.ops import data_dependent as onnx_data_dependent
+from weft.compiler.frontend.onnx.ops import einsum as onnx_einsum
+from weft.compiler.frontend.onnx.ops import elementwise as onnx_elementwise
+from weft.compiler.frontend.onnx.ops import ml as onnx_ml
+from weft.compiler.frontend.onnx.ops import ngrams as onnx_ngrams
+from weft.compiler.frontend.onnx.ops import quantize as onnx_quantize
+from weft.compiler.frontend.onnx.ops import random as onnx_random
+from weft.compiler.frontend.onnx.ops import recurrent as onnx_recurrent
+from weft.compiler.frontend.onnx.ops import reductions as onnx_reductions
+from weft.compiler.frontend.onnx.ops import resize as onnx_resize
+from weft.compiler.frontend.onnx.ops import sampling as onnx_sampling
+from weft.compiler.frontend.onnx.ops import scatter as onnx_scatter
+from weft.compiler.frontend.onnx.ops import sequences as onnx_sequences
+from weft.compiler.frontend.onnx.ops import shapes as onnx_shapes
+from weft.compiler.frontend.onnx.ops import signal as onnx_signal
+from weft.compiler.frontend.onnx.ops import slicing as onnx_slicing
+from weft.compiler.frontend.onnx.ops import training as onnx_training
+from weft.compiler.frontend.onnx.ops import trees as onnx_trees
+from weft.compiler.frontend.onnx.ops import windows as onnx_windows
 
 COMPOSITES: ImporterTable = {
     **onnx_casts.IMPORTERS,

@@ -11,15 +11,15 @@ from onnx import AttributeProto, TensorProto
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, SSAValue
 
-from compiler.frontend.onnx.node import OnnxNode, dims_attr, only_element, onnx_element
-from compiler.frontend.onnx.tensor import tensor_array
-from dialects.errors import ModelError, UnsupportedError
-from dialects.expr import Expr, maximum
-from dialects.extent import exact_number
-from dialects.graph import ConstantOp, DimsOp
-from dialects.graph.core.dtypes import numpy_dtype
-from dialects.graph.core.types import F64, I64
-from dialects.weights import Array
+from weft.compiler.frontend.onnx.node import OnnxNode, dims_attr, only_element, onnx_element
+from weft.compiler.frontend.onnx.tensor import tensor_array
+from weft.dialects.errors import ModelError, UnsupportedError
+from weft.dialects.expr import Expr, maximum
+from weft.dialects.extent import exact_number
+from weft.dialects.graph import ConstantOp, DimsOp
+from weft.dialects.graph.core.dtypes import numpy_dtype
+from weft.dialects.graph.core.types import F64, I64
+from weft.dialects.weights import Array
 
 MAX_CONSTANT = 1 << 28
 """Constants of more elements than this are not made while compiling."""

@@ -13,16 +13,16 @@ import numpy as np
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Block, SSAValue
 
-from compiler.frontend.onnx.declared import check_branches
-from compiler.frontend.onnx.importer import ControlTable, GraphImporter
-from compiler.frontend.onnx.node import OnnxNode, dims_attr, normal_axis, only, only_element
-from compiler.frontend.onnx.ops.sequences import bind_inputs, stacked
-from compiler.frontend.onnx.values import Results, Value, flattened, forms, rebuilt, tensor_of
-from dialects.errors import ModelError, TypeInferenceError, UnsupportedError
-from dialects.expr import Expr, Symbol, maximum, minimum
-from dialects.graph import ConditionOp, DimsOp, ForOp, IfOp, WhileOp, YieldOp
-from dialects.graph.core.types import BOOL, I64, TensorType, tensor, type_of
-from dialects.graph.regions.control import join
+from weft.compiler.frontend.onnx.declared import check_branches
+from weft.compiler.frontend.onnx.importer import ControlTable, GraphImporter
+from weft.compiler.frontend.onnx.node import OnnxNode, dims_attr, normal_axis, only, only_element
+from weft.compiler.frontend.onnx.ops.sequences import bind_inputs, stacked
+from weft.compiler.frontend.onnx.values import Results, Value, flattened, forms, rebuilt, tensor_of
+from weft.dialects.errors import ModelError, TypeInferenceError, UnsupportedError
+from weft.dialects.expr import Expr, Symbol, maximum, minimum
+from weft.dialects.graph import ConditionOp, DimsOp, ForOp, IfOp, WhileOp, YieldOp
+from weft.dialects.graph.core.types import BOOL, I64, TensorType, tensor, type_of
+from weft.dialects.graph.regions.control import join
 
 MOST_ROUNDS = 1024
 """Loops that carry sequences are imported round by round, up to this many."""

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 import numpy as np
 from xdsl.ir import SSAValue
 
-from compiler.frontend.onnx.importer import ControlTable, GraphImporter
-from compiler.frontend.onnx.node import OnnxNode, dims_attr, normal_axis
-from compiler.frontend.onnx.ops.control import count_of, for_each, scalar_dim
-from dialects.errors import UnsupportedError
-from dialects.expr import Expr, minimum
-from dialects.graph.core.types import BOOL, F32, I64, tensor, type_of
+from weft.compiler.frontend.onnx.importer import ControlTable, GraphImporter
+from weft.compiler.frontend.onnx.node import OnnxNode, dims_attr, normal_axis
+from weft.compiler.frontend.onnx.ops.control import count_of, for_each, scalar_dim
+from weft.dialects.errors import UnsupportedError
+from weft.dialects.expr import Expr, minimum
+from weft.dialects.graph.core.types import BOOL, F32, I64, tensor, type_of
 
 MOST_COLUMNS = 64
 """Slices of more elements than this are not compared by Unique."""

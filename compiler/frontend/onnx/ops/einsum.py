@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
-from compiler.frontend.onnx.node import Importer, OnnxNode
-from dialects.errors import ModelError
-from dialects.graph.core.builder import GraphBuilder
+from weft.compiler.frontend.onnx.node import Importer, OnnxNode
+from weft.dialects.errors import ModelError
+from weft.dialects.graph.core.builder import GraphBuilder
 
 
 def import_einsum(node: OnnxNode) -> Sequence[SSAValue]:

@@ -7,8 +7,8 @@ from functools import partial
 
 from xdsl.ir import SSAValue
 
-from compiler.frontend.onnx.node import Importer, OnnxNode
-from dialects.graph.core.types import FLOATS, type_of
+from weft.compiler.frontend.onnx.node import Importer, OnnxNode
+from weft.dialects.graph.core.types import FLOATS, type_of
 
 
 def import_identity(node: OnnxNode) -> Sequence[SSAValue]:

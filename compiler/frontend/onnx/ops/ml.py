@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from xdsl.ir import SSAValue
 
-from compiler.frontend.onnx.node import Importer, OnnxNode
-from dialects.errors import ModelError
-from dialects.graph.core.types import F32
+from weft.compiler.frontend.onnx.node import Importer, OnnxNode
+from weft.dialects.errors import ModelError
+from weft.dialects.graph.core.types import F32
 
 DOMAIN = "ai.onnx.ml"
 

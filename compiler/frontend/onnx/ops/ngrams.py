@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 from xdsl.ir import SSAValue
 
-from compiler.frontend.onnx.node import Importer, OnnxNode, dims_attr
-from dialects.errors import ModelError, UnsupportedError
-from dialects.graph.core.types import F32, type_of
-from dialects.weights import Array
+from weft.compiler.frontend.onnx.node import Importer, OnnxNode, dims_attr
+from weft.dialects.errors import ModelError, UnsupportedError
+from weft.dialects.graph.core.types import F32, type_of
+from weft.dialects.weights import Array
 
 
 def import_tf_idf_vectorizer(node: OnnxNode) -> Sequence[SSAValue]:

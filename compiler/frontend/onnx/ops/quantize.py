@@ -6,12 +6,18 @@ from collections.abc import Sequence
 
 from xdsl.ir import Attribute, SSAValue
 
-from compiler.frontend.onnx.node import Importer, OnnxNode, dims_attr, normal_axis, onnx_element
-from compiler.frontend.onnx.ops.casts import saturated
-from compiler.frontend.onnx.ops.windows import convolution
-from dialects.errors import ModelError
-from dialects.expr import Expr
-from dialects.graph.core.types import (
+from weft.compiler.frontend.onnx.node import (
+    Importer,
+    OnnxNode,
+    dims_attr,
+    normal_axis,
+    onnx_element,
+)
+from weft.compiler.frontend.onnx.ops.casts import saturated
+from weft.compiler.frontend.onnx.ops.windows import convolution
+from weft.dialects.errors import ModelError
+from weft.dialects.expr import Expr
+from weft.dialects.graph.core.types import (
     F8E4M3FN,
     F8E4M3FNUZ,
     F8E5M2,

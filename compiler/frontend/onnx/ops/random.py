@@ -16,14 +16,14 @@ import numpy as np
 from onnx import AttributeProto, TensorProto
 from xdsl.ir import Attribute, SSAValue
 
-from compiler.frontend.onnx.node import Importer, OnnxNode, onnx_element
-from compiler.frontend.onnx.ops.constants import filled
-from dialects.errors import ModelError
-from dialects.expr import Expr
-from dialects.graph.core.algebra import Term, shape_attr
-from dialects.graph.core.types import BF16, F16, F32, F64, FLOATS, I64, UI64, Shape
-from dialects.graph.ops.random import WORD
-from dialects.loop.scalar import compute_type
+from weft.compiler.frontend.onnx.node import Importer, OnnxNode, onnx_element
+from weft.compiler.frontend.onnx.ops.constants import filled
+from weft.dialects.errors import ModelError
+from weft.dialects.expr import Expr
+from weft.dialects.graph.core.algebra import Term, shape_attr
+from weft.dialects.graph.core.types import BF16, F16, F32, F64, FLOATS, I64, UI64, Shape
+from weft.dialects.graph.ops.random import WORD
+from weft.dialects.loop.scalar import compute_type
 
 DIGITS: dict[Attribute, int] = {F32: 24, F64: 53, F16: 11, BF16: 8}
 """Random bits below one that each type can hold."""

@@ -12,15 +12,15 @@ from dataclasses import dataclass, field
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import InsertPoint
 
-from compiler.frontend.onnx.node import Importer, OnnxNode, decode
-from compiler.frontend.onnx.ops.resize import choice
-from compiler.frontend.onnx.signature import name_hint
-from dialects.errors import ModelError
-from dialects.expr import Expr
-from dialects.graph import ForOp, YieldOp
-from dialects.graph.core.algebra import Term, joined, size_term
-from dialects.graph.core.builder import GraphBuilder
-from dialects.graph.core.types import I64
+from weft.compiler.frontend.onnx.node import Importer, OnnxNode, decode
+from weft.compiler.frontend.onnx.ops.resize import choice
+from weft.compiler.frontend.onnx.signature import name_hint
+from weft.dialects.errors import ModelError
+from weft.dialects.expr import Expr
+from weft.dialects.graph import ForOp, YieldOp
+from weft.dialects.graph.core.algebra import Term, joined, size_term
+from weft.dialects.graph.core.builder import GraphBuilder
+from weft.dialects.graph.core.types import I64
 
 Activation = Callable[[Term], Term]
 

@@ -7,9 +7,9 @@ from functools import partial
 
 from xdsl.ir import SSAValue
 
-from compiler.frontend.onnx.node import Importer, OnnxNode, normal_axis
-from dialects.graph.core.op import AttributeValue
-from dialects.graph.ops.normalize import EPSILON
+from weft.compiler.frontend.onnx.node import Importer, OnnxNode, normal_axis
+from weft.dialects.graph.core.op import AttributeValue
+from weft.dialects.graph.ops.normalize import EPSILON
 
 MOMENTUM = 0.9
 """ONNX's default share of the old running statistics."""

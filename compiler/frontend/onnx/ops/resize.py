@@ -14,13 +14,13 @@ from fractions import Fraction
 import numpy as np
 from xdsl.ir import Attribute, SSAValue
 
-from compiler.frontend.onnx.node import Importer, OnnxNode, different_axes
-from dialects.errors import ModelError, UnsupportedError
-from dialects.expr import Expr, maximum
-from dialects.extent import exact_number
-from dialects.graph.core.algebra import Term, counted, size_term
-from dialects.graph.core.types import F32, F64, FLOATS, I64
-from dialects.loop.scalar import compute_type
+from weft.compiler.frontend.onnx.node import Importer, OnnxNode, different_axes
+from weft.dialects.errors import ModelError, UnsupportedError
+from weft.dialects.expr import Expr, maximum
+from weft.dialects.extent import exact_number
+from weft.dialects.graph.core.algebra import Term, counted, size_term
+from weft.dialects.graph.core.types import F32, F64, FLOATS, I64
+from weft.dialects.loop.scalar import compute_type
 
 COORDINATES = (
     "half_pixel",

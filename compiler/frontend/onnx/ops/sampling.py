@@ -11,14 +11,14 @@ from dataclasses import dataclass
 
 from xdsl.ir import Attribute, SSAValue
 
-from compiler.frontend.onnx.node import Importer, OnnxNode, never_equal
-from compiler.frontend.onnx.ops.resize import choice, cubic_kernel
-from compiler.frontend.onnx.ops.windows import filter_window
-from dialects.errors import ModelError, UnsupportedError
-from dialects.expr import Expr, product, row_major_strides
-from dialects.graph.core.algebra import Term, counted, size_term
-from dialects.graph.core.types import FLOATS, I64, Shape
-from dialects.loop.scalar import compute_type
+from weft.compiler.frontend.onnx.node import Importer, OnnxNode, never_equal
+from weft.compiler.frontend.onnx.ops.resize import choice, cubic_kernel
+from weft.compiler.frontend.onnx.ops.windows import filter_window
+from weft.dialects.errors import ModelError, UnsupportedError
+from weft.dialects.expr import Expr, product, row_major_strides
+from weft.dialects.graph.core.algebra import Term, counted, size_term
+from weft.dialects.graph.core.types import FLOATS, I64, Shape
+from weft.dialects.loop.scalar import compute_type
 
 FIRST_TAPS = {"nearest": 0, "linear": 0, "cubic": -1}
 """The first pixel that a point reads, from the one before the point on."""

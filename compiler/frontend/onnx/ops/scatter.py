@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
-from compiler.frontend.onnx.node import Importer, OnnxNode, normal_axis
-from compiler.frontend.onnx.ops.resize import choice
-from dialects.errors import ModelError
-from dialects.expr import Expr, product
-from dialects.graph.core.algebra import Term, counted, shape_attr, size_term
-from dialects.graph.core.bounds_check import require_inside
-from dialects.graph.core.types import I64
+from weft.compiler.frontend.onnx.node import Importer, OnnxNode, normal_axis
+from weft.compiler.frontend.onnx.ops.resize import choice
+from weft.dialects.errors import ModelError
+from weft.dialects.expr import Expr, product
+from weft.dialects.graph.core.algebra import Term, counted, shape_attr, size_term
+from weft.dialects.graph.core.bounds_check import require_inside
+from weft.dialects.graph.core.types import I64
 
 
 def import_tensor_scatter(node: OnnxNode) -> Sequence[SSAValue]:

@@ -6,13 +6,20 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
-from compiler.frontend.onnx.importer import ControlTable, GraphImporter
-from compiler.frontend.onnx.node import OnnxNode, dims_attr, normal_axis
-from compiler.frontend.onnx.values import Nothing, Results, SequenceValue, Value, forms, tensor_of
-from dialects.errors import ModelError, UnsupportedError
-from dialects.expr import Expr, minimum
-from dialects.graph.core.bounds_check import require_inside
-from dialects.graph.core.types import BOOL, I64, type_of
+from weft.compiler.frontend.onnx.importer import ControlTable, GraphImporter
+from weft.compiler.frontend.onnx.node import OnnxNode, dims_attr, normal_axis
+from weft.compiler.frontend.onnx.values import (
+    Nothing,
+    Results,
+    SequenceValue,
+    Value,
+    forms,
+    tensor_of,
+)
+from weft.dialects.errors import ModelError, UnsupportedError
+from weft.dialects.expr import Expr, minimum
+from weft.dialects.graph.core.bounds_check import require_inside
+from weft.dialects.graph.core.types import BOOL, I64, type_of
 
 MOST_ELEMENTS = 4096
 """Sequences of more elements than this are refused: each is a value of the graph."""

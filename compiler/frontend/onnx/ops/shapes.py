@@ -7,10 +7,16 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
-from compiler.frontend.onnx.node import Importer, OnnxNode, different_axes, dims_attr, normal_axis
-from dialects.errors import ModelError, UnsupportedError
-from dialects.expr import Expr, product
-from dialects.graph.core.types import I64, Shape
+from weft.compiler.frontend.onnx.node import (
+    Importer,
+    OnnxNode,
+    different_axes,
+    dims_attr,
+    normal_axis,
+)
+from weft.dialects.errors import ModelError, UnsupportedError
+from weft.dialects.expr import Expr, product
+from weft.dialects.graph.core.types import I64, Shape
 
 
 def import_reshape(node: OnnxNode) -> Sequence[SSAValue]:

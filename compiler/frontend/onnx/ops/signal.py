@@ -15,15 +15,21 @@ import numpy as np
 from onnx import TensorProto
 from xdsl.ir import Attribute, SSAValue
 
-from compiler.frontend.onnx.node import Importer, OnnxNode, normal_axis, only_element, onnx_element
-from dialects.errors import ModelError, UnsupportedError
-from dialects.expr import Expr, maximum, minimum
-from dialects.extent import exact_number
-from dialects.graph.core.algebra import Term, counted, joined, shape_attr, size_term
-from dialects.graph.core.dtypes import numpy_dtype
-from dialects.graph.core.types import F64, I64
-from dialects.loop.scalar import compute_type
-from dialects.weights import Array
+from weft.compiler.frontend.onnx.node import (
+    Importer,
+    OnnxNode,
+    normal_axis,
+    only_element,
+    onnx_element,
+)
+from weft.dialects.errors import ModelError, UnsupportedError
+from weft.dialects.expr import Expr, maximum, minimum
+from weft.dialects.extent import exact_number
+from weft.dialects.graph.core.algebra import Term, counted, joined, shape_attr, size_term
+from weft.dialects.graph.core.dtypes import numpy_dtype
+from weft.dialects.graph.core.types import F64, I64
+from weft.dialects.loop.scalar import compute_type
+from weft.dialects.weights import Array
 
 DIRECT = 512
 """Transforms up to this size are one matrix product."""

@@ -7,12 +7,18 @@ from functools import partial
 
 from xdsl.ir import SSAValue
 
-from compiler.frontend.onnx.node import Importer, OnnxNode, different_axes, dims_attr, normal_axis
-from dialects.errors import ModelError, UnsupportedError
-from dialects.expr import Expr, maximum, minimum
-from dialects.extent import exact_number
-from dialects.graph.core.op import AttributeValue
-from dialects.graph.core.types import I64, INTEGERS
+from weft.compiler.frontend.onnx.node import (
+    Importer,
+    OnnxNode,
+    different_axes,
+    dims_attr,
+    normal_axis,
+)
+from weft.dialects.errors import ModelError, UnsupportedError
+from weft.dialects.expr import Expr, maximum, minimum
+from weft.dialects.extent import exact_number
+from weft.dialects.graph.core.op import AttributeValue
+from weft.dialects.graph.core.types import I64, INTEGERS
 
 UNBOUNDED = 2**31 - 1
 """Slice bounds from here on mean the end of the axis, below its negative the start."""

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 from xdsl.ir import Attribute, SSAValue
 
-from compiler.frontend.onnx.node import Importer, OnnxNode, never_equal
-from dialects.errors import ModelError
-from dialects.graph.core.types import type_of
+from weft.compiler.frontend.onnx.node import Importer, OnnxNode, never_equal
+from weft.dialects.errors import ModelError
+from weft.dialects.graph.core.types import type_of
 
 DOMAIN = "ai.onnx.preview.training"
 EPSILON = 1e-6

@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from xdsl.ir import SSAValue
 
-from compiler.frontend.onnx.node import Importer, OnnxNode, dims_attr
-from compiler.frontend.onnx.tensor import tensor_array
-from dialects.errors import ModelError, UnsupportedError
-from dialects.graph.core.dtypes import numpy_dtype
-from dialects.graph.core.types import BOOL, I64, type_of
-from dialects.weights import Array
+from weft.compiler.frontend.onnx.node import Importer, OnnxNode, dims_attr
+from weft.compiler.frontend.onnx.tensor import tensor_array
+from weft.dialects.errors import ModelError, UnsupportedError
+from weft.dialects.graph.core.dtypes import numpy_dtype
+from weft.dialects.graph.core.types import BOOL, I64, type_of
+from weft.dialects.weights import Array
 
 EQUAL, NOT_EQUAL, MEMBER = 4, 5, 6
 COMPARISONS = ("less_equal", "less", "greater_equal", "greater", "equal")

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from xdsl.ir import SSAValue
 
-from compiler.frontend.onnx.node import Importer, OnnxNode, dims_attr
-from dialects.errors import ModelError, UnsupportedError
-from dialects.expr import Expr
-from dialects.graph.core.op import AttributeValue
-from dialects.graph.core.types import Shape
-from dialects.graph.core.window import same_pads, transposed_pads
+from weft.compiler.frontend.onnx.node import Importer, OnnxNode, dims_attr
+from weft.dialects.errors import ModelError, UnsupportedError
+from weft.dialects.expr import Expr
+from weft.dialects.graph.core.op import AttributeValue
+from weft.dialects.graph.core.types import Shape
+from weft.dialects.graph.core.window import same_pads, transposed_pads
 
 AUTO_PADS = ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER")
 

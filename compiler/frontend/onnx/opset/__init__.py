@@ -1,7 +1,7 @@
 """ONNX opsets 7 and up -> one opset, functions inlined."""
 
-from compiler.frontend.onnx.opset.builder import FreshNames
-from compiler.frontend.onnx.opset.normalise import (
+from weft.compiler.frontend.onnx.opset.builder import FreshNames
+from weft.compiler.frontend.onnx.opset.normalise import (
     expand_function_op,
     fresh_names,
     newest_opset,

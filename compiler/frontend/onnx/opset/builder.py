@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from onnx import AttributeProto, GraphProto, NodeProto, helper, numpy_helper
 
-from compiler.frontend.onnx.opset.value_types import ValueTypes
+from weft.compiler.frontend.onnx.opset.value_types import ValueTypes
 
 Attribute = int | float | str | Sequence[int] | Sequence[float] | GraphProto
 

@@ -5,7 +5,7 @@ from functools import cache
 
 from onnx import AttributeProto, NodeProto, TensorProto, defs
 
-from dialects.errors import ModelError
+from weft.dialects.errors import ModelError
 
 MAX_VARIADIC = 2**31 - 1
 

@@ -5,8 +5,8 @@ of broadcasting is said by shapes.
 import numpy as np
 from onnx import NodeProto, TensorProto
 
-from compiler.frontend.onnx.graph import describe_node
-from compiler.frontend.onnx.opset.builder import (
+from weft.compiler.frontend.onnx.graph import describe_node
+from weft.compiler.frontend.onnx.opset.builder import (
     Builder,
     find_attribute,
     set_attribute,
@@ -15,7 +15,7 @@ from compiler.frontend.onnx.opset.builder import (
     take_int,
     take_ints,
 )
-from dialects.errors import ModelError, UnsupportedError
+from weft.dialects.errors import ModelError, UnsupportedError
 
 
 def without_consumed_inputs(node: NodeProto, build: Builder) -> list[NodeProto]:

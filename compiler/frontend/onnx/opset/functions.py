@@ -17,11 +17,11 @@ from onnx import (
     shape_inference,
 )
 
-from compiler.frontend.onnx.check import DEFAULT_DOMAINS, MAX_NESTING, default_opset
-from compiler.frontend.onnx.graph import describe_node, subgraphs
-from compiler.frontend.onnx.opset.builder import FreshNames
-from dialects.budget import Budget
-from dialects.errors import ModelError
+from weft.compiler.frontend.onnx.check import DEFAULT_DOMAINS, MAX_NESTING, default_opset
+from weft.compiler.frontend.onnx.graph import describe_node, subgraphs
+from weft.compiler.frontend.onnx.opset.builder import FreshNames
+from weft.dialects.budget import Budget
+from weft.dialects.errors import ModelError
 
 FunctionKey = tuple[str, str, str]
 

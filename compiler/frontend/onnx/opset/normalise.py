@@ -7,21 +7,26 @@ from functools import cache, partial
 from google.protobuf.message import DecodeError
 from onnx import FunctionProto, ModelProto, NodeProto, TypeProto, defs
 
-from compiler.frontend.onnx.check import DEFAULT_DOMAINS, MAX_NESTING, OLDEST_OPSET, default_opset
-from compiler.frontend.onnx.graph import all_graphs, all_nodes, brief, describe_node, subgraphs
-from compiler.frontend.onnx.load import LoadedModel
-from compiler.frontend.onnx.opset.builder import Builder, FreshNames
-from compiler.frontend.onnx.opset.conform import check_node, check_types, schema_of
-from compiler.frontend.onnx.opset.functions import (
+from weft.compiler.frontend.onnx.check import (
+    DEFAULT_DOMAINS,
+    MAX_NESTING,
+    OLDEST_OPSET,
+    default_opset,
+)
+from weft.compiler.frontend.onnx.graph import all_graphs, all_nodes, brief, describe_node, subgraphs
+from weft.compiler.frontend.onnx.load import LoadedModel
+from weft.compiler.frontend.onnx.opset.builder import Builder, FreshNames
+from weft.compiler.frontend.onnx.opset.conform import check_node, check_types, schema_of
+from weft.compiler.frontend.onnx.opset.functions import (
     check_calls,
     composite_body,
     function_key,
     instantiate_function,
 )
-from compiler.frontend.onnx.opset.steps import UNCHANGED, UPGRADES
-from compiler.frontend.onnx.opset.value_types import ValueTypes
-from dialects.budget import Budget
-from dialects.errors import BudgetError, ModelError, OptionError, UnsupportedError, printable
+from weft.compiler.frontend.onnx.opset.steps import UNCHANGED, UPGRADES
+from weft.compiler.frontend.onnx.opset.value_types import ValueTypes
+from weft.dialects.budget import Budget
+from weft.dialects.errors import BudgetError, ModelError, OptionError, UnsupportedError, printable
 
 ML_DOMAIN = "ai.onnx.ml"
 

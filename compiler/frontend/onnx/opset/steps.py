@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 
 from onnx import NodeProto
 
-from compiler.frontend.onnx.opset import early, upgrades
-from compiler.frontend.onnx.opset.builder import Builder
+from weft.compiler.frontend.onnx.opset import early, upgrades
+from weft.compiler.frontend.onnx.opset.builder import Builder
 
 Upgrade = Callable[[NodeProto, Builder], list[NodeProto]]
 

@@ -8,8 +8,8 @@ gives it for. The Builder has checked the node against its operator's schema.
 import numpy as np
 from onnx import GraphProto, NodeProto, TensorProto, helper
 
-from compiler.frontend.onnx.graph import describe_node
-from compiler.frontend.onnx.opset.builder import (
+from weft.compiler.frontend.onnx.graph import describe_node
+from weft.compiler.frontend.onnx.opset.builder import (
     Builder,
     find_attribute,
     set_attribute,
@@ -18,8 +18,8 @@ from compiler.frontend.onnx.opset.builder import (
     take_int,
     take_ints,
 )
-from compiler.frontend.onnx.tensor import DTYPES
-from dialects.errors import ModelError, UnsupportedError
+from weft.compiler.frontend.onnx.tensor import DTYPES
+from weft.dialects.errors import ModelError, UnsupportedError
 
 COORDINATES = "coordinate_transformation_mode"
 

@@ -9,7 +9,7 @@ from functools import partial
 
 from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, defs
 
-from compiler.frontend.onnx.tensor import DTYPES, Array, is_external, tensor_array
+from weft.compiler.frontend.onnx.tensor import DTYPES, Array, is_external, tensor_array
 
 ELEMENT_TYPES: dict[str, int] = {
     f"tensor({name.lower()})": number for name, number in TensorProto.DataType.items() if number

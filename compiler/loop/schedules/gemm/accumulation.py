@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 from xdsl.ir import SSAValue
 
-from compiler.loop.nest import accesses_to, loops_in, perfect_nest, subscripts
-from compiler.loop.primitives import tile
-from compiler.target.target import Target
-from dialects.expr import Expr
-from dialects.loop.ops import AccessOp, ForOp, LoadOp, StoreOp
+from weft.compiler.loop.nest import accesses_to, loops_in, perfect_nest, subscripts
+from weft.compiler.loop.primitives import tile
+from weft.compiler.target.target import Target
+from weft.dialects.expr import Expr
+from weft.dialects.loop.ops import AccessOp, ForOp, LoadOp, StoreOp
 
 
 @dataclass(kw_only=True)

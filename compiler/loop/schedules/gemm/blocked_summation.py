@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import SSAValue
 
-from compiler.loop.nest import most_iterations
-from compiler.loop.primitives import stage_partial, tile, tile_ragged
-from dialects.loop.ops import ForOp
-from dialects.loop.scalar import is_float
-from dialects.loop.types import buffer_type
+from weft.compiler.loop.nest import most_iterations
+from weft.compiler.loop.primitives import stage_partial, tile, tile_ragged
+from weft.dialects.loop.ops import ForOp
+from weft.dialects.loop.scalar import is_float
+from weft.dialects.loop.types import buffer_type
 
 FEW_EXECUTIONS = 2
 """So few executions of an inner loop in a block are one block each: a loop of so many terms was

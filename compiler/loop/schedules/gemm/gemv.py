@@ -12,13 +12,20 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
-from compiler.loop.nest import perfect_nest
-from compiler.loop.primitives import reorder, stage_partial, tile, tile_ragged, unroll, vectorize
-from compiler.loop.schedules.innermost_loops import stride
-from compiler.target.target import PAGE
-from dialects.loop.ops import ForOp, LoadOp
-from dialects.loop.scalar import width
-from dialects.loop.types import buffer_type
+from weft.compiler.loop.nest import perfect_nest
+from weft.compiler.loop.primitives import (
+    reorder,
+    stage_partial,
+    tile,
+    tile_ragged,
+    unroll,
+    vectorize,
+)
+from weft.compiler.loop.schedules.innermost_loops import stride
+from weft.compiler.target.target import PAGE
+from weft.dialects.loop.ops import ForOp, LoadOp
+from weft.dialects.loop.scalar import width
+from weft.dialects.loop.types import buffer_type
 
 ROWS = 8
 """Rows of the matrix that are read at once; each is a stream to the prefetcher."""

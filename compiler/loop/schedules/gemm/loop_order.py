@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from compiler.loop.nest import is_inside, loads_in, ranges_around, subscript_atoms, subscripts
-from compiler.loop.primitives import reorder
-from compiler.target.target import Target
-from dialects.expr import Atom, Expr
-from dialects.interval import Range
-from dialects.loop.ops import AllocOp, ForOp, LoadOp
-from dialects.loop.scalar import width
+from weft.compiler.loop.nest import is_inside, loads_in, ranges_around, subscript_atoms, subscripts
+from weft.compiler.loop.primitives import reorder
+from weft.compiler.target.target import Target
+from weft.dialects.expr import Atom, Expr
+from weft.dialects.interval import Range
+from weft.dialects.loop.ops import AllocOp, ForOp, LoadOp
+from weft.dialects.loop.scalar import width
 
 ENOUGH_TASKS = 12
 """Iterations of a loop that threads share evenly enough."""

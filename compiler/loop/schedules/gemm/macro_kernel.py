@@ -12,23 +12,23 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import SSAValue
 
-from compiler.loop.nest import accesses_to, perfect_nest, weight_arguments
-from compiler.loop.primitives import pack, panels, reorder, tile, unroll, vectorize
-from compiler.loop.schedules.compute_at import fuse_producers
-from compiler.loop.schedules.fusion import fuse_nests
-from compiler.loop.schedules.gemm.accumulation import Accumulation
-from compiler.loop.schedules.gemm.gemv import (
+from weft.compiler.loop.nest import accesses_to, perfect_nest, weight_arguments
+from weft.compiler.loop.primitives import pack, panels, reorder, tile, unroll, vectorize
+from weft.compiler.loop.schedules.compute_at import fuse_producers
+from weft.compiler.loop.schedules.fusion import fuse_nests
+from weft.compiler.loop.schedules.gemm.accumulation import Accumulation
+from weft.compiler.loop.schedules.gemm.gemv import (
     block_columns,
     reads_streams,
     stream_rows,
     vectorize_columns,
 )
-from compiler.loop.schedules.gemm.loop_order import (
+from weft.compiler.loop.schedules.gemm.loop_order import (
     ENOUGH_TASKS,
     choose_parallel,
     choose_parallel_by_traffic,
 )
-from compiler.loop.schedules.gemm.pack_panels import (
+from weft.compiler.loop.schedules.gemm.pack_panels import (
     exceeds_l2,
     fill_with_first,
     flat_axis,
@@ -43,30 +43,30 @@ from compiler.loop.schedules.gemm.pack_panels import (
     transposed_rows,
     widen_rows,
 )
-from compiler.loop.schedules.gemm.prefetch_operands import pays_to_prefetch
-from compiler.loop.schedules.gemm.register_tile import (
+from weft.compiler.loop.schedules.gemm.prefetch_operands import pays_to_prefetch
+from weft.compiler.loop.schedules.gemm.register_tile import (
     TileShape,
     separate,
     split_tile_rows,
     tile_columns,
     tile_rows,
 )
-from compiler.loop.schedules.gemm.remainders import is_whole, split_columns
-from compiler.loop.schedules.gemm.tile_params import (
+from weft.compiler.loop.schedules.gemm.remainders import is_whole, split_columns
+from weft.compiler.loop.schedules.gemm.tile_params import (
     Params,
     default_params,
     narrow_params,
     wide_params,
 )
-from compiler.loop.schedules.gemm.unroll_tile import unroll_k
-from compiler.loop.schedules.innermost_loops import lanes_of, parallelize_outermost, stride
-from compiler.loop.schedules.simplify import drop_stored_only
-from compiler.target.target import Target
-from dialects.errors import IllegalSchedule
-from dialects.loop.ops import AllocOp, ForOp, LoadOp, enclosing_loops
-from dialects.loop.program import KernelOp
-from dialects.loop.scalar import width
-from dialects.loop.types import buffer_type
+from weft.compiler.loop.schedules.gemm.unroll_tile import unroll_k
+from weft.compiler.loop.schedules.innermost_loops import lanes_of, parallelize_outermost, stride
+from weft.compiler.loop.schedules.simplify import drop_stored_only
+from weft.compiler.target.target import Target
+from weft.dialects.errors import IllegalSchedule
+from weft.dialects.loop.ops import AllocOp, ForOp, LoadOp, enclosing_loops
+from weft.dialects.loop.program import KernelOp
+from weft.dialects.loop.scalar import width
+from weft.dialects.loop.types import buffer_type
 
 
 def accumulate(

@@ -14,7 +14,7 @@ from xdsl.dialects import arith
 from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import Attribute, SSAValue
 
-from compiler.loop.nest import (
+from weft.compiler.loop.nest import (
     accesses_in,
     accesses_to,
     dims_indexed_by,
@@ -25,7 +25,7 @@ from compiler.loop.nest import (
     subscript_atoms,
     subscripts,
 )
-from compiler.loop.primitives import (
+from weft.compiler.loop.primitives import (
     collapse,
     dim_innermost,
     flatten,
@@ -42,20 +42,20 @@ from compiler.loop.primitives import (
     vectorize,
     widen,
 )
-from compiler.loop.schedules.gemm.remainders import split_columns
-from compiler.loop.schedules.gemm.tile_params import Params
-from compiler.loop.schedules.innermost_loops import (
+from weft.compiler.loop.schedules.gemm.remainders import split_columns
+from weft.compiler.loop.schedules.gemm.tile_params import Params
+from weft.compiler.loop.schedules.innermost_loops import (
     parallelize_outermost,
     stride,
     vectorize_innermost,
 )
-from compiler.target.target import LINE, PAGE, Target
-from dialects.errors import IllegalSchedule
-from dialects.expr import atom_expr, product
-from dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, enclosing_loops
-from dialects.loop.program import KernelOp
-from dialects.loop.scalar import width
-from dialects.loop.types import buffer_type
+from weft.compiler.target.target import LINE, PAGE, Target
+from weft.dialects.errors import IllegalSchedule
+from weft.dialects.expr import atom_expr, product
+from weft.dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, enclosing_loops
+from weft.dialects.loop.program import KernelOp
+from weft.dialects.loop.scalar import width
+from weft.dialects.loop.types import buffer_type
 
 WIDENED_USES = 64
 """Uses of each element that pay for a copy of an operand in a wider type."""

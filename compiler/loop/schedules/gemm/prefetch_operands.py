@@ -12,16 +12,16 @@ from __future__ import annotations
 from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import SSAValue
 
-from compiler.loop.nest import accesses_to, loads_in, loops_in, stores_in
-from compiler.loop.primitives import prefetch, stage, tile, unroll
-from compiler.loop.schedules.gemm.pack_panels import computed_type
-from compiler.loop.schedules.gemm.unroll_tile import unroll_tile
-from compiler.loop.schedules.innermost_loops import stride
-from compiler.target.target import LINE, Target
-from dialects.expr import Expr
-from dialects.loop.ops import AllocOp, ForOp, LoadOp, enclosing_loops
-from dialects.loop.scalar import width
-from dialects.loop.types import buffer_type
+from weft.compiler.loop.nest import accesses_to, loads_in, loops_in, stores_in
+from weft.compiler.loop.primitives import prefetch, stage, tile, unroll
+from weft.compiler.loop.schedules.gemm.pack_panels import computed_type
+from weft.compiler.loop.schedules.gemm.unroll_tile import unroll_tile
+from weft.compiler.loop.schedules.innermost_loops import stride
+from weft.compiler.target.target import LINE, Target
+from weft.dialects.expr import Expr
+from weft.dialects.loop.ops import AllocOp, ForOp, LoadOp, enclosing_loops
+from weft.dialects.loop.scalar import width
+from weft.dialects.loop.types import buffer_type
 
 MOST_TILES = 64
 """Tiles of rows over a panel, beside which the time to load the panel does not count."""

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 from xdsl.ir import Operation, SSAValue
 
-from compiler.loop.nest import accesses_in, accesses_to, perfect_nest, stores_in, subscripts
-from compiler.loop.primitives import (
+from weft.compiler.loop.nest import accesses_in, accesses_to, perfect_nest, stores_in, subscripts
+from weft.compiler.loop.primitives import (
     dim_innermost,
     distribute,
     pack,
@@ -25,21 +25,21 @@ from compiler.loop.primitives import (
     tile_ragged,
     unroll,
 )
-from compiler.loop.schedules.gemm.blocked_summation import block_long_sum
-from compiler.loop.schedules.gemm.pack_panels import column_axis
-from compiler.loop.schedules.gemm.prefetch_operands import (
+from weft.compiler.loop.schedules.gemm.blocked_summation import block_long_sum
+from weft.compiler.loop.schedules.gemm.pack_panels import column_axis
+from weft.compiler.loop.schedules.gemm.prefetch_operands import (
     prefetch_panel,
     prefetch_results,
     prefetch_rows,
 )
-from compiler.loop.schedules.gemm.remainders import is_whole, rows_of_tile, split_rows
-from compiler.loop.schedules.gemm.tile_params import Params
-from compiler.loop.schedules.gemm.unroll_tile import unroll_tile
-from compiler.loop.schedules.innermost_loops import stride, transpose_copy
-from compiler.target.target import Target
-from dialects.expr import product
-from dialects.loop.ops import ForOp
-from dialects.loop.types import buffer_type
+from weft.compiler.loop.schedules.gemm.remainders import is_whole, rows_of_tile, split_rows
+from weft.compiler.loop.schedules.gemm.tile_params import Params
+from weft.compiler.loop.schedules.gemm.unroll_tile import unroll_tile
+from weft.compiler.loop.schedules.innermost_loops import stride, transpose_copy
+from weft.compiler.target.target import Target
+from weft.dialects.expr import product
+from weft.dialects.loop.ops import ForOp
+from weft.dialects.loop.types import buffer_type
 
 LONGEST_UNROLL = 8
 """Iterations of an innermost reduction that is unrolled."""

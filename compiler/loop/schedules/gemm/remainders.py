@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from compiler.loop.nest import perfect_nest
-from compiler.loop.primitives import reorder, split_at
-from dialects.loop.ops import ForOp
+from weft.compiler.loop.nest import perfect_nest
+from weft.compiler.loop.primitives import reorder, split_at
+from weft.dialects.loop.ops import ForOp
 
 
 def split_columns(chain: Sequence[ForOp], size: int) -> list[list[ForOp]]:

@@ -18,9 +18,9 @@ from collections.abc import Iterator, Sequence
 
 from xdsl.ir import SSAValue
 
-from compiler.loop.matchers import Product
-from compiler.loop.nest import child_loops, perfect_nest, subscript_atoms
-from compiler.loop.primitives import (
+from weft.compiler.loop.matchers import Product
+from weft.compiler.loop.nest import child_loops, perfect_nest, subscript_atoms
+from weft.compiler.loop.primitives import (
     dim_innermost,
     distribute,
     hoist_allocation,
@@ -34,15 +34,15 @@ from compiler.loop.primitives import (
     unroll,
     vectorize,
 )
-from compiler.loop.schedules.gemm.pack_panels import column_axis
-from compiler.loop.schedules.gemm.prefetch_operands import load_and_prefetch
-from compiler.loop.schedules.gemm.split_k import matrix_product
-from compiler.loop.schedules.gemm.unroll_tile import unroll_tile
-from compiler.loop.schedules.innermost_loops import lanes_of, stride, vectorize_innermost
-from compiler.target.target import Target
-from dialects.loop.ops import AllocOp, ForOp, LoadOp
-from dialects.loop.program import KernelOp
-from dialects.loop.types import buffer_type
+from weft.compiler.loop.schedules.gemm.pack_panels import column_axis
+from weft.compiler.loop.schedules.gemm.prefetch_operands import load_and_prefetch
+from weft.compiler.loop.schedules.gemm.split_k import matrix_product
+from weft.compiler.loop.schedules.gemm.unroll_tile import unroll_tile
+from weft.compiler.loop.schedules.innermost_loops import lanes_of, stride, vectorize_innermost
+from weft.compiler.target.target import Target
+from weft.dialects.loop.ops import AllocOp, ForOp, LoadOp
+from weft.dialects.loop.program import KernelOp
+from weft.dialects.loop.types import buffer_type
 
 NAME = "few columns"
 

@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 
 from xdsl.ir import SSAValue
 
-from compiler.loop.matchers import Product, sum_of_products
-from compiler.loop.nest import (
+from weft.compiler.loop.matchers import Product, sum_of_products
+from weft.compiler.loop.nest import (
     accesses_to,
     child_loops,
     dims_indexed_by,
@@ -26,7 +26,7 @@ from compiler.loop.nest import (
     subscript_atoms,
     weight_arguments,
 )
-from compiler.loop.primitives import (
+from weft.compiler.loop.primitives import (
     block_reduction,
     dim_innermost,
     distribute,
@@ -39,17 +39,17 @@ from compiler.loop.primitives import (
     unroll,
     vectorize,
 )
-from compiler.loop.primitives.reducing import Blocks
-from compiler.loop.schedules.gemm.pack_panels import column_axis
-from compiler.loop.schedules.gemm.prefetch_operands import load_and_prefetch
-from compiler.loop.schedules.gemm.unroll_tile import unroll_tile
-from compiler.loop.schedules.innermost_loops import lanes_of, parallelize_outermost, stride
-from compiler.target.target import Target
-from dialects.expr import product
-from dialects.loop.ops import ForOp, LoadOp, StoreOp
-from dialects.loop.program import KernelOp
-from dialects.loop.scalar import width
-from dialects.loop.types import buffer_type
+from weft.compiler.loop.primitives.reducing import Blocks
+from weft.compiler.loop.schedules.gemm.pack_panels import column_axis
+from weft.compiler.loop.schedules.gemm.prefetch_operands import load_and_prefetch
+from weft.compiler.loop.schedules.gemm.unroll_tile import unroll_tile
+from weft.compiler.loop.schedules.innermost_loops import lanes_of, parallelize_outermost, stride
+from weft.compiler.target.target import Target
+from weft.dialects.expr import product
+from weft.dialects.loop.ops import ForOp, LoadOp, StoreOp
+from weft.dialects.loop.program import KernelOp
+from weft.dialects.loop.scalar import width
+from weft.dialects.loop.types import buffer_type
 
 NAME = "deep sums"
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from compiler.target.target import PAGE, Target
+from weft.compiler.target.target import PAGE, Target
 
 MOST_LOADS = 0.75
 """Loads for each multiply-add that do not hold it up."""

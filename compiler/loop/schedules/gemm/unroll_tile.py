@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from xdsl.ir import SSAValue
 
-from compiler.loop.layouts import is_in_blocks
-from compiler.loop.nest import accesses_in, loops_in
-from compiler.loop.primitives import tile, unroll, vectorize
-from compiler.loop.schedules.innermost_loops import stride
-from dialects.loop.ops import AccessOp, AllocOp, ForOp
+from weft.compiler.loop.layouts import is_in_blocks
+from weft.compiler.loop.nest import accesses_in, loops_in
+from weft.compiler.loop.primitives import tile, unroll, vectorize
+from weft.compiler.loop.schedules.innermost_loops import stride
+from weft.dialects.loop.ops import AccessOp, AllocOp, ForOp
 
 UNROLLED_TERMS = (4, 5, 3, 2)
 """Iterations of a loop over K that are unrolled, as many as divide it."""

@@ -1,0 +1,323 @@
+"""What the machine can do, measured by loops that weft compiles: multiply-adds, and bytes to and
+from each level of memory.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Final
+
+import numpy as np
+
+from weft.bench.rounds import Measured, choose_cores
+from weft.bench.session import Session
+from weft.bench.worker import Job
+from weft.compiler.driver.options import Options
+from weft.compiler.driver.pipeline import compile_loops
+from weft.compiler.machine.artifact.artifact import Compiled
+from weft.compiler.machine.codegen.host import host_target
+from weft.compiler.machine.python.executable import Executable
+from weft.compiler.target.target import Target
+from weft.dialects.errors import WeftError
+from weft.dialects.weights import Array
+
+SECONDS: Final = 0.08
+"""How long each loop is repeated; its best time counts."""
+
+CALL_SECONDS: Final = 2e-3
+TURN_REPEATS: Final = 1 << 18
+"""Of the loop of multiply-adds in a call that takes its turn: about a millisecond."""
+
+UNROLLED: Final = 4
+"""Vectors of each iteration of the loops over memory."""
+
+READ: Final = """\
+    %sums = loop.alloc registers : !loop.buffer<[{unrolled}, {lanes}], f32>
+    loop.for %r = 0 to {unrolled} unroll {{
+      loop.for %c = 0 to {lanes} unroll vector({lanes}) {{
+        %zero = arith.constant 0.0 : f32
+        loop.store %zero, %sums[%r, %c] : !loop.buffer<[{unrolled}, {lanes}], f32>
+      }}
+    }}
+    loop.for %again = 0 to repeats {{
+      loop.for %i = 0 to n {{
+        loop.for %r = 0 to {unrolled} unroll {{
+          loop.for %c = 0 to {lanes} unroll vector({lanes}) {{
+            %a = loop.load %x[%t, %i, %r, %c] : {big}
+            %s = loop.load %sums[%r, %c] : !loop.buffer<[{unrolled}, {lanes}], f32>
+            %sum = arith.addf %s, %a : f32
+            loop.store %sum, %sums[%r, %c] : !loop.buffer<[{unrolled}, {lanes}], f32>
+          }}
+        }}
+      }}
+    }}
+    loop.for %r = 0 to {unrolled} unroll {{
+      loop.for %c = 0 to {lanes} unroll vector({lanes}) {{
+        %s = loop.load %sums[%r, %c] : !loop.buffer<[{unrolled}, {lanes}], f32>
+        loop.store %s, %z[%t, 0, %r, %c] : {big}
+      }}
+    }}
+"""
+
+_EACH: Final = """\
+    loop.for %again = 0 to repeats {{
+      loop.for %i = 0 to n {{
+        loop.for %r = 0 to {unrolled} unroll {{
+          loop.for %c = 0 to {lanes} unroll vector({lanes}) {{
+            %a = loop.load %x[%t, %i, %r, %c] : {big}
+{body}          }}
+        }}
+      }}
+    }}
+"""
+
+COPY: Final = _EACH.replace("{body}", "            loop.store %a, %z[%t, %i, %r, %c] : {big}\n")
+
+TRIAD: Final = _EACH.replace(
+    "{body}",
+    """\
+            %b = loop.load %y[%t, %i, %r, %c] : {big}
+            %three = arith.constant 3.0 : f32
+            %p = arith.mulf %b, %three : f32
+            %q = arith.addf %a, %p : f32
+            loop.store %q, %z[%t, %i, %r, %c] : {big}
+""",
+)
+
+FMA: Final = """\
+    %sums = loop.alloc registers : !loop.buffer<[{chains}, {lanes}], f32>
+    loop.for %r = 0 to {chains} unroll {{
+      loop.for %c = 0 to {lanes} unroll vector({lanes}) {{
+        %start = loop.load %x[%t, %r, 0, %c] : {big}
+        loop.store %start, %sums[%r, %c] : !loop.buffer<[{chains}, {lanes}], f32>
+      }}
+    }}
+    loop.for %again = 0 to repeats {{
+      loop.for %r = 0 to {chains} unroll {{
+        loop.for %c = 0 to {lanes} unroll vector({lanes}) {{
+          %a = loop.load %x[%t, 0, 0, %c] : {big}
+          %b = loop.load %y[%t, 0, 0, %c] : {big}
+          %s = loop.load %sums[%r, %c] : !loop.buffer<[{chains}, {lanes}], f32>
+          %p = arith.mulf %a, %b : f32
+          %sum = arith.addf %s, %p : f32
+          loop.store %sum, %sums[%r, %c] : !loop.buffer<[{chains}, {lanes}], f32>
+        }}
+      }}
+    }}
+    loop.for %r = 0 to {chains} unroll {{
+      loop.for %c = 0 to {lanes} unroll vector({lanes}) {{
+        %s = loop.load %sums[%r, %c] : !loop.buffer<[{chains}, {lanes}], f32>
+        loop.store %s, %z[%t, %r, 0, %c] : {big}
+      }}
+    }}
+"""
+
+_MODULE: Final = """\
+loop.kernel @loops[threads, n, repeats](%x: {big}, %y: {big}, %z: {big}) {{
+  loop.for %t = 0 to threads parallel {{
+{loops}  }}
+}}
+loop.program @main[threads, n, repeats](
+    %x: {big}, %y: {big}, %again: !loop.buffer<[repeats], i8>, %z: {big}) inputs 3 {{
+  loop.call @loops[threads, n, repeats](%x, %y, %z) : {big}, {big}, {big}
+}}
+"""
+
+ARRAYS: Final[Mapping[str, tuple[str, int]]] = {
+    "read": (READ, 1),
+    "copy": (COPY, 2),
+    "triad": (TRIAD, 3),
+}
+"""Loops over memory, and how many arrays each goes through."""
+
+
+@dataclass(frozen=True)
+class Bandwidth:
+    """GB/s of a loop over arrays of so many bytes together, that lie in one level of memory."""
+
+    kind: str
+    level: str
+    bytes: int
+    gbs: float
+
+
+@dataclass(frozen=True)
+class Limits:
+    """GFLOP/s of f32 multiply-adds, two operations each, and bandwidths, of so many threads.
+    `best_gflops` are those of the best moment, where `gflops` are a median.
+    """
+
+    cpu: str
+    threads: int
+    gflops: float
+    bandwidths: tuple[Bandwidth, ...]
+    best_gflops: float = 0.0
+
+    def during(self, turns: Measured) -> Limits:
+        """With the multiply-adds that the machine did while it was measured: the median of rounds,
+        as engines have it, so that a slow hour or a low clock is no fault of theirs.
+
+        Raises WeftError where `MultiplyAdds` has not run.
+        """
+        if turns.milliseconds is None:
+            raise WeftError(f"bench requires multiply-adds to be timed, got: {turns.reason}")
+        operations = _multiply_add_operations(host_target(), self.threads) * TURN_REPEATS
+        least = min([turns.milliseconds, *turns.rounds])
+        return replace(
+            self,
+            gflops=operations / turns.milliseconds * 1e-6,
+            best_gflops=max(self.gflops, operations / least * 1e-6),
+        )
+
+    def memory_gbs(self, kind: str) -> float:
+        """GB/s of a kind of loop over arrays that fit in no cache."""
+        return next(each.gbs for each in self.bandwidths[::-1] if each.kind == kind)
+
+    def gbs(self, size: int) -> float:
+        """The best bandwidth of arrays of `size` bytes together, as their level has it."""
+        kinds = {each.kind for each in self.bandwidths}
+        return max(self._gbs(kind, size) for kind in kinds)
+
+    def _gbs(self, kind: str, size: int) -> float:
+        of_kind = [each for each in self.bandwidths if each.kind == kind]
+        larger = [each for each in of_kind if each.bytes >= size]
+        return larger[0].gbs if larger else of_kind[-1].gbs
+
+    def seconds(self, flops: int, size: int) -> float:
+        """The least time in which so much can be computed and moved: the roofline."""
+        return max(flops / self.gflops, size / self.gbs(size)) * 1e-9
+
+
+@dataclass(frozen=True)
+class MultiplyAdds(Job):
+    """The loop of multiply-adds, which takes turns with engines; see `Limits.during`."""
+
+    @property
+    def package(self) -> str:
+        return "weft"
+
+    @property
+    def has_answer(self) -> bool:
+        return False
+
+    def prepare(self) -> None:
+        _compiled_multiply_adds(host_target(), len(self.cores))
+
+    def load(self) -> Session:
+        target, threads = host_target(), len(self.cores)
+        executable = _compiled_multiply_adds(target, threads).executable(threads)
+        x = _multiplied(target, threads)
+        y, again = x.copy(), np.empty(TURN_REPEATS, np.int8)
+        return Session(lambda: executable(x, y, again), list)
+
+
+def multiply_adds(threads: int) -> dict[str, Job]:
+    """The job by its name, on the cores that engines with as many threads have."""
+    return {"multiply-adds": MultiplyAdds(choose_cores(threads))}
+
+
+def measure_limits(threads: int) -> Limits:
+    """Measures for as many threads, on cores of their own. Raises OptionError for too many."""
+    target = host_target()
+    with on_cores(choose_cores(threads)):
+        gflops = _multiply_adds(target, threads)
+        bandwidths = [
+            Bandwidth(kind, level, size, _bandwidth(kind, target, threads, size))
+            for kind in ARRAYS
+            for level, size in _levels(target, threads)
+        ]
+    return Limits(target.cpu, threads, gflops, tuple(bandwidths))
+
+
+@contextmanager
+def on_cores(cores: Sequence[int]) -> Generator[None]:
+    """This process and the threads that it starts on these cores."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, cores)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def _levels(target: Target, threads: int) -> list[tuple[str, int]]:
+    """Each level of memory, and bytes that fit in it and not in the one before."""
+    return [
+        ("L1", target.l1_bytes * threads // 2),
+        ("L2", target.l2_bytes * threads // 2),
+        ("L3", max(target.l3_bytes // 2, target.l2_bytes * threads)),
+        ("memory", 4 * max(target.l3_bytes, target.l2_bytes * threads)),
+    ]
+
+
+def _multiply_adds(target: Target, threads: int) -> float:
+    """GFLOP/s of as many chains as registers hold; each starts elsewhere, lest they be one."""
+    executable = _compiled_multiply_adds(target, threads).executable(threads)
+    operations = _multiply_add_operations(target, threads)
+    return operations * _repeats_per_second(executable, _multiplied(target, threads)) * 1e-9
+
+
+def _chains(target: Target) -> int:
+    return min(16, target.vector_registers - 4)
+
+
+def _multiply_add_operations(target: Target, threads: int) -> int:
+    """Of one repetition of the loop, on all threads."""
+    return 2 * _chains(target) * target.lanes(4) * threads
+
+
+def _multiplied(target: Target, threads: int) -> Array:
+    return np.full((threads, _chains(target), UNROLLED, target.lanes(4)), 0.5, np.float32)
+
+
+@cache
+def _compiled_multiply_adds(target: Target, threads: int) -> Compiled:
+    return _compiled(FMA, target, threads, _chains(target))
+
+
+def _bandwidth(kind: str, target: Target, threads: int, size: int) -> float:
+    """GB/s over arrays of so many bytes together."""
+    loops, arrays = ARRAYS[kind]
+    lanes = target.lanes(4)
+    rows = max(1, size // (arrays * threads * UNROLLED * lanes * 4))
+    array = np.ones((threads, rows, UNROLLED, lanes), np.float32)
+    executable = _compiled(loops, target, threads, 0).executable(threads)
+    return arrays * array.nbytes * _repeats_per_second(executable, array) * 1e-9
+
+
+def _compiled(loops: str, target: Target, threads: int, chains: int) -> Compiled:
+    lanes = target.lanes(4)
+    big = f"!loop.buffer<[threads, n, {UNROLLED}, {lanes}], f32>"
+    body = loops.format(big=big, unrolled=UNROLLED, lanes=lanes, chains=chains)
+    text = _MODULE.format(big=big, loops=body)
+    return compile_loops(text, Options(target, "limits"))
+
+
+def _repeats_per_second(executable: Executable, array: np.ndarray) -> float:
+    """How often the loops go through the array in a second, at their best."""
+    second = array.copy()
+    repeats = 1
+    while (spent := _least(executable, array, second, repeats)) < CALL_SECONDS:
+        repeats = max(2 * repeats, round(repeats * CALL_SECONDS / spent))
+    best, total = spent, 0.0
+    while total < SECONDS:
+        spent = _call(executable, array, second, repeats)
+        best, total = min(best, spent), total + spent
+    return repeats / best
+
+
+def _least(executable: Executable, x: np.ndarray, y: np.ndarray, repeats: int) -> float:
+    """The best of a few calls: any one may have waited for a core."""
+    return min(_call(executable, x, y, repeats) for _ in range(3))
+
+
+def _call(executable: Executable, x: np.ndarray, y: np.ndarray, repeats: int) -> float:
+    again = np.empty(repeats, np.int8)
+    start = time.perf_counter()
+    executable(x, y, again)
+    return time.perf_counter() - start

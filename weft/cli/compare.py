@@ -1,0 +1,271 @@
+"""`weft compare`: whether two forms of a model give the same, and from which value on not."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import numpy as np
+
+from weft.cli.arrays import random_inputs, read_dims, read_inputs
+from weft.cli.model import (
+    add_compile_options,
+    budget_from,
+    is_artifact,
+    options_from,
+)
+from weft.cli.table import table
+from weft.cli.terminal import show
+from weft.compilation import compile_cached
+from weft.compiler.machine.artifact.artifact import load
+from weft.compiler.machine.codegen.host import host_target
+from weft.compiler.machine.python.executable import Executable
+from weft.dialects.errors import OptionError
+from weft.dialects.weights import Array
+
+ONNXRUNTIME: Final = "onnxruntime"
+NAIVE: Final = "naive"
+
+_EXAMPLES: Final = """\
+examples:
+  weft compare model.onnx libmodel.so --random       the artifact against the model
+  weft compare model.onnx onnxruntime --input x.npy  against another engine
+  weft compare model.onnx naive --random --bisect    the first value that schedules change
+  weft compare liba.so libb.so --random --dim batch=2
+"""
+
+Runner = Callable[[Mapping[str, Array]], dict[str, Array]]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far two arrays lie apart: `absolute`, `relative` to the second's element, in `ulp` of its
+    dtype, all at most; and as a share of the `scale`, the second's largest magnitude.
+    """
+
+    name: str
+    absolute: float
+    relative: float
+    ulp: float
+    scale: float
+
+    @property
+    def of_scale(self) -> float:
+        """The largest difference over the largest magnitude."""
+        return self.absolute / self.scale if self.scale else self.absolute
+
+
+@dataclass(frozen=True)
+class Parting:
+    """The node at which two runs part: its value's difference, and that its inputs had."""
+
+    value: str
+    node: str
+    operator: str
+    difference: Difference
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command's arguments."""
+    made = argparse.ArgumentParser(
+        "weft compare",
+        description="Runs two forms of a model on the same inputs and shows how far they differ. "
+        "Exits with 1 where that is more than --tolerance.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    made.add_argument("first", help="an ONNX file, or an artifact made by weft")
+    made.add_argument(
+        "second", help=f"another, or {ONNXRUNTIME}, or {NAIVE}: the first without schedules"
+    )
+    made.add_argument(
+        "--input", metavar="NAME=FILE", action="append", default=[], help="an array as .npy"
+    )
+    made.add_argument(
+        "--random", metavar="SEED", type=int, nargs="?", const=0, help="random arrays for the rest"
+    )
+    made.add_argument(
+        "--dim", metavar="NAME=SIZE", action="append", default=[], help="a size of random inputs"
+    )
+    made.add_argument(
+        "--tolerance",
+        metavar="SHARE",
+        type=float,
+        default=1e-4,
+        help="the largest difference that counts as none, as a share of an output's scale; 1e-4",
+    )
+    made.add_argument(
+        "--bisect",
+        action="store_true",
+        help="find the first value of the graph at which the two part; both have to be models",
+    )
+    made.add_argument("--json", action="store_true", help="the differences as one JSON object")
+    made.add_argument("--threads", type=int, metavar="N", help="by default one for each processor")
+    add_compile_options(made)
+    return made
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Compares the outputs, and the values inside where they differ. Raises WeftError."""
+    arguments.model = arguments.first
+    if arguments.first in (ONNXRUNTIME, NAIVE):
+        raise OptionError(f"compare requires a model or an artifact first, got {arguments.first}")
+    first, second = _executable(arguments, arguments.first), _runner(arguments, arguments.second)
+    inputs = read_inputs(first.inputs, arguments.input)
+    if arguments.random is not None:
+        inputs = random_inputs(first.inputs, arguments.random, read_dims(arguments.dim)) | inputs
+    found = differences(first.run(inputs), second(inputs))
+    apart = [each for each in found if not each.of_scale <= arguments.tolerance]
+    parting = _bisect(arguments, inputs) if apart and arguments.bisect else None
+    show(_as_json(found, parting) if arguments.json else _shown(found, parting))
+    if apart:
+        sys.exit(1)
+
+
+def differences(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> list[Difference]:
+    """How far each output lies from the other's of that name.
+
+    Raises OptionError where names, dtypes or shapes are others.
+    """
+    if ours.keys() != theirs.keys():
+        got = f"{', '.join(ours)} and {', '.join(theirs)}"
+        raise OptionError(f"compare requires outputs of the same names, got {got}")
+    return [difference(name, ours[name], theirs[name]) for name in ours]
+
+
+def difference(name: str, ours: Array, theirs: Array) -> Difference:
+    """How far two arrays lie apart; equal infinities and NaNs are no difference."""
+    if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
+        got = f"{ours.dtype.name}{list(ours.shape)} and {theirs.dtype.name}{list(theirs.shape)}"
+        raise OptionError(f"compare requires outputs of one dtype and shape, got {got} for {name}")
+    wide, other = ours.astype(np.float64), theirs.astype(np.float64)
+    same = (wide == other) | (np.isnan(wide) & np.isnan(other))
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        apart = np.where(same, 0.0, np.abs(wide - other))
+        apart = np.where(np.isnan(apart), np.inf, apart)
+        relative = np.where(same, 0.0, apart / np.abs(other))
+        ulp = np.where(same, 0.0, apart / _spacing(theirs))
+    finite = np.abs(other[np.isfinite(other)])
+    return Difference(
+        name,
+        float(apart.max(initial=0.0)),
+        float(relative.max(initial=0.0)),
+        float(ulp.max(initial=0.0)),
+        float(finite.max(initial=0.0)),
+    )
+
+
+def _spacing(array: Array) -> Array:
+    """The distance of each element to its neighbour; 1 for what counts."""
+    if array.dtype.name not in ("float16", "float32", "float64"):
+        return np.ones(array.shape)
+    return np.abs(np.spacing(array)).astype(np.float64)
+
+
+def _runner(arguments: argparse.Namespace, form: str, outputs: Sequence[str] = ()) -> Runner:
+    """What runs one of the two forms; with `outputs` the values that it gives."""
+    if form in (ONNXRUNTIME, NAIVE) and is_artifact(arguments.first):
+        raise OptionError(f"{form} requires a model to run, got the artifact {arguments.first}")
+    if form == ONNXRUNTIME:
+        wanted = outputs or options_from(arguments).outputs
+        return _onnxruntime(arguments.first, wanted, arguments.threads)
+    return _executable(arguments, form, outputs).run
+
+
+def _executable(
+    arguments: argparse.Namespace, form: str, outputs: Sequence[str] = ()
+) -> Executable:
+    if form != NAIVE and is_artifact(form):
+        return load(form, host_target(), threads=arguments.threads)
+    options = options_from(arguments)
+    if outputs:
+        options = replace(options, outputs=tuple(outputs))
+    if form == NAIVE:
+        form, options = arguments.first, replace(options, naive=True)
+    compiled = compile_cached(form, options, None, budget=budget_from(arguments))
+    return compiled.executable(arguments.threads)
+
+
+def _onnxruntime(path: str, outputs: Sequence[str], threads: int | None) -> Runner:
+    """The model in onnxruntime, with any values of its graph as outputs."""
+    onnx: Any = importlib.import_module("onnx")
+    try:
+        onnxruntime: Any = importlib.import_module("onnxruntime")
+    except ImportError as error:
+        raise OptionError(f"{ONNXRUNTIME} requires the package to be installed") from error
+    settings = onnxruntime.SessionOptions()
+    settings.intra_op_num_threads = threads or 0
+    settings.log_severity_level = 3
+    with TemporaryDirectory() as folder:
+        if outputs:
+            proto = onnx.load(path)
+            del proto.graph.output[:]
+            proto.graph.output.extend(onnx.ValueInfoProto(name=name) for name in outputs)
+            path = str(Path(folder) / "model.onnx")
+            onnx.save(proto, path, save_as_external_data=proto.ByteSize() > 2**30)
+        providers = ["CPUExecutionProvider"]
+        try:
+            session = onnxruntime.InferenceSession(path, settings, providers=providers)
+        except Exception as error:  # its errors have no base but this one
+            reason = str(error).partition("\n")[0]
+            raise OptionError(f"{ONNXRUNTIME} refuses {path}: {reason}") from error
+    names: list[str] = [each.name for each in session.get_outputs()]
+    return lambda inputs: dict(zip(names, session.run(None, dict(inputs)), strict=True))
+
+
+def _bisect(arguments: argparse.Namespace, inputs: Mapping[str, Array]) -> Parting | None:
+    """The first value, in the order of the nodes, that differs while the one before does not.
+
+    Each step compiles the model up to one value, so that what leads there is fused as ever.
+    """
+    from weft.compiler.frontend.onnx.load import load_model
+
+    if is_artifact(arguments.first) or (
+        arguments.second not in (ONNXRUNTIME, NAIVE) and is_artifact(arguments.second)
+    ):
+        raise OptionError("--bisect requires two models, for an artifact has no values inside")
+    nodes = [node for node in load_model(arguments.first).proto.graph.node if node.output]
+    low, high = 0, len(nodes)
+    parting: Parting | None = None
+    while low < high:
+        middle = (low + high) // 2
+        node = nodes[middle]
+        name = next(each for each in node.output if each)
+        forms = (arguments.first, arguments.second)
+        ours, theirs = (_runner(arguments, form, [name])(inputs) for form in forms)
+        found = difference(name, ours[name], theirs[name])
+        if found.of_scale <= arguments.tolerance:
+            low = middle + 1
+        else:
+            high = middle
+            parting = Parting(name, node.name, node.op_type, found)
+    return parting
+
+
+def _as_json(found: Sequence[Difference], parting: Parting | None) -> str:
+    facts: dict[str, Any] = {"outputs": [asdict(each) for each in found]}
+    if parting is not None:
+        facts["parts_at"] = asdict(parting)
+    return json.dumps(facts, indent=1)
+
+
+def _shown(found: Sequence[Difference], parting: Parting | None) -> str:
+    heads = ("output", "absolute", "relative", "ULP", "of scale")
+    rows = [heads, *(_row(each) for each in found)]
+    text = table(rows, indent="")
+    if parting is None:
+        return text
+    node = f"{parting.value} of node '{parting.node}' ({parting.operator})"
+    return f"{text}\nparts at {node}: {parting.difference.of_scale:.3g} of scale"
+
+
+def _row(each: Difference) -> tuple[str, ...]:
+    numbers = (each.absolute, each.relative, each.ulp, each.of_scale)
+    return each.name, *(f"{number:.3g}" for number in numbers)

@@ -48,7 +48,6 @@ LOCAL_IMPORTS: Final[Mapping[str, Sequence[str]]] = {
         "weft.cli.compile -> weft.compiler.driver.emit",
         "weft.cli.inspect -> weft.compiler.driver.pipeline",
         "weft.cli.inspect -> weft.compiler.loop.schedule_file",
-        "weft.cli.main -> weft.compiler.machine.artifact.artifact",
         "weft.compiler.driver.compile_kernels -> weft.compiler.loop.schedule_file",
         "weft.compiler.driver.pipeline -> weft.compiler.driver.golden",
         "weft.compiler.driver.pipeline -> weft.compiler.graph.differentiate.differentiate",
@@ -58,8 +57,8 @@ LOCAL_IMPORTS: Final[Mapping[str, Sequence[str]]] = {
     ),
     "few programs need it, and it takes long to load": (
         "weft.cli.model -> weft.probing.inside",
-        "weft -> weft.probing.inside",
-        "weft -> weft.source.jit",
+        "weft.api -> weft.probing.inside",
+        "weft.api -> weft.source.jit",
         "weft.eager.kernels -> weft.compilation",
         "weft.source.jit -> weft.source.reading",
         "weft.tracing.trace -> weft.compilation",
@@ -70,7 +69,7 @@ LOCAL_IMPORTS: Final[Mapping[str, Sequence[str]]] = {
         "weft.training -> weft.probing.watching",
     ),
     "the compiler is loaded where something has to be compiled": (
-        "weft -> weft.compiler.driver.emit",
+        "weft.api -> weft.compiler.driver.emit",
         "weft.autodiff.derivatives -> weft.compiler.graph.differentiate.cotangents",
         "weft.autodiff.vjp -> weft.compiler.graph.differentiate.cotangents",
         "weft.compilation -> weft.compiler.driver.pipeline",

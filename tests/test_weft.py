@@ -22,6 +22,31 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_everything_that_is_promised_is_there():
     assert [name for name in weft.__all__ if not hasattr(weft, name)] == []
+    homes = [name for names in weft._HOMES.values() for name in names]
+    assert sorted([*homes, "__version__"]) == sorted(weft.__all__)
+    assert {*weft.__all__} <= {*dir(weft)}
+
+
+def test_importing_weft_loads_none_of_its_modules():
+    assert loaded("weft, weft.cli.main", "weft.") <= {
+        "weft.cli",
+        "weft.cli.main",
+        "weft.cli.terminal",
+        "weft.compiler",
+        "weft.compiler.version",
+        "weft.dialects",
+        "weft.dialects.errors",
+    }
+    assert loaded("weft, weft.cli.main", "numpy") == set()
+
+
+def loaded(modules: str, prefix: str) -> set[str]:
+    """The modules with this prefix that are there once some were imported."""
+    program = f"import sys, {modules}; print(*(n for n in sys.modules if n.startswith({prefix!r})))"
+    shown = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    return {*shown.stdout.split()}
 
 
 @pytest.mark.parametrize("kind", ["path", "text", "bytes", "proto"])
@@ -94,12 +119,9 @@ def test_errors_are_of_one_family():
         weft.compile(b"no model")
 
 
-def test_import_brings_no_compiler():
-    program = "import sys, weft; print(*{'onnx', 'xdsl', 'rich', 'onnxruntime'} & {*sys.modules})"
-    shown = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True
-    )
-    assert shown.stdout == "\n"
+def test_compile_brings_no_compiler_before_it_is_called():
+    for package in ("onnx", "xdsl", "rich", "onnxruntime"):
+        assert loaded("weft.api", package) == set()
 
 
 def test_folders_of_a_user_are_not_taken_for_parts_of_weft(own_cache: Path, tmp_path: Path):

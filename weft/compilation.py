@@ -32,7 +32,7 @@ from weft.compiler.driver.options import (
 from weft.compiler.driver.session import Session
 from weft.compiler.driver.workers import early_worker
 from weft.compiler.frontend.graph_file_names import SUFFIX, weights_beside
-from weft.compiler.machine.artifact.artifact import VERSION, Compiled
+from weft.compiler.machine.artifact.artifact import Compiled
 from weft.compiler.machine.artifact.cache import Cache, cache_key
 from weft.compiler.machine.bindings.names import c_identifier
 from weft.compiler.machine.codegen.host import host_target
@@ -40,6 +40,7 @@ from weft.compiler.machine.weights.file import EMBEDDED, PLACES
 from weft.compiler.target import TARGETS
 from weft.compiler.target.target import Target
 from weft.compiler.target.x86 import X86_TARGETS
+from weft.compiler.version import VERSION
 from weft.dialects.budget import Budget
 from weft.dialects.errors import OptionError
 

@@ -18,13 +18,13 @@ from weft.compiler.loop_to_llvm.run_time import emit_run_time
 from weft.compiler.loop_to_llvm.runtime import Counts, Level, TableLayout
 from weft.compiler.loop_to_llvm.runtime.outside_weights import OutsideWeights
 from weft.compiler.loop_to_llvm.runtime.self_test import Golden
-from weft.compiler.machine.artifact.artifact import VERSION
 from weft.compiler.machine.artifact.model_table import model_table
 from weft.compiler.machine.artifact.signature import Signature
 from weft.compiler.machine.codegen.object_code import compile_object
 from weft.compiler.machine.weights.file import EMBEDDED
 from weft.compiler.target.features import baseline, feature_groups
 from weft.compiler.target.target import Target
+from weft.compiler.version import VERSION
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.command import Command
 from weft.cli.main import COMMANDS
-from weft.compiler.machine.artifact.artifact import VERSION
+from weft.compiler.version import VERSION
 
 ROOT = Path(__file__).parents[2]
 WEFT = (sys.executable, "-m", "weft.cli.main")

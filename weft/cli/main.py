@@ -11,9 +11,10 @@ import sys
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Final, NoReturn
+from typing import Final
 
-from weft.cli.terminal import show, tell
+from weft.cli.terminal import tell
+from weft.compiler.version import VERSION
 from weft.dialects.errors import WeftError
 
 COMMANDS: Final[Mapping[str, str]] = {
@@ -105,7 +106,9 @@ def _command(argv: Sequence[str]) -> Callable[[], None]:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action=_PrintVersion, nargs=0, help="print the version")
+    parser.add_argument(
+        "--version", action="version", version=f"weft {VERSION}", help="print the version"
+    )
     commands = parser.add_subparsers(metavar="<command>", required=True, dest="command")
     for name, summary in COMMANDS.items():
         commands.add_parser(name, help=summary, add_help=False)
@@ -116,16 +119,6 @@ def _command(argv: Sequence[str]) -> Callable[[], None]:
     module = importlib.import_module(f"weft.cli.{chosen.command}")
     arguments = module.parser().parse_args(argv[1:])
     return lambda: module.run(arguments)
-
-
-class _PrintVersion(argparse.Action):
-    """Prints the version, which takes longer to look up than the help to print."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        from weft.compiler.machine.artifact.artifact import VERSION
-
-        show(f"weft {VERSION}")
-        parser.exit()
 
 
 def _one_line(error: Exception) -> str:

@@ -49,7 +49,6 @@ from weft.compiler.target.target import Target
 from weft.compiler.target.x86 import X86_64
 from weft.dialects.errors import ArtifactError, OptionError
 
-VERSION = "0.1.0"
 WASM = "wasm32"
 
 EXPORTS: Final = (".so", ".a", ".o", ".mlir", ".wasm")

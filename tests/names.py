@@ -1,7 +1,7 @@
 """Hostile names of files, tensors, nodes and sizes, and what compilers make of the files that weft
 generates for them.
 
-`python -m tests.names` tries all names; tests/cli/test_names.py some of them. Every name gives
+`python -m tests.names` tries all names; tests/weft/cli/test_names.py some of them. Every name gives
 files that compile without a warning, or is refused in one line.
 """
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import IO, Final
 
+from tests.compiler.machine.artifact.foreign import AARCH64, RISCV64, Emulator, link_program
 from tests.guard.process import FUNCTIONS, Allocate, Machine, Release
-from tests.machine.artifact.foreign import AARCH64, RISCV64, Emulator, link_program
 from weft.compiler.machine.artifact.artifact import Compiled
 from weft.compiler.target.arm import ARM_TARGETS
 from weft.compiler.target.features import baseline

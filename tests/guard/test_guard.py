@@ -13,7 +13,6 @@ from hypothesis import Phase, given, settings
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType
 
-from tests import oracle
 from tests.guard.call import GuardedModel
 from tests.guard.cases import COMPUTED, ROUNDED, Case, Judge, WrongResult, imported
 from tests.guard.emulated import EMULATORS, emulated_machine
@@ -27,7 +26,8 @@ from tests.guard.probes import (
     probed_operators,
 )
 from tests.guard.process import Machine, own_machine
-from tests.samples import SAMPLES
+from tests.support import oracle
+from tests.support.samples import SAMPLES
 from weft.compiler.driver.options import Options
 from weft.compiler.driver.pipeline import compile_loops, compile_model
 from weft.compiler.graph_to_loop.lower_graph import lower_group

@@ -9,7 +9,7 @@ from functools import cache
 import numpy as np
 from onnx import ModelProto, NodeProto, checker, defs, numpy_helper, shape_inference
 
-from tests.adapters.onnx_suite import all_cases
+from tests.compiler.adapters.onnx_suite import all_cases
 
 LARGEST_MODEL = 40_000
 """Bytes of a model: mutants of larger ones take longer and show nothing else."""

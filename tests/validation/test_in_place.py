@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from xdsl.parser import Parser
 
-from tests.loop.interpreter import translate
+from tests.compiler.loop.interpreter import translate
 from weft.compiler.validation.in_place import prove_in_place
 from weft.dialects.context import WeftContext
 from weft.dialects.errors import PlanError

@@ -16,8 +16,8 @@ The caller goes through the first chunks, its share, and the workers through tho
 upwards; who comes to the end of its own helps the others from behind. So a thread has neighbouring
 chunks, and from loop to loop about the same part of the arrays, which its own caches hold.
 
-tests/loop_to_llvm/pool_model.py states this protocol step by step and explores every order of the
-steps; a change here is a change there.
+tests/compiler/loop_to_llvm/runtime/pool_model.py states this protocol step by step and explores
+every order of the steps; a change here is a change there.
 """
 
 from __future__ import annotations

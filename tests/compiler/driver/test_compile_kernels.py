@@ -1,0 +1,242 @@
+"""Kernels compiled by several processes: the same code in the same order; errors arrive."""
+
+import gc
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import pytest
+
+from weft.compiler.driver import compile_kernels, workers
+from weft.compiler.driver.compile_kernels import (
+    KernelCompiler,
+    KernelTask,
+    compile_kernel,
+    kernel_compiler,
+    parse_kernel,
+    rare_collections,
+)
+from weft.compiler.driver.options import KernelSchedule, Options
+from weft.compiler.driver.workers import ask, early_worker
+from weft.compiler.machine.codegen.host import host_target
+from weft.compiler.program.memory.hoist_workspace import hoist_kernel
+from weft.compiler.program.memory.in_place import InPlace, in_place_arguments
+from weft.dialects.errors import OptionError
+from weft.dialects.loop.types import buffer_type
+
+KERNEL = """
+loop.kernel @scale{number}[n](%x: !loop.buffer<[n], f32>, %y: !loop.buffer<[n], f32>) {{
+  %factor = arith.constant {number}.5 : f32
+  loop.for %i = 0 to n {{
+    %element = loop.load %x[%i] : !loop.buffer<[n], f32>
+    %product = arith.mulf %element, %factor : f32
+    loop.store %product, %y[%i] : !loop.buffer<[n], f32>
+  }}
+}}
+"""
+CORES = 3
+OPTIONS = Options(host_target(), "weft")
+VAX = Options(replace(host_target(), triple="vax-dec-ultrix"), "weft", naive=True)
+TASKS = [
+    KernelTask(f"scale{number}", KERNEL.format(number=number), OPTIONS) for number in range(13)
+]
+
+
+class Store(dict[str, bytes]):
+    """A store in memory."""
+
+    def find_kernel(self, key: str) -> bytes | None:
+        return self.get(key)
+
+    def keep_kernel(self, key: str, data: bytes) -> None:
+        self[key] = data
+
+
+def test_workers_give_the_code_that_this_process_gives():
+    progress: list[int] = []
+    with kernel_compiler(len(TASKS), CORES) as compiler:
+        codes = compiler.compile(TASKS, progress.append)
+    assert [code.code for code in codes] == [compile_kernel(task).code for task in TASKS]
+    assert progress == sorted(progress)
+
+
+def test_two_workers_compile_without_this_process():
+    with kernel_compiler(len(TASKS), CORES) as compiler:
+        started = compiler.workers
+        assert len(started) == 2
+        answers = [ask(worker, TASKS[0]) for worker in started]
+    assert {answer.code for answer in answers} == {compile_kernel(TASKS[0]).code}
+    assert all(worker.returncode is not None for worker in started)
+
+
+COPIES = """
+from tests.compiler.driver.test_compile_kernels import TASKS, CORES
+from weft.compiler.driver.compile_kernels import compile_kernel, kernel_compiler
+from weft.compiler.driver.workers import ForkedWorker, ask
+with kernel_compiler(4, CORES) as compiler:
+    workers = compiler.workers
+    assert [type(worker) for worker in workers] == [ForkedWorker, ForkedWorker]
+    print("before", end="")
+    answers = [ask(worker, TASKS[0]).code for worker in workers]
+    codes = compiler.compile(TASKS[:3], lambda done: None)
+assert answers == [compile_kernel(TASKS[0]).code] * 2
+assert [each.code for each in codes] == [compile_kernel(task).code for task in TASKS[:3]]
+assert [worker.returncode for worker in workers] == [-9, -9]
+"""
+
+
+def test_a_process_with_one_thread_is_copied():
+    alone = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+    ran = subprocess.run([sys.executable, "-c", COPIES], env=alone, capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "before", "")
+
+
+EARLY = """
+from weft.compiler.driver.workers import early_worker
+with early_worker() as worker:
+    from tests.compiler.driver.test_compile_kernels import TASKS, CORES
+    from weft.compiler.driver.compile_kernels import compile_kernel, kernel_compiler
+    worker.begin(TASKS[{begun}])
+    with kernel_compiler(4, CORES, early=worker) as compiler:
+        assert compiler.workers[0] is worker and len(compiler.workers) == 2
+        codes = compiler.compile(TASKS[:4], lambda done: None)
+    assert worker.begun is None
+assert [each.code for each in codes] == [compile_kernel(task).code for task in TASKS[:4]]
+assert worker.returncode == -9
+with early_worker() as worker:
+    assert worker is None, "the compiler is there"
+"""
+
+
+@pytest.mark.parametrize("begun", [2, 7], ids=["that is wanted", "that nobody wants"])
+def test_a_worker_that_starts_early_begins_with_a_task(begun: int):
+    alone = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+    program = EARLY.format(begun=begun)
+    ran = subprocess.run([sys.executable, "-c", program], env=alone, capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
+
+
+def test_a_process_with_threads_is_not_copied_early(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(workers, "can_fork", lambda: False)
+    monkeypatch.delitem(sys.modules, "weft.compiler.driver.compile_kernels")
+    with early_worker() as worker:
+        assert worker is None
+
+
+def test_a_few_kernels_need_no_worker(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(compile_kernels, "can_fork", lambda: False)
+    with kernel_compiler(compile_kernels.KERNELS_PER_WORKER - 1, CORES) as compiler:
+        assert compiler.workers == ()
+
+
+def test_a_program_that_embeds_python_is_not_started_again(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(compile_kernels, "can_fork", lambda: False)
+    monkeypatch.setattr(sys, "executable", "/usr/bin/editor")
+    with kernel_compiler(len(TASKS), CORES) as compiler:
+        assert compiler.workers == ()
+
+
+def test_the_error_of_a_worker_is_raised_here():
+    unknown = replace(TASKS[0], options=VAX)
+    with kernel_compiler(len(TASKS), CORES) as compiler, pytest.raises(OptionError, match="vax"):
+        ask(compiler.workers[0], unknown)
+
+
+def test_the_error_of_any_kernel_is_raised():
+    unknown = replace(TASKS[0], options=VAX)
+    with kernel_compiler(len(TASKS), CORES) as compiler, pytest.raises(OptionError, match="vax"):
+        compiler.compile([*TASKS, unknown], lambda done: None)
+
+
+def test_a_mistake_of_ours_shows_its_traceback():
+    wrong = replace(TASKS[0], text="builtin.module {}")
+    with (
+        kernel_compiler(len(TASKS), CORES) as compiler,
+        pytest.raises(AssertionError, match="Traceback"),
+    ):
+        ask(compiler.workers[0], wrong)
+
+
+def test_a_worker_that_was_killed_is_reported():
+    with kernel_compiler(len(TASKS), CORES) as compiler:
+        compiler.workers[0].kill()
+        compiler.workers[0].wait()
+        with pytest.raises(OSError, match="compiling requires workers that the system lets live"):
+            ask(compiler.workers[0], TASKS[0])
+
+
+def test_keeps_the_texts_where_they_are_asked_for():
+    plain, kept = compile_kernel(TASKS[0]), compile_kernel(replace(TASKS[0], keep_texts=True))
+    assert plain.ir is None
+    assert "loop.for" not in plain.kernel
+    assert "define hidden" in (kept.ir or "")
+    assert "loop.for" in kept.kernel
+    assert kept.code == plain.code
+
+
+def test_a_store_gives_what_it_was_given():
+    store = Store()
+    for tasks in (TASKS[:5], TASKS[:7]):
+        with kernel_compiler(1, CORES, store) as compiler:
+            codes = compiler.compile(tasks, lambda done: None)
+        fresh = [compile_kernel(task) for task in tasks]
+        assert [replace(code, seconds={}) for code in codes] == [
+            replace(code, seconds={}) for code in fresh
+        ]
+        assert list(store) == [task.key for task in tasks]
+
+
+def test_what_is_in_the_store_is_not_compiled(monkeypatch: pytest.MonkeyPatch):
+    store = Store({TASKS[0].key: compile_kernel(TASKS[0]).to_bytes()})
+    monkeypatch.setattr(compile_kernels, "compile_kernel", None)
+    (code,) = KernelCompiler((), store).compile(TASKS[:1], lambda done: None)
+    assert code.code
+
+
+def test_keys_tell_apart_what_gives_other_code():
+    forced = KernelSchedule("scale0", ())
+    keys = [
+        task.key
+        for task in (
+            *TASKS,
+            replace(TASKS[0], options=replace(OPTIONS, prefix="other")),
+            replace(TASKS[0], options=replace(OPTIONS, strict_fp=True)),
+            replace(TASKS[0], options=replace(OPTIONS, naive=True)),
+            replace(TASKS[0], options=replace(OPTIONS, schedules=(forced,))),
+            replace(TASKS[0], options=VAX),
+        )
+    ]
+    assert len(set(keys)) == len(keys)
+    others = replace(OPTIONS, schedules=(KernelSchedule("scale1", ()),))
+    assert replace(TASKS[0], options=others).key == TASKS[0].key
+
+
+def test_declarations_say_what_programs_need():
+    text = """
+      loop.kernel @both(%x: !loop.buffer<[8], f32>, %y: !loop.buffer<[8], f32>,
+                        %z: !loop.buffer<[8], f32>) {
+        %t = loop.alloc workspace : !loop.buffer<[8], f32>
+        loop.for %i = 0 to 8 {
+          %a = loop.load %x[%i] : !loop.buffer<[8], f32>
+          loop.store %a, %t[%i] : !loop.buffer<[8], f32>
+          loop.store %a, %z[%i] : !loop.buffer<[8], f32>
+        }
+        loop.for %i = 0 to 8 {
+          %b = loop.load %t[7 - %i] : !loop.buffer<[8], f32>
+          loop.store %b, %y[%i] : !loop.buffer<[8], f32>
+        }
+      }"""
+    naive = replace(OPTIONS, naive=True)
+    declared = parse_kernel(compile_kernel(KernelTask("k", text, naive)).kernel)
+    assert len(declared.body.block.args) == 4
+    assert not declared.body.block.ops
+    assert hoist_kernel(declared) == [buffer_type(declared.body.block.args[3])]
+    assert in_place_arguments(declared) == [InPlace(0, 2)]
+
+
+def test_collections_are_as_frequent_as_before_afterwards():
+    before = gc.get_threshold()
+    with rare_collections():
+        assert gc.get_threshold() > before
+    assert gc.get_threshold() == before

@@ -1,0 +1,250 @@
+"""Schedules take every kernel: none fails, and none changes what a kernel computes."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from xdsl.dialects.builtin import ArrayAttr, Float16Type, IntAttr, NoneAttr
+
+from tests.compiler.loop import kernels
+from tests.compiler.loop.interpreter import run_kernel
+from tests.support import oracle
+from tests.support.sample import Sample
+from tests.support.samples import SAMPLES
+from weft.compiler.driver.options import KernelSchedule
+from weft.compiler.graph_to_loop.lower_graph import lower_group
+from weft.compiler.loop.nest import loops_in, perfect_nest
+from weft.compiler.loop.schedule_file import apply_schedule
+from weft.compiler.loop.schedules import GENERIC, contraction, schedule_kernel
+from weft.compiler.loop.schedules.gemm.tile_params import (
+    Params,
+    candidates,
+    default_params,
+    wide_params,
+)
+from weft.compiler.target.target import Target
+from weft.dialects.graph import OPS, OPS_BY_NAME, GraphOp, group_of
+from weft.dialects.graph.core.dtypes import numpy_dtype
+from weft.dialects.graph.core.types import type_of
+from weft.dialects.loop.ops import AllocOp, ForOp, StoreOp
+from weft.dialects.loop.program import KernelOp
+from weft.dialects.loop.scalar import F32
+from weft.dialects.loop.types import buffer_type
+
+WIDE = Target("wide", "x86_64-unknown-linux-gnu", "x86-64-v4", (), 64, 32, has_fma=True)
+TARGETS = (GENERIC, WIDE)
+TOLERANCE = {"float64": 1e-11, "float32": 1e-5, "float16": 4e-3, "bfloat16": 3e-2}
+"""Sums may be reassociated."""
+
+
+@pytest.mark.parametrize("cls", OPS, ids=lambda cls: cls.name.removeprefix("graph."))
+@settings(max_examples=3)
+@given(data=st.data())
+def test_scheduled_operators_compute_the_same(cls: type[GraphOp], data: st.DataObject):
+    sample = data.draw(SAMPLES[cls])
+    op = oracle.operator(cls, sample)
+    group = group_of(op)
+    naive = lower_group(group, list(group.body.block.args), {})
+    arguments = [*dict(zip(op.operands, sample.present, strict=True)).values()]
+    arguments += [blank(type_of(result)) for result in op.results]
+    expected = run_kernel(naive, *arguments)
+    for target in TARGETS:
+        scheduled = naive.clone()
+        steps = schedule_kernel(scheduled, target).steps
+        scheduled.verify()
+        again = naive.clone()
+        apply_schedule(again, KernelSchedule("again", steps))
+        assert str(again) == str(scheduled), "a schedule is its primitives, and nothing else"
+        got = run_kernel(scheduled, *arguments, scramble=True)
+        for actual, array in zip(got, expected, strict=True):
+            check(actual, array)
+
+
+def blank(kind):
+    return np.zeros(kind.static_shape, numpy_dtype(kind.element))
+
+
+def check(actual, expected) -> None:
+    tolerance = TOLERANCE.get(expected.dtype.name, 0)
+    wide = expected.astype(np.float64) if tolerance else expected
+    scale = np.abs(wide[np.isfinite(wide)]).max(initial=1.0) if tolerance else 0
+    np.testing.assert_allclose(
+        actual.astype(wide.dtype), wide, rtol=tolerance, atol=tolerance * scale
+    )
+
+
+@pytest.mark.parametrize("build", [kernels.prefix_sum, kernels.scatter])
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
+def test_what_no_schedule_may_reorder_stays_serial(build, target):
+    op: KernelOp = build()
+    schedule_kernel(op, target)
+    kernels.same(build(), op)
+    loops = [loop for loop in op.walk() if isinstance(loop, ForOp)]
+    assert loops
+    assert not any(loop.vector or loop.parallel for loop in loops)
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
+@pytest.mark.parametrize("rows", [1, 2, 13, 600, None])
+@pytest.mark.parametrize("columns", [1, 10, 64, None])
+def test_candidates_fit_the_registers_and_begin_with_the_default(target, rows, columns):
+    lanes = target.lanes(4)
+    found = candidates(target, rows, columns, lanes)
+    assert found[0] == default_params(target, rows, columns, lanes)
+    assert len(set(found)) == len(found)
+    for params in found:
+        kept = params.vectors if params.rows > 1 else 0  # a lone row's vectors are used as loaded
+        assert params.rows * params.vectors + kept < target.vector_registers
+        assert rows is None or params.rows <= rows
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(64, 96), (70, 100)])
+def test_matrices_that_no_cache_holds_are_turned_in_tiles_of_two_lines(rows: int, columns: int):
+    small = dataclasses.replace(WIDE, l3_bytes=rows * columns * 4)
+    op = kernels.turned(rows, columns)
+    schedule_kernel(op, small)
+    blocks = [loop.extent.constant for loop in perfect_nest(next(iter(loops_in(op))))]
+    assert blocks == [columns // 32, rows // 32, 2, 2, 16, 16]
+    assert all(op.nontemporal for op in op.walk() if isinstance(op, StoreOp))
+    kernels.same(kernels.turned(rows, columns), op)
+
+
+@pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
+@pytest.mark.parametrize(("rows", "columns"), [(65, 65), (66, 65), (65, 97)])
+def test_one_row_and_column_beside_whole_tiles_compute_the_same(target, rows: int, columns: int):
+    op = kernels.turned_beside(rows, columns)
+    schedule_kernel(op, target)
+    kernels.same(kernels.turned_beside(rows, columns), op)
+
+
+@pytest.mark.parametrize("params", candidates(GENERIC, 13, 20, 8), ids=str)
+def test_every_candidate_computes_the_same(params):
+    op = kernels.product(13, 20, 5)
+    assert list(contraction.apply_all(op, GENERIC, params)) == ["contraction"]
+    kernels.same(kernels.product(13, 20, 5), op)
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_copies_of_whole_operands_compute_the_same(transposed: bool):
+    small = dataclasses.replace(GENERIC, l2_bytes=64)
+    params = Params(rows=3, vectors=2, stack_bytes=64, copy_rows=2)
+
+    def build():
+        return kernels.product(5, 37, 11, transposed=transposed)
+
+    op = build()
+    assert list(contraction.apply_all(op, small, params)) == ["contraction"]
+    scopes = [alloc.scope.data for alloc in op.walk() if isinstance(alloc, AllocOp)]
+    assert "workspace" in scopes
+    kernels.same(build(), op)
+
+
+def test_operands_that_the_kernel_computed_lie_in_panels_from_the_start():
+    small = dataclasses.replace(GENERIC, l2_bytes=64)
+    params = Params(rows=3, vectors=2, stack_bytes=64, copy_rows=2)
+
+    def build():
+        return kernels.turned_product(5, 37, 11)
+
+    op = build()
+    assert list(contraction.apply_all(op, small, params)) == ["contraction"]
+    (panels,) = (a for a in op.walk() if isinstance(a, AllocOp) and a.scope.data == "workspace")
+    assert not isinstance(buffer_type(panels.result).layout, NoneAttr)
+    kernels.same(build(), op)
+
+
+@pytest.mark.parametrize("columns", [77, 80])
+def test_panels_copied_one_at_a_time_compute_the_same(columns: int):
+    small = dataclasses.replace(GENERIC, l2_bytes=3000)
+    params = Params(rows=2, vectors=1, copy_rows=2)
+
+    def build():
+        return kernels.product(16, columns, 11)
+
+    op = build()
+    assert list(contraction.apply_all(op, small, params)) == ["contraction"]
+    scopes = {alloc.scope.data for alloc in op.walk() if isinstance(alloc, AllocOp)}
+    assert scopes == {"registers", "scratch"}
+    kernels.same(build(), op)
+
+
+@pytest.mark.parametrize(("columns", "scopes"), [(1024, {"scratch"}), (1016, set())])
+def test_fewer_rows_pay_for_copies_of_panels_whose_terms_crowd(columns: int, scopes: set[str]):
+    op = kernels.product(16, columns, 64)
+    small = dataclasses.replace(GENERIC, l2_bytes=16 * 1024)
+    assert list(contraction.apply_all(op, small)) == ["contraction"]
+    found = {alloc.scope.data for alloc in op.walk() if isinstance(alloc, AllocOp)}
+    assert found - {"registers"} == scopes
+
+
+@pytest.mark.parametrize("rows", [16, 17])
+def test_large_weights_of_few_rows_are_scheduled(rows: int):
+    op = kernels.product(rows, 1024, 64)
+    op.attributes["weights"] = ArrayAttr([IntAttr(1)])
+    small = dataclasses.replace(GENERIC, l2_bytes=16 * 1024)
+    assert list(contraction.apply_all(op, small, Params(4, 2, copy_rows=8))) == ["contraction"]
+    op.verify()
+
+
+def test_wide_tiles_load_less_where_there_are_registers():
+    many = dataclasses.replace(GENERIC, vector_registers=32)
+    assert wide_params(many, 1024, 1024, 16) == Params(4, 4)
+    assert wide_params(GENERIC, 1024, 1024, 8) == default_params(GENERIC, 1024, 1024, 8)
+
+
+def test_wide_tiles_are_as_high_as_many_rows_and_the_first_cache_allow():
+    many = dataclasses.replace(GENERIC, vector_registers=32)
+    roomy = dataclasses.replace(many, l1_bytes=48 * 1024)
+    assert wide_params(roomy, 1024, 1024, 16) == Params(6, 4)
+    assert wide_params(roomy, 256, 256, 16) == wide_params(many, 256, 256, 16) == Params(4, 4)
+    assert wide_params(many, 333, 555, 16) == Params(6, 4), "3 divides the rows, but is too few"
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_copies_of_narrow_floats_are_wide_and_compute_the_same(transposed: bool):
+    params = Params(rows=3, vectors=2, stack_bytes=64, copy_rows=2)
+    small = dataclasses.replace(GENERIC, l2_bytes=64)
+
+    def build():
+        return kernels.product(5, 67, 11, transposed=transposed, element=Float16Type())
+
+    op = build()
+    assert list(contraction.apply_all(op, small, params)) == ["contraction"]
+    copies = [alloc for alloc in op.walk() if isinstance(alloc, AllocOp)]
+    found = [c.result.type.element for c in copies if c.scope.data == "workspace"]
+    assert found == [Float16Type() if transposed else F32, F32]
+    kernels.same(build(), op)
+
+
+@pytest.mark.parametrize("depth", [16, 19])
+def test_a_matrix_of_long_rows_is_streamed(depth: int):
+    op = kernels.product(1, 1040, depth)
+    schedule_kernel(op, GENERIC)
+    assert any(loop.index.name_hint == "ko" for loop in loops_in(op))
+    kernels.same(kernels.product(1, 1040, depth), op)
+
+
+@pytest.mark.parametrize("columns", [17, 18])
+def test_long_sums_that_are_alone_in_their_tile_are_cut_too(columns: int):
+    op = kernels.product(1, columns, 40)
+    params = Params(rows=1, vectors=2, sum_block=8)
+    assert list(contraction.apply_all(op, GENERIC, params)) == ["contraction"]
+    kernels.same(kernels.product(1, columns, 40), op)
+
+
+def test_rows_that_fill_no_whole_tile_are_tiled_too():
+    x = np.zeros((1, 8, 45, 48), np.float32)
+    window = {"kernel": [3, 3], "strides": [2, 2], "pads": [1] * 4, "ceil_mode": False}
+    group = group_of(oracle.operator(OPS_BY_NAME["max_pool"], Sample([x], window)))
+    kernel = lower_group(group, list(group.body.block.args), {})
+    assert schedule_kernel(kernel, GENERIC).used == ["window"]
+
+
+def test_loops_without_iterations_go():
+    op = kernels.softmax(0, 9)
+    schedule_kernel(op, GENERIC)
+    assert not [loop for loop in op.walk() if isinstance(loop, ForOp)]

@@ -1,0 +1,107 @@
+"""weft inspect: what it says of artifacts and models."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.weft.cli.command import Command
+from weft.compiler.graph.passes import GRAPH_PASSES
+
+
+def test_reads_an_artifact(weft_command: Command, dense_folder: Path):
+    text = weft_command.succeeds("inspect", dense_folder / "libdense.so")
+    assert "x  float32  [rows, 96]" in text
+    assert "15520 * rows flop" in text
+    assert "graph.matmul" in text
+    assert "workspace at its peak" in text
+
+
+def test_compiles_a_model_and_times_its_stages(weft_command: Command, dense_folder: Path):
+    text = weft_command.succeeds("inspect", dense_folder / "dense.onnx")
+    stages = text.split("stages\n")[1]
+    assert "ms" in stages
+    assert {"import", "weft-fuse", "schedule", "llvm"} <= set(stages.split())
+
+
+def test_json_holds_everything(weft_command: Command, dense_folder: Path):
+    facts = json.loads(weft_command.succeeds("inspect", dense_folder / "libdense.so", "--json"))
+    assert facts["inputs"] == [{"name": "x", "dtype": "float32", "dims": ["rows", 96]}]
+    assert facts["file_bytes"] == (dense_folder / "libdense.so").stat().st_size
+    assert {"kernels", "memory", "operators", "workspace_bytes", "weights"} < facts.keys()
+
+
+def test_takes_the_time_of_a_call(weft_command: Command, dense_folder: Path):
+    arguments = ("--time", "--dim", "rows=4", "--threads", "1", "--json")
+    facts = json.loads(weft_command.succeeds("inspect", dense_folder / "libdense.so", *arguments))
+    assert 0 < facts["run_ms"] < 1000
+
+
+def test_refuses_other_files(weft_command: Command, dense_folder: Path):
+    assert "x.npy" in weft_command.fails("inspect", dense_folder / "x.npy")
+
+
+def test_schedules_are_printed_edited_and_forced(
+    weft_command: Command, dense_folder: Path, tmp_path: Path
+):
+    model, file = dense_folder / "dense.onnx", tmp_path / "schedule.txt"
+    text = weft_command.succeeds("inspect", model, "--schedules")
+    assert "vectorize{loop=" in text
+    first = text.split("}\n\n")[0] + "}\n"
+    file.write_text("// as it was\n" + text)
+    assert weft_command.succeeds("inspect", model, "--schedule", file, "--schedules") == text
+    file.write_text(first.split("{\n")[0] + "{\n}\n")
+    forced = weft_command.succeeds("inspect", model, "--schedule", file)
+    assert forced.count("forced") == 1
+    assert weft_command.succeeds("inspect", model, "--schedules", first[1:9]).startswith(first[:9])
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (
+            "tile{loop=nowhere size=2}",
+            'step 1: tile{loop="nowhere" size=2}: @KERNEL requires a loop out of',
+        ),
+        ("tyle{loop=i}", "FILE:2: requires a primitive out of tile, "),
+        ("tile{loop=i}", 'FILE:2: tile{loop="i"}: weft-tile requires argument "size"'),
+        ("tile{loop", "FILE:2: requires PRIMITIVE{NAME=VALUE ...}, got tile{loop"),
+        ("@other {", "FILE:2: requires PRIMITIVE{NAME=VALUE ...}, got @other {"),
+    ],
+)
+def test_refuses_schedules(
+    line: str, message: str, weft_command: Command, dense_folder: Path, tmp_path: Path
+):
+    model, file = dense_folder / "dense.onnx", tmp_path / "schedule.txt"
+    kernel = weft_command.succeeds("inspect", model, "--schedules").split(" {")[0][1:]
+    file.write_text(f"@{kernel} {{\n{line}\n}}\n")
+    said = weft_command.fails("compile", model, "--schedule", file, "-o", tmp_path / "out.so")
+    assert message.replace("FILE", str(file)).replace("KERNEL", kernel) in said
+    assert not (tmp_path / "out.so").exists()
+
+
+def test_refuses_schedules_of_other_kernels(
+    weft_command: Command, dense_folder: Path, tmp_path: Path
+):
+    file = tmp_path / "schedule.txt"
+    file.write_text("@other {\n}\n")
+    said = weft_command.fails("inspect", dense_folder / "dense.onnx", "--schedule", file)
+    assert "schedules require kernels of the model (@" in said
+    assert said.endswith("got @other")
+
+
+def test_passes_over_the_graph_are_listed(weft_command: Command, dense_folder: Path):
+    model = dense_folder / "dense.onnx"
+    shown = weft_command.succeeds("inspect", model, "--passes")
+    rows = [line.split() for line in shown.splitlines()]
+    assert rows[0] == ["pass", "before", "after", "time", "changes"]
+    assert [row[0] for row in rows[1:]] == [each.name for each in GRAPH_PASSES]
+    facts = json.loads(weft_command.succeeds("inspect", model, "--passes", "--json"))
+    assert [each["after"] for each in facts[:-1]] == [each["before"] for each in facts[1:]]
+    for each in facts:
+        assert each["after"] - each["before"] == sum(each["changes"].values())
+
+
+def test_passes_of_an_artifact_are_not_known(weft_command: Command, dense_folder: Path):
+    message = weft_command.fails("inspect", dense_folder / "libdense.so", "--passes")
+    assert "--passes requires a model" in message

@@ -11,7 +11,8 @@ from xdsl.utils.hints import isa
 
 from weft.compiler.driver.options import Options
 from weft.compiler.graph.bound_sizes import input_sizes
-from weft.compiler.graph_to_loop.lower_graph import canonicalize_kernel, lower_module
+from weft.compiler.graph_to_loop.lower_graph import lower_module
+from weft.compiler.graph_to_loop.naive_kernels import canonicalize_kernel
 from weft.compiler.loop_to_llvm.program.emit import workspace_bytes
 from weft.compiler.program.buckets import choosing_program
 from weft.compiler.program.memory.plan_memory import kernels_of

@@ -8,7 +8,7 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from weft.compiler.graph_to_loop.lower_graph import canonicalize_kernel, copy_kernel
+from weft.compiler.graph_to_loop.naive_kernels import canonicalize_kernel, copy_kernel
 from weft.compiler.loop.halos import Halo, border_kernel, halo_of, with_types, without_padding
 from weft.compiler.loop.layouts import (
     Traffic,

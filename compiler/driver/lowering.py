@@ -10,7 +10,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from weft.compiler.driver.layout_choices import AssignLayoutsPass, DropCopiesPass, place_buffers
 from weft.compiler.driver.session import Session
-from weft.compiler.graph_to_loop.lower_graph import canonicalize_kernel, lower_module
+from weft.compiler.graph_to_loop.lower_graph import lower_module
+from weft.compiler.graph_to_loop.naive_kernels import canonicalize_kernel
 from weft.compiler.program.call_time import call_time
 from weft.compiler.program.describe import note_flops, repeats
 from weft.compiler.program.layouts.assign_layouts import DropUnusedWeightsPass

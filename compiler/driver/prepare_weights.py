@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from weft.compiler.driver.derive_weights import DerivedWeights
 from weft.compiler.driver.options import Options
-from weft.compiler.graph_to_loop.lower_graph import canonicalize_kernel, copy_kernel
+from weft.compiler.graph_to_loop.naive_kernels import canonicalize_kernel, copy_kernel
 from weft.compiler.loop_to_llvm.kernel import emit_kernel, kernel_symbol
 from weft.compiler.loop_to_llvm.program.emit import WeightKey
 from weft.compiler.loop_to_llvm.runtime.outside_weights import (

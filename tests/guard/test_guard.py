@@ -30,7 +30,7 @@ from tests.support import oracle
 from tests.support.samples import SAMPLES
 from weft.compiler.driver.options import Options
 from weft.compiler.driver.pipeline import compile_loops, compile_model
-from weft.compiler.graph_to_loop.lower_graph import lower_group
+from weft.compiler.graph_to_loop.naive_kernels import lower_group
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.program.memory.guard_buffers import GUARD_SIDES
 from weft.dialects.graph import OPS, group_of

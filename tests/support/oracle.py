@@ -14,7 +14,7 @@ from tests.compiler.loop.interpreter import run_kernel
 from tests.support.sample import Sample
 from weft.compiler.driver.options import Options
 from weft.compiler.driver.pipeline import compile_module
-from weft.compiler.graph_to_loop.lower_graph import lower_group
+from weft.compiler.graph_to_loop.naive_kernels import lower_group
 from weft.compiler.machine.codegen.host import host_target
 from weft.dialects.graph import OPS_BY_NAME, GraphOp, group_of
 from weft.dialects.graph.core.builder import GraphBuilder

@@ -2,7 +2,7 @@
 
 from xdsl.parser import Parser
 
-from weft.compiler.graph_to_loop.lower_graph import copy_kernel
+from weft.compiler.graph_to_loop.naive_kernels import copy_kernel
 from weft.compiler.program.layouts.assign_layouts import AssignLayouts
 from weft.dialects.context import WeftContext
 from weft.dialects.loop.ops import ForOp

@@ -1,0 +1,177 @@
+"""Groups of operators become naive kernels: the operators' own loop nests one after the other, with
+temporaries between them. A kernel is named after the hash of its text, so that equal ones are one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    FusedLoc,
+    LocationAttr,
+    NameLoc,
+    NoneAttr,
+    StringAttr,
+)
+from xdsl.ir import SSAValue
+from xdsl.rewriter import Rewriter
+
+from weft.compiler.graph_to_loop.lower_control import buffer_of
+from weft.dialects.expr import Atom, Expr, Symbol
+from weft.dialects.graph import ConstantOp, FusedOp
+from weft.dialects.graph.core.types import ShapeAttr, TensorType, type_of
+from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.program import BOUNDS, KernelOp
+from weft.dialects.loop.types import BufferType, ExprsAttr
+
+
+def lower_group(
+    group: FusedOp,
+    arguments: Sequence[SSAValue],
+    constants: Mapping[SSAValue, ConstantOp],
+    *,
+    strict: bool = False,
+) -> KernelOp:
+    """The naive kernel of a group: its arguments' buffers, then its results'.
+
+    Constants that the group gets as literals become part of the loops that read them.
+    """
+    yielded = list(group.yielded)
+    kinds = [type_of(value) for value in (*arguments, *yielded)]
+    kernel = KernelOp.of(
+        _kernel_name(group), _group_symbols(group, kinds), [buffer_of(kind) for kind in kinds]
+    )
+    kernel.location = location_of(group) or kernel.location
+    block = kernel.body.block
+    builder = LoopBuilder(block, strict=strict)
+    buffers: dict[SSAValue, SSAValue] = dict(zip((*arguments, *yielded), block.args, strict=True))
+    for value, constant in constants.items():
+        _bind_constant(builder, buffers, value, constant)
+    for op in group.members:
+        if isinstance(op, ConstantOp) and op.result not in buffers:
+            _bind_constant(builder, buffers, op.result, op)
+            continue
+        for result in op.results:
+            if result not in buffers:
+                buffers[result] = _temporary(builder, type_of(result))
+        op.lower(
+            builder,
+            [buffers[operand] for operand in op.operands],
+            [buffers[result] for result in op.results],
+        )
+    return kernel
+
+
+def _bind_constant(
+    builder: LoopBuilder, buffers: dict[SSAValue, SSAValue], value: SSAValue, constant: ConstantOp
+) -> None:
+    """A splat is no buffer at all; other literals are written to a temporary."""
+    assert constant.literal is not None, "a group holds inline constants only"
+    kind = constant.result_type
+    if len(constant.literal.data) == 1:
+        buffers[value] = builder.literal(constant.literal.data[0], kind.shape, kind.element)
+    else:
+        buffers[value] = _temporary(builder, kind)
+        constant.lower(builder, [], [buffers[value]])
+
+
+def _temporary(builder: LoopBuilder, kind: TensorType) -> SSAValue:
+    return builder.temporary(kind.shape, kind.element)
+
+
+def copy_kernel(source: BufferType, target: BufferType) -> KernelOp:
+    """A kernel that copies every logical element from one buffer to
+    another, whatever their layouts.
+    """
+    symbols = list(dict.fromkeys(name for dim in source.shape for name in dim.symbols()))
+    kernel = KernelOp.of("copy", symbols, [source, target])
+    builder = LoopBuilder(kernel.body.block)
+    with builder.loops(source.shape) as index:
+        builder.store(
+            kernel.body.block.args[1], index, builder.load(kernel.body.block.args[0], index)
+        )
+    return kernel
+
+
+def canonicalize_kernel(kernel: KernelOp) -> str:
+    """Renames symbols to `n0, n1, ...` and the kernel after the hash
+    of its text; returns that text.
+
+    Two kernels with the same text are the same kernel.
+    """
+    names = {name: f"n{position}" for position, name in enumerate(kernel.symbol_names)}
+    if any(name != new for name, new in names.items()):
+        rename_symbols(kernel, names)
+    stem = kernel.sym_name.data
+    for position, argument in enumerate(kernel.body.block.args):
+        argument.name_hint = f"a{position}"
+    kernel.properties["sym_name"] = StringAttr("kernel")
+    text = str(kernel)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+    kernel.properties["sym_name"] = StringAttr(f"{stem}_{digest}")
+    return text
+
+
+def rename_symbols(kernel: KernelOp, names: Mapping[str, str]) -> None:
+    """Gives the sizes of a kernel other names, everywhere in its types and expressions."""
+    values: dict[Atom, Expr] = {Symbol(old): Expr.of(new) for old, new in names.items()}
+    kernel.properties["symbols"] = ArrayAttr(
+        [StringAttr(names[name]) for name in kernel.symbol_names]
+    )
+    bounds = kernel.attributes.get(BOUNDS)
+    if isinstance(bounds, DictionaryAttr):
+        kernel.attributes[BOUNDS] = DictionaryAttr({names[n]: b for n, b in bounds.data.items()})
+    for argument in kernel.body.block.args:
+        _substitute_type(argument, values)
+    for op in kernel.walk():
+        for result in op.results:
+            _substitute_type(result, values)
+        for key, attribute in op.properties.items():
+            if isinstance(attribute, ExprsAttr):
+                op.properties[key] = ExprsAttr(
+                    tuple(expr.substitute(values) for expr in attribute.data)
+                )
+
+
+def _substitute_type(value: SSAValue, values: Mapping[Atom, Expr]) -> None:
+    if isinstance(value.type, BufferType) and value.type.substitute(values) != value.type:
+        Rewriter.replace_value_with_new_type(value, value.type.substitute(values))
+
+
+def symbols_of(kinds: Sequence[TensorType]) -> list[str]:
+    """The sizes that the types of tensors name, each once."""
+    return list(
+        dict.fromkeys(name for kind in kinds for dim in kind.shape for name in dim.symbols())
+    )
+
+
+def _group_symbols(group: FusedOp, arguments: Sequence[TensorType]) -> list[str]:
+    """The sizes that a group's kernel needs: those of its types, and of its attributes."""
+    inner = [type_of(result) for op in group.members for result in op.results]
+    attributes = (value for op in group.members for value in op.properties.values())
+    dims = [dim for value in attributes if isinstance(value, ShapeAttr) for dim in value.data or ()]
+    names = [*symbols_of([*arguments, *inner]), *(name for dim in dims for name in dim.symbols())]
+    return list(dict.fromkeys(names))
+
+
+def _kernel_name(group: FusedOp) -> str:
+    """At most four operators' names, the ones that do more than move or
+    scale coming first in a long group.
+    """
+    names = [
+        op.name.removeprefix("graph.") for op in group.members if not isinstance(op, ConstantOp)
+    ]
+    return "_".join(names[:4]) or "constant"
+
+
+def location_of(group: FusedOp) -> LocationAttr | None:
+    """The locations of the nodes that a group's operators come from; None where none has any."""
+    names = list(
+        dict.fromkeys(op.location for op in group.members if isinstance(op.location, NameLoc))
+    )
+    if not names:
+        return None
+    return names[0] if len(names) == 1 else FusedLoc(tuple(names), NoneAttr())

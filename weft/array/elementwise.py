@@ -200,6 +200,17 @@ def _isfinite(x: Any) -> Any:
 _choose: Any = np.where
 
 
+def root_of_sums(total: Any, order: float = 2) -> Any:
+    """`total ** (1 / order)` of sums of powers of distances. Where all distances are 0 it is least,
+    and its derivative 0, as that of `graph.reduce_l2`: the chain rule alone gives `inf * 0` there.
+    """
+    if not isinstance(total, ArrayOperators):
+        return total ** (1.0 / order)
+    flat = total == 0
+    above = where(flat, 1.0, total)
+    return where(flat, total, sqrt(above) if order == 2 else above ** (1.0 / order))
+
+
 def where(condition: Any, x: Any, y: Any) -> Any:
     """Elements of `x` where the condition holds, else of `y`."""
     if isinstance(condition, ArrayOperators):

@@ -226,7 +226,7 @@ class ArrayMethods(ArrayOperators):
             less = ddof if correction is None else correction
             return reductions.std(self.as_float(), axis, less, keepdims)
         given = {"where": where, "mean": mean, "correction": correction}
-        return elementwise.sqrt(self.var(axis, dtype, None, ddof, keepdims, **given))
+        return elementwise.root_of_sums(self.var(axis, dtype, None, ddof, keepdims, **given))
 
     def any(
         self, axis: Axes = None, out: None = None, keepdims: bool = False, *, where: Any = True

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from weft.array.composites import composite, leader
-from weft.array.elementwise import abs, matmul, sqrt
+from weft.array.elementwise import abs, matmul, root_of_sums
 from weft.array.operators import ArrayOperators, Axes, axes_of, users_line
 from weft.array.rearrangements import moveaxis, permute_dims
 from weft.array.reductions import max, min, sum
@@ -143,8 +143,9 @@ def _vector_norm(x: Any, axis: Axes, keepdims: bool, ord: float) -> Any:
     if ord == 1:
         return sum(size, axis, keepdims)
     if ord == 2:
-        return sqrt(sum(size * size, axis, keepdims))
-    return sum(size ** float(ord), axis, keepdims) ** (1.0 / ord)
+        return size.reduced("reduce_l2", axis, keepdims)
+    total = sum(size ** float(ord), axis, keepdims)
+    return root_of_sums(total, ord) if ord > 0 else total ** (1.0 / ord)
 
 
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from weft.array.composites import composite
-from weft.array.elementwise import lifted, maximum, sqrt
+from weft.array.elementwise import lifted, maximum, root_of_sums
 from weft.array.operators import ArrayOperators, Axes, axes_of, axis_of
 from weft.array.rearrangements import concat
 
@@ -81,12 +81,12 @@ def _corrected_variance(x: Any, factor: Any, axis: Axes, keepdims: bool) -> Any:
 def std(x: Any, axis: Axes = None, correction: float = 0.0, keepdims: bool = False) -> Any:
     """The square root of the variance."""
     if correction or not isinstance(x, ArrayOperators):
-        return sqrt(var(x, axis, correction, keepdims))
+        return root_of_sums(var(x, axis, correction, keepdims))
     return composite(_deviation, x, axis=axis, keepdims=keepdims)
 
 
 def _deviation(x: Any, axis: Axes, keepdims: bool) -> Any:
-    return sqrt(_variance(x, axis, keepdims))
+    return root_of_sums(_variance(x, axis, keepdims))
 
 
 _any: Any = np.any

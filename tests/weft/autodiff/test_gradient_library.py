@@ -232,3 +232,20 @@ def test_a_scatter_of_rows_that_are_computed_in_the_same_kernel():
 
     expected = 16 * x / np.sqrt(16 * (x * x).sum())
     np.testing.assert_allclose(weft.jit(weft.grad(norm))(x), expected, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: wnp.std(x, 0).sum(),
+        lambda x: wnp.std(x, 1, correction=1).sum(),
+        lambda x: x.std(1, where=np.array([True, True, False])).sum(),
+        lambda x: wnp.linalg.vector_norm(x - 0.5),
+        lambda x: wnp.linalg.vector_norm(x - 0.5, ord=3),
+        lambda x: wnp.linalg.matrix_norm(x - 0.5),
+    ],
+)
+def test_distances_are_flat_where_they_are_zero(function: object):
+    """The chain rule alone gives `inf * 0`: a program that the fuzzer found."""
+    x = weft.Tensor(np.full((2, 3), 0.5))
+    assert np.array_equal(weft.grad(function)(x), np.zeros((2, 3)))

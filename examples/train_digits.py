@@ -76,7 +76,7 @@ def batches(images: Tensor, labels: Tensor, epochs: int) -> Iterator[tuple[Tenso
         order = draw.permutation(len(images))
         for start in range(0, len(images), BATCH):
             places = order[start : start + BATCH]
-            yield Tensor.of(images.array[places]), Tensor.of(labels.array[places])
+            yield Tensor.of(images.numpy()[places]), Tensor.of(labels.numpy()[places])
 
 
 def train(network: nn.Module, epochs: int, *, compiled: bool) -> tuple[list[float], float]:
@@ -96,7 +96,7 @@ def train(network: nn.Module, epochs: int, *, compiled: bool) -> tuple[list[floa
             loss, parameters, state = step(parameters, state, x, y)
             losses.append(float(loss))
     read = np.asarray(network.apply(parameters, others)).argmax(1)
-    return losses, float((read == answers.array).mean())
+    return losses, float((read == answers.numpy()).mean())
 
 
 def main() -> None:

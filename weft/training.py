@@ -23,7 +23,7 @@ from weft.compiler.machine.python.executable import Executable
 from weft.dialects.errors import WeftError
 from weft.dialects.loop.program import DONATED
 from weft.dialects.weights import Array
-from weft.eager.tensor import Tensor
+from weft.eager.tensor import Tensor, elements, give_up
 from weft.tracing.trace import Trace, record
 from weft.trees import Structure, flatten, unflatten
 
@@ -66,7 +66,7 @@ class Step:
         results = self.executable(*arrays)
         for leaf, donated in zip(leaves, self._donated, strict=True):
             if donated and isinstance(leaf, Tensor):
-                leaf.give_up()
+                give_up(leaf)
         return unflatten(self._outputs, map(Tensor.of, results))
 
     def watch(self, *names: str) -> Callable[..., tuple[Any, dict[str, Array]]]:
@@ -149,7 +149,7 @@ class Running:
 
 
 def _array(leaf: Any) -> Array:
-    return leaf.elements() if isinstance(leaf, Tensor) else np.asarray(leaf)
+    return elements(leaf) if isinstance(leaf, Tensor) else np.asarray(leaf)
 
 
 def step(

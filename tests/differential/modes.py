@@ -42,7 +42,7 @@ class Mode:
 
 def _arrays(tree: Any) -> list[np.ndarray]:
     return [
-        np.asarray(each.array if isinstance(each, weft.Tensor) else each)
+        np.asarray(each.numpy() if isinstance(each, weft.Tensor) else each)
         for each in leaves_of(tree)
     ]
 

@@ -319,13 +319,10 @@ class ArrayMethods(ArrayOperators):
         """The places of the sorted vector in front of which elements go, behind with "right"."""
         return selections.searchsorted(self, v, side=side, sorter=sorter)
 
-    def nonzero(self) -> tuple[Any, ...]:
-        """The places of the elements that are not zero, a vector an axis."""
+    def _require_axis(self) -> None:
         if not self.ndim:
             rule = "nonzero requires an axis"
             raise ValueError(f"{users_line()}: {rule}, got a tensor without one")
-        found = (self if self.dtype == np.bool_ else self != 0).holding()
-        return tuple(found[:, axis] for axis in range(self.ndim))
 
     def take(
         self, indices: Any, axis: int | None = None, out: None = None, mode: str = "raise"

@@ -170,10 +170,6 @@ class ArrayOperators(metaclass=ArrayClass):
         """The elements repeated along new axes in front and along those of size 1."""
 
     @abstractmethod
-    def holding(self) -> Self:
-        """Where bools are true, an index vector a row, as many as there are."""
-
-    @abstractmethod
     def nonzero(self) -> tuple[Any, ...]:
         """The places of the elements that are not zero, a vector an axis."""
 

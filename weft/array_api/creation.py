@@ -115,7 +115,7 @@ def full_like(x: Any, fill_value: float, *, dtype: Any = None, device: Any = Non
     if not isinstance(x, ArrayOperators):
         return np.full_like(x, fill_value, dtype)
     if type(x) is Tensor and type(fill_value) in _NUMBERS:
-        array = np.empty(x.array.shape, dtype or x.kind.dtype)
+        array = np.empty(x.shape, dtype or x.dtype)
         array.fill(fill_value)
         return Tensor.of(array)
     return x.lifted(fill_value).astype(dtype or x.dtype).broadcast_to(x.shape)

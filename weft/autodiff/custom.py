@@ -14,7 +14,7 @@ from weft.array.operators import ArrayOperators, users_line
 from weft.autodiff.vjp import filled, is_traced, lifted, recording_of, region
 from weft.dialects.errors import WeftError
 from weft.dialects.graph import CheckpointOp, CustomVjpOp, YieldOp
-from weft.eager.tape import DEPTH, Node
+from weft.eager.tape import DEPTH, Node, detached, is_recorded, recorded
 from weft.eager.tensor import Tensor
 from weft.tracing.traced import Recording, Traced
 from weft.trees import Structure, flatten, leaves_of, tree_map, unflatten
@@ -28,7 +28,7 @@ def stop_gradient(tree: Any) -> Any:
     def stopped(leaf: Any) -> Any:
         if isinstance(leaf, Traced):
             return leaf.op("stop_gradient", leaf)
-        return Tensor.of(leaf.array) if isinstance(leaf, Tensor) else leaf
+        return detached(leaf) if isinstance(leaf, Tensor) else leaf
 
     return tree_map(stopped, tree)
 
@@ -105,7 +105,7 @@ def _eager_rule(
     structure: Structure,
 ) -> Any:
     operands = [leaf if isinstance(leaf, Tensor) else Tensor(leaf) for leaf in leaves]
-    if not DEPTH.count or all(each.node is None for each in operands):
+    if not DEPTH.count or not any(map(is_recorded, operands)):
         return function(*unflatten(structure, iter(leaves)))
     returned, saved = forward(*unflatten(structure, iter(leaves)))
     results, shape = flatten(returned)
@@ -121,9 +121,7 @@ def _eager_rule(
         found = _checked(backward(saved, unflatten(shape, iter(seeds))), operands, structure)
         return [found[place] for place in wanted]
 
-    node = Node(pull, operands, [value.array for value in values])
-    made = Tensor.made([value.array for value in values], [value.kind for value in values], node)
-    return unflatten(shape, iter(made))
+    return unflatten(shape, iter(recorded(values, operands, pull)))
 
 
 def _checked(given: Any, inputs: Sequence[Any], structure: Structure) -> list[Any]:

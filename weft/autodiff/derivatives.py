@@ -9,7 +9,7 @@ from typing import Any
 
 from weft.array.operators import ArrayOperators, users_line
 from weft.array.rearrangements import stack
-from weft.autodiff.vjp import Pull, filled, forget, is_traced, pull_back, region
+from weft.autodiff.vjp import Pull, filled, forget_records, is_traced, pull_back, region
 from weft.dialects.errors import WeftError
 from weft.dialects.expr import Expr
 from weft.dialects.graph import ForOp, YieldOp
@@ -38,7 +38,7 @@ def value_and_grad(function: Function, argnums: Places = 0, has_aux: bool = Fals
         if not isinstance(value, ArrayOperators) or not _is_one_float(value):
             raise WeftError(f"{users_line()}: a gradient requires one float, got {value!r}")
         gradients = rebuild(pull([value], [filled(1.0, value)]))
-        forget(returned)
+        forget_records(returned)
         return returned, gradients
 
     return differentiated
@@ -170,7 +170,7 @@ def _rows(result: Any, pull: Pull) -> list[Any]:
     units = filled(0.0, result)
     rows: list[list[Any]] = []
     for place in range(result.size):
-        unit = units.array.copy().reshape(-1)
+        unit = units.numpy().copy().reshape(-1)
         unit[place] = 1
         rows.append(pull([result], [units.constant(unit.reshape(result.shape))]))
     return [

@@ -12,7 +12,7 @@ from xdsl.ir import Block
 from weft.array.operators import users_line
 from weft.dialects.errors import WeftError
 from weft.eager.derivatives import pull_back as pull_back_eager
-from weft.eager.tape import DEPTH
+from weft.eager.tape import DEPTH, forget
 from weft.eager.tensor import Tensor
 from weft.tracing.traced import Recording, Traced
 from weft.trees import leaves_of
@@ -87,13 +87,13 @@ def filled(value: float, like: Any) -> Any:
     return Tensor.of(np.full(tuple(like.shape), value, np.dtype(like.dtype)))
 
 
-def forget(tree: Any) -> None:
+def forget_records(tree: Any) -> None:
     """Lets go of the record that tensors with values belong to, where no derivative is being taken
     around them.
     """
     for leaf in leaves_of(tree) if not DEPTH.count else ():
         if isinstance(leaf, Tensor):
-            leaf.node = None
+            forget(leaf)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import numpy as np
 
 from weft.array.operators import ArrayOperators, users_line
 from weft.dialects.errors import WeftError
-from weft.eager.tape import DEPTH, Node, cotangents
+from weft.eager.tape import DEPTH, Node, cotangents, detached, is_recorded
 from weft.eager.tensor import Tensor
 from weft.state import Change, put_back_on_error, values_of
 
@@ -46,8 +46,8 @@ def _forget_records(changes: Sequence[Change]) -> None:
     """
     for holder, name, *_ in changes:
         value = values_of(holder).get(name)
-        if isinstance(value, Tensor) and value.node is not None:
-            values_of(holder)[name] = Tensor.of(value.array)
+        if isinstance(value, Tensor) and is_recorded(value):
+            values_of(holder)[name] = detached(value)
 
 
 def _beginning(argument: Any) -> Tensor:
@@ -56,9 +56,11 @@ def _beginning(argument: Any) -> Tensor:
     if not isinstance(given, Tensor) or given.dtype.kind in "biu":
         got = given.dtype if isinstance(given, Tensor) else "one that is being traced"
         raise WeftError(f"{users_line()}: a gradient requires arguments of floats, got {got}")
-    begun = Tensor.of(given.array)
-    outer = DEPTH.count and given.node is not None
-    begun.node = Node(_through, [given], [given.array]) if outer else Node(None, (), [given.array])
+    begun = detached(given)
+    if DEPTH.count and is_recorded(given):
+        begun._node = Node(_through, [given], [given._array])
+    else:
+        begun._node = Node(None, (), [given._array])
     return begun
 
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from weft.array.operators import ArrayOperators, axis_of, users_line
 from weft.dialects.weights import Array
+from weft.eager.tape import Node, moved, only
 
 if TYPE_CHECKING:
-    from weft.eager.tape import Node
     from weft.eager.tensor import Tensor
 
 
@@ -22,7 +22,7 @@ def indexed(x: Tensor, index: Any) -> Tensor:
     if isinstance(index, ArrayOperators) and x.ndim and index.ndim:
         if index.dtype.kind == "i":
             return _rows(x, index)
-        if type(index) is type(x) and index.dtype == np.bool_ and x.node is None:
+        if type(index) is type(x) and index.dtype == np.bool_ and x._node is None:
             return _held(x, index)
     parts = tuple(map(_plain, cast("Any", index) if isinstance(index, tuple) else (index,)))
     return basic_part(x, parts)
@@ -31,7 +31,7 @@ def indexed(x: Tensor, index: Any) -> Tensor:
 def _held(x: Tensor, mask: Any) -> Tensor:
     """The elements, or slices along the first axes, where a tensor of bools holds."""
     try:
-        return type(x).of(x.array[mask.array])
+        return type(x).of(x._array[mask._array])
     except IndexError as error:
         raise IndexError(f"{users_line()}: {error}") from error
 
@@ -39,11 +39,11 @@ def _held(x: Tensor, mask: Any) -> Tensor:
 def _rows(x: Tensor, index: Any) -> Tensor:
     """The slices along the first axis at the places of one tensor of integers."""
     places = index.astype(np.int64)
-    if x.node is not None:
-        check_places(places.array, x.shape[0])
+    if x._node is not None:
+        check_places(places._array, x.shape[0])
         return x.op("gather", x, places, axis=0)
     try:
-        return type(x).of(x.array.take(places.array, 0))
+        return type(x).of(x._array.take(places._array, 0))
     except IndexError as error:
         raise IndexError(
             f"{users_line()}: an index requires places within {x.shape[0]}, got others"
@@ -76,18 +76,18 @@ def _plain(part: Any) -> Any:
 def basic_part(x: Tensor, index: tuple[Any, ...]) -> Tensor:
     """What integers, slices, `...` and None choose."""
     try:
-        array = x.array[index]
+        array = x._array[index]
     except (IndexError, TypeError) as error:
         raise IndexError(f"{users_line()}: {error}") from error
     if isinstance(array, np.generic):
         array = np.asarray(array)
     shape = x.shape
-    return x.moved(array, lambda node, arriving, wanted: [_back(arriving[0], index, shape)])
+    return moved(x, array, lambda node, arriving, wanted: [_back(only(arriving), index, shape)])
 
 
 def rolled(x: Tensor, moves: Sequence[tuple[int, Any]]) -> Tensor:
     """The elements moved on along axes, by so many places each; the last ones come first."""
-    array = x.array
+    array = x._array
     for axis, shift in moves:
         front, size = (slice(None),) * axis_of(axis, array.ndim), array.shape[axis]
         left = size - shift % size if size else 0
@@ -97,23 +97,20 @@ def rolled(x: Tensor, moves: Sequence[tuple[int, Any]]) -> Tensor:
         array = turned
 
     def backward(node: object, arriving: list[Tensor | None], wanted: object) -> list[Tensor]:
-        assert arriving[0] is not None, "an operator is walked over when something has arrived"
-        return [rolled(arriving[0], [(axis, -shift) for axis, shift in moves])]
+        return [rolled(only(arriving), [(axis, -shift) for axis, shift in moves])]
 
-    return x.moved(array, backward)
+    return moved(x, array, backward)
 
 
-def _back(cotangent: Tensor | None, index: tuple[Any, ...], shape: tuple[int, ...]) -> Tensor:
+def _back(cotangent: Tensor, index: tuple[Any, ...], shape: tuple[int, ...]) -> Tensor:
     """Zeros with a cotangent in the part that an index chooses."""
-    assert cotangent is not None, "an operator is walked over when something has arrived"
     whole = np.zeros(shape, cotangent.dtype)
     if any(isinstance(part, np.ndarray) for part in index):
-        np.add.at(whole, index, cotangent.array)  # a place that is named twice takes both
+        np.add.at(whole, index, cotangent._array)  # a place that is named twice takes both
     else:
-        whole[index] = cotangent.array
+        whole[index] = cotangent._array
 
     def backward(node: Node, arriving: list[Tensor | None], wanted: object) -> list[Tensor]:
-        assert arriving[0] is not None, "an operator is walked over when something has arrived"
-        return [basic_part(arriving[0], index)]
+        return [basic_part(only(arriving), index)]
 
-    return cotangent.moved(whole, backward)
+    return moved(cotangent, whole, backward)

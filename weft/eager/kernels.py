@@ -154,6 +154,18 @@ class Kernel:
         return self._plans[dims]
 
 
+_KERNELS: Final[dict[tuple[Any, ...], Kernel]] = {}
+
+
+def kernel_of(template: Template, kinds: Sequence[of_kinds.Kind]) -> Kernel:
+    """The one kernel of a template for operands of these kinds."""
+    key = template, *kinds
+    found = _KERNELS.get(key)
+    if found is None:
+        found = _KERNELS[key] = Kernel(template, kinds)
+    return found
+
+
 def _fail(error: Exception) -> None:
     """Raises the error with the line of the user's program, unless it has it."""
     line, text = users_line(), str(error).removeprefix(f"{PREFIX} ")

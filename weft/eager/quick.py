@@ -11,8 +11,9 @@ import numpy as np
 
 from weft.array.composites import leader
 from weft.array.operators import ArrayOperators, Axes, axes_of
+from weft.eager.kernels import kernel_of
 from weft.eager.kinds import Kind, number
-from weft.eager.tape import DEPTH, Node, by_graph
+from weft.eager.tape import DEPTH, Node, by_graph, computed
 from weft.eager.templates import Composite, Operator, composite_of, frozen, operator_of
 
 if TYPE_CHECKING:
@@ -36,15 +37,15 @@ Entry = tuple[Callable[..., Any], Kind, Operator | Composite]
 
 
 def _entry(operator: Operator | Composite, *operands: Tensor) -> Entry:
-    kernel = type(operands[0]).kernel(operator, operands)
-    return kernel.call, kernel.kinds_for([each.array for each in operands])[0], operator
+    kernel = kernel_of(operator, [each._kind for each in operands])
+    return kernel.call, kernel.kinds_for([each._array for each in operands])[0], operator
 
 
 def _noted(
     operator: Operator | Composite, operands: tuple[Tensor, ...], arrays: Any
 ) -> Node | None:
     """The node of an operator, where a derivative is being taken in an operand."""
-    if DEPTH.count and any(each.node is not None for each in operands):
+    if DEPTH.count and any(each._node is not None for each in operands):
         return Node(by_graph, operands, arrays, operator)
     return None
 
@@ -64,26 +65,26 @@ def _binary(
 
     def operator(self: Tensor, other: Any) -> Any:
         if type(other) is not tensor:
-            if type(other) not in self.kind.numbers or (divides and not self.kind.is_float):
+            if type(other) not in self._kind.numbers or (divides and not self._kind.is_float):
                 return slow(self, other)
-            other = number(tensor, self.kind, other)
-        entry = entries.get((self.kind, other.kind))
+            other = number(tensor, self._kind, other)
+        entry = entries.get((self._kind, other._kind))
         if entry is None:
-            plain = self.kind.dtype == other.kind.dtype and (self.kind.is_float or not divides)
+            plain = self._kind.dtype == other._kind.dtype and (self._kind.is_float or not divides)
             template = composed if name is None or not plain else operator_of(name, (), 2)
             if template is None:
                 return slow(self, other)
-            entry = entries[self.kind, other.kind] = _entry(template, self, other)
+            entry = entries[self._kind, other._kind] = _entry(template, self, other)
         call, result_kind, template = entry
         result = new(tensor)
-        arrays = call(self.array, other.array)
-        result.array = arrays[0]
-        result.kind = result_kind
-        result.place = 0
-        if self.node is None and other.node is None:
-            result.node = None
+        arrays = call(self._array, other._array)
+        result._array = arrays[0]
+        result._kind = result_kind
+        result._place = 0
+        if self._node is None and other._node is None:
+            result._node = None
         else:
-            result.node = _noted(template, (self, other), arrays)
+            result._node = _noted(template, (self, other), arrays)
         return result
 
     return operator
@@ -93,11 +94,11 @@ def _of_one(tensor: type[Tensor], entry: Entry, operand: Tensor) -> Tensor:
     """The result of an operator on one tensor."""
     call, result_kind, template = entry
     result = object.__new__(tensor)
-    arrays = call(operand.array)
-    result.array = arrays[0]
-    result.kind = result_kind
-    result.place = 0
-    result.node = None if operand.node is None else _noted(template, (operand,), arrays)
+    arrays = call(operand._array)
+    result._array = arrays[0]
+    result._kind = result_kind
+    result._place = 0
+    result._node = None if operand._node is None else _noted(template, (operand,), arrays)
     return result
 
 
@@ -116,7 +117,7 @@ def _apply(tensor: type[Tensor]) -> Any:
                 composed = None if name == "matmul" else together
                 pair = pairs[name] = _binary(tensor, name, _slowly(name), composed)
             return pair(self, *others)
-        key = (name, self.kind, *attributes.items()) if attributes else (name, self.kind)
+        key = (name, self._kind, *attributes.items()) if attributes else (name, self._kind)
         entry = entries.get(key)
         if entry is None:
             entry = _entry(operator_of(name, frozen(attributes), 1), self)
@@ -136,9 +137,9 @@ def _reversed(tensor: type[Tensor], method: str) -> Any:
     straight = getattr(tensor, f"__{method}__")
 
     def operator(self: Tensor, other: Any) -> Any:
-        if type(other) not in self.kind.numbers:
+        if type(other) not in self._kind.numbers:
             return slow(self, other)
-        return straight(number(tensor, self.kind, other), self)
+        return straight(number(tensor, self._kind, other), self)
 
     return operator
 
@@ -154,7 +155,7 @@ def _op(tensor: type[Tensor]) -> Any:
 
     def op(self: Tensor, name: str, *operands: Any, **attributes: Any) -> Any:
         try:
-            key = name, *[each.kind for each in operands], *attributes.items()
+            key = name, *[each._kind for each in operands], *attributes.items()
             entry = entries.get(key)
         except (AttributeError, TypeError):  # of another kind of array, or attributes in a list
             return ArrayOperators.op(self, name, *operands, **attributes)
@@ -172,11 +173,11 @@ def _of_all(tensor: type[Tensor], entry: Entry, operands: tuple[Tensor, ...]) ->
     """The result of an operator on several tensors."""
     call, result_kind, template = entry
     result = object.__new__(tensor)
-    arrays = call(*[each.array for each in operands])
-    result.array = arrays[0]
-    result.kind = result_kind
-    result.place = 0
-    result.node = _noted(template, operands, arrays) if DEPTH.count else None
+    arrays = call(*[each._array for each in operands])
+    result._array = arrays[0]
+    result._kind = result_kind
+    result._place = 0
+    result._node = _noted(template, operands, arrays) if DEPTH.count else None
     return result
 
 
@@ -191,7 +192,7 @@ def _composed(tensor: type[Tensor]) -> Any:
         attributes: Mapping[str, Any],
     ) -> Any:
         try:
-            key = function, *[each.kind for each in operands], *attributes.items()
+            key = function, *[each._kind for each in operands], *attributes.items()
             entry = entries.get(key)
         except (AttributeError, TypeError):  # of another kind of array, or attributes in a list
             return _slowly_composed(self, function, operands, attributes)
@@ -216,7 +217,7 @@ def _slowly_composed(
         return first.composed(function, operands, attributes)
     values = [self.lifted(each) for each in operands]
     template = composite_of(function, frozen(attributes), len(values))
-    return type(self).computed(template, values)[0]
+    return computed(type(self), template, values)[0]
 
 
 def _reduction(tensor: type[Tensor]) -> Any:
@@ -226,7 +227,7 @@ def _reduction(tensor: type[Tensor]) -> Any:
     def reduced(self: Tensor, name: str, axis: Axes, keepdims: bool, **attributes: Any) -> Any:
         if attributes or isinstance(axis, list):
             return ArrayOperators.reduced(self, name, axis, keepdims, **attributes)
-        key = name, self.kind, axis, keepdims
+        key = name, self._kind, axis, keepdims
         entry = entries.get(key)
         if entry is None:
             chosen = tuple(axes_of(axis, self.ndim))
@@ -256,8 +257,8 @@ def _warning(
 
     def divided(self: Tensor, other: Any) -> Any:
         found = operator(self, other)
-        if type(found) is tensor and not found.kind.is_float:
-            divisor = other.array if type(other) is tensor else np.asarray(other)
+        if type(found) is tensor and not found._kind.is_float:
+            divisor = other._array if type(other) is tensor else np.asarray(other)
             if not divisor.all():
                 of_numpy(np.ones(1, np.int64), np.zeros(1, np.int64))
         return found

@@ -12,7 +12,9 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
-from weft.eager.kinds import kind_of
+from weft.dialects.weights import Array
+from weft.eager.kernels import kernel_of
+from weft.eager.kinds import Kind, kind, kind_of
 from weft.eager.templates import Derivative, Template
 
 if TYPE_CHECKING:
@@ -54,6 +56,76 @@ class Node:
         self.template = template
 
 
+def made(
+    tensor: type[Tensor],
+    arrays: Sequence[Array],
+    node: Node | None,
+    kinds: Sequence[Kind] | None = None,
+) -> list[Tensor]:
+    """The results of an operator."""
+    results: list[Tensor] = []
+    for place, array in enumerate(arrays):
+        result = object.__new__(tensor)
+        result._array, result._node, result._place = array, node, place
+        result._kind = kind_of(array) if kinds is None else kinds[place]
+        results.append(result)
+    return results
+
+
+def computed(tensor: type[Tensor], template: Template, operands: Sequence[Tensor]) -> list[Tensor]:
+    """The results of a template, which are noted where a derivative of an operand is wanted."""
+    kernel = kernel_of(template, [operand._kind for operand in operands])
+    arrays = kernel.call(*[operand._array for operand in operands])
+    noted = DEPTH.count and any(map(is_recorded, operands))
+    node = Node(by_graph, operands, arrays, template) if noted else None
+    return made(tensor, arrays, node, kernel.results)
+
+
+def moved(x: Tensor, array: Array, backward: Backward) -> Tensor:
+    """The same elements in another order, or some of them; `backward` moves cotangents."""
+    result = object.__new__(type(x))
+    result._array = array = array if array.flags.carray else array.copy("C")
+    result._kind, result._place, result._node = kind(x._kind.dtype, array.ndim), 0, None
+    if x._node is not None and DEPTH.count:
+        result._node = Node(backward, [x], [array])
+    return result
+
+
+def is_recorded(x: Tensor) -> bool:
+    """Whether it belongs to a record, which derivatives are taken from."""
+    return x._node is not None
+
+
+def is_differentiated(x: Tensor) -> bool:
+    """Whether a derivative is being recorded that its elements alone would lose."""
+    return x._node is not None and DEPTH.count > 0 and x._kind.is_float
+
+
+def detached(x: Tensor) -> Tensor:
+    """The elements without the record of how they came about."""
+    return type(x).of(x._array)
+
+
+def forget(x: Tensor) -> None:
+    """Lets go of the record that a tensor belongs to."""
+    x._node = None
+
+
+def recorded(
+    values: Sequence[Tensor], operands: Sequence[Tensor], backward: Backward
+) -> list[Tensor]:
+    """Tensors as the results of an operator whose cotangents `backward` hands on."""
+    arrays = [value._array for value in values]
+    return made(type(operands[0]), arrays, Node(backward, operands, arrays))
+
+
+def only(arriving: Sequence[Tensor | None]) -> Tensor:
+    """The cotangent of an operator's one result."""
+    (cotangent,) = arriving
+    assert cotangent is not None, "an operator is walked over when something has arrived"
+    return cotangent
+
+
 def by_graph(
     node: Node, arriving: list[Tensor | None], wanted: tuple[int, ...]
 ) -> Sequence[Tensor]:
@@ -63,8 +135,8 @@ def by_graph(
     places = tuple(place for place, _ in given)
     template = Derivative(node.template, len(node.results), places, wanted)
     tensor = type(node.operands[0])
-    results = tensor.made(node.results, [kind_of(array) for array in node.results], node)
-    return tensor.computed(template, [*node.operands, *results, *(each for _, each in given)])
+    results = made(tensor, node.results, node)
+    return computed(tensor, template, [*node.operands, *results, *(each for _, each in given)])
 
 
 def cotangents(
@@ -75,7 +147,7 @@ def cotangents(
     """
     sums: dict[tuple[Node, int], Tensor] = {}
     for result, seed in zip(results, seeds, strict=True):
-        if result.node is not None:
+        if result._node is not None:
             _add(sums, result, seed)
     order, reached = _between(results, inputs)
     for node in order:
@@ -85,17 +157,17 @@ def cotangents(
         wanted = tuple(
             place
             for place, each in enumerate(node.operands)
-            if each.node in reached and each.array.dtype.kind not in "biu"
+            if each._node in reached and each._array.dtype.kind not in "biu"
         )
         found = node.backward(node, arriving, wanted) if wanted else ()
         for place, value in zip(wanted, found, strict=True):
             _add(sums, node.operands[place], value)
-    return [sums.get((each.node, each.place)) if each.node else None for each in inputs]
+    return [sums.get((each._node, each._place)) if each._node else None for each in inputs]
 
 
 def _add(sums: dict[tuple[Node, int], Tensor], tensor: Tensor, cotangent: Tensor) -> None:
-    assert tensor.node is not None, "a cotangent belongs to what was noted"
-    key = tensor.node, tensor.place
+    assert tensor._node is not None, "a cotangent belongs to what was noted"
+    key = tensor._node, tensor._place
     sums[key] = sums[key] + cotangent if key in sums else cotangent
 
 
@@ -105,17 +177,17 @@ def _between(
     """The operators that results come from, last first, without those of the inputs; and all that
     depend on an input.
     """
-    leaves = {each.node for each in inputs}
+    leaves = {each._node for each in inputs}
     found: set[Node] = set()
-    stack = [each.node for each in results]
+    stack = [each._node for each in results]
     while stack:
         node = stack.pop()
         if node is not None and node not in found and node not in leaves:
             found.add(node)
-            stack += [each.node for each in node.operands]
+            stack += [each._node for each in node.operands]
     order = sorted(found, key=lambda node: node.number)
     reached: set[Node | None] = set(leaves)
     for node in order:
-        if any(each.node is not None and each.node in reached for each in node.operands):
+        if any(each._node is not None and each._node in reached for each in node.operands):
             reached.add(node)
     return [node for node in reversed(order) if node in reached], reached

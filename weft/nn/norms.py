@@ -6,6 +6,7 @@ from typing import Any
 
 import weft.numpy as wnp
 from weft.array.composites import leader
+from weft.eager.tape import detached
 from weft.eager.tensor import Tensor
 from weft.nn.initializers import ones, zeros
 from weft.nn.module import Module
@@ -79,7 +80,7 @@ class BatchNorm(Module):
 
 def _alone(x: Any) -> Any:
     """The tensor without the record of how it came about; in a graph there is none."""
-    return Tensor.of(x.array) if isinstance(x, Tensor) else x
+    return detached(x) if isinstance(x, Tensor) else x
 
 
 BatchNorm2d = BatchNorm1d = BatchNorm

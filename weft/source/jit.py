@@ -19,8 +19,8 @@ from weft.compiler.machine.python.executable import Executable
 from weft.dialects.errors import InputError, WeftError
 from weft.dialects.graph.regions.effects import drop_effects
 from weft.dialects.weights import Array
-from weft.eager.tape import DEPTH
-from weft.eager.tensor import Tensor
+from weft.eager.tape import DEPTH, is_recorded
+from weft.eager.tensor import Tensor, array_of
 from weft.source.known_calls import MOST_KNOWN, UNKNOWN, KnownCall, as_tensors, is_value, sign
 from weft.state import Change, as_before, put_back_on_error
 from weft.tracing.trace import Spec, names_of
@@ -109,7 +109,7 @@ class Jitted:
         traced = next((leaf for leaf in leaves if isinstance(leaf, Traced)), None)
         if traced is not None:
             return traced.recording.run(self.source_function, *arguments, **named)
-        if DEPTH.count and any(isinstance(leaf, Tensor) and leaf.node for leaf in leaves):
+        if DEPTH.count and any(is_recorded(each) for each in leaves if isinstance(each, Tensor)):
             return self._differentiable(leaves, form)
         return self._run(leaves, form, arguments, named, signature)
 
@@ -269,7 +269,7 @@ def _kept(leaf: Any, spec: Spec | None) -> Any:
 
 
 def _array(leaf: Any) -> Any:
-    return leaf.array if isinstance(leaf, Tensor) else leaf
+    return array_of(leaf) if isinstance(leaf, Tensor) else leaf
 
 
 def _is_float(leaf: Any) -> bool:

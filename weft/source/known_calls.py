@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from weft.eager.tensor import Tensor
+from weft.eager.tensor import Tensor, array_of
 from weft.trees import flatten_exactly, unflatten
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def sign(arguments: Iterable[Any], parts: list[object], arrays: list[Any]) -> bo
             parts.append((each.dtype, each.shape))
             arrays.append(each)
         elif kind is Tensor:
-            array = each.array
+            array = array_of(each)
             parts.append((Tensor, array.dtype, array.shape))
             arrays.append(array)
         elif kind in _PLAIN:

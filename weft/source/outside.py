@@ -19,7 +19,8 @@ from weft.dialects.errors import WeftError
 from weft.dialects.graph.core.dtypes import element_type
 from weft.dialects.graph.core.types import tensor
 from weft.dialects.weights import Array as NumpyArray
-from weft.eager.tensor import Tensor
+from weft.eager.tape import is_differentiated
+from weft.eager.tensor import Tensor, array_of
 from weft.source.recording import SourceRecording
 from weft.source.values import Array
 from weft.tracing.traced import Traced, hint_of
@@ -67,10 +68,10 @@ def elements_of(value: Any, name: str) -> NumpyArray:
     """
     if not isinstance(value, Tensor):
         return np.asarray(value)
-    if value.is_differentiated:
+    if is_differentiated(value):
         rule = "a compiled function requires tensors that are differentiated as its arguments"
         raise WeftError(f"{users_line()}: {rule}, got {name} of its surroundings")
-    return value.array
+    return array_of(value)
 
 
 @dataclass(frozen=True)

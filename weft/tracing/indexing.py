@@ -132,7 +132,14 @@ def _masked(x: Traced, parts: Sequence[Any], masks: Sequence[Any]) -> Traced:
     whole = [part for part in parts if not is_mask(part)]
     if len(masks) > 1 or parts[0] is not mask or not all(map(is_whole, whole)):
         raise TypeInferenceError("an index requires an array of bools alone, got more")
-    return x.op("gather_nd", x, mask.holding(), batch_dims=0)
+    return x.op("gather_nd", x, index_vectors(mask), batch_dims=0)
+
+
+def index_vectors(mask: Traced) -> Traced:
+    """Where bools are true, an index vector a row, as many as there are."""
+    total = mask.astype(np.int64).reduced("reduce_sum", None, False)
+    count = mask.recording.bound(total, "count")
+    return mask.op("nonzero", mask, count=(count,)).transpose(1, 0)
 
 
 def is_whole(part: Any) -> bool:

@@ -17,8 +17,7 @@ from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source
 from weft.compiler.machine.bindings.names import c_identifier
 from weft.compiler.machine.python.executable import Executable
 from weft.dialects.graph.core.types import TensorType
-from weft.dialects.weights import Array
-from weft.eager.tensor import Tensor
+from weft.eager.tensor import Tensor, array_of
 from weft.state import kept_while_traced
 from weft.tracing.traced import Dim, Recording, Traced, declared
 from weft.trees import Structure, flatten, unflatten
@@ -141,7 +140,7 @@ def trace(
 def _spec(example: Any) -> Spec:
     if isinstance(example, Spec):
         return example
-    array: Array = example.array if isinstance(example, Tensor) else np.asarray(example)
+    array = array_of(example) if isinstance(example, Tensor) else np.asarray(example)
     return Spec(array.dtype.name, array.shape)
 
 

@@ -24,7 +24,7 @@ from weft.dialects.graph.core.dtypes import element_type, numpy_dtype
 from weft.dialects.graph.core.types import I64, ShapeAttr, TensorType, tensor, type_of
 from weft.dialects.graph.reindexing.constant import ConstantOp
 from weft.dialects.weights import Array, WeightStore
-from weft.tracing.indexing import indexed, require_within
+from weft.tracing.indexing import index_vectors, indexed, require_within
 
 _OPS: Final[Mapping[str, type[GraphOp]]] = {op.name.removeprefix("graph."): op for op in OPS}
 
@@ -202,11 +202,11 @@ class Traced(ArrayMethods):
         sizes = ShapeAttr(tuple(Expr.of(self.recording.extent(each)) for each in listed(shape)))
         return self.recording.apply("expand", self, shape=sizes)
 
-    def holding(self) -> Traced:
-        """Where bools are true, an index vector a row, as many as there are."""
-        total = self.astype(np.int64).reduced("reduce_sum", None, False)
-        count = self.recording.bound(total, "count")
-        return self.op("nonzero", self, count=(count,)).transpose(1, 0)
+    def nonzero(self) -> tuple[Traced, ...]:
+        """The places of the elements that are not zero, a vector an axis."""
+        self._require_axis()
+        found = index_vectors(self if self.dtype == np.bool_ else self != 0)
+        return tuple(found[:, axis] for axis in range(self.ndim))
 
     def require_within(self, size: Any) -> None:
         """Refuses integers that are no index of an axis of that size, as far as they are known."""

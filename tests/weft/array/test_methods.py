@@ -105,7 +105,7 @@ def test_w5_every_method_has_a_call():
     assert {*CALLS, *BESIDE} == {*METHODS}
     own = {name for name, each in vars(ArrayMethods).items() if inspect.isfunction(each)}
     assert {name for name in own if not name.startswith("_")} | {
-        "astype", "reshape", "transpose",
+        "astype", "nonzero", "reshape", "transpose",
     } == {*METHODS}  # fmt: skip
     for kind in (ArrayMethods, ArrayOperators):
         numpys = [name for name in vars(kind) if name in NUMPYS and hasattr(np.ndarray, name)]
@@ -230,3 +230,20 @@ def test_w5_sizes_that_a_call_knows():
         square = np.random.default_rng(n).normal(size=(n, n))
         same(leaves(compiled(square)), shapes(square))
     assert len(compiled.compilations) == 1
+
+
+PROTOCOL = {
+    "T", "apply", "as_float", "as_wide", "broadcast_to", "cast", "composed", "constant", "dtype",
+    "extent", "has_values", "lifted", "mT", "ndim", "number", "numbers", "op", "promoted",
+    "promoting", "reduced", "require_within", "results", "rolled", "shape", "shaped", "size",
+}  # fmt: skip
+"""What arrays of every mode have beside the methods: functions of arrays are written in it."""
+
+
+def public(kind: type) -> set[str]:
+    return {name for name in dir(kind) if not name.startswith("_")}
+
+
+def test_tensors_show_what_arrays_have_and_nothing_of_their_making():
+    assert public(ArrayMethods) == PROTOCOL | {*METHODS}
+    assert public(Tensor) - public(ArrayMethods) == {"device", "numpy", "of", "to_device"}

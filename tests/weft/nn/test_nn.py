@@ -30,7 +30,7 @@ def test_the_seeds_network_runs_eager_traced_and_from_source():
     network, x = Network(), drawn(3, 28, 28)
     logits = network(x)
     weight, bias = network.parameters().values()
-    expected = np.maximum(np.asarray(x).reshape(3, -1) @ weight.array + bias.array, 0)
+    expected = np.maximum(np.asarray(x).reshape(3, -1) @ weight.numpy() + bias.numpy(), 0)
     np.testing.assert_allclose(logits, expected, atol=1e-5)
     (traced,) = weft.trace(network, x)(x)
     np.testing.assert_allclose(traced, expected, atol=1e-5)
@@ -62,7 +62,7 @@ def test_a_state_of_another_module_is_refused():
 def test_seeds_decide_parameters():
     def weights(seed: int):
         with nn.seed(seed):
-            return nn.Dense(4, 4).weight.array
+            return nn.Dense(4, 4).weight.numpy()
 
     np.testing.assert_array_equal(weights(1), weights(1))
     assert (weights(1) != weights(2)).any()

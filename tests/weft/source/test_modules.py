@@ -36,7 +36,7 @@ def same(got, expected) -> None:
     assert list(got) == list(expected)
     for name, value in expected.items():
         assert got[name].dtype == value.dtype
-        np.testing.assert_allclose(got[name].array, value.array, rtol=2e-5, atol=1e-5)
+        np.testing.assert_allclose(got[name].numpy(), value.numpy(), rtol=2e-5, atol=1e-5)
 
 
 def test_a_step_with_buffers_and_a_schedule_is_the_same_from_source():
@@ -71,14 +71,14 @@ def test_parameters_are_read_again_and_parts_are_watched():
     compiled = weft.jit(
         lambda x: (model(x), sum((w * w).sum() for w in model.parameters().values()))
     )
-    expected = model(X).array, sum(float((w * w).sum()) for w in model.parameters().values())
-    np.testing.assert_allclose(compiled(X)[0].array, expected[0], rtol=1e-4, atol=1e-5)
+    expected = model(X).numpy(), sum(float((w * w).sum()) for w in model.parameters().values())
+    np.testing.assert_allclose(compiled(X)[0].numpy(), expected[0], rtol=1e-4, atol=1e-5)
     assert float(compiled(X)[1]) == pytest.approx(expected[1], rel=1e-4)
     model.load_state_dict({name: value * 2.0 for name, value in model.state_dict().items()})
-    np.testing.assert_allclose(compiled(X)[0].array, model(X).array, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(compiled(X)[0].numpy(), model(X).numpy(), rtol=1e-4, atol=1e-4)
     assert len(compiled.compilations) == 1
     model.features.insert(1, nn.ReLU())
-    np.testing.assert_allclose(compiled(X)[0].array, model(X).array, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(compiled(X)[0].numpy(), model(X).numpy(), rtol=1e-4, atol=1e-4)
     assert len(compiled.compilations) == 2
 
 

@@ -17,6 +17,7 @@ from weft.source.values import Array, Number, is_number
 from weft.tracing.indexing import (
     axes_taken,
     gathered_together,
+    index_vectors,
     is_mask,
     is_whole,
     outside,
@@ -200,7 +201,7 @@ def _masked(r: SourceRecording, x: Traced, parts: Sequence[Any], masks: Sequence
     whole = [part for part in parts if not is_mask(part)]
     if len(masks) > 1 or parts[0] is not mask or not all(map(is_whole, whole)):
         raise TypeInferenceError("an index requires an array of bools alone, got more")
-    return r.array(r.apply("gather_nd", x, mask.holding(), batch_dims=0).value)
+    return r.array(r.apply("gather_nd", x, index_vectors(mask), batch_dims=0).value)
 
 
 # Assignment -----------------------------------------------------------------------------------

@@ -36,7 +36,7 @@ IN_REGISTERS = f"""{FUSED}
 tile{{loop="j" size={TILE_COLUMNS}}}
 reorder{{order="jo","i","ji"}}
 tile{{loop="i" size={TILE_ROWS}}}
-stage{{source="a2" at="io" named="sums"}}
+stage-tile{{source="a2" at="io" named="sums"}}
 distribute{{loop="ji" before="k"}}
 distribute{{loop="ii" before="ji#1"}}
 reorder{{order="k","ii#1","ji#1"}}
@@ -79,7 +79,7 @@ def main() -> None:
     expected = None
     for name, steps in STEPS.items():
         threads = 2 if steps == IN_PARALLEL else 1
-        seconds, y = run(model, f"@{kernel} {{\n{steps}}}\n", x, threads)
+        seconds, y = run(model, f"schedules 2\n@{kernel} {{\n{steps}}}\n", x, threads)
         expected = y if expected is None else expected
         assert np.allclose(y, expected, rtol=1e-3, atol=1e-3)
         rate = 2e-9 * ROWS * COLUMNS * DEPTH / seconds

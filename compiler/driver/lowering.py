@@ -17,11 +17,11 @@ from weft.compiler.program.describe import note_flops, repeats
 from weft.compiler.program.layouts.assign_layouts import DropUnusedWeightsPass
 from weft.compiler.program.layouts.share_layouts import LayoutSharing, likely, lookup_kernels
 from weft.compiler.program.memory.donate import DonatePass
-from weft.compiler.program.memory.double_buffer import AlternatePass
+from weft.compiler.program.memory.double_buffer import DoubleBufferPass
 from weft.compiler.program.memory.hoist_workspace import HoistWorkspacePass
 from weft.compiler.program.memory.plan_memory import PlanMemoryPass, kernels_of
 from weft.compiler.program.memory.update_in_place import WriteStatesPass
-from weft.compiler.program.overlap import overlap
+from weft.compiler.program.parallelize_calls import overlap
 from weft.compiler.program.poll_loops import PollLoopsPass
 from weft.compiler.program.require_extents import RequireExtentsPass
 from weft.compiler.program.time_calls import time_calls
@@ -179,7 +179,7 @@ BUFFER_PASSES: Final = (
     AssignLayoutsPass,  # layouts of scheduled kernels' arguments, which schedules decide
     DropUnusedWeightsPass,  # those whose packed forms have taken their places
     WriteStatesPass,  # behind layouts: a state and its successor have one type
-    AlternatePass,  # what cannot be written in place, for which the pass before has to be done
+    DoubleBufferPass,  # what cannot be written in place, for which the pass before has to be done
     DonatePass,  # outputs are stored in inputs where all calls that read these are known
 )
 

@@ -37,10 +37,10 @@ from weft.compiler.driver.session import Session
 from weft.compiler.frontend.from_graph_file import STAMP
 from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source
 from weft.compiler.graph.check_indices import CheckIndicesPass
-from weft.compiler.graph.fuse.fuse_products import JoinProductsPass
+from weft.compiler.graph.fuse.fuse_matmuls import FuseMatmulsPass
 from weft.compiler.graph.passes import GROUPING_PASSES, NAIVE_GRAPH_PASSES, SIMPLIFYING_PASSES
 from weft.compiler.graph.share_weights import share_weights
-from weft.compiler.graph.simplify.eliminate import EliminatePass
+from weft.compiler.graph.simplify.cse_dce import CseDcePass
 from weft.compiler.graph.simplify.inline_calls import inline_calls, inlined_size
 from weft.compiler.graph.winograd import WinogradPass
 from weft.compiler.machine.artifact.artifact import Compiled
@@ -260,11 +260,11 @@ def _with_passes(session: Session) -> tuple[type[ModulePass], ...]:
         return (*NAIVE_GRAPH_PASSES, *checks, *own)
     left_out: set[type[ModulePass]] = {WinogradPass} if session.options.strict_fp else set()
     if session.options.buckets:
-        left_out.add(JoinProductsPass)  # some would have weights of their own
+        left_out.add(FuseMatmulsPass)  # some would have weights of their own
     passes = (
         *SIMPLIFYING_PASSES,
         *own,
-        *((EliminatePass,) if own else ()),
+        *((CseDcePass,) if own else ()),
         *checks,
         *GROUPING_PASSES,
     )

@@ -29,7 +29,7 @@ from weft.dialects.graph import ConstantOp
 from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.weights import Array, WeightStore, byte_blocks
 
-VERSION: Final = 2
+VERSION: Final = 3
 STAMP: Final = "weft.graph_version"
 DIGEST: Final = "weft.weights_sha256"
 ALIGNMENT: Final = 64

@@ -4,45 +4,45 @@ from __future__ import annotations
 
 from xdsl.passes import ModulePass
 
+from weft.compiler.graph.decompose_transposed_conv import DecomposeTransposedConvPass
 from weft.compiler.graph.fuse.fuse import FusePass
 from weft.compiler.graph.fuse.fuse_attention import FuseAttentionPass
-from weft.compiler.graph.fuse.fuse_products import JoinProductsPass
+from weft.compiler.graph.fuse.fuse_matmuls import FuseMatmulsPass
 from weft.compiler.graph.fuse.recognize_gelu import RecognizeGeluPass
 from weft.compiler.graph.fuse.recognize_norms import RecognizeNormsPass
-from weft.compiler.graph.recompute import RecomputePass
-from weft.compiler.graph.schedule_memory import OrderPass
-from weft.compiler.graph.simplify.eliminate import EliminatePass
+from weft.compiler.graph.rematerialize import RematerializePass
+from weft.compiler.graph.schedule_memory import ScheduleMemoryPass
+from weft.compiler.graph.simplify.cse_dce import CseDcePass
+from weft.compiler.graph.simplify.deduplicate_constants import DeduplicateConstantsPass
 from weft.compiler.graph.simplify.fold_batch_norm import FoldBatchNormPass
 from weft.compiler.graph.simplify.fold_constants import FoldConstantsPass
 from weft.compiler.graph.simplify.hoist_invariants import HoistInvariantsPass
 from weft.compiler.graph.simplify.inline_calls import InlineCallsPass
 from weft.compiler.graph.simplify.inline_regions import InlineRegionsPass
-from weft.compiler.graph.simplify.share_constants import ShareConstantsPass
-from weft.compiler.graph.simplify.sink_movement import SinkMovementPass
-from weft.compiler.graph.split_transposed import SplitTransposedPass
+from weft.compiler.graph.simplify.sink_reindexing import SinkReindexingPass
 from weft.compiler.graph.winograd import WinogradPass
 
 SIMPLIFYING_PASSES: tuple[type[ModulePass], ...] = (
     InlineCallsPass,  # constants that calls hand over are constants of the function's operators
     FoldConstantsPass,  # sizes and constants: everything later sees simpler operators
     FoldBatchNormPass,  # on constants, so after folding
-    SplitTransposedPass,  # filters are constants by now
+    DecomposeTransposedConvPass,  # filters are constants by now
     HoistInvariantsPass,  # before equal operators of loops and their surroundings are merged
-    ShareConstantsPass,  # before equal operators are looked for: constants are among them
-    EliminatePass,  # folding leaves equal and unused operators behind
-    SinkMovementPass,  # a movement between the operators of a pattern hides it
+    DeduplicateConstantsPass,  # before equal operators are looked for: constants are among them
+    CseDcePass,  # folding leaves equal and unused operators behind
+    SinkReindexingPass,  # a movement between the operators of a pattern hides it
     RecognizeNormsPass,  # after equal means have become one
     RecognizeGeluPass,
 )
 
 GROUPING_PASSES: tuple[type[ModulePass], ...] = (
     InlineRegionsPass,  # after the last pass that merges equal operators
-    RecomputePass,  # what is computed twice here stays so for the same reason
-    JoinProductsPass,  # biases stand right behind their products now
+    RematerializePass,  # what is computed twice here stays so for the same reason
+    FuseMatmulsPass,  # biases stand right behind their products now
     WinogradPass,  # on filters that normalisations are folded into; not with strict_fp
     FuseAttentionPass,  # before parts of an attention join other groups
     FusePass,  # it decides what becomes one kernel
-    OrderPass,  # kernels
+    ScheduleMemoryPass,  # kernels
 )
 
 GRAPH_PASSES = (*SIMPLIFYING_PASSES, *GROUPING_PASSES)
@@ -50,7 +50,7 @@ GRAPH_PASSES = (*SIMPLIFYING_PASSES, *GROUPING_PASSES)
 NAIVE_GRAPH_PASSES: tuple[type[ModulePass], ...] = (
     InlineCallsPass,
     FoldConstantsPass,
-    ShareConstantsPass,
-    EliminatePass,
+    DeduplicateConstantsPass,
+    CseDcePass,
     InlineRegionsPass,
 )

@@ -25,12 +25,12 @@ from weft.dialects.graph.regions.watch import WatchOp
 
 
 @dataclass(frozen=True)
-class WatchPass(ModulePass):
+class ProbePass(ModulePass):
     """Appends the values of these labels to the results of `main`; a label that several values have
     becomes `label/0`, `label/1`, ...
     """
 
-    name = "weft-watch"
+    name = "weft-probe"
     labels: tuple[str, ...] = ()
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:

@@ -19,16 +19,16 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
 from weft.compiler.graph.differentiate.residuals import nominal_bytes
-from weft.compiler.graph.simplify.eliminate import own_sizes
+from weft.compiler.graph.simplify.cse_dce import own_sizes
 from weft.dialects.graph import ConstantOp, FusedOp, GraphOp
 from weft.dialects.graph.regions.control import defined_sizes
 
 
 @dataclass(frozen=True)
-class OrderPass(ModulePass):
+class ScheduleMemoryPass(ModulePass):
     """Moves operators of every graph function, those of regions aside."""
 
-    name = "weft-order"
+    name = "weft-schedule-memory"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         for function in op.ops:

@@ -1,7 +1,7 @@
 """graph -> loop, control flow: regions of graph operators become the program's branches and loops.
 
 Each result and each carried value has a buffer outside of the branch or loop, and regions fill it.
-A value whose size varies lives in a growing buffer, and its size in a cell beside it.
+A value whose size varies lives in a growable buffer, and its size in a cell beside it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,14 @@ from weft.dialects.graph.regions.repeat import RepeatOp
 from weft.dialects.loop import effects
 from weft.dialects.loop import ops as loop
 from weft.dialects.loop.builder import LoopBuilder
-from weft.dialects.loop.dynamic import BindOp, CopyOp, RegrowOp, ReloadOp, RowOp, root
+from weft.dialects.loop.dynamic import (
+    BindSymbolOp,
+    CopyOp,
+    CurrentViewOp,
+    ReallocOp,
+    SubviewOp,
+    root,
+)
 from weft.dialects.loop.ops import AllocOp
 from weft.dialects.loop.scalar import Scalar
 from weft.dialects.loop.types import BufferType, buffer, buffer_type
@@ -119,7 +126,7 @@ class ControlLowering(ABC):
     def _bind(self, name: str, source: SSAValue, index: Sequence[int] = ()) -> None:
         """Names an integer of a buffer."""
         builder = self._builder
-        self.add(BindOp.of(name, builder.subscript(builder.load(source, index))))
+        self.add(BindSymbolOp.of(name, builder.subscript(builder.load(source, index))))
 
     def _bind_all(self, cells: Cells) -> None:
         for name, cell in cells.items():
@@ -134,7 +141,7 @@ class ControlLowering(ABC):
     # Buffers that regions fill ----------------------------------------------------------------
 
     def _holder(self, value: SSAValue, sizes: Iterable[str]) -> SSAValue:
-        """The buffer of a result: growing, and empty at first, where its size is found inside."""
+        """The buffer of a result: growable, and empty at first, where its size is found inside."""
         kind = type_of(value)
         if not mentions(kind, sizes):
             if value in self.buffers:
@@ -142,7 +149,7 @@ class ControlLowering(ABC):
             alloc = AllocOp.of(buffer_of(kind))
         else:
             nothing: dict[Atom, Expr] = {Symbol(name): Expr.of(0) for name in sizes}
-            alloc = AllocOp.of(buffer_of(kind).substitute(nothing), "growing")
+            alloc = AllocOp.of(buffer_of(kind).substitute(nothing), "growable")
         return self.add(alloc).result
 
     def _fill(
@@ -156,17 +163,17 @@ class ControlLowering(ABC):
         """Copies a value into a holder; one that varies is made large enough, its sizes noted."""
         if source is holder:
             return
-        if is_growing(holder):
+        if is_growable(holder):
             for name, dim in match_dims(pattern, kind, list(cells)).items():
                 self._store(cells[name], dim)
-            holder = self.add(RegrowOp.of(holder, buffer_of(kind))).result
+            holder = self.add(ReallocOp.of(holder, buffer_of(kind))).result
         self.add(CopyOp.of(source, holder))
 
     def _held(self, holder: SSAValue, kind: TensorType) -> SSAValue:
         """What a holder holds, under sizes that are bound here."""
-        if not is_growing(holder):
+        if not is_growable(holder):
             return holder
-        return self.add(ReloadOp.of(holder, buffer_of(kind))).result
+        return self.add(CurrentViewOp.of(holder, buffer_of(kind))).result
 
     # Branches ---------------------------------------------------------------------------------
 
@@ -202,7 +209,7 @@ class ControlLowering(ABC):
         last = block.last_op
         assert last is not None, "a region ends in graph.yield"
         for value, holder in zip(last.operands, holders, strict=True):
-            if not is_growing(holder):
+            if not is_growable(holder):
                 self.write_to(value, holder)
         self.lower_block(block)
         for value, holder, result in zip(last.operands, holders, op.results_, strict=True):
@@ -235,7 +242,7 @@ class ControlLowering(ABC):
             repeated = loop.ForOp.of(0, op.rounds)
             self.add(repeated)
             with self._inside(repeated.body.block):
-                self.add(BindOp.of(op.index.data, atom_expr(repeated.index)))
+                self.add(BindSymbolOp.of(op.index.data, atom_expr(repeated.index)))
                 self._lower_round(op, states, stacks, cells)
         else:
             assert isinstance(op, WhileOp), "a loop is one of two"
@@ -312,10 +319,10 @@ class ControlLowering(ABC):
 
     def _row(self, stack: SSAValue, kind: TensorType, index: Expr) -> SSAValue:
         """The place of a round's element in what is stacked."""
-        if is_growing(stack):
+        if is_growable(stack):
             grown = buffer([index + 1, *kind.shape], kind.element)
-            stack = self.add(RegrowOp.of(stack, grown, keep=True)).result
-        return self.add(RowOp.of(stack, index, buffer_of(kind))).result
+            stack = self.add(ReallocOp.of(stack, grown, keep=True)).result
+        return self.add(SubviewOp.of(stack, index, buffer_of(kind))).result
 
     def _carry(self, op: RepeatOp, states: Sequence[SSAValue], cells: Cells) -> None:
         """Copies what the body yields to the carried buffers, by way of others what is in one."""
@@ -345,7 +352,7 @@ def mentions(kind: TensorType, sizes: Iterable[str]) -> bool:
     return any(not wanted.isdisjoint(dim.symbols()) for dim in kind.shape)
 
 
-def is_growing(holder: SSAValue) -> bool:
+def is_growable(holder: SSAValue) -> bool:
     """Whether the buffer is one whose memory grows."""
     alloc = holder.owner
-    return isinstance(alloc, AllocOp) and alloc.scope.data == "growing"
+    return isinstance(alloc, AllocOp) and alloc.scope.data == "growable"

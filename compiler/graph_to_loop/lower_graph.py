@@ -47,7 +47,7 @@ from weft.dialects.graph import (
 from weft.dialects.graph.core.size_checks import SizeChecks
 from weft.dialects.graph.core.types import type_of
 from weft.dialects.graph.regions.control import defined_sizes
-from weft.dialects.loop.dynamic import CopyOp, GiveOp, RequireEqualOp, root
+from weft.dialects.loop.dynamic import CopyOp, RequireEqualOp, TransferOwnershipOp, root
 from weft.dialects.loop.ops import AllocOp
 from weft.dialects.loop.program import (
     BOUNDS,
@@ -139,7 +139,7 @@ class _Lowering(ControlLowering):
 
     def _return(self, returned: ReturnOp) -> None:
         """Fills the outputs that are not written yet; gives the caller those of unknown size."""
-        gives: dict[SSAValue, GiveOp] = {}
+        gives: dict[SSAValue, TransferOwnershipOp] = {}
         for value, target in zip(returned.operands, self.outputs, strict=True):
             source = self.buffers[value]
             if mentions(type_of(value), self.run_time_sizes):
@@ -147,7 +147,7 @@ class _Lowering(ControlLowering):
                     own = self.add(AllocOp.of(buffer_of(type_of(value)))).result
                     self.add(CopyOp.of(source, own))
                     source = own
-                gives[root(source)] = GiveOp.of(source, target)
+                gives[root(source)] = TransferOwnershipOp.of(source, target)
             elif source is not target:
                 self._copy(value, target)
         self.block.add_ops(gives.values())

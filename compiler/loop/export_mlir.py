@@ -26,9 +26,9 @@ from weft.dialects.loop.ops import (
     ForOp,
     IfOp,
     LoadOp,
-    PlaceOp,
     PrefetchOp,
     StoreOp,
+    SubscriptedOp,
     WhileOp,
 )
 from weft.dialects.loop.program import KernelOp
@@ -145,7 +145,8 @@ class _Export:
         element = f"{self.name(op.buffer)}[{', '.join(map(str, positions))}]"
         typed = f"{element} : {memref_type(op.buffer)}"
         if isinstance(op, PrefetchOp):
-            hint = f"read, locality<3>, data : {memref_type(op.buffer)}"
+            locality = 3 if op.locality is None else op.locality.data
+            hint = f"read, locality<{locality}>, data : {memref_type(op.buffer)}"
             self.line(f"{dialect}.prefetch {element}, {hint}")
         elif isinstance(op, LoadOp):
             self.line(f"{self.name(op.result)} = {dialect}.load {typed}")
@@ -260,7 +261,7 @@ def memref_type(buffer: SSAValue) -> str:
     return f"memref<{dims}{register_type(type.element)}>"
 
 
-def storage_index(access: PlaceOp) -> list[Expr]:
+def storage_index(access: SubscriptedOp) -> list[Expr]:
     """The subscripts of the storage that an access reaches, over loop indices and sizes."""
     layout = access.buffer_type.layout
     logical = [expand(expr) for expr in access.index]

@@ -24,15 +24,15 @@ from weft.dialects.loop.ops import (
     ForOp,
     IfOp,
     LoadOp,
-    PlaceOp,
     StoreOp,
+    SubscriptedOp,
     WhileOp,
     enclosing_loops,
 )
 from weft.dialects.loop.program import WEIGHTS, KernelOp, ViewOp, size_ranges
 from weft.dialects.loop.types import BufferType, ExprsAttr
 
-Carrier = PlaceOp | IndexOp | ForOp
+Carrier = SubscriptedOp | IndexOp | ForOp
 """The operations that carry integer expressions."""
 
 
@@ -298,7 +298,7 @@ def set_exprs(op: Carrier, exprs: Sequence[Expr]) -> None:
     formals, values = unbind(exprs)
     fixed = len(op.operands) - len(op.operands_)
     op.operands = [*op.operands[:fixed], *values]
-    name = "subscripts" if isinstance(op, PlaceOp) else "expr"
+    name = "subscripts" if isinstance(op, SubscriptedOp) else "expr"
     op.properties["bounds" if isinstance(op, ForOp) else name] = ExprsAttr(tuple(formals))
 
 
@@ -322,7 +322,7 @@ def replace_index(index: SSAValue, expr: Expr) -> None:
     # Loops first: their bounds are what the ranges around the others are made of.
     users = list(dict.fromkeys(use.operation for use in index.uses))
     for user in sorted(users, key=lambda user: not isinstance(user, ForOp)):
-        if isinstance(user, PlaceOp | IndexOp | ForOp):
+        if isinstance(user, SubscriptedOp | IndexOp | ForOp):
             if isinstance(user, ForOp) or user.parent not in ranges:
                 ranges[user.parent] = ranges_around(user)
             here = ranges[user.parent]
@@ -376,7 +376,7 @@ def move_ops(ops: Sequence[Operation], block: Block) -> None:
 
 def is_simple(op: Operation) -> bool:
     """Whether an operation is neither a branch, a `while`, nor unknown to the legality test."""
-    known = (ForOp, PlaceOp, IndexOp, AllocOp)
+    known = (ForOp, SubscriptedOp, IndexOp, AllocOp)
     return isinstance(op, known) or _is_scalar(op)
 
 

@@ -80,6 +80,7 @@ _FIELDS: Final[Mapping[Any, tuple[Any, object]]] = {
     Expr | int: (str | int, ""),
     str: (str, ""),
     int: (int, 0),
+    bool: (bool, False),
     Sequence[str]: (tuple[str, ...], ()),
 }
 """The type that a parameter has in the text of a schedule, and what stands for its default."""
@@ -93,7 +94,7 @@ def _kind(hint: Any) -> Any:
 
 def _read(kernel: KernelOp, kind: Any, text: Any) -> object:
     """The value of a parameter from its text."""
-    if kind in (str, int, Sequence[str]):
+    if kind in (str, int, bool, Sequence[str]):
         return text
     if kind in (SSAValue, AllocOp):
         buffer = find_buffer(kernel, text)

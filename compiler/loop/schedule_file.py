@@ -1,4 +1,6 @@
-"""Schedules as text: a block for each kernel, a line for each call of a primitive.
+"""Schedules as text: the version, a block for each kernel, a line for each call of a primitive.
+
+    schedules 2
 
     // One product: columns in panels of 32.
     @matmul_1f0c9a52 {
@@ -23,7 +25,11 @@ from weft.compiler.loop.primitive_passes import PRIMITIVE_PASSES, PrimitivePass
 from weft.dialects.errors import IllegalSchedule, WeftError
 from weft.dialects.loop.program import KernelOp
 
+VERSION: Final = 2
+"""Raised when the names of primitives or of their parameters change; other versions are refused."""
+
 PREFIX: Final = "weft-"
+_HEADER: Final = f"schedules {VERSION}"
 _OPENING: Final = re.compile(r"@(?P<kernel>[\w.$-]+)\s*\{")
 _COMMENT: Final = re.compile(r'//(?=[^"]*(?:"[^"]*"[^"]*)*$)')
 _PASSES: Final = {each.name.removeprefix(PREFIX): each for each in PRIMITIVE_PASSES}
@@ -35,14 +41,20 @@ def format_schedules(schedules: Iterable[KernelSchedule]) -> str:
         f"@{each.kernel} {{\n" + "".join(f"  {step}\n" for step in each.steps) + "}\n"
         for each in schedules
     )
-    return "\n".join(blocks)
+    return "\n".join((f"{_HEADER}\n", *blocks))
 
 
 def parse_schedules(text: str, file: str) -> tuple[KernelSchedule, ...]:
-    """The schedules of a file. Raises IllegalSchedule, which names the file and the line."""
+    """The schedules of a file. Raises IllegalSchedule, which names the file and the line, also for
+    a file of another version.
+    """
     found: dict[str, KernelSchedule] = {}
     kernel, steps = "", list[str]()
-    for place, line in _lines(text, file):
+    lines = list(_lines(text, file))
+    if not lines or lines[0][1] != _HEADER:
+        rule = f"requires `{_HEADER}` in its first line, as `weft inspect --schedules` writes it"
+        raise IllegalSchedule(f"{file}: {rule}, got {lines[0][1] if lines else 'no line'}")
+    for place, line in lines[1:]:
         opening = _OPENING.fullmatch(line)
         if opening and not kernel:
             kernel, steps = opening["kernel"], []

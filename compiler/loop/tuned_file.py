@@ -13,7 +13,8 @@ from weft.compiler.driver.options import KernelSchedule
 from weft.compiler.target.target import Target
 from weft.dialects.errors import OptionError
 
-FORMAT: Final = 1
+FORMAT: Final = 2
+"""Raised when the names of primitives or of their parameters change, as in schedule files."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,9 @@ def read_tuned(path: Path) -> list[Tuned]:
         case {"format": int(number), "schedules": [*entries]} if number == FORMAT:
             return [_tuned(entry, path) for entry in entries]
         case _:
-            raise OptionError(f"tuned requires a file of format {FORMAT}, got {path}")
+            rule = f"requires a file of format {FORMAT}, as this `weft tune` writes it"
+            got = content.get("format") if isinstance(content, dict) else "none"
+            raise OptionError(f"tuned {rule}, got {got} in {path}")
 
 
 def _tuned(entry: Mapping[str, Any], path: Path) -> Tuned:

@@ -14,7 +14,7 @@ from functools import partial
 
 from llvmlite import ir
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import IndexType, IntegerAttr
+from xdsl.dialects.builtin import IndexType, IntAttr, IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
 
 from weft.compiler.loop_to_llvm.control import ControlEmitter
@@ -48,9 +48,9 @@ from weft.dialects.loop.ops import (
     ForOp,
     IfOp,
     LoadOp,
-    PlaceOp,
     PrefetchOp,
     StoreOp,
+    SubscriptedOp,
     WhileOp,
 )
 from weft.dialects.loop.types import BufferType, ExprsAttr, LayoutAttr
@@ -87,7 +87,7 @@ class BodyEmitter:
         self.arithmetic = Arithmetic(frame.builder, unit.target, unit.contracts)
         self.rooms = Rooms()
         self.stack = Stack(frame, guarded=unit.guarded)
-        self.addresses: dict[PlaceOp, Expr] = {}
+        self.addresses: dict[SubscriptedOp, Expr] = {}
         self.extents: dict[tuple[ForOp | Expr, ...], Expr] = {}
         self.chunks: dict[tuple[Expr, int], tuple[Expr, Expr]] = {}
         self.lanes: Lanes | None = None
@@ -122,8 +122,9 @@ class BodyEmitter:
                 value = self.value(op.value)
                 self.memory.store(storage, address, value, self.lanes, nontemporal=past)
             case PrefetchOp():
-                storage, far = self.storage(op.buffer), op.far is not None
-                self.memory.prefetch(storage, self._address(op, storage), self.lanes, far=far)
+                storage, locality = self.storage(op.buffer), op.locality or IntAttr(3)
+                address = self._address(op, storage)
+                self.memory.prefetch(storage, address, self.lanes, locality.data)
             case IndexOp():
                 self.values[op.result] = self.bound(op.value)
             case ClockOp():
@@ -177,7 +178,7 @@ class BodyEmitter:
         }
         return expr.substitute(known).simplify(self.frame.ranges)
 
-    def _address(self, op: PlaceOp, storage: Storage) -> Expr:
+    def _address(self, op: SubscriptedOp, storage: Storage) -> Expr:
         """The position in storage, first over the operands, which is the same in all iterations."""
         if op not in self.addresses:
             self.addresses[op] = storage.type.address(op.subscripts.data)

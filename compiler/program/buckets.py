@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 from weft.dialects.errors import UnsupportedError
-from weft.dialects.loop.choose import ChooseOp
+from weft.dialects.loop.dispatch import DispatchOp
 from weft.dialects.loop.dynamic import output_sizes
 from weft.dialects.loop.program import KernelOp, ProgramOp
 
@@ -32,7 +32,7 @@ def choosing_program(
     names = [f"{name}_{number}" for number in range(len(table))]
     other = f"{name}_dynamic" if otherwise else None
     padding = [f"{each}_padded" for each in names] if padded else []
-    chooser.body.block.add_op(ChooseOp.of(table, names, other, padding))
+    chooser.body.block.add_op(DispatchOp.of(table, names, other, padding))
     return chooser
 
 
@@ -41,7 +41,7 @@ def merge_programs(chooser: ProgramOp, modules: Sequence[ModuleOp]) -> ModuleOp:
     Modules are in the order of what the chooser calls.
     """
     (choice,) = chooser.body.block.ops
-    assert isinstance(choice, ChooseOp), "a chooser chooses"
+    assert isinstance(choice, DispatchOp), "a chooser chooses"
     names = choice.programs
     kernels: dict[str, KernelOp] = {}
     programs: list[ProgramOp] = []

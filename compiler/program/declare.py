@@ -8,7 +8,7 @@ from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntAttr, i64
 
 from weft.compiler.program.memory.hoist_workspace import hoist_kernel
 from weft.compiler.program.memory.in_place import in_place_arguments
-from weft.compiler.program.overlap import written_arguments
+from weft.compiler.program.parallelize_calls import written_arguments
 from weft.dialects.loop.program import IN_PLACE, TEMPORARIES, WRITES, KernelOp
 from weft.dialects.loop.types import buffer_type
 

@@ -13,7 +13,7 @@ from xdsl.utils.hints import isa
 
 from weft.dialects.expr import Atom, Expr, Symbol
 from weft.dialects.loop.builder import LoopBuilder
-from weft.dialects.loop.choose import RunOp
+from weft.dialects.loop.dispatch import CallProgramOp
 from weft.dialects.loop.extents import RequireExtentsOp
 from weft.dialects.loop.ops import AllocOp
 from weft.dialects.loop.program import BOUNDS, CallOp, KernelOp, ProgramOp
@@ -60,7 +60,7 @@ def padding_program(
     filled = [padding.room(each) for each in written]
     arena = padding.add(AllocOp.of(buffer([workspace], i8))).result
     own = [Expr.of(each) for each in callee.symbol_names]
-    padding.add(RunOp.of(callee.sym_name.data, own, [*given, *filled], len(read), arena))
+    padding.add(CallProgramOp.of(callee.sym_name.data, own, [*given, *filled], len(read), arena))
     for source, target in zip(filled, written, strict=True):
         padding.crop(source, target)
     return ModuleOp([*padding.kernels.values(), program])

@@ -1,8 +1,8 @@
 """program -> program: requires that no buffer is too large, before anything uses its sizes.
 
-What is about sizes of the call stands at the start of the program, what is about sizes that are
-found behind the last of their `loop.bind`, or at the start of the block. What compilation proves,
-or another requirement implies, is left out. Naive kernels show the tensors inside of them.
+Checks of the call's sizes stand at the start of the program. Those of data-dependent sizes stand
+behind the last of their `loop.bind_symbol`, or at the start of the block. What compilation proves,
+or another check implies, is left out. Naive kernels show the tensors inside of them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from xdsl.utils.hints import isa
 
 from weft.compiler.program.memory.plan_memory import kernels_of
 from weft.dialects.expr import Atom, Expr, Symbol
-from weft.dialects.loop.dynamic import BindOp
+from weft.dialects.loop.dynamic import BindSymbolOp
 from weft.dialects.loop.extents import RequireExtentsOp, Volume, not_implied, size_limits
 from weft.dialects.loop.ops import AllocOp
 from weft.dialects.loop.program import CallOp, KernelOp, ProgramOp, size_ranges
@@ -72,7 +72,7 @@ class _Requirements:
         self.inner = inner
         self.volumes: dict[BufferType, Volume] = {}
         self.free = set(program.symbol_names)
-        bound = {op.size.data for op in program.walk() if isinstance(op, BindOp)}
+        bound = {op.size.data for op in program.walk() if isinstance(op, BindSymbolOp)}
         self.finds_sizes = bool(bound)
         self.ranges = size_limits([*program.symbol_names, *bound], size_ranges(program))
 
@@ -120,10 +120,10 @@ class _Requirements:
 
     def _visit(self, block: Block, required: set[Volume]) -> None:
         """Requires what is about found sizes; `required` is so where the block starts."""
-        binds: dict[str, tuple[int, BindOp]] = {}
-        needed: dict[BindOp | None, list[_Buffer]] = {}
+        binds: dict[str, tuple[int, BindSymbolOp]] = {}
+        needed: dict[BindSymbolOp | None, list[_Buffer]] = {}
         for number, op in enumerate(list(block.ops)):
-            if isinstance(op, BindOp):
+            if isinstance(op, BindSymbolOp):
                 binds[op.size.data] = number, op
                 required = {each for each in required if op.size.data not in each.names()}
             for buffer in self._buffers(op):
@@ -139,7 +139,9 @@ class _Requirements:
         for bind, buffers in needed.items():
             self._insert(block, bind, buffers)
 
-    def _insert(self, block: Block, behind: BindOp | None, buffers: Sequence[_Buffer]) -> None:
+    def _insert(
+        self, block: Block, behind: BindSymbolOp | None, buffers: Sequence[_Buffer]
+    ) -> None:
         """Adds what has to be checked of buffers, at the block's start or behind a bind."""
         first = {each.volume: each for each in reversed(buffers)}
         volumes = not_implied((each.volume for each in buffers), self.ranges)

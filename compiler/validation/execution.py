@@ -20,16 +20,16 @@ from weft.compiler.validation.tracked import Tracked
 from weft.dialects.errors import PlanError
 from weft.dialects.expr import Atom, Expr, Symbol
 from weft.dialects.loop.arithmetic import IndexOp
-from weft.dialects.loop.choose import RunOp
 from weft.dialects.loop.concurrent import ConcurrentOp
+from weft.dialects.loop.dispatch import CallProgramOp
 from weft.dialects.loop.dynamic import (
-    BindOp,
+    BindSymbolOp,
     CopyOp,
-    GiveOp,
-    RegrowOp,
-    ReloadOp,
+    CurrentViewOp,
+    ReallocOp,
     RequireEqualOp,
-    RowOp,
+    SubviewOp,
+    TransferOwnershipOp,
 )
 from weft.dialects.loop.effects import AssertOp, PollOp, PrintOp
 from weft.dialects.loop.extents import RequireExtentsOp
@@ -150,22 +150,22 @@ class Execution:
         match op:
             case CopyOp():
                 self._copy(op)
-            case RowOp():
+            case SubviewOp():
                 source = self.access(op.source)
                 path = (*source.path, self._number(op.value))
                 self.accesses[op.result] = Access(source.root, path, source.moves, True)
-            case BindOp():
+            case BindSymbolOp():
                 self.sizes[op.size.data] = max(0, self._number(op.value))
-            case ReloadOp():
+            case CurrentViewOp():
                 root = self._root(op.source)
                 moves = self._moves(root)
                 self.accesses[op.result] = Access(root, (), moves)
-            case RegrowOp():
+            case ReallocOp():
                 self._regrow(op)
-            case GiveOp():
+            case TransferOwnershipOp():
                 self.contents[op.output] = self.read(op.source)
                 self.lose(self._root(op.source))
-            case RunOp():
+            case CallProgramOp():
                 self._run_program(op)
             case RequireEqualOp() | RequireExtentsOp() | PollOp():
                 pass  # they touch no buffer
@@ -229,7 +229,7 @@ class Execution:
             self.storage.remove(root)
             self.borders.discard(root)
         self.contents[root] = self.terms.undefined
-        moves = self._reserve(root) if op.scope.data == "growing" else 0
+        moves = self._reserve(root) if op.scope.data == "growable" else 0
         self.accesses[root] = Access(root, (), moves)
 
     def _reserve(self, root: SSAValue) -> int:
@@ -243,7 +243,7 @@ class Execution:
     def _moves(self, root: SSAValue) -> int:
         return self.moves.get(self.storage.block(root), 0)
 
-    def _regrow(self, op: RegrowOp) -> None:
+    def _regrow(self, op: ReallocOp) -> None:
         root = self._root(op.source)
         moves = self._reserve(root)
         if op.keep is None:
@@ -337,7 +337,7 @@ class Execution:
             self.write(op, access, self.terms.of("result", node, position))
         return node
 
-    def _run_program(self, op: RunOp) -> None:
+    def _run_program(self, op: CallProgramOp) -> None:
         """Another program: it reads its inputs and writes its outputs and its workspace."""
         count = op.inputs.data
         read = [self.read(each) for each in op.arguments[:count]]

@@ -119,7 +119,7 @@ class Planned:
         self._keys: list[int] = []
         self._held: list[SSAValue] = []
         self._given: dict[SSAValue, None] = {}
-        self._growing: dict[int, dict[SSAValue, None]] = {}
+        self._growable: dict[int, dict[SSAValue, None]] = {}
         self._symbolic: dict[tuple[Expr, Expr], _Symbolic] = {}
         self._found: dict[tuple[Expr, tuple[Expr, ...], int], _Fixed | _Symbolic] = {}
         self._inside: set[_Fixed | _Symbolic] = set()
@@ -139,7 +139,7 @@ class Planned:
         if alloc.offset is None:
             raise PlanError(f"memory plan requires a place for each buffer, got none for %{name}")
         begin = alloc.offset.data[0]
-        if alloc.scope.data == "growing":
+        if alloc.scope.data == "growable":
             assert begin.constant is not None, "a growable buffer has the number of its block"
             return begin.constant
         place = self._bytes(begin, buffer_type(alloc.result))
@@ -192,7 +192,7 @@ class Planned:
     def add(self, root: SSAValue) -> list[SSAValue]:
         place = self._place(root)
         if isinstance(place, int):  # buffers in growable blocks are lost when these are reserved
-            self._growing.setdefault(place, {})[root] = None
+            self._growable.setdefault(place, {})[root] = None
             return []
         if place is None:
             over = [other for other in self._partners.get(root, ()) if other in self._given]
@@ -261,7 +261,7 @@ class Planned:
         if place is None:
             self._given.pop(root, None)
         elif isinstance(place, int):
-            self._growing.get(place, {}).pop(root, None)
+            self._growable.get(place, {}).pop(root, None)
         elif (number := self._number(place, root)) is not None:
             del self._keys[number], self._held[number]
 
@@ -273,7 +273,7 @@ class Planned:
         place = self._place(root)
         if not isinstance(place, int):
             return []
-        return [each for each in self._growing.get(place, ()) if each is not root]
+        return [each for each in self._growable.get(place, ()) if each is not root]
 
     def same_place(self, one: SSAValue, other: SSAValue) -> bool:
         if one is other or self._are_donated(one, other):

@@ -4,8 +4,8 @@ from xdsl.ir import Dialect
 
 from weft.dialects.loop import dynamic, effects, extents
 from weft.dialects.loop.arithmetic import ClockOp, GeluOp, IndexOp, RemFOp
-from weft.dialects.loop.choose import ChooseOp, RunOp
 from weft.dialects.loop.concurrent import ConcurrentOp
+from weft.dialects.loop.dispatch import CallProgramOp, DispatchOp
 from weft.dialects.loop.ops import (
     AllocOp,
     ConditionOp,
@@ -37,8 +37,8 @@ LOOP = Dialect(
         CallOp,
         WeightOp,
         ViewOp,
-        ChooseOp,
-        RunOp,
+        DispatchOp,
+        CallProgramOp,
         ConcurrentOp,
         RemFOp,
         GeluOp,

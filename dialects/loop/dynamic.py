@@ -80,26 +80,27 @@ def _print_pair(printer: Printer, source: SSAValue, target: SSAValue) -> None:
 
 
 @irdl_op_definition
-class BindOp(IndexedOp):
-    """Gives a named size its value from here to the end of the block: `loop.bind "n" = %count`.
+class BindSymbolOp(IndexedOp):
+    """Gives a named size its value from here to the end of the block:
+    `loop.bind_symbol "n" = %count`.
 
     The program fails where the value is negative.
     """
 
-    name = "loop.bind"
+    name = "loop.bind_symbol"
     size: StringAttr = prop_def(StringAttr)
 
     @staticmethod
-    def of(size: str, value: ExprLike) -> BindOp:
+    def of(size: str, value: ExprLike) -> BindSymbolOp:
         """The binding of a name to an expression over SSA values and other sizes."""
         exprs, values = unbind([Expr.of(value)])
-        return BindOp.create(
+        return BindSymbolOp.create(
             operands=values,
             properties={"size": StringAttr(size), "expr": ExprsAttr(tuple(exprs))},
         )
 
     @classmethod
-    def parse(cls, parser: Parser) -> BindOp:
+    def parse(cls, parser: Parser) -> BindSymbolOp:
         size = StringAttr(parser.parse_str_literal())
         parser.parse_punctuation("=")
         values: list[SSAValue] = []
@@ -112,20 +113,20 @@ class BindOp(IndexedOp):
 
 
 @irdl_op_definition
-class RowOp(IndexedOp):
+class SubviewOp(IndexedOp):
     """What a buffer holds at one position of its first dimension, in its place:
-    `%r = loop.row %x[%i] : !loop.buffer<[n, 4], f32> to !loop.buffer<[4], f32>`.
+    `%r = loop.subview %x[%i] : !loop.buffer<[n, 4], f32> to !loop.buffer<[4], f32>`.
     """
 
-    name = "loop.row"
+    name = "loop.subview"
     source: SSAValue = operand_def(BufferType)
     result: SSAValue = result_def(BufferType)
 
     @staticmethod
-    def of(source: SSAValue, position: ExprLike, type: BufferType) -> RowOp:
+    def of(source: SSAValue, position: ExprLike, type: BufferType) -> SubviewOp:
         """The row at an expression over SSA values and sizes."""
         exprs, values = unbind([Expr.of(position)])
-        return RowOp.create(
+        return SubviewOp.create(
             operands=[*values, source],
             properties={"expr": ExprsAttr(tuple(exprs))},
             result_types=[type],
@@ -134,10 +135,10 @@ class RowOp(IndexedOp):
     def verify_(self) -> None:
         source, row = buffer_type(self.source), buffer_type(self.result)
         if source.element != row.element or product(source.storage[1:]) != row.size:
-            raise VerifyException(f"loop.row requires a row of {source}, got {row}")
+            raise VerifyException(f"loop.subview requires a row of {source}, got {row}")
 
     @classmethod
-    def parse(cls, parser: Parser) -> RowOp:
+    def parse(cls, parser: Parser) -> SubviewOp:
         source = parser.parse_unresolved_operand()
         values: list[SSAValue] = []
         parser.parse_punctuation("[")
@@ -164,67 +165,67 @@ class RowOp(IndexedOp):
 
 
 @irdl_op_definition
-class ReloadOp(IRDLOperation):
-    """A growing buffer as it is now, under the sizes that hold here:
-    `%y = loop.reload %x : !loop.buffer<[0], f32> to !loop.buffer<[n], f32>`.
+class CurrentViewOp(IRDLOperation):
+    """A growable buffer as it is now, under the sizes that hold here:
+    `%y = loop.current_view %x : !loop.buffer<[0], f32> to !loop.buffer<[n], f32>`.
     """
 
-    name = "loop.reload"
+    name = "loop.current_view"
     source: SSAValue = operand_def(BufferType)
     result: SSAValue = result_def(BufferType)
     assembly_format = "$source attr-dict `:` type($source) `to` type($result)"
 
     @staticmethod
-    def of(source: SSAValue, type: BufferType) -> ReloadOp:
-        """The buffer that an allocation of growing scope has become."""
-        return ReloadOp.create(operands=[source], result_types=[type])
+    def of(source: SSAValue, type: BufferType) -> CurrentViewOp:
+        """The buffer that an allocation of growable scope has become."""
+        return CurrentViewOp.create(operands=[source], result_types=[type])
 
     def verify_(self) -> None:
-        _require_growing(self)
+        _require_growable(self)
 
 
 @irdl_op_definition
-class RegrowOp(IRDLOperation):
-    """Makes a growing buffer large enough for another type; earlier views of it end here.
+class ReallocOp(IRDLOperation):
+    """Makes a growable buffer large enough for another type; earlier views of it end here.
 
-        %y = loop.regrow %x keep : !loop.buffer<[0], f32> to !loop.buffer<[n], f32>
+        %y = loop.realloc %x keep : !loop.buffer<[0], f32> to !loop.buffer<[n], f32>
 
     With `keep` it keeps what it holds.
     """
 
-    name = "loop.regrow"
+    name = "loop.realloc"
     source: SSAValue = operand_def(BufferType)
     keep: UnitAttr | None = opt_prop_def(UnitAttr)
     result: SSAValue = result_def(BufferType)
     assembly_format = "$source (`keep` $keep^)? attr-dict `:` type($source) `to` type($result)"
 
     @staticmethod
-    def of(source: SSAValue, type: BufferType, *, keep: bool = False) -> RegrowOp:
-        """The allocation, of growing scope, with room for the type."""
+    def of(source: SSAValue, type: BufferType, *, keep: bool = False) -> ReallocOp:
+        """The allocation, of growable scope, with room for the type."""
         properties = {"keep": UnitAttr()} if keep else {}
-        return RegrowOp.create(operands=[source], properties=properties, result_types=[type])
+        return ReallocOp.create(operands=[source], properties=properties, result_types=[type])
 
     def verify_(self) -> None:
-        _require_growing(self)
+        _require_growable(self)
 
 
 @irdl_op_definition
-class GiveOp(IRDLOperation):
-    """Hands a growing buffer to the caller as an output, whose memory it becomes:
-    `loop.give %x, %y : !loop.buffer<[n], f32>`.
+class TransferOwnershipOp(IRDLOperation):
+    """Hands a growable buffer to the caller as an output, whose memory it becomes:
+    `loop.transfer_ownership %x, %y : !loop.buffer<[n], f32>`.
     """
 
-    name = "loop.give"
+    name = "loop.transfer_ownership"
     source: SSAValue = operand_def(BufferType)
     output: SSAValue = operand_def(BufferType)
 
     @staticmethod
-    def of(source: SSAValue, output: SSAValue) -> GiveOp:
-        """The end of a growing buffer's life in the program."""
-        return GiveOp.create(operands=[source, output])
+    def of(source: SSAValue, output: SSAValue) -> TransferOwnershipOp:
+        """The end of a growable buffer's life in the program."""
+        return TransferOwnershipOp.create(operands=[source, output])
 
     @classmethod
-    def parse(cls, parser: Parser) -> GiveOp:
+    def parse(cls, parser: Parser) -> TransferOwnershipOp:
         return cls.of(*_parse_pair(parser))
 
     def print(self, printer: Printer) -> None:
@@ -254,15 +255,15 @@ class RequireEqualOp(IRDLOperation):
         printer.print_string(f" {format_exprs(self.sizes.data)}")
 
 
-def _require_growing(op: ReloadOp | RegrowOp) -> None:
+def _require_growable(op: CurrentViewOp | ReallocOp) -> None:
     alloc = op.source.owner
-    if not isinstance(alloc, AllocOp) or alloc.scope.data != "growing":
-        raise VerifyException(f"{op.name} requires a loop.alloc of growing scope")
+    if not isinstance(alloc, AllocOp) or alloc.scope.data != "growable":
+        raise VerifyException(f"{op.name} requires a loop.alloc of growable scope")
 
 
 def aliased(op: Operation) -> SSAValue | None:
     """The buffer in whose storage an operation's result lies, None where it has its own."""
-    return op.source if isinstance(op, (ViewOp, RowOp, ReloadOp, RegrowOp)) else None
+    return op.source if isinstance(op, (ViewOp, SubviewOp, CurrentViewOp, ReallocOp)) else None
 
 
 def root(value: SSAValue) -> SSAValue:
@@ -287,4 +288,12 @@ def is_given(program: ProgramOp, argument: SSAValue) -> bool:
     return any(not found.isdisjoint(dim.symbols()) for dim in dims)
 
 
-OPS = (CopyOp, BindOp, RowOp, ReloadOp, RegrowOp, GiveOp, RequireEqualOp)
+OPS = (
+    CopyOp,
+    BindSymbolOp,
+    SubviewOp,
+    CurrentViewOp,
+    ReallocOp,
+    TransferOwnershipOp,
+    RequireEqualOp,
+)

@@ -45,8 +45,7 @@ from weft.dialects.expr_text import (
 from weft.dialects.loop.types import BufferType, ExprsAttr, buffer_type, register_type
 
 REDUCTIONS = ("add", "mul", "max", "min", "and", "or", "xor")
-MARKS = ("nontemporal", "far")  # of accesses; no result depends on them
-SCOPES = ("workspace", "growing", "scratch", "registers")
+SCOPES = ("workspace", "growable", "scratch", "registers")
 
 
 @irdl_op_definition
@@ -177,8 +176,8 @@ def _extent(lower: Expr, upper: Expr, step: int) -> Expr:
     return extent if (extent.constant or 0) >= 0 else Expr.of(0)
 
 
-class PlaceOp(IRDLOperation):
-    """What names an element: a buffer and one expression per logical dimension."""
+class SubscriptedOp(IRDLOperation):
+    """Names an element by a buffer and an expression for each of its logical dimensions."""
 
     buffer: SSAValue = operand_def(BufferType)
     operands_: Sequence[SSAValue] = var_operand_def(IndexType)
@@ -210,27 +209,35 @@ class PlaceOp(IRDLOperation):
         for position, expr in enumerate(self.subscripts.data):
             printer.print_string(", " if position else "")
             print_expr_over_values(printer, expr, self.operands_)
-        marks = [mark for mark in MARKS if mark in self.properties]
-        printer.print_string(" ".join(["]", *marks, ": "]))
+        printer.print_string("]")
+        if "nontemporal" in self.properties:
+            printer.print_string(" nontemporal")
+        if isinstance(locality := self.properties.get("locality"), IntAttr):
+            printer.print_string(f" locality({locality.data})")
+        printer.print_string(" : ")
         printer.print_attribute(self.buffer.type)
 
 
-class AccessOp(PlaceOp):
-    """What loads and stores share."""
+class AccessOp(SubscriptedOp):
+    """A load or a store."""
 
 
 def _parse_access(parser: Parser) -> tuple[list[SSAValue], dict[str, Attribute]]:
-    """The operands, the buffer first, and the properties: subscripts and marks."""
+    """The operands, the buffer first, and the properties: subscripts and hints."""
     unresolved = parser.parse_unresolved_operand()
     values: list[SSAValue] = []
     exprs = parser.parse_comma_separated_list(
         parser.Delimiter.SQUARE, lambda: parse_expr_over_values(parser, values)
     )
-    marks = [mark for mark in MARKS if parser.parse_optional_keyword(mark)]
+    properties: dict[str, Attribute] = {"subscripts": ExprsAttr(tuple(exprs))}
+    if parser.parse_optional_keyword("nontemporal"):
+        properties["nontemporal"] = UnitAttr()
+    if parser.parse_optional_keyword("locality"):
+        with parser.in_parens():
+            properties["locality"] = IntAttr(parser.parse_integer())
     parser.parse_punctuation(":")
     buffer = parser.resolve_operand(unresolved, parser.parse_type())
-    properties: dict[str, Attribute] = {"subscripts": ExprsAttr(tuple(exprs))}
-    return [buffer, *values], properties | dict.fromkeys(marks, UnitAttr())
+    return [buffer, *values], properties
 
 
 @irdl_op_definition
@@ -265,7 +272,7 @@ class StoreOp(AccessOp):
     """Writes the element at a logical index:
     `loop.store %x, %C[%i, %j] : !loop.buffer<[4, 4], f32>`.
 
-    `nontemporal` behind the index: vectors that fill whole lines go past the caches.
+    With `nontemporal`, vectors that fill whole lines are stored without going through the caches.
     """
 
     name = "loop.store"
@@ -298,14 +305,15 @@ class StoreOp(AccessOp):
 
 
 @irdl_op_definition
-class PrefetchOp(PlaceOp):
-    """Brings an element's cache line near, where there is such an element:
-    `loop.prefetch %A[%i + 1, %k] : !loop.buffer<[4, 4], f32>`. `far` behind the index: into the
-    second cache, no nearer.
+class PrefetchOp(SubscriptedOp):
+    """Prefetches an element's cache line, where there is such an element:
+    `loop.prefetch %A[%i + 1, %k] locality(2) : !loop.buffer<[4, 4], f32>`.
+
+    The locality is LLVM's: 2 stands for L2; without it, it is 3, which stands for L1.
     """
 
     name = "loop.prefetch"
-    far: UnitAttr | None = opt_prop_def(UnitAttr)
+    locality: IntAttr | None = opt_prop_def(IntAttr)
 
     @staticmethod
     def of(buffer: SSAValue, index: Sequence[Expr]) -> PrefetchOp:
@@ -326,7 +334,7 @@ class AllocOp(IRDLOperation):
     """A buffer of its own: `%t = loop.alloc scratch : !loop.buffer<[6, 16], f32>`.
 
     Scopes: `workspace` lives in the caller's arena, is shared by all threads and gets its
-    `offset` (bytes) from the memory plan; `growing` is memory of the context's allocator, as its
+    `offset` (bytes) from the memory plan; `growable` is memory of the context's allocator, as its
     size is known only while the program runs, and its `offset` the number of the block that it
     shares with others; `scratch` belongs to one thread and lives on
     its stack; `registers` is a small array of constant size whose every access is

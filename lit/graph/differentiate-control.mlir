@@ -1,4 +1,4 @@
-// RUN: weft-opt %s --split-input-file --verify-diagnostics -p weft-differentiate,weft-fold-constants,weft-eliminate | filecheck %s
+// RUN: weft-opt %s --split-input-file --verify-diagnostics -p weft-differentiate,weft-fold-constants,weft-cse-dce | filecheck %s
 
 // The derivative of a branch is a branch. A product is kept, as a result that the other region fills with zeros; what is elementwise is computed again.
 // CHECK-LABEL: func.func @main
@@ -36,7 +36,7 @@ func.func @main(%x: !graph.tensor<[], f32>, %c: !graph.tensor<[], i1>) -> !graph
 // CHECK: graph.slice %r {starts = #graph.shape<[-i_0 + n - 1]>
 // CHECK: %[[SUM:.*]] = graph.add %[[TOTAL]],
 // CHECK: graph.yield %{{.*}}, %[[SUM]], %{{.*}} :
-// CHECK: graph.place %{{.*}} {shape = #graph.shape<[n]>, starts = #graph.shape<[n - 1]>, steps = array<i64: -1>}
+// CHECK: graph.scatter_slice %{{.*}} {shape = #graph.shape<[n]>, starts = #graph.shape<[n - 1]>, steps = array<i64: -1>}
 func.func @main(%x: !graph.tensor<[], f32>, %w: !graph.tensor<[], f32>, %r: !graph.tensor<[n], f32>) -> !graph.tensor<[], f32> {
   %y = graph.for %x {count = #graph.shape<[n]>, index = "i"} : (!graph.tensor<[], f32>) -> !graph.tensor<[], f32> {
   ^body(%p: !graph.tensor<[], f32>):

@@ -1,4 +1,4 @@
-// RUN: weft-opt %s --split-input-file --verify-diagnostics -p weft-differentiate,weft-fold-constants,weft-eliminate | filecheck %s
+// RUN: weft-opt %s --split-input-file --verify-diagnostics -p weft-differentiate,weft-fold-constants,weft-cse-dce | filecheck %s
 
 // f(x1, x2) = ln x1 + x1 x2 - sin x2: the derivative is x2 + 1/x1 in x1, and x1 - cos x2 in x2.
 // CHECK-LABEL: func.func @main

@@ -1,4 +1,4 @@
-// RUN: weft-opt %s --split-input-file --verify-diagnostics -p weft-fold-constants,weft-eliminate | filecheck %s
+// RUN: weft-opt %s --split-input-file --verify-diagnostics -p weft-fold-constants,weft-cse-dce | filecheck %s
 
 // What prints or requires something stays, each time and in its order, with the control flow around it.
 // CHECK-LABEL: func.func @main

@@ -1,6 +1,6 @@
 // RUN: weft-opt %s --split-input-file --verify-diagnostics -p weft-fold-constants | filecheck %s
 
-// An operator on constants becomes their result; what it read is left for weft-eliminate.
+// An operator on constants becomes their result; what it read is left for weft-cse-dce.
 // CHECK-LABEL: func.func @constants
 // CHECK: %[[Y:[a-z]+]] = graph.constant {literal = #graph.literal<[4.0, 6.0]>
 // CHECK-NEXT: func.return %[[Y]]

@@ -25,8 +25,8 @@ func.func @main(%c: !graph.tensor<[], i1>, %x: !graph.tensor<[n], f32>) -> !grap
 // CHECK: loop.copy %x, %a
 // CHECK: loop.copy %z, %b
 // CHECK: loop.for %[[I:[0-9]+]] = 0 to 4 {
-// CHECK-NEXT: loop.bind "i" = %[[I]]
-// CHECK-NEXT: %[[ROW:[0-9]+]] = loop.row %all[i]
+// CHECK-NEXT: loop.bind_symbol "i" = %[[I]]
+// CHECK-NEXT: %[[ROW:[0-9]+]] = loop.subview %all[i]
 // CHECK-NEXT: loop.call @add_{{[0-9a-f]+}}[n](%a, %b, %[[ROW]])
 // CHECK-NEXT: %[[ASIDE:[0-9]+]] = loop.alloc workspace
 // CHECK-NEXT: loop.copy %b, %[[ASIDE]]
@@ -47,10 +47,10 @@ func.func @main(%x: !graph.tensor<[n], f32>, %z: !graph.tensor<[n], f32>) -> (!g
 // CHECK-LABEL: loop.program @main[n]
 // CHECK: %[[K:[0-9]+]] = loop.load %k[]
 // CHECK: %[[SIZE:[0-9]+]] = arith.index_cast %[[K]]
-// CHECK: loop.bind "m" = %[[SIZE]]
+// CHECK: loop.bind_symbol "m" = %[[SIZE]]
 // CHECK: loop.call @expand_{{[0-9a-f]+}}[n, m](%x, %[[OWN:[0-9]+]])
 // CHECK-NOT: loop.copy
-// CHECK: loop.give %[[OWN]], %y : !loop.buffer<[m, n], f32>
+// CHECK: loop.transfer_ownership %[[OWN]], %y : !loop.buffer<[m, n], f32>
 func.func @main(%k: !graph.tensor<[], i64>, %x: !graph.tensor<[n], f32>) -> !graph.tensor<[m, n], f32> {
   graph.bind_sizes %k {sizes = ["m"]} : !graph.tensor<[], i64>
   %y = graph.expand %x {shape = #graph.shape<[m, n]>} : (!graph.tensor<[n], f32>) -> !graph.tensor<[m, n], f32>

@@ -4,7 +4,7 @@
 // CHECK-LABEL: loop.program @main
 // CHECK: loop.while {
 // CHECK: } do {
-// CHECK: loop.bind "i" =
+// CHECK: loop.bind_symbol "i" =
 // CHECK-NEXT: %[[I:[0-9]+]] = loop.index i + 1
 // CHECK-NEXT: %[[N:[0-9]+]] = arith.index_cast %[[I]] : index to i64
 // CHECK-NEXT: %[[MOST:[0-9a-z_]+]] = arith.constant 10 : i64

@@ -20,7 +20,7 @@ loop.kernel @k[n](%x: !loop.buffer<[n], f32>, %t: !loop.buffer<[n], f32>, %y: !l
 // -----
 
 // The second loop reads what a later iteration of the first makes.
-// CHECK: fuse requires that no iteration needs a later one of the first loop, got loop.store of %t[%i] and loop.load of %t[%j + 1]
+// CHECK: fuse_loops requires that no iteration needs a later one of the first loop, got loop.store of %t[%i] and loop.load of %t[%j + 1]
 loop.kernel @k(%x: !loop.buffer<[4], f32>, %t: !loop.buffer<[5], f32>, %y: !loop.buffer<[4], f32>) {
   loop.for %i = 0 to 4 {
     %v = loop.load %x[%i] : !loop.buffer<[4], f32>

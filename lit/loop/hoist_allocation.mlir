@@ -1,4 +1,4 @@
-// RUN: weft-opt %s --split-input-file --verify-diagnostics -p 'weft-hoist-allocation{kernel=k allocation=t}' | filecheck %s
+// RUN: weft-opt %s --split-input-file --verify-diagnostics -p 'weft-hoist-allocation{kernel=k allocation=t per_iteration=true}' | filecheck %s
 
 // Every iteration has a part of its own of what is allocated once.
 // CHECK-LABEL: loop.kernel @k

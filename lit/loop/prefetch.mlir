@@ -1,4 +1,4 @@
-// RUN: weft-opt %s --split-input-file --verify-diagnostics -p 'weft-prefetch{kernel=k access="j:0" loop=i ahead=2}' | filecheck %s
+// RUN: weft-opt %s --split-input-file --verify-diagnostics -p 'weft-prefetch{kernel=k access="j:0" loop=i distance=2}' | filecheck %s
 
 // The line that the load reads two rows later; rows behind the last are never read.
 // CHECK-LABEL: loop.kernel @k

@@ -701,7 +701,7 @@ loop.kernel @planes(%x: !loop.buffer<[8, 120], f32>, %w: !loop.buffer<[8, 120], 
 // CHECK-NEXT: loop.for %ki = 0 to 4 unroll reduction(add) {
 // CHECK-NEXT: %[[ROW:[a-z_0-9]+]] = loop.alloc registers : !loop.buffer<[1, 16], f32>
 // CHECK-NEXT: loop.for %[[P:[a-z_0-9]+]] = 0 to 16 step 16 unroll {
-// CHECK-NEXT: loop.prefetch %w[4 * %ko + %ki, 16 * %[[JO]] + %[[P]] + 16] far
+// CHECK-NEXT: loop.prefetch %w[4 * %ko + %ki, 16 * %[[JO]] + %[[P]] + 16] locality(2)
 // CHECK: loop.for %[[C:[a-z_0-9]+]] = 0 to 16 unroll vector(8) {
 // CHECK-NEXT: %[[W:[a-z_0-9]+]] = loop.load %w[4 * %ko + %ki, 16 * %[[JO]] + %[[C]]]
 // CHECK-NEXT: loop.store %[[W]], %[[ROW]][0, %[[C]]]

@@ -1,4 +1,4 @@
-// RUN: weft-opt %s -p weft-fold-constants,weft-eliminate,weft-fuse,weft-graph-to-loop,weft-plan-memory | filecheck %s
+// RUN: weft-opt %s -p weft-fold-constants,weft-cse-dce,weft-fuse,weft-graph-to-loop,weft-plan-memory | filecheck %s
 
 // Sizes that are computed from shapes, as exporters write them, leave nothing to compute: the reshape is a view.
 // CHECK: loop.program @main[n](

@@ -1,4 +1,4 @@
-// RUN: weft-opt %s -p weft-fold-constants,weft-eliminate,weft-fuse,weft-graph-to-loop,weft-schedule,weft-hoist-workspace,weft-plan-memory | filecheck %s
+// RUN: weft-opt %s -p weft-fold-constants,weft-cse-dce,weft-fuse,weft-graph-to-loop,weft-schedule,weft-hoist-workspace,weft-plan-memory | filecheck %s
 
 // Attention scores with any number of rows: scale, mask and softmax are one pass over each row, rows in parallel.
 // CHECK-LABEL: loop.kernel @mul_add_softmax_

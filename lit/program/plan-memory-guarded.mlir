@@ -27,15 +27,15 @@ loop.program @chain(%x: !loop.buffer<[16], f32>, %y: !loop.buffer<[16], f32>) in
 // -----
 
 // Growing buffers follow each other in no block either.
-// AFTER-LABEL: loop.program @growing
-// AFTER: %a = loop.alloc growing at 0 :
-// AFTER: %b = loop.alloc growing at 1 :
-// AFTER: %c = loop.alloc growing at 2 :
+// AFTER-LABEL: loop.program @growable
+// AFTER: %a = loop.alloc growable at 0 :
+// AFTER: %b = loop.alloc growable at 1 :
+// AFTER: %c = loop.alloc growable at 2 :
 loop.kernel @k[n](%x: !loop.buffer<[n], f32>, %y: !loop.buffer<[n], f32>) { }
-loop.program @growing(%x: !loop.buffer<[], i64>) inputs 1 {
+loop.program @growable(%x: !loop.buffer<[], i64>) inputs 1 {
   %v = loop.load %x[] : !loop.buffer<[], i64>
   %i = arith.index_cast %v : i64 to index
-  loop.bind "m" = %i
+  loop.bind_symbol "m" = %i
   %a = loop.alloc workspace : !loop.buffer<[m], f32>
   %b = loop.alloc workspace : !loop.buffer<[m], f32>
   loop.call @k[m](%a, %b) : !loop.buffer<[m], f32>, !loop.buffer<[m], f32>

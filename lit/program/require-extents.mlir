@@ -36,12 +36,12 @@ loop.program @window[n](%x: !loop.buffer<[n], i8>, %y: !loop.buffer<[n - 2], i8>
 // equal; in a branch at its start, and again where a loop finds another size.
 // CHECK-LABEL: loop.program @found[n]
 // CHECK-NEXT: loop.require_extents <[n, 8], f32> of "input 'x'"
-// CHECK: loop.bind "m" = %size
+// CHECK: loop.bind_symbol "m" = %size
 // CHECK-NEXT: loop.require_extents <[m, 8], f32> of "a tensor"
 // CHECK-NEXT: loop.require_equal [m, n]
 // CHECK-NOT: loop.require_extents
 // CHECK: loop.for
-// CHECK-NEXT: loop.bind "m" = %i
+// CHECK-NEXT: loop.bind_symbol "m" = %i
 // CHECK-NEXT: loop.require_extents <[m, 8], f32> of "a tensor"
 // CHECK-NEXT: loop.alloc
 // CHECK: loop.if
@@ -50,18 +50,18 @@ loop.program @window[n](%x: !loop.buffer<[n], i8>, %y: !loop.buffer<[n - 2], i8>
 loop.program @found[n](%x: !loop.buffer<[n, 8], f32>, %k: !loop.buffer<[], i64>) inputs 2 attributes {input_names = ["x", "k"]} {
   %count = loop.load %k[] : !loop.buffer<[], i64>
   %size = arith.index_cast %count : i64 to index
-  loop.bind "m" = %size
+  loop.bind_symbol "m" = %size
   loop.require_equal [m, n]
   %v = loop.view %x : !loop.buffer<[n, 8], f32> to !loop.buffer<[n, 8], f32>
-  %y = loop.alloc growing : !loop.buffer<[m, 8], f32>
-  %z = loop.alloc growing : !loop.buffer<[m, 8], f32>
+  %y = loop.alloc growable : !loop.buffer<[m, 8], f32>
+  %z = loop.alloc growable : !loop.buffer<[m, 8], f32>
   loop.for %i = 0 to n {
-    loop.bind "m" = %i
-    %a = loop.alloc growing : !loop.buffer<[m, 8], f32>
+    loop.bind_symbol "m" = %i
+    %a = loop.alloc growable : !loop.buffer<[m, 8], f32>
     %zero = arith.constant 0 : i64
     %c = arith.cmpi eq, %count, %zero : i64
     loop.if %c {
-      %b = loop.alloc growing : !loop.buffer<[m, m], f32>
+      %b = loop.alloc growable : !loop.buffer<[m, m], f32>
     }
   }
 }

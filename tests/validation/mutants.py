@@ -173,7 +173,7 @@ def _shift(module: ModuleOp, pick: random.Random) -> str | None:
 
 def _join(module: ModuleOp, pick: random.Random) -> str | None:
     """Puts a buffer where another one lies."""
-    found = _allocations(module, pick.choice(["workspace", "workspace", "growing"]))
+    found = _allocations(module, pick.choice(["workspace", "workspace", "growable"]))
     if len(found) < 2:
         return None
     one, other = pick.sample(found, 2)

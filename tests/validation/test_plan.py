@@ -116,7 +116,7 @@ def test_subjects_have_all_that_plans_are_about(planned):
     assert ConcurrentOp in kinds["branching"]
     assert any(FILLS_BORDER in op.attributes for op in ops["images"])
     scopes = {op.scope.data for op in ops["finding"] if isinstance(op, AllocOp)}
-    assert "growing" in scopes
+    assert "growable" in scopes
 
 
 def test_a_loop_that_goes_from_one_buffer_to_the_other_is_proved(planned):

@@ -26,17 +26,17 @@ from weft.compiler.driver.layout_choices import (
 from weft.compiler.graph.check_indices import CheckIndicesPass
 from weft.compiler.graph.differentiate.differentiate import DifferentiatePass
 from weft.compiler.graph.passes import GRAPH_PASSES
-from weft.compiler.graph.probe import WatchPass
+from weft.compiler.graph.probe import ProbePass
 from weft.compiler.graph_to_loop.lower_graph import GraphToLoopPass
 from weft.compiler.loop.primitive_passes import PRIMITIVE_PASSES
 from weft.compiler.loop.schedules import SchedulePass
 from weft.compiler.program.layouts.assign_layouts import DropUnusedWeightsPass
 from weft.compiler.program.memory.donate import DonatePass
-from weft.compiler.program.memory.double_buffer import AlternatePass
+from weft.compiler.program.memory.double_buffer import DoubleBufferPass
 from weft.compiler.program.memory.hoist_workspace import HoistWorkspacePass
 from weft.compiler.program.memory.plan_memory import PlanMemoryPass
 from weft.compiler.program.memory.update_in_place import WriteStatesPass
-from weft.compiler.program.overlap import OverlapCallsPass
+from weft.compiler.program.parallelize_calls import ParallelizeCallsPass
 from weft.compiler.program.poll_loops import PollLoopsPass
 from weft.compiler.program.require_extents import RequireExtentsPass
 from weft.compiler.program.time_calls import TimeCallsPass
@@ -55,7 +55,7 @@ ALL_PASSES: tuple[type[ModulePass], ...] = (
     *GRAPH_PASSES,
     CheckIndicesPass,
     DifferentiatePass,
-    WatchPass,
+    ProbePass,
     GraphToLoopPass,
     DropCopiesPass,
     ChooseLayoutsPass,
@@ -65,9 +65,9 @@ ALL_PASSES: tuple[type[ModulePass], ...] = (
     AssignLayoutsPass,
     DropUnusedWeightsPass,
     WriteStatesPass,
-    AlternatePass,
+    DoubleBufferPass,
     DonatePass,
-    OverlapCallsPass,
+    ParallelizeCallsPass,
     PlanMemoryPass,
     PollLoopsPass,
     RequireExtentsPass,

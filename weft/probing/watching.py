@@ -33,7 +33,7 @@ def build_watchable(source: Source | ImportedModel, options: Options, build: Bui
 
 
 def _of_graph(source: ImportedModel, options: Options, build: Build) -> Executable:
-    from weft.compiler.graph.probe import WatchPass, watched_labels
+    from weft.compiler.graph.probe import ProbePass, watched_labels
     from weft.dialects.context import WeftContext
 
     kept = source.module.clone() if watched_labels(source.module) else None
@@ -42,7 +42,7 @@ def _of_graph(source: ImportedModel, options: Options, build: Build) -> Executab
     def compile_watched(names: Sequence[str]) -> Executable:
         assert kept is not None, "a graph with names is kept"
         module = kept.clone()
-        WatchPass(tuple(names)).apply(WeftContext(), module)
+        ProbePass(tuple(names)).apply(WeftContext(), module)
         return build(replace(source, module=module), options)
 
     if kept is not None:

@@ -262,7 +262,7 @@ class OnnxNode:
         if kind.dims == wanted:
             return value
         if kind.has_rank and (kind.size - TensorType(wanted, kind.element).size).constant is None:
-            return self.b.reshape_found(value, shape=wanted)
+            return self.b.dynamic_reshape(value, shape=wanted)
         return self.b.reshape(value, shape=wanted)
 
     def cast(self, value: SSAValue, element: Attribute) -> SSAValue:

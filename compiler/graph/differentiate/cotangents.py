@@ -26,7 +26,7 @@ from weft.compiler.graph.differentiate.reverse_path import (
     named_sizes,
     path_between,
 )
-from weft.compiler.graph.simplify.eliminate import own_sizes
+from weft.compiler.graph.simplify.cse_dce import own_sizes
 from weft.dialects.errors import UnsupportedError
 from weft.dialects.graph import CheckpointOp, ControlOp, CustomVjpOp, GraphOp
 from weft.dialects.graph.core.builder import GraphBuilder

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from xdsl.ir import Block, Operation, OpResult, SSAValue, SSAValues
 
 from weft.compiler.graph.differentiate.reverse_path import Reversal, reads
-from weft.compiler.graph.simplify.eliminate import own_sizes
+from weft.compiler.graph.simplify.cse_dce import own_sizes
 from weft.dialects.expr import Atom, Symbol
 from weft.dialects.graph import ConstantOp, ControlOp, DimsOp
 from weft.dialects.graph.core.elementwise import ElementwiseOp

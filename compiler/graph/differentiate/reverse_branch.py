@@ -15,7 +15,7 @@ from weft.compiler.graph.differentiate.reverse_path import (
     captured,
     is_float,
 )
-from weft.compiler.graph.simplify.eliminate import drop_unused
+from weft.compiler.graph.simplify.cse_dce import drop_unused
 from weft.compiler.graph.simplify.inline_regions import copied_region
 from weft.dialects.graph import OPS_BY_NAME, CaseOp, CheckpointOp, CustomVjpOp, IfOp, YieldOp
 from weft.dialects.graph.core.builder import GraphBuilder
@@ -61,7 +61,9 @@ def reverse_branch(
 def shaped(b: GraphBuilder, cotangent: SSAValue, value: SSAValue) -> SSAValue:
     """A cotangent under the dims of what a region yields, which the branch may have named."""
     dims = type_of(value).dims
-    return cotangent if type_of(cotangent).dims == dims else b.reshape_found(cotangent, shape=dims)
+    return (
+        cotangent if type_of(cotangent).dims == dims else b.dynamic_reshape(cotangent, shape=dims)
+    )
 
 
 def end_block(b: GraphBuilder, values: Sequence[SSAValue]) -> None:

@@ -143,7 +143,7 @@ class _Reverse:
         first = row.offset + row.scale * (rounds - 1)
         starts = ShapeAttr((first, *[Expr.of(0)] * (kind.rank - 1)))
         steps = [-row.scale, *[1] * (kind.rank - 1)]
-        return self.b.place(rows, shape=kind.dims, starts=starts, steps=steps)
+        return self.b.scatter_slice(rows, shape=kind.dims, starts=starts, steps=steps)
 
 
 def reverse_loop(

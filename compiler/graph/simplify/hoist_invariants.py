@@ -18,7 +18,7 @@ from xdsl.ir import Block, Operation, Region, SSAValue
 from xdsl.passes import ModulePass
 
 from weft.compiler.graph.fuse.fuse import is_taken_in
-from weft.compiler.graph.simplify.eliminate import own_sizes
+from weft.compiler.graph.simplify.cse_dce import own_sizes
 from weft.dialects.graph import (
     ConstantOp,
     DimsOp,

@@ -4,14 +4,14 @@ Structure first, marks last: what restructures a loop refuses one that is alread
 or unrolled.
 """
 
-from weft.compiler.loop.primitives.dropping import drop_overwritten
+from weft.compiler.loop.primitives.eliminating import eliminate_dead_stores
 from weft.compiler.loop.primitives.fusing import (
-    drop_empty,
-    drop_unread,
-    forward,
-    fuse,
-    fuse_at,
-    inline,
+    compute_at,
+    compute_inline,
+    eliminate_dead_buffer,
+    eliminate_empty_loop,
+    forward_store,
+    fuse_loops,
 )
 from weft.compiler.loop.primitives.marking import nontemporal, parallelize, unroll, vectorize
 from weft.compiler.loop.primitives.ordering import distribute, hoist, reorder
@@ -20,28 +20,34 @@ from weft.compiler.loop.primitives.packing import flatten, hoist_allocation, pac
 from weft.compiler.loop.primitives.packing import panels as panels
 from weft.compiler.loop.primitives.prefetching import prefetch
 from weft.compiler.loop.primitives.reducing import block_reduction, split_reduction
-from weft.compiler.loop.primitives.staging import stage, stage_partial
-from weft.compiler.loop.primitives.tiling import collapse, normalize, split_at, tile, tile_ragged
+from weft.compiler.loop.primitives.staging import stage_accumulators, stage_tile
+from weft.compiler.loop.primitives.tiling import (
+    collapse,
+    normalize_loop,
+    split_at,
+    tile,
+    tile_ragged,
+)
 from weft.compiler.loop.primitives.widening import widen
 
 PRIMITIVES = (
     tile,
     tile_ragged,
     split_at,
-    normalize,
+    normalize_loop,
     collapse,
     reorder,
     distribute,
     hoist,
-    fuse,
-    fuse_at,
-    inline,
-    forward,
-    drop_unread,
-    drop_empty,
-    drop_overwritten,
-    stage,
-    stage_partial,
+    fuse_loops,
+    compute_at,
+    compute_inline,
+    forward_store,
+    eliminate_dead_buffer,
+    eliminate_empty_loop,
+    eliminate_dead_stores,
+    stage_tile,
+    stage_accumulators,
     split_reduction,
     block_reduction,
     pack,

@@ -1,5 +1,5 @@
-"""Primitives that fuse producers and consumers: fuse, fuse_at, inline, forward, drop_unread,
-drop_empty.
+"""Primitives that bring producers to their consumers: fuse_loops, compute_at, compute_inline and
+forward_store; eliminate_dead_buffer and eliminate_empty_loop remove what is left over.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from weft.dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp, enclosing_lo
 
 
 @primitive
-def fuse(first: ForOp, second: ForOp) -> ForOp:
+def fuse_loops(first: ForOp, second: ForOp) -> ForOp:
     """Makes one loop of two neighbours with equal extents.
 
         for i:  S(i)      ->   for i:  S(i); T(i)
@@ -42,14 +42,14 @@ def fuse(first: ForOp, second: ForOp) -> ForOp:
     one kind, or one is and the other only adds independent iterations. Raises IllegalSchedule where
     T(i) needs S of a later iteration, or what stands between cannot move. Returns the first loop.
     """
-    require_unmarked("fuse", first)
-    require_unmarked("fuse", second)
+    require_unmarked("fuse_loops", first)
+    require_unmarked("fuse_loops", second)
     if first.parent is not second.parent or first.extent != second.extent:
         got = f"{describe(first)} with {first.extent} and {describe(second)} with {second.extent}"
-        raise IllegalSchedule(f"fuse requires neighbours of equal extent, got {got}")
+        raise IllegalSchedule(f"fuse_loops requires neighbours of equal extent, got {got}")
     between = _between(first, second)
-    require_fusable("fuse", first, second)
-    require_commuting("fuse", [first], between)
+    require_fusable("fuse_loops", first, second)
+    require_commuting("fuse_loops", [first], between)
     for op in between:
         op.detach()
         Rewriter.insert_op(op, InsertPoint.before(first))
@@ -65,7 +65,7 @@ def _between(first: ForOp, second: ForOp) -> list[Operation]:
         op = op.next_op
     if op is None:
         got = f"{describe(second)} in front of {describe(first)}"
-        raise IllegalSchedule(f"fuse requires the first loop to come first, got {got}")
+        raise IllegalSchedule(f"fuse_loops requires the first loop to come first, got {got}")
     return ops
 
 
@@ -86,7 +86,7 @@ def _append(first: ForOp, second: ForOp) -> None:
 
 
 @primitive
-def fuse_at(producer: ForOp, consumer: ForOp) -> ForOp:
+def compute_at(producer: ForOp, consumer: ForOp) -> ForOp:
     """Moves a producer nest into a loop of its consumer, by fusing the loops around that.
 
         for i:  for j:  t[i, j] = S      ->   for i:  for j:  t[i, j] = S;  T(t[i, j])
@@ -104,21 +104,21 @@ def fuse_at(producer: ForOp, consumer: ForOp) -> ForOp:
     ]
     if not levels:
         got = f"{describe(producer)} and {describe(consumer)}"
-        raise IllegalSchedule(f"fuse_at requires two nests of one block, got {got}")
-    fused = fuse(producer, levels[0])
+        raise IllegalSchedule(f"compute_at requires two nests of one block, got {got}")
+    fused = fuse_loops(producer, levels[0])
     for level in levels[1:]:
         head = fused.body.block.first_op
         if not isinstance(head, ForOp) or head is level:
             got = f"{describe(fused)} around {describe(level)}"
             raise IllegalSchedule(
-                f"fuse_at requires a producer with a loop for each level, got {got}"
+                f"compute_at requires a producer with a loop for each level, got {got}"
             )
-        fused = fuse(head, level)
+        fused = fuse_loops(head, level)
     return fused
 
 
 @primitive
-def inline(store: StoreOp) -> None:
+def compute_inline(store: StoreOp) -> None:
     """Substitutes what a pointwise nest stores into each load of its temporary, which goes.
 
         for i:  for j:  t[i, j] = f(x[i, j])      ->   for i:  for j:  y[j, i] = g(f(x[i, j]))
@@ -157,7 +157,7 @@ def _pointwise_nest(store: StoreOp) -> list[ForOp]:
     distinct = subscript_atoms(store) == {loop.index for loop in nest}
     if not nest or not (whole and chained and plain and distinct):
         rule = "a nest that writes each element of its buffer once"
-        raise IllegalSchedule(f"inline requires {rule}, got {describe(store)}")
+        raise IllegalSchedule(f"compute_inline requires {rule}, got {describe(store)}")
     return nest
 
 
@@ -178,10 +178,10 @@ def _loads_of_temporary(store: StoreOp, nest: list[ForOp]) -> list[LoadOp]:
         behind = child is not None and order[child] > order[nest[0]]
         if user is not store and not (isinstance(user, LoadOp) and behind):
             rule = "that its buffer is otherwise only loaded, behind the nest"
-            raise IllegalSchedule(f"inline requires {rule}, got {describe(user)}")
+            raise IllegalSchedule(f"compute_inline requires {rule}, got {describe(user)}")
     if not isinstance(store.buffer.owner, AllocOp):
         rule = "a store to a temporary"
-        raise IllegalSchedule(f"inline requires {rule}, got {describe(store)}")
+        raise IllegalSchedule(f"compute_inline requires {rule}, got {describe(store)}")
     return sorted(
         (user for user in users if isinstance(user, LoadOp)),
         key=lambda load: order[child_in(block, load) or load],
@@ -198,7 +198,8 @@ def _require_unchanged(store: StoreOp, nest: ForOp, loads: Iterable[LoadOp]) -> 
     sources = loads_in(nest)
     while op is not None and last is not None:
         for pair in crossing_pairs(sources, [op]):
-            refuse("inline", f"that nothing {value_name(store.buffer)} is made of changes", pair)
+            rule = f"that what {value_name(store.buffer)} is computed from does not change"
+            refuse("compute_inline", rule, pair)
         op = None if op is last else op.next_op
 
 
@@ -224,7 +225,7 @@ def _index_values(values: dict[Atom | None, Expr]) -> list[SSAValue]:
 
 
 @primitive
-def forward(load: LoadOp) -> None:
+def forward_store(load: LoadOp) -> None:
     """Replaces a load by the value that the same iteration has just stored to that element.
 
         t[i] = %v;  %w = load t[i];  y[i] = %w + 1   ->   t[i] = %v;  y[i] = %v + 1
@@ -252,14 +253,14 @@ def _latest_store(load: LoadOp) -> StoreOp:
             return op
         for pair in crossing_pairs([op], [load]):
             if may_clash(*pair, outside):
-                refuse("forward", "that nothing overwrites the element in between", pair)
+                refuse("forward_store", "that nothing overwrites the element in between", pair)
         op = op.prev_op
     rule = "a store of that element in front of it"
-    raise IllegalSchedule(f"forward requires {rule}, got {describe(load)}")
+    raise IllegalSchedule(f"forward_store requires {rule}, got {describe(load)}")
 
 
 @primitive
-def drop_unread(allocation: AllocOp) -> None:
+def eliminate_dead_buffer(allocation: AllocOp) -> None:
     """Removes a local buffer that is never loaded, the stores to it, and the loops that did nothing
     else.
 
@@ -271,7 +272,9 @@ def drop_unread(allocation: AllocOp) -> None:
     for user in users:
         if not isinstance(user, StoreOp):
             got = describe(user)
-            raise IllegalSchedule(f"drop_unread requires a buffer that is only stored, got {got}")
+            raise IllegalSchedule(
+                f"eliminate_dead_buffer requires a buffer that is only stored, got {got}"
+            )
     nests = [enclosing_loops(user) for user in users]
     for user in users:
         Rewriter.erase_op(user)
@@ -287,7 +290,7 @@ def _does_nothing(loop: ForOp) -> bool:
 
 
 @primitive
-def drop_empty(loop: ForOp) -> None:
+def eliminate_empty_loop(loop: ForOp) -> None:
     """Removes a loop that never runs.
 
         for i < 0:  S(i)   ->
@@ -296,5 +299,5 @@ def drop_empty(loop: ForOp) -> None:
     """
     if loop.extent != 0:
         got = f"{describe(loop)} with {loop.extent}"
-        raise IllegalSchedule(f"drop_empty requires a loop without iterations, got {got}")
+        raise IllegalSchedule(f"eliminate_empty_loop requires a loop without iterations, got {got}")
     Rewriter.erase_op(loop)

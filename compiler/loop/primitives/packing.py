@@ -105,31 +105,31 @@ def flatten(allocation: AllocOp, axis: int) -> AllocOp:
 
 
 @primitive
-def hoist_allocation(allocation: AllocOp, *, how: str = "apart") -> AllocOp:
+def hoist_allocation(allocation: AllocOp, *, per_iteration: bool = False) -> AllocOp:
     """Moves a local buffer in front of the loop that allocates it.
 
         for h:                                     t = alloc workspace [12, n]
           t = alloc workspace [n]             ->   for h:
           for j:  t[j] = ...                         for j:  t[h, j] = ...
 
-    With how="apart" each iteration has a part of the buffer, so that they may run in parallel
-    though threads share the workspace; with how="together" they use the same buffer one after the
-    other, without the new dim. Raises IllegalSchedule for a buffer that no loop allocates or that
-    is seen under another shape, and for a loop that is parallel, does not count from zero or has a
-    varying extent.
+    With `per_iteration` each iteration has a part of the buffer, as shown, so that they may run in
+    parallel though threads share the workspace; without it they use the same buffer one after the
+    other, and there is no new dim. Raises IllegalSchedule for a buffer that no loop allocates or
+    that is seen under another shape, and for a loop that is parallel, does not count from zero or
+    has a varying extent.
     """
     loop, type = allocation.parent_op(), buffer_type(allocation.result)
     if not isinstance(loop, ForOp) or loop.parallel is not None or loop.operands_:
         got = value_name(allocation.result)
         raise IllegalSchedule(f"hoist_allocation requires a loop over sizes around it, got {got}")
-    if loop.lower != 0 or loop.step.data != 1 or how not in ("apart", "together"):
-        got = f"{describe(loop)} and {how}"
+    if loop.lower != 0 or loop.step.data != 1:
+        got = describe(loop)
         raise IllegalSchedule(f"hoist_allocation requires a loop that counts from 0, got {got}")
     accesses = require_only_accessed("hoist_allocation", allocation.result)
-    hoisted_type = _with_dim(type, loop.extent) if how == "apart" else type
+    hoisted_type = _with_dim(type, loop.extent) if per_iteration else type
     hoisted = reallocate(allocation, hoisted_type, before=loop)
     for access in accesses:
-        index = access.index if how == "together" else (atom_expr(loop.index), *access.index)
+        index = (atom_expr(loop.index), *access.index) if per_iteration else access.index
         redirect(access, hoisted.result, index)
     Rewriter.erase_op(allocation)
     return hoisted

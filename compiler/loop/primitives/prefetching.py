@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import UnitAttr
+from xdsl.dialects.builtin import IntAttr
 from xdsl.ir import SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
 
@@ -26,14 +26,14 @@ from weft.dialects.loop.scalar import width
 def prefetch(
     access: AccessOp,
     loop: ForOp,
-    ahead: int = 1,
+    distance: int = 1,
     *,
-    cache: str = "first",
+    level: str = "L1",
     before: ForOp | None = None,
     around: ForOp | None = None,
 ) -> tuple[ForOp, ...]:
-    """Prefetches what a load reads, or the lines that a store writes to, `ahead` iterations later
-    of a loop around it, into L1 (cache="first") or L2 (cache="second").
+    """Prefetches what a load reads, or the lines that a store writes to, `distance` iterations
+    later of a loop around it, into L1 or L2 (level="L2").
 
         for i:  for j:  y[i, j] = f(x[i, j])
         ->  for i:  for j:  prefetch x[i + 1, j];  y[i, j] = f(x[i, j])
@@ -53,14 +53,14 @@ def prefetch(
     for an access that loaded values index, for a local buffer, for a loop between whose inner loops
     depend on each other, and for a loop of dynamic length with a loop `around` it.
     """
-    _require_forward(access, loop, ahead, cache)
+    _require_forward(access, loop, distance, level)
     loops = _over_lines(access, loop, before) if before is not None else {}
     later: dict[Atom, Expr] = {old.index: atom_expr(new.index) for old, new in loops.items()}
-    later |= _later(loop, ahead, around)
+    later |= _later(loop, distance, around)
     index = [expr.substitute(later) for expr in subscripts(access)]
     op = PrefetchOp.of(access.buffer, index)
-    if cache == "second":
-        op.properties["far"] = UnitAttr()
+    if level == "L2":
+        op.properties["locality"] = IntAttr(2)
     point = InsertPoint.before(before or access)
     for new in loops.values():
         Rewriter.insert_op(new, point)
@@ -69,24 +69,24 @@ def prefetch(
     return tuple(loops.values())
 
 
-def _require_forward(access: AccessOp, loop: ForOp, ahead: int, cache: str) -> None:
+def _require_forward(access: AccessOp, loop: ForOp, distance: int, level: str) -> None:
     """Refuses an access that a loop does not move forward through memory, or loaded values do, and
-    another cache.
+    another level of caches.
     """
     moves = loop.index in subscript_atoms(access) and is_indexed_by_loops(access)
-    if not is_inside(access, loop) or not moves or ahead < 1:
+    if not is_inside(access, loop) or not moves or distance < 1:
         got = f"{describe(access)} and {describe(loop)}"
         raise IllegalSchedule(f"prefetch requires an access that the loop moves forward, got {got}")
     if isinstance(access.buffer.owner, AllocOp):
         rule = "a buffer that is handed to the kernel"
         raise IllegalSchedule(f"prefetch requires {rule}, got {describe(access)}")
-    if cache not in ("first", "second"):
-        raise IllegalSchedule(f"prefetch requires the first cache or the second, got {cache}")
+    if level not in ("L1", "L2"):
+        raise IllegalSchedule(f"prefetch requires a level out of L1 and L2, got {level}")
 
 
-def _later(loop: ForOp, ahead: int, around: ForOp | None) -> dict[Atom, Expr]:
+def _later(loop: ForOp, distance: int, around: ForOp | None) -> dict[Atom, Expr]:
     """The indices some iterations later of a loop, or of two."""
-    position = atom_expr(loop.index) + ahead * loop.step.data
+    position = atom_expr(loop.index) + distance * loop.step.data
     if around is None:
         return {loop.index: position}
     plain = loop.lower == 0 and loop.step.data == 1 and loop.extent.constant is not None

@@ -54,9 +54,8 @@ def primitive(function: Callable[Arguments, Result]) -> Callable[Arguments, Resu
 
 
 def step_name(function: Callable[..., object]) -> str:
-    """What a primitive is called in the text of a schedule; graph passes have the short names."""
-    name = function.__name__
-    return {"fuse": "fuse-loops", "inline": "inline-nest"}.get(name, name.replace("_", "-"))
+    """What a primitive is called in the text of a schedule."""
+    return function.__name__.replace("_", "-")
 
 
 def record(kernel: KernelOp, steps: tuple[str, ...]) -> None:

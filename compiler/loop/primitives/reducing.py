@@ -23,7 +23,7 @@ from weft.compiler.loop.primitives.ordering import distribute
 from weft.compiler.loop.primitives.packing import hoist_allocation
 from weft.compiler.loop.primitives.partials import combine, neutral_of
 from weft.compiler.loop.primitives.recording import primitive
-from weft.compiler.loop.primitives.staging import stage_partial
+from weft.compiler.loop.primitives.staging import stage_accumulators
 from weft.compiler.loop.primitives.tiling import tile
 from weft.dialects.errors import IllegalSchedule
 from weft.dialects.expr import Expr, atom_expr
@@ -112,7 +112,7 @@ def block_reduction(loop: ForOp, size: int, *, scope: str = "workspace") -> Bloc
     The loop over blocks then carries nothing and may run in parallel; how many blocks there are
     depends on the extent alone. Of a loop around others that update one buffer, each block has
     partial results of the tile that they update. Raises IllegalSchedule as split_reduction and, for
-    such a tile, stage_partial do, and for a loop inside another.
+    such a tile, stage_accumulators do, and for a loop inside another.
     """
     require_known("block_reduction", loop)
     if not isinstance(loop.parent_op(), KernelOp):
@@ -142,10 +142,10 @@ def _block_tile(loop: ForOp, size: int, scope: str, store: StoreOp) -> Blocks:
     if update is None or reduction_kind(loop) != update.kind:
         _refuse_update("block_reduction", reduction_kind(loop), store)
     outer, inner, remainder = tile(loop, size)
-    partial = stage_partial(store.buffer, outer, scope)
+    partial = stage_accumulators(store.buffer, outer, scope)
     allocation = partial.buffer.owner
     assert isinstance(allocation, AllocOp), "partial results are allocated"
-    hoist_allocation(allocation)
+    hoist_allocation(allocation, per_iteration=True)
     combining = distribute(outer, partial.write_back[0])
     outer.properties.pop("reduction", None)
     return Blocks(outer, inner, remainder, combining)

@@ -65,7 +65,7 @@ class _Region(NamedTuple):
 
 
 @primitive
-def stage(
+def stage_tile(
     source: SSAValue,
     at: ForOp | KernelOp,
     scope: str = "registers",
@@ -92,7 +92,7 @@ def stage(
     accesses = accesses_to(source, at)
     if not accesses:
         got = f"{value_name(source)} in {_place(at)}"
-        raise IllegalSchedule(f"stage requires a buffer that is used there, got {got}")
+        raise IllegalSchedule(f"stage_tile requires a buffer that is used there, got {got}")
     _require_whole_view(source, at)
     region = _region_of(source, accesses, at)
     sizes = region.extents if scope == "workspace" else _sizes(source, region, at, scope)
@@ -116,7 +116,7 @@ def stage(
 
 
 @primitive
-def stage_partial(
+def stage_accumulators(
     source: SSAValue,
     at: ForOp,
     scope: str = "registers",
@@ -162,7 +162,9 @@ def _require_updates(source: SSAValue, accesses: Sequence[AccessOp], at: ForOp) 
     first = updates[0] if updates else None
     if first is None:
         got = describe(accesses[0]) if accesses else f"{value_name(source)} in {describe(at)}"
-        raise IllegalSchedule(f"stage_partial requires a buffer that is updated there, got {got}")
+        raise IllegalSchedule(
+            f"stage_accumulators requires a buffer that is updated there, got {got}"
+        )
     # One update alone is one term in each iteration; of several, the loop has to allow it.
     alone = {update.store for update in updates if update is not None} == {first.store}
     for access, update in zip(accesses, updates, strict=True):
@@ -170,7 +172,7 @@ def _require_updates(source: SSAValue, accesses: Sequence[AccessOp], at: ForOp) 
         kinds |= set() if alone else {reduction_kind(at)}
         if update is None or kinds - {first.kind} or update.kind != first.kind:
             rule = f"reductions of the updates' kind ({first.kind})"
-            raise IllegalSchedule(f"stage_partial requires {rule}, got {describe(access)}")
+            raise IllegalSchedule(f"stage_accumulators requires {rule}, got {describe(access)}")
     return first
 
 
@@ -187,12 +189,13 @@ def _require_whole_view(source: SSAValue, at: ForOp | KernelOp) -> None:
     """
     if is_defined_inside(source, at) and value_block(source) is not at.body.block:
         got = f"{value_name(source)} in {_place(at)}"
-        raise IllegalSchedule(f"stage requires a buffer that lives as long as its copy, got {got}")
+        rule = "a buffer that lives as long as its copy"
+        raise IllegalSchedule(f"stage_tile requires {rule}, got {got}")
     local = isinstance(source.owner, AllocOp)
     for use in source.uses:
         if not isinstance(use.operation, AccessOp if local else (AccessOp, PrefetchOp)):
             rule = f"that {value_name(source)} is only loaded and stored"
-            raise IllegalSchedule(f"stage requires {rule}, got {describe(use.operation)}")
+            raise IllegalSchedule(f"stage_tile requires {rule}, got {describe(use.operation)}")
 
 
 def _place(at: ForOp | KernelOp) -> str:
@@ -218,7 +221,7 @@ def _sizes(source: SSAValue, region: _Region, at: ForOp | KernelOp, scope: str) 
     most = [extent.range(ranges)[1] for extent in region.extents]
     if None in most:
         got = f"{value_name(source)} with {[str(extent) for extent in region.extents]}"
-        raise IllegalSchedule(f"stage requires a tile of bounded size for {scope}, got {got}")
+        raise IllegalSchedule(f"stage_tile requires a tile of bounded size for {scope}, got {got}")
     return tuple(Expr.of(size) for size in most if size is not None)
 
 
@@ -233,7 +236,7 @@ def _box_of(access: AccessOp, at: ForOp | KernelOp) -> list[tuple[Expr, Expr]]:
             low, high = _span_inside(expr, ranges_of(bounds), access.buffer_type.shape[dim])
         if low is None or high is None or _depends_on(at, low, high):
             rule = "subscripts that are known to lie in a box"
-            raise IllegalSchedule(f"stage requires {rule}, got {describe(access)}")
+            raise IllegalSchedule(f"stage_tile requires {rule}, got {describe(access)}")
         box.append((low, high))
     return box
 
@@ -275,7 +278,7 @@ def _one_extreme(values: Sequence[Expr], accesses: Sequence[AccessOp], *, greate
             best = best if greatest else value
         else:
             got = ", ".join(dict.fromkeys(describe(access) for access in accesses))
-            raise IllegalSchedule(f"stage requires accesses of one box, got {got}")
+            raise IllegalSchedule(f"stage_tile requires accesses of one box, got {got}")
     return best
 
 
@@ -336,7 +339,7 @@ def _require_whole_store(
     stores = [access for access in accesses if isinstance(access, StoreOp)]
     if not any(_stores_whole(store, region, at) for store in stores):
         rule = f"a store to the whole tile of {value_name(source)}"
-        raise IllegalSchedule(f"stage requires {rule}, got {describe(stores[0])}")
+        raise IllegalSchedule(f"stage_tile requires {rule}, got {describe(stores[0])}")
 
 
 def _allocate(

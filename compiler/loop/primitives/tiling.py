@@ -121,14 +121,14 @@ def _split(loop: ForOp, count: Expr, left: Expr, names: Sequence[str]) -> tuple[
 
 
 @primitive
-def normalize(loop: ForOp) -> ForOp:
+def normalize_loop(loop: ForOp) -> ForOp:
     """Makes a loop count from zero in steps of one.
 
     for i = 4 to 20 step 8:  S(i)   ->   for i < 2:  S(4 + 8*i)
     """
     if loop.lower == 0 and loop.step.data == 1:
         return loop
-    require_unmarked("normalize", loop)
+    require_unmarked("normalize_loop", loop)
     counter = new_loop(loop.extent, loop.index.name_hint or "i", loop)
     _take_over(loop, counter, counter, atom_expr(counter.index))
     return counter
@@ -153,7 +153,7 @@ def collapse(outer: ForOp, inner: ForOp, *, named: str | None = None) -> ForOp:
         raise IllegalSchedule(f"collapse requires perfectly nested loops, got {got}")
     if outer.index in inner.operands_:
         raise IllegalSchedule(f"collapse requires rectangular loops, got {describe(inner)}")
-    outer, inner = normalize(outer), normalize(inner)
+    outer, inner = normalize_loop(outer), normalize_loop(inner)
     names = (outer.index.name_hint or "i") + (inner.index.name_hint or "j")
     width = inner.extent
     merged = new_loop(outer.extent * width, named or names, inner if outer.extent == 1 else outer)

@@ -47,8 +47,10 @@ SCHEDULES = (
     Schedule(contraction.NAME, contraction.apply_all),
     Schedule(leading_reduction.NAME, leading_reduction.apply_all),  # of windows, the tallest
     Schedule(sliding_window.NAME, sliding_window.apply_all),
-    Schedule("blocks", blocked_layout.apply_all),  # what follows finds vectors in a blocked layout
-    Schedule("fusion", rows.fuse_all),  # what is left may share its outer loops
+    Schedule(
+        "blocked-layout", blocked_layout.apply_all
+    ),  # what follows finds vectors in a blocked layout
+    Schedule("fuse-rows", rows.fuse_all),  # what is left may share its outer loops
     Schedule(transpose.NAME, transpose.apply_all),
     Schedule(pointwise.NAME, pointwise.apply_all),
     Schedule(rows.NAME, rows.apply_all),  # takes every nest

@@ -38,7 +38,7 @@ from weft.compiler.loop.primitives import (
     panels,
     reorder,
     split_at,
-    stage,
+    stage_tile,
     tile,
     unroll,
     vectorize,
@@ -52,7 +52,7 @@ from weft.compiler.loop.schedules.attention_products import (
     schedule_scores,
     splits_k,
 )
-from weft.compiler.loop.schedules.fusion import fuse_nests, try_fuse
+from weft.compiler.loop.schedules.fuse_nests import fuse_nests, try_fuse
 from weft.compiler.loop.schedules.gemm.pack_panels import fill_panels
 from weft.compiler.loop.schedules.innermost_loops import (
     lanes_for,
@@ -186,14 +186,14 @@ def _hoist_workspace(top: ForOp) -> None:
     for allocation in [op for op in top.walk() if isinstance(op, AllocOp)]:
         if allocation.scope.data == "workspace":
             alone = enclosing_loops(allocation) == [top]
-            block = hoist_allocation(allocation, how="apart" if alone else "together")
+            block = hoist_allocation(allocation, per_iteration=alone)
             while isinstance(block.parent_op(), ForOp):
-                block = hoist_allocation(block)
+                block = hoist_allocation(block, per_iteration=True)
 
 
 def _pack_panels(operand: SSAValue, head: ForOp, target: Target) -> None:
     """Packs what all blocks of a head multiply with into panels of a tile's width."""
-    staged = stage(operand, head, "workspace")
+    staged = stage_tile(operand, head, "workspace")
     kind = buffer_type(staged.buffer)
     width = VECTORS * target.lanes(4)
     pack(staged.buffer, panels(kind, kind.rank - 1, width))
@@ -254,7 +254,7 @@ def _stage_rows(
         others = [dim for dim in buffer_type(buffer).shape[axis + 1 :] if dim != 1]
         known = all(dim.constant is not None for dim in others)
         scope = ("scratch" if known else "workspace") if others else "registers"
-        staged = stage(buffer, block, scope)
+        staged = stage_tile(buffer, block, scope)
         _rows_innermost(staged, axis, target)
 
 
@@ -320,7 +320,7 @@ def _pack_strided(loop: ForOp, target: Target) -> None:
     if strided and columns > 1:
         tiles = tile(loop, columns)
         for buffer, axes in strided.items():
-            staged = stage(buffer, tiles.outer, "scratch")
+            staged = stage_tile(buffer, tiles.outer, "scratch")
             if len(axes) == 1:
                 _rows_innermost(staged, axes[0], target)
             else:

@@ -19,8 +19,8 @@ from weft.compiler.loop.primitives import (
     pack,
     reorder,
     split_at,
-    stage,
-    stage_partial,
+    stage_accumulators,
+    stage_tile,
     tile,
     unroll,
     vectorize,
@@ -124,7 +124,7 @@ def _accumulate(tile: ForOp, inner: list[ForOp], target: Target) -> None:
         product = [distribute(inner[0], second), second]
     result = stores_in(terms)[0].buffer
     reorder(terms, *product)
-    staged = stage(result, tile) if starts else stage_partial(result, tile)
+    staged = stage_tile(result, tile) if starts else stage_accumulators(result, tile)
     columns = next(
         axis
         for access in accesses_to(staged.buffer, terms)

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import SSAValue
 
 from weft.compiler.loop.nest import accesses_to
-from weft.compiler.loop.primitives import collapse, flatten, pack, stage
+from weft.compiler.loop.primitives import collapse, flatten, pack, stage_tile
 from weft.compiler.loop.schedules.gemm.accumulation import aligned
 from weft.compiler.loop.schedules.innermost_loops import is_contiguous
 from weft.dialects.expr import Atom, Expr, Operand, atom_expr
@@ -34,7 +34,7 @@ def coalesce_outer(
         axis = _axis(found, level, result)
         if axis is not None:
             if not isinstance(result.owner, AllocOp):
-                staged = stage(result, kernel, "workspace")
+                staged = stage_tile(result, kernel, "workspace")
                 result = staged.buffer
                 copy = aligned(staged.write_back[0], found[0])
                 if [loop.extent for loop in copy] == [loop.extent for loop in found[0]]:

@@ -29,7 +29,7 @@ from weft.compiler.loop.nest import (
     stores_in,
 )
 from weft.compiler.loop.primitives import (
-    drop_overwritten,
+    eliminate_dead_stores,
     pack,
     prefetch,
     reorder,
@@ -39,7 +39,7 @@ from weft.compiler.loop.primitives import (
     unroll,
     vectorize,
 )
-from weft.compiler.loop.schedules.fusion import try_fuse
+from weft.compiler.loop.schedules.fuse_nests import try_fuse
 from weft.compiler.loop.schedules.innermost_loops import (
     PREFETCH_BYTES,
     lanes_for,
@@ -195,7 +195,7 @@ def _fill_border(fill: ForOp) -> list[ForOp]:
                 loop = _split(loop, start, kept)[1]
             if loop.extent != extent:
                 loop = _split(loop, extent, kept)[0]
-        drop_overwritten(loop)
+        eliminate_dead_stores(loop)
     except IllegalSchedule:
         return kept  # what was split does the same
     return [each for each in kept if each.parent is not None]

@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from weft.compiler.loop.matchers import is_straight_line, update_of
 from weft.compiler.loop.nest import accesses_in, reduction_kind
-from weft.compiler.loop.primitives import fuse
+from weft.compiler.loop.primitives import fuse_loops
 from weft.dialects.errors import IllegalSchedule
 from weft.dialects.expr import Expr, atom_expr
 from weft.dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp
@@ -42,7 +42,7 @@ def _fuse(run: Sequence[ForOp]) -> None:
     ):
         with suppress(IllegalSchedule):
             for loop in run[1:]:
-                fuse(run[0], loop)
+                fuse_loops(run[0], loop)
 
 
 def _can_follow(run: Sequence[ForOp], loop: ForOp) -> bool:

@@ -31,7 +31,7 @@ from weft.compiler.loop.primitives import (
     reorder,
     split_at,
     split_reduction,
-    stage,
+    stage_tile,
     tile,
     unroll,
     vectorize,
@@ -413,7 +413,7 @@ def _stage_small(loop: ForOp, allocation: AllocOp, most: int) -> None:
             return
         count *= size
     if count * width(kind.element) // 8 <= most:
-        stage(allocation.result, loop, "registers" if count == 1 else "scratch")
+        stage_tile(allocation.result, loop, "registers" if count == 1 else "scratch")
 
 
 def _levels(loop: ForOp) -> list[ForOp]:

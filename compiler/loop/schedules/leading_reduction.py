@@ -21,7 +21,7 @@ from weft.dialects.loop.ops import ForOp
 from weft.dialects.loop.program import KernelOp
 from weft.dialects.loop.scalar import width
 
-NAME = "columns"
+NAME = "leading-reduction"
 
 ROWS = 8
 """Rows that are added in registers before their sum is stored."""

@@ -25,15 +25,15 @@ from weft.compiler.loop.nest import (
 from weft.compiler.loop.primitives import (
     block_reduction,
     collapse,
-    forward,
+    forward_store,
     prefetch,
     reorder,
-    stage,
+    stage_tile,
     tile,
     vectorize,
 )
+from weft.compiler.loop.schedules.fuse_nests import try_fuse
 from weft.compiler.loop.schedules.fuse_reduction import fuse_reductions
-from weft.compiler.loop.schedules.fusion import try_fuse
 from weft.compiler.loop.schedules.innermost_loops import (
     PREFETCH_BYTES,
     collapse_contiguous,
@@ -90,7 +90,7 @@ def _forward_stored(loop: ForOp) -> None:
             stored.add(key)
         elif isinstance(access, LoadOp) and key in stored:
             with suppress(IllegalSchedule):
-                forward(access)
+                forward_store(access)
 
 
 def apply_all(kernel: KernelOp, target: Target) -> Iterator[str]:
@@ -186,7 +186,7 @@ def _apply_in_blocks(loop: ForOp, target: Target) -> None:
         vectorize_innermost(loop, target)
         return
     for store in [op for op in blocks.outer.body.block.ops if isinstance(op, StoreOp)]:
-        stage(store.buffer, blocks.outer, "registers")
+        stage_tile(store.buffer, blocks.outer, "registers")
     if prefers_streams(target):
         vectorize_innermost(_interleave_streams(blocks.inner, target), target)
         parallelize_outermost(blocks.outer)

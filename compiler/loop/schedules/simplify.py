@@ -7,7 +7,11 @@ from __future__ import annotations
 from xdsl.ir import SSAValue
 
 from weft.compiler.loop.nest import is_pure, loops_in, subscript_atoms
-from weft.compiler.loop.primitives import drop_empty, drop_unread, inline
+from weft.compiler.loop.primitives import (
+    compute_inline,
+    eliminate_dead_buffer,
+    eliminate_empty_loop,
+)
 from weft.dialects.errors import IllegalSchedule
 from weft.dialects.loop.arithmetic import is_function
 from weft.dialects.loop.ops import AllocOp, LoadOp, StoreOp, enclosing_loops
@@ -27,7 +31,7 @@ def simplify(kernel: KernelOp) -> None:
     """
     for loop in loops_in(kernel):
         if loop.parent is not None and loop.extent == 0:
-            drop_empty(loop)
+            eliminate_empty_loop(loop)
     for op in list(kernel.body.block.ops):
         if isinstance(op, AllocOp) and (store := _only_store(op.result)) is not None:
             loads = [use.operation for use in op.result.uses if isinstance(use.operation, LoadOp)]
@@ -44,14 +48,14 @@ def drop_stored_only(buffer: SSAValue) -> None:
         isinstance(use.operation, LoadOp) for use in buffer.uses
     ):
         return
-    drop_unread(owner)
+    eliminate_dead_buffer(owner)
 
 
 def _inline_where_once(store: StoreOp, loads: list[LoadOp]) -> None:
     if not all(_reads_once(load) or _cost(store) == 0 for load in loads):
         return
     try:
-        inline(store)
+        compute_inline(store)
     except IllegalSchedule:
         return
 

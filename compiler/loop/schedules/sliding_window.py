@@ -21,7 +21,7 @@ from weft.compiler.target.target import Target
 from weft.dialects.loop.ops import ForOp, StoreOp
 from weft.dialects.loop.program import KernelOp
 
-NAME = "window"
+NAME = "sliding-window"
 
 NARROW = (0, 1, 2, 3, 4)
 """Strides of lanes that are loaded as whole vectors."""

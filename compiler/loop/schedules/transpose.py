@@ -29,7 +29,7 @@ from weft.compiler.loop.primitives import (
     nontemporal,
     reorder,
     split_at,
-    stage,
+    stage_tile,
     tile,
     unroll,
     vectorize,
@@ -192,7 +192,7 @@ def _tile(
     lo, li, _ = tile(loads, sizes[1])
     reorder(lo, so, li, si)
     for buffer in buffers:
-        staged = stage(buffer, so, "scratch")
+        staged = stage_tile(buffer, so, "scratch")
         vectorize_innermost(staged.load_in[0], target)
     vectorize(si, lanes_for(si, target))
     return lo

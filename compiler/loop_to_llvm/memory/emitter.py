@@ -104,22 +104,20 @@ class MemoryEmitter:
         if self.stores.unordered and target.arch == "x86_64":
             intrinsic(self.frame.builder, "x86.sse.sfence", ir.VoidType(), [])
 
-    def prefetch(
-        self, storage: Storage, address: Expr, lanes: Lanes | None, *, far: bool = False
-    ) -> None:
-        """Prefetches the line of an address, of contiguous lanes each line that they fill, of
-        others that of the first; into L1, or into L2 if it is `far`.
+    def prefetch(self, storage: Storage, address: Expr, lanes: Lanes | None, locality: int) -> None:
+        """Prefetches the line of an address: of contiguous lanes each line that they fill, of
+        others that of the first. The locality is LLVM's, 3 for L1 and 2 for L2.
         """
         if lanes is None:
-            self._prefetch_line(storage, address, far=far)
+            self._prefetch_line(storage, address, locality)
             return
         step = max(1, LINE // storage.alignment)
         runs = (placed := self.addresses.offsets(address, lanes)) is not None and is_run(placed[1])
         for lane in range(0, lanes.count if runs else 1, step):
-            self._prefetch_line(storage, self.addresses.at_lane(address, lanes, lane), far=far)
+            self._prefetch_line(storage, self.addresses.at_lane(address, lanes, lane), locality)
 
-    def _prefetch_line(self, storage: Storage, address: Expr, *, far: bool) -> None:
+    def _prefetch_line(self, storage: Storage, address: Expr, locality: int) -> None:
         to_read, data = ir.Constant(I32, 0), ir.Constant(I32, 1)
-        cache = ir.Constant(I32, 2 if far else 3)
-        operands = [self.addresses.pointer(storage, address), to_read, cache, data]
+        hint = ir.Constant(I32, locality)
+        operands = [self.addresses.pointer(storage, address), to_read, hint, data]
         intrinsic(self.frame.builder, "prefetch", ir.VoidType(), operands, POINTER)

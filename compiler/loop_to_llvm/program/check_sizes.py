@@ -19,7 +19,7 @@ from weft.compiler.loop_to_llvm.program.size_rules import bound_rule, equal_rule
 from weft.compiler.loop_to_llvm.scalar.elements import I64, intrinsic
 from weft.dialects.expr import Atom, Expr, Extremum, Quotient, Remainder, Symbol, atom_expr
 from weft.dialects.extent import MOST
-from weft.dialects.loop.dynamic import BindOp
+from weft.dialects.loop.dynamic import BindSymbolOp
 from weft.dialects.loop.extents import (
     EXACT,
     RequireExtentsOp,
@@ -48,7 +48,7 @@ class SizeChecks:
         self.index = index
         self.frame: Frame = index.frame
         self.fail = fail
-        bound = (op.size.data for op in program.walk() if isinstance(op, BindOp))
+        bound = (op.size.data for op in program.walk() if isinstance(op, BindSymbolOp))
         self.limits = size_limits([*program.symbol_names, *bound], size_ranges(program))
 
     def all_of_call(self) -> None:

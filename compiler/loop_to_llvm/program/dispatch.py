@@ -16,7 +16,7 @@ from weft.compiler.abi.constants import Status
 from weft.compiler.loop_to_llvm.runtime import CHECK_SIZES, PROGRAM, WORKSPACE, Runtime
 from weft.compiler.loop_to_llvm.scalar.elements import I64
 from weft.compiler.target.target import Target
-from weft.dialects.loop.choose import ChooseOp
+from weft.dialects.loop.dispatch import DispatchOp
 from weft.dialects.loop.program import ProgramOp
 
 
@@ -25,10 +25,10 @@ def bucket_prefix(prefix: str, program: ProgramOp) -> str:
     return f"{prefix}.{program.sym_name.data}"
 
 
-def choice_of(program: ProgramOp) -> ChooseOp | None:
+def choice_of(program: ProgramOp) -> DispatchOp | None:
     """The choice that a program consists of, if it does."""
     op = program.body.block.first_op
-    return op if isinstance(op, ChooseOp) else None
+    return op if isinstance(op, DispatchOp) else None
 
 
 def emit_choice(

@@ -40,16 +40,16 @@ from weft.compiler.target.features import baseline
 from weft.compiler.target.target import Target
 from weft.dialects.expr import Expr, maximum
 from weft.dialects.extent import MOST
-from weft.dialects.loop.choose import RunOp
 from weft.dialects.loop.concurrent import ConcurrentOp
+from weft.dialects.loop.dispatch import CallProgramOp
 from weft.dialects.loop.dynamic import (
-    BindOp,
+    BindSymbolOp,
     CopyOp,
-    GiveOp,
-    RegrowOp,
-    ReloadOp,
+    CurrentViewOp,
+    ReallocOp,
     RequireEqualOp,
-    RowOp,
+    SubviewOp,
+    TransferOwnershipOp,
     output_sizes,
     root,
 )
@@ -121,15 +121,15 @@ def workspace_bytes(program: ProgramOp) -> Expr:
 
 
 def _blocks(program: ProgramOp) -> int:
-    """How many blocks of growing memory the memory plan made."""
+    """How many blocks of growable memory the memory plan made."""
     allocations = (op for op in program.walk() if isinstance(op, AllocOp))
-    numbers = [_block_of(op) for op in allocations if op.scope.data == "growing"]
+    numbers = [_block_of(op) for op in allocations if op.scope.data == "growable"]
     return max(numbers, default=-1) + 1
 
 
 def _block_of(op: AllocOp) -> int:
     number = _offset(op).constant
-    assert number is not None, "a growing buffer has the number of its block"
+    assert number is not None, "a growable buffer has the number of its block"
     return number
 
 
@@ -203,7 +203,7 @@ def _emit_workspace(module: ir.Module, program: ProgramOp, target: Target, prefi
 
 
 class ProgramEmitter(CallEmitter):
-    """Emits a program: besides the operations of a body, calls, weights, views, the arena, growing
+    """Emits a program: besides the operations of a body, calls, weights, views, the arena, growable
     memory and the sizes that are found on the way.
     """
 
@@ -284,14 +284,14 @@ class ProgramEmitter(CallEmitter):
                 self.values[op.result] = Storage(source.pointer, buffer_type(op.result))
             case AllocOp() if is_in_arena(op):
                 self.values[op.result] = self.place(op)
-            case AllocOp() if op.scope.data == "growing":
+            case AllocOp() if op.scope.data == "growable":
                 self._reserve(op, op.result)
             case _:
                 self._dynamic(op)
 
     def _dynamic(self, op: Operation) -> None:
         match op:
-            case BindOp():
+            case BindSymbolOp():
                 self._bind(op)
             case RequireEqualOp():
                 self.checks.require_equal(op.sizes.data, Status.BAD_VALUE, _origin(op))
@@ -305,23 +305,23 @@ class ProgramEmitter(CallEmitter):
                 self._assert(op)
             case PollOp():
                 self.polling.poll(self.index.uniform(op.work.data[0]))
-            case RowOp():
+            case SubviewOp():
                 self._row(op)
-            case RegrowOp():
+            case ReallocOp():
                 self._reserve(_allocation(op), op.result, keep=op.keep is not None)
-            case ReloadOp():
+            case CurrentViewOp():
                 pointer = self.memory_blocks.pointer(_block_of(_allocation(op)))
                 self.values[op.result] = Storage(pointer, buffer_type(op.result))
-            case RunOp():
+            case CallProgramOp():
                 self._run(op)
-            case GiveOp():
+            case TransferOwnershipOp():
                 memory = self.memory_blocks.give(_block_of(_allocation(op)))
                 assert isinstance(op.output, BlockArgument), "an output is the program's own"
                 self.frame.builder.store(memory, self.entry(op.output))
             case _:
                 super().operation(op)
 
-    def _bind(self, op: BindOp) -> None:
+    def _bind(self, op: BindSymbolOp) -> None:
         """Gives a size its value; what was computed from an older one is forgotten."""
         name, expr = op.size.data, self.bound(op.value)
         value = self.index.uniform(expr)
@@ -333,7 +333,7 @@ class ProgramEmitter(CallEmitter):
         return self.index.uniform(kind.size * storage_bytes(kind.element))
 
     def _reserve(self, alloc: AllocOp, result: SSAValue, *, keep: bool = False) -> None:
-        """Makes a growing buffer large enough for the result's type."""
+        """Makes a growable buffer large enough for the result's type."""
         kind = buffer_type(result)
         pointer = self.memory_blocks.reserve(_block_of(alloc), self._bytes(kind), keep=keep)
         self.values[result] = Storage(pointer, kind)
@@ -358,14 +358,14 @@ class ProgramEmitter(CallEmitter):
         with builder.if_then(builder.not_(held), likely=False):
             self.fail(Status.BAD_VALUE, op.text.data + _origin(op), values)
 
-    def _row(self, op: RowOp) -> None:
+    def _row(self, op: SubviewOp) -> None:
         row = buffer_type(op.result)
         offset = self.index.uniform(self.bound(op.value) * row.size * storage_bytes(row.element))
         base = self.storage(op.source).pointer
         pointer = self.frame.builder.gep(base, [offset], source_etype=I8)
         self.values[op.result] = Storage(pointer, row)
 
-    def _run(self, op: RunOp) -> None:
+    def _run(self, op: CallProgramOp) -> None:
         """Calls another program of the artifact; its failure is this one's."""
         name = f"{self.unit.prefix}.{op.program}.program"
         callee = hidden(self.frame.builder.module, PROGRAM, name)
@@ -392,8 +392,8 @@ def _origin(op: Operation) -> str:
     return clipped(text.translate({ord("{"): "(", ord("}"): ")"}), _MOST_ORIGIN)
 
 
-def _allocation(op: RegrowOp | ReloadOp | GiveOp) -> AllocOp:
+def _allocation(op: ReallocOp | CurrentViewOp | TransferOwnershipOp) -> AllocOp:
     """The allocation whose block an operation is about."""
     alloc = root(op.source).owner
-    assert isinstance(alloc, AllocOp), "growing memory comes from an allocation"
+    assert isinstance(alloc, AllocOp), "growable memory comes from an allocation"
     return alloc

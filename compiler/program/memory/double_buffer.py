@@ -24,7 +24,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint, Rewriter
 
 from weft.dialects.expr import Expr, atom_expr
-from weft.dialects.loop.dynamic import BindOp, CopyOp, root
+from weft.dialects.loop.dynamic import BindSymbolOp, CopyOp, root
 from weft.dialects.loop.extents import RequireExtentsOp
 from weft.dialects.loop.ops import AllocOp, ForOp
 from weft.dialects.loop.program import CallOp, ProgramOp, ViewOp
@@ -40,16 +40,16 @@ LARGEST_ROUND = 64
 
 
 @dataclass(frozen=True)
-class AlternatePass(ModulePass):
+class DoubleBufferPass(ModulePass):
     """Rewrites the loops of every program whose rounds end by copying states."""
 
-    name = "weft-alternate"
+    name = "weft-double-buffer"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        alternate(op)
+        double_buffer(op)
 
 
-def alternate(module: ModuleOp) -> None:
+def double_buffer(module: ModuleOp) -> None:
     """Rewrites the loops of a module's programs, inner ones first."""
     for program in module.ops:
         if isinstance(program, ProgramOp):
@@ -65,7 +65,7 @@ def _copied_states(loop: ForOp) -> list[CopyOp]:
     operation of a round may be written twice.
     """
     block = loop.body.block
-    plain = (AllocOp, BindOp, CallOp, CopyOp, RequireExtentsOp, ViewOp)
+    plain = (AllocOp, BindSymbolOp, CallOp, CopyOp, RequireExtentsOp, ViewOp)
     if len(block.ops) > LARGEST_ROUND or not all(isinstance(op, plain) for op in block.ops):
         return []
     copies: list[CopyOp] = []
@@ -143,8 +143,10 @@ def _add_round(
     for op in loop.body.block.ops:
         if op in left_out:
             continue
-        if isinstance(op, BindOp):
-            made: Operation = BindOp.of(op.size.data, op.value.substitute({loop.index: index}))
+        if isinstance(op, BindSymbolOp):
+            made: Operation = BindSymbolOp.of(
+                op.size.data, op.value.substitute({loop.index: index})
+            )
             made.location = op.location
         else:
             made = op.clone(mapping)

@@ -30,7 +30,7 @@ from weft.compiler.program.memory.slots import (
 )
 from weft.dialects.expr import Expr
 from weft.dialects.loop.concurrent import branch_of
-from weft.dialects.loop.dynamic import RegrowOp, aliased, root
+from weft.dialects.loop.dynamic import ReallocOp, aliased, root
 from weft.dialects.loop.ops import AllocOp
 from weft.dialects.loop.program import WORKSPACE_BYTES, CallOp, KernelOp, ProgramOp
 from weft.dialects.loop.scalar import width
@@ -72,15 +72,15 @@ def buffer_bytes(kind: BufferType) -> Expr:
 
 
 def lifetimes(program: ProgramOp) -> list[Lifetime]:
-    """The workspace and growing buffers of a program; a view keeps what it views alive, and a use
+    """The workspace and growable buffers of a program; a view keeps what it views alive, and a use
     in a loop or branch lasts as long as that, where the buffer comes from outside of it.
     """
     places = number_operations(program)
     found: list[Lifetime] = []
     for op in program.body.walk():
-        if isinstance(op, AllocOp) and op.scope.data in ("workspace", "growing"):
+        if isinstance(op, AllocOp) and op.scope.data in ("workspace", "growable"):
             uses = [places[_in_block(user, op.parent)] for user in _users(op.result)]
-            if op.scope.data == "growing":
+            if op.scope.data == "growable":
                 uses.append(places[op])  # its memory may move here
             if uses:
                 size = aligned(buffer_bytes(buffer_type(op.result)))
@@ -125,7 +125,7 @@ def _users(value: SSAValue) -> list[Operation]:
     for use in value.uses:
         if aliased(use.operation) is not None:
             users += _users(use.operation.results[0])
-        if aliased(use.operation) is None or isinstance(use.operation, RegrowOp):
+        if aliased(use.operation) is None or isinstance(use.operation, ReallocOp):
             users.append(use.operation)
     return users
 
@@ -145,11 +145,11 @@ def plan_memory(program: ProgramOp, kernels: Mapping[str, KernelOp], guarded: st
         if isinstance(op, AllocOp) and op.scope.data == "workspace":
             names = {name for dim in buffer_type(op.result).storage for name in dim.symbols()}
             if not names <= known:
-                op.properties["scope"] = StringAttr("growing")
+                op.properties["scope"] = StringAttr("growable")
     found = _joined(lifetimes(program), program, kernels)
-    growing = [life for life in found if life.alloc.scope.data == "growing"]
+    growable = [life for life in found if life.alloc.scope.data == "growable"]
     found = [life for life in found if life.alloc.scope.data == "workspace"]
-    blocks = [[life] for life in growing] if guarded else share_blocks(growing)
+    blocks = [[life] for life in growable] if guarded else share_blocks(growable)
     for number, tenants in enumerate(blocks):
         for tenant in tenants:
             _place(tenant, Expr.of(number))

@@ -77,7 +77,7 @@ class Slot:
 
 
 def share_blocks(found: list[Lifetime]) -> list[list[Lifetime]]:
-    """Lets growing buffers follow each other in blocks of memory."""
+    """Lets growable buffers follow each other in blocks of memory."""
     blocks, nothing = _Slots(), Expr.of(0)
     for life in sorted(found, key=lambda life: life.first):
         blocks.add(life, nothing, blocks.free(life, lambda _: True))

@@ -18,7 +18,7 @@ from weft.dialects.weights import Array
 
 @irdl_op_definition
 class WatchOp(UnaryOp):
-    """The operand itself, which has a name: `weft-watch` makes it a result of the function. Where
+    """The operand itself, which has a name: `weft-probe` makes it a result of the function. Where
     nobody watches it folds to the operand.
     """
 

@@ -115,12 +115,12 @@ class ReshapeOp(RowMajorOp):
 
 
 @irdl_op_definition
-class ReshapeFoundOp(RowMajorOp):
+class DynamicReshapeOp(RowMajorOp):
     """A reshape to data-dependent dims; the program fails where these do not have the operand's
     size.
     """
 
-    name = "graph.reshape_found"
+    name = "graph.dynamic_reshape"
 
     def infer(self) -> Sequence[TensorType]:
         source = type_of(self.operand)
@@ -237,4 +237,4 @@ class ExpandOp(IndexMapOp):
         return broadcast_index(index, type_of(self.operand).shape)
 
 
-OPS = (IdentityOp, ReshapeOp, ReshapeFoundOp, TransposeOp, ExpandOp)
+OPS = (IdentityOp, ReshapeOp, DynamicReshapeOp, TransposeOp, ExpandOp)

@@ -132,17 +132,17 @@ class SliceOp(StridedOp, IndexMapOp):
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         shape = type_of(self.operand).dims
-        return [b.place(cotangents[0], shape=shape, starts=self.starts, steps=self.steps)]
+        return [b.scatter_slice(cotangents[0], shape=shape, starts=self.starts, steps=self.steps)]
 
     def source_index(self, index: Sequence[Expr]) -> Sequence[Expr]:
         return self.inside(index)
 
 
 @irdl_op_definition
-class PlaceOp(StridedOp, IndexMapOp):
+class ScatterSliceOp(StridedOp, IndexMapOp):
     """Zeros of the dims `shape`, but `y[start + i * step] = x[i]`: the transpose of `slice`."""
 
-    name = "graph.place"
+    name = "graph.scatter_slice"
     shape: ShapeAttr = prop_def(ShapeAttr)
     HAS_VJP: ClassVar = True
 
@@ -300,4 +300,4 @@ class SplitOp(AlongAxisOp):
                 b.store(result, index, b.load(operands[0], self.moved(index, offset)))
 
 
-OPS: tuple[type[GraphOp], ...] = (SliceOp, PlaceOp, ConcatOp, SplitOp)
+OPS: tuple[type[GraphOp], ...] = (SliceOp, ScatterSliceOp, ConcatOp, SplitOp)

@@ -104,7 +104,7 @@ def test_calls_of_a_graph_file_are_counted_before_they_are_inlined(tmp_path: Pat
             f" %z = graph.call {called}(%y) : ({kind}) -> {kind}"
             f" func.return %z : {kind} }}"
         )
-    head = 'builtin.module attributes {"weft.graph_version" = 2 : i64}'
+    head = 'builtin.module attributes {"weft.graph_version" = 3 : i64}'
     path = tmp_path / "calls.mlir"
     path.write_text(f"{head} {{{' '.join(functions)}}}")
     with pytest.raises(BudgetError, match="got 1,125,899,906,842,623 with functions inlined"):

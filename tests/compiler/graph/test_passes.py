@@ -13,16 +13,16 @@ from xdsl.ir import Block, Region, SSAValue
 from xdsl.parser import Parser
 from xdsl.rewriter import InsertPoint
 
-from weft.compiler.graph import recompute, winograd
+from weft.compiler.graph import rematerialize, winograd
+from weft.compiler.graph.decompose_transposed_conv import DecomposeTransposedConvPass
 from weft.compiler.graph.fuse.fuse_attention import FuseAttentionPass
-from weft.compiler.graph.fuse.fuse_products import JoinProductsPass
+from weft.compiler.graph.fuse.fuse_matmuls import FuseMatmulsPass
 from weft.compiler.graph.fuse.recognize_gelu import RecognizeGeluPass
 from weft.compiler.graph.fuse.recognize_norms import RecognizeNormsPass
 from weft.compiler.graph.passes import GRAPH_PASSES
 from weft.compiler.graph.simplify.fold_batch_norm import FoldBatchNormPass
 from weft.compiler.graph.simplify.fold_constants import FoldConstantsPass
 from weft.compiler.graph.simplify.inline_calls import inline_calls
-from weft.compiler.graph.split_transposed import SplitTransposedPass
 from weft.compiler.graph.winograd import WinogradPass
 from weft.dialects.context import WeftContext
 from weft.dialects.errors import UnsupportedError
@@ -37,10 +37,10 @@ SHAPE = (2, 3, 24)
 REWRITES_SUMS = (
     FoldBatchNormPass,
     FuseAttentionPass,
-    JoinProductsPass,
+    FuseMatmulsPass,
     RecognizeGeluPass,
     RecognizeNormsPass,
-    SplitTransposedPass,
+    DecomposeTransposedConvPass,
     WinogradPass,
 )
 """Passes whose results may differ by a rounding."""
@@ -52,7 +52,7 @@ Step = Callable[..., SSAValue]
 def everything_pays():
     """Small values are recomputed, small images filtered by Winograd's algorithm."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(recompute, "LEAST_BYTES", 1)
+        patch.setattr(rematerialize, "LEAST_BYTES", 1)
         for cost in ("TRANSFORM_COST", "BYTE_COST", "STORED_COST"):
             patch.setattr(winograd, cost, 0.0)
         yield

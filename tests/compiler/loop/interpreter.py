@@ -40,13 +40,13 @@ from weft.dialects.graph.core.types import FLOATS, NARROW_FLOATS
 from weft.dialects.loop.arithmetic import IndexOp
 from weft.dialects.loop.concurrent import ConcurrentOp
 from weft.dialects.loop.dynamic import (
-    BindOp,
+    BindSymbolOp,
     CopyOp,
-    GiveOp,
-    RegrowOp,
-    ReloadOp,
+    CurrentViewOp,
+    ReallocOp,
     RequireEqualOp,
-    RowOp,
+    SubviewOp,
+    TransferOwnershipOp,
     is_given,
 )
 from weft.dialects.loop.ops import (
@@ -270,7 +270,7 @@ class _Translation:
                 numpy = self.shared(np)
                 name = self.name(op.result)
                 self.line(depth, f"{name} = {numpy}.full([{dims}], {empty})")
-                if op.scope.data == "growing":
+                if op.scope.data == "growable":
                     self.line(depth, f"grown_{name} = {name}")
             case IfOp():
                 self.line(depth, f"if {self.name(op.condition)}:")
@@ -288,9 +288,9 @@ class _Translation:
                 self.block(op.body.block, depth + 1)
             case ConditionOp():
                 self.line(depth, f"if not {self.name(op.condition)}: break")
-            case CallOp() | WeightOp() | ViewOp() | RowOp() | CopyOp() | BindOp():
+            case CallOp() | WeightOp() | ViewOp() | SubviewOp() | CopyOp() | BindSymbolOp():
                 self.program_operation(op, depth)
-            case ReloadOp() | RegrowOp() | GiveOp() | RequireEqualOp():
+            case CurrentViewOp() | ReallocOp() | TransferOwnershipOp() | RequireEqualOp():
                 self.program_operation(op, depth)
             case _:
                 self.arithmetic(op, depth)
@@ -328,7 +328,7 @@ class _Translation:
                 dims = ", ".join(self.expr(dim) for dim in buffer_type(op.result).storage)
                 source = self.name(op.source)
                 self.line(depth, f"{self.name(op.result)} = {source}.reshape([{dims}])")
-            case RowOp():
+            case SubviewOp():
                 dims = ", ".join(self.expr(dim) for dim in buffer_type(op.result).storage)
                 source, row = self.name(op.source), self.expr(op.value)
                 position = f"{self.shared(_within)}({row}, len({source}))"
@@ -336,19 +336,19 @@ class _Translation:
                 self.line(depth, f"{self.name(op.result)} = {part}")
             case CopyOp():
                 self.line(depth, f"{self.name(op.target)}[...] = {self.name(op.source)}")
-            case BindOp():
+            case BindSymbolOp():
                 size = self.shared(_size)
                 self.line(depth, f"s_{op.size.data} = {size}({self.expr(op.value)})")
             case RequireEqualOp():
                 first, second = (self.expr(size) for size in op.sizes.data)
                 self.line(depth, f"assert {first} == {second}")
-            case ReloadOp():
+            case CurrentViewOp():
                 dims = ", ".join(self.expr(dim) for dim in buffer_type(op.result).storage)
                 grown = f"grown_{self.name(op.source)}.reshape([{dims}])"
                 self.line(depth, f"{self.name(op.result)} = {grown}")
-            case RegrowOp():
+            case ReallocOp():
                 self.regrow(op, depth)
-            case GiveOp():
+            case TransferOwnershipOp():
                 given = self.shared(self.given)
                 self.line(depth, f"{given}[{self.position(op.output)}] = {self.name(op.source)}")
             case _:
@@ -358,7 +358,7 @@ class _Translation:
         assert isinstance(value, BlockArgument), "an output is an argument of the program"
         return value.index
 
-    def regrow(self, op: RegrowOp, depth: int) -> None:
+    def regrow(self, op: ReallocOp, depth: int) -> None:
         """A new array, with the elements of the old one where these are kept."""
         dims = ", ".join(self.expr(dim) for dim in buffer_type(op.result).storage)
         empty, numpy = self.shared(allocate(_scalar_of(buffer_type(op.result)), {})), np

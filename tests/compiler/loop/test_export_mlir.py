@@ -25,7 +25,7 @@ from weft.compiler.loop.primitives import (
     parallelize,
     prefetch,
     split_reduction,
-    stage,
+    stage_tile,
     tile,
     unroll,
     vectorize,
@@ -65,7 +65,7 @@ def tiled_and_packed() -> KernelOp:
     i, j = loops(op, "i", "j")
     tile(j, 16)
     tiles = tile(i, 5)
-    stage(next(v for v in op.body.block.args if v.name_hint == "A"), tiles.inner, "scratch")
+    stage_tile(next(v for v in op.body.block.args if v.name_hint == "A"), tiles.inner, "scratch")
     parallelize(tiles.outer)
     return op
 

@@ -1,4 +1,4 @@
-"""fuse, fuse_at, inline and forward bring producers to consumers and keep the answer."""
+"""fuse, compute_at, inline and forward bring producers to consumers and keep the answer."""
 
 import pytest
 from hypothesis import given
@@ -7,12 +7,12 @@ from hypothesis import strategies as st
 from tests.compiler.loop.kernels import kernel, loops, matmul, pointwise, same, softmax
 from weft.compiler.loop.nest import accesses_in, loops_in
 from weft.compiler.loop.primitives import (
+    compute_at,
+    compute_inline,
     distribute,
-    drop_unread,
-    forward,
-    fuse,
-    fuse_at,
-    inline,
+    eliminate_dead_buffer,
+    forward_store,
+    fuse_loops,
     tile,
 )
 from weft.dialects.errors import IllegalSchedule
@@ -32,8 +32,8 @@ def loads_of(op, name: str) -> list[LoadOp]:
 def test_fuse_of_an_epilogue(rows: int, columns: int):
     op = matmul(rows, columns, 3)
     i, j, m, n = loops(op, "i", "j", "m", "n")
-    fuse(i, m)
-    fuse(j, n)
+    fuse_loops(i, m)
+    fuse_loops(j, n)
     assert len(loops_in(op)) == 3
     same(matmul(rows, columns, 3), op)
 
@@ -41,15 +41,15 @@ def test_fuse_of_an_epilogue(rows: int, columns: int):
 def test_fuse_of_symbolic_loops():
     op = pointwise("n", 3, ["n"])
     i, j, m, n = loops(op, "i", "j", "m", "n")
-    fuse(i, m)
-    fuse(j, n)
+    fuse_loops(i, m)
+    fuse_loops(j, n)
     same(pointwise("n", 3, ["n"]), op, n=4)
 
 
 def test_fuse_three_passes_over_the_rows():
     op = softmax()
     rows = [loop for loop in op.body.block.ops if hasattr(loop, "index")]
-    fuse(fuse(rows[0], rows[1]), rows[2])
+    fuse_loops(fuse_loops(rows[0], rows[1]), rows[2])
     same(softmax(), op)
 
 
@@ -68,29 +68,29 @@ def shifted(offset: int):
 @pytest.mark.parametrize("offset", [-1, 0])
 def test_fuse_accepts_what_an_earlier_iteration_made(offset: int):
     op = shifted(offset)
-    fuse(*loops(op, "i", "j"))
+    fuse_loops(*loops(op, "i", "j"))
     same(shifted(offset), op)
 
 
 def test_fuse_refuses_what_a_later_iteration_makes():
     with pytest.raises(IllegalSchedule, match=r"got loop.store of %t\[%i \+ 1\] and loop.load"):
-        fuse(*loops(shifted(1), "i", "j"))
+        fuse_loops(*loops(shifted(1), "i", "j"))
 
 
 def test_fuse_refuses_other_extents_and_the_wrong_order():
     op = matmul(3, 4, 2)
     with pytest.raises(IllegalSchedule, match="neighbours of equal extent"):
-        fuse(*loops(op, "i", "n"))
+        fuse_loops(*loops(op, "i", "n"))
     op = pointwise(3, 3)
     with pytest.raises(IllegalSchedule, match="the first loop to come first"):
-        fuse(*loops(op, "m", "i"))
+        fuse_loops(*loops(op, "m", "i"))
 
 
 def test_fuse_at_computes_a_tile_of_the_producer_at_a_time():
     op = pointwise(6, 8)
     i, m = loops(op, "i", "m")
     producer, consumer = tile(i, 2), tile(m, 2)
-    fuse_at(producer.outer, consumer.outer)
+    compute_at(producer.outer, consumer.outer)
     assert [loop.index.name_hint for loop in loops_in(op)] == ["io", "ii", "j", "mi", "n"]
     same(pointwise(6, 8), op)
 
@@ -98,7 +98,7 @@ def test_fuse_at_computes_a_tile_of_the_producer_at_a_time():
 def test_fuse_at_two_levels():
     op = pointwise(6, 8)
     i, n = loops(op, "i", "n")
-    fuse_at(i, n)
+    compute_at(i, n)
     same(pointwise(6, 8), op)
 
 
@@ -110,14 +110,14 @@ def test_fuse_at_refuses_a_producer_that_lacks_a_level():
         with b.loops([3, 3], "mn") as (m, n):
             b.store(y, (m, n), b.load(t, (n,)))
 
-    with pytest.raises(IllegalSchedule, match="fuse"):
-        fuse_at(*loops(kernel(rows, x=[3, 3], y=[3, 3]), "i", "n"))
+    with pytest.raises(IllegalSchedule, match="fuse_loops"):
+        compute_at(*loops(kernel(rows, x=[3, 3], y=[3, 3]), "i", "n"))
 
 
 @given(rows=st.integers(2, 6), columns=st.integers(2, 6))
 def test_inline_a_pointwise_producer(rows: int, columns: int):
     op = pointwise(rows, columns)
-    inline(stores_to(op, "t")[0])
+    compute_inline(stores_to(op, "t")[0])
     assert not any(isinstance(inner, AllocOp) for inner in op.walk())
     assert len(loops_in(op)) == 2
     same(pointwise(rows, columns), op)
@@ -136,18 +136,18 @@ def transposed_reader():
 
 def test_inline_follows_the_subscripts_of_each_load():
     op = transposed_reader()
-    inline(stores_to(op, "t")[0])
+    compute_inline(stores_to(op, "t")[0])
     same(transposed_reader(), op)
 
 
 def test_inline_refuses_a_reduction():
-    with pytest.raises(IllegalSchedule, match="inline requires"):
-        inline(stores_to(matmul(), "C")[0])
+    with pytest.raises(IllegalSchedule, match="compute_inline requires"):
+        compute_inline(stores_to(matmul(), "C")[0])
 
 
 def test_inline_refuses_an_argument():
     with pytest.raises(IllegalSchedule, match="a store to a temporary"):
-        inline(stores_to(pointwise(), "y")[0])
+        compute_inline(stores_to(pointwise(), "y")[0])
 
 
 def overwritten_source():
@@ -164,14 +164,14 @@ def overwritten_source():
 
 
 def test_inline_refuses_a_source_that_changes_before_the_use():
-    with pytest.raises(IllegalSchedule, match="nothing %t is made of changes"):
-        inline(stores_to(overwritten_source(), "t")[0])
+    with pytest.raises(IllegalSchedule, match="what %t is computed from does not change"):
+        compute_inline(stores_to(overwritten_source(), "t")[0])
 
 
 def test_forward_replaces_the_load_and_drops_the_temporary():
     op = pointwise()
-    fuse_at(*loops(op, "i", "n"))
-    forward(loads_of(op, "t")[0])
+    compute_at(*loops(op, "i", "n"))
+    forward_store(loads_of(op, "t")[0])
     assert loads_of(op, "t") == []
     assert stores_to(op, "t") == []
     same(pointwise(), op)
@@ -185,7 +185,7 @@ def test_forward_refuses_another_store_in_between():
             b.store(x, (i,), b.load(y, (i,)))
 
     with pytest.raises(IllegalSchedule, match="nothing overwrites the element in between"):
-        forward(loads_of(kernel(twice, x=[3], y=[3]), "y")[0])
+        forward_store(loads_of(kernel(twice, x=[3], y=[3]), "y")[0])
 
 
 def test_drop_unread_removes_stores_that_nobody_reads():
@@ -193,16 +193,16 @@ def test_drop_unread_removes_stores_that_nobody_reads():
     (load,) = loads_of(op, "t")
     allocation = load.buffer.owner
     with pytest.raises(IllegalSchedule, match="only stored"):
-        drop_unread(allocation)
+        eliminate_dead_buffer(allocation)
     i, _, m, _ = loops(op, "i", "j", "m", "n")
-    fuse_at(i, loops(op, "n")[0])
-    forward(load)
+    compute_at(i, loops(op, "n")[0])
+    forward_store(load)
     assert not any(isinstance(inner, AllocOp) for inner in op.walk())
 
 
 def test_distribute_undoes_fuse():
     op = pointwise()
     i, j, m, n = loops(op, "i", "j", "m", "n")
-    fused = fuse(i, m)
+    fused = fuse_loops(i, m)
     distribute(fused, n)
     same(pointwise(), op)

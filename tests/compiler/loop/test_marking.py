@@ -27,7 +27,7 @@ from weft.compiler.loop.primitives import (
     parallelize,
     prefetch,
     reorder,
-    stage,
+    stage_tile,
     tile,
     unroll,
     vectorize,
@@ -330,5 +330,5 @@ def test_pack_then_stage_reads_the_packed_panels():
     op = matmul()
     source = find_buffer(op, "B")
     packed = pack(source, panels(source.type, 1, 4))
-    stage(packed, loops(op, "i")[0], "scratch")
+    stage_tile(packed, loops(op, "i")[0], "scratch")
     same(matmul(), op)

@@ -1,5 +1,5 @@
-"""block_reduction, stage_partial and the halves of split_reduction: any length, the same answer
-after.
+"""block_reduction, stage_accumulators and the halves of split_reduction: any length, the same
+answer after.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from weft.compiler.loop.primitives import (
     parallelize,
     reorder,
     split_reduction,
-    stage_partial,
+    stage_accumulators,
     tile,
     tile_ragged,
     vectorize,
@@ -87,7 +87,7 @@ def test_partial_sums_of_blocks_of_a_product(depth: int, block: int, rows: int) 
     i, j, k = loops_in(op)[-3:]
     blocks = tile(k, block) if depth % block == 0 else tile_ragged(k, block)
     reorder(blocks.outer, blocks.inner, i, j)
-    staged = stage_partial(find_buffer(op, "out"), blocks.outer)
+    staged = stage_accumulators(find_buffer(op, "out"), blocks.outer)
     assert len(staged.load_in) == len(staged.write_back) == 2
     same(product(rows, 5, depth), op)
 
@@ -96,7 +96,7 @@ def test_partial_sums_of_blocks_of_a_product(depth: int, block: int, rows: int) 
 def test_partial_sums_of_a_symbolic_length(n: int) -> None:
     op = whole_sum("n", ["n"])
     blocks = tile_ragged(loops(op, "k")[0], 4)
-    stage_partial(find_buffer(op, "y"), blocks.outer)
+    stage_accumulators(find_buffer(op, "y"), blocks.outer)
     same(whole_sum("n", ["n"]), op, n=n)
 
 
@@ -106,6 +106,6 @@ def test_partial_sums_of_partial_sums() -> None:
     outer, rest, _ = tile(k, 8)
     middle, inner, _ = tile(rest, 2)
     reorder(outer, middle, inner, i, j)
-    sums = stage_partial(find_buffer(op, "out"), outer).buffer
-    stage_partial(sums, middle)
+    sums = stage_accumulators(find_buffer(op, "out"), outer).buffer
+    stage_accumulators(sums, middle)
     same(product(3, 4, 16), op)

@@ -241,7 +241,7 @@ def test_rows_that_fill_no_whole_tile_are_tiled_too():
     window = {"kernel": [3, 3], "strides": [2, 2], "pads": [1] * 4, "ceil_mode": False}
     group = group_of(oracle.operator(OPS_BY_NAME["max_pool"], Sample([x], window)))
     kernel = lower_group(group, list(group.body.block.args), {})
-    assert schedule_kernel(kernel, GENERIC).used == ["window"]
+    assert schedule_kernel(kernel, GENERIC).used == ["sliding-window"]
 
 
 def test_loops_without_iterations_go():

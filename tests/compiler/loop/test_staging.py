@@ -21,11 +21,11 @@ from weft.compiler.loop.nest import accesses_in, loops_in
 from weft.compiler.loop.primitives import (
     collapse,
     distribute,
-    fuse,
+    fuse_loops,
     panels,
     reorder,
     split_reduction,
-    stage,
+    stage_tile,
     tile,
     tile_ragged,
     vectorize,
@@ -42,8 +42,8 @@ from weft.dialects.loop.types import buffer
 def register_tile(op, rows: int, columns: int):
     """The product in tiles whose accumulators stay in registers; returns what stage made."""
     i, j, m, n = loops(op, "i", "j", "m", "n")
-    fuse(i, m)
-    fuse(j, n)
+    fuse_loops(i, m)
+    fuse_loops(j, n)
     (io, ii, _), (jo, ji, _) = tile(i, rows), tile(j, columns)
     reorder(io, jo, ii, ji)
     k = loops(op, "k")[0]
@@ -53,7 +53,7 @@ def register_tile(op, rows: int, columns: int):
     results = distribute(sums, epilogue)
     distribute(rows_of_sums, results)
     reorder(k, rows_of_sums, sums)
-    return stage(find_buffer(op, "C"), jo)
+    return stage_tile(find_buffer(op, "C"), jo)
 
 
 @given(rows=st.sampled_from([1, 2, 3, 6]), columns=st.sampled_from([1, 2, 4, 8]))
@@ -73,7 +73,7 @@ def test_widen_extends_what_is_staged_once(rows: int, size: int, name: str):
 
     op = build()
     (loop,) = loops(op, f"{name}#1" if name == "i" else name)
-    staged = stage(find_buffer(op, "lhs"), loop, "scratch")
+    staged = stage_tile(find_buffer(op, "lhs"), loop, "scratch")
     wide = widen(staged.buffer.owner)
     assert wide.result.type.element == F32
     same(build(), op)
@@ -89,13 +89,13 @@ def test_stage_in_main_part_and_remainders(rows: int, columns: int):
         for tiles in tile(inner, columns)[1:]:
             if tiles is not None and tiles.parent is not None:
                 k = next(loop for loop in loops_in(tiles) if loop.reduction is not None)
-                stage(accesses_in(k)[0].buffer, tiles)
+                stage_tile(accesses_in(k)[0].buffer, tiles)
     same(matmul(7, 9, 3), op)
 
 
 def test_stage_writes_an_argument_back():
     op = row_sum()
-    staged = stage(find_buffer(op, "y"), loops(op, "i")[0])
+    staged = stage_tile(find_buffer(op, "y"), loops(op, "i")[0])
     assert staged.load_in == ()
     assert [str(loop.extent) for loop in staged.write_back] == ["1"]
     same(row_sum(), op)
@@ -103,7 +103,7 @@ def test_stage_writes_an_argument_back():
 
 def test_one_element_is_copied_by_a_loop_that_schedules_go_on_with():
     op = matmul(6, 8, 4)
-    staged = stage(find_buffer(op, "A"), loops(op, "k")[0], "registers")
+    staged = stage_tile(find_buffer(op, "A"), loops(op, "k")[0], "registers")
     (loop,) = staged.load_in
     assert loop.extent == 1
     same(matmul(6, 8, 4), op)
@@ -117,7 +117,7 @@ def test_stage_packs_the_tile_that_is_read(rows: int, columns: int):
     tile(j, columns)
     inner = tile(i, rows).inner
     source = find_buffer(op, "B")
-    staged = stage(source, inner, "scratch", layout=None, named="Bp")
+    staged = stage_tile(source, inner, "scratch", layout=None, named="Bp")
     assert len(staged.load_in) == 2
     assert staged.write_back == ()
     same(matmul(6, 8, 4), op)
@@ -126,13 +126,13 @@ def test_stage_packs_the_tile_that_is_read(rows: int, columns: int):
 def test_stage_a_whole_matrix_in_panels():
     op = matmul(4, 10, 3)
     source = find_buffer(op, "B")
-    stage(source, op, "workspace", layout=panels(source.type, 1, 4), named="panels")
+    stage_tile(source, op, "workspace", layout=panels(source.type, 1, 4), named="panels")
     same(matmul(4, 10, 3), op)
 
 
 def test_stage_a_symbolic_matrix_in_the_workspace():
     op = matmul("n", "m", 3, ["n", "m"])
-    staged = stage(find_buffer(op, "b"), op, "workspace")
+    staged = stage_tile(find_buffer(op, "b"), op, "workspace")
     assert staged.load_in[0].extent == loops(op, "j")[0].extent
     same(matmul("n", "m", 3, ["n", "m"]), op, n=3, m=4)
 
@@ -140,7 +140,7 @@ def test_stage_a_symbolic_matrix_in_the_workspace():
 def test_stage_the_rows_that_a_convolution_reads():
     op = convolution()
     h = loops(op, "h")[0]
-    staged = stage(find_buffer(op, "x"), h, "scratch")
+    staged = stage_tile(find_buffer(op, "x"), h, "scratch")
     assert [extent.constant for extent in staged.buffer.type.shape] == [3, 3, 6]
     same(convolution(), op)
 
@@ -151,7 +151,7 @@ def test_stage_loads_in_what_is_updated():
             b.store(y, (i, j), b.load(y, (i, j)) + b.load(x, (i, j)))
 
     op = kernel(update, x=[3, 4], y=[3, 4])
-    staged = stage(find_buffer(op, "y"), loops(op, "i")[0])
+    staged = stage_tile(find_buffer(op, "y"), loops(op, "i")[0])
     assert (len(staged.load_in), len(staged.write_back)) == (1, 1)
     same(kernel(update, x=[3, 4], y=[3, 4]), op)
 
@@ -163,32 +163,32 @@ def test_stage_refuses_a_box_it_would_write_back_with_holes():
 
     op = kernel(every_other, x=[3, 2], y=[3, 4])
     with pytest.raises(IllegalSchedule, match="a store to the whole tile of %y"):
-        stage(find_buffer(op, "y"), loops(op, "i")[0])
+        stage_tile(find_buffer(op, "y"), loops(op, "i")[0])
 
 
 def test_stage_refuses_registers_of_unknown_size():
     op = pointwise(3, "n", ["n"])
     with pytest.raises(IllegalSchedule, match="bounded size for registers"):
-        stage(find_buffer(op, "x"), loops(op, "i")[0])
+        stage_tile(find_buffer(op, "x"), loops(op, "i")[0])
 
 
 def test_stage_refuses_subscripts_from_memory():
     op = gather()
     with pytest.raises(IllegalSchedule, match="known to lie in a box"):
-        stage(find_buffer(op, "x"), loops(op, "i")[0])
+        stage_tile(find_buffer(op, "x"), loops(op, "i")[0])
 
 
 def test_stage_refuses_a_buffer_that_is_not_used_there():
     op = pointwise()
     with pytest.raises(IllegalSchedule, match="used there"):
-        stage(find_buffer(op, "y"), loops(op, "i")[0])
+        stage_tile(find_buffer(op, "y"), loops(op, "i")[0])
 
 
 def test_stage_refuses_a_buffer_of_an_inner_loop():
     op = convolution()
-    inner = stage(find_buffer(op, "x"), loops(op, "r")[0], "scratch")
+    inner = stage_tile(find_buffer(op, "x"), loops(op, "r")[0], "scratch")
     with pytest.raises(IllegalSchedule, match="lives as long as its copy"):
-        stage(inner.buffer, loops(op, "w")[0], "scratch")
+        stage_tile(inner.buffer, loops(op, "w")[0], "scratch")
 
 
 @given(size=st.integers(2, 20), parts=st.integers(1, 20))
@@ -272,6 +272,6 @@ def test_stage_of_a_tile_that_may_be_shorter_has_room_for_the_longest(n: int):
     op = pointwise(3, "n", ["n"])
     outer = tile_ragged(loops(op, "j")[0], 8).outer
     reorder(outer, loops(op, "i")[0])
-    staged = stage(find_buffer(op, "x"), loops(op, "i")[0], "scratch")
+    staged = stage_tile(find_buffer(op, "x"), loops(op, "i")[0], "scratch")
     assert [dim.constant for dim in staged.buffer.type.shape] == [1, 8]
     same(pointwise(3, "n", ["n"]), op, n=n)

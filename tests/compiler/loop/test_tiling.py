@@ -8,7 +8,7 @@ from tests.compiler.loop.kernels import convolution, kernel, loops, matmul, poin
 from weft.compiler.loop.nest import loops_in
 from weft.compiler.loop.primitives import (
     collapse,
-    normalize,
+    normalize_loop,
     parallelize,
     reorder,
     split_at,
@@ -159,7 +159,7 @@ def strided():
 
 def test_normalize_counts_from_zero():
     op = strided()
-    loop = normalize(loops_in(op)[0])
+    loop = normalize_loop(loops_in(op)[0])
     assert (loop.lower, loop.upper, loop.step.data) == (0, 3, 1)
     same(strided(), op)
 

@@ -36,9 +36,9 @@ def test_the_number_of_cores_does_not_tell_targets_apart():
     ("text", "reason"),
     [
         ("not json", "a file that `weft tune` wrote"),
-        ("[]", "a file of format 1"),
-        ('{"format": 2, "schedules": []}', "a file of format 1"),
-        ('{"format": 1, "schedules": [{"kernel": "k"}]}', "schedules of kernels, got {'kernel'"),
+        ("[]", "a file of format 2"),
+        ('{"format": 1, "schedules": []}', "a file of format 2"),
+        ('{"format": 2, "schedules": [{"kernel": "k"}]}', "schedules of kernels, got {'kernel'"),
         (None, "a file that `weft tune` wrote"),
     ],
 )

@@ -18,7 +18,7 @@ def copy_kernel(rows: int, columns: int, mark: str = "nontemporal", lanes: int =
     return f"""
     loop.kernel @copy(%x: {kind}, %y: {kind}) {{
       loop.for %i = 0 to {rows} parallel {{ loop.for %j = 0 to {columns} vector({lanes}) {{
-        loop.prefetch %x[%i, %j + 1024] far : {kind}
+        loop.prefetch %x[%i, %j + 1024] locality(2) : {kind}
         %a = loop.load %x[%i, %j] : {kind}
         loop.store %a, %y[%i, %j] {mark} : {kind}
       }} }}

@@ -400,7 +400,7 @@ WITHOUT_VJP = {
     "max_region_pool",
     "nonzero",
     "random_bits",
-    "reshape_found",
+    "dynamic_reshape",
     "shape",
     "size",
     "stop_gradient",

@@ -29,8 +29,8 @@ def test_graph_files_of_others_are_refused(
     saved = tmp_path / "net.mlir"
     weft_command.succeeds("compile", dense_folder / "dense.onnx", "--emit", "graph", "-o", saved)
     newer = tmp_path / "newer.mlir"
-    newer.write_text(saved.read_text().replace("graph_version = 2", "graph_version = 3"))
-    assert "version 2, as this weft writes it" in weft_command.fails("compile", newer)
+    newer.write_text(saved.read_text().replace("graph_version = 3", "graph_version = 4"))
+    assert "version 3, as this weft writes it" in weft_command.fails("compile", newer)
     (tmp_path / "bare.mlir").write_text(saved.read_text())
     assert "bare.weights" in weft_command.fails("compile", tmp_path / "bare.mlir")
     (tmp_path / "text.mlir").write_text("nonsense")

@@ -47,13 +47,14 @@ def test_schedules_are_printed_edited_and_forced(
     model, file = dense_folder / "dense.onnx", tmp_path / "schedule.txt"
     text = weft_command.succeeds("inspect", model, "--schedules")
     assert "vectorize{loop=" in text
-    first = text.split("}\n\n")[0] + "}\n"
+    header, first = text.split("\n\n")[:2]
     file.write_text("// as it was\n" + text)
     assert weft_command.succeeds("inspect", model, "--schedule", file, "--schedules") == text
-    file.write_text(first.split("{\n")[0] + "{\n}\n")
+    file.write_text(f"{header}\n" + first.split("{\n")[0] + "{\n}\n")
     forced = weft_command.succeeds("inspect", model, "--schedule", file)
     assert forced.count("forced") == 1
-    assert weft_command.succeeds("inspect", model, "--schedules", first[1:9]).startswith(first[:9])
+    one = weft_command.succeeds("inspect", model, "--schedules", first[1:9])
+    assert one.startswith(f"{header}\n\n{first[:9]}")
 
 
 @pytest.mark.parametrize(
@@ -63,18 +64,18 @@ def test_schedules_are_printed_edited_and_forced(
             "tile{loop=nowhere size=2}",
             'step 1: tile{loop="nowhere" size=2}: @KERNEL requires a loop out of',
         ),
-        ("tyle{loop=i}", "FILE:2: requires a primitive out of tile, "),
-        ("tile{loop=i}", 'FILE:2: tile{loop="i"}: weft-tile requires argument "size"'),
-        ("tile{loop", "FILE:2: requires PRIMITIVE{NAME=VALUE ...}, got tile{loop"),
-        ("@other {", "FILE:2: requires PRIMITIVE{NAME=VALUE ...}, got @other {"),
+        ("tyle{loop=i}", "FILE:3: requires a primitive out of tile, "),
+        ("tile{loop=i}", 'FILE:3: tile{loop="i"}: weft-tile requires argument "size"'),
+        ("tile{loop", "FILE:3: requires PRIMITIVE{NAME=VALUE ...}, got tile{loop"),
+        ("@other {", "FILE:3: requires PRIMITIVE{NAME=VALUE ...}, got @other {"),
     ],
 )
 def test_refuses_schedules(
     line: str, message: str, weft_command: Command, dense_folder: Path, tmp_path: Path
 ):
     model, file = dense_folder / "dense.onnx", tmp_path / "schedule.txt"
-    kernel = weft_command.succeeds("inspect", model, "--schedules").split(" {")[0][1:]
-    file.write_text(f"@{kernel} {{\n{line}\n}}\n")
+    kernel = weft_command.succeeds("inspect", model, "--schedules").split(" {")[0].split("@")[1]
+    file.write_text(f"schedules 2\n@{kernel} {{\n{line}\n}}\n")
     said = weft_command.fails("compile", model, "--schedule", file, "-o", tmp_path / "out.so")
     assert message.replace("FILE", str(file)).replace("KERNEL", kernel) in said
     assert not (tmp_path / "out.so").exists()
@@ -84,10 +85,22 @@ def test_refuses_schedules_of_other_kernels(
     weft_command: Command, dense_folder: Path, tmp_path: Path
 ):
     file = tmp_path / "schedule.txt"
-    file.write_text("@other {\n}\n")
+    file.write_text("schedules 2\n@other {\n}\n")
     said = weft_command.fails("inspect", dense_folder / "dense.onnx", "--schedule", file)
     assert "schedules require kernels of the model (@" in said
     assert said.endswith("got @other")
+
+
+@pytest.mark.parametrize("text", ["@scale {\n  normalize{loop=i}\n}\n", "schedules 1\n", ""])
+def test_refuses_schedules_of_other_versions(
+    text: str, weft_command: Command, dense_folder: Path, tmp_path: Path
+):
+    file = tmp_path / "schedule.txt"
+    file.write_text(text)
+    said = weft_command.fails("inspect", dense_folder / "dense.onnx", "--schedule", file)
+    first = text.split("\n")[0] or "no line"
+    assert f"{file}: requires `schedules 2` in its first line" in said
+    assert said.endswith(f"got {first}")
 
 
 def test_passes_over_the_graph_are_listed(weft_command: Command, dense_folder: Path):

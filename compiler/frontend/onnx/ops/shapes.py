@@ -22,7 +22,7 @@ from weft.dialects.graph.core.types import I64, Shape
 def import_reshape(node: OnnxNode) -> Sequence[SSAValue]:
     """0 copies the operand's dim (unless `allowzero`), -1 is what remains."""
     if node.known.dims(node.operand(1)) is None:
-        return [_reshape_found(node)]
+        return [_dynamic_reshape(node)]
     wanted = node.dims(1, "a shape")
     source = node.shape()
     if not node.flag("allowzero"):
@@ -30,7 +30,7 @@ def import_reshape(node: OnnxNode) -> Sequence[SSAValue]:
     return [node.reshape(node.operand(0), resolve_shape(source, wanted))]
 
 
-def _reshape_found(node: OnnxNode) -> SSAValue:
+def _dynamic_reshape(node: OnnxNode) -> SSAValue:
     """A reshape to dims that depend on data: 0 and -1 among them are replaced while running."""
     b, source, parts = node.b, node.shape(), node.elements(1)
     zero, one, rest = (b.constant_of(number, I64) for number in (0, 1, -1))
@@ -51,7 +51,7 @@ def _reshape_found(node: OnnxNode) -> SSAValue:
         else node.find(b.where(b.equal(scalar, rest), left, scalar))
         for part, scalar in zip(parts, scalars, strict=True)
     ]
-    return b.reshape_found(node.operand(0), shape=dims_attr(dims))
+    return b.dynamic_reshape(node.operand(0), shape=dims_attr(dims))
 
 
 def _copied(source: Shape, axis: int) -> Expr:

@@ -14,7 +14,7 @@ from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import SSAValue
 
 from weft.compiler.loop.nest import most_iterations
-from weft.compiler.loop.primitives import stage_partial, tile, tile_ragged
+from weft.compiler.loop.primitives import stage_accumulators, tile, tile_ragged
 from weft.dialects.loop.ops import ForOp
 from weft.dialects.loop.scalar import is_float
 from weft.dialects.loop.types import buffer_type
@@ -42,7 +42,7 @@ def block_long_sum(
         if extent is None or extent * terms > most or own:
             block = loop if own else block_of(loop, most // terms)
             layout = buffer_type(sums).layout
-            staged = stage_partial(
+            staged = stage_accumulators(
                 sums, block, layout=None if isinstance(layout, NoneAttr) else layout
             )
             return [nest for nest in (staged.load_in, staged.write_back) if nest]

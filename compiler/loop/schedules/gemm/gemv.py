@@ -15,7 +15,7 @@ from xdsl.ir import SSAValue
 from weft.compiler.loop.nest import perfect_nest
 from weft.compiler.loop.primitives import (
     reorder,
-    stage_partial,
+    stage_accumulators,
     tile,
     tile_ragged,
     unroll,
@@ -69,7 +69,7 @@ def stream_rows(jp: ForOp, ji: ForOp, result: SSAValue, lanes: int) -> None:
     if rest is not None:
         vectorize_columns(perfect_nest(rest)[-1], lanes)
     reorder(ko, jp, ki, ji)
-    staged = stage_partial(result, jp)
+    staged = stage_accumulators(result, jp)
     for loops in ((ji,), staged.load_in, staged.write_back):
         vectorize_columns(loops[-1], lanes)
     unroll(ki)

@@ -15,7 +15,7 @@ from xdsl.ir import SSAValue
 from weft.compiler.loop.nest import accesses_to, perfect_nest, weight_arguments
 from weft.compiler.loop.primitives import pack, panels, reorder, tile, unroll, vectorize
 from weft.compiler.loop.schedules.compute_at import fuse_producers
-from weft.compiler.loop.schedules.fusion import fuse_nests
+from weft.compiler.loop.schedules.fuse_nests import fuse_nests
 from weft.compiler.loop.schedules.gemm.accumulation import Accumulation
 from weft.compiler.loop.schedules.gemm.gemv import (
     block_columns,

@@ -27,15 +27,15 @@ from weft.compiler.loop.nest import (
 )
 from weft.compiler.loop.primitives import (
     collapse,
+    compute_at,
     dim_innermost,
     flatten,
-    fuse_at,
     pack,
     panels,
     parallelize,
     reorder,
     split_at,
-    stage,
+    stage_tile,
     tile,
     tile_ragged,
     unroll,
@@ -177,7 +177,7 @@ def pack_operand(
     itself computed before is stored in panels from the start.
     """
     widened &= is_extended(load)
-    staged = stage(load.buffer, kernel, "workspace")
+    staged = stage_tile(load.buffer, kernel, "workspace")
     copy = pack(staged.buffer, panels(buffer_type(staged.buffer), axis, size))
     if widened and isinstance(copy.owner, AllocOp):
         copy = widen(copy.owner).result
@@ -190,7 +190,7 @@ def pack_operand(
 
 def pack_flat_operand(kernel: KernelOp, load: LoadOp, axis: int, size: int, lanes: int) -> SSAValue:
     """The same for columns that index two dims, which the copy has as one."""
-    staged = stage(load.buffer, kernel, "workspace")
+    staged = stage_tile(load.buffer, kernel, "workspace")
     assert isinstance(staged.buffer.owner, AllocOp), "a copy is allocated"
     place = subscripts(accesses_in(staged.load_in[0])[-1])
     outer, inner = (
@@ -234,7 +234,7 @@ def widen_rows(kernel: KernelOp, load: LoadOp, target: Target) -> bool:
     uses = product(others).constant
     if not is_extended(load) or uses is None or uses < WIDENED_USES:
         return False
-    staged = stage(load.buffer, kernel, "workspace")
+    staged = stage_tile(load.buffer, kernel, "workspace")
     assert isinstance(staged.buffer.owner, AllocOp), "a copy is allocated"
     widen(staged.buffer.owner)
     vectorize_innermost(staged.load_in[0], target)
@@ -316,7 +316,7 @@ def pack_panel(
     if rows is None or rows * bytes > most or axis is None:
         return None
     try:
-        staged = stage(panel, jo, "scratch")
+        staged = stage_tile(panel, jo, "scratch")
     except IllegalSchedule:
         return None
     kind = buffer_type(staged.buffer)
@@ -345,7 +345,7 @@ def fill_with_first(fill: Sequence[tuple[ForOp, ...]], tiles: ForOp) -> None:
     producer, part, _ = tile(part, part.extent.constant or 1)
     for loop in terms[:-1]:
         part = tile(part, (part.extent // loop.extent).constant or 1).inner
-    fuse_at(producer, terms[-1])
+    compute_at(producer, terms[-1])
 
 
 def pack_block(panel: SSAValue, block: ForOp, ji: ForOp, lanes: int) -> None:
@@ -353,7 +353,7 @@ def pack_block(panel: SSAValue, block: ForOp, ji: ForOp, lanes: int) -> None:
     axis = column_axis(accesses_to(panel, block)[0], ji)
     if axis is None:
         raise IllegalSchedule("contraction requires columns that one dim counts, got several")
-    staged = stage(panel, block, "scratch")
+    staged = stage_tile(panel, block, "scratch")
     kind = buffer_type(staged.buffer)
     pack(staged.buffer, dim_innermost(kind, axis))
     fill_panels(staged.load_in, axis, kind.shape[axis].constant or 1, lanes)
@@ -390,7 +390,7 @@ def pack_rows(outer: Sequence[ForOp], operand: SSAValue, target: Target) -> ForO
     """
     *around, io = outer
     reorder(io, *around)
-    staged = stage(operand, io, "scratch")
+    staged = stage_tile(operand, io, "scratch")
     vectorize_innermost(staged.load_in[0], target)
     return io
 

@@ -13,7 +13,7 @@ from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import SSAValue
 
 from weft.compiler.loop.nest import accesses_to, loads_in, loops_in, stores_in
-from weft.compiler.loop.primitives import prefetch, stage, tile, unroll
+from weft.compiler.loop.primitives import prefetch, stage_tile, tile, unroll
 from weft.compiler.loop.schedules.gemm.pack_panels import computed_type
 from weft.compiler.loop.schedules.gemm.unroll_tile import unroll_tile
 from weft.compiler.loop.schedules.innermost_loops import stride
@@ -27,16 +27,16 @@ MOST_TILES = 64
 """Tiles of rows over a panel, beside which the time to load the panel does not count."""
 
 
-def load_and_prefetch(source: SSAValue, at: ForOp, loop: ForOp, lanes: int, *, cache: str) -> None:
+def load_and_prefetch(source: SSAValue, at: ForOp, loop: ForOp, lanes: int, *, level: str) -> None:
     """Loads what an iteration reads of a buffer to registers once, and prefetches that of the next
     iteration of a loop around it.
     """
-    vector = stage(source, at, "registers").load_in
+    vector = stage_tile(source, at, "registers").load_in
     unroll_tile(vector, lanes)
     if not isinstance(source.owner, AllocOp):
         (load,) = loads_in(vector[0])
         line = lanes * width(load.buffer_type.element) // 8 >= LINE
-        lines = prefetch(load, loop, 1, cache=cache, before=None if line else vector[0])
+        lines = prefetch(load, loop, 1, level=level, before=None if line else vector[0])
         for each in lines:
             unroll(each)
 
@@ -64,7 +64,7 @@ def prefetch_panel(panel: SSAValue, around: ForOp, lanes: int) -> None:
     """
     loops = enclosing_loops(accesses_to(panel, around)[0])
     terms = [loop for loop in loops if loop.reduction is not None]
-    load_and_prefetch(panel, terms[-1], loops[0], lanes, cache="second")
+    load_and_prefetch(panel, terms[-1], loops[0], lanes, level="L2")
 
 
 def prefetch_rows(tiles: ForOp) -> None:

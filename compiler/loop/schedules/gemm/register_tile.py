@@ -20,7 +20,7 @@ from weft.compiler.loop.primitives import (
     distribute,
     pack,
     reorder,
-    stage,
+    stage_tile,
     tile,
     tile_ragged,
     unroll,
@@ -130,7 +130,7 @@ def _stage_accumulators(
     """
     axis = column_axis(accesses_to(result, at)[0], ji)
     assert axis is not None, "the columns index the result"
-    staged = stage(result, at, "registers")
+    staged = stage_tile(result, at, "registers")
     accumulators = pack(staged.buffer, dim_innermost(buffer_type(staged.buffer), axis))
     return accumulators, [list(nest) for nest in (staged.load_in, staged.write_back) if nest]
 

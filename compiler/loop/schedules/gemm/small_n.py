@@ -28,8 +28,8 @@ from weft.compiler.loop.primitives import (
     parallelize,
     reorder,
     split_reduction,
-    stage,
-    stage_partial,
+    stage_accumulators,
+    stage_tile,
     tile,
     unroll,
     vectorize,
@@ -44,7 +44,7 @@ from weft.dialects.loop.ops import AllocOp, ForOp, LoadOp
 from weft.dialects.loop.program import KernelOp
 from weft.dialects.loop.types import buffer_type
 
-NAME = "few columns"
+NAME = "small-n"
 
 ROWS = 2
 """Rows of a tile, which share what is loaded of the columns."""
@@ -91,10 +91,10 @@ def _apply(kernel: KernelOp, nest: Sequence[ForOp], found: Product, target: Targ
     outer, within, _ = tile(row, GROUP)
     around, lane, _ = tile(terms, lanes)
     reorder(lane, around, within, column)
-    partial = stage_partial(found.store.buffer, lane, "scratch")
+    partial = stage_accumulators(found.store.buffer, lane, "scratch")
     allocation = partial.buffer.owner
     assert isinstance(allocation, AllocOp), "partial sums are allocated"
-    hoisted = hoist_allocation(allocation)
+    hoisted = hoist_allocation(allocation, per_iteration=True)
     joined = distribute(lane, partial.write_back[0])
     added = distribute(lane, around)
     parts = pack(hoisted.result, dim_innermost(buffer_type(hoisted.result), 0))
@@ -116,9 +116,9 @@ def _multiply(
     blocks, inner, _ = tile(around, size)
     tiles, rows, _ = tile(within, ROWS)
     reorder(blocks, tiles, inner, rows, column, lane)
-    staged = stage(parts, tiles, "registers")
+    staged = stage_tile(parts, tiles, "registers")
     pack(staged.buffer, dim_innermost(buffer_type(staged.buffer), 0))
-    load_and_prefetch(x, rows, outer, lanes, cache="second")
+    load_and_prefetch(x, rows, outer, lanes, level="L2")
     for each in (staged.load_in, [rows, column, lane], staged.write_back):
         unroll_tile(each, lanes)
 
@@ -139,7 +139,7 @@ def _transpose(kernel: KernelOp, columns: LoadOp, terms: ForOp, target: Target) 
     axis = column_axis(columns, terms)
     if stride(columns, terms) == 1 or axis is None:
         return
-    staged = stage(columns.buffer, kernel, "workspace")
+    staged = stage_tile(columns.buffer, kernel, "workspace")
     pack(staged.buffer, dim_innermost(buffer_type(staged.buffer), axis))
     vectorize_innermost(staged.load_in[0], target)
 

@@ -33,7 +33,7 @@ from weft.compiler.loop.primitives import (
     pack,
     parallelize,
     reorder,
-    stage,
+    stage_tile,
     tile,
     tile_ragged,
     unroll,
@@ -51,7 +51,7 @@ from weft.dialects.loop.program import KernelOp
 from weft.dialects.loop.scalar import width
 from weft.dialects.loop.types import buffer_type
 
-NAME = "deep sums"
+NAME = "split-k"
 
 LEAST_BLOCKS = 16
 """Blocks that a pool shares evenly enough."""
@@ -148,7 +148,7 @@ def _add_rows(
     around, inside, _ = tile(blocks.inner, K_ROWS)
     reorder(around, row, inside, column)
     _accumulate_in_registers(partial, axis, row, [inside, column], lanes)
-    load_and_prefetch(x, inside, around, lanes, cache="first")
+    load_and_prefetch(x, inside, around, lanes, level="L1")
     unroll(inside)
     fill = child_loops(blocks.outer)[0]
     for nest in (perfect_nest(fill), perfect_nest(blocks.combine)):
@@ -176,7 +176,7 @@ def _accumulate_in_registers(
     """Keeps a vector of a row of accumulators in registers while the loops inside add to it."""
     outer, inner, _ = tile_ragged(row, lanes)
     reorder(*inside, inner)
-    staged = stage(sums, outer, "registers")
+    staged = stage_tile(sums, outer, "registers")
     pack(staged.buffer, dim_innermost(buffer_type(staged.buffer), axis))
     short = [loop for loop in inside[1:] if loop.reduction is None]
     for nest in (staged.load_in, [*short, inner], staged.write_back):

@@ -1,0 +1,93 @@
+"""graph -> graph: operators that compute the same are computed once,
+and those that nobody needs not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.func import FuncOp
+from xdsl.ir import Block, Operation
+from xdsl.passes import ModulePass
+
+from weft.dialects.graph import BindSizesOp, CallOp, CheckpointOp, ControlOp, FusedOp, GraphOp
+from weft.dialects.graph.core.types import ShapeAttr, TensorType
+from weft.dialects.graph.regions.control import defined_sizes
+from weft.dialects.graph.regions.effects import has_effects
+
+
+@dataclass(frozen=True)
+class CseDcePass(ModulePass):
+    """Merges equal operators and drops unused ones, in two walks of each function."""
+
+    name = "weft-cse-dce"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for function in op.ops:
+            if isinstance(function, FuncOp):
+                merge_equal(function.body.block)
+                drop_unused(function.body.block)
+
+
+def merge_equal(block: Block, seen: dict[Hashable, GraphOp] | None = None) -> None:
+    """Replaces every operator by the first one with its name, operands and attributes, of those
+    before it in its block and `seen` around that.
+    """
+    seen = {} if seen is None else seen
+    own: list[Hashable] = []
+    for op in list(block.ops):
+        if isinstance(op, GraphOp):
+            key = (
+                op.name,
+                tuple(op.operands),
+                tuple(sorted(op.properties.items(), key=lambda item: item[0])),
+            )
+            first = seen.setdefault(key, op)
+            if first is op:
+                own.append(key)
+                continue
+            for old, new in zip(op.results, first.results, strict=True):
+                old.replace_all_uses_with(new)
+        elif isinstance(op, ControlOp):
+            for region in op.regions:
+                merge_equal(region.block, None if isinstance(op, CheckpointOp) else seen)
+    for key in own:
+        del seen[key]
+
+
+def drop_unused(block: Block) -> None:
+    """Removes the operators whose results nobody uses, from the last on; what names a size stays as
+    long as a type or an attribute mentions it.
+    """
+    names_sizes = any(defined_sizes(op) for op in block.walk())
+    _drop_unused(block, set() if names_sizes else None)
+
+
+def _drop_unused(block: Block, mentioned: set[str] | None) -> None:
+    """`mentioned` collects the sizes that what is kept needs, where any are named."""
+    for op in reversed(list(block.ops)):
+        used = any(result.uses for result in op.results) or _defines(op, mentioned)
+        used = used or (isinstance(op, ControlOp) and has_effects(op))
+        if isinstance(op, (GraphOp, CallOp, FusedOp, ControlOp, BindSizesOp)) and not used:
+            op.detach()
+            op.erase()
+        else:
+            if mentioned is not None:
+                mentioned.update(own_sizes(op))
+            for region in reversed(op.regions) if isinstance(op, ControlOp) else ():
+                _drop_unused(region.block, mentioned)
+
+
+def _defines(op: Operation, mentioned: set[str] | None) -> bool:
+    return mentioned is not None and not mentioned.isdisjoint(defined_sizes(op))
+
+
+def own_sizes(op: Operation) -> set[str]:
+    """The sizes that an operator's attributes and types mention, those inside it aside."""
+    shapes = [value for value in op.properties.values() if isinstance(value, ShapeAttr)]
+    values = [*op.results, *(arg for region in op.regions for arg in region.block.args)]
+    shapes += [value.type.dims for value in values if isinstance(value.type, TensorType)]
+    return {name for shape in shapes for dim in shape.data or () for name in dim.symbols()}

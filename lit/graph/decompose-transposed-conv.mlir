@@ -1,0 +1,29 @@
+// RUN: weft-opt %s --split-input-file -p weft-decompose-transposed-conv | filecheck %s
+
+// Two results lie where one element does: they are two channels of a convolution with half the taps.
+// CHECK-LABEL: func.func @halves
+// CHECK: %[[W:[a-z_0-9]+]] = graph.constant {literal = #graph.literal<[3.0, 1.0, 4.0, 2.0]>, shape = #graph.shape<[2, 1, 2]>
+// CHECK: %[[Y:[a-z_0-9]+]] = graph.conv %x, %[[W]] {group = 1 : i64, pads = array<i64: 1, 1>}
+// CHECK: graph.reshape %[[Y]] {shape = #graph.shape<[1, 1, 2, n + 1]>}
+// CHECK: graph.transpose %{{.*}} {permutation = array<i64: 0, 1, 3, 2>}
+// CHECK: graph.reshape %{{.*}} {shape = #graph.shape<[1, 1, 2 * n + 2]>}
+// CHECK: graph.slice %{{.*}} {{.*}}starts = #graph.shape<[0, 0, 1]>
+// CHECK-NOT: graph.conv_transpose
+func.func @halves(%x: !graph.tensor<[1, 1, n], f32>) -> !graph.tensor<[1, 1, 2*n], f32> {
+  %w = graph.constant {literal = #graph.literal<[1.0, 2.0, 3.0, 4.0]>, shape = #graph.shape<[1, 1, 4]>, element = f32} : () -> !graph.tensor<[1, 1, 4], f32>
+  %y = graph.conv_transpose %x, %w {group = 1 : i64, strides = array<i64: 2>, pads = array<i64: 1, 1>} : (!graph.tensor<[1, 1, n], f32>, !graph.tensor<[1, 1, 4], f32>) -> !graph.tensor<[1, 1, 2*n], f32>
+  func.return %y : !graph.tensor<[1, 1, 2*n], f32>
+}
+
+// -----
+
+// A filter that a call brings, a step of one and spread taps stay.
+// CHECK-LABEL: func.func @stay
+// CHECK-COUNT-3: graph.conv_transpose
+func.func @stay(%x: !graph.tensor<[1, 1, 4], f32>, %v: !graph.tensor<[1, 1, 2], f32>) -> (!graph.tensor<[1, 1, 8], f32>, !graph.tensor<[1, 1, 5], f32>, !graph.tensor<[1, 1, 9], f32>) {
+  %w = graph.constant {literal = #graph.literal<[1.0, 2.0]>, shape = #graph.shape<[1, 1, 2]>, element = f32} : () -> !graph.tensor<[1, 1, 2], f32>
+  %a = graph.conv_transpose %x, %v {group = 1 : i64, strides = array<i64: 2>} : (!graph.tensor<[1, 1, 4], f32>, !graph.tensor<[1, 1, 2], f32>) -> !graph.tensor<[1, 1, 8], f32>
+  %b = graph.conv_transpose %x, %w {group = 1 : i64} : (!graph.tensor<[1, 1, 4], f32>, !graph.tensor<[1, 1, 2], f32>) -> !graph.tensor<[1, 1, 5], f32>
+  %c = graph.conv_transpose %x, %w {group = 1 : i64, strides = array<i64: 2>, dilations = array<i64: 2>} : (!graph.tensor<[1, 1, 4], f32>, !graph.tensor<[1, 1, 2], f32>) -> !graph.tensor<[1, 1, 9], f32>
+  func.return %a, %b, %c : !graph.tensor<[1, 1, 8], f32>, !graph.tensor<[1, 1, 5], f32>, !graph.tensor<[1, 1, 9], f32>
+}

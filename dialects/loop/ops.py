@@ -1,8 +1,8 @@
 """The operations inside kernels: loops, accesses, allocations and branches over buffers.
 
-Subscripts, bounds and sizes are integer expressions whose operands are index values. They
-print inline, `loop.load %A[6 * %io + %ii, %k]`, and stay logical: the layout in the buffer's
-type says where an element lies.
+Subscripts, bounds and sizes are integer expressions whose operands are index values. They print
+inline, `loop.load %A[6 * %io + %ii, %k]`, and stay logical: where an element is stored is up to the
+layout in the buffer's type.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ class ForOp(IRDLOperation):
         loop.for %i = 0 to n step 6 parallel { ... }
 
     Marks are the schedule made visible. `parallel`: iterations may run at the same time. `unroll`:
-    the emitter writes the body out once per iteration. `vector(16)`: the emitter runs 16 iterations
-    as lanes of one vector, with a masked or exact remainder. `reduction(add)`: iterations only
-    combine into the same elements with this operator and may be reassociated.
+    the emitter unrolls the loop. `vector(16)`: 16 iterations are the lanes of one vector, with a
+    masked or exact remainder. `reduction(add)`: iterations only combine into the same elements with
+    this operator, and may be reassociated.
     """
 
     name = "loop.for"
@@ -209,9 +209,7 @@ class SubscriptedOp(IRDLOperation):
         for position, expr in enumerate(self.subscripts.data):
             printer.print_string(", " if position else "")
             print_expr_over_values(printer, expr, self.operands_)
-        printer.print_string("]")
-        if "nontemporal" in self.properties:
-            printer.print_string(" nontemporal")
+        printer.print_string("] nontemporal" if "nontemporal" in self.properties else "]")
         if isinstance(locality := self.properties.get("locality"), IntAttr):
             printer.print_string(f" locality({locality.data})")
         printer.print_string(" : ")
@@ -242,9 +240,7 @@ def _parse_access(parser: Parser) -> tuple[list[SSAValue], dict[str, Attribute]]
 
 @irdl_op_definition
 class LoadOp(AccessOp):
-    """Reads the element at a logical index:
-    `%x = loop.load %A[%i, %k] : !loop.buffer<[4, 4], f32>`.
-    """
+    """Reads an element: `%x = loop.load %A[%i, %k] : !loop.buffer<[4, 4], f32>`."""
 
     name = "loop.load"
     result: SSAValue = result_def()
@@ -269,7 +265,7 @@ class LoadOp(AccessOp):
 
 @irdl_op_definition
 class StoreOp(AccessOp):
-    """Writes the element at a logical index:
+    """Writes an element:
     `loop.store %x, %C[%i, %j] : !loop.buffer<[4, 4], f32>`.
 
     With `nontemporal`, vectors that fill whole lines are stored without going through the caches.
@@ -333,12 +329,11 @@ class PrefetchOp(SubscriptedOp):
 class AllocOp(IRDLOperation):
     """A buffer of its own: `%t = loop.alloc scratch : !loop.buffer<[6, 16], f32>`.
 
-    Scopes: `workspace` lives in the caller's arena, is shared by all threads and gets its
-    `offset` (bytes) from the memory plan; `growable` is memory of the context's allocator, as its
-    size is known only while the program runs, and its `offset` the number of the block that it
-    shares with others; `scratch` belongs to one thread and lives on
-    its stack; `registers` is a small array of constant size whose every access is
-    unrolled, so that it becomes values.
+    Scopes: `workspace` lives in the caller's arena, is shared by all threads and gets its `offset`
+    (bytes) from the memory plan; `growable` is memory of the context's allocator, as its size is
+    dynamic, and its `offset` is the number of the block that it shares with others; `scratch` is on
+    the stack of one thread; `registers` is a small array whose accesses are all unrolled, so that
+    it becomes values.
     """
 
     name = "loop.alloc"

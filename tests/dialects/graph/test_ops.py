@@ -87,7 +87,7 @@ def test_every_operator_has_samples():
 
 def named_below(cls: type[GraphOp]) -> set[str]:
     """The names of weft's own operators among the subclasses of a class."""
-    own = {each for each in cls.__subclasses__() if each.__module__.startswith("dialects.")}
+    own = {each for each in cls.__subclasses__() if each.__module__.startswith("weft.dialects.")}
     names = {each.__dict__["name"] for each in own if "name" in each.__dict__}
     return names.union(*map(named_below, own))
 

@@ -7,6 +7,8 @@ stages of weft-opt, and filecheck at the end.
 import contextlib
 import io
 import shlex
+import subprocess
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -134,3 +136,11 @@ def test_check_refuses(checks: str, message: str, tmp_path: Path):
 
 def test_there_are_golden_tests():
     assert CASES
+
+
+def test_lit_runs_them_from_a_shell():
+    """One of them: all are run above, in a third of the time."""
+    command = [Path(sys.executable).with_name("lit"), "-v", LIT / "graph" / "eliminate.mlir"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "PASS: weft :: graph/eliminate.mlir (1 of 1)" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0

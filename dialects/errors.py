@@ -77,6 +77,10 @@ class AssertError(InputError, AssertionError):
     """An `assert` of a compiled program that does not hold; the message names its line."""
 
 
+class InvalidIndexError(WeftError, IndexError):
+    """What stands in `x[...]` and is no index of an array; the message is NumPy's."""
+
+
 class ArtifactError(WeftError):
     """A compiled artifact that is damaged, foreign to this machine, or of another ABI version."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, cast
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from weft.array.operators import ArrayOperators, axis_of, users_line
+from weft.array.indexing import invalid, out_of_bounds, parts_of
+from weft.array.operators import ArrayOperators, axis_of
 from weft.dialects.weights import Array
 from weft.eager.tape import Node, moved, only
 
@@ -17,26 +18,19 @@ if TYPE_CHECKING:
 
 def indexed(x: Tensor, index: Any) -> Tensor:
     """The part of a tensor that integers, slices, `...`, `None` and arrays of integers or of bools
-    choose, as NumPy has it. Raises IndexError, which names the line, for anything else.
+    choose, as NumPy has it. Raises InvalidIndexError, which names the line, for anything else.
     """
-    if isinstance(index, ArrayOperators) and x.ndim and index.ndim:
+    if type(index) is type(x) and x._kind.rank and index._kind.rank:
         if index.dtype.kind == "i":
             return _rows(x, index)
-        if type(index) is type(x) and index.dtype == np.bool_ and x._node is None:
-            return _held(x, index)
-    parts = tuple(map(_plain, cast("Any", index) if isinstance(index, tuple) else (index,)))
-    return basic_part(x, parts)
+        if index.dtype == np.bool_ and x._node is None:
+            return basic_part(x, (index._array,))
+    parts = parts_of(index)
+    traced: Any = next((each for each in parts if isinstance(each, ArrayOperators)), None)
+    return basic_part(x, parts) if traced is None else traced.lifted(x)[parts]
 
 
-def _held(x: Tensor, mask: Any) -> Tensor:
-    """The elements, or slices along the first axes, where a tensor of bools holds."""
-    try:
-        return type(x).of(x._array[mask._array])
-    except IndexError as error:
-        raise IndexError(f"{users_line()}: {error}") from error
-
-
-def _rows(x: Tensor, index: Any) -> Tensor:
+def _rows(x: Tensor, index: Tensor) -> Tensor:
     """The slices along the first axis at the places of one tensor of integers."""
     places = index.astype(np.int64)
     if x._node is not None:
@@ -45,9 +39,7 @@ def _rows(x: Tensor, index: Any) -> Tensor:
     try:
         return type(x).of(x._array.take(places._array, 0))
     except IndexError as error:
-        raise IndexError(
-            f"{users_line()}: an index requires places within {x.shape[0]}, got others"
-        ) from error
+        raise invalid(str(error)) from error
 
 
 _greatest: Final = np.maximum.reduce
@@ -58,27 +50,15 @@ def check_places(chosen: Array, size: int) -> None:
     if chosen.dtype == np.int64 and _greatest(chosen.view(np.uint64), None, initial=0) < size:
         return  # the short way: a place from the end is a great number there
     if chosen.size and (chosen.min() < -size or chosen.max() >= size):
-        wrong = chosen[(chosen < -size) | (chosen >= size)]
-        rule = f"an index requires places within {size}"
-        raise IndexError(f"{users_line()}: {rule}, got {wrong.flat[0]}")
-
-
-def _plain(part: Any) -> Any:
-    """A part of an index as NumPy knows it."""
-    if isinstance(part, ArrayOperators | np.ndarray | list):
-        array = np.asarray(part)
-        if not array.size and array.dtype.kind == "f" and isinstance(part, list):
-            return array.astype(np.int64)  # an empty list
-        return int(array) if array.ndim == 0 and array.dtype.kind in "iu" else array
-    return part
+        raise out_of_bounds(chosen[(chosen < -size) | (chosen >= size)].flat[0], size)
 
 
 def basic_part(x: Tensor, index: tuple[Any, ...]) -> Tensor:
-    """What integers, slices, `...` and None choose."""
+    """What integers, slices, `...`, None and arrays of NumPy choose."""
     try:
         array = x._array[index]
     except (IndexError, TypeError) as error:
-        raise IndexError(f"{users_line()}: {error}") from error
+        raise invalid(str(error)) from error
     if isinstance(array, np.generic):
         array = np.asarray(array)
     shape = x.shape

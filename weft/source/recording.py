@@ -123,6 +123,9 @@ class SourceRecording(Recording):
         b.builder.insert(BindSizesOp.of(least, [name], b.location))
         return Expr.of(name)
 
+    def expression(self, value: Any) -> Expr | None:
+        return value.expr if isinstance(value, Number) else super().expression(value)
+
     @contextmanager
     def inside(self, block: Block) -> Generator[Block]:
         """Operators go into that block."""
@@ -145,8 +148,7 @@ class SourceRecording(Recording):
             if slope is None:
                 return False
             expr = expr.substitute({atom: Expr.of(0) if slope > 0 else count - 1})
-        low, _ = expr.range({})
-        return low is not None and low >= 0
+        return super().at_least(expr, 0)
 
     def cast(self, value: SSAValue, wanted: TensorType) -> SSAValue:
         """The value with the element type of another type."""

@@ -91,9 +91,7 @@ class Run:
         except SourceError:
             raise
         except WeftError as error:
-            text = str(error).removeprefix(f"{place}: ")
-            rule, _, got = text.partition(", got ")
-            raise place.refuse(rule, got or "what stands here") from error
+            raise place.error(str(error).removeprefix(f"{place}: ")) from error
         finally:
             self.place = before
 

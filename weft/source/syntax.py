@@ -43,8 +43,12 @@ class Place:
 
     def refuse(self, rule: str, got: object, advice: str = "") -> SourceError:
         """The error `file:line: <rule>, got <facts>`, the place shown, and a way out."""
+        return self.error(f"{rule}, got {got}", advice)
+
+    def error(self, text: str, advice: str = "") -> SourceError:
+        """The error of a text with the place, which is shown, and a way out."""
         way_out = f"\n        {advice}" if advice else ""
-        return SourceError(f"{self}: {rule}, got {got}\n{self.shown()}{way_out}")
+        return SourceError(f"{self}: {text}\n{self.shown()}{way_out}")
 
 
 def _column(text: str, offset: int) -> int:

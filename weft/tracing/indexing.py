@@ -1,138 +1,110 @@
-"""`x[...]`: NumPy's indexing as graph operators."""
+"""`x[...]` as graph operators, of tensors that are traced and of arrays of source mode."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeGuard, cast
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from weft.array.operators import ArrayOperators, users_line
-from weft.dialects.errors import TypeInferenceError, WeftError
-from weft.dialects.expr import Expr
+from weft.array.indexing import Index, invalid, is_mask, is_whole, out_of_bounds
+from weft.dialects.expr import Expr, maximum, minimum
+from weft.dialects.graph.core.types import ShapeAttr
 from weft.dialects.graph.reindexing.constant import ConstantOp
 
 if TYPE_CHECKING:
-    from weft.tracing.traced import Traced
+    from weft.tracing.traced import Recording, Traced
 
 
-def indexed(x: Traced, index: Sequence[Any]) -> Traced:
-    """The part of a tensor that integers, slices, `...`, `None` and arrays of integers, or one of
-    bools, choose. Raises WeftError, which names the line, for anything else.
+@dataclass
+class Box:
+    """What slices and known integers choose: a strided box of an array, its shape as the index has
+    it, and the axes of that which arrays and other integers choose from.
     """
-    try:
-        parts = _spread(x, [_part(x, each) for each in index])
-        masks = [part for part in parts if is_mask(part)]
-        if masks:
-            return _masked(x, parts, masks)
-        if any(_is_traced(part) for part in parts):
-            parts = [_constant(x, part) for part in parts]
-        return _chosen(x, parts)
-    except TypeInferenceError as error:
-        text, line = str(error), users_line()
-        raise WeftError(text if text.startswith(line) else f"{line}: {text}") from error
+
+    starts: list[Expr]
+    sizes: list[Expr]
+    steps: list[int]
+    shape: list[Expr] = field(default_factory=list[Expr])
+    gathered: list[tuple[int, Any]] = field(default_factory=list[tuple[int, Any]])
 
 
-def _chosen(x: Traced, parts: Sequence[Any]) -> Traced:
-    """What integers, slices, None and arrays of integers choose."""
-    starts, sizes, steps = [Expr.of(0)] * x.ndim, list(x.type.shape), [1] * x.ndim
-    shape: list[Expr] = []
-    gathered: list[tuple[int, Traced]] = []
-    axis = 0
-    for part in parts:
-        if part is None:
-            shape.append(Expr.of(1))
-            continue
-        extent = x.type.shape[axis]
-        if _is_traced(part):
-            require_within(part, extent)
-            gathered.append((len(shape), part))
-            shape.append(extent)
-        elif isinstance(part, slice):
-            starts[axis], sizes[axis], steps[axis] = _range(
-                cast("slice[Any, Any, Any]", part), extent
-            )
-            shape.append(sizes[axis])
-        else:
-            starts[axis], sizes[axis] = _place(int(part), extent), Expr.of(1)
-        axis += 1
-    chosen = x.op("slice", x, sizes=tuple(sizes), starts=tuple(starts), steps=steps)
-    result = chosen.reshape(tuple(shape))
-    if len(gathered) > 1:
-        return gathered_together(result, gathered)
-    for place, places in gathered:
-        result = x.op("gather", result, places.astype(np.int64), axis=place)
+def chosen(x: Traced, index: Index) -> Traced:
+    """The part of a tensor that an index names. Raises InvalidIndexError."""
+    parts = index.parts
+    if parts and is_mask(parts[0]) and all(map(is_whole, parts[1:])):
+        return x.op("gather_nd", x, index_vectors(x.lifted(parts[0])), batch_dims=0)
+    box = box_of(x, parts)
+    result = x.op(
+        "slice", x,
+        sizes=ShapeAttr(tuple(box.sizes)), starts=ShapeAttr(tuple(box.starts)), steps=box.steps,
+    ).reshape(tuple(box.shape))  # fmt: skip
+    if index.apart or sum(bool(array.ndim) for _, array in box.gathered) > 1:
+        return _gathered_together(result, box.gathered, index.apart)
+    for axis, array in reversed(box.gathered):
+        result = x.op("gather", result, array.astype(np.int64), axis=axis)
     return result
 
 
-def _is_traced(part: Any) -> TypeGuard[Traced]:
-    """Whether a part of an index is a tensor that is being traced, not one with values."""
-    return isinstance(part, ArrayOperators) and not part.has_values
+def box_of(x: Traced, parts: Sequence[Any]) -> Box:
+    """The box of a tensor that the parts of an index name, as far as it is known while tracing."""
+    box = Box([Expr.of(0)] * x.ndim, list(x.type.shape), [1] * x.ndim)
+    axis = 0
+    for part in parts:
+        if part is None:
+            box.shape.append(Expr.of(1))
+            continue
+        extent = x.type.shape[axis]
+        if isinstance(part, slice):
+            box.starts[axis], box.sizes[axis], box.steps[axis] = _range(
+                x.recording, cast("slice[Any, Any, Any]", part), extent
+            )
+            box.shape.append(box.sizes[axis])
+        elif (place := _place(x.recording, part, extent)) is not None:
+            box.starts[axis], box.sizes[axis] = place, Expr.of(1)
+        else:
+            for array in _arrays(x.lifted(part)):
+                require_within(array, x.type.shape[axis])
+                box.gathered.append((len(box.shape), array))
+                box.shape.append(x.type.shape[axis])
+                axis += 1
+            continue
+        axis += 1
+    return box
 
 
-def _part(x: Traced, part: Any) -> Any:
-    """A part of an index: int, slice, None, ... or a tensor of integers or bools."""
-    if part is None or part is Ellipsis or isinstance(part, slice):
-        return cast("Any", part)
-    if isinstance(part, int | np.integer) and not isinstance(part, bool):
-        return int(cast("Any", part))
-    found = part if _is_traced(part) else _array(part)
-    if found.dtype.kind not in "biu":
-        rule = "integers, slices, None, ... and arrays of integers or bools"
-        raise TypeInferenceError(f"an index requires {rule}, got {part!r}")
-    return x.lifted(found)
+def _arrays(part: Traced) -> Sequence[Traced]:
+    """An array of an index as one of integers for each axis that it takes."""
+    if not is_mask(part):
+        return [part]
+    if not part.ndim:
+        raise invalid("an index requires integers or arrays, got one bool")
+    return part.nonzero()
 
 
-def _array(part: Any) -> Any:
-    array = np.asarray(part)
-    return array if array.size else array.astype(np.int64)  # an empty list
-
-
-def _constant(x: Traced, part: Any) -> Any:
-    """An integer beside an array counts as one."""
-    return x.lifted(np.asarray(part)) if isinstance(part, int) else part
-
-
-def is_mask(part: Any) -> bool:
-    """Whether a part of an index is an array of bools."""
-    return _is_traced(part) and not part.python_kind and part.dtype.kind == "b"
-
-
-def gathered_together(
-    x: Traced, gathered: Sequence[tuple[int, Traced]], apart: bool = False
-) -> Traced:
-    """Several arrays of integers, with the axes that they choose of, choose elements together; what
-    they give takes their place, or comes first where they are apart, as NumPy has it.
+def _gathered_together(x: Traced, gathered: Sequence[tuple[int, Traced]], apart: bool) -> Traced:
+    """Arrays of integers, with the axes that they choose from, choose elements together; what they
+    choose stands in their place, or comes first where they are apart.
     """
     axes = [axis for axis, _ in gathered]
-    beside = not apart and axes == list(range(axes[0], axes[0] + len(axes)))
-    places = together([place for _, place in gathered])
-    first, rest = axes[0] if beside else 0, [axis for axis in range(x.ndim) if axis not in axes]
-    order = [*axes, *rest]
-    chosen = x.op("gather_nd", x.transpose(*order), places, batch_dims=0)
-    count = places.ndim - 1
-    back = [*range(count, count + first), *range(count), *range(count + first, chosen.ndim)]
-    return chosen.transpose(*back) if chosen.ndim else chosen
+    vectors = together([array for _, array in gathered])
+    first, rest = 0 if apart else axes[0], [axis for axis in range(x.ndim) if axis not in axes]
+    found = x.op("gather_nd", x.transpose(*axes, *rest), vectors, batch_dims=0)
+    count = vectors.ndim - 1
+    back = [*range(count, count + first), *range(count), *range(count + first, found.ndim)]
+    return found.transpose(*back) if found.ndim else found
 
 
-def together(places: Sequence[Traced]) -> Traced:
+def together(arrays: Sequence[Traced]) -> Traced:
     """Arrays of integers, broadcast to each other, as index vectors."""
-    wide = [each.astype(np.int64) for each in places]
+    wide = [each.astype(np.int64) for each in arrays]
     total = wide[0]
     for each in wide[1:]:
         total = total.apply("add", each)
     column = (*total.type.shape, Expr.of(1))
     columns = [each.op("expand", each, shape=total.type.shape).reshape(column) for each in wide]
     return columns[0] if len(columns) == 1 else total.op("concat", *columns, axis=total.ndim)
-
-
-def _masked(x: Traced, parts: Sequence[Any], masks: Sequence[Any]) -> Traced:
-    """The elements at which an array of bools holds, as many as there are."""
-    mask = masks[0]
-    whole = [part for part in parts if not is_mask(part)]
-    if len(masks) > 1 or parts[0] is not mask or not all(map(is_whole, whole)):
-        raise TypeInferenceError("an index requires an array of bools alone, got more")
-    return x.op("gather_nd", x, index_vectors(mask), batch_dims=0)
 
 
 def index_vectors(mask: Traced) -> Traced:
@@ -142,100 +114,71 @@ def index_vectors(mask: Traced) -> Traced:
     return mask.op("nonzero", mask, count=(count,)).transpose(1, 0)
 
 
-def is_whole(part: Any) -> bool:
-    """Whether a part of an index is `:`."""
-    if not isinstance(part, slice):
-        return False
-    ends = cast("slice[Any, Any, Any]", part)
-    return ends.start is None and ends.stop is None and ends.step is None
-
-
-def _spread(x: Traced, parts: Sequence[Any]) -> list[Any]:
-    """The index with `...` written out, one part for each axis; a mask has several."""
-    return spread(parts, axes_taken(parts), x.ndim)
-
-
-def axes_taken(parts: Sequence[Any]) -> int:
-    """How many axes the parts of an index choose of."""
-    return sum(
-        0 if part is None or part is Ellipsis else part.ndim if is_mask(part) else 1
-        for part in parts
-    )
-
-
-def spread(index: Sequence[Any], taken: int, rank: int) -> list[Any]:
-    """The index with `...` written out as slices of the axes that its parts, which take so many,
-    leave. Raises TypeInferenceError where these are too many.
-    """
-    dots = [position for position, part in enumerate(index) if part is Ellipsis]
-    if taken > rank or len(dots) > 1:
-        got = f"{taken} for {rank} axes"
-        raise TypeInferenceError(f"an index requires a part an axis at most, got {got}")
-    at = dots[0] if dots else len(index)
-    rest: list[Any] = [slice(None)] * (rank - taken)
-    return [*index[:at], *rest, *index[at + 1 :]]
-
-
-def _place(position: int, extent: Expr) -> Expr:
-    size = extent.constant
-    if size is not None and not -size <= position < size:
-        raise IndexError(f"{users_line()}: an index requires a place within {size}, got {position}")
-    return extent + position if position < 0 else Expr.of(position)
-
-
-def outside(places: Traced, extent: Expr) -> int | None:
-    """The first of known places that an axis of known size does not have; None where all are there,
-    or only a call knows.
-    """
-    size, owner = extent.constant, places.value.owner
+def require_within(indices: Traced, extent: Expr) -> None:
+    """Refuses known indices outside of an axis. Raises InvalidIndexError."""
+    size, owner = extent.constant, indices.value.owner
     if size is None or not isinstance(owner, ConstantOp):
+        return
+    given = owner.array(indices.recording.weights)
+    wrong = given[(given < -size) | (given >= size)]
+    if wrong.size:
+        raise out_of_bounds(wrong.flat[0], size)
+
+
+def _place(r: Recording, part: Any, extent: Expr) -> Expr | None:
+    """An integer as a position that surely lies within the axis; None where that is not known."""
+    found = r.expression(part)
+    if found is None:
         return None
-    chosen = owner.array(places.recording.weights)
-    wrong = chosen[(chosen < -size) | (chosen >= size)]
-    return int(wrong.flat[0]) if wrong.size else None
+    constant, size = found.constant, extent.constant
+    if constant is not None and size is not None:
+        if not -size <= constant < size:
+            raise out_of_bounds(constant, size)
+        return Expr.of(constant % size)
+    if constant is not None:
+        return extent + constant if constant < 0 else found
+    inside = r.at_least(found, 0) and r.at_least(extent - 1 - found, 0)
+    return found if inside else None
 
 
-def require_within(places: Traced, extent: Expr) -> None:
-    """Refuses known places outside of an axis. Raises IndexError, which names the line."""
-    wrong = outside(places, extent)
-    if wrong is not None:
-        rule = f"an index requires places within {extent}"
-        raise IndexError(f"{users_line()}: {rule}, got {wrong}")
-
-
-def _from_front(end: Any, extent: Expr) -> Expr:
-    """An end of a slice, counted from the axis's front."""
-    return extent + int(end) if _is_negative(end) else Expr.of(end)
-
-
-def _is_negative(end: Any) -> bool:
-    return not isinstance(end, Expr) and int(end) < 0
-
-
-def _is_within(end: Expr, extent: Expr) -> bool:
-    """Whether an axis reaches as far as that, whatever sizes are."""
-    (low, _), (least, _) = end.range({}), (extent - end).range({})
-    return low is not None and low >= 0 and least is not None and least >= 0
-
-
-def _range(part: slice[Any, Any, Any], extent: Expr) -> tuple[Expr, Expr, int]:
-    """Start, size and step; a size that is not known has to be taken whole, from its ends, or up to
-    and from places that are within it at any size.
-    """
-    step = 1 if part.step is None else int(part.step)
-    size, named = extent.constant, any(isinstance(end, Expr) for end in (part.start, part.stop))
-    if size is not None and not named:
-        start, stop, step = part.indices(size)
+def _range(r: Recording, part: slice[Any, Any, Any], extent: Expr) -> tuple[Expr, Expr, int]:
+    """Start, size and step."""
+    given = r.expression(1 if part.step is None else part.step)
+    step = None if given is None else given.constant
+    if not step:
+        raise invalid(f"a slice requires a step that is known, got {part.step!r}")
+    size, ends = extent.constant, (part.start, part.stop)
+    known = all(end is None or isinstance(end, int | np.integer) for end in ends)
+    if size is not None and known:
+        start, stop, step = slice(*ends, step).indices(size)
         return Expr.of(start), Expr.of(len(range(start, stop, step))), step
-    if step == 1 and part.start is None:
-        stop = extent if part.stop is None else _from_front(part.stop, extent)
-        if part.stop is None or _is_negative(part.stop) or _is_within(stop, extent):
-            return Expr.of(0), stop, 1
-    elif step == 1 and part.stop is None:
-        start = _from_front(part.start, extent)
-        if not isinstance(part.start, Expr) or _is_within(start, extent):
-            return start, extent - start, 1
-    raise WeftError(
-        f"{users_line()}: a slice of the unknown size {extent} requires one end and step 1, "
-        f"got {part}"
-    )
+    if step == -1 and ends == (None, None):
+        return extent - 1, extent, -1
+    if step < 0:
+        raise invalid(f"a slice backwards requires the whole axis or known ends, got {part}")
+    start = Expr.of(0) if part.start is None else _end(r, part.start, extent)
+    stop = extent if part.stop is None else _end(r, part.stop, extent)
+    length = stop - start
+    length = length if r.at_least(length, 0) else maximum([length, 0])
+    return start, length if step == 1 else length.ceildiv(step), step
+
+
+def _end(r: Recording, end: Any, extent: Expr) -> Expr:
+    """An end of a slice, within the axis as Python has it."""
+    found = r.expression(end)
+    if found is None:
+        found = _computed_end(r, end, extent)
+    elif r.at_least(-found, 1):
+        found = extent + found
+        found = found if r.at_least(found, 0) else maximum([found, 0])
+    elif not r.at_least(found, 0):
+        raise invalid(f"a slice requires an end of one sign, got {found}")
+    return found if r.at_least(extent - found, 0) else minimum([found, extent])
+
+
+def _computed_end(r: Recording, end: Any, extent: Expr) -> Expr:
+    """An integer that a call computes, counted from the front of an axis, as a size."""
+    if getattr(end, "recording", None) is not r or end.ndim or end.dtype.kind not in "iu":
+        raise invalid(f"a slice requires integers, got {end!r}")
+    whole = end.astype(np.int64)
+    return r.bound(whole.op("where", whole < 0, whole.apply("add", r.dims(extent)), whole), "end")

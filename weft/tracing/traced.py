@@ -6,13 +6,15 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any, Final, cast
+from operator import index
+from typing import Any, Final
 
 import numpy as np
 from xdsl.dialects.builtin import NameLoc, NoneAttr, StringAttr, UnitAttr
 from xdsl.ir import Attribute, Block, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from weft.array.indexing import parsed
 from weft.array.methods import ArrayMethods
 from weft.array.operators import listed, users_line
 from weft.dialects.errors import OptionError, TypeInferenceError, UnsupportedError, WeftError
@@ -24,7 +26,7 @@ from weft.dialects.graph.core.dtypes import element_type, numpy_dtype
 from weft.dialects.graph.core.types import I64, ShapeAttr, TensorType, tensor, type_of
 from weft.dialects.graph.reindexing.constant import ConstantOp
 from weft.dialects.weights import Array, WeightStore
-from weft.tracing.indexing import index_vectors, indexed, require_within
+from weft.tracing.indexing import chosen, index_vectors, require_within
 
 _OPS: Final[Mapping[str, type[GraphOp]]] = {op.name.removeprefix("graph."): op for op in OPS}
 
@@ -76,6 +78,17 @@ class Recording:
         b = self.builder()
         op = DimsOp.of(values=[expr], scalar=UnitAttr(), location=b.location)
         return Traced(self, b.builder.insert(op).results[0])
+
+    def expression(self, value: Any) -> Expr | None:
+        """An integer of the program's as an expression over sizes, where it is one."""
+        if isinstance(value, Expr):
+            return value
+        return Expr.of(index(value)) if issubclass(type(value), int | np.integer) else None
+
+    def at_least(self, expr: Expr, bound: int) -> bool:
+        """Whether the value is that much at least, whatever sizes are."""
+        low, _ = (expr - bound).range({})
+        return low is not None and low >= 0
 
     def bound(self, value: Any, stem: str) -> Expr:
         """An integer as a size of at least 0, which the program finds."""
@@ -213,7 +226,7 @@ class Traced(ArrayMethods):
         require_within(self, Expr.of(size))
 
     def __getitem__(self, index: Any) -> Traced:
-        return indexed(self, cast("Any", index if isinstance(index, tuple) else (index,)))
+        return chosen(self, parsed(index, self.shape))
 
     def __len__(self) -> int:
         size = self.type.shape[0].constant if self.ndim else None

@@ -12,7 +12,7 @@ import numpy as np
 from weft.dialects.errors import TypeInferenceError
 from weft.dialects.expr import Expr, maximum, minimum
 from weft.source.expressions.indexing import item
-from weft.source.expressions.operators import binary, expression
+from weft.source.expressions.operators import binary
 from weft.source.leaves import shown
 from weft.source.run import Run
 from weft.source.syntax import Place
@@ -123,7 +123,7 @@ def range_of(run: Run, ends: Sequence[Any], place: Place) -> Any:
     if isinstance(difference, int):
         count = Expr.of(max(0, -(-difference // abs(step))))
     else:
-        size = expression(difference)
+        size = r.expression(difference)
         known = size is not None and r.at_least(size, 0)
         positive = size if known else r.bound(difference, "count") if size is None else size
         assert positive is not None, "a size is known or found"

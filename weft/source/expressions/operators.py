@@ -90,16 +90,9 @@ def _numbers(r: SourceRecording, kind: type[ast.AST], left: Any, right: Any) -> 
     return Number(r, bool if kind in _COMPARISONS else common, result.value)
 
 
-def expression(value: Any) -> Expr | None:
-    """An int as an expression over sizes, where it is one."""
-    if isinstance(value, Number):
-        return value.expr
-    return Expr.of(int(value)) if type(value) in (int, bool) else None
-
-
 def _expressions(r: SourceRecording, kind: type[ast.AST], left: Any, right: Any) -> Any:
     """The operator on sizes; None for what no expression over sizes says."""
-    x, y = expression(left), expression(right)
+    x, y = r.expression(left), r.expression(right)
     if x is None or y is None:
         return None
     match kind:

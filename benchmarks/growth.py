@@ -34,7 +34,7 @@ from weft.compiler.driver.pipeline import compile_model
 from weft.compiler.driver.read_model import begin
 from weft.compiler.driver.report import Report
 from weft.compiler.driver.session import Session
-from weft.compiler.driver.workers import RARE
+from weft.compiler.driver.workers import COLLECTION_THRESHOLDS
 from weft.dialects.budget import Budget
 
 SIZES: Final = (1_000, 5_000, 20_000, 100_000)
@@ -73,7 +73,7 @@ def _measured(kind: str, size: int) -> Row:
 def measure(kind: str, size: int, profile: Path | None = None) -> Row:
     """Compiles one graph here."""
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
-    gc.set_threshold(*RARE)  # as commands do
+    gc.set_threshold(*COLLECTION_THRESHOLDS)  # as commands do
     report = Report(clock=time.process_time)
     with report.stage("graph"):
         source = KINDS[kind](size)

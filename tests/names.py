@@ -26,7 +26,7 @@ import onnx
 from onnx import TensorProto, helper
 
 from weft.cli.main import main
-from weft.compiler.machine.bindings.forms import FORMS
+from weft.compiler.machine.bindings.files import BINDINGS
 from weft.dialects.errors import printable_lines
 
 CANARY = "canary"
@@ -144,7 +144,7 @@ def compile_files(names: Sequence[str], folder: Path) -> list[Artifact]:
     """The artifacts of models whose files have these names: under their own, or refused in one
     line and then under one that is given.
     """
-    kinds = ",".join(["so", *FORMS])
+    kinds = ",".join(["so", *BINDINGS])
     made: list[Artifact] = []
     for number, name in enumerate(names):
         own = folder / f"d{number}"
@@ -170,7 +170,7 @@ def compile_values(names: Sequence[str], folder: Path) -> Artifact:
     own.mkdir()
     source, library = own / "values.onnx", own / "libvalues.so"
     onnx.save(model_of(names, names[0]), source)
-    weft("compile", source, "--emit", ",".join(["so", *FORMS]), "-o", library)
+    weft("compile", source, "--emit", ",".join(["so", *BINDINGS]), "-o", library)
     for output in ("values.a", "values.mlir", "objects"):
         kind = {"values.a": "a", "values.mlir": "graph", "objects": "obj"}[output]
         weft("compile", source, "--emit", kind, "-o", own / output)

@@ -1,4 +1,4 @@
-"""Rooms of a size: how many files a folder, how many lines a file and a function may have."""
+"""StackSlots of a size: how many files a folder, how many lines a file and a function may have."""
 
 import ast
 import statistics

@@ -30,7 +30,7 @@ from weft.compiler.driver.options import (
     SelfTest,
 )
 from weft.compiler.driver.session import Session
-from weft.compiler.driver.workers import early_worker
+from weft.compiler.driver.workers import preforked_worker
 from weft.compiler.frontend.graph_file_names import SUFFIX, weights_beside
 from weft.compiler.machine.artifact.artifact import Compiled
 from weft.compiler.machine.artifact.cache import Cache, cache_key
@@ -81,7 +81,7 @@ def compile_cached(
     found = cache.find(key, options.target) if cache and key else None
     if found is not None:
         return found
-    with deadline(budget), early_worker() as worker:
+    with deadline(budget), preforked_worker() as worker:
         # What the worker waits for comes first, and the other half of the compiler behind it.
         from weft.compiler.driver.read_model import begin
 

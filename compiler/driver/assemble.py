@@ -21,7 +21,7 @@ from weft.compiler.driver.options import Options
 from weft.compiler.driver.prepare_weights import (
     derived_weights,
     describe_weights,
-    outside_weights,
+    external_weights,
     prepare_weights,
     transform_objects,
 )
@@ -37,7 +37,10 @@ from weft.compiler.loop_to_llvm.program.emit import (
     workspace_bytes,
 )
 from weft.compiler.loop_to_llvm.runtime import LIBC_NAMES, exported_symbols, facts_of
-from weft.compiler.loop_to_llvm.runtime.outside_weights import OutsideWeights, outside_exports
+from weft.compiler.loop_to_llvm.runtime.external_weights import (
+    ExternalWeights,
+    external_weight_exports,
+)
 from weft.compiler.loop_to_llvm.runtime.self_test import self_test_exports
 from weft.compiler.loop_to_llvm.runtime.standalone import (
     emit_standalone,
@@ -119,7 +122,7 @@ def assemble(
         metadata = _metadata(levels, signature, prepared, derived, options)
     if golden is not None:
         metadata["self_test"] = golden.facts()
-    outside = outside_weights(prepared, derived, metadata, options)
+    outside = external_weights(prepared, derived, metadata, options)
     objects = _common_objects(
         signature, prepared, metadata, outside, options, report, golden, made or {}
     )
@@ -129,7 +132,7 @@ def assemble(
             objects |= _level_objects(level, keys, options)
     exports = (
         *exported_symbols(options.prefix),
-        *outside_exports(options.prefix, outside),
+        *external_weight_exports(options.prefix, outside),
         *standalone_exports(options.target, options.prefix),
         *self_test_exports(options.prefix, golden),
     )
@@ -160,7 +163,7 @@ def _common_objects(
     signature: Signature,
     weights: Weights,
     metadata: dict[str, object],
-    outside: OutsideWeights | None,
+    outside: ExternalWeights | None,
     options: Options,
     report: Report,
     golden: GoldenRun | None,

@@ -21,7 +21,7 @@ from typing import Final, Protocol
 
 from weft.compiler.driver.options import KernelSchedule, Options
 from weft.compiler.driver.workers import (
-    RARE,
+    COLLECTION_THRESHOLDS,
     ForkedWorker,
     KernelCode,
     Task,
@@ -35,7 +35,7 @@ from weft.compiler.driver.workers import (
 from weft.compiler.loop.schedules import Scheduled, schedule_kernel
 from weft.compiler.loop_to_llvm.kernel import emit_kernel
 from weft.compiler.machine.codegen.object_code import compile_object
-from weft.compiler.program.declare import declaration, describe_body
+from weft.compiler.program.kernel_summary import kernel_summary, summarize_body
 from weft.compiler.validation.in_place import prove_claims
 from weft.dialects.context import parse_module
 from weft.dialects.loop.program import KernelOp
@@ -63,7 +63,7 @@ class KernelTask:
         return compile_kernel(self)
 
     @property
-    def effort(self) -> int:
+    def cost(self) -> int:
         """The length of the text: of more operations comes more code."""
         return len(self.text)
 
@@ -96,8 +96,8 @@ def compile_kernel(task: KernelTask) -> KernelCode:
     kernel = parse_kernel(task.text)
     parsed = time.perf_counter()
     scheduled = choose_schedule(kernel, options, recorded=False)
-    describe_body(kernel)
-    text = str(kernel if task.keep_texts else declaration(kernel))
+    summarize_body(kernel)
+    text = str(kernel if task.keep_texts else kernel_summary(kernel))
     done = time.perf_counter()
     prove_claims(kernel)
     proved = time.perf_counter()
@@ -188,12 +188,12 @@ def _found(tasks: Sequence[Task], store: KernelStore) -> dict[int, KernelCode]:
 
 
 @contextmanager
-def rare_collections() -> Generator[None]:
+def infrequent_collections() -> Generator[None]:
     """Lets the interpreter look for cycles rarely. Compiling makes millions of small objects, few
     of them in cycles: looking for these as often as usual takes half of the time.
     """
     before = gc.get_threshold()
-    gc.set_threshold(*RARE)
+    gc.set_threshold(*COLLECTION_THRESHOLDS)
     try:
         yield
     finally:
@@ -236,20 +236,20 @@ class _Run:
         self, tasks: Sequence[Task], done: Mapping[int, KernelCode], workers: Sequence[Worker]
     ):
         self._tasks = tasks
-        begun = [each.begun for each in workers if isinstance(each, ForkedWorker)]
+        begun = [each.started for each in workers if isinstance(each, ForkedWorker)]
         left = [
             position
             for position, task in enumerate(tasks)
             if position not in done and task not in begun
         ]
         # The longest first, so that all are done at about the same time; taking one is atomic.
-        self._left = iter(sorted(left, key=lambda position: -tasks[position].effort))
+        self._left = iter(sorted(left, key=lambda position: -tasks[position].cost))
         self._done = dict(done)
         self._errors: list[BaseException] = []
 
     def feed(self, worker: Worker) -> None:
         """Lets a worker compile: first what it has begun with."""
-        begun = worker.begun if isinstance(worker, ForkedWorker) else None
+        begun = worker.started if isinstance(worker, ForkedWorker) else None
         own = [position for position, task in enumerate(self._tasks) if task == begun]
         left = (position for position in own if position not in self._done)
         self.take(partial(ask, worker), left=chain(left, self._left))

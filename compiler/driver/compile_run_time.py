@@ -16,7 +16,7 @@ from weft.compiler.driver.options import Options
 from weft.compiler.driver.workers import KernelCode
 from weft.compiler.loop_to_llvm.run_time import emit_run_time
 from weft.compiler.loop_to_llvm.runtime import Counts, Level, TableLayout
-from weft.compiler.loop_to_llvm.runtime.outside_weights import OutsideWeights
+from weft.compiler.loop_to_llvm.runtime.external_weights import ExternalWeights
 from weft.compiler.loop_to_llvm.runtime.self_test import Golden
 from weft.compiler.machine.artifact.model_table import model_table
 from weft.compiler.machine.artifact.signature import Signature
@@ -37,12 +37,12 @@ class RunTimeTask:
     table: TableLayout
     blobs: tuple[str, ...]
     levels: tuple[Level, ...]
-    outside: OutsideWeights | None = None
+    outside: ExternalWeights | None = None
     golden: Golden | None = None
     keep_texts: bool = False
 
     @property
-    def effort(self) -> int:
+    def cost(self) -> int:
         """Less than that of any kernel: who was early is at it already."""
         return 0
 
@@ -79,7 +79,7 @@ def run_time_task(
     options: Options,
     *,
     has_weights: bool,
-    outside: OutsideWeights | None = None,
+    outside: ExternalWeights | None = None,
     golden: Golden | None = None,
 ) -> RunTimeTask:
     """The task for a model of which these facts, its metadata or the part of it that tables have

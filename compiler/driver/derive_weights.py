@@ -23,7 +23,7 @@ from weft.compiler.graph_to_loop.lower_graph import MAIN, lower_module
 from weft.compiler.loop_to_llvm.data import data_ir
 from weft.compiler.loop_to_llvm.kernel import emit_kernel, kernel_symbol
 from weft.compiler.loop_to_llvm.program.emit import emit_program, workspace_bytes
-from weft.compiler.loop_to_llvm.runtime.outside_weights import DERIVE, OWN, DerivedTensors
+from weft.compiler.loop_to_llvm.runtime.external_weights import DERIVE, OWN, DerivedTensors
 from weft.compiler.machine.codegen.object_code import compile_object
 from weft.compiler.machine.weights.prepare import ALIGNMENT
 from weft.compiler.program.memory.hoist_workspace import hoist_workspace

@@ -19,7 +19,11 @@ from weft.compiler.driver.bucket_programs import (
     require_bucket_sizes,
     require_independent_rows,
 )
-from weft.compiler.driver.compile_kernels import KernelCompiler, kernel_compiler, rare_collections
+from weft.compiler.driver.compile_kernels import (
+    KernelCompiler,
+    infrequent_collections,
+    kernel_compiler,
+)
 from weft.compiler.driver.compile_run_time import RunTimeTask
 from weft.compiler.driver.kernel_makers import CompiledKernels, ScheduledKernels
 from weft.compiler.driver.lowering import (
@@ -97,7 +101,7 @@ def _compile_buckets(
         graphs.append(imported.module)
     expected = sum(map(_expected_kernels, graphs)) * len(options.levels())
     levels: list[CompiledLevel] = []
-    with rare_collections(), _kernel_compiler(expected, session) as compiler:
+    with infrequent_collections(), _kernel_compiler(expected, session) as compiler:
         for level in options.levels():
             own = session.level(level)
             parts = [_compile_level(graph.clone(), store, compiler, own) for graph in graphs]
@@ -149,7 +153,7 @@ def compile_module(
     levels = options.levels()
     expected = _expected_kernels(module) * len(levels)
     made: dict[RunTimeTask, bytes] = {}
-    with rare_collections(), _kernel_compiler(expected, session) as compiler:
+    with infrequent_collections(), _kernel_compiler(expected, session) as compiler:
         copies = [module, *(module.clone() for _ in levels[1:])]
         compiled = [
             _compile_level(copy, weights, compiler, session.level(own), made)

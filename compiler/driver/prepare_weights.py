@@ -11,8 +11,8 @@ from weft.compiler.driver.options import Options
 from weft.compiler.graph_to_loop.naive_kernels import canonicalize_kernel, copy_kernel
 from weft.compiler.loop_to_llvm.kernel import emit_kernel, kernel_symbol
 from weft.compiler.loop_to_llvm.program.emit import WeightKey
-from weft.compiler.loop_to_llvm.runtime.outside_weights import (
-    OutsideWeights,
+from weft.compiler.loop_to_llvm.runtime.external_weights import (
+    ExternalWeights,
     PreparedWeight,
     PreparedWeights,
 )
@@ -204,12 +204,12 @@ def describe_weights(
     return facts
 
 
-def outside_weights(
+def external_weights(
     weights: Weights,
     derived: DerivedWeights | None,
     metadata: Mapping[str, object],
     options: Options,
-) -> OutsideWeights | None:
+) -> ExternalWeights | None:
     """What the run time has to know of weights that are not in the artifact."""
     if options.weights == EMBEDDED:
         return None
@@ -220,7 +220,7 @@ def outside_weights(
     ]
     header = file_header(metadata) if options.weights == FILE else b""
     prepared = None if derived is None else _prepared(weights, derived)
-    return OutsideWeights(offsets, header, data_bytes(sizes), prepared)
+    return ExternalWeights(offsets, header, data_bytes(sizes), prepared)
 
 
 def _prepared(weights: Weights, derived: DerivedWeights) -> PreparedWeights:

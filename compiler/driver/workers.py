@@ -24,7 +24,7 @@ from typing import BinaryIO, Final, NoReturn, Protocol
 
 from weft.dialects.errors import WeftError
 
-RARE: Final = (400_000, 50, 100)
+COLLECTION_THRESHOLDS: Final = (400_000, 50, 100)
 """When a process that compiles looks for cycles."""
 
 _SERVE: Final = """\
@@ -83,7 +83,7 @@ class Task(Protocol):
         ...
 
     @property
-    def effort(self) -> int:
+    def cost(self) -> int:
         """What tells longer tasks from shorter ones."""
         ...
 
@@ -104,7 +104,7 @@ def close(worker: Worker) -> None:
 
 
 @contextmanager
-def early_worker() -> Generator[ForkedWorker | None]:
+def preforked_worker() -> Generator[ForkedWorker | None]:
     """A copy of this process that imports what compiles while this process imports what reads a
     model, and ends with the block; none where the compiler is there already, or nothing is gained,
     or not possible. What both need is imported before there are two.
@@ -150,7 +150,7 @@ class ForkedWorker:
     """
 
     def __init__(self) -> None:
-        self.begun: Task | None = None
+        self.started: Task | None = None
         tasks, answers = os.pipe(), os.pipe()
         self._process = os.fork()
         if self._process == 0:
@@ -162,8 +162,8 @@ class ForkedWorker:
 
     def begin(self, task: Task) -> None:
         """Lets it compile a task, the answer to which `ask` gives."""
-        assert self.begun is None, "a worker is ahead by one task"
-        self.begun = task
+        assert self.started is None, "a worker is ahead by one task"
+        self.started = task
         _send(self, task)
 
     def kill(self) -> None:
@@ -201,7 +201,7 @@ def serve() -> None:
 
 
 def _serve(tasks: BinaryIO, replies: BinaryIO) -> None:
-    gc.set_threshold(*RARE)
+    gc.set_threshold(*COLLECTION_THRESHOLDS)
     while True:
         try:
             task = pickle.load(tasks)
@@ -223,7 +223,7 @@ def _answer(task: Task) -> KernelCode | WeftError | str:
 def ask(worker: Worker, task: Task) -> KernelCode:
     """`task.compile()` in a worker. Raises what that raises, or OSError for a worker that died."""
     try:
-        answer = _begun(worker, task)
+        answer = _answer_of_started(worker, task)
         if answer is None:
             _send(worker, task)
             answer = _receive(worker)
@@ -236,11 +236,11 @@ def ask(worker: Worker, task: Task) -> KernelCode:
     return answer
 
 
-def _begun(worker: Worker, task: Task) -> object:
+def _answer_of_started(worker: Worker, task: Task) -> object:
     """What a worker answers to the task that it has begun with, if that is this one."""
-    if not isinstance(worker, ForkedWorker) or worker.begun is None:
+    if not isinstance(worker, ForkedWorker) or worker.started is None:
         return None
-    begun, worker.begun = worker.begun, None
+    begun, worker.started = worker.started, None
     answer = _receive(worker)
     return answer if begun == task else None
 

@@ -16,7 +16,7 @@ from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
-from weft.compiler.graph.simplify.evaluate_constants import known_constant, settle
+from weft.compiler.graph.simplify.evaluate_constants import constant_of, evaluate_constants
 from weft.dialects.context import weights_of
 from weft.dialects.graph import OPS_BY_NAME
 from weft.dialects.graph.core.algebra import Term, shape_attr
@@ -37,7 +37,7 @@ class DecomposeTransposedConvPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         weights = weights_of(ctx)
         for conv in [inner for inner in op.walk() if isinstance(inner, ConvTransposeOp)]:
-            known = all(known_constant(value, weights) for value in conv.operands[1:])
+            known = all(constant_of(value, weights) for value in conv.operands[1:])
             if known and _fits(conv):
                 _rewrite(conv, weights)
 
@@ -64,7 +64,7 @@ def _rewrite(conv: ConvTransposeOp, weights: WeightStore) -> None:
     parts = [folded, *(_repeated(each, blocks) for each in bias)]
     name = conv.onnx_name or "conv_transpose"
     names = [f"{name}.{role}" for role in ("filter", "bias")[: len(parts)]]
-    stored = settle([part.value for part in parts], names, weights)
+    stored = evaluate_constants([part.value for part in parts], names, weights)
     pads = [(dim - 1).evaluate({}) for dim in folded.shape[2:]] * 2
     computed = Term(b, b.conv(conv.image, *stored, group=groups, pads=pads))
     rank = len(window.axes)

@@ -2,7 +2,7 @@
 
     %h = graph.watch %a {label = "hidden"} ... return %y      ->      return %y, %a
 
-What a loop computes is stacked, an element a round.
+What a loop computes is stacked, an element an iteration.
 """
 
 from __future__ import annotations

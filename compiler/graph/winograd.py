@@ -22,7 +22,7 @@ from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
-from weft.compiler.graph.simplify.evaluate_constants import known_constant, settle
+from weft.compiler.graph.simplify.evaluate_constants import constant_of, evaluate_constants
 from weft.dialects.context import weights_of
 from weft.dialects.graph import OPS_BY_NAME
 from weft.dialects.graph.core.builder import GraphBuilder
@@ -91,7 +91,7 @@ class WinogradPass(ModulePass):
             assert conv.parent is not None, "a convolution lies in a block"
             blocks.setdefault(conv.parent, []).append(conv)
         for block, convs in blocks.items():
-            costs = {conv: _costs(conv) for conv in convs if known_constant(conv.filter, weights)}
+            costs = {conv: _costs(conv) for conv in convs if constant_of(conv.filter, weights)}
             for conv, size in _sizes(convs, costs, summed_terms(block)).items():
                 _rewrite(conv, size, weights)
 
@@ -191,11 +191,11 @@ def _cost(size: int, inputs: int, outputs: int, image: tuple[int, ...]) -> float
 
 def _rewrite(conv: ConvOp, size: int, weights: WeightStore) -> None:
     b = GraphBuilder(InsertPoint.before(conv), OPS_BY_NAME, conv.location)
-    filters = known_constant(conv.filter, weights)
+    filters = constant_of(conv.filter, weights)
     assert filters is not None, "the caller asked for a known filter"
     stem = filters.key.data if filters.key is not None else conv.onnx_name or "filter"
     transformed = b.winograd_filter(conv.filter, size=size)
-    (stored,) = settle([transformed], [f"{stem}.winograd{size}"], weights)
+    (stored,) = evaluate_constants([transformed], [f"{stem}.winograd{size}"], weights)
     window = conv.window()
     pads = ShapeAttr((*window.before, *window.after))
     tiles = b.winograd_tiles(conv.image, size=size, pads=pads)

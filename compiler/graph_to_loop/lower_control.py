@@ -238,12 +238,12 @@ class ControlLowering(ABC):
         unknown = [op.count.data] if isinstance(op, WhileOp) else []
         stacks = [self._holder(result, unknown) for result in stacked]
         if isinstance(op, ForOp):
-            self._limit(op.rounds)
-            repeated = loop.ForOp.of(0, op.rounds)
+            self._limit(op.iterations)
+            repeated = loop.ForOp.of(0, op.iterations)
             self.add(repeated)
             with self._inside(repeated.body.block):
                 self.add(BindSymbolOp.of(op.index.data, atom_expr(repeated.index)))
-                self._lower_round(op, states, stacks, cells)
+                self._lower_iteration(op, states, stacks, cells)
         else:
             assert isinstance(op, WhileOp), "a loop is one of two"
             self._bind(op.count.data, self._lower_while(op, states, stacks, cells))
@@ -273,7 +273,7 @@ class ControlLowering(ABC):
     def _lower_while(
         self, op: WhileOp, states: Sequence[SSAValue], stacks: Sequence[SSAValue], cells: Cells
     ) -> SSAValue:
-        """Lowers the loop; gives the cell that counts its rounds."""
+        """Lowers the loop; gives the cell that counts its iterations."""
         counter = self._cell()
         self._store(counter, Expr.of(0))
         repeated = loop.WhileOp.create(regions=[Region(Block()), Region(Block())])
@@ -288,7 +288,7 @@ class ControlLowering(ABC):
         with self._inside(repeated.body.block):
             self._bind(op.index.data, counter)
             self._limit(Expr.of(op.index.data) + 1)
-            self._lower_round(op, states, stacks, cells)
+            self._lower_iteration(op, states, stacks, cells)
             self._store(counter, Expr.of(op.index.data) + 1)
         return counter
 
@@ -298,7 +298,7 @@ class ControlLowering(ABC):
         for argument, state in zip(block.args, states, strict=True):
             self.buffers[argument] = self._held(state, type_of(argument))
 
-    def _lower_round(
+    def _lower_iteration(
         self, op: RepeatOp, states: Sequence[SSAValue], stacks: Sequence[SSAValue], cells: Cells
     ) -> None:
         block = op.repeated.block
@@ -318,7 +318,7 @@ class ControlLowering(ABC):
         self._carry(op, states, cells)
 
     def _row(self, stack: SSAValue, kind: TensorType, index: Expr) -> SSAValue:
-        """The place of a round's element in what is stacked."""
+        """The place of an iteration's element in what is stacked."""
         if is_growable(stack):
             grown = buffer([index + 1, *kind.shape], kind.element)
             stack = self.add(ReallocOp.of(stack, grown, keep=True)).result

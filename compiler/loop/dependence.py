@@ -138,7 +138,7 @@ def _independent(first: AccessOp, second: AccessOp, relations: Sequence[Relation
     ranges = ranges_of(bounds)
     if any(_never_equal(left, right, bounds, ranges) for left, right in equations):
         return True
-    return any(map(_quotients, here)) and _lie_apart(first, here, there, bounds, ranges)
+    return any(map(_quotients, here)) and _are_disjoint(first, here, there, bounds, ranges)
 
 
 def _alike(first: AccessOp, second: AccessOp, relations: Sequence[Relation]) -> bool | None:
@@ -213,7 +213,7 @@ def _without_common(left: Expr, right: Expr, fixed: Set[Atom]) -> tuple[Expr, Ex
     return Expr(next(rests)), Expr(next(rests))
 
 
-def _lie_apart(
+def _are_disjoint(
     access: AccessOp,
     here: Sequence[Expr],
     there: Sequence[Expr],

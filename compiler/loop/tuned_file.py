@@ -59,8 +59,7 @@ def read_tuned(path: Path) -> list[Tuned]:
             return [_tuned(entry, path) for entry in entries]
         case _:
             rule = f"requires a file of format {FORMAT}, as this `weft tune` writes it"
-            got = content.get("format") if isinstance(content, dict) else "none"
-            raise OptionError(f"tuned {rule}, got {got} in {path}")
+            raise OptionError(f"tuned {rule}, got {path}")
 
 
 def _tuned(entry: Mapping[str, Any], path: Path) -> Tuned:

@@ -35,7 +35,7 @@ from weft.compiler.loop_to_llvm.scalar.elements import (
 )
 from weft.compiler.loop_to_llvm.scalar.fused_multiply_add import fused_product, is_fused
 from weft.compiler.loop_to_llvm.stack import Stack
-from weft.compiler.loop_to_llvm.stack_slots import Rooms
+from weft.compiler.loop_to_llvm.stack_slots import StackSlots
 from weft.compiler.loop_to_llvm.transpose import TransposeEmitter, block_of
 from weft.compiler.target.target import Target
 from weft.dialects.expr import Atom, Expr, Operand, atom_expr, maximum
@@ -85,7 +85,7 @@ class BodyEmitter:
         self.memory = MemoryEmitter(self.index)
         self.control = ControlEmitter(self.index)
         self.arithmetic = Arithmetic(frame.builder, unit.target, unit.contracts)
-        self.rooms = Rooms()
+        self.stack_slots = StackSlots()
         self.stack = Stack(frame, guarded=unit.guarded)
         self.addresses: dict[SubscriptedOp, Expr] = {}
         self.extents: dict[tuple[ForOp | Expr, ...], Expr] = {}
@@ -230,7 +230,7 @@ class BodyEmitter:
         assert isinstance(kind, BufferType)
         if op.scope.data == "registers":
             kind = _padded(kind, self.unit.widest)
-        before = self.rooms.before(op)
+        before = self.stack_slots.before(op)
         if before is not None:
             return Storage(self.storage(before.result).pointer, kind, private=True)
         return Storage(self.stack.allocate(kind, self.unit.widest), kind, private=True)

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from llvmlite import ir
 
 from weft.compiler.loop_to_llvm.runtime import Counts, Level, Runtime, TableLayout
-from weft.compiler.loop_to_llvm.runtime.outside_weights import (
-    OutsideWeights,
-    define_outside_weights,
+from weft.compiler.loop_to_llvm.runtime.external_weights import (
+    ExternalWeights,
+    define_external_weights,
 )
 from weft.compiler.loop_to_llvm.runtime.self_test import Golden
 from weft.compiler.target.target import Target
@@ -24,7 +24,7 @@ def emit_run_time(
     table: TableLayout,
     blobs: Sequence[str],
     levels: Sequence[Level],
-    outside: OutsideWeights | None = None,
+    outside: ExternalWeights | None = None,
     golden: Golden | None = None,
 ) -> str:
     """The LLVM IR as text. Weights lie in `blobs` unless a context is given others; those that are
@@ -36,5 +36,5 @@ def emit_run_time(
     run_time = Runtime(module, target, prefix)
     run_time.define(counts, table, blobs, levels, golden)
     if outside is not None:
-        define_outside_weights(run_time.pool, outside)
+        define_external_weights(run_time.pool, outside)
     return str(module)

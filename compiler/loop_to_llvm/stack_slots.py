@@ -12,7 +12,7 @@ from xdsl.ir import Block, Operation
 from weft.dialects.loop.ops import AllocOp
 
 
-class Rooms:
+class StackSlots:
     """Which buffer of a function follows which; a block that is emitted several times has the same
     order each time.
     """

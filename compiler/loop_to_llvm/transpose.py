@@ -24,7 +24,7 @@ Line = tuple[Storage, Expr, LaneNumber]
 
 
 @dataclass(frozen=True)
-class TurnedBlock:
+class TransposedBlock:
     """A copy by an unrolled loop around a vector loop of at least as many lanes."""
 
     outer: ForOp
@@ -39,7 +39,7 @@ class TurnedBlock:
         return self.inner.vector.data
 
 
-def block_of(loop: ForOp) -> TurnedBlock | None:
+def block_of(loop: ForOp) -> TransposedBlock | None:
     """The block that an unrolled loop copies, if that is all it does."""
     inner = loop.body.block.first_op
     if not isinstance(inner, ForOp) or inner is not loop.body.block.last_op:
@@ -51,7 +51,7 @@ def block_of(loop: ForOp) -> TurnedBlock | None:
     if not isinstance(load, LoadOp) or not isinstance(store, StoreOp) or load.next_op is not store:
         return None
     apart = counting and store.value is load.result and store.buffer is not load.buffer
-    return TurnedBlock(loop, inner, load, store) if apart else None
+    return TransposedBlock(loop, inner, load, store) if apart else None
 
 
 Place = Callable[[AccessOp, Mapping[SSAValue, Expr]], tuple[Storage, Expr]]
@@ -62,7 +62,11 @@ class TransposeEmitter:
     """Emits one block; `extents` are those of its outer and of its inner loop."""
 
     def __init__(
-        self, memory: MemoryEmitter, block: TurnedBlock, extents: tuple[Expr, Expr], place: Place
+        self,
+        memory: MemoryEmitter,
+        block: TransposedBlock,
+        extents: tuple[Expr, Expr],
+        place: Place,
     ):
         self.memory = memory
         self.frame = memory.frame

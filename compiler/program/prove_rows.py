@@ -67,7 +67,7 @@ class RowProof:
                     return f"which reshapes so that {self.size} is not outermost"
                 return None
             case ForOp() if _mentions(op.upper, self.size):
-                return f"which runs for {self.size} rounds"
+                return f"which runs for {self.size} iterations"
             case RequireEqualOp() if any(_mentions(each, self.size) for each in op.sizes.data):
                 return f"which computes with the value of {self.size}"
             case CopyOp():

@@ -161,7 +161,7 @@ class Execution:
                 moves = self._moves(root)
                 self.accesses[op.result] = Access(root, (), moves)
             case ReallocOp():
-                self._regrow(op)
+                self._realloc(op)
             case TransferOwnershipOp():
                 self.contents[op.output] = self.read(op.source)
                 self.lose(self._root(op.source))
@@ -243,7 +243,7 @@ class Execution:
     def _moves(self, root: SSAValue) -> int:
         return self.moves.get(self.storage.block(root), 0)
 
-    def _regrow(self, op: ReallocOp) -> None:
+    def _realloc(self, op: ReallocOp) -> None:
         root = self._root(op.source)
         moves = self._reserve(root)
         if op.keep is None:

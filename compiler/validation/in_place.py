@@ -176,13 +176,13 @@ def _loads_first(load: _Place, store: _Place) -> bool:
     """Whether the store never overwrites what the load still reads."""
     if load.loops is None or store.loops is None:
         return False
-    if load.op.parent is not store.op.parent and _lie_apart(load, store):
+    if load.op.parent is not store.op.parent and _are_disjoint(load, store):
         return True
     shared = [loop for loop in load.loops if loop in store.loops]
     return _Pair(load, store, load.loops, store.loops, shared).loads_first()
 
 
-def _lie_apart(one: _Place, other: _Place) -> bool:
+def _are_disjoint(one: _Place, other: _Place) -> bool:
     """Whether one access only touches addresses behind those of the other."""
     if one.span is None or other.span is None:
         return False

@@ -20,7 +20,7 @@ from xdsl.utils.hints import isa
 
 from weft.compiler.validation.execution import Access, Execution, Outcome
 from weft.compiler.validation.in_place import claims_of, prove_claims, prove_in_place
-from weft.compiler.validation.storage import Apart, Planned
+from weft.compiler.validation.storage import Planned, Unplanned
 from weft.compiler.validation.terms import Terms
 from weft.dialects.errors import PlanError
 from weft.dialects.loop.concurrent import ConcurrentOp
@@ -128,7 +128,7 @@ class _Lowered(Execution):
     def __init__(
         self, program: ProgramOp, terms: Terms, calls: Mapping[int, LoweredCall], sample: int
     ):
-        super().__init__(program, terms, Apart(), sample)
+        super().__init__(program, terms, Unplanned(), sample)
         self.calls = calls
 
     def call(self, op: CallOp) -> None:
@@ -157,7 +157,7 @@ class _Planned(Execution):
         self.calls = meaning.calls
         self.meant = meant
         self.kernels = kernels
-        self._facts: dict[str, _Facts] = {}
+        self._summaries: dict[str, _KernelSummary] = {}
 
     def run(self) -> Outcome:
         """Runs the program once. Raises PlanError where it does anything else."""
@@ -184,15 +184,15 @@ class _Planned(Execution):
         return "another value"
 
     def call(self, op: CallOp) -> None:
-        facts = self._facts_of(op.kernel)
+        summary = self._summary_of(op.kernel)
         accesses = [self.access(each) for each in op.operands]
-        self._require_apart(op, facts, accesses)
+        self._require_disjoint(op, summary, accesses)
         number = origin_of(op)
         if number is not None:
-            self._lowered_call(op, number, facts, accesses)
+            self._lowered_call(op, number, summary, accesses)
             return
         content = self.read(op.operands[0])
-        for position in facts.written:
+        for position in summary.written:
             access = accesses[position]
             if COPIES in op.attributes and position == 1:
                 self.write(op, access, content)
@@ -206,7 +206,9 @@ class _Planned(Execution):
             self.lose(other)
         self.borders[access.root] = True
 
-    def _lowered_call(self, op: CallOp, number: int, facts: _Facts, accesses: list[Access]) -> None:
+    def _lowered_call(
+        self, op: CallOp, number: int, summary: _KernelSummary, accesses: list[Access]
+    ) -> None:
         """Runs a call that was lowered. What it writes for itself alone holds nothing after it."""
         lowered, held = self.calls[number], _held(op)
         places = [n for n in range(lowered.arguments) if n != held[0]]
@@ -219,7 +221,7 @@ class _Planned(Execution):
             if n not in lowered.written
         }
         results = {n: accesses[here[n]] for n in sorted(lowered.written)}
-        for position in facts.written:
+        for position in summary.written:
             if position >= len(places):
                 self.write(op, accesses[position], self.terms.undefined)
             elif places[position] not in lowered.written:
@@ -236,23 +238,25 @@ class _Planned(Execution):
             self.refuse(op, rule, "other values")
         self.refuse(op, rule, f"{self._shown(read[first])} as argument {here[first]}")
 
-    def _require_apart(self, op: CallOp, facts: _Facts, accesses: list[Access]) -> None:
+    def _require_disjoint(
+        self, op: CallOp, summary: _KernelSummary, accesses: list[Access]
+    ) -> None:
         """Refuses a call that writes where another argument lies, unless the kernel is proved to
         work in place there.
         """
-        for result in facts.written:
+        for result in summary.written:
             for other in range(len(accesses)):
                 if other == result or not self.meet(accesses[result], accesses[other]):
                     continue
                 together = self.is_one_place(accesses[result], accesses[other])
-                if not together or (other, result) not in facts.in_place():
+                if not together or (other, result) not in summary.in_place():
                     got = f"arguments {other} and {result} in memory that they share"
                     self.refuse(op, "results that lie apart from other arguments", got)
 
-    def _facts_of(self, name: str) -> _Facts:
-        if name not in self._facts:
-            self._facts[name] = _Facts(self.kernels[name])
-        return self._facts[name]
+    def _summary_of(self, name: str) -> _KernelSummary:
+        if name not in self._summaries:
+            self._summaries[name] = _KernelSummary(self.kernels[name])
+        return self._summaries[name]
 
     def concurrent(self, op: ConcurrentOp) -> None:
         """Branches at the same time: none writes what another one reads or writes."""
@@ -269,7 +273,7 @@ class _Planned(Execution):
     def _require_independent(self, op: Operation, first: CallOp, second: CallOp) -> None:
         pairs = [(first, second), (second, first)]
         for writer, reader in pairs:
-            for result in self._facts_of(writer.kernel).written:
+            for result in self._summary_of(writer.kernel).written:
                 written = self.access(writer.operands[result])
                 if any(self.meet(written, self.access(each)) for each in reader.operands):
                     got = f"@{writer.kernel} and @{reader.kernel} on memory that they share"
@@ -277,7 +281,7 @@ class _Planned(Execution):
 
 
 @dataclass
-class _Facts:
+class _KernelSummary:
     """What is known of a kernel: the arguments that it may write, and the pairs of an operand and a
     result for which it is proved to work in place.
     """

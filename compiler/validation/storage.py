@@ -54,7 +54,7 @@ class Storage(Protocol):
         ...
 
 
-class Apart:
+class Unplanned:
     """The storage of a program without a plan: every buffer has memory of its own."""
 
     def add(self, root: SSAValue) -> list[SSAValue]:
@@ -300,11 +300,11 @@ class Planned:
             case int() as first, int() as second:
                 return first == second
             case (_Fixed() | _Symbolic()) as first, (_Fixed() | _Symbolic()) as second:
-                return first is second or not self._lie_apart(first, second)
+                return first is second or not self._are_disjoint(first, second)
             case _:
                 return False
 
-    def _lie_apart(self, one: _Fixed | _Symbolic, other: _Fixed | _Symbolic) -> bool:
+    def _are_disjoint(self, one: _Fixed | _Symbolic, other: _Fixed | _Symbolic) -> bool:
         """Whether one of two places is proved to end before the other begins."""
         if (one, other) not in self._apart:
             orders = ((one, other), (other, one))

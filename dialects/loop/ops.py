@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import cast
 
 from xdsl.dialects.builtin import IndexType, IntAttr, IntegerType, StringAttr, UnitAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
@@ -210,8 +211,8 @@ class SubscriptedOp(IRDLOperation):
             printer.print_string(", " if position else "")
             print_expr_over_values(printer, expr, self.operands_)
         printer.print_string("] nontemporal" if "nontemporal" in self.properties else "]")
-        if isinstance(locality := self.properties.get("locality"), IntAttr):
-            printer.print_string(f" locality({locality.data})")
+        if locality := self.properties.get("locality"):
+            printer.print_string(f" locality({cast(IntAttr, locality).data})")
         printer.print_string(" : ")
         printer.print_attribute(self.buffer.type)
 

@@ -45,7 +45,7 @@ def claims_of_before(kernel):
 @pytest.fixture
 def claiming_as_before(monkeypatch):
     """Kernels claim what they claimed before, in this process, which compiles all of them."""
-    monkeypatch.setattr("weft.compiler.program.declare.in_place_arguments", claims_of_before)
+    monkeypatch.setattr("weft.compiler.program.kernel_summary.in_place_arguments", claims_of_before)
     for started in ("can_fork", "can_start"):
         monkeypatch.setattr(f"weft.compiler.driver.compile_kernels.{started}", lambda: False)
 

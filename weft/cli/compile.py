@@ -14,7 +14,7 @@ from weft.cli.terminal import show, tell
 from weft.compiler.frontend.graph_file_names import SUFFIX
 from weft.compiler.machine.artifact.artifact import WASM, Compiled
 from weft.compiler.machine.artifact.replace_file import replacing
-from weft.compiler.machine.bindings.forms import FORMS
+from weft.compiler.machine.bindings.files import BINDINGS
 from weft.compiler.machine.bindings.names import base_name, base_name_of_library
 from weft.compiler.machine.elf.system_linker import LINKERS, WEFT
 from weft.dialects.errors import OptionError
@@ -59,8 +59,8 @@ def parser() -> argparse.ArgumentParser:
         metavar="KIND,KIND",
         type=_kinds,
         help=f"what to write: the text of a level ({', '.join(TEXTS)}), or {', '.join(BINARIES)}; "
-        f"with a shared object also what helps others to use it ({', '.join(FORMS)}); by default "
-        "what the name of the output says",
+        f"with a shared object also bindings for it ({', '.join(BINDINGS)}); by default what the "
+        "name of the output says",
     )
     made.add_argument(
         "--linker",
@@ -98,13 +98,13 @@ def run(arguments: argparse.Namespace) -> None:
 def _kinds(text: str) -> list[str]:
     """One kind, or a shared object with forms; the shared object may be left out."""
     names = [name for name in text.split(",") if name]
-    known = (*TEXTS, *BINARIES, *FORMS)
+    known = (*TEXTS, *BINARIES, *BINDINGS)
     unknown = [name for name in names if name not in known]
     if unknown or not names:
         rule = f"requires kinds of {', '.join(known)}"
         raise argparse.ArgumentTypeError(f"{rule}, got {', '.join(unknown) or text!r}")
-    main = [name for name in names if name not in FORMS] or ["so"]
-    forms = [name for name in names if name in FORMS]
+    main = [name for name in names if name not in BINDINGS] or ["so"]
+    forms = [name for name in names if name in BINDINGS]
     if len(main) > 1 or (forms and main != ["so"]):
         raise argparse.ArgumentTypeError(f"requires one kind, or so with others, got {text}")
     return [*main, *forms]

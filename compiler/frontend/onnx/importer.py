@@ -14,9 +14,9 @@ from xdsl.dialects.builtin import NameLoc, NoneAttr, StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint
 
+from weft.compiler.frontend.onnx.constant_values import ConstantValues
 from weft.compiler.frontend.onnx.declared import check_declared
 from weft.compiler.frontend.onnx.graph import brief, used_names
-from weft.compiler.frontend.onnx.known import KnownValues
 from weft.compiler.frontend.onnx.load import LoadedModel
 from weft.compiler.frontend.onnx.node import Importer, ImporterTable, OnnxNode, import_one_to_one
 from weft.compiler.frontend.onnx.opset import expand_function_op, fresh_names, newest_opset
@@ -75,7 +75,7 @@ class GraphImporter:
         self.control = control
         self.one_to_one = {(op.ONNX.domain, op.ONNX.name): op for op in ops if op.ONNX}
         self.store = WeightStore() if store is None else store
-        self.known = KnownValues(self.store)
+        self.known = ConstantValues(self.store)
         self.names = fresh_names(model)
         self.block: Block = Block()
         by_name = {op.name.removeprefix("graph."): op for op in ops}
@@ -172,7 +172,7 @@ class GraphImporter:
                 value = self.value(name)
                 if value is None:
                     return self._skip(node)
-                array = self.known.known_array(value)
+                array = self.known.constant_array(value)
                 if array is None:
                     rule = "requires operands that are known while compiling, beside strings"
                     raise UnsupportedError(f"{rule}, got {type_of(value)}")

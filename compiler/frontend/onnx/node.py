@@ -11,7 +11,7 @@ from onnx import AttributeProto, NodeProto, defs
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, SSAValue
 
-from weft.compiler.frontend.onnx.known import KnownValues
+from weft.compiler.frontend.onnx.constant_values import ConstantValues
 from weft.compiler.frontend.onnx.tensor import DTYPES
 from weft.dialects.errors import ModelError, UnsupportedError
 from weft.dialects.expr import Expr, ExprLike
@@ -41,7 +41,7 @@ class OnnxNode:
         proto: NodeProto,
         operands: Sequence[SSAValue | None],
         b: GraphBuilder,
-        known: KnownValues,
+        known: ConstantValues,
         used: Container[str],
         base_dir: Path | None,
         bind: Callable[[SSAValue], Expr],
@@ -183,7 +183,7 @@ class OnnxNode:
     def array(self, position: int, what: str) -> Array:
         """The elements of a required operand that must be constant."""
         value = self.operand(position)
-        array = self.known.known_array(value)
+        array = self.known.constant_array(value)
         if array is None:
             raise UnsupportedError(f"requires a constant {what}, got {type_of(value)}")
         return array

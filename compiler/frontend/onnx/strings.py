@@ -14,7 +14,7 @@ from weft.compiler.frontend.onnx.tensor import tensor_array
 from weft.dialects.errors import ModelError, UnsupportedError
 from weft.dialects.weights import Array
 
-GIVES_STRINGS = frozenset({"value_string", "value_strings", "values_strings"})
+STRING_ATTRIBUTES = frozenset({"value_string", "value_strings", "values_strings"})
 """Attributes whose text becomes elements of a result."""
 
 _EVALUATION_ERRORS = (RuntimeError, TypeError, ValueError, KeyError, IndexError, AttributeError)
@@ -42,7 +42,7 @@ class Strings:
 
     def concern(self, node: NodeProto) -> bool:
         """Whether the node reads strings, or gives some."""
-        return any(self.get(name) is not None for name in node.input) or _gives_strings(node)
+        return any(self.get(name) is not None for name in node.input) or _yields_strings(node)
 
     def define(self, name: str, array: Array) -> bool:
         """Whether the elements are strings, which are then known by the name."""
@@ -82,9 +82,9 @@ class Strings:
         return helper.make_model(graph, opset_imports=list(self.model.proto.opset_import))
 
 
-def _gives_strings(node: NodeProto) -> bool:
+def _yields_strings(node: NodeProto) -> bool:
     return any(
-        attribute.name in GIVES_STRINGS
+        attribute.name in STRING_ATTRIBUTES
         or (attribute.type == AttributeProto.TENSOR and attribute.t.data_type == TensorProto.STRING)
         or (node.op_type == "Cast" and attribute.i == TensorProto.STRING)
         for attribute in node.attribute

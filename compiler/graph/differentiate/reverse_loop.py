@@ -1,5 +1,5 @@
-"""Reverse mode of loops: another loop runs the derivatives of the rounds, the last one first.
-What they read of the rounds is stacked by the loop.
+"""Reverse mode of loops: another loop runs the derivatives of the iterations, the last one first.
+What they read of the iterations is stacked by the loop.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from weft.dialects.graph.reindexing.slicing import SliceOp, exprs
 def active_state(
     op: RepeatOp, reached: Container[SSAValue], sources: Sequence[SSAValue]
 ) -> list[int]:
-    """The positions of carried floats that depend on an input in some round; `sources` are what the
-    body reads from outside and does.
+    """The positions of carried floats that depend on an input in some iteration; `sources` are
+    what the body reads from outside and does.
     """
     body, handed = op.repeated.block, yielded(op.repeated)
     found = {n for n, each in enumerate(op.operands_) if each in reached and is_float(each)}
@@ -50,7 +50,7 @@ def active_state(
 
 @dataclass(frozen=True)
 class _Row:
-    """A value of one round that is a row of a value from outside: `source[scale * i + offset]`."""
+    """A value of one iteration that is a row of an outer value: `source[scale * i + offset]`."""
 
     slice: SliceOp
     scale: int
@@ -58,7 +58,7 @@ class _Row:
 
 
 def _rows(op: RepeatOp, sources: Sequence[SSAValue]) -> list[_Row]:
-    """The slices of a body that take one row for each round."""
+    """The slices of a body that take one row for each iteration."""
     found: list[_Row] = []
     for each in op.repeated.block.ops:
         if isinstance(each, SliceOp) and each.operand in sources:
@@ -83,7 +83,7 @@ class _Reverse:
         self.reversal, self.op, self.b = reversal, op, b
         self.body, self.handed = op.repeated.block, yielded(op.repeated)
         self.index = reversal.fresh(op.index.data)
-        self.round = op.rounds - 1 - Expr.of(self.index)
+        self.iteration = op.iterations - 1 - Expr.of(self.index)
         self.back = Block()
         self.inner = GraphBuilder(InsertPoint.at_end(self.back), b.ops, b.location)
         self.sources = [value for value in captured(op) if value in reached and is_float(value)]
@@ -95,13 +95,13 @@ class _Reverse:
         return self.back.insert_arg(kind, len(self.back.args))
 
     def seeds(self, arriving: Arriving) -> list[tuple[SSAValue, SSAValue]]:
-        """What a round yields, and its cotangents: carried ones, and rows of what is stacked."""
+        """What an iteration yields, and its cotangents: carried ones, and rows of stacked ones."""
         found = [(self.handed[n], self.argument(type_of(self.body.args[n]))) for n in self.state]
         rows: list[tuple[SSAValue, SSAValue]] = []
         for n, each in enumerate(arriving):
             if n >= len(self.op.operands_) and each is not None and is_float(each):
                 value = self.handed[n]
-                rows.append((value, row_of(self.inner, each, self.round, type_of(value))))
+                rows.append((value, row_of(self.inner, each, self.iteration, type_of(value))))
         return [*found, *rows]
 
     def run(self, arriving: Arriving) -> list[Contribution]:
@@ -119,8 +119,8 @@ class _Reverse:
         for value in totals:
             yields.append(self.inner.add(self.argument(type_of(value)), found[value]))
         end_block(self.inner, [*yields, *(found[row.slice.result] for row in rows)])
-        _LoopResiduals(self.reversal, self.body, self.back, self.op, self.round).resolve()
-        atoms = size_atoms({self.op.index.data: self.round})
+        _LoopResiduals(self.reversal, self.body, self.back, self.op, self.iteration).resolve()
+        atoms = size_atoms({self.op.index.data: self.iteration})
         for each in self.back.ops:
             replace_sizes(each, atoms)
         starts = [
@@ -129,7 +129,7 @@ class _Reverse:
         ]
         starts += [self.b.filled(0.0, value) for value in totals]
         location = self.b.location
-        loop = ForOp.of(self.op.rounds, self.index, starts, self.back, location=location)
+        loop = ForOp.of(self.op.iterations, self.index, starts, self.back, location=location)
         results = list(self.b.builder.insert(loop).results)
         values = [*(self.op.operands_[n] for n in self.state), *totals]
         stacked = zip(rows, results[len(values) :], strict=True)
@@ -137,10 +137,10 @@ class _Reverse:
         return [*zip(values, results, strict=False), *gathered]
 
     def _gathered(self, row: _Row, stack: SSAValue) -> SSAValue:
-        """The rows of all rounds, which are stacked from the last round on, where they belong."""
-        kind, rounds = type_of(row.slice.operand), self.op.rounds
-        rows = self.b.reshape(stack, shape=ShapeAttr((rounds, *kind.shape[1:])))
-        first = row.offset + row.scale * (rounds - 1)
+        """The rows of all iterations, which are stacked from the last one on, where they belong."""
+        kind, iterations = type_of(row.slice.operand), self.op.iterations
+        rows = self.b.reshape(stack, shape=ShapeAttr((iterations, *kind.shape[1:])))
+        first = row.offset + row.scale * (iterations - 1)
         starts = ShapeAttr((first, *[Expr.of(0)] * (kind.rank - 1)))
         steps = [-row.scale, *[1] * (kind.rank - 1)]
         return self.b.scatter_slice(rows, shape=kind.dims, starts=starts, steps=steps)
@@ -153,19 +153,19 @@ def reverse_loop(
     reached: Container[SSAValue],
     b: GraphBuilder,
 ) -> list[Contribution]:
-    """The loop of as many rounds whose body is the derivative of the body."""
+    """The loop of as many iterations whose body is the derivative of the body."""
     if op.size_names:
         node = f" of node '{op.onnx_name}'" if op.onnx_name else ""
         rule = "gradients require loops whose carried values keep their shapes"
         raise UnsupportedError(f"{rule}, got {op.name}{node} where {', '.join(op.size_names)} vary")
-    if op.rounds == 0:  # rows of what nothing was stacked in would be out of range
+    if op.iterations == 0:  # rows of what nothing was stacked in would be out of range
         pairs = zip(op.operands_, arriving, strict=False)
         return [(value, each) for value, each in pairs if each is not None and value in reached]
     return _Reverse(reversal, op, reached, b).run(arriving)
 
 
 def row_of(b: GraphBuilder, stack: SSAValue, number: Expr, kind: TensorType) -> SSAValue:
-    """The element of a round of that number in what is stacked."""
+    """The element of an iteration of that number in what is stacked."""
     rest = [Expr.of(0)] * kind.rank
     starts, sizes = ShapeAttr((number, *rest)), ShapeAttr((Expr.of(1), *kind.shape))
     row = b.slice(stack, starts=starts, sizes=sizes, steps=[1] * (kind.rank + 1))
@@ -174,10 +174,10 @@ def row_of(b: GraphBuilder, stack: SSAValue, number: Expr, kind: TensorType) -> 
 
 @dataclass
 class _LoopResiduals(Residuals):
-    """What a round computes is stacked by the loop."""
+    """What an iteration computes is stacked by the loop."""
 
     op: RepeatOp
-    round: Expr
+    iteration: Expr
 
     def keep(self, values: Sequence[SSAValue]) -> list[SSAValue]:
         last, first = self.forward.last_op, self.back.first_op
@@ -187,6 +187,6 @@ class _LoopResiduals(Residuals):
         b = GraphBuilder(InsertPoint.before(first), OPS_BY_NAME, self.op.location)
         stacks = extend_results(self.op)
         return [
-            row_of(b, stack, self.round, type_of(value))
+            row_of(b, stack, self.iteration, type_of(value))
             for stack, value in zip(stacks, values, strict=True)
         ]

@@ -103,7 +103,7 @@ def captured(op: Operation) -> list[SSAValue]:
 
 
 def named_sizes(op: Operation) -> list[str]:
-    """The sizes that an operator defines, the number of the round inside of a loop too."""
+    """The sizes that an operator defines, the number of the iteration inside of a loop too."""
     return [*defined_sizes(op), *([op.index.data] if isinstance(op, RepeatOp) else [])]
 
 

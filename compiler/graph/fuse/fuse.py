@@ -78,7 +78,7 @@ def is_taken_in(op: TransposeOp) -> bool:
     """
     users = [(use.operation, use.index) for use in op.result.uses]
     rows = (isinstance(user, MatmulOp) and index == 0 for user, index in users)
-    return all(rows) and not collides(op)
+    return all(rows) and not has_set_conflicts(op)
 
 
 def _copy_for_each_user(op: TransposeOp, block: Block) -> None:
@@ -120,11 +120,13 @@ def _absorbs(consumer: Group, producer: Group) -> bool:
     """Whether the anchor may compute the producer's elements anew at each of its reads."""
     assert consumer.anchor is not None, "a group without an anchor absorbs anything"
     if consumer.anchor.REUSES_OPERANDS:
-        return all(isinstance(op, IndexMapOp) and not collides(op) for op in producer.members)
+        return all(
+            isinstance(op, IndexMapOp) and not has_set_conflicts(op) for op in producer.members
+        )
     return True
 
 
-def collides(op: IndexMapOp) -> bool:
+def has_set_conflicts(op: IndexMapOp) -> bool:
     """Whether reading along the rows of a transposed matrix goes down columns whose elements share
     a few sets of a cache and evict each other: rows are longer than a page, and a multiple of half
     a page apart. A copy costs less: of 768 x 3072 floats, times 128 rows, a tenth.

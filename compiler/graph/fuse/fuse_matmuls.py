@@ -17,7 +17,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
 from weft.compiler.graph.match import erase_unused, only_user
-from weft.compiler.graph.simplify.evaluate_constants import known_constant, settle
+from weft.compiler.graph.simplify.evaluate_constants import constant_of, evaluate_constants
 from weft.dialects.context import weights_of
 from weft.dialects.expr import Expr, product
 from weft.dialects.graph import OPS_BY_NAME, GraphOp
@@ -84,7 +84,7 @@ def fuse_matmuls(block: Block, weights: WeightStore, most_rows: int = MOST_ROWS)
 
 def _fits(op: MatmulOp, weights: WeightStore, most_rows: int) -> bool:
     lhs, rhs = type_of(op.lhs), type_of(op.rhs)
-    if not lhs.has_rank or lhs.rank < 2 or rhs.rank != 2 or known_constant(op.rhs, weights) is None:
+    if not lhs.has_rank or lhs.rank < 2 or rhs.rank != 2 or constant_of(op.rhs, weights) is None:
         return False
     rows = product(lhs.shape[:-1]).constant
     return rows is not None and 0 < rows <= most_rows
@@ -100,7 +100,7 @@ def _bias_behind(op: MatmulOp, weights: WeightStore) -> AddOp | None:
     is_row = kind.has_rank and kind.shape[-1:] == op.result_type.shape[-1:]
     if not is_row or kind.size != kind.shape[-1]:
         return None
-    return None if known_constant(other, weights) is None else user
+    return None if constant_of(other, weights) is None else user
 
 
 def _other_operand(add: AddOp, value: SSAValue) -> SSAValue:
@@ -114,7 +114,7 @@ def _join(members: Sequence[_Product], weights: WeightStore) -> None:
 
     def side_by_side(role: str, parts: Sequence[SSAValue]) -> SSAValue:
         name = f"{first.onnx_name or 'product'}.{role}"
-        (joined,) = settle([b.concat(*parts, axis=-1)], [name], weights)
+        (joined,) = evaluate_constants([b.concat(*parts, axis=-1)], [name], weights)
         return joined
 
     wide = b.matmul(first.lhs, side_by_side("weights", [each.product.rhs for each in members]))

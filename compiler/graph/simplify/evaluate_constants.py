@@ -2,7 +2,7 @@
 other, and settled at once to constants again.
 
     filter = b.mul(filter, factor)                       # both are constants
-    (filter,) = settle([filter], ["conv.filter"], weights)
+    (filter,) = evaluate_constants([filter], ["conv.filter"], weights)
 
 Of tensors whose values may be replaced later the weight store remembers the operators, as a recipe.
 """
@@ -24,7 +24,7 @@ from weft.dialects.graph.reindexing.constant import may_be_replaced
 from weft.dialects.weights import Array, Properties, Recipe, WeightStore
 
 
-def known_constant(value: SSAValue, weights: WeightStore) -> ConstantOp | None:
+def constant_of(value: SSAValue, weights: WeightStore) -> ConstantOp | None:
     """The constant that a value is, if its elements are at hand."""
     owner = value.owner
     if not isinstance(owner, ConstantOp):
@@ -59,7 +59,7 @@ def evaluate(op: GraphOp, weights: WeightStore) -> list[Evaluated] | None:
     return _Evaluation(weights).results(op)
 
 
-def settle(
+def evaluate_constants(
     values: Sequence[SSAValue], names: Sequence[str], weights: WeightStore
 ) -> list[SSAValue]:
     """Replaces values that operators in front of them compute of constants by constants of these

@@ -20,7 +20,7 @@ from xdsl.ir import SSAValue
 from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
-from weft.compiler.graph.simplify.evaluate_constants import known_constant, settle
+from weft.compiler.graph.simplify.evaluate_constants import constant_of, evaluate_constants
 from weft.dialects.context import weights_of
 from weft.dialects.graph import OPS_BY_NAME
 from weft.dialects.graph.core.algebra import Term
@@ -40,7 +40,7 @@ class FoldBatchNormPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         weights = weights_of(ctx)
         for norm in [inner for inner in op.walk() if isinstance(inner, BatchNormOp)]:
-            if all(known_constant(value, weights) for value in norm.operands[1:]):
+            if all(constant_of(value, weights) for value in norm.operands[1:]):
                 _rewrite(norm, weights)
 
 
@@ -70,8 +70,8 @@ def _into_convolution(
     conv = norm.operand.owner
     if not isinstance(conv, ConvOp) or not norm.operand.has_one_use():
         return None
-    known = known_constant(conv.filter, weights) is not None
-    if not known or (conv.bias is not None and known_constant(conv.bias, weights) is None):
+    known = constant_of(conv.filter, weights) is not None
+    if not known or (conv.bias is not None and constant_of(conv.bias, weights) is None):
         return None
     filters = Term(b, conv.filter)
     dims = (*factor.shape, *(1,) * (len(filters.shape) - 1))
@@ -89,4 +89,4 @@ def _settled(norm: BatchNormOp, parts: Mapping[str, Term], weights: WeightStore)
     """Constants of the norm's element type."""
     stem, element = norm.onnx_name or "batch_norm", norm.result_type.element
     values = [term.cast(element).value for term in parts.values()]
-    return settle(values, [f"{stem}.{role}" for role in parts], weights)
+    return evaluate_constants(values, [f"{stem}.{role}" for role in parts], weights)

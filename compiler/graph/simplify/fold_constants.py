@@ -24,8 +24,8 @@ from weft.dialects.context import note, weights_of
 from weft.dialects.errors import TypeInferenceError
 from weft.dialects.expr import Expr
 from weft.dialects.graph import ConstantOp, DimsOp, ForOp, GraphOp
+from weft.dialects.graph.core.dim_values import DimValues
 from weft.dialects.graph.core.dtypes import numpy_dtype
-from weft.dialects.graph.core.known_dims import KnownDims
 from weft.dialects.graph.core.types import I64, TensorType, type_of
 from weft.dialects.graph.regions.branch import BranchOp
 from weft.dialects.graph.reindexing.gather import IndexedOp
@@ -52,8 +52,8 @@ class FoldConstantsPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         weights = weights_of(ctx)
         total = max(self.total_bytes, sum(weights[key].nbytes for key in weights))
-        rounds = UnrollingBudget(self.loop_operators, self.total_operators)
-        budget = FoldingBudget(self.result_bytes, self.growth, total, rounds)
+        unrolling = UnrollingBudget(self.loop_operators, self.total_operators)
+        budget = FoldingBudget(self.result_bytes, self.growth, total, unrolling)
         for function in op.ops:
             if isinstance(function, FuncOp):
                 fold_constants(function, weights, budget)
@@ -68,7 +68,7 @@ class FoldingBudget:
     result_bytes: int
     growth: int
     bytes_left: int
-    rounds: UnrollingBudget
+    unrolling: UnrollingBudget
     kept: list[int] = field(default_factory=list[int])
 
     def allows(self, result: int, operands: int) -> bool:
@@ -87,8 +87,8 @@ class FoldingBudget:
         if self.kept:
             count, most = len(self.kept), max(self.kept)
             texts.append(f"{count} known results not folded, the largest of {most:,} bytes")
-        if self.rounds.kept:
-            count, most = len(self.rounds.kept), max(self.rounds.kept)
+        if self.unrolling.kept:
+            count, most = len(self.unrolling.kept), max(self.unrolling.kept)
             texts.append(f"{count} loops not unrolled, the longest to {most:,} operators")
         return texts
 
@@ -97,8 +97,8 @@ def fold_constants(function: FuncOp, weights: WeightStore, budget: FoldingBudget
     """Folds the operators of one function; what they replace is left for dead-code elimination."""
     loops = [op for op in function.body.walk() if isinstance(op, ForOp)]
     for loop in reversed(loops):  # inner ones first
-        fold_loop(loop, budget.rounds)
-    folder = _Folder(weights, KnownDims(), budget)
+        fold_loop(loop, budget.unrolling)
+    folder = _Folder(weights, DimValues(), budget)
     for op in list(function.body.walk()):
         if isinstance(op, BranchOp) and op.parent is not None:
             fold_branch(op, function, weights)
@@ -109,7 +109,7 @@ def fold_constants(function: FuncOp, weights: WeightStore, budget: FoldingBudget
 @dataclass
 class _Folder:
     weights: WeightStore
-    known: KnownDims
+    known: DimValues
     budget: FoldingBudget
 
     def fold(self, op: GraphOp) -> None:

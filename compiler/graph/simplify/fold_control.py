@@ -1,5 +1,5 @@
 """graph -> graph, a part of constant folding: a branch that is known to be taken takes the place of
-its operator, of which nothing is left, and so do the rounds of a short loop.
+its operator, of which nothing is left, and so do the iterations of a short loop.
 
     %y = graph.if %true : ... { A, graph.yield %a } else { B }      ->      A, %a for %y
     %y = graph.for %x {count = [2]} ... { A, graph.yield %a }      ->      A, A, %a for %y
@@ -84,10 +84,10 @@ def _taken(op: BranchOp, weights: WeightStore) -> Region | None:
 
 
 def fold_loop(op: ForOp, budget: UnrollingBudget) -> None:
-    """Replaces a loop of a few rounds, all of which are known to run, by these; of none, by what it
-    starts from.
+    """Replaces a loop of a few iterations, all of which are known to run, by copies of its body; a
+    loop of none by its initial values.
     """
-    count = op.rounds.constant
+    count = op.iterations.constant
     block = op.parent
     if count is None or block is None or op.size_names:
         return
@@ -100,7 +100,7 @@ def fold_loop(op: ForOp, budget: UnrollingBudget) -> None:
     state = list(op.operands_)
     stacks: list[list[SSAValue]] = [[] for _ in stacked]
     for number in range(count):
-        handed = _copied_round(op, state, number)
+        handed = _copied_iteration(op, state, number)
         state = handed[: len(state)]
         for stack, value in zip(stacks, handed[len(state) :], strict=True):
             stack.append(value)
@@ -112,8 +112,8 @@ def fold_loop(op: ForOp, budget: UnrollingBudget) -> None:
     op.erase()
 
 
-def _copied_round(op: ForOp, state: Sequence[SSAValue], number: int) -> list[SSAValue]:
-    """Puts a copy of the body in front of the loop, for one round; gives what it hands back."""
+def _copied_iteration(op: ForOp, state: Sequence[SSAValue], number: int) -> list[SSAValue]:
+    """Puts a copy of the body in front of the loop, for one iteration; gives what it hands back."""
     block = op.parent
     assert block is not None, "a loop that is unrolled stands in a block"
     values: dict[SSAValue, SSAValue] = dict(zip(op.body.block.args, state, strict=True))

@@ -1,9 +1,9 @@
-"""graph -> graph: what a loop would compute anew in every round is computed once, in front of it.
+"""graph -> graph: what every iteration of a loop would compute anew is computed once, in front.
 
     graph.for ... { %w = graph.mul %a, %b ... }      ->      %w = graph.mul %a, %b
                                                              graph.for ... { ... }
 
-A loop may run no round at all, so what could fail is left in one that is not known to run.
+A loop may run no iteration at all, so what could fail is left in one that is not known to run.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class HoistInvariantsPass(ModulePass):
 
 
 def hoist_invariants(function: FuncOp) -> None:
-    """Moves what does not change from round to round in front of each loop of the function."""
+    """Moves what is the same in all iterations in front of each loop of the function."""
     found = {name for op in function.walk() for name in defined_sizes(op)}
     loops = [op for op in function.walk() if isinstance(op, RepeatOp)]
     for loop in reversed(loops):
@@ -90,8 +90,8 @@ def _is_inside(value: SSAValue, region: Region) -> bool:
 
 
 def _runs(loop: RepeatOp) -> bool:
-    """Whether it is known that there is a round."""
-    least = loop.rounds.range({})[0] if isinstance(loop, ForOp) else None
+    """Whether it is known that there is an iteration."""
+    least = loop.iterations.range({})[0] if isinstance(loop, ForOp) else None
     return least is not None and least >= 1
 
 

@@ -197,7 +197,7 @@ def _joined(stem: _Stem | None) -> str:
 
 
 def _found_sizes(function: FuncOp) -> list[str]:
-    """The names that operators of a function give to sizes, numbers of rounds among them."""
+    """The names that operators of a function give to sizes, numbers of iterations among them."""
     found: dict[str, None] = {}
     for op in function.body.walk():
         for attribute in _naming(op).values():

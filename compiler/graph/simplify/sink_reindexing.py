@@ -20,7 +20,7 @@ from xdsl.passes import ModulePass
 from xdsl.rewriter import InsertPoint
 
 from weft.compiler.graph.match import erase_unused, only_user
-from weft.compiler.graph.simplify.evaluate_constants import known_constant, settle
+from weft.compiler.graph.simplify.evaluate_constants import constant_of, evaluate_constants
 from weft.dialects.context import weights_of
 from weft.dialects.graph import OPS_BY_NAME, ConstantOp, GraphOp, ReshapeOp, TransposeOp
 from weft.dialects.graph.core.algebra import Term
@@ -85,7 +85,7 @@ def _moves_with(
     if type_of(op.results[0]).dims != type_of(value).dims:
         return False
     others = [operand for operand in op.operands if operand is not value]
-    return all(known_constant(each, weights) or _is_same(each, transpose) for each in others)
+    return all(constant_of(each, weights) or _is_same(each, transpose) for each in others)
 
 
 def _is_same(value: SSAValue, transpose: TransposeOp) -> bool:
@@ -128,7 +128,7 @@ def _before(
     padded = Term(b, value).reshape((1,) * (len(axes) - len(dims)) + dims)
     turned = padded.transpose([axes.index(axis) for axis in range(len(axes))])
     name = owner.key.data if owner.key is not None else "constant"
-    (constant,) = settle([turned.value], [name], weights)
+    (constant,) = evaluate_constants([turned.value], [name], weights)
     return constant
 
 

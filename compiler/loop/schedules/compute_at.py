@@ -222,7 +222,7 @@ def _fill_per_tile(fill: ForOp) -> list[ForOp]:
     tiles, stores = fill.next_op, stores_in(fill)
     if not isinstance(tiles, ForOp) or len(stores) != 1:
         return [fill]
-    ahead = _rows_ahead(stores[0], fill, tiles)
+    ahead = _prologue_of(stores[0], fill, tiles)
     left = None if ahead is None else (fill.extent - ahead.first).constant
     if ahead is None or left is None or tiles.extent != -(-left // ahead.step) or left <= 0:
         return [fill]
@@ -232,14 +232,14 @@ def _fill_per_tile(fill: ForOp) -> list[ForOp]:
     return [*parts[:-1], steps.inner]
 
 
-class _Ahead(NamedTuple):
+class _Prologue(NamedTuple):
     """The rows that are filled in front of all tiles, and with each of them."""
 
     first: int
     step: int
 
 
-def _rows_ahead(store: StoreOp, fill: ForOp, tiles: ForOp) -> _Ahead | None:
+def _prologue_of(store: StoreOp, fill: ForOp, tiles: ForOp) -> _Prologue | None:
     """What tiles need of the rows that a loop stores, if each of them advances by as many."""
     offsets = [(axis, expr - atom_expr(fill.index)) for axis, expr in enumerate(store.index)]
     found = [(axis, offset.constant) for axis, offset in offsets if offset.constant is not None]
@@ -258,7 +258,7 @@ def _rows_ahead(store: StoreOp, fill: ForOp, tiles: ForOp) -> _Ahead | None:
         if end is None:
             return None
         ends.append(end)
-    return _Ahead(max(0, max(ends) - (offset or 0) + 1 - step), step)
+    return _Prologue(max(0, max(ends) - (offset or 0) + 1 - step), step)
 
 
 def _stored_again(loop: ForOp, store: StoreOp, again: StoreOp) -> tuple[Expr, Expr] | None:

@@ -32,7 +32,7 @@ from weft.compiler.loop_to_llvm.program.calls import (
     is_long,
 )
 from weft.compiler.loop_to_llvm.program.check_sizes import SizeChecks
-from weft.compiler.loop_to_llvm.program.growable_buffers import GrowingMemory, copy_bytes
+from weft.compiler.loop_to_llvm.program.growable_buffers import GrowableMemory, copy_bytes
 from weft.compiler.loop_to_llvm.program.polling import Polling
 from weft.compiler.loop_to_llvm.runtime import CHECK_SIZES, PROGRAM, WORKSPACE, Runtime, clipped
 from weft.compiler.loop_to_llvm.scalar.elements import I8, I32, I64, storage_bytes
@@ -213,7 +213,7 @@ class ProgramEmitter(CallEmitter):
         self.weights: dict[WeightKey, Storage] = {}
         blocks = _blocks(program)
         self.checks = SizeChecks(program, self.index, self.fail)
-        self.memory_blocks = GrowingMemory(frame, self.runtime, unit.context, self.fail, blocks)
+        self.memory_blocks = GrowableMemory(frame, self.runtime, unit.context, self.fail, blocks)
         self.entries: dict[BlockArgument, ir.Value] = {}
         self.polling = Polling(frame, self.runtime, unit.context, self.leave)
         self._exit: ir.Block | None = None

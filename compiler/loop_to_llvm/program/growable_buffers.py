@@ -19,7 +19,7 @@ Fail = Callable[[Status, str, list[ir.Value]], None]
 """Ends the program with a status and a text where the builder stands."""
 
 
-class GrowingMemory:
+class GrowableMemory:
     """Emits the blocks of one program."""
 
     def __init__(self, frame: Frame, runtime: Runtime, context: ir.Value, fail: Fail, count: int):

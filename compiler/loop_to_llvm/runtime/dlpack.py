@@ -337,7 +337,7 @@ class DlpackCall:
         status = code.call(self.pool.declare("run", CHECK), [context, local])
         self._release(code, context, memory)
         self._continue(code, status)
-        self._give_made(code, call, tables[1], sizes)
+        self._transfer_outputs(code, call, tables[1], sizes)
         with code.if_then(code.not_(code.is_null(dims))):
             self._copy(code, dims, sizes, counts.dims + counts.found)
         code.ret(status)
@@ -406,7 +406,9 @@ class DlpackCall:
                               for n in ("release", "allocator_user"))  # fmt: skip
             code.call_pointer(function, RELEASE, [user, taken])
 
-    def _give_made(self, code: Code, call: ir.Value, table: ir.Value, sizes: ir.Value) -> None:
+    def _transfer_outputs(
+        self, code: Code, call: ir.Value, table: ir.Value, sizes: ir.Value
+    ) -> None:
         """Fills the tensors of the outputs that the call has made."""
         tensors = CALL.load(code, call, "outputs")
         for position in sorted(self.counts.made):

@@ -23,8 +23,8 @@ from weft.compiler.loop_to_llvm.vector_math.lanes import (
     nan,
     select,
 )
-from weft.compiler.loop_to_llvm.vector_math.rare import one_by_one, where_any
 from weft.compiler.loop_to_llvm.vector_math.rounding import trunc
+from weft.compiler.loop_to_llvm.vector_math.slow_path import one_by_one, where_any
 
 _ROUTINE = "weft.remainder.f64"
 _STEP = 11

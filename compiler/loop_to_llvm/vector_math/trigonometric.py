@@ -9,7 +9,7 @@ from weft.compiler.loop_to_llvm.vector_math.coefficients import COS, SIN
 from weft.compiler.loop_to_llvm.vector_math.constants import parts, pi
 from weft.compiler.loop_to_llvm.vector_math.floating_point import shifter
 from weft.compiler.loop_to_llvm.vector_math.lanes import Integer, Real, fma, polynomial, select
-from weft.compiler.loop_to_llvm.vector_math.large_angles import reduce_large_lanes
+from weft.compiler.loop_to_llvm.vector_math.payne_hanek import reduce_large_lanes
 
 
 def _largest_small_angle(x: Real) -> float:

@@ -20,7 +20,7 @@ from weakref import WeakValueDictionary
 from weft.compiler.abi.constants import ABI_VERSION
 from weft.compiler.machine.artifact.replace_file import replacing, rewriting
 from weft.compiler.machine.artifact.signature import Signature
-from weft.compiler.machine.bindings.forms import FORMS
+from weft.compiler.machine.bindings.files import BINDINGS
 from weft.compiler.machine.bindings.header import header
 from weft.compiler.machine.bindings.library import Library
 from weft.compiler.machine.bindings.names import base_name, base_name_of_library
@@ -247,14 +247,14 @@ class Compiled:
         self.export_header(folder / f"{self.prefix}.h")
 
     def export_form(self, form: str, path: str | Path) -> list[Path]:
-        """Writes what helps others to use the shared object `path` (one of FORMS) beside it, and
+        """Writes what helps others to use the shared object `path` (one of BINDINGS) beside it, and
         returns where. Raises OptionError for one that linkers would not find.
         """
         path = Path(path)
         stem = base_name_of_library(path)
         library = Library(self.prefix, stem, self.signature, self.metadata["model_version"])
         written: list[Path] = []
-        for name, write in FORMS[form].items():
+        for name, write in BINDINGS[form].items():
             written.append(path.with_name(name.format(stem=stem, prefix=self.prefix)))
             with replacing(written[-1]) as out:
                 out.write(write(library).encode())

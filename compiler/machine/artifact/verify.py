@@ -120,8 +120,8 @@ class _Checks:
     def _file(self) -> str:
         with open_artifact(self.path) as file:
             shared = SharedObject(file, str(self.path))
-            shared.check_seal()
-            return "as written" if shared.is_sealed() else "whole; was stripped"
+            shared.check_trailer()
+            return "as written" if shared.has_trailer() else "whole; was stripped"
 
     def _segments(self) -> str:
         with open_artifact(self.path) as file:

@@ -8,7 +8,7 @@ import hashlib
 from collections.abc import Iterable
 from typing import Final
 
-SEAL_SIZE: Final = 40
+TRAILER_SIZE: Final = 40
 WEIGHTS_SECTION: Final = ".weights"
 DIGEST_SECTION: Final = ".weft.digest"
 """The section that holds the SHA-256 of the section of weights."""
@@ -16,7 +16,7 @@ DIGEST_SECTION: Final = ".weft.digest"
 _MAGIC: Final = b"weftseal"
 
 
-def seal(parts: Iterable[bytes | bytearray]) -> bytes:
+def checksum_trailer(parts: Iterable[bytes | bytearray]) -> bytes:
     """What follows the end of a file of these parts."""
     digest = hashlib.sha256()
     for part in parts:
@@ -24,6 +24,6 @@ def seal(parts: Iterable[bytes | bytearray]) -> bytes:
     return _MAGIC + digest.digest()
 
 
-def is_seal(content: bytes) -> bool:
-    """Whether these bytes are a seal, of whatever file."""
-    return len(content) == SEAL_SIZE and content.startswith(_MAGIC)
+def is_trailer(content: bytes) -> bool:
+    """Whether these bytes are a trailer, of whatever file."""
+    return len(content) == TRAILER_SIZE and content.startswith(_MAGIC)

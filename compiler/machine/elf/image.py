@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import BinaryIO, Final
 
 from weft.compiler.machine.elf import records as elf
-from weft.compiler.machine.elf.checksum_trailer import seal
+from weft.compiler.machine.elf.checksum_trailer import checksum_trailer
 
 BUILD_ID_SIZE: Final = 20
 
@@ -175,7 +175,7 @@ class Image:
         """Writes the file; `symbols` are the sections that no segment loads, its string table last.
 
         The last bytes of `build_id` become a digest of all that is loaded but not streamed; behind
-        the end of the file comes its seal.
+        the end of the file comes its trailer.
         """
         headers = self._program_headers()
         kept = [section for section in self.sections if section.stream is None]
@@ -203,7 +203,7 @@ class Image:
         _, tail = self._tail(symbols)  # once more: streaming gave the weights' digest
         tail += bytes(table_offset - tail_offset - len(tail))
         tail += b"".join(elf.SECTION_HEADER.pack(*section) for section in table)
-        out.write(tail + seal((head, tail)))
+        out.write(tail + checksum_trailer((head, tail)))
 
     def _stream(self, out: BinaryIO, head: bytearray) -> None:
         """Writes the head, which is filled up to where the streamed section starts, and that."""

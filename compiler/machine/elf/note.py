@@ -5,7 +5,7 @@ from os import PathLike, fspath
 from typing import BinaryIO, Final
 
 from weft.compiler.machine.elf import records as elf
-from weft.compiler.machine.elf.checksum_trailer import seal
+from weft.compiler.machine.elf.checksum_trailer import checksum_trailer
 from weft.compiler.machine.elf.image import BUILD_ID_SIZE
 from weft.compiler.machine.elf.shared_object import SharedObject
 from weft.compiler.machine.wasm.note import MAGIC, read_wasm_note
@@ -59,7 +59,7 @@ def check_image(path: str | PathLike[str]) -> None:
         SharedObject(file, fspath(path)).check_build_id()
 
 
-def seal_image(path: str | PathLike[str]) -> None:
+def append_trailer(path: str | PathLike[str]) -> None:
     """Writes the build id that `check_image` expects over the one that another linker reserved, and
     the digest of the file behind its end.
     """
@@ -70,7 +70,7 @@ def seal_image(path: str | PathLike[str]) -> None:
         file.seek(place.offset)
         file.write(digest)
         file.flush()
-        end = seal(shared.without_weights())
+        end = checksum_trailer(shared.without_weights())
         file.seek(0, 2)
         file.write(end)
 

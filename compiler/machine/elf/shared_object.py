@@ -7,10 +7,10 @@ from typing import BinaryIO, Final, NamedTuple
 from weft.compiler.machine.elf import records as elf
 from weft.compiler.machine.elf.checksum_trailer import (
     DIGEST_SECTION,
-    SEAL_SIZE,
+    TRAILER_SIZE,
     WEIGHTS_SECTION,
-    is_seal,
-    seal,
+    checksum_trailer,
+    is_trailer,
 )
 from weft.compiler.machine.elf.image import BUILD_ID_SIZE, digest_of_image
 from weft.dialects.errors import ArtifactError
@@ -137,28 +137,28 @@ class SharedObject:
         for start in range(offset, end, _BLOCK):
             yield self.read(start, min(_BLOCK, end - start))
 
-    def is_sealed(self) -> bool:
-        """Whether a seal is at the end, which strip takes away."""
-        start = max(0, self._size - SEAL_SIZE)
-        return is_seal(self.read(start, self._size - start))
+    def has_trailer(self) -> bool:
+        """Whether a trailer is at the end, which strip takes away."""
+        start = max(0, self._size - TRAILER_SIZE)
+        return is_trailer(self.read(start, self._size - start))
 
-    def check_seal(self) -> None:
-        """Raises ArtifactError unless all but the weights is as it was written; without a seal,
+    def check_trailer(self) -> None:
+        """Raises ArtifactError unless all but the weights is as it was written; without a trailer,
         unless the file ends where its section table does.
         """
-        if not self.is_sealed():
+        if not self.has_trailer():
             sections = self.header.section_count * elf.SECTION_HEADER.size
             end = self.header.section_offset + sections
             if end != self._size:
                 raise self.refuse("a whole file", f"{self._size} bytes where {end} are due")
             return
-        start = self._size - SEAL_SIZE
-        if self.read(start, SEAL_SIZE) != seal(self.without_weights()):
-            raise self.refuse("the file that was linked", "another than its seal tells")
+        start = self._size - TRAILER_SIZE
+        if self.read(start, TRAILER_SIZE) != checksum_trailer(self.without_weights()):
+            raise self.refuse("the file that was linked", "another than its trailer tells")
 
     def without_weights(self) -> Iterator[bytes]:
-        """The file up to its seal, but for the section of weights."""
-        end = self._size - (SEAL_SIZE if self.is_sealed() else 0)
+        """The file up to its trailer, but for the section of weights."""
+        end = self._size - (TRAILER_SIZE if self.has_trailer() else 0)
         weights = self.sections().get(WEIGHTS_SECTION)
         if weights is None:
             yield from self.blocks(0, end)

@@ -13,7 +13,7 @@ from typing import BinaryIO, Final
 from weft.compiler.machine.elf import records as elf
 from weft.compiler.machine.elf.image import BUILD_ID_SIZE, OutputSection
 from weft.compiler.machine.elf.link import check_names, read_objects
-from weft.compiler.machine.elf.note import seal_image, weft_note
+from weft.compiler.machine.elf.note import append_trailer, weft_note
 from weft.compiler.machine.elf.object_file import RelocatableObject
 from weft.compiler.machine.weights.blob import WeightBlob, weights_section
 from weft.dialects.errors import ArtifactError, UnsupportedError
@@ -130,7 +130,7 @@ def link_with_tool(
         (work / "exports").write_text(f"{{ {visible}local: *; }};\n")
         options = ["-soname", soname, "--version-script=exports", "-o", "linked.so", *names]
         _run(tool, options, work)
-        seal_image(work / "linked.so")
+        append_trailer(work / "linked.so")
         with open(work / "linked.so", "rb") as linked:
             shutil.copyfileobj(linked, out, 1 << 20)
 

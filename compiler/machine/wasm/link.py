@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, Final, cast
 
 from weft.compiler.machine.elf.records import align_up
-from weft.compiler.machine.wasm.note import MAGIC, wasm_note, wasm_seal
+from weft.compiler.machine.wasm.note import MAGIC, wasm_note, wasm_trailer
 from weft.compiler.machine.wasm.object_file import (
     CODE,
     CUSTOM,
@@ -224,7 +224,7 @@ def link_wasm(
     _write_data(module, cast("BinaryIO", hashed))
     if note is not None:
         hashed.write(_section(CUSTOM, wasm_note(note)))
-    out.write(wasm_seal(hashed.digest()))
+    out.write(wasm_trailer(hashed.digest()))
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from weft.dialects.errors import ArtifactError
 MAGIC: Final = b"\0asm\x01\0\0\0"
 
 _NAME: Final = b"weft"
-_SEAL: Final = b"weft.digest"
+_TRAILER: Final = b"weft.digest"
 _CUSTOM, _IMPORT, _EXPORT = 0, 2, 7
 _BLOCK: Final = 1 << 20
 _DIGEST: Final = hashlib.sha256().digest_size
@@ -23,9 +23,9 @@ def wasm_note(content: bytes) -> bytes:
     return bytes([len(_NAME)]) + _NAME + hashlib.sha256(content).digest() + content
 
 
-def wasm_seal(digest: bytes) -> bytes:
+def wasm_trailer(digest: bytes) -> bytes:
     """The last section of a module, whole: the SHA-256 of all before it."""
-    content = bytes([len(_SEAL)]) + _SEAL + digest
+    content = bytes([len(_TRAILER)]) + _TRAILER + digest
     return bytes([_CUSTOM, len(content)]) + content
 
 
@@ -50,12 +50,12 @@ def check_wasm(path: str | PathLike[str]) -> list[str]:
     name = fspath(path)
     with open(path, "rb") as file:
         size = file.seek(0, 2)
-        seal = len(wasm_seal(bytes(_DIGEST)))
+        trailer = len(wasm_trailer(bytes(_DIGEST)))
         digest = hashlib.sha256()
         file.seek(0)
-        for start in range(0, max(0, size - seal), _BLOCK):
-            digest.update(file.read(min(_BLOCK, size - seal - start)))
-        if file.read() != wasm_seal(digest.digest()):
+        for start in range(0, max(0, size - trailer), _BLOCK):
+            digest.update(file.read(min(_BLOCK, size - trailer - start)))
+        if file.read() != wasm_trailer(digest.digest()):
             raise _refuse(name, "the module that was linked", "another than its digest tells")
         exports: list[str] = []
         for kind, end in _sections(file, name):

@@ -81,7 +81,7 @@ def _write_weights(weights: PreparedWeights, out: BinaryIO) -> None:
     if weights.whole is not None:
         out.write(weights.whole)
         return
-    for piece in _made_ahead(_all_pieces(weights)):
+    for piece in _prefetched(_all_pieces(weights)):
         out.write(piece.data)
 
 
@@ -92,7 +92,7 @@ def _all_pieces(weights: PreparedWeights) -> Iterator[Array]:
         yield np.zeros(_aligned(size) - size, np.uint8)
 
 
-def _made_ahead(pieces: Iterator[Array]) -> Iterator[Array]:
+def _prefetched(pieces: Iterator[Array]) -> Iterator[Array]:
     """The same pieces; another thread makes the next one meanwhile."""
     with ThreadPoolExecutor(1) as maker:
         coming = maker.submit(next, pieces, None)

@@ -176,7 +176,7 @@ class _Sharing:
     ) -> None:
         """Puts the weight into the layout that the readers of the other want, for all calls."""
         places = self.tables[key]
-        kind = _turned(wanted, _given(places[0]), axes)
+        kind = _transposed(wanted, _given(places[0]), axes)
         weight = WeightOp.of(key, kind)
         view = ViewOp.of(weight.result, wanted)
         view.attributes[STANDS_FOR] = StringAttr(other)
@@ -214,7 +214,7 @@ def _executions(op: Operation) -> Expr:
     return product(loop.extent for loop in enclosing_loops(op))
 
 
-def _turned(kind: BufferType, like: BufferType, axes: Sequence[int]) -> BufferType:
+def _transposed(kind: BufferType, like: BufferType, axes: Sequence[int]) -> BufferType:
     """The type of the other shape with the storage of `kind`, whose axis `n` is the other's
     `axes[n]`.
     """

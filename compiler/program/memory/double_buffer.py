@@ -1,4 +1,4 @@
-"""program -> program: a loop whose rounds compute a new state beside the old one goes from one
+"""program -> program: a loop whose iterations compute a new state beside the old one goes from one
 buffer to the other and back, instead of copying.
 
     loop.for %i = 0 to n {                      %y = loop.alloc workspace : ...
@@ -35,13 +35,13 @@ WORTH_BYTES = 1 << 14
 """States below that, which stay in a first-level cache, are copied in less time than code that is
 written twice takes."""
 
-LARGEST_ROUND = 64
-"""Operations of a round that is written out once more."""
+MOST_BODY_OPERATIONS = 64
+"""Operations of an iteration that is written out once more."""
 
 
 @dataclass(frozen=True)
 class DoubleBufferPass(ModulePass):
-    """Rewrites the loops of every program whose rounds end by copying states."""
+    """Rewrites the loops of every program whose iterations end by copying states."""
 
     name = "weft-double-buffer"
 
@@ -61,12 +61,12 @@ def double_buffer(module: ModuleOp) -> None:
 
 
 def _copied_states(loop: ForOp) -> list[CopyOp]:
-    """The copies that a round ends with, of buffers of its own to those of states, where every
-    operation of a round may be written twice.
+    """The copies that an iteration ends with, of buffers of its own to those of states, where every
+    operation of an iteration may be written twice.
     """
     block = loop.body.block
     plain = (AllocOp, BindSymbolOp, CallOp, CopyOp, RequireExtentsOp, ViewOp)
-    if len(block.ops) > LARGEST_ROUND or not all(isinstance(op, plain) for op in block.ops):
+    if len(block.ops) > MOST_BODY_OPERATIONS or not all(isinstance(op, plain) for op in block.ops):
         return []
     copies: list[CopyOp] = []
     op = block.last_op
@@ -79,8 +79,8 @@ def _copied_states(loop: ForOp) -> list[CopyOp]:
 
 
 def _is_state(copy: CopyOp, block: Block) -> bool:
-    """Whether a round's own buffer is copied to a whole buffer from outside, which the round uses
-    by that name alone.
+    """Whether an iteration's own buffer is copied to a whole buffer from outside, which the
+    iteration uses by that name alone.
     """
     fresh, state = copy.source.owner, copy.target
     if not isinstance(fresh, AllocOp) or fresh.parent is not block or root(state) is not state:
@@ -107,10 +107,10 @@ def _is_worth_it(copy: CopyOp) -> bool:
 
 
 def _write_twice(loop: ForOp, copies: Sequence[CopyOp]) -> None:
-    """Writes a round out twice, with the buffers of states swapped in the second; the last of an
-    odd number of rounds stands behind the loop.
+    """Unrolls the loop once, with the buffers of states swapped in the second iteration; the last
+    of an odd number of iterations stands behind the loop.
     """
-    lower, rounds = loop.lower, loop.extent // 2
+    lower, iterations = loop.lower, loop.extent // 2
     for copy in reversed(copies):
         fresh = copy.source.owner
         assert isinstance(fresh, AllocOp), "a state is copied from an allocation"
@@ -118,27 +118,27 @@ def _write_twice(loop: ForOp, copies: Sequence[CopyOp]) -> None:
         Rewriter.insert_op(fresh, InsertPoint.before(loop))
     there = {copy.source: copy.target for copy in copies}
     swapped = there | {state: fresh for fresh, state in there.items()}
-    last = loop.extent - 2 * rounds
-    pairs = ForOp.of(0, rounds)
+    last = loop.extent - 2 * iterations
+    pairs = ForOp.of(0, iterations)
     first = atom_expr(pairs.index) * 2 + lower
-    _add_round(pairs, loop, copies, first, {})
-    _add_round(pairs, loop, copies, first + 1, swapped)
+    _add_iteration(pairs, loop, copies, first, {})
+    _add_iteration(pairs, loop, copies, first + 1, swapped)
     made = [pairs]
     if last != 0:
         rest = ForOp.of(0, last)
-        _add_round(rest, loop, (), lower + 2 * rounds + atom_expr(rest.index), {})
+        _add_iteration(rest, loop, (), lower + 2 * iterations + atom_expr(rest.index), {})
         made.append(rest)
     Rewriter.replace_op(loop, made, [])
 
 
-def _add_round(
+def _add_iteration(
     target: ForOp,
     loop: ForOp,
     left_out: Sequence[CopyOp],
     index: Expr,
     values: Mapping[SSAValue, SSAValue],
 ) -> None:
-    """Adds a round of a loop, with other buffers and another expression for the index."""
+    """Adds an iteration of a loop, with other buffers and another expression for the index."""
     mapping = dict(values)
     for op in loop.body.block.ops:
         if op in left_out:

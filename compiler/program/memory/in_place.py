@@ -75,11 +75,11 @@ def _store_each_once(stores: list[AccessOp]) -> bool:
     spans = [_span(store) for store in stores]
     found = [span for span in spans if span is not None]
     return len(found) == len(spans) and all(
-        _lie_apart(one, other) for one, other in combinations(found, 2)
+        _are_disjoint(one, other) for one, other in combinations(found, 2)
     )
 
 
-def _lie_apart(one: tuple[Expr, Expr], other: tuple[Expr, Expr]) -> bool:
+def _are_disjoint(one: tuple[Expr, Expr], other: tuple[Expr, Expr]) -> bool:
     """Whether one of two ranges ends before the other begins."""
     gaps = ((second[0] - first[1]).range({})[0] for first, second in ((one, other), (other, one)))
     return any(gap is not None and gap >= 0 for gap in gaps)

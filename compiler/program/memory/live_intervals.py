@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 Item = TypeVar("Item")
 
 
-class Timeline(Generic[Item]):
+class LiveIntervals(Generic[Item]):
     """A segment tree over positions from 0: adding an item takes as long as the logarithm of the
     last position, finding those that meet a range that and as long as there are such items.
     """

@@ -20,7 +20,7 @@ from xdsl.passes import ModulePass
 
 from weft.compiler.program.memory.guard_buffers import guarded_offsets
 from weft.compiler.program.memory.in_place import InPlace, in_place_arguments
-from weft.compiler.program.memory.live_intervals import Timeline
+from weft.compiler.program.memory.live_intervals import LiveIntervals
 from weft.compiler.program.memory.slots import (
     Lifetime,
     Slot,
@@ -232,7 +232,7 @@ def _place_fixed(found: list[Lifetime]) -> int:
     """Places buffers of constant size, the largest first, each in the smallest
     gap that fits; returns the end.
     """
-    placed = Timeline[tuple[int, int, Lifetime]](
+    placed = LiveIntervals[tuple[int, int, Lifetime]](
         1 + max((life.reach[1] for life in found), default=0)
     )
     end = 0

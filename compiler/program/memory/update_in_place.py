@@ -7,7 +7,7 @@
     }
 
 Here `@scatter` starts by copying its first argument to its last, and `@scatter_1` does not. What a
-round of a loop leaves behind is also written at once where it need not be copied first.
+iteration of a loop leaves behind is also written at once where it need not be copied first.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class _Update:
 
 
 def write_states(module: ModuleOp) -> None:
-    """Lets what a round of a loop leaves behind be written to where it is kept, for scheduled
+    """Lets what an iteration of a loop leaves behind be written to where it is kept, for scheduled
     kernels that permit it.
     """
     kernels = {op.sym_name.data: op for op in module.ops if isinstance(op, KernelOp)}
@@ -204,7 +204,7 @@ def _may_hold(state: SSAValue) -> bool:
 
 
 def _ends_here(state: SSAValue, block: Block) -> bool:
-    """Whether a buffer is one of the block's own, so that no later round reads it."""
+    """Whether a buffer is one of the block's own, so that no later iteration reads it."""
     return isinstance(state.owner, AllocOp) and state.owner.parent is block
 
 

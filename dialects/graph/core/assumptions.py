@@ -28,14 +28,14 @@ def box_within(dim: Expr, start: Expr, size: Expr, step: int) -> list[tuple[Expr
     return [*at_least(size, 0), *inside]
 
 
-def holds_in_loops(pair: tuple[Expr, Expr], rounds: Mapping[str, Expr]) -> bool:
+def holds_in_loops(pair: tuple[Expr, Expr], iterations: Mapping[str, Expr]) -> bool:
     """Whether two sizes are equal in every iteration of loops: by the name of each one's index, how
     many iterations there are.
 
         n = max(n, i + 1) where i < n: for i = n - 1 - rest, max(n, n - rest) is n
     """
     values: dict[Atom, Expr] = {
-        Symbol(name): count - 1 - Expr.of(f"{name}.rest") for name, count in rounds.items()
+        Symbol(name): count - 1 - Expr.of(f"{name}.rest") for name, count in iterations.items()
     }
     one, other = (size.substitute(values) for size in pair)
     return one == other

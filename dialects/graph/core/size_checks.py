@@ -26,7 +26,7 @@ class SizeChecks:
         self._found = {name for op in ops for name in defined_sizes(op)}
         loops = [op for op in ops if isinstance(op, RepeatOp)]
         self._found |= {op.index.data for op in loops}
-        self._rounds = {op.index.data: op.rounds for op in loops if isinstance(op, ForOp)}
+        self._iterations = {op.index.data: op.iterations for op in loops if isinstance(op, ForOp)}
         certain = [op for op in ops if isinstance(op, GraphOp) and not _is_in_branch(op, body)]
         self.first = [pair for pair in assumed(certain) if not self._is_found(pair)]
         """What is checked when a call starts."""
@@ -42,7 +42,7 @@ class SizeChecks:
 
     def _mentioned(self, pair: Pair) -> dict[str, Expr]:
         names = {name for size in pair for name in size.symbols()}
-        return {name: count for name, count in self._rounds.items() if name in names}
+        return {name: count for name, count in self._iterations.items() if name in names}
 
 
 def assumed(ops: Iterable[GraphOp]) -> list[Pair]:

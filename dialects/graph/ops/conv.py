@@ -239,7 +239,7 @@ class ConvOp(ConvolutionOp):
         if set(window.strides) <= {1} and all(low is not None and low >= 0 for low in lows):
             return b.conv(
                 dy.value,
-                self._turned_filter(b),
+                self._flipped_filter(b),
                 strides=[1] * len(reaches),
                 dilations=list(window.dilations),
                 pads=ShapeAttr(tuple(pads)),
@@ -253,7 +253,7 @@ class ConvOp(ConvolutionOp):
         spatial = ShapeAttr(window.spatial)
         return b.fold(windows.value, spatial=spatial, **window.attributes())
 
-    def _turned_filter(self, b: GraphBuilder) -> SSAValue:
+    def _flipped_filter(self, b: GraphBuilder) -> SSAValue:
         """The filter `[c, m / group, kernel...]` whose taps are in reverse."""
         w = Term(b, self.filter)
         outputs, inputs, *kernel = w.shape

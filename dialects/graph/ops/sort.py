@@ -122,10 +122,10 @@ class ArgsortOp(LineOp):
         with b.loops(kind.shape) as index:
             b.store(order, index, b.index(index[self.position], I64))
         size = b.index(extent, I64)
-        rounds = b.constant(0, I64)
+        iterations = b.constant(0, I64)
         for power in range(LONGEST):
-            rounds = rounds + (size.constant(1 << power) < size).cast(I64)
-        with b.loops(self.lines) as line, b.loops([b.subscript(rounds)], "r") as (turn,):
+            iterations = iterations + (size.constant(1 << power) < size).cast(I64)
+        with b.loops(self.lines) as line, b.loops([b.subscript(iterations)], "r") as (turn,):
             heads = b.scratch([2], I64, "heads")
             with b.loops([extent], "k") as (k,):
                 element = self._next(b, (source, order, heads), line, (turn, k))

@@ -1,8 +1,8 @@
 """Control flow of the graph level: operators whose regions hold operators.
 
 A region reads the values around it; what it hands back ends it: `graph.yield`, or `graph.condition`
-in front of another round. A dim that is known only while the program runs has a named size, which
-the operator that computes it defines from there on: `sizes` lists these names.
+in front of another iteration. A dynamic dim has a named size, which the operator that computes it
+defines from there on: `sizes` lists these names.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Regions(Protocol):
 
 @irdl_op_definition
 class ConditionOp(IRDLOperation):
-    """Ends the first region of `graph.while`: another round runs while the operand holds."""
+    """Ends the first region of `graph.while`: another iteration runs while the operand holds."""
 
     name = "graph.condition"
     condition: SSAValue = operand_def(TensorType)

@@ -31,9 +31,9 @@ from weft.dialects.weights import Array
 class RepeatOp(ControlOp):
     """What `graph.for` and `graph.while` share: a body that takes and yields the carried values.
 
-    What the body yields beside them is stacked along a new first axis, an element a round. Regions
-    know the number of the round, from 0, as the size `index`. A carried dim that varies has a name
-    in `sizes`, which inside is its value in this round and behind the operator the last one.
+    What else the body yields is stacked along a new first axis, an element an iteration. Regions
+    know the number of the iteration, from 0, as the size `index`. A carried dim that varies has a
+    name in `sizes`, which inside is its value in this iteration and behind the operator the last.
     """
 
     index: StringAttr = prop_def(StringAttr)
@@ -46,8 +46,8 @@ class RepeatOp(ControlOp):
 
     @property
     @abstractmethod
-    def rounds(self) -> Expr:
-        """How many rounds ran."""
+    def iterations(self) -> Expr:
+        """How many iterations ran."""
 
     @property
     def carried_types(self) -> list[TensorType]:
@@ -55,7 +55,7 @@ class RepeatOp(ControlOp):
         return [type_of(argument) for argument in self.repeated.block.args]
 
     def inner_sizes(self) -> set[str]:
-        """The sizes that are known inside the body only, or differ from round to round."""
+        """The sizes that are known inside the body only, or differ from iteration to iteration."""
         inner = {self.index.data, *self.size_names}
         for op in self.repeated.walk():
             inner.update(defined_sizes(op))
@@ -73,8 +73,8 @@ class RepeatOp(ControlOp):
         stacked: list[TensorType] = []
         for kind in handed[len(carried) :]:
             varying = [str(dim) for dim in kind.shape if not inner.isdisjoint(dim.symbols())]
-            self.require(not varying, "stacked values of one shape in all rounds", varying)
-            stacked.append(tensor([self.rounds, *kind.shape], kind.element))
+            self.require(not varying, "stacked values of one shape in all iterations", varying)
+            stacked.append(tensor([self.iterations, *kind.shape], kind.element))
         return carried + stacked
 
     def evaluate(
@@ -83,14 +83,14 @@ class RepeatOp(ControlOp):
         operands: Sequence[Array],
         goes_on: Callable[[list[Array], int], bool],
     ) -> tuple[Evaluation, int]:
-        """Runs rounds as long as that holds of the carried arrays and the round's number; gives how
-        many they were too.
+        """Runs iterations as long as that holds of the carried arrays and the iteration's number;
+        returns how many they were too.
         """
         state, number = list(operands), 0
         rows = handed_types(self.repeated)[len(state) :]
         stacks = [list[Array]() for _ in rows]
         while goes_on(state, number):
-            handed = regions.run(self.repeated, state, self.round_sizes(state, number))
+            handed = regions.run(self.repeated, state, self.iteration_sizes(state, number))
             state = handed[: len(operands)]
             for stack, array in zip(stacks, handed[len(operands) :], strict=True):
                 stack.append(array)
@@ -102,8 +102,8 @@ class RepeatOp(ControlOp):
         sizes = measured(self.repeated.block.args, state, self.size_names)
         return (state + arrays, sizes), number
 
-    def round_sizes(self, state: Sequence[Array], number: int) -> dict[str, int]:
-        """The sizes that a round sees."""
+    def iteration_sizes(self, state: Sequence[Array], number: int) -> dict[str, int]:
+        """The sizes that an iteration sees."""
         arguments = self.repeated.block.args
         return {self.index.data: number} | measured(arguments, state, self.size_names)
 
@@ -150,12 +150,12 @@ class ForOp(RepeatOp):
         return self.body
 
     @property
-    def rounds(self) -> Expr:
+    def iterations(self) -> Expr:
         assert self.count.data is not None, "a loop lists its count"
         return maximum([self.count.data[0], 0])
 
     def reference(self, regions: Regions, operands: Sequence[Array]) -> Evaluation:
-        count = regions.extent(self.rounds)
+        count = regions.extent(self.iterations)
         return self.evaluate(regions, operands, lambda _, number: number < count)[0]
 
 
@@ -163,7 +163,7 @@ class ForOp(RepeatOp):
 class WhileOp(RepeatOp):
     """Runs the body as long as the condition holds of the carried values.
 
-        %y = graph.while %x {index = "i", count = "rounds"} : (T) -> T {
+        %y = graph.while %x {index = "i", count = "iterations"} : (T) -> T {
         ^condition(%state: T):
           ...
           graph.condition %holds : !graph.tensor<[], i1>
@@ -173,7 +173,7 @@ class WhileOp(RepeatOp):
           graph.yield %next : T
         }
 
-    `count` names how many rounds ran.
+    `count` names how many iterations ran.
     """
 
     name = "graph.while"
@@ -205,7 +205,7 @@ class WhileOp(RepeatOp):
         return self.body
 
     @property
-    def rounds(self) -> Expr:
+    def iterations(self) -> Expr:
         return Expr.of(self.count.data)
 
     def infer(self) -> list[TensorType]:
@@ -217,7 +217,7 @@ class WhileOp(RepeatOp):
 
     def reference(self, regions: Regions, operands: Sequence[Array]) -> Evaluation:
         def goes_on(state: list[Array], number: int) -> bool:
-            holds = regions.run(self.condition, state, self.round_sizes(state, number))
+            holds = regions.run(self.condition, state, self.iteration_sizes(state, number))
             return bool(holds[0])
 
         (results, sizes), count = self.evaluate(regions, operands, goes_on)

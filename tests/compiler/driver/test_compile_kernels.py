@@ -13,12 +13,12 @@ from weft.compiler.driver.compile_kernels import (
     KernelCompiler,
     KernelTask,
     compile_kernel,
+    infrequent_collections,
     kernel_compiler,
     parse_kernel,
-    rare_collections,
 )
 from weft.compiler.driver.options import KernelSchedule, Options
-from weft.compiler.driver.workers import ask, early_worker
+from weft.compiler.driver.workers import ask, preforked_worker
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.program.memory.hoist_workspace import hoist_kernel
 from weft.compiler.program.memory.in_place import InPlace, in_place_arguments
@@ -93,18 +93,18 @@ def test_a_process_with_one_thread_is_copied():
 
 
 EARLY = """
-from weft.compiler.driver.workers import early_worker
-with early_worker() as worker:
+from weft.compiler.driver.workers import preforked_worker
+with preforked_worker() as worker:
     from tests.compiler.driver.test_compile_kernels import TASKS, CORES
     from weft.compiler.driver.compile_kernels import compile_kernel, kernel_compiler
     worker.begin(TASKS[{begun}])
     with kernel_compiler(4, CORES, early=worker) as compiler:
         assert compiler.workers[0] is worker and len(compiler.workers) == 2
         codes = compiler.compile(TASKS[:4], lambda done: None)
-    assert worker.begun is None
+    assert worker.started is None
 assert [each.code for each in codes] == [compile_kernel(task).code for task in TASKS[:4]]
 assert worker.returncode == -9
-with early_worker() as worker:
+with preforked_worker() as worker:
     assert worker is None, "the compiler is there"
 print(len(codes), "kernels", end="")
 """
@@ -121,7 +121,7 @@ def test_a_worker_that_starts_early_begins_with_a_task(begun: int):
 def test_a_process_with_threads_is_not_copied_early(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(workers, "can_fork", lambda: False)
     monkeypatch.delitem(sys.modules, "weft.compiler.driver.compile_kernels")
-    with early_worker() as worker:
+    with preforked_worker() as worker:
         assert worker is None
 
 
@@ -238,6 +238,6 @@ def test_declarations_say_what_programs_need():
 
 def test_collections_are_as_frequent_as_before_afterwards():
     before = gc.get_threshold()
-    with rare_collections():
+    with infrequent_collections():
         assert gc.get_threshold() > before
     assert gc.get_threshold() == before

@@ -78,7 +78,7 @@ FOR = f"""
 {SUM}"""
 
 WHILE = f"""
-%r = graph.while %x {{index = "i", count = "rounds"}} : (<V>) -> <V> {{
+%r = graph.while %x {{index = "i", count = "iterations"}} : (<V>) -> <V> {{
 ^condition(%p: <V>):
   %n0 = graph.reduce_sum %p {{axes = array<i64: 0>, keepdims = false}} : (<V>) -> <S>
   %l = graph.less %n0, %limit : (<S>, <S>) -> <B>
@@ -97,7 +97,7 @@ WHILE = f"""
 NESTED = f"""
 %r = graph.for %x {{count = #graph.shape<[3]>, index = "i"}} : (<V>) -> <V> {{
 ^outer(%s: <V>):
-  %w1 = graph.while %s {{index = "j", count = "rounds"}} : (<V>) -> <V> {{
+  %w1 = graph.while %s {{index = "j", count = "iterations"}} : (<V>) -> <V> {{
   ^condition(%p: <V>):
     %n0 = graph.reduce_sum %p {{axes = array<i64: 0>, keepdims = false}} : (<V>) -> <S>
     %l = graph.less %n0, %limit : (<S>, <S>) -> <B>

@@ -156,10 +156,10 @@ class _Graph:
 
     def repeated(self, x: SSAValue, number: int) -> SSAValue:
         """A loop that computes the same in every round, too long to be unrolled or not."""
-        rounds = (0, 2, 700)[number]
+        iterations = (0, 2, 700)[number]
         same = self.b.exp(self.b.constant_of(-2.0, F32))
         body = self.inside([x], lambda b, y: b.mul(b.add(y, b.tanh(b.sin(x))), b.tanh(same)))
-        return self.b.builder.insert(ForOp.of(Expr.of(rounds), "i", [x], body)).results[0]
+        return self.b.builder.insert(ForOp.of(Expr.of(iterations), "i", [x], body)).results[0]
 
     def chosen(self, x: SSAValue, number: int) -> SSAValue:
         """A branch, on a condition that is known or not."""

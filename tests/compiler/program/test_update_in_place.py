@@ -41,8 +41,8 @@ def loop(body: str, element: str = "float") -> ModelProto:
     }}""")
 
 
-def expected(name: str, rounds: int, state: np.ndarray, row: np.ndarray) -> np.ndarray:
-    for i in range(rounds):
+def expected(name: str, iterations: int, state: np.ndarray, row: np.ndarray) -> np.ndarray:
+    for i in range(iterations):
         written = state.copy()
         written[i % ROWS] = row[0]
         state = {
@@ -62,9 +62,9 @@ def test_rounds_see_what_earlier_ones_wrote(name: str, element: str) -> None:
     dtype = {"float": np.float32, "float16": np.float16}[element]
     state = np.arange(ROWS * COLUMNS).reshape(ROWS, COLUMNS).astype(dtype)
     row = np.ones((1, COLUMNS), dtype)
-    for rounds in (0, 1, 4):
-        (given,) = run(np.int64(rounds), state, row)
-        np.testing.assert_array_equal(given, expected(name, rounds, state, row))
+    for iterations in (0, 1, 4):
+        (given,) = run(np.int64(iterations), state, row)
+        np.testing.assert_array_equal(given, expected(name, iterations, state, row))
 
 
 @pytest.mark.parametrize("name", BODIES)

@@ -13,7 +13,7 @@ from weft.dialects.errors import TypeInferenceError
 from weft.dialects.expr import Expr, maximum, minimum
 from weft.dialects.graph import OPS_BY_NAME, DimsOp, GraphOp, ReshapeOp
 from weft.dialects.graph.core.builder import GraphBuilder
-from weft.dialects.graph.core.known_dims import KnownDims
+from weft.dialects.graph.core.dim_values import DimValues
 from weft.dialects.graph.core.types import F32, I32, I64, TensorType, tensor
 from weft.dialects.graph.core.window import same_pads, transposed_pads
 from weft.dialects.weights import Array
@@ -164,7 +164,7 @@ def test_reduction_of_dims_is_an_expression(name: str, expected: Expr):
     dims = DimsOp.of(values=(Expr.of("n"), Expr.of(6)))
     op = OPS_BY_NAME[name].of(dims.result, axes=[0], keepdims=False)
     block.add_ops([dims, op])
-    assert KnownDims().of(op.results[0]) == [expected]
+    assert DimValues().of(op.results[0]) == [expected]
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,13 @@ import pytest
 
 import weft
 from tests.weft.cli.command import Command
-from weft.compiler.machine.bindings.forms import FORMS
+from weft.compiler.machine.bindings.files import BINDINGS
 
 
 @pytest.fixture
 def library(weft_command: Command, dense_folder: Path, tmp_path: Path) -> Path:
     path = tmp_path / "libdense.so"
-    kinds = ",".join(["so", *FORMS])
+    kinds = ",".join(["so", *BINDINGS])
     weft_command.succeeds("compile", dense_folder / "dense.onnx", "--emit", kinds, "-o", path)
     return path
 
@@ -231,7 +231,7 @@ agraph (float[n, 4] x) => (int64[2, k] places, float[n, 4] y) {
 def found(weft_command: Command, tmp_path: Path) -> Path:
     """A library whose first output is of sizes that calls find, with all that helps to use it."""
     onnx.save(onnx.parser.parse_model(_FOUND), tmp_path / "found.onnx")
-    path, kinds = tmp_path / "libfound.so", ",".join(["so", *FORMS])
+    path, kinds = tmp_path / "libfound.so", ",".join(["so", *BINDINGS])
     weft_command.succeeds("compile", tmp_path / "found.onnx", "--emit", kinds, "-o", path)
     return path
 

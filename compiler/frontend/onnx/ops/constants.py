@@ -111,7 +111,7 @@ def import_range(node: OnnxNode) -> Sequence[SSAValue]:
 
 
 def _known_number(node: OnnxNode, position: int) -> int | float | None:
-    array = node.known.known_array(node.operand(position))
+    array = node.known.constant_array(node.operand(position))
     return None if array is None else only_element(array, "a bound").item()
 
 

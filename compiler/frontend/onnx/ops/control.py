@@ -24,13 +24,13 @@ from weft.dialects.graph import ConditionOp, DimsOp, ForOp, IfOp, WhileOp, Yield
 from weft.dialects.graph.core.types import BOOL, I64, TensorType, tensor, type_of
 from weft.dialects.graph.regions.control import join
 
-MOST_ROUNDS = 1024
-"""Loops that carry sequences are imported round by round, up to this many."""
+MOST_ITERATIONS = 1024
+"""Loops that carry sequences are imported iteration by iteration, up to this many."""
 
 
 def import_if(importer: GraphImporter, node: OnnxNode) -> Results:
     """The one branch that a known condition takes, in place; else both."""
-    known = importer.known.known_array(node.operand(0))
+    known = importer.known.constant_array(node.operand(0))
     graphs = [node.attribute(name).g for name in ("then_branch", "else_branch")]
     check_branches("If", [graph.output for graph in graphs])
     if known is not None:
@@ -133,7 +133,7 @@ def _import_body(
 
 
 def _widened(kind: TensorType, yielded: TensorType, names: _Names) -> TensorType:
-    """The carried type that holds what a round yields as well."""
+    """The carried type that holds what an iteration yields as well."""
     if kind.rank != yielded.rank or kind.element != yielded.element:
         raise UnsupportedError(f"requires a carried value of type {kind}, got {yielded}")
     dims = [
@@ -150,13 +150,13 @@ def import_loop(importer: GraphImporter, node: OnnxNode) -> Results:
         return _unrolled(importer, node, [value for value in carried if value is not None])
     initial = [node.operand(position) for position in range(2, len(node.operands))]
     condition = node.optional(1)
-    keep = None if condition is None else importer.known.known_array(condition)
+    keep = None if condition is None else importer.known.constant_array(condition)
     starts = None if condition is None or keep is not None else node.reshape(condition, [])
     if keep is not None and not only_element(keep, "a condition"):
         limit: Expr | None = Expr.of(0)
     else:
         limit = None if node.optional(0) is None else count_of(importer, node, node.operand(0))
-    index = importer.fresh_size(f"{node.proto.name}_round")
+    index = importer.fresh_size(f"{node.proto.name}_iteration")
     if limit is not None and limit.constant:
         importer.known.ranges[Symbol(index)] = (0, limit.constant - 1)
 
@@ -168,29 +168,29 @@ def import_loop(importer: GraphImporter, node: OnnxNode) -> Results:
     body = _import_body(importer, node, initial, enter, 1)
     if body is None:
         return [None] * len(node.proto.output)
-    known = importer.known.known_array(body.results[0])
+    known = importer.known.constant_array(body.results[0])
     goes_on = None if known is None else only_element(known, "a condition")
     if goes_on is None or (limit is None and goes_on):
         return _while(importer, node, index, limit, starts, initial, body)
     assert limit is not None or not goes_on, "a loop without an end is a while"
-    rounds = Expr.of(1) if limit is None else limit
+    iterations = Expr.of(1) if limit is None else limit
     if not goes_on:
-        rounds = minimum([rounds, 1])
+        iterations = minimum([iterations, 1])
     if starts is not None:
-        rounds = _count_where(importer, node, starts, rounds)
-    return _for(importer, node, rounds, index, initial, body, body.results[1:])
+        iterations = _count_where(importer, node, starts, iterations)
+    return _for(importer, node, iterations, index, initial, body, body.results[1:])
 
 
 def _unrolled(importer: GraphImporter, node: OnnxNode, state: list[Value]) -> Results:
-    """A loop that carries sequences or optionals: a body for each round, whose number is known."""
+    """A loop that carries sequences or optionals: its body once for each iteration."""
     graph = node.attribute("body").g
-    limit = None if node.optional(0) is None else node.number(0, "a number of rounds")
+    limit = None if node.optional(0) is None else node.number(0, "a number of iterations")
     goes_on = node.optional(1) is None or _is_true(importer, node.operand(1))
     stacks: list[list[SSAValue]] = [[] for _ in graph.output[1 + len(state) :]]
     number = 0
     while goes_on and (limit is None or number < limit):
-        if number == MOST_ROUNDS:
-            rule = f"requires at most {MOST_ROUNDS} rounds of a loop that carries sequences"
+        if number == MOST_ITERATIONS:
+            rule = f"requires at most {MOST_ITERATIONS} iterations of a loop that carries sequences"
             raise UnsupportedError(f"{rule}, got {limit or 'more'}")
         with importer.named():
             count = scalar_dim(importer, Expr.of(number))
@@ -205,13 +205,13 @@ def _unrolled(importer: GraphImporter, node: OnnxNode, state: list[Value]) -> Re
         state = values[1 : 1 + len(state)]
         number += 1
     if stacks and not number:
-        raise UnsupportedError("requires a round that gives what is stacked, got none")
+        raise UnsupportedError("requires an iteration that gives what is stacked, got none")
     return [*state, *(stacked(node, stack, 0) for stack in stacks)]
 
 
 def _is_true(importer: GraphImporter, condition: SSAValue) -> bool:
-    """The condition of a loop that is imported round by round."""
-    known = importer.known.known_array(condition)
+    """The condition of a loop that is imported iteration by iteration."""
+    known = importer.known.constant_array(condition)
     if known is None:
         rule = "requires a condition that is known while compiling, beside sequences"
         raise UnsupportedError(f"{rule}, got one that depends on data")
@@ -221,7 +221,7 @@ def _is_true(importer: GraphImporter, condition: SSAValue) -> bool:
 def _for(
     importer: GraphImporter,
     node: OnnxNode,
-    rounds: Expr,
+    iterations: Expr,
     index: str,
     initial: Sequence[SSAValue],
     body: _Body,
@@ -229,7 +229,7 @@ def _for(
 ) -> Sequence[SSAValue]:
     body.block.add_op(YieldOp.create(operands=list(results)))
     try:
-        op = ForOp.of(rounds, index, initial, body.block, body.sizes, node.b.location)
+        op = ForOp.of(iterations, index, initial, body.block, body.sizes, node.b.location)
     except TypeInferenceError as error:
         raise UnsupportedError(str(error)) from error
     return importer.b.builder.insert(op).results
@@ -258,7 +258,7 @@ def _while(
             round_, end = (scalar_dim(importer, dim) for dim in (Expr.of(index), limit))
             holds = b.logical_and(holds, b.less(round_, end))
         test.add_op(ConditionOp.create(operands=[holds]))
-    count = importer.fresh_size(f"{node.proto.name}_rounds")
+    count = importer.fresh_size(f"{node.proto.name}_iterations")
     try:
         op = WhileOp.of(
             index, count, [first, *initial], test, body.block, body.sizes, node.b.location
@@ -276,15 +276,15 @@ def node_reshape(importer: GraphImporter, value: SSAValue) -> SSAValue:
 def for_each(
     importer: GraphImporter,
     node: OnnxNode,
-    rounds: Expr,
+    iterations: Expr,
     initial: Sequence[SSAValue],
     body: Callable[[Sequence[SSAValue]], Sequence[SSAValue]],
 ) -> Sequence[SSAValue]:
     """A loop that an importer writes: `body` gives what is carried and stacked, of fixed types."""
-    index = importer.fresh_size(f"{node.proto.name}_round")
+    index = importer.fresh_size(f"{node.proto.name}_iteration")
     with importer.nested([type_of(value) for value in initial]) as block:
         results = list(body(block.args))
-    return _for(importer, node, rounds, index, initial, _Body(block, [], results), results)
+    return _for(importer, node, iterations, index, initial, _Body(block, [], results), results)
 
 
 def scalar_dim(importer: GraphImporter, dim: Expr) -> SSAValue:
@@ -295,18 +295,22 @@ def scalar_dim(importer: GraphImporter, dim: Expr) -> SSAValue:
 
 
 def count_of(importer: GraphImporter, node: OnnxNode, value: SSAValue) -> Expr:
-    """A number of rounds: an expression, or a size that the program finds."""
+    """A number of iterations: an expression, or a size that the program finds."""
     exprs = importer.known.dims(value)
     if exprs is not None:
-        count = only(exprs, "a number of rounds")
+        count = only(exprs, "a number of iterations")
         low, _ = count.range({})
         return count if low is not None and low >= 0 else maximum([count, 0])
     scalar = node.cast(node.reshape(value, []), I64)
     return importer.bind_size(importer.b.max(scalar, importer.b.constant_of(0, I64)), "count")
 
 
-def _count_where(importer: GraphImporter, node: OnnxNode, starts: SSAValue, rounds: Expr) -> Expr:
-    count = importer.b.where(starts, scalar_dim(importer, rounds), importer.b.constant_of(0, I64))
+def _count_where(
+    importer: GraphImporter, node: OnnxNode, starts: SSAValue, iterations: Expr
+) -> Expr:
+    count = importer.b.where(
+        starts, scalar_dim(importer, iterations), importer.b.constant_of(0, I64)
+    )
     return importer.bind_size(count, "count")
 
 
@@ -330,7 +334,7 @@ def import_scan(importer: GraphImporter, node: OnnxNode) -> Results:
         listed = ", ".join(map(str, counts))
         raise UnsupportedError(f"requires scanned inputs of one length, got {listed}")
     (count,) = counts
-    index = importer.fresh_size(f"{node.proto.name}_round")
+    index = importer.fresh_size(f"{node.proto.name}_iteration")
     backward = _for_each(node, "scan_input_directions", scanned_count)
 
     def enter(block: Block) -> Sequence[SSAValue]:

@@ -150,7 +150,7 @@ def import_non_max_suppression(importer: GraphImporter, node: OnnxNode) -> Seque
     node.shape_of(0, 3)
     if node.optional(2) is None:
         return [node.constant(np.zeros((0, 3), np.int64))]
-    rounds = minimum([count_of(importer, node, node.operand(2)), number])
+    iterations = minimum([count_of(importer, node, node.operand(2)), number])
     limit = b.constant_of(0.0, F32) if node.optional(3) is None else _scalar(node, 3)
     gone = b.constant_of(-np.inf, F32)
     if node.optional(4) is not None:
@@ -173,7 +173,7 @@ def import_non_max_suppression(importer: GraphImporter, node: OnnxNode) -> Seque
             b.reshape(b.where(holds, best, b.constant_of(-1, I64)), shape=flat),
         ]
 
-    _, taken = for_each(importer, node, rounds, [scores], round_)
+    _, taken = for_each(importer, node, iterations, [scores], round_)
     taken = b.transpose(taken, permutation=[1, 2, 0])
     places = _places(importer, node, b.greater(taken, b.constant_of(-1, I64)))
     count = type_of(places).shape[1]

@@ -109,7 +109,7 @@ def import_dropout(node: OnnxNode) -> Sequence[SSAValue]:
     """
     training = node.optional(2) is not None and node.array(2, "training_mode").any()
     ratio = node.optional(1)
-    known = None if ratio is None else node.known.known_array(ratio)
+    known = None if ratio is None else node.known.constant_array(ratio)
     if not training or (known is not None and not known.any()):
         everything = np.array(True)
         mask = [filled(node, everything, node.shape())] if node.uses(1) else []

@@ -226,14 +226,14 @@ def _direction(
     cell = _Cell(node, hidden, recurrent, bias, peepholes, activations)
     lengths = None if node.optional(4) is None else Term(node.b, node.operand(4)).cast(I64)
     steps, batch, inputs = x.shape
-    ordered = _turned(x, lengths) if is_backward else x
+    ordered = _reversed(x, lengths) if is_backward else x
     shares = ordered.reshape((steps * batch, inputs)).matmul(weights.transpose([1, 0]))
     if bias is not None:
         shares = shares + bias.part(0, 0, hidden * kind.gates)
     shares = shares.reshape((steps, batch, hidden * kind.gates))
     state = [_initial(node, 5 + which, at, (batch, hidden), x) for which in range(kind.states)]
     *last, states = _loop(node, kind, cell, shares, state, lengths, at)
-    states = _turned(states, lengths) if is_backward else states
+    states = _reversed(states, lengths) if is_backward else states
     return [states.insert(1), *(each.insert(0) for each in last)]
 
 
@@ -255,7 +255,7 @@ def _initial(node: OnnxNode, position: int, at: int, shape: Sequence[Expr], like
     return given.part(axis, at, 1).reshape(shape)
 
 
-def _turned(x: Term, lengths: Term | None) -> Term:
+def _reversed(x: Term, lengths: Term | None) -> Term:
     """The steps from the last to the first, those of each example among its own."""
     if lengths is None:
         return x.flip(0)

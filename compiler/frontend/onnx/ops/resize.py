@@ -75,7 +75,7 @@ def import_resize(node: OnnxNode) -> Sequence[SSAValue]:
     exact = mode == "nearest" or element in FLOATS
     result = result if exact else result.cast(F32)
     repeats: dict[int, int] = {}
-    for axis in sorted(axes, key=_turn):
+    for axis in sorted(axes, key=_order_of):
         if axis.is_same:
             continue
         times = _repetitions(node, axis) if mode == "nearest" else None
@@ -98,7 +98,7 @@ def import_resize(node: OnnxNode) -> Sequence[SSAValue]:
     return [(result if exact else _rounded(result, element)).value]
 
 
-def _turn(axis: _Axis) -> tuple[bool, int]:
+def _order_of(axis: _Axis) -> tuple[bool, int]:
     """When it is an axis's turn: those that shrink are first, for others then have less to do; the
     last axis, whose neighbours are read element by element, is before those that make it more.
     """

@@ -71,7 +71,7 @@ def import_max_unpool(node: OnnxNode) -> Sequence[SSAValue]:
 
 def _require_inside(node: OnnxNode, places: Term, most: Expr, rule: str) -> None:
     """Refuses places below 0 or above `most`: now, where all is known, or else in each call."""
-    known, last = node.known.known_array(places.value), most.constant
+    known, last = node.known.constant_array(places.value), most.constant
     if known is None or last is None:
         require_inside(node.b, places.value, Expr.of(0), most, rule, [most])
         return

@@ -169,11 +169,11 @@ def _part_sizes(node: OnnxNode, dim: Expr, is_given: bool) -> list[Expr]:
 
 
 def import_map(importer: GraphImporter, node: OnnxNode) -> Results:
-    """A body for each element: sequences are walked together, tensors handed to every round."""
+    """A body for each element: sequences are walked together, tensors handed to every iteration."""
     graph = node.attribute("body").g
     inputs = [_operand(importer, node, each) for each in range(len(node.proto.input))]
     count = len(_sequence(importer, node))
-    rounds: list[list[SSAValue]] = []
+    iterations: list[list[SSAValue]] = []
     for number in range(count):
         given = [_element(value, number, count) for value in inputs]
         with importer.named():
@@ -182,13 +182,13 @@ def import_map(importer: GraphImporter, node: OnnxNode) -> Results:
         values = [tensor_of(value) for value in results if value is not None]
         if len(values) < len(results):
             return [None] * len(results)
-        rounds.append(values)
-    columns = zip(*rounds, strict=True) if rounds else [() for _ in graph.output]
+        iterations.append(values)
+    columns = zip(*iterations, strict=True) if iterations else [() for _ in graph.output]
     return [SequenceValue(tuple(column)) for column in columns]
 
 
 def _element(value: Value, number: int, count: int) -> Value:
-    """What a round of a map is handed of an operand."""
+    """What an iteration of a map is handed of an operand."""
     if not isinstance(value, SequenceValue):
         return value
     if len(value.items) != count:

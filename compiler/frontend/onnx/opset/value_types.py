@@ -92,7 +92,7 @@ class ValueTypes:
             if not name or name in self.elements or not schema.outputs:
                 continue
             formal = schema.outputs[min(index, len(schema.outputs) - 1)]
-            if not _gives_tensors(schema, formal):
+            if not _yields_tensors(schema, formal):
                 continue
             variable = formal.type_str
             element = variables.get(variable, ELEMENT_TYPES.get(variable))
@@ -113,7 +113,7 @@ class ValueTypes:
         return variables
 
 
-def _gives_tensors(schema: defs.OpSchema, formal: defs.OpSchema.FormalParameter) -> bool:
+def _yields_tensors(schema: defs.OpSchema, formal: defs.OpSchema.FormalParameter) -> bool:
     """Whether a result may be a tensor: an attribute may say what elements of a sequence are."""
     return not schema.name.startswith("Sequence") or any(t[0] == "t" for t in formal.types)
 

@@ -3,14 +3,14 @@
 import hypothesis.strategies as st
 from hypothesis import given
 
-from weft.compiler.program.memory.live_intervals import Timeline
+from weft.compiler.program.memory.live_intervals import LiveIntervals
 
 RANGES = st.tuples(st.integers(0, 40), st.integers(0, 40)).map(lambda pair: tuple(sorted(pair)))
 
 
 @given(st.lists(RANGES, max_size=20), RANGES)
 def test_timeline_finds_each_item_that_meets_a_range_once(ranges, asked):
-    timeline = Timeline[int](41)
+    timeline = LiveIntervals[int](41)
     for number, (first, last) in enumerate(ranges):
         timeline.add(first, last, number)
     wanted = [

@@ -13,7 +13,7 @@ from weft.dialects.loop.program import IN_PLACE, TEMPORARIES, WRITES, KernelOp
 from weft.dialects.loop.types import buffer_type
 
 
-def describe_body(kernel: KernelOp) -> None:
+def summarize_body(kernel: KernelOp) -> None:
     """Turns the workspace of a scheduled kernel into arguments, and notes how many these are and
     which arguments it writes and which may share their storage.
     """
@@ -24,7 +24,7 @@ def describe_body(kernel: KernelOp) -> None:
     kernel.attributes[IN_PLACE] = DenseArrayBase.from_list(i64, pairs)
 
 
-def declaration(kernel: KernelOp) -> KernelOp:
+def kernel_summary(kernel: KernelOp) -> KernelOp:
     """The kernel with an empty body.
 
     loop.kernel @k(%x: T, %y: T) attributes {temporaries = ..} { ... }

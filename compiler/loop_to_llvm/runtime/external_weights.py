@@ -74,7 +74,7 @@ class PreparedWeights:
 
 
 @dataclass(frozen=True)
-class OutsideWeights:
+class ExternalWeights:
     """All weights at their offsets, behind a `header` that has to be found before them; `size` is
     theirs alone. `prepared` says how the artifact makes them, None where they are in a file.
     """
@@ -85,7 +85,7 @@ class OutsideWeights:
     prepared: PreparedWeights | None
 
 
-def outside_exports(prefix: str, outside: OutsideWeights | None) -> tuple[str, ...]:
+def external_weight_exports(prefix: str, outside: ExternalWeights | None) -> tuple[str, ...]:
     """What artifacts with such weights show to others beside what all do."""
     if outside is None:
         return ()
@@ -93,7 +93,7 @@ def outside_exports(prefix: str, outside: OutsideWeights | None) -> tuple[str, .
     return (f"{prefix}_bind_weights", *prepare)
 
 
-def define_outside_weights(pool: Pool, outside: OutsideWeights) -> None:
+def define_external_weights(pool: Pool, outside: ExternalWeights) -> None:
     """Emits `i32 m_bind_weights(file, size, table)` and, where the artifact can,
     `i32 m_prepare_weights(logical, prepared)`.
     """
@@ -102,7 +102,7 @@ def define_outside_weights(pool: Pool, outside: OutsideWeights) -> None:
         _Preparation(pool, outside.prepared, outside.size).define()
 
 
-def _define_bind(pool: Pool, outside: OutsideWeights) -> None:
+def _define_bind(pool: Pool, outside: ExternalWeights) -> None:
     kind = ir.FunctionType(I32, [POINTER, I64, POINTER])
     code = pool.define_exported("bind_weights", kind)
     file, size, table = code.arguments

@@ -15,7 +15,7 @@ from weft.compiler.machine.bindings.rust import rust
 Form = Callable[[Library], str]
 """The text of one file."""
 
-FORMS: Final[Mapping[str, Mapping[str, Form]]] = {
+BINDINGS: Final[Mapping[str, Mapping[str, Form]]] = {
     "example-c": {"{stem}_example.c": example_c},
     "pc": {"{stem}.pc": pkg_config},
     "cmake": {"{stem}Config.cmake": cmake, "{stem}ConfigVersion.cmake": cmake_version},

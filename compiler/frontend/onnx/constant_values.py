@@ -9,8 +9,8 @@ from xdsl.ir import SSAValue
 
 from weft.dialects.expr import Atom, Expr
 from weft.dialects.graph import ConstantOp, DimsOp, GraphOp
+from weft.dialects.graph.core.dim_values import DimValues
 from weft.dialects.graph.core.dtypes import numpy_dtype
-from weft.dialects.graph.core.known_dims import KnownDims
 from weft.dialects.graph.core.types import INTEGERS, type_of
 from weft.dialects.interval import Range
 from weft.dialects.weights import Array, WeightStore
@@ -19,7 +19,7 @@ EVALUATED_ELEMENTS = 1 << 16
 """Arrays above this size are not computed to find out about a shape."""
 
 
-class KnownValues:
+class ConstantValues:
     """Finds, and remembers, values that operators need while compiling, such as axes and shapes.
 
     `ranges` are the bounds of sizes that are known, such as the number of a loop's round.
@@ -28,7 +28,7 @@ class KnownValues:
     def __init__(self, store: WeightStore) -> None:
         self.store = store
         self.ranges: dict[Atom, Range] = {}
-        self._dims = KnownDims(sizes=True)
+        self._dims = DimValues(sizes=True)
         self._arrays: dict[SSAValue, Array | None] = {}
 
     def dims(self, value: SSAValue) -> Sequence[Expr] | None:
@@ -39,10 +39,10 @@ class KnownValues:
         exprs = self._dims.of(value)
         if exprs is not None:
             return exprs
-        array = self.known_array(value)
+        array = self.constant_array(value)
         return None if array is None else [Expr.of(int(number)) for number in array.reshape(-1)]
 
-    def known_array(self, value: SSAValue) -> Array | None:
+    def constant_array(self, value: SSAValue) -> Array | None:
         """The elements of a value that depends on constants alone, None for others and large ones.
 
         Operators are evaluated by their `reference`; each value is visited once.

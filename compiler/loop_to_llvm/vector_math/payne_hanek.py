@@ -12,7 +12,7 @@ from llvmlite import ir
 from weft.compiler.loop_to_llvm.vector_math.constants import parts, pi
 from weft.compiler.loop_to_llvm.vector_math.formats import F64
 from weft.compiler.loop_to_llvm.vector_math.lanes import Emitter, Integer, Mask, Real, select
-from weft.compiler.loop_to_llvm.vector_math.rare import one_by_one, where_any
+from weft.compiler.loop_to_llvm.vector_math.slow_path import one_by_one, where_any
 
 _LIMB = 32
 _LIMBS = 6

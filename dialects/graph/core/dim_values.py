@@ -14,7 +14,7 @@ from weft.dialects.graph.core.op import GraphOp
 from weft.dialects.graph.core.types import BOOL, INTEGERS, TensorType, type_of
 
 
-class KnownDims:
+class DimValues:
     """Finds, and remembers, the elements of integer vectors and scalars, as a reshape's operand.
 
     Bools count as 0 and 1. Tensors wrap where a number leaves their type, and expressions do not:

@@ -56,13 +56,14 @@ from weft.compiler.machine.weights.prepare import Weights
 from weft.compiler.machine.weights.prepared import weight_offsets
 from weft.compiler.program.describe import describe_kernels, describe_memory
 from weft.compiler.program.memory.donate import donated_pairs
+from weft.compiler.program.parallelize_calls import describe_concurrent
 from weft.compiler.program.time_calls import timed_calls
 from weft.compiler.target.features import baseline
 from weft.dialects.errors import ArtifactError, OptionError
 from weft.dialects.expr import Expr, maximum
 from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.loop.dynamic import output_sizes
-from weft.dialects.loop.program import KernelOp, ProgramOp
+from weft.dialects.loop.program import REPEATS, KernelOp, ProgramOp
 from weft.dialects.loop.types import buffer_type
 from weft.dialects.weights import WeightStore
 
@@ -293,6 +294,6 @@ def _description(level: CompiledLevel) -> dict[str, object]:
         "operators": dict(sorted(report.graph.items())),
         "kernels": describe_kernels(program, level.kernels, report.schedules, report.refused),
         "memory": describe_memory(program, exact=bool(options.guarded)),
-        "repeats": report.repeats,
-        "concurrent": report.concurrent,
+        "repeats": any(REPEATS in each.attributes for each in level.bodies),
+        "concurrent": describe_concurrent(program, level.kernels, options.target),
     }

@@ -19,7 +19,7 @@ from functools import partial
 from itertools import chain
 from typing import Final, Protocol
 
-from weft.compiler.driver.options import KernelSchedule, Options
+from weft.compiler.driver.options import KernelSchedule
 from weft.compiler.driver.workers import (
     COLLECTION_THRESHOLDS,
     ForkedWorker,
@@ -36,9 +36,11 @@ from weft.compiler.loop.schedules import Scheduled, schedule_kernel
 from weft.compiler.loop_to_llvm.kernel import emit_kernel
 from weft.compiler.machine.codegen.object_code import compile_object
 from weft.compiler.program.kernel_summary import kernel_summary, summarize_body
+from weft.compiler.target.target import Target
 from weft.compiler.validation.in_place import prove_claims
 from weft.dialects.context import parse_module
 from weft.dialects.loop.program import KernelOp
+from weft.dialects.module_attributes import CodeOptions
 
 KERNELS_PER_WORKER: Final = 6
 """Fewer are compiled before a worker has imported the compiler."""
@@ -55,7 +57,8 @@ class KernelTask:
 
     name: str
     text: str
-    options: Options
+    target: Target
+    options: CodeOptions
     keep_texts: bool = False
 
     def compile(self) -> KernelCode:
@@ -70,11 +73,8 @@ class KernelTask:
     @property
     def key(self) -> str:
         """A hash of all that decides what the code is, the compiler aside."""
-        forced = _forced(self.name, self.options)
-        own = replace(
-            self.options, schedules=() if forced is None else (forced,), tuned=(), timed=False
-        )
-        return hashlib.sha256(f"{own.digest}\n{self.text}".encode()).hexdigest()
+        text = f"{self.target!r}\n{self.options!r}\n{self.text}"
+        return hashlib.sha256(text.encode()).hexdigest()
 
 
 class KernelStore(Protocol):
@@ -89,13 +89,19 @@ class KernelStore(Protocol):
         ...
 
 
+def options_of_kernel(options: CodeOptions, name: str) -> CodeOptions:
+    """Those options that the code of one kernel depends on."""
+    own = {kernel: steps for kernel, steps in options.schedules.items() if kernel == name}
+    return replace(options, schedules=own, timed=False, max_iterations=None, check_indices=False)
+
+
 def compile_kernel(task: KernelTask) -> KernelCode:
     """Parses, schedules, emits and compiles one kernel."""
     start = time.perf_counter()
-    options = task.options
+    target, options = task.target, task.options
     kernel = parse_kernel(task.text)
     parsed = time.perf_counter()
-    scheduled = choose_schedule(kernel, options, recorded=False)
+    scheduled = choose_schedule(kernel, target, options, recorded=False)
     summarize_body(kernel)
     text = str(kernel if task.keep_texts else kernel_summary(kernel))
     done = time.perf_counter()
@@ -103,13 +109,13 @@ def compile_kernel(task: KernelTask) -> KernelCode:
     proved = time.perf_counter()
     ir = emit_kernel(
         kernel,
-        options.target,
+        target,
         prefix=options.prefix,
         strict_fp=options.strict_fp,
         guarded=bool(options.guarded),
     )
     emitted = time.perf_counter()
-    code = compile_object(ir, options.target)
+    code = compile_object(ir, target)
     seconds = {
         "parse": parsed - start,
         "schedule": done - parsed,
@@ -121,23 +127,20 @@ def compile_kernel(task: KernelTask) -> KernelCode:
     return KernelCode(code, text, scheduled.used, scheduled.refused, shown, seconds)
 
 
-def choose_schedule(kernel: KernelOp, options: Options, *, recorded: bool = True) -> Scheduled:
+def choose_schedule(
+    kernel: KernelOp, target: Target, options: CodeOptions, *, recorded: bool = True
+) -> Scheduled:
     """Schedules a kernel as it is told to, else as weft thinks best; `recorded` asks for steps."""
-    forced = _forced(kernel.sym_name.data, options)
-    if forced is not None:
+    name = kernel.sym_name.data
+    if name in options.schedules:
         from weft.compiler.loop.schedule_file import apply_schedule  # few kernels need all passes
 
+        forced = KernelSchedule(name, options.schedules[name])
         apply_schedule(kernel, forced)
         return Scheduled(["forced"], [], forced.steps)
     if options.naive:
         return Scheduled(["naive"], [], ())
-    return schedule_kernel(kernel, options.target, recorded=recorded)
-
-
-def _forced(kernel: str, options: Options) -> KernelSchedule | None:
-    """The schedule of a kernel that was asked for, or else the one that a tuner found."""
-    given = (*options.schedules, *options.tuned)
-    return next((each for each in given if each.kernel == kernel), None)
+    return schedule_kernel(kernel, target, recorded=recorded)
 
 
 def parse_kernel(text: str) -> KernelOp:

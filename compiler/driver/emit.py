@@ -16,8 +16,10 @@ from weft.compiler.loop_to_llvm.kernel import emit_kernel
 from weft.compiler.loop_to_llvm.program.emit import emit_program
 from weft.compiler.machine.artifact.replace_file import replacing
 from weft.compiler.machine.codegen.object_code import compile_assembly
+from weft.compiler.target.module_target import target_of
 from weft.dialects.errors import OptionError
 from weft.dialects.loop.program import KernelOp, ProgramOp
+from weft.dialects.module_attributes import code_options
 
 
 def emit_text(source: Source, level: str, session: Session) -> str:
@@ -31,13 +33,20 @@ def emit_text(source: Source, level: str, session: Session) -> str:
     imported = plan_model(source, session)
     if level == "loop":
         return f"{imported.module!s}\n"
-    target = session.options.target
-    comment = "#" if level == "asm" else ";"
-    texts: list[str] = []
-    for name, text in _llvm_modules(imported.module, session):
-        shown = compile_assembly(text, target) if level == "asm" else text
-        texts.append(f"{comment} {name}\n{shown}\n")
-    return "\n".join(texts)
+    return assembly_text(imported.module) if level == "asm" else llvm_text(imported.module)
+
+
+def llvm_text(module: ModuleOp) -> str:
+    """The LLVM IR of each kernel and program of a module, for its target and by its options."""
+    return "\n".join(f"; {name}\n{text}\n" for name, text in llvm_modules(module))
+
+
+def assembly_text(module: ModuleOp) -> str:
+    """The assembly of each kernel and program of a module, for its target and by its options."""
+    target = target_of(module)
+    return "\n".join(
+        f"# {name}\n{compile_assembly(text, target)}\n" for name, text in llvm_modules(module)
+    )
 
 
 def save_graph(source: Source | ImportedModel, output: Path, session: Session) -> None:
@@ -55,13 +64,13 @@ def save_graph(source: Source | ImportedModel, output: Path, session: Session) -
         out.write(graph_text(imported.module, digest).encode())
 
 
-def _llvm_modules(module: ModuleOp, session: Session) -> Iterator[tuple[str, str]]:
-    options = session.options
+def llvm_modules(module: ModuleOp) -> Iterator[tuple[str, str]]:
+    """The LLVM IR of each kernel and program by name, for the module's target."""
+    target, options = target_of(module), code_options(module)
     for op in module.ops:
         if isinstance(op, ProgramOp):
-            yield op.sym_name.data, emit_program(op, options.target, prefix=options.prefix)
+            yield op.sym_name.data, emit_program(op, target, prefix=options.prefix)
         elif isinstance(op, KernelOp):
-            text = emit_kernel(
-                op, options.target, prefix=options.prefix, strict_fp=options.strict_fp
-            )
+            guarded, strict = bool(options.guarded), options.strict_fp
+            text = emit_kernel(op, target, prefix=options.prefix, strict_fp=strict, guarded=guarded)
             yield op.sym_name.data, text

@@ -1,41 +1,97 @@
-"""What schedules the kernels of a lowering, and what compiles them too, in several processes."""
+"""What schedules the kernels of a module, and what compiles them too, in several processes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Protocol
 
+from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
 
 from weft.compiler.driver.assemble import signature_of
 from weft.compiler.driver.compile_kernels import (
     KernelCompiler,
     KernelTask,
     choose_schedule,
+    options_of_kernel,
     parse_kernel,
 )
 from weft.compiler.driver.compile_run_time import RunTimeTask, likely_run_time
-from weft.compiler.driver.options import KernelSchedule, Options
+from weft.compiler.driver.options import Options
 from weft.compiler.driver.session import Session
+from weft.compiler.loop.primitives.recording import record
 from weft.compiler.loop.schedules import SCHEDULES, schedule_kernel
 from weft.compiler.loop_to_llvm.program.emit import program_weights
+from weft.compiler.program.kernel_summary import is_scheduled
 from weft.compiler.program.memory.plan_memory import kernels_of
-from weft.dialects.loop.program import KernelOp, ProgramOp
+from weft.compiler.target.module_target import target_of
+from weft.compiler.validation.plan import ValidationContext
+from weft.dialects.loop.program import AWAITS_LAYOUT, KernelOp, ProgramOp
+from weft.dialects.module_attributes import CodeOptions, code_options, set_code_options
+from weft.dialects.weights import WeightStore
+
+
+class KernelMaker(Protocol):
+    """What schedules kernels: some makers compile them, too."""
+
+    def make(self, module: ModuleOp) -> None:
+        """Schedules the kernels of a module that are ready and not scheduled yet."""
+        ...
+
+
+class LoweringContext(ValidationContext):
+    """What passes behind the graph see in a compilation: also what schedules its kernels."""
+
+    def __init__(self, weights: WeightStore, maker: KernelMaker):
+        super().__init__(weights)
+        self.maker = maker
+
+
+@dataclass(frozen=True)
+class SchedulePass(ModulePass):
+    """Schedules the kernels of a module that have no summary yet, for its target and by its
+    options; `record` keeps the steps as an attribute of each. In a compilation several processes
+    do it.
+    """
+
+    name = "weft-schedule"
+    record: bool = False
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        if isinstance(ctx, LoweringContext):
+            ctx.maker.make(op)
+            return
+        target, options = target_of(op), code_options(op)
+        for kernel in naive_kernels(op).values():
+            scheduled = choose_schedule(kernel, target, options, recorded=self.record)
+            if self.record:
+                record(kernel, scheduled.steps)
+
+
+def naive_kernels(module: ModuleOp) -> dict[str, KernelOp]:
+    """The kernels of a module that can be scheduled, by name."""
+    return {
+        name: kernel
+        for name, kernel in kernels_of(module).items()
+        if AWAITS_LAYOUT not in kernel.attributes and not is_scheduled(kernel)
+    }
 
 
 @dataclass
 class ScheduledKernels:
     """Schedules kernels in this process, whose bodies stay in the module."""
 
-    done: set[str] = field(default_factory=set[str])
+    session: Session
 
-    def make(self, module: ModuleOp, session: Session) -> None:
-        """Schedules those kernels of a module that are not `done`."""
-        kernels = {n: each for n, each in kernels_of(module).items() if n not in self.done}
-        self.done |= set(kernels)
+    def make(self, module: ModuleOp) -> None:
+        """Schedules the naive kernels of a module."""
+        session, kernels = self.session, naive_kernels(module)
+        target, options = target_of(module), _options_of(module, kernels, session)
         for number, (name, kernel) in enumerate(kernels.items()):
             session.on_stage("schedule", number, len(kernels))
             with session.report.stage("schedule"):
-                scheduled = choose_schedule(kernel, session.options)
+                scheduled = choose_schedule(kernel, target, options)
                 session.report.note(name, scheduled.used, scheduled.refused, scheduled.steps)
 
 
@@ -46,18 +102,30 @@ class CompiledKernels:
     """
 
     compiler: KernelCompiler
+    session: Session
     made: dict[RunTimeTask, bytes] | None = None
     code: dict[str, bytes] = field(default_factory=dict[str, bytes])
 
-    def make(self, module: ModuleOp, session: Session) -> None:
+    def make(self, module: ModuleOp) -> None:
         """Schedules and compiles those kernels of a module that have no code yet. Stages of the
         report add up what all processes took.
         """
-        kernels = {n: each for n, each in kernels_of(module).items() if n not in self.code}
+        session = self.session
+        kernels = {
+            name: kernel
+            for name, kernel in kernels_of(module).items()
+            if AWAITS_LAYOUT not in kernel.attributes and name not in self.code
+        }
+        if not kernels:
+            return
         dumps = session.dump_dir is not None
-        options = session.options if self.code else _with_schedules(kernels, session)
-        tasks = [KernelTask(name, str(each), options, dumps) for name, each in kernels.items()]
-        beside = [] if self.code or self.made is None or dumps else _run_times(module, options)
+        target, options = target_of(module), _options_of(module, kernels, session)
+        tasks = [
+            KernelTask(name, str(each), target, options_of_kernel(options, name), dumps)
+            for name, each in kernels.items()
+        ]
+        is_first = self.made is not None and not self.made
+        beside = _run_times(module, session.options) if is_first and not dumps else []
         count = len(tasks) + len(beside)
         codes = self.compiler.compile(
             [*tasks, *beside], lambda done: session.on_stage("compile", done, count)
@@ -74,19 +142,22 @@ class CompiledKernels:
             session.report.note(name, code.used, code.refused)
             for stage, seconds in code.seconds.items():
                 session.report.add(stage, seconds)
-            session.dump(f"40-{name}.ll", code.ir)
+            session.dump(f"{name}.ll", code.ir)
 
 
-def _with_schedules(kernels: dict[str, KernelOp], session: Session) -> Options:
-    """The options, with the steps of kernels that schedules of extensions take."""
-    options = session.options
+def _options_of(module: ModuleOp, kernels: dict[str, KernelOp], session: Session) -> CodeOptions:
+    """The options of a module, which get the steps of kernels that schedules of extensions take."""
+    options = code_options(module)
     own = tuple(each for extension in session.extensions for each in extension.schedules)
-    taken: list[KernelSchedule] = []
+    taken: dict[str, tuple[str, ...]] = {}
     for name, kernel in kernels.items() if own and not options.naive else ():
-        if schedule_kernel(kernel.clone(), options.target, own).used:
-            all_ = schedule_kernel(kernel.clone(), options.target, (*own, *SCHEDULES))
-            taken.append(KernelSchedule(name, all_.steps))
-    return replace(options, schedules=(*options.schedules, *taken)) if taken else options
+        if schedule_kernel(kernel.clone(), target_of(module), own).used:
+            all_ = schedule_kernel(kernel.clone(), target_of(module), (*own, *SCHEDULES))
+            taken[name] = all_.steps
+    if taken:
+        options = replace(options, schedules=taken | dict(options.schedules))
+        set_code_options(module, options)
+    return options
 
 
 def _run_times(module: ModuleOp, options: Options) -> list[RunTimeTask]:

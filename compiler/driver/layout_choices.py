@@ -1,4 +1,4 @@
-"""What the loop level says of layouts, as the program level asks for it; the pass over both."""
+"""What the loop level says of layouts, as the program level asks for it; the passes over both."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from weft.compiler.loop.layouts import (
     reads_windows,
     with_layouts,
 )
-from weft.compiler.loop.schedules import GENERIC
 from weft.compiler.program.layouts.assign_layouts import AssignLayouts
 from weft.compiler.program.layouts.choose_layouts import Kinds, choose_layouts
 from weft.compiler.program.layouts.kernel_table import name_variants
 from weft.compiler.program.layouts.place_halos import place_halos
 from weft.compiler.program.memory.update_in_place import drop_copies
+from weft.compiler.target.module_target import target_of
 from weft.compiler.target.target import Target
 from weft.dialects.loop.program import KernelOp
 from weft.dialects.loop.types import BufferType
@@ -72,13 +72,6 @@ class KernelHalos:
         return border_kernel(kind, halo)
 
 
-def place_buffers(module: ModuleOp, target: Target) -> None:
-    """Chooses layouts and borders, then gives variants of kernels their names."""
-    choose_layouts(module, TargetLayouts(target))
-    place_halos(module, KernelHalos())
-    name_variants(module, canonicalize_kernel)
-
-
 @dataclass(frozen=True)
 class DropCopiesPass(ModulePass):
     """Gives naive kernels that start by copying an operand one buffer for it and the result."""
@@ -114,7 +107,6 @@ class PlaceHalosPass(ModulePass):
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         place_halos(op, KernelHalos())
-        name_variants(op, canonicalize_kernel)
 
 
 @dataclass(frozen=True)
@@ -124,5 +116,14 @@ class ChooseLayoutsPass(ModulePass):
     name = "weft-choose-layouts"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        choose_layouts(op, TargetLayouts(GENERIC))
+        choose_layouts(op, TargetLayouts(target_of(op)))
+
+
+@dataclass(frozen=True)
+class NameVariantsPass(ModulePass):
+    """Names the variants of kernels that passes made after what they do; equal ones become one."""
+
+    name = "weft-name-variants"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
         name_variants(op, canonicalize_kernel)

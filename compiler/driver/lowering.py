@@ -1,210 +1,166 @@
-"""An optimised graph -> a planned program and its kernels: the stages of LOWERING, in order."""
+"""The passes that a module goes through, in order: those over the graph, then LOWERING, from the
+optimised graph to a planned program and its scheduled kernels.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Final, Protocol
+from collections.abc import Mapping
+from typing import Final
 
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
 
-from weft.compiler.driver.layout_choices import AssignLayoutsPass, DropCopiesPass, place_buffers
+from weft.compiler.driver.kernel_makers import KernelMaker, LoweringContext, SchedulePass
+from weft.compiler.driver.layout_choices import (
+    AssignLayoutsPass,
+    ChooseLayoutsPass,
+    DropCopiesPass,
+    NameVariantsPass,
+    PlaceHalosPass,
+)
+from weft.compiler.driver.run_passes import note_options, running
 from weft.compiler.driver.session import Session
-from weft.compiler.graph_to_loop.lower_graph import lower_module
-from weft.compiler.graph_to_loop.naive_kernels import canonicalize_kernel
-from weft.compiler.program.call_time import call_time
-from weft.compiler.program.describe import note_flops, repeats
+from weft.compiler.graph.check_indices import CheckIndicesPass
+from weft.compiler.graph.passes import GROUPING_PASSES, NAIVE_GRAPH_PASSES, SIMPLIFYING_PASSES
+from weft.compiler.graph.simplify.cse_dce import CseDcePass
+from weft.compiler.graph.winograd import WinogradPass
+from weft.compiler.graph_to_loop.lower_graph import GraphToLoopPass
+from weft.compiler.program.describe import NoteKernelsPass
+from weft.compiler.program.kernel_summary import SummarizeKernelsPass
 from weft.compiler.program.layouts.assign_layouts import DropUnusedWeightsPass
-from weft.compiler.program.layouts.share_layouts import LayoutSharing, likely, lookup_kernels
+from weft.compiler.program.layouts.share_layouts import FindTransposedPass, ShareLayoutsPass
 from weft.compiler.program.memory.donate import DonatePass
 from weft.compiler.program.memory.double_buffer import DoubleBufferPass
 from weft.compiler.program.memory.hoist_workspace import HoistWorkspacePass
-from weft.compiler.program.memory.plan_memory import PlanMemoryPass, kernels_of
+from weft.compiler.program.memory.plan_memory import PlanMemoryPass
 from weft.compiler.program.memory.update_in_place import WriteStatesPass
-from weft.compiler.program.parallelize_calls import overlap
+from weft.compiler.program.parallelize_calls import ParallelizeCallsPass
 from weft.compiler.program.poll_loops import PollLoopsPass
 from weft.compiler.program.require_extents import RequireExtentsPass
-from weft.compiler.program.time_calls import time_calls
-from weft.compiler.validation.plan import Meaning, note_meaning
-from weft.dialects.context import WeftContext
+from weft.compiler.program.time_calls import TimeCallsPass
+from weft.compiler.validation.plan import Meaning, NoteMeaningPass, ValidatePlanPass
 from weft.dialects.errors import OptionError
-from weft.dialects.loop.program import KernelOp, ProgramOp
+from weft.dialects.module_attributes import CodeOptions, code_options
 from weft.dialects.weights import WeightStore
 
+Passes = tuple[type[ModulePass], ...]
 
-class KernelMaker(Protocol):
-    """What schedules kernels: some makers compile them, too."""
+LAYOUT_PASSES: Final[Passes] = (
+    DropCopiesPass,  # a copy of an operand is a buffer that would have a layout of its own
+    ChooseLayoutsPass,  # while kernels are naive: their subscripts are logical
+    PlaceHalosPass,  # around buffers in the layouts that they have now
+    NameVariantsPass,  # kernels that became equal are one from here on
+)
 
-    def make(self, module: ModuleOp, session: Session) -> None:
-        """Schedules those kernels of a module that this maker has not scheduled yet."""
-        ...
-
-
-@dataclass
-class Lowering:
-    """A module on its way through the stages, and what earlier stages leave for later ones: what
-    the program has to mean, and copies of the naive kernels that look up rows of weights.
-    """
-
-    module: ModuleOp
-    weights: WeightStore
-    session: Session
-    maker: KernelMaker
-    meaning: Meaning | None = None
-    lookups: Mapping[str, KernelOp] = field(default_factory=dict[str, KernelOp])
-
-    def run(self, stages: Sequence[Stage]) -> None:
-        """Runs stages one after the other; their times go into the report."""
-        for stage in stages:
-            stage.run(self)
-
-    @property
-    def programs(self) -> list[ProgramOp]:
-        return [op for op in self.module.ops if isinstance(op, ProgramOp)]
-
-
-@dataclass(frozen=True)
-class Stage:
-    """A step of the lowering, the name under which its time is reported (none where what it does is
-    reported by others), and the name of the file for the IR behind it, if it has one.
-    """
-
-    step: Callable[[Lowering], None]
-    reported: str = ""
-    dump: str = ""
-
-    def run(self, lowering: Lowering) -> None:
-        """Does the step."""
-        session = lowering.session
-        if self.reported:
-            with session.report.stage(self.reported):
-                self.step(lowering)
-        else:
-            self.step(lowering)
-        if self.dump:
-            session.dump(self.dump, lowering.module)
-
-
-def lower_graph(lowering: Lowering) -> None:
-    """Each group of operators becomes a naive kernel, the graph a program that calls them."""
-    options = lowering.session.options
-    limit = options.max_iterations
-    lower_module(lowering.module, strict=options.strict_fp, max_iterations=limit)
-    RequireExtentsPass().apply(WeftContext(), lowering.module)
-
-
-def note_program(lowering: Lowering) -> None:
-    """Notes what the program means."""
-    (program,) = lowering.programs
-    lowering.meaning = note_meaning(program, kernels_of(lowering.module))
-
-
-def choose_layouts(lowering: Lowering) -> None:
-    """Gives buffers between kernels the layouts and borders in which kernels do best."""
-    if not lowering.session.options.naive:
-        DropCopiesPass().apply(WeftContext(), lowering.module)
-        place_buffers(lowering.module, lowering.session.options.target)
-
-
-def note_kernels(lowering: Lowering) -> None:
-    """Notes what schedules hide: what kernels compute, and which look up rows of weights. Refuses
-    forced schedules of kernels that the model does not have.
-    """
-    lowering.lookups = lookup_kernels(lowering.module)
-    note_flops(lowering.module)
-    lowering.session.report.repeats = repeats(lowering.module)
-    names = list(kernels_of(lowering.module))
-    unknown = [
-        f"@{each.kernel}" for each in lowering.session.options.schedules if each.kernel not in names
-    ]
-    if unknown:
-        known = ", ".join(f"@{name}" for name in names)
-        got = ", ".join(unknown)
-        raise OptionError(f"schedules require kernels of the model ({known}), got {got}")
-
-
-def make_kernels(lowering: Lowering) -> None:
-    """Schedules, and perhaps compiles, the kernels that are not scheduled yet."""
-    lowering.maker.make(lowering.module, lowering.session)
-
-
-def share_layouts(lowering: Lowering) -> None:
-    """Lets kernels look up rows of weights in the layout that other kernels want."""
-    if not lowering.session.options.naive:
-        module, target = lowering.module, lowering.session.options.target
-        time = call_time(kernels_of(module), target, likely)
-        LayoutSharing(lowering.lookups, lowering.weights, time, canonicalize_kernel).run(module)
-        note_flops(module)
-
-
-def rewrite_buffers(lowering: Lowering) -> None:
-    """Converts between layouts, and lets buffers take the place of others."""
-    for program_pass in BUFFER_PASSES:
-        program_pass().apply(WeftContext(), lowering.module)
-
-
-def overlap_calls(lowering: Lowering) -> None:
-    """Lets calls that do not depend on each other run at the same time; timed calls run alone."""
-    options, kernels = lowering.session.options, kernels_of(lowering.module)
-    if not options.naive and not options.timed:
-        for program in lowering.programs:
-            lowering.session.report.concurrent = overlap(program, kernels, options.target)
-
-
-def plan_memory(lowering: Lowering) -> None:
-    """Gives buffers their offsets."""
-    PlanMemoryPass(lowering.session.options.guarded).apply(WeftContext(), lowering.module)
-
-
-def poll_loops(lowering: Lowering) -> None:
-    """Lets long loops ask whether the call has been cancelled."""
-    PollLoopsPass().apply(WeftContext(), lowering.module)
-
-
-def prove_plan(lowering: Lowering) -> None:
-    """Proves that the planned program means what it did. Raises PlanError."""
-    assert lowering.meaning is not None, "what a program means is noted when it is lowered"
-    for program in lowering.programs:
-        lowering.meaning.prove(program, kernels_of(lowering.module))
-
-
-def add_clocks(lowering: Lowering) -> None:
-    """Makes the ticks of each call an output, where that was asked for."""
-    if lowering.session.options.timed:
-        time_calls(lowering.module)
-
-
-BUFFER_PASSES: Final = (
+PROGRAM_PASSES: Final[Passes] = (
+    NoteMeaningPass,  # before any pass moves a buffer: what the plan is proved against
+    *LAYOUT_PASSES,
+    NoteKernelsPass,  # before schedules hide what kernels compute
+    FindTransposedPass,  # before kernels are scheduled: those that look up wait for a layout
+    SchedulePass,
+    SummarizeKernelsPass,  # what passes over programs ask of kernels is on their declarations
+    ShareLayoutsPass,  # the layouts of packed weights are known once kernels are scheduled
+    NameVariantsPass,
+    SchedulePass,  # the kernels that look up rows of packed weights
+    SummarizeKernelsPass,
     HoistWorkspacePass,  # temporaries of kernels are buffers of the program from here on
     AssignLayoutsPass,  # layouts of scheduled kernels' arguments, which schedules decide
     DropUnusedWeightsPass,  # those whose packed forms have taken their places
     WriteStatesPass,  # behind layouts: a state and its successor have one type
     DoubleBufferPass,  # what cannot be written in place, for which the pass before has to be done
     DonatePass,  # outputs are stored in inputs where all calls that read these are known
+    ParallelizeCallsPass,  # before the plan: what runs at once shares no bytes
+    PlanMemoryPass,
+    PollLoopsPass,  # polls depend on the work of all that is in a loop
+    ValidatePlanPass,
+    TimeCallsPass,  # behind the proof: clocks are no part of what the program means
+    SchedulePass,  # the kernels that copy between layouts, and clocks
+    SummarizeKernelsPass,
 )
+"""From a lowered program to a planned one and scheduled kernels."""
 
-PLANNING: Final = (
-    Stage(rewrite_buffers, "program"),
-    Stage(overlap_calls, "program"),  # before the plan: what runs at once shares no bytes
-    Stage(plan_memory, "program"),
-    Stage(poll_loops, "program"),  # last: polls depend on the work of all that is in a loop
-    Stage(prove_plan, "validation", "30-loop-scheduled.mlir"),
-)
-
-UNSCHEDULED: Final = (
-    Stage(lower_graph, "graph-to-loop"),
-    Stage(note_program, "validation", "20-loop-naive.mlir"),  # before any pass moves a buffer
-    Stage(choose_layouts, "layouts", "21-loop-layouts.mlir"),  # while subscripts are logical
-    Stage(note_kernels),  # before schedules hide it
-)
-
-LOWERING: Final = (
-    *UNSCHEDULED,
-    Stage(make_kernels),
-    Stage(share_layouts),  # the layouts of packed weights are known once kernels are scheduled
-    Stage(make_kernels),  # those that look up rows of packed weights
-    *PLANNING,
-    Stage(add_clocks),
-    Stage(make_kernels),  # those that copy between layouts
+LOWERING: Final[Passes] = (
+    GraphToLoopPass,  # each group of operators is a naive kernel, the graph a program of calls
+    RequireExtentsPass,  # naive kernels show the sizes of tensors inside of them
+    *PROGRAM_PASSES,
 )
 """From the optimised graph to a planned program and scheduled kernels."""
+
+UNSCHEDULED: Final = LOWERING[: LOWERING.index(SchedulePass)]
+
+
+def graph_passes(options: CodeOptions, own: Passes = ()) -> Passes:
+    """The passes that an imported graph goes through by its options, and those that a caller adds,
+    in front of what groups operators. Indices are checked behind the last pass that merges equal
+    operators or moves them.
+    """
+    checks: Passes = (CheckIndicesPass,) if options.check_indices else ()
+    if options.naive:
+        return (*NAIVE_GRAPH_PASSES, *checks, *own)
+    again: Passes = (CseDcePass,) if own else ()
+    passes = (*SIMPLIFYING_PASSES, *own, *again, *checks, *GROUPING_PASSES)
+    left_out = {WinogradPass} if options.strict_fp else set[type[ModulePass]]()
+    return tuple(each for each in passes if each not in left_out)
+
+
+def program_passes(options: CodeOptions, passes: Passes = LOWERING) -> Passes:
+    """Those of the passes behind the graph that a module goes through by its options."""
+    left_out: set[type[ModulePass]] = set() if options.timed else {TimeCallsPass}
+    if options.naive:
+        left_out |= {*LAYOUT_PASSES, FindTransposedPass, ShareLayoutsPass}
+    if options.naive or options.timed:
+        left_out.add(ParallelizeCallsPass)  # calls that are timed run alone
+    return tuple(each for each in passes if each not in left_out)
+
+
+def passes_between(module: ModuleOp, after: str | None, until: str | None) -> Passes:
+    """The part of the passes that a module goes through by its options behind a pass, and up to
+    another with it: `NAME` or `NAME,N` for the Nth of this name; from the first, or to the last,
+    where that is None. Raises OptionError for a pass that is not among them.
+    """
+    options = code_options(module)
+    passes = (*graph_passes(options), *program_passes(options))
+    start = 0 if after is None else 1 + _position(passes, after)
+    end = len(passes) if until is None else 1 + _position(passes, until)
+    return passes[start:end]
+
+
+def _position(passes: Passes, wanted: str) -> int:
+    name, _, number = wanted.partition(",")
+    found = [position for position, each in enumerate(passes) if each.name == name]
+    if not (number or "1").isdecimal() or not 1 <= int(number or 1) <= len(found):
+        known = ", ".join(dict.fromkeys(each.name for each in passes))
+        rule = f"requires one of {known}, with a comma and a number where there are more"
+        raise OptionError(f"a pass to start or stop after {rule}, got {wanted}")
+    return found[int(number or 1) - 1]
+
+
+def lower(
+    module: ModuleOp,
+    weights: WeightStore,
+    maker: KernelMaker,
+    session: Session,
+    passes: Passes = LOWERING,
+) -> Mapping[str, Meaning]:
+    """Runs the passes behind the graph on a module, whose kernels `maker` schedules; returns what
+    its programs meant when they were lowered. Raises
+    PlanError for a program that no longer means what it did, OptionError for forced schedules of
+    kernels that the model does not have.
+    """
+    note_options(module, session.options)
+    context = LoweringContext(weights, maker)
+    for each in program_passes(code_options(module), passes):
+        with running(session, each.name, module, context.notes):
+            each().apply(context, module)
+    if SchedulePass in passes:
+        _require_kernels_of(session)
+    return context.meanings
+
+
+def _require_kernels_of(session: Session) -> None:
+    """Refuses forced schedules of kernels that the model does not have."""
+    known = session.report.schedules
+    unknown = [each.kernel for each in session.options.schedules if each.kernel not in known]
+    if unknown:
+        names, got = (", ".join(f"@{name}" for name in each) for each in (known, unknown))
+        raise OptionError(f"schedules require kernels of the model ({names}), got {got}")

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from functools import partial
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.dialects.func import FuncOp
-from xdsl.passes import ModulePass
 
 from weft.compiler.driver.assemble import CompiledLevel, assemble
 from weft.compiler.driver.bucket_programs import (
@@ -27,33 +24,30 @@ from weft.compiler.driver.compile_kernels import (
 from weft.compiler.driver.compile_run_time import RunTimeTask
 from weft.compiler.driver.kernel_makers import CompiledKernels, ScheduledKernels
 from weft.compiler.driver.lowering import (
-    LOWERING,
-    PLANNING,
+    LAYOUT_PASSES,
+    PROGRAM_PASSES,
     UNSCHEDULED,
-    Lowering,
-    Stage,
-    make_kernels,
-    note_program,
+    graph_passes,
+    lower,
 )
 from weft.compiler.driver.options import Options
 from weft.compiler.driver.read_model import begin, read_model
+from weft.compiler.driver.run_passes import note_options, running
 from weft.compiler.driver.session import Session
 from weft.compiler.frontend.from_graph_file import STAMP
 from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source
-from weft.compiler.graph.check_indices import CheckIndicesPass
 from weft.compiler.graph.fuse.fuse_matmuls import FuseMatmulsPass
-from weft.compiler.graph.passes import GROUPING_PASSES, NAIVE_GRAPH_PASSES, SIMPLIFYING_PASSES
+from weft.compiler.graph.passes import SIMPLIFYING_PASSES
 from weft.compiler.graph.share_weights import share_weights
-from weft.compiler.graph.simplify.cse_dce import CseDcePass
 from weft.compiler.graph.simplify.inline_calls import inline_calls, inlined_size
-from weft.compiler.graph.winograd import WinogradPass
 from weft.compiler.machine.artifact.artifact import Compiled
-from weft.compiler.program.buckets import merge_programs
+from weft.compiler.program.buckets import MergeProgramsPass
 from weft.compiler.program.memory.plan_memory import kernels_of
 from weft.dialects.context import WeftContext, parse_module
 from weft.dialects.errors import OptionError
-from weft.dialects.graph import CallOp, ConstantOp, ControlOp, FusedOp, GraphOp, ReshapeOp
+from weft.dialects.graph import ConstantOp, GraphOp, ReshapeOp
 from weft.dialects.loop.program import ProgramOp
+from weft.dialects.module_attributes import code_options
 from weft.dialects.weights import WeightStore
 
 
@@ -106,10 +100,19 @@ def _compile_buckets(
             own = session.level(level)
             parts = [_compile_level(graph.clone(), store, compiler, own) for graph in graphs]
             parts[len(table) : len(table)] = _padding_levels(chooser, parts, compiler, own)
-            module = merge_programs(chooser.clone(), [part.module for part in parts])
+            module = _merged(chooser, [part.module for part in parts], own)
             code = {name: data for part in parts for name, data in part.code.items()}
             levels.append(CompiledLevel(level, module, code, own.report))
     return assemble(levels, store, options, session.report, session.golden)
+
+
+def _merged(chooser: ProgramOp, parts: Sequence[ModuleOp], session: Session) -> ModuleOp:
+    """One module of the program that chooses, and of those among which it does."""
+    module = ModuleOp([chooser.clone(), *parts])
+    note_options(module, session.options)
+    with running(session, MergeProgramsPass.name, module, []):
+        MergeProgramsPass().apply(WeftContext(), module)
+    return module
 
 
 def _simplified(imported: ImportedModel) -> ModuleOp:
@@ -138,9 +141,9 @@ def _planned(
     module: ModuleOp, weights: WeightStore, compiler: KernelCompiler, session: Session
 ) -> CompiledLevel:
     """Compiles the kernels of a module that has been lowered already, and plans its program."""
-    kernels = CompiledKernels(compiler)
-    stages = (Stage(note_program), Stage(make_kernels), *PLANNING)
-    Lowering(module, weights, session, kernels).run(stages)
+    kernels = CompiledKernels(compiler, session)
+    passes = tuple(each for each in PROGRAM_PASSES if each not in LAYOUT_PASSES)
+    lower(module, weights, kernels, session, passes)
     return CompiledLevel(session.options, module, kernels.code, session.report)
 
 
@@ -172,8 +175,8 @@ def _compile_level(
     """From the optimised graph to a planned program and the code of its kernels, for one target.
     The run time that it is likely to need gets into what is `made` meanwhile.
     """
-    kernels = CompiledKernels(compiler, made)
-    Lowering(module, weights, session, kernels).run(LOWERING)
+    kernels = CompiledKernels(compiler, session, made)
+    lower(module, weights, kernels, session)
     code = {name: kernels.code[name] for name in kernels_of(module)}
     return CompiledLevel(session.options, module, code, session.report)
 
@@ -202,7 +205,7 @@ def plan_model(source: Source | ImportedModel, session: Session) -> ImportedMode
     compile_model does.
     """
     imported = read_graph(source, session)
-    Lowering(imported.module, imported.weights, session, ScheduledKernels()).run(LOWERING)
+    lower(imported.module, imported.weights, ScheduledKernels(session), session)
     return imported
 
 
@@ -210,7 +213,7 @@ def naive_kernels(source: Source, options: Options) -> dict[str, str]:
     """The text of each kernel before it is scheduled, by name. Raises as compile_model does."""
     session = Session(options)
     imported = read_graph(source, session)
-    Lowering(imported.module, imported.weights, session, ScheduledKernels()).run(UNSCHEDULED)
+    lower(imported.module, imported.weights, ScheduledKernels(session), session, UNSCHEDULED)
     return {name: str(kernel) for name, kernel in kernels_of(imported.module).items()}
 
 
@@ -225,6 +228,7 @@ def optimize_graph(module: ModuleOp, context: WeftContext, session: Session) -> 
     """Runs the graph passes; a graph that was saved behind them is done. Raises BudgetError for one
     of too many operators.
     """
+    note_options(module, session.options)
     session.dump("00-imported.mlir", module)
     session.budget.require_nodes(inlined_size(module))
     if STAMP in module.attributes:
@@ -244,38 +248,12 @@ def optimize_graph(module: ModuleOp, context: WeftContext, session: Session) -> 
         with session.report.stage(DifferentiatePass.name):
             inline_calls(module)
             DifferentiatePass(inputs=session.options.gradients).apply(context, module)
-    passes = _with_passes(session)
+    own = tuple(each for extension in session.extensions for each in extension.passes)
+    passes = graph_passes(code_options(module), own)
+    if session.options.buckets:  # some products that are joined would have weights of their own
+        passes = tuple(each for each in passes if each is not FuseMatmulsPass)
     for number, graph_pass in enumerate(passes, 1):
         session.on_stage("graph", number, len(passes))
-        count, notes = partial(operators_of, module), context.notes
-        with session.report.graph_pass(graph_pass.name, count, notes):
+        with running(session, graph_pass.name, module, context.notes):
             graph_pass().apply(context, module)
-        session.dump(f"{number:02}-{graph_pass.name}.mlir", module)
     session.report.graph.update(op.name for op in module.walk() if isinstance(op, GraphOp))
-
-
-def _with_passes(session: Session) -> tuple[type[ModulePass], ...]:
-    """The passes over the graph, and those of extensions in front of what groups operators. Indices
-    are checked behind the last pass that merges equal operators or moves them.
-    """
-    own = tuple(each for extension in session.extensions for each in extension.passes)
-    checks = (CheckIndicesPass,) if session.options.check_indices else ()
-    if session.options.naive:
-        return (*NAIVE_GRAPH_PASSES, *checks, *own)
-    left_out: set[type[ModulePass]] = {WinogradPass} if session.options.strict_fp else set()
-    if session.options.buckets:
-        left_out.add(FuseMatmulsPass)  # some would have weights of their own
-    passes = (
-        *SIMPLIFYING_PASSES,
-        *own,
-        *((CseDcePass,) if own else ()),
-        *checks,
-        *GROUPING_PASSES,
-    )
-    return tuple(each for each in passes if each not in left_out)
-
-
-def operators_of(module: ModuleOp) -> Counter[str]:
-    """How many operators of each name a graph has, groups and control flow among them."""
-    kinds = GraphOp | CallOp | FusedOp | ControlOp
-    return Counter(op.name for op in module.walk() if isinstance(op, kinds))

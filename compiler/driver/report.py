@@ -7,13 +7,12 @@ from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 
 @dataclass(frozen=True)
 class PassRecord:
-    """What a pass did to a graph: operators before and after it, seconds, by how many the operators
-    of each name changed, and what the pass says that it had to leave.
+    """What a pass did to a module: operators before and after it, seconds, by how many each name
+    changed, and what the pass says that it had to leave.
     """
 
     name: str
@@ -26,10 +25,9 @@ class PassRecord:
 
 @dataclass
 class Report:
-    """What happened while compiling: seconds by stage, what each pass over the graph did, operators
-    by name in the optimised graph; the schedules of each kernel, those that refused it, and steps;
-    whether something runs as often as values say; and which calls run at the same time. `clock`
-    returns seconds.
+    """What happened while compiling: seconds by stage, what each pass did, operators
+    by name in the optimised graph; the schedules of each kernel, those that refused it, and steps.
+    `clock` returns seconds.
     """
 
     seconds: dict[str, float] = field(default_factory=dict[str, float])
@@ -38,8 +36,6 @@ class Report:
     schedules: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     refused: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
     steps: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
-    repeats: bool = True
-    concurrent: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
     clock: Callable[[], float] = time.perf_counter
 
     @contextmanager
@@ -50,7 +46,7 @@ class Report:
         self.add(name, self.clock() - start)
 
     @contextmanager
-    def graph_pass(
+    def module_pass(
         self, name: str, count: Callable[[], Counter[str]], notes: list[str]
     ) -> Generator[None]:
         """Records the pass that runs until the end of the block; `count` counts operators, and

@@ -25,7 +25,8 @@ OnStage = Callable[[str, int, int], None]
 class Session:
     """One compilation: its options, whom to tell, where to write what each stage gives,
     kernels that were compiled before, what the caller adds to the compiler, the self-test, a worker
-    that was started ahead, and what it may use.
+    that was started ahead, what it may use, whether the module is verified behind each pass, and
+    how many passes it went through.
     """
 
     options: Options
@@ -37,6 +38,8 @@ class Session:
     golden: GoldenRun | None = None
     worker: ForkedWorker | None = None
     budget: Budget = field(default_factory=Budget)
+    verify_each: bool = False
+    passes: int = 0
 
     def level(self, options: Options) -> Session:
         """The session for one CPU level, from the optimised graph on, with a report of its own but

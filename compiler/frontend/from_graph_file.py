@@ -40,9 +40,10 @@ _BLOCK: Final = 1 << 20
 
 def graph_text(module: ModuleOp, weights_digest: str | None = None) -> str:
     """The text of an optimised graph, stamped with the version of the format and the digest of its
-    weights, where it has some.
+    weights, where it has some; whoever compiles it says for what target.
     """
     copy = module.clone()
+    copy.attributes.clear()
     copy.attributes[STAMP] = IntegerAttr(VERSION, i64)
     if weights_digest is not None:
         copy.attributes[DIGEST] = StringAttr(weights_digest)

@@ -60,6 +60,7 @@ from weft.dialects.loop.program import (
     WeightOp,
 )
 from weft.dialects.loop.types import ExprsAttr, buffer_type
+from weft.dialects.module_attributes import code_options
 
 MAIN = "main"
 
@@ -71,16 +72,15 @@ IN_MEMORY = (ReturnOp, ReshapeOp, YieldOp, ConditionOp, ControlOp, BindSizesOp, 
 class GraphToLoopPass(ModulePass):
     """Lowers the function `main` of the graph level to a `loop.program` and its kernels.
 
-    `strict` keeps floating-point reductions in order, a program fails in a loop of more than
-    `max_iterations`.
+    The module's options say whether floating-point reductions stay in order, and whether a loop of
+    many iterations makes the program fail.
     """
 
     name = "weft-graph-to-loop"
-    strict: bool = False
-    max_iterations: int | None = None
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        lower_module(op, strict=self.strict, max_iterations=self.max_iterations)
+        options = code_options(op)
+        lower_module(op, strict=options.strict_fp, max_iterations=options.max_iterations)
 
 
 def lower_module(

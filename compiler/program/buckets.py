@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
+from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, StringAttr
+from xdsl.ir import Operation
+from xdsl.passes import ModulePass
+from xdsl.rewriter import InsertPoint, Rewriter
 
 from weft.dialects.errors import UnsupportedError
 from weft.dialects.loop.dispatch import DispatchOp
@@ -36,21 +41,43 @@ def choosing_program(
     return chooser
 
 
-def merge_programs(chooser: ProgramOp, modules: Sequence[ModuleOp]) -> ModuleOp:
-    """One module of the chooser, then the programs of all modules, and each kernel once.
-    Modules are in the order of what the chooser calls.
+@dataclass(frozen=True)
+class MergeProgramsPass(ModulePass):
+    """Merges the programs among which one chooses, each in a module of its own, and their kernels.
+
+        loop.program @main(..) { loop.dispatch .. }     loop.kernel @k .. loop.kernel @l ..
+        module { loop.kernel @k ..                  =>  loop.program @main(..) { loop.dispatch .. }
+                 loop.program @main(..) .. }            loop.program @main_0(..) ..
+        module { loop.kernel @k .. loop.kernel @l ..    loop.program @main_1(..) ..
+                 loop.program @main(..) .. }
+
+    Modules are in the order of what is chosen among. Kernels of one name are the same kernel.
     """
-    (choice,) = chooser.body.block.ops
-    assert isinstance(choice, DispatchOp), "a chooser chooses"
-    names = choice.programs
+
+    name = "weft-merge-programs"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for chooser in list(op.ops):
+            choice = chooser.body.block.first_op if isinstance(chooser, ProgramOp) else None
+            if isinstance(choice, DispatchOp):
+                _merge_programs(op, chooser, choice)
+
+
+def _merge_programs(module: ModuleOp, chooser: Operation, choice: DispatchOp) -> None:
+    parts = [op for op in module.ops if isinstance(op, ModuleOp)]
+    if len(parts) != len(choice.programs):
+        rule = f"weft-merge-programs requires a module for each of {', '.join(choice.programs)}"
+        raise UnsupportedError(f"{rule}, got {len(parts)}")
     kernels: dict[str, KernelOp] = {}
     programs: list[ProgramOp] = []
-    for name, module in zip(names, modules, strict=True):
-        for op in list(module.ops):
+    for name, part in zip(choice.programs, parts, strict=True):
+        for op in list(part.ops):
             op.detach()
             if isinstance(op, KernelOp):
                 kernels.setdefault(op.sym_name.data, op)
             elif isinstance(op, ProgramOp):
                 op.properties["sym_name"] = StringAttr(name)
                 programs.append(op)
-    return ModuleOp([*kernels.values(), chooser, *programs])
+        Rewriter.erase_op(part)
+    Rewriter.insert_op(list(kernels.values()), InsertPoint.before(chooser))
+    Rewriter.insert_op(programs, InsertPoint.after(chooser))

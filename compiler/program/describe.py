@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from xdsl.context import Context
 from xdsl.dialects import arith
-from xdsl.dialects.builtin import ModuleOp
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Block, Operation, SSAValue
+from xdsl.passes import ModulePass
 
 from weft.compiler.program.memory.plan_memory import buffer_bytes, lifetimes
 from weft.dialects.expr import Atom, Expr, Symbol
 from weft.dialects.loop.arithmetic import GeluOp, is_function
 from weft.dialects.loop.ops import ForOp, WhileOp
-from weft.dialects.loop.program import FLOPS, CallOp, KernelOp, ProgramOp
+from weft.dialects.loop.program import FLOPS, REPEATS, CallOp, KernelOp, ProgramOp
 from weft.dialects.loop.scalar import is_float
 from weft.dialects.loop.types import ExprsAttr, buffer_type
 
@@ -29,13 +32,21 @@ _FLOATING = (
 _GELU_FLOPS = 5
 
 
-def note_flops(module: ModuleOp) -> None:
-    """Notes on each naive kernel of a module what a call of it computes, for passes that see
-    nothing but its declaration.
+@dataclass(frozen=True)
+class NoteKernelsPass(ModulePass):
+    """Notes on each naive kernel what a call of it computes, and on each program whether it may run
+    something as often as values say, for those who see nothing but declarations of kernels.
     """
-    for kernel in module.ops:
-        if isinstance(kernel, KernelOp) and FLOPS not in kernel.attributes:
-            kernel.attributes[FLOPS] = ExprsAttr((kernel_flops(kernel),))
+
+    name = "weft-note-kernels"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        repeated = _repeats(op)
+        for each in op.ops:
+            if isinstance(each, KernelOp):
+                each.attributes.setdefault(FLOPS, ExprsAttr((kernel_flops(each),)))
+            elif isinstance(each, ProgramOp) and repeated:
+                each.attributes[REPEATS] = UnitAttr()
 
 
 def kernel_flops(kernel: KernelOp) -> Expr:
@@ -115,10 +126,8 @@ def call_bytes(call: CallOp) -> Expr:
     return _sum(buffer_bytes(buffer_type(value)) for value in dict.fromkeys(call.arguments))
 
 
-def repeats(module: ModuleOp) -> bool:
-    """Whether a call may run something more often than `describe_kernels` counts: as often as
-    values say.
-    """
+def _repeats(module: ModuleOp) -> bool:
+    """Whether a call may run something more often than `describe_kernels` counts."""
     return any(
         isinstance(op, WhileOp) or (isinstance(op, ForOp) and isinstance(of, ProgramOp))
         for of in module.ops

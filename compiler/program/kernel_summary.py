@@ -4,13 +4,37 @@ that others have scheduled and compiled meanwhile.
 
 from __future__ import annotations
 
-from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntAttr, i64
+from dataclasses import dataclass
+
+from xdsl.context import Context
+from xdsl.dialects.builtin import ArrayAttr, DenseArrayBase, IntAttr, ModuleOp, i64
+from xdsl.passes import ModulePass
 
 from weft.compiler.program.memory.hoist_workspace import hoist_kernel
 from weft.compiler.program.memory.in_place import in_place_arguments
+from weft.compiler.program.memory.plan_memory import kernels_of
 from weft.compiler.program.parallelize_calls import written_arguments
-from weft.dialects.loop.program import IN_PLACE, TEMPORARIES, WRITES, KernelOp
+from weft.dialects.loop.program import AWAITS_LAYOUT, IN_PLACE, TEMPORARIES, WRITES, KernelOp
 from weft.dialects.loop.types import buffer_type
+
+
+@dataclass(frozen=True)
+class SummarizeKernelsPass(ModulePass):
+    """Notes on each kernel what passes over programs have to know of it. A kernel with a summary is
+    scheduled.
+    """
+
+    name = "weft-summarize-kernels"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for kernel in kernels_of(op).values():
+            if not is_scheduled(kernel) and AWAITS_LAYOUT not in kernel.attributes:
+                summarize_body(kernel)
+
+
+def is_scheduled(kernel: KernelOp) -> bool:
+    """Whether a kernel has a summary."""
+    return WRITES in kernel.attributes
 
 
 def summarize_body(kernel: KernelOp) -> None:

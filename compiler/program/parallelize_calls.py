@@ -10,7 +10,8 @@ stay.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
+from itertools import chain
 from math import inf
 from typing import Any
 
@@ -22,9 +23,9 @@ from xdsl.utils.hints import isa
 
 from weft.compiler.program.call_time import CallTime, call_time
 from weft.compiler.program.memory.donate import donated_pairs
-from weft.compiler.target import TARGETS
+from weft.compiler.program.memory.plan_memory import kernels_of
+from weft.compiler.target.module_target import target_of
 from weft.compiler.target.target import Target
-from weft.dialects.errors import OptionError
 from weft.dialects.loop.concurrent import ConcurrentOp
 from weft.dialects.loop.dynamic import root
 from weft.dialects.loop.ops import AllocOp, LoadOp, PrefetchOp
@@ -81,32 +82,15 @@ class Group:
 
 @dataclass(frozen=True)
 class ParallelizeCallsPass(ModulePass):
-    """Groups calls of the program for so many threads of a target, by what kernels that are not
-    scheduled yet compute.
-    """
+    """Groups calls of the program for the cores of the module's target, by what kernels compute."""
 
     name = "weft-parallelize-calls"
-    threads: int = 2
-    target: str = "x86-64-v3"
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        kernels = {each.sym_name.data: each for each in op.ops if isinstance(each, KernelOp)}
-        target = next((each for each in TARGETS if each.name == self.target), None)
-        if target is None:
-            known = ", ".join(each.name for each in TARGETS)
-            raise OptionError(f"{self.name} requires a target out of {known}, got {self.target}")
+        kernels, target = kernels_of(op), target_of(op)
         for program in op.ops:
             if isinstance(program, ProgramOp):
-                time = call_time(kernels, target)
-                parallelize_calls(program, kernels, time, self.threads)
-
-
-def overlap(
-    program: ProgramOp, kernels: Mapping[str, KernelOp], target: Target
-) -> list[dict[str, Any]]:
-    """Groups calls for the cores of a target; describes the groups as plain data."""
-    time = call_time(kernels, target)
-    return [asdict(group) for group in parallelize_calls(program, kernels, time, target.cores)]
+                parallelize_calls(program, kernels, call_time(kernels, target), target.cores)
 
 
 def parallelize_calls(
@@ -115,10 +99,8 @@ def parallelize_calls(
     time: CallTime,
     threads: int,
     model: ThreadModel | None = None,
-) -> list[Group]:
-    """Groups calls in every block of the program, for contexts of about so many threads; says which
-    groups it made.
-    """
+) -> None:
+    """Groups calls in every block of the program, for contexts of about so many threads."""
     writes = {name: _written(kernel) for name, kernel in kernels.items()}
     arguments, read = program.body.block.args, program.inputs.data
     shared: dict[SSAValue, SSAValue] = {
@@ -129,7 +111,33 @@ def parallelize_calls(
     for block in blocks:
         if block is not None:
             search.run(block)
-    return search.groups
+
+
+def describe_concurrent(
+    program: ProgramOp, kernels: Mapping[str, KernelOp], target: Target
+) -> list[dict[str, Any]]:
+    """The groups of a program as plain data."""
+    return [asdict(group) for group in concurrent_groups(program, call_time(kernels, target))]
+
+
+def concurrent_groups(
+    program: ProgramOp, time: CallTime, model: ThreadModel | None = None
+) -> list[Group]:
+    """The groups of a program, and what the model says of them."""
+    ops = (op for op in program.walk() if isinstance(op, ConcurrentOp))
+    return [_group(op, time, model or ThreadModel()) for op in ops]
+
+
+def _group(op: ConcurrentOp, time: CallTime, model: ThreadModel) -> Group:
+    calls = [[each for each in b.block.ops if isinstance(each, CallOp)] for b in op.branches]
+    times = [[time(call) or 0.0 for call in branch] for branch in calls]
+    window = _Window((), tuple(map(sum, times)))
+    modelled: dict[int, tuple[int, int]] = {}
+    for threads in MODELLED_THREADS:
+        one_by_one = sum(model.parallel(each, threads) for each in chain(*times))
+        modelled[threads] = round(one_by_one), round(window.together(threads, model))
+    names = [[call.kernel for call in branch] for branch in calls]
+    return Group(names, op.least.data, op.most.data, modelled)
 
 
 def _written(kernel: KernelOp) -> set[int]:
@@ -186,7 +194,6 @@ class _Overlap:
     time: CallTime
     threads: int
     model: ThreadModel
-    groups: list[Group] = field(default_factory=list[Group])
 
     def run(self, block: Block) -> None:
         for calls in _runs(block):
@@ -269,9 +276,6 @@ class _Overlap:
                 branch.block.add_op(call)
         for branch in op.branches:
             _take_buffers(branch.block)
-        names = [[call.kernel for call in own] for own in calls]
-        rounded = {threads: (round(a), round(b)) for threads, (a, b) in modelled.items()}
-        self.groups.append(Group(names, least, most, rounded))
 
     def _model(self, window: _Window, steps: Sequence[_Step], threads: int) -> tuple[float, float]:
         """What the calls take one after the other, and side by side."""

@@ -22,6 +22,7 @@ from weft.compiler.validation.execution import Access, Execution, Outcome
 from weft.compiler.validation.in_place import claims_of, prove_claims, prove_in_place
 from weft.compiler.validation.storage import Planned, Unplanned
 from weft.compiler.validation.terms import Terms
+from weft.dialects.context import WeftContext
 from weft.dialects.errors import PlanError
 from weft.dialects.loop.concurrent import ConcurrentOp
 from weft.dialects.loop.ops import ForOp, LoadOp, PrefetchOp, WhileOp
@@ -38,15 +39,42 @@ from weft.dialects.loop.program import (
     ViewOp,
     origin_of,
 )
+from weft.dialects.weights import WeightStore
 
 SAMPLES: Final = (1, 4, 5)
 """What unknown sizes and numbers of iterations are taken for: one, an even and an odd number."""
 
 
+class ValidationContext(WeftContext):
+    """What passes see in a compilation: also what programs meant when they were lowered. That is
+    no part of the module, which passes rewrite.
+    """
+
+    def __init__(self, weights: WeightStore | None = None):
+        super().__init__(weights)
+        self.meanings: dict[str, Meaning] = {}
+
+
+@dataclass(frozen=True)
+class NoteMeaningPass(ModulePass):
+    """Numbers the calls of lowered programs, and notes what these mean where the context can."""
+
+    name = "weft-note-meaning"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        kernels = {each.sym_name.data: each for each in op.ops if isinstance(each, KernelOp)}
+        for program in op.ops:
+            if isinstance(program, ProgramOp):
+                meaning = note_meaning(program, kernels)
+                if isinstance(ctx, ValidationContext):
+                    ctx.meanings[program.sym_name.data] = meaning
+
+
 @dataclass(frozen=True)
 class ValidatePlanPass(ModulePass):
-    """Proves that programs with a memory plan do what they do where each buffer has memory of its
-    own, and that kernels work in place where it is noted that they may.
+    """Proves that programs with a memory plan do what they did when they were lowered, or, where
+    that is not noted, what they do where each buffer has memory of its own; and that kernels work
+    in place where it is noted that they may.
     """
 
     name = "weft-validate-plan"
@@ -56,9 +84,11 @@ class ValidatePlanPass(ModulePass):
         for kernel in kernels.values():
             if not kernel.body.block.is_empty:
                 prove_claims(kernel)
+        meanings = ctx.meanings if isinstance(ctx, ValidationContext) else {}
         for program in op.ops:
             if isinstance(program, ProgramOp):
-                note_meaning(program, kernels).prove(program, kernels)
+                noted = meanings.get(program.sym_name.data)
+                (noted or note_meaning(program, kernels)).prove(program, kernels)
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,9 @@ FLOPS = "flops"
 over its sizes, as it was before it was scheduled.
 """
 
+REPEATS = "repeats"
+"""The attribute of a program that says that it may run something as often as values say."""
+
 BOUNDS = "bounds"
 """The attribute of a program or kernel that gives sizes their least and greatest values, by name:
 `{batch = #loop.exprs<[1, 32]>}`.
@@ -71,6 +74,15 @@ output that the caller may have in its memory: `[[#builtin.int<0>, #builtin.int<
 WEIGHTS = "weights"
 """The attribute of a kernel that lists which of its arguments are weights in every call."""
 
+AWAITS_LAYOUT = "awaits_layout"
+"""The attribute of a naive kernel that is not to be scheduled before the layout of a weight that it
+looks up is decided.
+"""
+
+TRANSPOSED = "transposed"
+"""The attribute of a weight that lists others with its elements: by key, the axes with which it
+transposed is the other one, `{table.transposed = #loop.exprs<[1, 0]>}`.
+"""
 
 ORIGIN = "origin"
 """The attribute of a call that holds its number in the program as it was lowered; calls that passes

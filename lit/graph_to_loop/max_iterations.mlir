@@ -1,4 +1,4 @@
-// RUN: weft-opt %s --split-input-file -p 'weft-graph-to-loop{max_iterations=10}' | filecheck %s
+// RUN: weft-opt %s --split-input-file -p 'weft-set-options{max_iterations=10},weft-graph-to-loop' | filecheck %s
 
 // A loop that goes on as long as a condition holds is checked in every iteration.
 // CHECK-LABEL: loop.program @main

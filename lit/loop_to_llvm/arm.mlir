@@ -1,4 +1,4 @@
-// RUN: weft-opt %s -t 'weft-asm{cpu=aarch64}' | filecheck %s
+// RUN: weft-opt %s -p weft-set-target{cpu=aarch64} -t weft-asm | filecheck %s
 
 // Eight lanes are two NEON registers; a product and a sum are one instruction on each.
 // CHECK-LABEL: weft.multiply_add:

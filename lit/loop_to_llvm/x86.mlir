@@ -1,4 +1,4 @@
-// RUN: weft-opt %s -t 'weft-asm{cpu=x86-64-v3}' | filecheck %s
+// RUN: weft-opt %s -p weft-set-target{cpu=x86-64-v3} -t weft-asm | filecheck %s
 
 // A product and a sum are one instruction on 8 lanes, and nothing is called.
 // CHECK-LABEL: weft.multiply_add:

@@ -1,4 +1,4 @@
-// RUN: weft-opt %s -t 'weft-asm{cpu=x86-64-v3}' | filecheck %s
+// RUN: weft-opt %s -p weft-set-target{cpu=x86-64-v3} -t weft-asm | filecheck %s
 
 // The greatest number of a row is never NaN, so that one comparison tells whether another one is greater; the next row is read ahead.
 // CHECK-LABEL: weft.greatest:

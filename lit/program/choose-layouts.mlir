@@ -1,4 +1,4 @@
-// RUN: weft-opt -p weft-choose-layouts --split-input-file %s | filecheck %s
+// RUN: weft-opt -p weft-choose-layouts,weft-name-variants --split-input-file %s | filecheck %s
 
 // Between two convolutions channels lie in blocks of the 8 lanes of a vector; what the caller sees stays row-major.
 // Subscripts are logical: the kernels' bodies stay as they are, and their temporaries follow.

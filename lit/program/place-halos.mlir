@@ -1,4 +1,4 @@
-// RUN: weft-opt -p weft-place-halos --split-input-file %s | filecheck %s
+// RUN: weft-opt -p weft-place-halos,weft-name-variants --split-input-file %s | filecheck %s
 
 // What a kernel would copy to pad it lies within its border from the start: the border is filled before, the producer
 // writes the inside through a view, and the copy is gone.

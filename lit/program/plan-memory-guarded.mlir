@@ -1,5 +1,5 @@
-// RUN: weft-opt %s --split-input-file -p "weft-plan-memory{guarded=before}" | filecheck %s --check-prefix=BEFORE
-// RUN: weft-opt %s --split-input-file -p "weft-plan-memory{guarded=after}" | filecheck %s --check-prefix=AFTER
+// RUN: weft-opt %s --split-input-file -p "weft-set-options{guarded=before},weft-plan-memory" | filecheck %s --check-prefix=BEFORE
+// RUN: weft-opt %s --split-input-file -p "weft-set-options{guarded=after},weft-plan-memory" | filecheck %s --check-prefix=AFTER
 
 // For a fuzzer each buffer has pages of its own, and one of nobody lies between two: buffers start
 // where that ends, or end where it starts. One that could follow another does not.

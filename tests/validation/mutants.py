@@ -25,9 +25,10 @@ from tests.validation.subjects import Arrays, Subject
 from weft.compiler.driver.assemble import CompiledLevel, assemble
 from weft.compiler.driver.compile_kernels import KernelCompiler
 from weft.compiler.driver.kernel_makers import CompiledKernels
-from weft.compiler.driver.lowering import LOWERING, Lowering
+from weft.compiler.driver.lowering import lower
 from weft.compiler.driver.pipeline import optimize_graph
 from weft.compiler.driver.session import Session
+from weft.compiler.graph_to_loop.lower_graph import MAIN
 from weft.compiler.program.memory.plan_memory import kernels_of, plan_memory
 from weft.compiler.validation.in_place import claims_of, prove_claims
 from weft.compiler.validation.plan import Meaning
@@ -75,14 +76,10 @@ def plan(subject: Subject) -> Planned:
     with tempfile.TemporaryDirectory() as folder:
         session = Session(options, dump_dir=Path(folder))  # which keeps the kernels' bodies
         optimize_graph(imported.module, WeftContext(imported.weights), session)
-        kernels = CompiledKernels(KernelCompiler(()))
-        lowering = Lowering(imported.module, imported.weights, session, kernels)
-        lowering.run(LOWERING)
+        kernels = CompiledKernels(KernelCompiler(()), session)
+        meaning = lower(imported.module, imported.weights, kernels, session)[MAIN]
     session.dump_dir = None
-    assert lowering.meaning is not None, "what a program means is noted when it is lowered"
-    planned = Planned(
-        subject, session, imported.module, imported.weights, kernels.code, lowering.meaning
-    )
+    planned = Planned(subject, session, imported.module, imported.weights, kernels.code, meaning)
     planned.prove(planned.module)
     ran = run(planned, planned.module)
     assert ran is not None, f"{subject.name} runs as it was planned"

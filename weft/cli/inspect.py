@@ -27,7 +27,7 @@ examples:
   weft inspect model.onnx --time       and how long a call takes
   weft inspect model.onnx --schedules > my.txt       edit it, then
   weft compile model.onnx --schedule my.txt
-  weft inspect model.onnx --passes     what each pass over the graph did
+  weft inspect model.onnx --passes     what each pass did
   weft inspect libmodel.so --json | python -m json.tool
 """
 
@@ -53,7 +53,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--passes",
         action="store_true",
-        help="what each pass over the graph did: operators before and after, time, what changed",
+        help="what each pass did: operators before and after, time, what changed",
     )
     made.add_argument(
         "--dim",
@@ -105,14 +105,14 @@ def _schedules(arguments: argparse.Namespace) -> str:
 
 
 def _passes(arguments: argparse.Namespace) -> str:
-    """A row for each pass over the graph; with --json as JSON."""
-    from weft.compiler.driver.pipeline import read_graph
+    """A row for each pass; with --json as JSON."""
+    from weft.compiler.driver.pipeline import plan_model
 
     if is_artifact(arguments.model):
         raise OptionError(f"--passes requires a model, got the artifact {arguments.model}")
     with progressing_from(arguments) as start:
         session = start()
-        read_graph(arguments.model, session)
+        plan_model(arguments.model, session)
     if arguments.json:
         return json.dumps([asdict(record) for record in session.report.passes], indent=1)
     rows: list[list[object]] = [["pass", "before", "after", "time", "changes"]]

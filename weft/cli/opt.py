@@ -4,6 +4,7 @@ Two options of xDSL turn an expected error into output that a golden test can ch
 `--verify-diagnostics` for what the verifier or a pass refuses, `--parsing-diagnostics` for syntax.
 """
 
+import argparse
 import contextlib
 import io
 import sys
@@ -12,39 +13,26 @@ from typing import IO, Any, TypeVar
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Dialect
-from xdsl.passes import ModulePass
+from xdsl.passes import ModulePass, PassPipeline
 from xdsl.utils.exceptions import ArgSpecParseError, DiagnosticException, ParseError
 from xdsl.xdsl_opt_main import xDSLOptMain
 
+from weft.cli.opt_options import SetOptionsPass, SetTargetPass
 from weft.cli.opt_targets import OUTPUTS
-from weft.compiler.driver.layout_choices import (
-    AssignLayoutsPass,
-    ChooseLayoutsPass,
-    DropCopiesPass,
-    PlaceHalosPass,
-)
+from weft.compiler.driver.lowering import LOWERING, passes_between
+from weft.compiler.frontend.from_graph_file import DIGEST, STAMP
 from weft.compiler.graph.check_indices import CheckIndicesPass
 from weft.compiler.graph.differentiate.differentiate import DifferentiatePass
 from weft.compiler.graph.passes import GRAPH_PASSES
 from weft.compiler.graph.probe import ProbePass
-from weft.compiler.graph_to_loop.lower_graph import GraphToLoopPass
 from weft.compiler.loop.primitive_passes import PRIMITIVE_PASSES
-from weft.compiler.loop.schedules import SchedulePass
-from weft.compiler.program.layouts.assign_layouts import DropUnusedWeightsPass
-from weft.compiler.program.memory.donate import DonatePass
-from weft.compiler.program.memory.double_buffer import DoubleBufferPass
-from weft.compiler.program.memory.hoist_workspace import HoistWorkspacePass
-from weft.compiler.program.memory.plan_memory import PlanMemoryPass
-from weft.compiler.program.memory.update_in_place import WriteStatesPass
-from weft.compiler.program.parallelize_calls import ParallelizeCallsPass
-from weft.compiler.program.poll_loops import PollLoopsPass
-from weft.compiler.program.require_extents import RequireExtentsPass
-from weft.compiler.program.time_calls import TimeCallsPass
-from weft.compiler.validation.plan import ValidatePlanPass
+from weft.compiler.program.buckets import MergeProgramsPass
+from weft.compiler.target.module_target import TARGET, target_of
 from weft.dialects.context import TextParser
 from weft.dialects.errors import OptionError, WeftError
 from weft.dialects.graph import GRAPH
 from weft.dialects.loop import LOOP
+from weft.dialects.module_attributes import OPTIONS, code_options
 
 DIALECTS = (GRAPH, LOOP)
 
@@ -52,27 +40,14 @@ T = TypeVar("T")
 
 
 ALL_PASSES: tuple[type[ModulePass], ...] = (
+    SetTargetPass,
+    SetOptionsPass,
     *GRAPH_PASSES,
     CheckIndicesPass,
     DifferentiatePass,
     ProbePass,
-    GraphToLoopPass,
-    DropCopiesPass,
-    ChooseLayoutsPass,
-    PlaceHalosPass,
-    SchedulePass,
-    HoistWorkspacePass,
-    AssignLayoutsPass,
-    DropUnusedWeightsPass,
-    WriteStatesPass,
-    DoubleBufferPass,
-    DonatePass,
-    ParallelizeCallsPass,
-    PlanMemoryPass,
-    PollLoopsPass,
-    RequireExtentsPass,
-    ValidatePlanPass,
-    TimeCallsPass,
+    *dict.fromkeys(LOWERING),
+    MergeProgramsPass,
     *PRIMITIVE_PASSES,
 )
 """What `weft-opt` offers."""
@@ -123,7 +98,19 @@ class WeftOptMain(xDSLOptMain):
         for output in OUTPUTS:
             self.available_targets[output.name] = _always(output)
 
+    def register_all_arguments(self, arg_parser: argparse.ArgumentParser) -> None:
+        super().register_all_arguments(arg_parser)
+        for flag, what in (
+            ("--start-after", "behind this one"),
+            ("--stop-after", "up to this one"),
+        ):
+            shown = f"run the passes of a compilation {what}; N counts those of one name"
+            arg_parser.add_argument(flag, metavar="PASS[,N]", help=shown)
+
     def setup_pipeline(self) -> None:
+        if self.args.passes and (self.args.start_after or self.args.stop_after):
+            rule = "weft-opt requires -p, or a part of the passes of a compilation"
+            raise OptionError(f"{rule}, got both")
         try:
             super().setup_pipeline()
         except (ValueError, ArgSpecParseError) as error:
@@ -146,10 +133,17 @@ class WeftOptMain(xDSLOptMain):
         self, chunk: IO[bytes], file_extension: str, start_offset: int = 0
     ) -> ModuleOp | None:
         with _weft_errors_as_diagnostics():
-            return super().parse_chunk(chunk, file_extension, start_offset)
+            module = super().parse_chunk(chunk, file_extension, start_offset)
+            if module is not None:
+                _check_attributes(module)
+            return module
 
     def apply_passes(self, prog: ModuleOp) -> None:
+        start, stop = self.args.start_after, self.args.stop_after
         with _weft_errors_as_diagnostics():
+            if start or stop:
+                passes = tuple(each() for each in passes_between(prog, start, stop))
+                self.pipeline = PassPipeline(passes, self.pipeline.callback)
             super().apply_passes(prog)
 
 
@@ -189,6 +183,17 @@ def _weft_errors_as_diagnostics() -> Generator[None]:
         yield
     except WeftError as error:
         raise DiagnosticException(str(error)) from error
+
+
+def _check_attributes(module: ModuleOp) -> None:
+    """Refuses what a module says of its compilation and no pass would read."""
+    known = (DIGEST, OPTIONS, STAMP, TARGET)
+    unknown = [key for key in module.attributes if key.startswith("weft.") and key not in known]
+    if unknown:
+        rule = f"a module requires attributes out of {', '.join(sorted(known))}"
+        raise OptionError(f"{rule}, got {', '.join(unknown)}")
+    target_of(module)
+    code_options(module)
 
 
 def _always(value: T) -> Callable[[], T]:

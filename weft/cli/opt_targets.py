@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO
 
@@ -10,26 +9,19 @@ from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.utils.target import Target as Output
 
+from weft.compiler.driver.emit import assembly_text, llvm_text
 from weft.compiler.loop.export_mlir import export_kernel
-from weft.compiler.loop_to_llvm.kernel import emit_kernel
-from weft.compiler.loop_to_llvm.program.emit import emit_program
-from weft.compiler.machine.codegen.object_code import compile_assembly
-from weft.compiler.target import TARGETS
-from weft.compiler.target.target import Target
-from weft.dialects.errors import OptionError
-from weft.dialects.loop.program import KernelOp, ProgramOp
+from weft.dialects.loop.program import KernelOp
 
 
 @dataclass(frozen=True)
 class LlvmOutput(Output):
-    """The LLVM IR of each kernel and program as weft writes it: `-t 'weft-llvm{cpu=aarch64}'`."""
+    """The LLVM IR of each kernel and program as weft writes it, for the module's target."""
 
     name = "weft-llvm"
-    cpu: str = "x86-64-v3"
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
-        for text in _llvm(module, find_target(self.cpu)):
-            output.write(f"{text}\n")
+        output.write(llvm_text(module))
 
 
 @dataclass(frozen=True)
@@ -37,12 +29,9 @@ class AssemblyOutput(Output):
     """The assembly of each kernel and program."""
 
     name = "weft-asm"
-    cpu: str = "x86-64-v3"
 
     def emit(self, ctx: Context, module: ModuleOp, output: IO[str]) -> None:
-        target = find_target(self.cpu)
-        for text in _llvm(module, target):
-            output.write(f"{compile_assembly(text, target)}\n")
+        output.write(assembly_text(module))
 
 
 @dataclass(frozen=True)
@@ -59,20 +48,3 @@ class UpstreamOutput(Output):
 
 OUTPUTS: tuple[type[Output], ...] = (LlvmOutput, AssemblyOutput, UpstreamOutput)
 """What `weft-opt -t` offers beside xDSL's own."""
-
-
-def find_target(cpu: str) -> Target:
-    """The target of that name. Raises OptionError for an unknown one."""
-    found = next((target for target in TARGETS if target.name == cpu), None)
-    if found is None:
-        names = ", ".join(target.name for target in TARGETS)
-        raise OptionError(f"weft-opt requires a CPU out of {names}, got {cpu}")
-    return found
-
-
-def _llvm(module: ModuleOp, target: Target) -> Iterator[str]:
-    for op in module.ops:
-        if isinstance(op, KernelOp):
-            yield emit_kernel(op, target)
-        elif isinstance(op, ProgramOp):
-            yield emit_program(op, target)

@@ -8,10 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from xdsl.context import Context
-from xdsl.dialects.builtin import ModuleOp
-from xdsl.passes import ModulePass
-
 from weft.compiler.loop.primitives.recording import is_recorded, record, steps_of, stop_recording
 from weft.compiler.loop.schedules import (
     attention,
@@ -57,20 +53,6 @@ SCHEDULES = (
 )
 """In the order in which they are asked; a nest belongs to the first that takes it."""
 
-GENERIC = Target(
-    name="generic",
-    triple="x86_64-unknown-linux-gnu",
-    cpu="x86-64-v3",
-    features=(),
-    vector_bytes=32,
-    vector_registers=16,
-    has_fma=True,
-    factor_registers=1,
-)
-"""What `weft-opt` schedules for: 8 lanes of f32 and 16 registers,
-so that golden tests do not depend on the machine.
-"""
-
 
 class Scheduled(NamedTuple):
     """The names of the schedules that a kernel got; which refused it, and why; and the steps."""
@@ -78,21 +60,6 @@ class Scheduled(NamedTuple):
     used: list[str]
     refused: list[str]
     steps: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class SchedulePass(ModulePass):
-    """Schedules every kernel of the module; `record` keeps the steps as an attribute of each."""
-
-    name = "weft-schedule"
-    record: bool = False
-
-    def apply(self, ctx: Context, op: ModuleOp) -> None:
-        for kernel in op.ops:
-            if isinstance(kernel, KernelOp):
-                scheduled = schedule_kernel(kernel, GENERIC)
-                if self.record:
-                    record(kernel, scheduled.steps)
 
 
 def schedule_kernel(

@@ -10,26 +10,41 @@ the layout that the product is compiled for, and the weight is stored once.
     loop.call @gather~1(%s, %indices, %y)     loop.call @product(%y, %v, %z)
 
 Elements that were neighbours are a line of the cache each then: a model weighs the bytes that are
-stored against the time that this takes. Runs when all kernels but those that look up are compiled.
+stored against the time that this takes. Kernels that look up are scheduled once it is decided.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from xdsl.dialects.builtin import ArrayAttr, IntAttr, ModuleOp, StringAttr, SymbolRefAttr
-from xdsl.ir import Operation, SSAValue
+from xdsl.context import Context
+from xdsl.dialects.builtin import (
+    ArrayAttr,
+    DictionaryAttr,
+    IntAttr,
+    ModuleOp,
+    StringAttr,
+    SymbolRefAttr,
+    UnitAttr,
+)
+from xdsl.ir import Attribute, Operation, SSAValue
+from xdsl.passes import ModulePass
 from xdsl.rewriter import Rewriter
 from xdsl.utils.hints import isa
 
-from weft.compiler.program.call_time import CallTime
-from weft.compiler.program.layouts.kernel_table import KernelTable, name_variants
+from weft.compiler.program.call_time import CallTime, call_time
+from weft.compiler.program.layouts.kernel_table import KernelTable
+from weft.compiler.program.memory.plan_memory import kernels_of
+from weft.compiler.target.module_target import target_of
+from weft.dialects.context import weights_of
 from weft.dialects.expr import Atom, Expr, Operand, Symbol, product
 from weft.dialects.loop.ops import LoadOp, enclosing_loops
 from weft.dialects.loop.program import (
+    AWAITS_LAYOUT,
     STANDS_FOR,
+    TRANSPOSED,
     WEIGHTS,
     CallOp,
     KernelOp,
@@ -56,12 +71,6 @@ Place = tuple[CallOp, int]
 """A call and the position of one of its arguments."""
 
 
-def lookup_kernels(module: ModuleOp) -> dict[str, KernelOp]:
-    """Copies of those naive kernels of a module that look up rows of a weight, by name."""
-    kernels = [op for op in module.ops if isinstance(op, KernelOp)]
-    return {each.sym_name.data: each.clone() for each in kernels if _tables(each)}
-
-
 def _tables(kernel: KernelOp) -> set[int]:
     """The positions of weights that a kernel only reads where loaded values say."""
     marked = kernel.attributes.get(WEIGHTS)
@@ -82,39 +91,87 @@ def _is_lookup(user: Operation) -> bool:
 
 
 @dataclass(frozen=True)
-class LayoutSharing:
-    """What the pass decides by: the kernels that look up, as they were before they were scheduled;
-    the tensors of the weights; about what a call takes where sizes that vary are LIKELY_SIZE; and
-    what gives a variant of a kernel its name.
+class FindTransposedPass(ModulePass):
+    """Notes which large weights that kernels look up rows of are others of the program, transposed;
+    such kernels are not scheduled before `weft-share-layouts`.
     """
 
-    lookups: Mapping[str, KernelOp]
-    weights: WeightStore
-    time: CallTime
-    canonicalize: Callable[[KernelOp], str]
+    name = "weft-find-transposed"
 
-    def run(self, module: ModuleOp) -> None:
-        """Rewrites each program; variants of kernels come into the module as they are handed in."""
-        if not self.lookups:
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        for program in op.ops:
+            if isinstance(program, ProgramOp):
+                _find_transposed(program, kernels_of(op), weights_of(ctx))
+
+
+def _find_transposed(
+    program: ProgramOp, kernels: Mapping[str, KernelOp], weights: WeightStore
+) -> None:
+    """Notes transposed weights of a program."""
+    tables = {name: _tables(kernel) for name, kernel in kernels.items()}
+    lookups: list[tuple[WeightOp, KernelOp]] = []
+    others: dict[str, None] = {}
+    for call in (op for op in program.walk() if isinstance(op, CallOp)):
+        for position, value in enumerate(call.operands):
+            weight, kernel = value.owner, kernels[call.kernel]
+            if isinstance(weight, WeightOp) and position in tables[call.kernel]:
+                lookups.append((weight, kernel))
+            elif isinstance(weight, WeightOp):
+                others[weight.key.data] = None
+    for weight, kernel in lookups:
+        found = _axes_of_others(weight, others, weights)
+        if found:
+            weight.attributes[TRANSPOSED] = DictionaryAttr(found)
+            kernel.attributes[AWAITS_LAYOUT] = UnitAttr()
+
+
+def _axes_of_others(
+    weight: WeightOp, others: Iterable[str], weights: WeightStore
+) -> dict[str, Attribute]:
+    """The axes with which a large weight is others, by their keys."""
+    key, shape = weight.key.data, buffer_type(weight.result).shape
+    if key not in weights or weights[key].nbytes < LEAST_BYTES:
+        return {}
+    if shape != tuple(map(Expr.of, weights[key].shape)):
+        return {}
+    found = {other: weights.transposition(key, other) for other in others}
+    return {
+        other: ExprsAttr(tuple(map(Expr.of, axes)))
+        for other, axes in found.items()
+        if axes is not None
+    }
+
+
+@dataclass(frozen=True)
+class ShareLayoutsPass(ModulePass):
+    """Lets kernels look up rows of weights in the layout that other kernels want, where that takes
+    about as long by the model of the module's target.
+    """
+
+    name = "weft-share-layouts"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        table = KernelTable(op)
+        if not any(AWAITS_LAYOUT in kernel.attributes for kernel in table.kernels.values()):
             return
-        table = KernelTable(module)
-        for program in [op for op in module.ops if isinstance(op, ProgramOp)]:
-            _Sharing(self, program, table).run()
+        time = call_time(table.kernels, target_of(op), likely)
+        for program in [each for each in op.ops if isinstance(each, ProgramOp)]:
+            _Sharing(program, table, time).run()
         table.drop_unused()
-        name_variants(module, self.canonicalize)
+        for kernel in table.kernels.values():
+            kernel.attributes.pop(AWAITS_LAYOUT, None)
 
 
 @dataclass
 class _Sharing:
     """The decisions for the weights of one program."""
 
-    rules: LayoutSharing
     program: ProgramOp
     table: KernelTable
+    time: CallTime
 
     def run(self) -> None:
         calls = [op for op in self.program.walk() if isinstance(op, CallOp)]
-        self.total = sum(self.rules.time(call) or 0.0 for call in calls)
         self.tables: dict[str, list[Place]] = {}
         self.others: dict[str, list[Place]] = {}
         for call in calls:
@@ -122,29 +179,22 @@ class _Sharing:
                 if isinstance(value.owner, WeightOp):
                     known = self.tables if self._looks_up((call, position)) else self.others
                     known.setdefault(value.owner.key.data, []).append((call, position))
+        total = sum(self.time(call) or 0.0 for call in calls) if self.tables else 0.0
         for key, places in self.tables.items():
-            if self._fits(key, places):
+            slower = sum(map(self._added, places))
+            if len({_given(place) for place in places}) == 1 and slower <= MOST_TIME * total:
                 self._share(key, places)
-
-    def _fits(self, key: str, places: Sequence[Place]) -> bool:
-        """Whether a table is large enough, has one shape, and looking it up may be slower."""
-        kinds = {_given(place) for place in places}
-        shape, whole = next(iter(kinds)).shape, self.rules.weights[key].shape
-        if len(kinds) > 1 or shape != tuple(map(Expr.of, whole)):
-            return False
-        large = self.rules.weights[key].nbytes >= LEAST_BYTES
-        return large and sum(map(self._added, places)) <= MOST_TIME * self.total
 
     def _looks_up(self, place: Place) -> bool:
         call, position = place
-        kernel = self.rules.lookups.get(call.kernel)
-        return kernel is not None and position in _tables(kernel)
+        kernel = self.table[call.kernel]
+        return AWAITS_LAYOUT in kernel.attributes and position in _tables(kernel)
 
     def _share(self, key: str, places: Sequence[Place]) -> None:
         """Shares a table with the first weight that has its elements and one layout."""
         for other, readers in self.others.items():
             wanted = {self._wanted(place) for place in readers}
-            axes = self.rules.weights.transposition(key, other)
+            axes = _axes(places[0], other)
             if len(wanted) > 1 or axes is None:
                 continue
             (kind,) = wanted
@@ -161,7 +211,7 @@ class _Sharing:
     def _added(self, place: Place) -> float:
         """Nanoseconds by which a call takes longer."""
         call, position = place
-        kernel = self.rules.lookups[call.kernel]
+        kernel = self.table[call.kernel]
         uses = kernel.body.block.args[position].uses
         reads = sum((_executions(use.operation) for use in uses), Expr.of(0))
         return LINE * likely(reads.substitute(_sizes(call, kernel)))
@@ -187,9 +237,18 @@ class _Sharing:
             call.operands[position] = view.result
         for call, position in places:
             call.operands[position] = weight.result
-            make = partial(_with_kind, self.rules.lookups[call.kernel], position, kind)
+            make = partial(_with_kind, self.table[call.kernel], position, kind)
             name = self.table.variant((call.kernel, position, kind), make)
             call.properties["callee"] = SymbolRefAttr(name)
+
+
+def _axes(place: Place, other: str) -> Sequence[int] | None:
+    """The axes with which the weight of an argument is the other one, None if it is not."""
+    call, position = place
+    weight = call.arguments[position].owner
+    noted = weight.attributes.get(TRANSPOSED) if isinstance(weight, WeightOp) else None
+    axes = noted.data.get(other) if isinstance(noted, DictionaryAttr) else None
+    return [axis.evaluate({}) for axis in axes.data] if isinstance(axes, ExprsAttr) else None
 
 
 def likely(size: Expr) -> float:

@@ -35,6 +35,7 @@ from weft.dialects.loop.ops import AllocOp
 from weft.dialects.loop.program import WORKSPACE_BYTES, CallOp, KernelOp, ProgramOp
 from weft.dialects.loop.scalar import width
 from weft.dialects.loop.types import BufferType, ExprsAttr, buffer_type
+from weft.dialects.module_attributes import code_options
 
 ALIGNMENT = 64
 """Bytes; a cache line, and the widest vector."""
@@ -49,16 +50,16 @@ in the gap that fits best: that takes time for each pair.
 @dataclass(frozen=True)
 class PlanMemoryPass(ModulePass):
     """Gives every `loop.alloc workspace` of the program its offset,
-    and the program the size of its arena. `guarded` is "", or one of GUARD_SIDES.
+    and the program the size of its arena.
     """
 
     name = "weft-plan-memory"
-    guarded: str = ""
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
+        guarded = code_options(op).guarded
         for program in op.ops:
             if isinstance(program, ProgramOp):
-                plan_memory(program, kernels_of(op), self.guarded)
+                plan_memory(program, kernels_of(op), guarded)
 
 
 def kernels_of(module: ModuleOp) -> dict[str, KernelOp]:

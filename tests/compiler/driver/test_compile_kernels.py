@@ -15,15 +15,16 @@ from weft.compiler.driver.compile_kernels import (
     compile_kernel,
     infrequent_collections,
     kernel_compiler,
+    options_of_kernel,
     parse_kernel,
 )
-from weft.compiler.driver.options import KernelSchedule, Options
 from weft.compiler.driver.workers import ask, preforked_worker
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.program.memory.hoist_workspace import hoist_kernel
 from weft.compiler.program.memory.in_place import InPlace, in_place_arguments
 from weft.dialects.errors import OptionError
 from weft.dialects.loop.types import buffer_type
+from weft.dialects.module_attributes import CodeOptions
 
 KERNEL = """
 loop.kernel @scale{number}[n](%x: !loop.buffer<[n], f32>, %y: !loop.buffer<[n], f32>) {{
@@ -36,10 +37,11 @@ loop.kernel @scale{number}[n](%x: !loop.buffer<[n], f32>, %y: !loop.buffer<[n], 
 }}
 """
 CORES = 3
-OPTIONS = Options(host_target(), "weft")
-VAX = Options(replace(host_target(), triple="vax-dec-ultrix"), "weft", naive=True)
+OPTIONS = CodeOptions()
+VAX = replace(host_target(), triple="vax-dec-ultrix")
 TASKS = [
-    KernelTask(f"scale{number}", KERNEL.format(number=number), OPTIONS) for number in range(13)
+    KernelTask(f"scale{number}", KERNEL.format(number=number), host_target(), OPTIONS)
+    for number in range(13)
 ]
 
 
@@ -139,13 +141,13 @@ def test_a_program_that_embeds_python_is_not_started_again(monkeypatch: pytest.M
 
 
 def test_the_error_of_a_worker_is_raised_here():
-    unknown = replace(TASKS[0], options=VAX)
+    unknown = replace(TASKS[0], target=VAX, options=CodeOptions(naive=True))
     with kernel_compiler(len(TASKS), CORES) as compiler, pytest.raises(OptionError, match="vax"):
         ask(compiler.workers[0], unknown)
 
 
 def test_the_error_of_any_kernel_is_raised():
-    unknown = replace(TASKS[0], options=VAX)
+    unknown = replace(TASKS[0], target=VAX, options=CodeOptions(naive=True))
     with kernel_compiler(len(TASKS), CORES) as compiler, pytest.raises(OptionError, match="vax"):
         compiler.compile([*TASKS, unknown], lambda done: None)
 
@@ -196,7 +198,7 @@ def test_what_is_in_the_store_is_not_compiled(monkeypatch: pytest.MonkeyPatch):
 
 
 def test_keys_tell_apart_what_gives_other_code():
-    forced = KernelSchedule("scale0", ())
+    forced = {"scale0": ()}
     keys = [
         task.key
         for task in (
@@ -204,13 +206,13 @@ def test_keys_tell_apart_what_gives_other_code():
             replace(TASKS[0], options=replace(OPTIONS, prefix="other")),
             replace(TASKS[0], options=replace(OPTIONS, strict_fp=True)),
             replace(TASKS[0], options=replace(OPTIONS, naive=True)),
-            replace(TASKS[0], options=replace(OPTIONS, schedules=(forced,))),
-            replace(TASKS[0], options=VAX),
+            replace(TASKS[0], options=replace(OPTIONS, schedules=forced)),
+            replace(TASKS[0], target=VAX),
         )
     ]
     assert len(set(keys)) == len(keys)
-    others = replace(OPTIONS, schedules=(KernelSchedule("scale1", ()),))
-    assert replace(TASKS[0], options=others).key == TASKS[0].key
+    others = replace(OPTIONS, schedules={"scale1": ()}, timed=True)
+    assert options_of_kernel(others, "scale0") == OPTIONS
 
 
 def test_declarations_say_what_programs_need():
@@ -229,7 +231,7 @@ def test_declarations_say_what_programs_need():
         }
       }"""
     naive = replace(OPTIONS, naive=True)
-    declared = parse_kernel(compile_kernel(KernelTask("k", text, naive)).kernel)
+    declared = parse_kernel(compile_kernel(KernelTask("k", text, host_target(), naive)).kernel)
     assert len(declared.body.block.args) == 4
     assert not declared.body.block.ops
     assert hoist_kernel(declared) == [buffer_type(declared.body.block.args[3])]

@@ -8,7 +8,7 @@ from onnx import parser
 
 from tests.models.networks import build_mlp
 from weft.compiler.driver.kernel_makers import ScheduledKernels, _run_times
-from weft.compiler.driver.lowering import UNSCHEDULED, Lowering
+from weft.compiler.driver.lowering import UNSCHEDULED, lower
 from weft.compiler.driver.options import Options
 from weft.compiler.driver.pipeline import optimize_graph
 from weft.compiler.driver.read_model import begin
@@ -43,7 +43,7 @@ def test_a_worker_begins_with_the_run_time_that_is_needed(name: str):
     session = Session(OPTIONS, worker=worker)
     imported = begin(MODELS[name](), session)
     optimize_graph(imported.module, WeftContext(imported.weights), session)
-    Lowering(imported.module, imported.weights, session, ScheduledKernels()).run(UNSCHEDULED)
+    lower(imported.module, imported.weights, ScheduledKernels(session), session, UNSCHEDULED)
     assert worker.tasks == _run_times(imported.module, OPTIONS) != []
 
 

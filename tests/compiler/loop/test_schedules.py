@@ -19,13 +19,14 @@ from weft.compiler.driver.options import KernelSchedule
 from weft.compiler.graph_to_loop.naive_kernels import lower_group
 from weft.compiler.loop.nest import loops_in, perfect_nest
 from weft.compiler.loop.schedule_file import apply_schedule
-from weft.compiler.loop.schedules import GENERIC, contraction, schedule_kernel
+from weft.compiler.loop.schedules import contraction, schedule_kernel
 from weft.compiler.loop.schedules.gemm.tile_params import (
     Params,
     candidates,
     default_params,
     wide_params,
 )
+from weft.compiler.target.module_target import GENERIC
 from weft.compiler.target.target import Target
 from weft.dialects.graph import OPS, OPS_BY_NAME, GraphOp, group_of
 from weft.dialects.graph.core.dtypes import numpy_dtype

@@ -16,7 +16,7 @@ from xdsl.parser import Parser
 import weft
 from tests.compiler.loop.interpreter import run_program
 from weft.compiler.driver.kernel_makers import ScheduledKernels
-from weft.compiler.driver.lowering import UNSCHEDULED, Lowering
+from weft.compiler.driver.lowering import UNSCHEDULED, lower
 from weft.compiler.driver.options import Options
 from weft.compiler.driver.pipeline import compile_module, optimize_graph
 from weft.compiler.driver.session import Session
@@ -26,6 +26,7 @@ from weft.compiler.program.memory.plan_memory import buffer_bytes, kernels_of, p
 from weft.compiler.program.parallelize_calls import (
     LEAST_GAIN,
     ThreadModel,
+    concurrent_groups,
     parallelize_calls,
     written_arguments,
 )
@@ -190,10 +191,11 @@ def test_the_model_puts_small_chains_side_by_side(threads: int, rows: int, width
     model = _towers(rows, width).imported()
     session = Session(Options(host_target()))
     optimize_graph(model.module, WeftContext(model.weights), session)
-    Lowering(model.module, model.weights, session, ScheduledKernels()).run(UNSCHEDULED)
+    lower(model.module, model.weights, ScheduledKernels(session), session, UNSCHEDULED)
     kernels = kernels_of(model.module)
     time = call_time(kernels, session.options.target)
-    groups = parallelize_calls(_program(model.module), kernels, time, threads)
+    parallelize_calls(_program(model.module), kernels, time, threads)
+    groups = concurrent_groups(_program(model.module), time)
     assert [len(group.branches) for group in groups] == ([2] if pays else [])
     for group in groups:
         one_by_one, together = group.modelled[threads]

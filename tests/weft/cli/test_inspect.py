@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.weft.cli.command import Command
+from weft.compiler.driver.lowering import program_passes
 from weft.compiler.graph.passes import GRAPH_PASSES
+from weft.dialects.module_attributes import CodeOptions
 
 
 def test_reads_an_artifact(weft_command: Command, dense_folder: Path):
@@ -103,12 +105,14 @@ def test_refuses_schedules_of_other_versions(
     assert said.endswith(f"got {first}")
 
 
-def test_passes_over_the_graph_are_listed(weft_command: Command, dense_folder: Path):
+def test_all_passes_are_listed(weft_command: Command, dense_folder: Path):
     model = dense_folder / "dense.onnx"
     shown = weft_command.succeeds("inspect", model, "--passes")
     rows = [line.split() for line in shown.splitlines()]
     assert rows[0] == ["pass", "before", "after", "time", "changes"]
-    assert [row[0] for row in rows[1:]] == [each.name for each in GRAPH_PASSES]
+    assert [row[0] for row in rows[1:]] == [
+        each.name for each in (*GRAPH_PASSES, *program_passes(CodeOptions()))
+    ]
     facts = json.loads(weft_command.succeeds("inspect", model, "--passes", "--json"))
     assert [each["after"] for each in facts[:-1]] == [each["before"] for each in facts[1:]]
     for each in facts:

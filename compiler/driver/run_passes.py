@@ -1,0 +1,66 @@
+"""What a compilation does around each pass: a record of it, verification, a text of the module."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import fields
+from functools import partial
+
+from xdsl.dialects.builtin import ModuleOp
+
+from weft.compiler.driver.options import Options
+from weft.compiler.driver.session import Session
+from weft.compiler.target.module_target import set_target
+from weft.dialects.context import parse_module
+from weft.dialects.graph import CallOp, ControlOp, FusedOp, GraphOp
+from weft.dialects.loop.program import KernelOp, ProgramOp
+from weft.dialects.module_attributes import CodeOptions, set_code_options
+
+
+def note_options(module: ModuleOp, options: Options) -> None:
+    """Puts the target and the options that decide code on a module, for passes to read."""
+    own = {each.name: getattr(options, each.name) for each in fields(CodeOptions)}
+    own["schedules"] = {each.kernel: each.steps for each in (*options.tuned, *options.schedules)}
+    set_target(module, options.target)
+    set_code_options(module, CodeOptions(**own))
+
+
+@contextmanager
+def running(session: Session, name: str, module: ModuleOp, notes: list[str]) -> Generator[None]:
+    """Around the run of a pass, to whose `notes` it adds: records what it did, then verifies and
+    dumps the module as the session says.
+    """
+    with session.report.module_pass(name, partial(operators_of, module), notes):
+        yield
+    if session.verify_each:
+        verify_text(module, name)
+    session.passes += 1
+    session.dump(f"{session.passes:02}-{name}.mlir", module)
+
+
+def verify_text(module: ModuleOp, name: str) -> None:
+    """Verifies a module behind the pass of that name, and that its text means the same module.
+    Raises VerifyException for one that is damaged.
+    """
+    module.verify()
+    text = str(module)
+    again = str(parse_module(text, name))
+    assert text == again, f"the text of a module behind {name} reads as another module"
+
+
+def operators_of(module: ModuleOp) -> Counter[str]:
+    """How many operators of each name a graph has, groups and control flow among them, or how many
+    kernels, and operations of programs, a lowered module has.
+    """
+    kinds = GraphOp | CallOp | FusedOp | ControlOp
+    found = Counter[str]()
+    for each in module.ops:
+        if isinstance(each, KernelOp):
+            found[each.name] += 1
+        elif isinstance(each, ProgramOp):
+            found.update(op.name for op in each.body.walk())
+        else:
+            found.update(op.name for op in each.walk() if isinstance(op, kinds))
+    return found

@@ -1,0 +1,40 @@
+// RUN: weft-opt %s --split-input-file -p weft-note-kernels,weft-summarize-kernels | filecheck %s
+
+// What passes over programs have to know of a kernel stands on it: what a call computes, its workspace, which are
+// arguments from here on, what it writes, and which results may take an operand's place.
+// CHECK-LABEL: loop.kernel @square(%x: !loop.buffer<[8], f32>, %y: !loop.buffer<[8], f32>, %t: !loop.buffer<[8], f32>)
+// CHECK-SAME: flops = #loop.exprs<[8]>
+// CHECK-SAME: temporaries = #builtin.int<1>
+// CHECK-SAME: writes = [#builtin.int<1>, #builtin.int<2>]
+// CHECK-SAME: in_place = array<i64: 0, 1, 0, 2>
+// CHECK-NOT: loop.alloc
+loop.kernel @square(%x: !loop.buffer<[8], f32>, %y: !loop.buffer<[8], f32>) {
+  %t = loop.alloc workspace : !loop.buffer<[8], f32>
+  loop.for %i = 0 to 8 {
+    %a = loop.load %x[%i] : !loop.buffer<[8], f32>
+    %b = arith.mulf %a, %a : f32
+    loop.store %b, %t[%i] : !loop.buffer<[8], f32>
+    loop.store %b, %y[%i] : !loop.buffer<[8], f32>
+  }
+}
+
+// -----
+
+// A kernel that waits for a layout gets none.
+// CHECK-LABEL: loop.kernel @waiting
+// CHECK-NOT: writes
+// CHECK-LABEL: loop.program @main
+// CHECK-NOT: repeats
+loop.kernel @waiting(%x: !loop.buffer<[8], f32>, %y: !loop.buffer<[8], f32>) attributes {awaits_layout} { }
+loop.program @main(%x: !loop.buffer<[8], f32>, %y: !loop.buffer<[8], f32>) inputs 1 {
+  loop.call @waiting(%x, %y) : !loop.buffer<[8], f32>, !loop.buffer<[8], f32>
+}
+
+// -----
+
+// A program with a loop may run something as often as values say.
+// CHECK-LABEL: loop.program @again
+// CHECK-SAME: attributes {repeats}
+loop.program @again(%x: !loop.buffer<[8], f32>, %y: !loop.buffer<[8], f32>) inputs 1 {
+  loop.for %i = 0 to 3 { }
+}

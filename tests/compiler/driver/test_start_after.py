@@ -1,0 +1,104 @@
+"""A compilation goes on from the text of any of its stages to the same machine code."""
+
+from pathlib import Path
+
+import pytest
+from onnx import ModelProto, TensorProto
+
+from tests.models.graph_writer import GraphWriter
+from tests.support.small_models import dense_model
+from weft.cli.opt import run_opt
+from weft.compiler.driver.emit import llvm_modules
+from weft.compiler.driver.kernel_makers import ScheduledKernels
+from weft.compiler.driver.lowering import UNSCHEDULED, lower
+from weft.compiler.driver.options import Options
+from weft.compiler.driver.pipeline import compile_model, read_graph
+from weft.compiler.driver.session import Session
+from weft.compiler.machine.codegen.host import host_target
+from weft.compiler.machine.codegen.object_code import compile_object
+from weft.compiler.program.memory.plan_memory import kernels_of
+from weft.compiler.target.module_target import target_of
+from weft.compiler.target.x86 import X86_64_V2
+from weft.dialects.context import parse_module
+from weft.dialects.errors import WeftError
+from weft.dialects.loop.program import AWAITS_LAYOUT, TRANSPOSED, ProgramOp, WeightOp
+
+STAGES = (
+    "weft-inline-calls",
+    "weft-graph-to-loop",
+    "weft-schedule,1",
+    "weft-assign-layouts",
+    "weft-poll-loops",
+    "weft-schedule,3",
+)
+
+
+@pytest.fixture(scope="module", params=["native", "x86-64-v2, strict", "naive, timed"])
+def dumped(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory):
+    """The folder of a compilation's texts, and its machine code by name."""
+    options = {
+        "native": Options(host_target()),
+        "x86-64-v2, strict": Options(X86_64_V2, "net", strict_fp=True, max_iterations=10),
+        "naive, timed": Options(host_target(), "net", naive=True, timed=True),
+    }[request.param]
+    folder = tmp_path_factory.mktemp("stages")
+    objects = compile_model(dense_model(), options, Session(options, dump_dir=folder)).objects
+    assert objects == compile_model(dense_model(), options).objects
+    return folder, objects
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_the_rest_of_the_passes_gives_the_same_code(
+    dumped: tuple[Path, dict[str, bytes]], stage: str
+):
+    folder, objects = dumped
+    name, _, number = stage.partition(",")
+    texts = sorted(folder.glob(f"*-{name}.mlir"))[int(number or 1) - 1 :]
+    module = parse_module(run_opt([str(texts[0]), "--start-after", stage]), stage)
+    code = {
+        "program" if name == "main" else name: compile_object(text, target_of(module))
+        for name, text in llvm_modules(module)
+    }
+    assert code == {name: objects[name] for name in objects if name not in ("runtime", "facts")}
+
+
+def test_stops_where_it_is_told_to(dumped: tuple[Path, dict[str, bytes]]):
+    folder, _ = dumped
+    (first,) = folder.glob("*-weft-require-extents.mlir")
+    (last,) = folder.glob("*-weft-note-kernels.mlir")
+    argv = [str(first), "--start-after", "weft-require-extents", "--stop-after"]
+    assert run_opt([*argv, "weft-note-kernels"]).strip() == last.read_text().strip()
+
+
+@pytest.mark.parametrize(
+    ("argv", "message"),
+    [
+        (["--start-after", "weft-tile"], "start or stop after requires one of .*, got weft-tile"),
+        (["--stop-after", "weft-schedule,4"], "a comma and a number .*, got weft-schedule,4"),
+        (["--start-after", "weft-fuse", "-p", "weft-fuse"], "requires -p, or a part .*, got both"),
+    ],
+)
+def test_refuses_what_is_no_part_of_a_compilation(argv: list[str], message: str):
+    with pytest.raises(WeftError, match=message):
+        run_opt(argv, "builtin.module {}")
+
+
+def tied_model() -> ModelProto:
+    """y = table[ids] table^T."""
+    net = GraphWriter("tied", seed=1)
+    ids = net.input("ids", (3,), TensorProto.INT64)
+    table = net.weight("table", (2048, 64), 0.1)
+    rows = net.op("Gather", table, ids)
+    net.output(net.op("MatMul", rows, net.op("Transpose", table, perm=[1, 0])), "y", (3, 2048))
+    return net.model
+
+
+def test_kernels_that_look_up_a_tied_weight_wait_for_its_layout():
+    session = Session(Options(host_target()))
+    graph = read_graph(tied_model(), session)
+    lower(graph.module, graph.weights, ScheduledKernels(session), session, UNSCHEDULED)
+    waiting = [AWAITS_LAYOUT in each.attributes for each in kernels_of(graph.module).values()]
+    assert sorted(waiting) == [False, True]
+    (program,) = (op for op in graph.module.ops if isinstance(op, ProgramOp))
+    weights = [op for op in program.walk() if isinstance(op, WeightOp)]
+    assert sum(TRANSPOSED in op.attributes for op in weights) == 1

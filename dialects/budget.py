@@ -24,9 +24,27 @@ class Budget:
     Raises OptionError for limits that are no positive numbers.
     """
 
-    max_nodes: int = MAX_NODES
-    max_bytes: int = MAX_BYTES
-    timeout: float = TIMEOUT
+    max_nodes: int = field(
+        default=MAX_NODES,
+        metadata={
+            "help": f"operators, functions inlined and loops unrolled; {MAX_NODES} by default",
+            "argument": {"metavar": "COUNT", "type": int},
+        },
+    )
+    max_bytes: int = field(
+        default=MAX_BYTES,
+        metadata={
+            "help": f"of tensors that it makes beside the model's own; {MAX_BYTES} by default",
+            "argument": {"metavar": "BYTES", "type": int},
+        },
+    )
+    timeout: float = field(
+        default=TIMEOUT,
+        metadata={
+            "help": f"that it takes; {TIMEOUT:g} by default",
+            "argument": {"metavar": "SECONDS", "type": float},
+        },
+    )
     nodes: int = field(default=0, init=False)
     bytes: int = field(default=0, init=False)
 

@@ -32,14 +32,8 @@ Record = TypeVar("Record")
 @dataclass(frozen=True)
 class CodeOptions:
     """The options of a compilation that decide which passes a module goes through, and what these
-    and the emitters do.
-
-    `prefix` starts every symbol. `strict_fp` keeps floating-point reductions in the order of the
-    graph. `naive` applies no schedule. `check_indices` makes an index outside of its axis an error
-    of the call. `timed` adds the ticks of each call of a kernel as an
-    output. A program fails in a loop of more than `max_iterations`, None is no limit. `guarded` is
-    the side of each buffer on which a fuzzer's page lies, or "". `schedules` are the calls of
-    primitives by which kernels of these names are scheduled.
+    and the emitters do: as the compiler's `Options` document them, but `schedules`, which are the
+    calls of primitives by which kernels of these names are scheduled.
     """
 
     prefix: str = "weft"

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from weft.autodiff.derivatives import grad, hessian, jacobian, jvp, value_and_grad, vjp
     from weft.autodiff.gradient_check import check_grad
     from weft.compiler.driver.extension import Extension
+    from weft.compiler.driver.options import Artifact, Buckets, Options
     from weft.compiler.machine.artifact.cache import Cache, CacheWarning
     from weft.compiler.machine.artifact.signature import TensorSpec
     from weft.compiler.machine.python.executable import Executable
@@ -51,8 +52,10 @@ if TYPE_CHECKING:
 __version__ = VERSION
 
 __all__ = [
+    "Artifact",
     "ArtifactError",
     "AssertError",
+    "Buckets",
     "BudgetError",
     "Cache",
     "CacheWarning",
@@ -64,6 +67,7 @@ __all__ = [
     "InputError",
     "ModelError",
     "OptionError",
+    "Options",
     "SourceError",
     "Spec",
     "Step",
@@ -110,6 +114,7 @@ _HOMES: Final = {
     ),
     "weft.autodiff.gradient_check": ("check_grad",),
     "weft.compiler.driver.extension": ("Extension",),
+    "weft.compiler.driver.options": ("Artifact", "Buckets", "Options"),
     "weft.compiler.machine.artifact.cache": ("Cache", "CacheWarning"),
     "weft.compiler.machine.artifact.signature": ("TensorSpec",),
     "weft.compiler.machine.python.executable": ("Executable",),

@@ -11,49 +11,32 @@ import mmap
 import os
 import sys
 import threading
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
-
-import numpy as np
+from typing import TYPE_CHECKING, Unpack, cast
 
 from weft.compiler.driver.deadline import deadline
-from weft.compiler.driver.options import (
-    Bound,
-    Bucket,
-    BucketMask,
-    KernelSchedule,
-    Options,
-    SelfTest,
-)
+from weft.compiler.driver.options import DEFAULT_PREFIX, Changes, Options
 from weft.compiler.driver.session import Session
 from weft.compiler.driver.workers import preforked_worker
 from weft.compiler.frontend.graph_file_names import SUFFIX, weights_beside
 from weft.compiler.machine.artifact.artifact import Compiled
 from weft.compiler.machine.artifact.cache import Cache, cache_key
 from weft.compiler.machine.bindings.names import c_identifier
-from weft.compiler.machine.codegen.host import host_target
-from weft.compiler.machine.weights.file import EMBEDDED, PLACES
-from weft.compiler.target import TARGETS
-from weft.compiler.target.target import Target
-from weft.compiler.target.x86 import X86_TARGETS
 from weft.compiler.version import VERSION
 from weft.dialects.budget import Budget
-from weft.dialects.errors import OptionError
 
 if TYPE_CHECKING:
     from weft.compiler.driver.extension import Extension
     from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source
 
-DEFAULT_PREFIX = "model"
-
-Given = bool | str | os.PathLike[str] | Mapping[str, Any]
-"""Whether there is a self-test, or its inputs, or where they are."""
-
 _REQUIREMENTS = ("llvmlite", "ml_dtypes", "numpy", "onnx", "xdsl")
+_SERIALISED = "SerializeToString"
+"""The method by which a model in memory is told from what is none, without importing onnx."""
+
 _LOCATION = b"\x0a\x08location"
 _VALUE = b"\x12"
 _LONGEST_PATH = 4096 + 3
@@ -111,131 +94,18 @@ class _Kernels:
 
 
 def options_of(
-    source: Source | ImportedModel,
-    target: str = "native",
-    prefix: str | None = None,
-    *,
-    strict_fp: bool = False,
-    naive: bool = False,
-    schedule: str | os.PathLike[str] | None = None,
-    outputs: Sequence[str] = (),
-    gradients: Sequence[str] = (),
-    tuned: str | os.PathLike[str] | None = None,
-    isa: Sequence[str] = (),
-    bounds: Sequence[Bound] = (),
-    weights: str = EMBEDDED,
-    buckets: Sequence[Bucket] = (),
-    bucket_else: str = "refuse",
-    bucket_fit: str = "exact",
-    bucket_masks: Sequence[BucketMask] = (),
-    self_test: Given = False,
-    max_iterations: int | None = None,
-    check_indices: bool = False,
+    source: Source | ImportedModel, options: Options | None = None, **changes: Unpack[Changes]
 ) -> Options:
-    """The options of a compilation; symbols start with the model's name unless `prefix` is given,
-    and kernels are scheduled as the file `schedule` says, where it does. `outputs` are the values
-    that it gives, by their names in the model, `gradients` the inputs in which the first of them is
-    differentiated. `tuned` is a file that `weft tune` wrote.
-    `isa` are x86-64 levels, `v1` to `v4`, for one artifact that holds code for each.
-    `bounds` are of named sizes of the inputs, `buckets` sizes for which there are copies of the
-    program, `bucket_else` says what happens to others, and `bucket_fit` and `bucket_masks` whether
-    lesser ones are padded.
-    `check_indices` lets a call fail whose indices leave their axis.
-    `weights` is one of PLACES, where artifacts have them. `self_test` adds golden inputs and
-    outputs: weft's own inputs, or arrays by name, out of a file as well. Calls fail in loops of
-    more than `max_iterations`, where that is given.
+    """The options of a compilation: those that are given, or the default ones, with some changed by
+    keyword. Symbols start with the model's name unless there is a prefix.
 
-    Raises OptionError for an unknown target, a prefix that cannot start a name in C, or a file that
-    cannot be read, and IllegalSchedule for one with lines that are no calls of primitives.
+    Raises OptionError for what no option can be, and IllegalSchedule for a schedule with lines that
+    are no calls of primitives.
     """
-    if weights not in PLACES:
-        raise OptionError(f"weights requires one of {', '.join(PLACES)}, got {weights}")
-    schedules = () if schedule is None else _read_schedules(Path(schedule))
-    levels = _find_levels(isa)
-    if levels and (target != "native" or tuned is not None):
-        got = f"the target {target}" if tuned is None else "schedules that were tuned for one"
-        raise OptionError(f"isa requires nothing else that names a CPU, got {got}")
-    found = levels[0] if levels else _find_target(target)
-    return Options(
-        found,
-        _prefix_of(source) if prefix is None else _checked_prefix(prefix),
-        strict_fp,
-        naive,
-        schedules,
-        tuple(outputs),
-        tuple(gradients),
-        weights=weights,
-        tuned=() if tuned is None else _read_tuned(Path(tuned), found),
-        isa=levels[1:] and levels,
-        bounds=tuple(bounds),
-        buckets=tuple(buckets),
-        bucket_else=bucket_else,
-        bucket_fit=bucket_fit,
-        bucket_masks=tuple(bucket_masks),
-        self_test=_self_test(self_test),
-        max_iterations=max_iterations,
-        check_indices=check_indices,
-    )
+    return (options or Options()).changed(**changes).named(_name_of(source))
 
 
-def _checked_prefix(prefix: str) -> str:
-    if prefix != c_identifier(prefix):
-        rule = "requires letters, digits and _ that can start a name in C and name a module"
-        raise OptionError(f"prefix {rule}, got {prefix!r}")
-    return prefix
-
-
-def _self_test(given: Given) -> SelfTest | None:
-    """The self-test that a user asks for. Raises OptionError for a file that has no arrays."""
-    if isinstance(given, bool):
-        return SelfTest() if given else None
-    if isinstance(given, (str, os.PathLike)):
-        from zipfile import BadZipFile
-
-        try:
-            arrays: Any = np.load(given, allow_pickle=False)
-            given = dict(arrays)
-        except (OSError, ValueError, EOFError, TypeError, BadZipFile) as error:
-            rule = "self-test requires arrays by name in NumPy's format .npz"
-            raise OptionError(f"{rule}, got {os.fspath(given)}: {error}") from error
-    return SelfTest.of({name: np.asarray(array) for name, array in given.items()})
-
-
-def _read_schedules(path: Path) -> tuple[KernelSchedule, ...]:
-    from weft.compiler.loop.schedule_file import parse_schedules
-
-    try:
-        return parse_schedules(path.read_text(encoding="utf-8"), str(path))
-    except (OSError, UnicodeDecodeError) as problem:
-        raise OptionError(f"schedule requires a text file, got {path}: {problem}") from problem
-
-
-def _read_tuned(path: Path, target: Target) -> tuple[KernelSchedule, ...]:
-    from weft.compiler.loop.tuned_file import tuned_for
-
-    return tuned_for(path, target)
-
-
-def _find_target(name: str) -> Target:
-    if name == "native":
-        return host_target()
-    for target in TARGETS:
-        if target.name == name:
-            return target
-    known = ", ".join(["native", *(target.name for target in TARGETS)])
-    raise OptionError(f"target requires one of {known}, got {name}")
-
-
-def _find_levels(names: Sequence[str]) -> tuple[Target, ...]:
-    """The x86-64 levels of these names, from the least on."""
-    known = dict(zip(("v1", "v2", "v3", "v4"), X86_TARGETS, strict=True))
-    for name in names:
-        if name not in known:
-            raise OptionError(f"isa requires some of {', '.join(known)}, got {name}")
-    return tuple(level for name, level in known.items() if name in names)
-
-
-def _prefix_of(source: Source | ImportedModel) -> str:
+def _name_of(source: Source | ImportedModel) -> str:
     if isinstance(source, (str, os.PathLike)):
         return c_identifier(Path(source).stem)
     if hasattr(source, "module"):
@@ -245,9 +115,11 @@ def _prefix_of(source: Source | ImportedModel) -> str:
 
 def model_key(source: Source, options: Options, cache: Cache | None = None) -> str | None:
     """A hash of the model with its external weights, the options and the compiler; None for a model
-    whose files cannot all be read, which the front end will explain. The cache remembers the hashes
-    of large files.
+    whose files cannot all be read, or that is no model, which the front end will explain. The cache
+    remembers the hashes of large files.
     """
+    if not isinstance(source, str | os.PathLike | bytes) and not hasattr(source, _SERIALISED):
+        return None
     try:
         contents = list(_content_digests(source, cache))
     except OSError:

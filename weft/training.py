@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Unpack
 
 import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, StringAttr
@@ -14,17 +14,16 @@ from xdsl.dialects.func import FuncOp
 from xdsl.utils.hints import isa
 
 from weft.array.operators import users_line
-from weft.compiler.driver.options import Options
+from weft.compiler.driver.options import Changes, Options
 from weft.compiler.machine.artifact.artifact import check_runs_on
 from weft.compiler.machine.artifact.cache import default_cache
-from weft.compiler.machine.bindings.names import c_identifier
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.python.executable import Executable
 from weft.dialects.errors import WeftError
 from weft.dialects.loop.program import DONATED
 from weft.dialects.weights import Array
 from weft.eager.tensor import Tensor, elements, give_up
-from weft.tracing.trace import Trace, record
+from weft.tracing.trace import Trace, options_for, record
 from weft.trees import Structure, flatten, unflatten
 
 if TYPE_CHECKING:
@@ -156,35 +155,26 @@ def step(
     function: Callable[..., Any],
     *examples: Any,
     donate: Sequence[int] = (),
+    options: Options | None = None,
     threads: int | None = None,
-    target: str = "native",
-    strict_fp: bool = False,
     trap_nan: bool = False,
-    prefix: str | None = None,
-    max_iterations: int | None = None,
-    check_indices: bool = False,
+    **changes: Unpack[Changes],
 ) -> Step:
     """Compiles what a function of trees does with arguments like the examples, as `trace` does.
 
     Each leaf of the arguments that `donate` names by position takes a result's memory: that of the
     first result of its type whose path ends as its own does, behind the argument's name. With
     `trap_nan` calls look at every value, in memory of their own, and raise InputError that names
-    the first operator which makes NaN or an infinity. Raises WeftError for a leaf without a result,
-    ArtifactError for a target that this machine is not.
+    the first operator which makes NaN or an infinity. The other options are those of
+    `weft.compile`. Raises WeftError for a leaf without a result, ArtifactError for a target that
+    this machine is not.
     """
-    from weft.compilation import compile_cached, options_of
+    from weft.compilation import compile_cached
     from weft.probing.inside import build_trapped
     from weft.probing.watching import build_watchable
 
-    name = prefix or c_identifier(getattr(function, "__name__", "step").strip("<>"))
-    options = options_of(
-        b"",
-        target,
-        name,
-        strict_fp=strict_fp,
-        max_iterations=max_iterations,
-        check_indices=check_indices,
-    )
+    chosen = options_for(function, "step", options, changes)
+    name = chosen.prefix
     model, recorded, pairs = donating(
         function, *examples, donate=donate, name=name, noted=not trap_nan
     )
@@ -195,9 +185,9 @@ def step(
         return compiled.executable(threads)
 
     executable = (
-        build_trapped(model, options, (), build)
+        build_trapped(model, chosen, (), build)
         if trap_nan
-        else build_watchable(model, options, build)
+        else build_watchable(model, chosen, build)
     )
     return Step(executable, recorded, donate, pairs, not trap_nan)
 

@@ -21,10 +21,9 @@ from weft.compiler.adapters.onnx_compounds import (
     gathered,
     with_elements,
 )
-from weft.compiler.driver.options import Options
+from weft.compiler.driver.options import Artifact, Options
 from weft.compiler.driver.pipeline import compile_model
 from weft.compiler.machine.artifact.artifact import Compiled
-from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.python.executable import Executable
 from weft.dialects.errors import InputError, UnsupportedError
 from weft.dialects.weights import Array
@@ -126,7 +125,7 @@ class WeftBackend(Backend):
         """Compiles a model; raises UnsupportedError for what weft lacks, also for other devices."""
         if not cls.supports_device(device):
             raise UnsupportedError(f"weft requires the device CPU, got {device}")
-        options = Options(host_target(), bare=True)  # no artifact that describes itself
+        options = Options(artifact=Artifact(bare=True))  # no artifact that describes itself
         return Prepared(model, options, kwargs.get("threads"))
 
     @classmethod

@@ -173,7 +173,7 @@ def _common_objects(
     """Machine code by name of what every model has, for any processor of the architecture."""
     target, prefix = options.target, options.prefix
     objects: dict[str, bytes] = {}
-    described = _bare(metadata) if options.bare else metadata
+    described = _bare(metadata) if options.artifact.bare else metadata
     layout = None if golden is None else golden.layout(signature.symbols)
     task = run_time_task(
         signature, described, options,
@@ -184,7 +184,7 @@ def _common_objects(
             objects["runtime"] = made[task]
         else:
             objects["runtime"] = task.compile().code
-        text = "{}" if options.bare else json.dumps(metadata, sort_keys=True)
+        text = "{}" if options.artifact.bare else json.dumps(metadata, sort_keys=True)
         blob = None if outside else f"{prefix}.weights"
         places = [(blob, offset) for offset in weight_offsets(weights)]
         facts = facts_of(prefix, text, model_table(described), places)
@@ -225,7 +225,7 @@ def _level_objects(
     )
     code = {name: compile_object(text, own.target) for name, text in texts.items()}
     code |= level.code
-    start = f"{own.target.name}." if options.isa else ""
+    start = f"{own.target.name}." if options.artifact.isa else ""
     return {f"{start}{name}": data for name, data in code.items()}
 
 
@@ -264,11 +264,11 @@ def _metadata(
     inside is like is that of the last level, and of each where there are more than one.
     """
     sizes = [workspace_bytes(program) for level in levels for program in level.bodies]
-    several_sizes = {"buckets": options.bucket_sizes()} if options.buckets else {}
+    several_sizes = {"buckets": options.buckets.combinations()} if options.buckets.sizes else {}
     strings = described_strings(levels[0].program.attributes)
     known = {"strings": strings} if strings else {}
     inside = [_description(level) for level in levels]
-    several = {"levels": inside} if options.isa else {}
+    several = {"levels": inside} if options.artifact.isa else {}
     return (
         several
         | several_sizes

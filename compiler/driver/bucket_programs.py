@@ -26,7 +26,7 @@ from weft.dialects.loop.types import buffer_type
 def require_bucket_sizes(module: ModuleOp, options: Options) -> None:
     """Refuses buckets of what is no named size of an input."""
     names = input_sizes(module)
-    unknown = [name for each in options.buckets for name in each.names if name not in names]
+    unknown = [name for each in options.buckets.sizes for name in each.names if name not in names]
     if unknown:
         rule = f"buckets require sizes of the inputs ({', '.join(names)})"
         raise OptionError(f"{rule}, got {', '.join(unknown)}")
@@ -37,8 +37,9 @@ def chooser_of(module: ModuleOp, options: Options) -> ProgramOp:
     lowered = module.clone()
     lower_module(lowered)
     program = next(op for op in lowered.ops if isinstance(op, ProgramOp))
-    otherwise, padded = options.bucket_else == "dynamic", options.bucket_fit == "pad"
-    return choosing_program(program, options.bucket_sizes(), padded=padded, otherwise=otherwise)
+    buckets = options.buckets
+    otherwise, padded = buckets.otherwise == "dynamic", buckets.fit == "pad"
+    return choosing_program(program, buckets.combinations(), padded=padded, otherwise=otherwise)
 
 
 def require_independent_rows(graph: ModuleOp, options: Options) -> None:
@@ -50,8 +51,9 @@ def require_independent_rows(graph: ModuleOp, options: Options) -> None:
     lower_module(graph, strict=options.strict_fp)
     program = next(op for op in graph.ops if isinstance(op, ProgramOp))
     _check_masks(program, options)
-    masked = {each.size for each in options.bucket_masks}
-    names = [name for bucket in options.buckets for name in bucket.names if name not in masked]
+    masked = {each.size for each in options.buckets.masks}
+    sized = [name for bucket in options.buckets.sizes for name in bucket.names]
+    names = [name for name in sized if name not in masked]
     proofs = {name: RowProof(program, kernels_of(graph), name).dependence() for name in names}
     got = [f"{name}: {found}" for name, found in proofs.items() if found is not None]
     if got:
@@ -63,7 +65,7 @@ def _check_masks(program: ProgramOp, options: Options) -> None:
     names = program.attributes.get("input_names")
     known = [name.data for name in names] if isa(names, ArrayAttr[StringAttr]) else []
     shapes = [buffer_type(each).shape for each in program.body.block.args]
-    for mask in options.bucket_masks:
+    for mask in options.buckets.masks:
         shape = shapes[known.index(mask.input)] if mask.input in known else ()
         if not any(str(dim) == mask.size for dim in shape):
             rule = f"bucket mask requires an input with the dim {mask.size}"
@@ -76,10 +78,11 @@ def padding_modules(
     """A module for each bucket of a program that pads to it, naive kernels beside it; `bodies` are
     the planned programs of the buckets.
     """
-    masks = {each.input for each in options.bucket_masks}
+    masks = {each.input for each in options.buckets.masks}
     name = chooser.sym_name.data
     modules: list[ModuleOp] = []
-    for number, (sizes, body) in enumerate(zip(options.bucket_sizes(), bodies, strict=False)):
+    table = options.buckets.combinations()
+    for number, (sizes, body) in enumerate(zip(table, bodies, strict=False)):
         callee = body.clone()
         callee.properties["sym_name"] = StringAttr(f"{name}_{number}")
         own, size = f"{name}_{number}_padded", workspace_bytes(body)

@@ -19,7 +19,6 @@ from functools import partial
 from itertools import chain
 from typing import Final, Protocol
 
-from weft.compiler.driver.options import KernelSchedule
 from weft.compiler.driver.workers import (
     COLLECTION_THRESHOLDS,
     ForkedWorker,
@@ -32,6 +31,7 @@ from weft.compiler.driver.workers import (
     close,
     start_worker,
 )
+from weft.compiler.loop.kernel_schedule import KernelSchedule
 from weft.compiler.loop.schedules import Scheduled, schedule_kernel
 from weft.compiler.loop_to_llvm.kernel import emit_kernel
 from weft.compiler.machine.codegen.object_code import compile_object

@@ -109,9 +109,10 @@ def likely_run_time(
     """The task of a model that is not planned yet, which is very likely that of its artifact; None
     for models whose run time waits for what is only known then.
     """
-    if options.weights != EMBEDDED or options.self_test or options.levels() != (options,):
+    artifact = options.artifact
+    if artifact.weights != EMBEDDED or artifact.self_test or artifact.isa:
         return None
-    if options.buckets or options.bare:
+    if options.buckets.sizes or artifact.bare:
         return None
     unknown: dict[str, object] = {"weights_in": EMBEDDED, "weights": [], "workspace_bytes": 0}
     facts = {**identity(options), **signature.to_json(), **unknown}

@@ -26,7 +26,7 @@ def emit_text(source: Source, level: str, session: Session) -> str:
     """The optimised graph, the scheduled loops, or the LLVM IR or assembly of the program and its
     kernels, each of which is a module under a comment with its name.
     """
-    if session.options.buckets:
+    if session.options.buckets.sizes:
         raise OptionError("texts of a level require one program, got buckets")
     if level == "graph":
         return f"{read_graph(source, session).module!s}\n"
@@ -53,7 +53,7 @@ def save_graph(source: Source | ImportedModel, output: Path, session: Session) -
     """Writes the optimised graph as a graph file, and its weights beside it. Raises OptionError for
     one with buckets, each of which has a graph.
     """
-    if session.options.buckets:
+    if session.options.buckets.sizes:
         raise OptionError("a graph file requires one program, got buckets")
     imported = read_graph(source, session)
     digest = None

@@ -105,14 +105,14 @@ def golden_run(
     Raises OptionError for given inputs that do not fit, for a model that weft's own inputs do not
     suit, and for tensors of more than MOST_BYTES.
     """
-    if options.self_test is None:
+    if options.artifact.self_test is None:
         return None
     with report.stage("self-test"):
         whole = module.clone()
         if options.gradients:
             gradients = DifferentiatePass(inputs=options.gradients)
             gradients.apply(WeftContext(weights), whole)
-        return _golden_run(whole, weights, options, options.self_test.arrays)
+        return _golden_run(whole, weights, options, options.artifact.self_test.arrays)
 
 
 def _golden_run(
@@ -200,7 +200,7 @@ def _sizes(
     names: Sequence[str], kinds: Sequence[TensorType], options: Options
 ) -> Iterator[dict[str, int]]:
     """Values of the named sizes: of the first bucket, within bounds, two for a batch."""
-    fixed = options.bucket_sizes()[0] if options.buckets else {}
+    fixed = options.buckets.combinations()[0] if options.buckets.sizes else {}
     bounds = {each.name: (each.least, each.most) for each in options.bounds}
     batches = {str(kind.shape[0]) for kind in kinds if len(kind.shape) > 1}
     tried: list[dict[str, int]] = []

@@ -160,7 +160,7 @@ def lower(
 def _require_kernels_of(session: Session) -> None:
     """Refuses forced schedules of kernels that the model does not have."""
     known = session.report.schedules
-    unknown = [each.kernel for each in session.options.schedules if each.kernel not in known]
+    unknown = [each.kernel for each in session.options.schedule if each.kernel not in known]
     if unknown:
         names, got = (", ".join(f"@{name}" for name in each) for each in (known, unknown))
         raise OptionError(f"schedules require kernels of the model ({names}), got {got}")

@@ -1,211 +1,405 @@
-"""What a compilation can be asked for: one frozen value, part of the cache key."""
+"""What a compilation can be asked for: frozen records whose fields have their documentation.
+
+A field is what `weft.compile` takes by keyword, an argument of the command line and a part of the
+cache's key. What users write of it (names, texts, paths) is read when the record is made.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import Field, dataclass, field, fields, replace
 from itertools import product
+from pathlib import Path
+from typing import Any, Final, TypedDict, TypeVar, Unpack, dataclass_transform
 
-import numpy as np
-
+from weft.compiler.driver.named_sizes import Bound, Bucket, BucketMask
+from weft.compiler.driver.read_options import (
+    FileName,
+    GoldenInputs,
+    SelfTest,
+    choice,
+    read_bounds,
+    read_bucket_sizes,
+    read_levels,
+    read_masks,
+    read_max_iterations,
+    read_names,
+    read_prefix,
+    read_schedule,
+    read_self_test,
+    read_target,
+    read_tuned,
+    split_names,
+)
+from weft.compiler.loop.kernel_schedule import KernelSchedule
+from weft.compiler.machine.codegen.host import host_target
+from weft.compiler.machine.weights.file import EMBEDDED, PLACES
+from weft.compiler.target import TARGETS
 from weft.compiler.target.target import Target
 from weft.dialects.errors import OptionError
-from weft.dialects.weights import Array
 
-BUCKET_ELSE = ("refuse", "dynamic")
+BUCKET_ELSE: Final = ("refuse", "dynamic")
 """What may happen to sizes that have no bucket."""
 
-BUCKET_FIT = ("exact", "pad")
+BUCKET_FIT: Final = ("exact", "pad")
 """Which sizes a bucket is for: its own, or, rows being padded, lesser ones as well."""
 
+DEFAULT_PREFIX: Final = "model"
 
-@dataclass(frozen=True)
-class KernelSchedule:
-    """How a kernel, named by its hash, is to be scheduled: calls of primitives, as text such as
-    `tile{loop="i" size=6}`.
+_T = TypeVar("_T")
+
+
+def option(
+    *,
+    default: Any,
+    help: str,
+    converter: Callable[[Any], Any] | None = None,
+    keyword: str | None = None,
+    flag: str | None = None,
+    **argument: Any,
+) -> Any:
+    """A field that users set: what it is for; what reads that which they write; the keyword of
+    `weft.compile` and the flag of the command line where these are not the field's name; and what
+    else argparse has to know.
+    """
+    facts = {"help": help, "converter": converter, "keyword": keyword, "flag": flag}
+    return field(default=default, metadata=facts | {"argument": argument})
+
+
+def part(*, default: Any, help: str, converter: Callable[[Any], Any] | None = None) -> Any:
+    """A field that is a record of options itself, or that only weft sets."""
+    return field(default=default, metadata={"help": help, "converter": converter})
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(option, part))
+def record(cls: type[_T]) -> type[_T]:
+    """A frozen dataclass whose docstring lists its fields."""
+    made: Any = dataclass(frozen=True)(cls)
+    lines = (f"{each.name}: {each.metadata['help']}" for each in fields(made))
+    made.__doc__ = "\n\n".join([cls.__doc__ or "", *lines])
+    return made
+
+
+def keyword_of(option: Field[Any]) -> str:
+    """What callers name an option by."""
+    return option.metadata.get("keyword") or option.name
+
+
+def user_options(record: type[Any]) -> list[Field[Any]]:
+    """The fields of a record that users set, by a keyword and on the command line."""
+    return [each for each in fields(record) if "argument" in each.metadata]
+
+
+def _read_fields(record: Any) -> None:
+    """What is written in the fields becomes what they hold."""
+    for each in fields(record):
+        converter = each.metadata.get("converter")
+        if converter is not None:
+            object.__setattr__(record, each.name, converter(getattr(record, each.name)))
+
+
+@record
+class Buckets:
+    """Sizes that named sizes of the inputs have in most calls. There is a copy of the program for
+    each combination.
     """
 
-    kernel: str
-    steps: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Bound:
-    """The least and greatest value that a named size of the model's inputs has in any call."""
-
-    name: str
-    least: int
-    most: int
+    sizes: tuple[Bucket, ...] = option(
+        default=(),
+        help="copies of the program for these sizes, such as batch=1,4 or h,w=224x224,448x448, "
+        "which share weights",
+        converter=read_bucket_sizes,
+        keyword="buckets",
+        flag="--bucket",
+        metavar="SIZES=VALUES",
+        action="append",
+    )
+    otherwise: str = option(
+        default=BUCKET_ELSE[0],
+        help="what happens to a call with sizes of no bucket: refuse, an error, or dynamic, a copy "
+        "for any sizes",
+        converter=choice("bucket_else", BUCKET_ELSE),
+        keyword="bucket_else",
+        choices=BUCKET_ELSE,
+    )
+    fit: str = option(
+        default=BUCKET_FIT[0],
+        help="the sizes that a bucket is for: exact, its own, or pad, lesser ones that are padded "
+        "as well; what cannot be proved to stay right is refused while compiling",
+        converter=choice("bucket_fit", BUCKET_FIT),
+        keyword="bucket_fit",
+        choices=BUCKET_FIT,
+    )
+    masks: tuple[BucketMask, ...] = option(
+        default=(),
+        help="an input whose zeros make the model ignore what is padded along a size, such as "
+        "sequence=attention_mask",
+        converter=read_masks,
+        keyword="bucket_masks",
+        flag="--bucket-mask",
+        metavar="SIZE=INPUT",
+        action="append",
+    )
 
     def __post_init__(self) -> None:
-        if not 0 <= self.least <= self.most:
-            rule = f"bound requires sizes in order, of at least 0, for {self.name}"
-            raise OptionError(f"{rule}, got {self.least}..{self.most}")
-
-
-def parse_bound(text: str) -> Bound:
-    """The bound that a text such as `batch=1..32` says. Raises OptionError for another text."""
-    found = re.fullmatch(r"(\w+)=(\d+)\.\.(\d+)", text, re.ASCII)
-    if found is None:
-        raise OptionError(f"bound requires a text such as batch=1..32, got {text!r}")
-    return Bound(found[1], int(found[2]), int(found[3]))
-
-
-@dataclass(frozen=True)
-class Bucket:
-    """Sizes that named sizes of the inputs have together: in each of `sizes` one for each name."""
-
-    names: tuple[str, ...]
-    sizes: tuple[tuple[int, ...], ...]
-
-    def pairs(self) -> list[tuple[tuple[str, int], ...]]:
-        """Names with their sizes, of each of `sizes`."""
-        return [tuple(zip(self.names, each, strict=True)) for each in self.sizes]
-
-
-def parse_bucket(text: str) -> Bucket:
-    """The sizes that a text such as `batch=1,4` or `h,w=224x224,448x448` says. Raises OptionError
-    for another text.
-    """
-    names, _, values = text.partition("=")
-    found = re.fullmatch(r"\w+(,\w+)*=\d+(x\d+)*(,\d+(x\d+)*)*", text, re.ASCII)
-    sizes = tuple(tuple(map(int, each.split("x"))) for each in values.split(",")) if found else ()
-    split = tuple(names.split(","))
-    if not sizes or any(len(each) != len(split) for each in sizes):
-        rule = "bucket requires a text such as batch=1,4 or h,w=224x224,448x448"
-        raise OptionError(f"{rule}, got {text!r}")
-    return Bucket(split, sizes)
-
-
-@dataclass(frozen=True)
-class BucketMask:
-    """That rows of a named size where an input is 0 change nothing else, on the caller's word."""
-
-    size: str
-    input: str
-
-
-def parse_bucket_mask(text: str) -> BucketMask:
-    """The mask that a text such as `sequence=attention_mask` names. Raises OptionError for another
-    text.
-    """
-    size, _, name = text.partition("=")
-    if not size or not name:
-        rule = "bucket mask requires a text such as sequence=attention_mask"
-        raise OptionError(f"{rule}, got {text!r}")
-    return BucketMask(size, name)
-
-
-@dataclass(frozen=True)
-class SelfTest:
-    """That an artifact has golden inputs and outputs: inputs that weft makes up, or those given by
-    name, of which `digest` is the SHA-256.
-    """
-
-    digest: str = ""
-    arrays: Mapping[str, Array] | None = field(default=None, repr=False, compare=False)
-
-    @staticmethod
-    def of(arrays: Mapping[str, Array]) -> SelfTest:
-        """A test on these arrays."""
-        digest = hashlib.sha256()
-        for name, array in sorted(arrays.items()):
-            digest.update(f"{name} {array.dtype.name} {array.shape}\n".encode())
-            digest.update(np.ascontiguousarray(array).tobytes())
-        return SelfTest(digest.hexdigest(), arrays)
-
-
-@dataclass(frozen=True)
-class Options:
-    """Choices that change the compiled code.
-
-    `prefix` starts every symbol of the artifact. `strict_fp` keeps floating-point reductions
-    in the order of the graph and forbids contraction to fused multiply-adds. `naive` applies
-    no schedule and fuses nothing. `schedules` replaces what weft would choose for those kernels.
-    `outputs` are the values that the model gives, by their names in it; none stands for its own.
-    The gradients of the first output, a scalar, in the inputs `gradients` are further outputs.
-    `tuned` does the same where the model has those kernels.
-    `weights` says where an artifact has them: embedded, in a file, or with its caller.
-    `timed` adds an output: the ticks of each call of a kernel.
-    `isa` are the CPU levels that one artifact holds, from the least, which is also the `target`;
-    none stands for the target alone.
-    `bare` leaves the description of the model out of the code, so that models which take and give
-    equally many tensors share their run time.
-    `bounds` are of sizes of the inputs. For each combination of `buckets` there is a copy of the
-    program for these very sizes; for others `bucket_else` is `refuse`, or `dynamic` for one more.
-    `bucket_fit` is `exact`, or `pad` for lesser sizes to be padded to those of a bucket, which has
-    to be proved not to change results, but for sizes that have one of `bucket_masks`.
-    `self_test` adds golden inputs and outputs, and what compares them.
-    `max_iterations` is how many a loop may have before a call fails; None is no limit.
-    `check_indices` makes an index outside of its axis an error of the call.
-    `guarded` is for a fuzzer: the side of GUARD_SIDES on which each buffer of the workspace lies
-    against a page of nobody; buffers on the stack lie between poisoned bytes, which are checked.
-    """
-
-    target: Target
-    prefix: str = "model"
-    strict_fp: bool = False
-    naive: bool = False
-    schedules: tuple[KernelSchedule, ...] = ()
-    outputs: tuple[str, ...] = ()
-    gradients: tuple[str, ...] = ()
-    timed: bool = False
-    weights: str = "embedded"
-    tuned: tuple[KernelSchedule, ...] = ()
-    bounds: tuple[Bound, ...] = ()
-    buckets: tuple[Bucket, ...] = ()
-    bucket_else: str = "refuse"
-    bucket_fit: str = "exact"
-    bucket_masks: tuple[BucketMask, ...] = ()
-    isa: tuple[Target, ...] = ()
-    bare: bool = False
-    self_test: SelfTest | None = None
-    check_indices: bool = False
-    guarded: str = ""
-    max_iterations: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.max_iterations is not None and not 1 <= self.max_iterations < 1 << 63:
-            rule = "max_iterations requires a number from 1 to 2^63 - 1"
-            raise OptionError(f"{rule}, got {self.max_iterations}")
-        names = [name for bucket in self.buckets for name in bucket.names]
+        _read_fields(self)
+        names = [name for bucket in self.sizes for name in bucket.names]
         if len(set(names)) < len(names):
             raise OptionError(f"buckets require each size once, got {', '.join(names)}")
-        if self.bucket_else not in BUCKET_ELSE:
-            rule = f"bucket_else requires one of {', '.join(BUCKET_ELSE)}"
-            raise OptionError(f"{rule}, got {self.bucket_else}")
-        if self.bucket_fit not in BUCKET_FIT:
-            rule = f"bucket_fit requires one of {', '.join(BUCKET_FIT)}"
-            raise OptionError(f"{rule}, got {self.bucket_fit}")
-        unused = [each.size for each in self.bucket_masks if each.size not in names]
-        if unused or (self.bucket_masks and self.bucket_fit != "pad"):
+        unused = [each.size for each in self.masks if each.size not in names]
+        if unused or (self.masks and self.fit != "pad"):
             rule = "bucket masks require buckets that are padded to, of the sizes that have one"
-            raise OptionError(f"{rule}, got {', '.join(unused) or self.bucket_fit}")
-        if self.buckets and (self.timed or self.schedules):
-            raise OptionError("buckets require neither clocks nor forced schedules, got some")
-        if self.self_test and self.timed:
-            raise OptionError("a self-test requires a model without clocks, got some")
+            raise OptionError(f"{rule}, got {', '.join(unused) or self.fit}")
 
-    def bucket_sizes(self) -> list[dict[str, int]]:
+    def combinations(self) -> list[dict[str, int]]:
         """The named sizes of each copy, the last bucket's changing fastest."""
         return [
             {name: size for pairs in combination for name, size in pairs}
-            for combination in product(*(bucket.pairs() for bucket in self.buckets))
+            for combination in product(*(bucket.pairs() for bucket in self.sizes))
         ]
+
+
+@record
+class Artifact:
+    """What a compiled model is called, and what it has inside beside its code."""
+
+    prefix: str | None = option(
+        default=None,
+        help="what the C names start with; the model's name by default",
+        converter=read_prefix,
+    )
+    weights: str = option(
+        default=EMBEDDED,
+        help="where an artifact has its weights: embedded, in a file beside it, or with its caller",
+        converter=choice("weights", PLACES),
+        choices=PLACES,
+    )
+    isa: tuple[Target, ...] = option(
+        default=(),
+        help="x86-64 levels out of v1 to v4: code for each in one artifact; the last that the "
+        "processor can run is what runs",
+        converter=read_levels,
+        metavar="LEVEL,LEVEL",
+        type=split_names,
+    )
+    self_test: SelfTest | None = option(
+        default=None,
+        help="golden inputs and outputs inside, which Executable.self_test(), <prefix>_self_test "
+        "and weft verify compare; the inputs are weft's own unless a file has them by name",
+        converter=read_self_test,
+        metavar="INPUTS.npz",
+        nargs="?",
+        const=True,
+    )
+    level: str = part(default="", help="the CPU level of this code, of several in one artifact")
+    bare: bool = part(
+        default=False,
+        help="leaves the description of the model out of the code, so that models which take and "
+        "give equally many tensors share their run time",
+    )
+
+    def __post_init__(self) -> None:
+        _read_fields(self)
+
+
+def read_buckets(written: Buckets | Sequence[str | Bucket]) -> Buckets:
+    """Buckets, or their sizes."""
+    return written if isinstance(written, Buckets) else Buckets(written)
+
+
+@record
+class Options:
+    """Choices that change the compiled code. Raises OptionError for what is none, and
+    IllegalSchedule for a schedule with lines that are no calls of primitives.
+    """
+
+    target: Target = option(
+        default="native",
+        help="the CPU: native (this machine), " + ", ".join(target.name for target in TARGETS),
+        converter=read_target,
+        flag="--target-cpu",
+        metavar="CPU",
+    )
+    strict_fp: bool = option(
+        default=False,
+        help="keep sums in the order of the model, never fuse multiply and add",
+    )
+    naive: bool = option(default=False, help="plain loops: no fusion, no schedules")
+    schedule: tuple[KernelSchedule, ...] = option(
+        default=(),
+        help="a file that says how to schedule the kernels that it names, as `weft inspect "
+        "--schedules` prints it",
+        converter=read_schedule,
+        metavar="FILE",
+    )
+    tuned: tuple[KernelSchedule, ...] = option(
+        default=(),
+        help="a file of schedules that `weft tune` found, for those kernels of the model that it "
+        "has",
+        converter=read_tuned,
+        metavar="FILE",
+    )
+    outputs: tuple[str, ...] = option(
+        default=(),
+        help="the values that the model gives, any of its graph by their names, in place of its "
+        "own outputs; what they do not need is left out",
+        converter=read_names,
+        metavar="NAME,NAME",
+        type=split_names,
+    )
+    gradients: tuple[str, ...] = option(
+        default=(),
+        help="inputs in which the first output, one number, is differentiated: further outputs, "
+        "grad_<input>",
+        converter=read_names,
+        metavar="NAME,NAME",
+        type=split_names,
+    )
+    bounds: tuple[Bound, ...] = option(
+        default=(),
+        help="the least and greatest value of a named size of the inputs, such as batch=1..32; "
+        "a call with others is refused",
+        converter=read_bounds,
+        flag="--bound",
+        metavar="SIZE=LEAST..MOST",
+        action="append",
+    )
+    max_iterations: int | None = option(
+        default=None,
+        help="a call fails in a loop of more, such as one that never ends; no limit by default",
+        converter=read_max_iterations,
+        metavar="N",
+        type=int,
+    )
+    check_indices: bool = option(
+        default=False,
+        help="a call with an index outside of its axis fails and names the node, in place of "
+        "reading the nearest element",
+    )
+    buckets: Buckets = part(
+        default=Buckets(), help="copies of the program for some sizes", converter=read_buckets
+    )
+    artifact: Artifact = part(default=Artifact(), help="what the artifact is called and has inside")
+    timed: bool = part(default=False, help="adds an output: the ticks of each call of a kernel")
+    guarded: str = part(
+        default="",
+        help="for a fuzzer: the side of GUARD_SIDES on which each buffer of the workspace lies "
+        "against a page of nobody; buffers on the stack lie between poisoned bytes, which are "
+        "checked",
+    )
+
+    def __post_init__(self) -> None:
+        _read_fields(self)
+        self._read_levels()
+        if isinstance(self.tuned, Path):
+            from weft.compiler.loop.tuned_file import tuned_for
+
+            object.__setattr__(self, "tuned", tuned_for(self.tuned, self.target))
+        if self.buckets.sizes and (self.timed or self.schedule):
+            raise OptionError("buckets require neither clocks nor forced schedules, got some")
+        if self.artifact.self_test and self.timed:
+            raise OptionError("a self-test requires a model without clocks, got some")
+
+    def _read_levels(self) -> None:
+        """The least of the artifact's levels is the target, and one alone is no level."""
+        levels = self.artifact.isa
+        if not levels:
+            return
+        if self.tuned or self.target not in (levels[0], host_target()):
+            tuned = "schedules that were tuned for one"
+            got = tuned if self.tuned else f"the target {self.target.name}"
+            raise OptionError(f"isa requires nothing else that names a CPU, got {got}")
+        object.__setattr__(self, "target", levels[0])
+        if len(levels) == 1:
+            object.__setattr__(self, "artifact", replace(self.artifact, isa=()))
+
+    @property
+    def prefix(self) -> str:
+        """What starts every symbol of the code."""
+        name = self.artifact.prefix or DEFAULT_PREFIX
+        return f"{name}.{self.artifact.level}" if self.artifact.level else name
+
+    def changed(self, **changes: Unpack[Changes]) -> Options:
+        """These options with others in place of some, by keyword. Raises TypeError for a keyword
+        that is none.
+        """
+        require_keywords(changes)
+        parts: dict[str, dict[str, Any]] = {"": {}, **{name: {} for name in PARTS}}
+        places = option_places()
+        for keyword, written in changes.items():
+            within, name = places[keyword]
+            parts[within][name] = written
+        own = parts.pop("")
+        buckets = read_buckets(own.pop("buckets", self.buckets))
+        artifact = own.pop("artifact", self.artifact)
+        return replace(
+            self,
+            buckets=replace(buckets, **parts["buckets"]),
+            artifact=replace(artifact, **parts["artifact"]),
+            **own,
+        )
+
+    def named(self, name: str) -> Options:
+        """These options for a model of this name, which is the prefix where they have none."""
+        return self if self.artifact.prefix else self.changed(prefix=name)
 
     def levels(self) -> tuple[Options, ...]:
         """The options of each CPU level, whose symbols start with the prefix and its name."""
-        if not self.isa:
-            return (self,)
-        return tuple(
-            replace(self, target=level, isa=(), prefix=f"{self.prefix}.{level.name}")
-            for level in self.isa
+        levels = (
+            replace(self, target=each, artifact=replace(self.artifact, isa=(), level=each.name))
+            for each in self.artifact.isa
         )
+        return tuple(levels) or (self,)
 
     @property
     def digest(self) -> str:
         """A hash of every choice."""
         text = "\n".join(f"{item.name}={getattr(self, item.name)!r}" for item in fields(self))
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+PARTS: Final[Mapping[str, type[Any]]] = {"buckets": Buckets, "artifact": Artifact}
+"""The fields of Options that are records of options themselves."""
+
+
+def option_places() -> dict[str, tuple[str, str]]:
+    """The part of Options ("" for itself) and the field of it that each keyword stands for."""
+    records = {"": Options, **PARTS}
+    places = {
+        keyword_of(each): (within, each.name)
+        for within, record in records.items()
+        for each in user_options(record)
+    }
+    return places | {name: ("", name) for name in PARTS}
+
+
+def require_keywords(changes: Iterable[str]) -> None:
+    """Raises TypeError, as calls do, for what is no option's keyword."""
+    unknown = [each for each in changes if each not in option_places()]
+    if unknown:
+        raise TypeError(f"got an unexpected keyword argument {unknown[0]!r}")
+
+
+class Changes(TypedDict, total=False):
+    """What `Options.changed` takes, for type checkers; the fields say what it means."""
+
+    target: str | Target
+    strict_fp: bool
+    naive: bool
+    schedule: FileName | Sequence[KernelSchedule] | None
+    tuned: FileName | Sequence[KernelSchedule] | None
+    outputs: Sequence[str]
+    gradients: Sequence[str]
+    bounds: Mapping[str, tuple[int, int]] | Sequence[str | Bound] | None
+    max_iterations: int | None
+    check_indices: bool
+    buckets: Buckets | Sequence[str | Bucket]
+    bucket_else: str
+    bucket_fit: str
+    bucket_masks: Sequence[str | BucketMask]
+    artifact: Artifact
+    prefix: str | None
+    weights: str
+    isa: Sequence[str | Target]
+    self_test: GoldenInputs | SelfTest | None

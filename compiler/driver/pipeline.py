@@ -64,11 +64,11 @@ def compile_model(
     """
     session = session or Session(options)
     imported = imported or begin(source, session)
-    if options.self_test is not None:
+    if options.artifact.self_test is not None:
         from weft.compiler.driver.golden import golden_run  # few models are to test themselves
 
         session.golden = golden_run(imported.module, imported.weights, options, session.report)
-    if options.buckets:
+    if options.buckets.sizes:
         return _compile_buckets(source, imported, options, session)
     return compile_module(imported.module, imported.weights, options, session)
 
@@ -80,9 +80,9 @@ def _compile_buckets(
     for all others if asked for; they share weights and the kernels that are the same.
     """
     require_bucket_sizes(imported.module, options)
-    if options.bucket_fit == "pad":
+    if options.buckets.fit == "pad":
         require_independent_rows(_simplified(imported), options)
-    table, store = options.bucket_sizes(), imported.weights
+    table, store = options.buckets.combinations(), imported.weights
     chooser = chooser_of(imported.module, options)
     graphs: list[ModuleOp] = []
     for sizes in table:
@@ -90,7 +90,7 @@ def _compile_buckets(
         optimize_graph(own.module, WeftContext(own.weights), session)
         share_weights(own.module, own.weights, store)
         graphs.append(own.module)
-    if options.bucket_else == "dynamic":
+    if options.buckets.otherwise == "dynamic":
         optimize_graph(imported.module, WeftContext(store), session)
         graphs.append(imported.module)
     expected = sum(map(_expected_kernels, graphs)) * len(options.levels())
@@ -131,7 +131,7 @@ def _padding_levels(
     chooser: ProgramOp, parts: Sequence[CompiledLevel], compiler: KernelCompiler, session: Session
 ) -> list[CompiledLevel]:
     """The programs that pad to buckets, if that was asked for; `parts` starts with the buckets'."""
-    if session.options.bucket_fit != "pad":
+    if session.options.buckets.fit != "pad":
         return []
     modules = padding_modules(chooser, [part.program for part in parts], session.options)
     return [_planned(module, WeightStore(), compiler, session) for module in modules]
@@ -250,7 +250,9 @@ def optimize_graph(module: ModuleOp, context: WeftContext, session: Session) -> 
             DifferentiatePass(inputs=session.options.gradients).apply(context, module)
     own = tuple(each for extension in session.extensions for each in extension.passes)
     passes = graph_passes(code_options(module), own)
-    if session.options.buckets:  # some products that are joined would have weights of their own
+    if (
+        session.options.buckets.sizes
+    ):  # some products that are joined would have weights of their own
         passes = tuple(each for each in passes if each is not FuseMatmulsPass)
     for number, graph_pass in enumerate(passes, 1):
         session.on_stage("graph", number, len(passes))

@@ -45,7 +45,7 @@ def prepare_weights(keys: Sequence[WeightKey], weights: WeightStore, options: Op
     arrays = {key: weights[key] for key in weights}
     names = _transform_names(keys)
     made = Weights(_weight_sources(keys, weights, names), arrays, _transforms(names))
-    return made if options.weights == CALLER else share_equal(made)
+    return made if options.artifact.weights == CALLER else share_equal(made)
 
 
 def _is_plain(kind: BufferType) -> bool:
@@ -148,7 +148,7 @@ def derived_weights(
     keys: Sequence[WeightKey], weights: WeightStore, options: Options
 ) -> DerivedWeights | None:
     """What the artifact makes of a caller's tensors; None where none come from a caller."""
-    if options.weights != CALLER:
+    if options.artifact.weights != CALLER:
         return None
     return DerivedWeights.of([key for key, _ in keys], weights)
 
@@ -178,7 +178,7 @@ def describe_weights(
     of the tensors of a caller, where it prepares them, name, dtype and dims.
     """
     facts: dict[str, object] = {
-        "weights_in": options.weights,
+        "weights_in": options.artifact.weights,
         "weights": [
             {
                 "name": source.name,
@@ -189,7 +189,7 @@ def describe_weights(
             for source, offset in zip(weights.sources, weight_offsets(weights), strict=True)
         ],
     }
-    if options.weights == FILE:
+    if options.artifact.weights == FILE:
         facts["weights_sha256"] = weights_digest(weights)
     if derived is not None:
         facts["logical_weights"] = [
@@ -211,14 +211,14 @@ def external_weights(
     options: Options,
 ) -> ExternalWeights | None:
     """What the run time has to know of weights that are not in the artifact."""
-    if options.weights == EMBEDDED:
+    if options.artifact.weights == EMBEDDED:
         return None
     offsets = weight_offsets(weights)
     sizes = [
         {"offset": offset, "bytes": weights.bytes(one)}
         for one, offset in zip(weights.sources, offsets, strict=True)
     ]
-    header = file_header(metadata) if options.weights == FILE else b""
+    header = file_header(metadata) if options.artifact.weights == FILE else b""
     prepared = None if derived is None else _prepared(weights, derived)
     return ExternalWeights(offsets, header, data_bytes(sizes), prepared)
 

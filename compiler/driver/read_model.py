@@ -75,7 +75,7 @@ def read_model(
     importers = dict(COMPOSITES)
     for extension in reversed(extensions):
         importers |= extension.onnx
-    replaceable = options.weights == CALLER
+    replaceable = options.artifact.weights == CALLER
     frontend = find_frontend(source)
     imported = frontend.read(
         source, ImportOptions(ops, importers, options.outputs, sizes, replaceable, budget)
@@ -94,5 +94,5 @@ def _require_no_choice(options: Options) -> None:
     if options.outputs:
         got = ", ".join(options.outputs)
         raise OptionError(f"outputs require a model in a file, got {got} of a graph")
-    if options.buckets:
+    if options.buckets.sizes:
         raise OptionError("buckets require a model in a file, got a graph")

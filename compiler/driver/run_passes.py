@@ -21,10 +21,11 @@ from weft.dialects.module_attributes import CodeOptions, set_code_options
 
 def note_options(module: ModuleOp, options: Options) -> None:
     """Puts the target and the options that decide code on a module, for passes to read."""
-    own = {each.name: getattr(options, each.name) for each in fields(CodeOptions)}
-    own["schedules"] = {each.kernel: each.steps for each in (*options.tuned, *options.schedules)}
+    schedules = {each.kernel: each.steps for each in (*options.tuned, *options.schedule)}
+    names = [each.name for each in fields(CodeOptions) if each.name != "schedules"]
+    own = CodeOptions(**{name: getattr(options, name) for name in names}, schedules=schedules)
     set_target(module, options.target)
-    set_code_options(module, CodeOptions(**own))
+    set_code_options(module, own)
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from xdsl.dialects.builtin import DictionaryAttr, ModuleOp
 from xdsl.dialects.func import FuncOp
 
-from weft.compiler.driver.options import Bound
+from weft.compiler.driver.named_sizes import Bound
 from weft.dialects.errors import OptionError
 from weft.dialects.expr import Expr
 from weft.dialects.graph.core.types import type_of

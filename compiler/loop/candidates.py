@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Final
 
-from weft.compiler.driver.options import KernelSchedule
+from weft.compiler.loop.kernel_schedule import KernelSchedule
 from weft.compiler.loop.schedule_file import apply_schedule
 from weft.compiler.loop.schedules import schedule_kernel
 from weft.compiler.target.target import Target

@@ -20,7 +20,7 @@ from typing import Final
 from xdsl.utils.arg_spec import ArgSpec, parse_pipeline
 from xdsl.utils.exceptions import ArgSpecParseError
 
-from weft.compiler.driver.options import KernelSchedule
+from weft.compiler.loop.kernel_schedule import KernelSchedule
 from weft.compiler.loop.primitive_passes import PRIMITIVE_PASSES, PrimitivePass
 from weft.dialects.errors import IllegalSchedule, WeftError
 from weft.dialects.loop.program import KernelOp

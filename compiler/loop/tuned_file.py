@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from weft.compiler.driver.options import KernelSchedule
+from weft.compiler.loop.kernel_schedule import KernelSchedule
 from weft.compiler.target.target import Target
 from weft.dialects.errors import OptionError
 

@@ -52,7 +52,7 @@ def _traced(**options: bool) -> Callable[..., list[Call]]:
 
     def make(function: Callable[..., Any], program: Program) -> list[Call]:
         model = record(function, *program.specs()).imported("program")
-        given = options_of(b"", "native", "program", **options)
+        given = options_of(b"", prefix="program", **options)
         compiled = compile_cached(model, given, default_cache(os.environ))
         runs = [compiled.executable(threads) for threads in (1, 2)]
         return [lambda arrays, run=run: _arrays(run(*arrays)) for run in runs]

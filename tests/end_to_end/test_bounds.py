@@ -7,7 +7,7 @@ from xdsl.parser import Parser
 
 import weft
 from weft.compilation import options_of
-from weft.compiler.driver.options import Bound, parse_bound
+from weft.compiler.driver.named_sizes import Bound, parse_bound
 from weft.compiler.driver.pipeline import compile_model
 from weft.compiler.loop.nest import loops_in, most_iterations
 from weft.dialects.context import WeftContext

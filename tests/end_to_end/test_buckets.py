@@ -8,7 +8,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 import weft
 from tests.models.networks import bert_inputs, build_bert
-from weft.compiler.driver.options import Bucket, parse_bucket
+from weft.compiler.driver.named_sizes import Bucket, parse_bucket
 
 
 def dense() -> ModelProto:

@@ -8,7 +8,7 @@ from onnx import ModelProto
 
 from tests.models.graph_writer import GraphWriter
 from weft.compiler.driver.emit import emit_text
-from weft.compiler.driver.options import Options
+from weft.compiler.driver.options import Artifact, Options
 from weft.compiler.driver.session import Session
 from weft.compiler.target import TARGETS
 
@@ -63,7 +63,9 @@ def loops(text: str) -> Iterator[list[str]]:
 
 @pytest.mark.parametrize("target", FUSED, ids=lambda target: target.name)
 def test_hot_loops_leave_the_stack_alone(target):
-    text = emit_text(hot_model().SerializeToString(), "asm", Session(Options(target, "hot")))
+    text = emit_text(
+        hot_model().SerializeToString(), "asm", Session(Options(target, artifact=Artifact("hot")))
+    )
     kernels = dict(part.split("\n", 1) for part in re.split(r"^# (?=\w+$)", text, flags=re.M)[1:])
     hot = {name: code for name, code in kernels.items() if name.startswith(("matmul", "conv"))}
     assert len(hot) == 5

@@ -15,7 +15,7 @@ import weft
 from tests.models import light, networks
 from tests.models.networks import Inputs
 from tests.models.peer import run_onnxruntime
-from weft.compiler.driver.options import Options
+from weft.compiler.driver.options import Artifact, Options
 from weft.compiler.driver.pipeline import compile_model
 from weft.compiler.machine.codegen.host import host_target
 
@@ -25,7 +25,7 @@ PREFIX = "net"
 LIBRARY = "libnet.so"
 HOST_PROGRAM = Path(__file__).with_name("network_host.c")
 CC = shutil.which("cc")
-OPTIONS = Options(host_target(), PREFIX)
+OPTIONS = Options(host_target(), artifact=Artifact(PREFIX))
 
 SMALL = {network.name: network for network in networks.NETWORKS}
 SYMBOLIC = ("mlp", "bert", "bert_spelled_out", "gpt2")

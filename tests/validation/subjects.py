@@ -15,7 +15,7 @@ from xdsl.dialects.builtin import ArrayAttr, IntAttr, ModuleOp
 
 import weft
 import weft.numpy as wnp
-from weft.compiler.driver.options import Options
+from weft.compiler.driver.options import Artifact, Options
 from weft.compiler.frontend.onnx.from_onnx import ImportedModel
 from weft.compiler.machine.codegen.host import host_target
 from weft.tracing.trace import record
@@ -47,7 +47,7 @@ class Subject:
     @property
     def options(self) -> Options:
         """How it is compiled."""
-        return Options(replace(host_target(), cores=4), "m", naive=self.naive)
+        return Options(replace(host_target(), cores=4), artifact=Artifact("m"), naive=self.naive)
 
 
 def main_of(module: ModuleOp) -> Any:

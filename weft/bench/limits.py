@@ -17,7 +17,7 @@ import numpy as np
 from weft.bench.rounds import Measured, choose_cores
 from weft.bench.session import Session
 from weft.bench.worker import Job
-from weft.compiler.driver.options import Options
+from weft.compiler.driver.options import Artifact, Options
 from weft.compiler.driver.pipeline import compile_loops
 from weft.compiler.machine.artifact.artifact import Compiled
 from weft.compiler.machine.codegen.host import host_target
@@ -295,7 +295,7 @@ def _compiled(loops: str, target: Target, threads: int, chains: int) -> Compiled
     big = f"!loop.buffer<[threads, n, {UNROLLED}, {lanes}], f32>"
     body = loops.format(big=big, unrolled=UNROLLED, lanes=lanes, chains=chains)
     text = _MODULE.format(big=big, loops=body)
-    return compile_loops(text, Options(target, "limits"))
+    return compile_loops(text, Options(target, artifact=Artifact("limits")))
 
 
 def _repeats_per_second(executable: Executable, array: np.ndarray) -> float:

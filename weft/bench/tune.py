@@ -13,11 +13,12 @@ from weft.bench.kernels import time_kernels
 from weft.bench.rounds import disagreement
 from weft.bench.session import Inputs
 from weft.compiler.driver.compile_kernels import parse_kernel
-from weft.compiler.driver.options import KernelSchedule, Options
+from weft.compiler.driver.options import Options
 from weft.compiler.driver.pipeline import compile_model, naive_kernels
 from weft.compiler.driver.session import Session
 from weft.compiler.frontend.onnx.from_onnx import Source
 from weft.compiler.loop.candidates import Steps, neighbours, scheduled_steps, variants
+from weft.compiler.loop.kernel_schedule import KernelSchedule
 from weft.compiler.loop.tuned_file import Tuned, target_key
 from weft.compiler.machine.artifact.artifact import Compiled
 from weft.dialects.errors import IllegalSchedule, WeftError

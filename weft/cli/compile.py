@@ -75,7 +75,7 @@ def parser() -> argparse.ArgumentParser:
 def run(arguments: argparse.Namespace) -> None:
     """Writes what was asked for. Raises WeftError."""
     start = time.perf_counter()
-    kind, *forms = arguments.emit or [_kind_of(arguments.output, arguments.target_cpu)]
+    kind, *forms = arguments.emit or [_kind_of(arguments.output, arguments.target)]
     if kind in TEXTS:
         _write_text(arguments, kind)
         return
@@ -139,7 +139,7 @@ def _write_text(arguments: argparse.Namespace, level: str) -> None:
     from weft.compiler.driver.emit import emit_text, save_graph
 
     if arguments.isa is not None:
-        raise OptionError(f"--emit {level} requires one CPU, got --isa {arguments.isa}")
+        raise OptionError(f"--emit {level} requires one CPU, got --isa {','.join(arguments.isa)}")
     if level == "graph" and arguments.output is not None:
         if arguments.output.suffix != SUFFIX:
             raise OptionError(f"-o requires a name in {SUFFIX} for a graph, got {arguments.output}")

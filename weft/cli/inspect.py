@@ -14,7 +14,7 @@ from weft.cli.model import add_compile_options, is_artifact, progressing_from
 from weft.cli.table import shown_bytes, shown_flops, table
 from weft.cli.terminal import show
 from weft.cli.timing import median_ms
-from weft.compiler.driver.options import KernelSchedule
+from weft.compiler.loop.kernel_schedule import KernelSchedule
 from weft.compiler.machine.artifact.artifact import check_runs_on, load, read_metadata
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.python.executable import Executable

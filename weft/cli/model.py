@@ -5,30 +5,28 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-from collections.abc import Callable, Generator
-from dataclasses import replace
+from collections.abc import Callable, Generator, Iterable
+from dataclasses import Field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from weft.cli.progress import stage_progress
 from weft.compilation import compile_cached, options_of
 from weft.compiler.driver.deadline import deadline
 from weft.compiler.driver.options import (
-    BUCKET_ELSE,
-    BUCKET_FIT,
+    Artifact,
+    Buckets,
     Options,
-    parse_bound,
-    parse_bucket,
-    parse_bucket_mask,
+    keyword_of,
+    option_places,
+    user_options,
 )
 from weft.compiler.driver.session import Session
 from weft.compiler.machine.artifact.artifact import Compiled, check_runs_on, load
 from weft.compiler.machine.artifact.cache import default_cache
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.python.executable import Executable
-from weft.compiler.machine.weights.file import EMBEDDED, PLACES
-from weft.compiler.target import TARGETS
-from weft.dialects.budget import MAX_BYTES, MAX_NODES, TIMEOUT, Budget
+from weft.dialects.budget import Budget
 from weft.dialects.errors import OptionError
 
 if TYPE_CHECKING:
@@ -36,128 +34,22 @@ if TYPE_CHECKING:
 
 _MAGICS: Final = (b"\x7fELF", b"\0asm")
 
+_GROUPS: Final = (
+    ("how to compile", Options),
+    ("copies for some sizes", Buckets),
+    ("what the artifact has", Artifact),
+    ("what compiling may use, at most", Budget),
+)
+"""Records whose fields are arguments of the command line."""
+
 
 def add_compile_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options that say what is compiled, and how."""
-    _add_artifact_options(parser)
-    _add_bucket_options(parser)
-    _add_code_options(parser)
-    _add_budget_options(parser)
-
-
-def _add_artifact_options(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("what the result takes and gives")
-    group.add_argument("--prefix", help="what the C names start with; the model's name by default")
-    group.add_argument(
-        "--outputs",
-        metavar="NAME,NAME",
-        help="the values that the model gives, any of its graph, in place of its own outputs",
-    )
-    group.add_argument(
-        "--gradients",
-        metavar="NAME,NAME",
-        help="inputs in which the first output, one number, is differentiated: further outputs",
-    )
-    group.add_argument(
-        "--bound",
-        metavar="SIZE=LEAST..MOST",
-        action="append",
-        default=[],
-        help="the bounds of a named size of the inputs, such as batch=1..32; for several, again",
-    )
-    group.add_argument(
-        "--weights",
-        choices=PLACES,
-        default=EMBEDDED,
-        help="where an artifact has its weights: embedded, in a file beside it, or with its caller",
-    )
-    group.add_argument(
-        "--self-test",
-        metavar="INPUTS.npz",
-        nargs="?",
-        const=True,
-        default=False,
-        help="golden inputs and outputs inside, which <prefix>_self_test and weft verify compare; "
-        "the inputs are weft's own unless a file has them by name",
-    )
-
-
-def _add_bucket_options(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("copies for some sizes")
-    group.add_argument(
-        "--bucket",
-        metavar="SIZES=VALUES",
-        action="append",
-        default=[],
-        help="copies of the program for these sizes, such as batch=1,4 or h,w=224x224,448x448, "
-        "which share weights; for several sizes, again",
-    )
-    group.add_argument(
-        "--bucket-else",
-        choices=BUCKET_ELSE,
-        default=BUCKET_ELSE[0],
-        help="what happens to a call with sizes of no bucket: an error, or a copy for any sizes",
-    )
-    group.add_argument(
-        "--bucket-fit",
-        choices=BUCKET_FIT,
-        default=BUCKET_FIT[0],
-        help="the sizes that a bucket is for: its own, or lesser ones that are padded as well; "
-        "models whose rows depend on each other are refused",
-    )
-    group.add_argument(
-        "--bucket-mask",
-        metavar="SIZE=INPUT",
-        action="append",
-        default=[],
-        help="an input whose zeros make the model ignore what is padded along a size, such as "
-        "sequence=attention_mask; for several, again",
-    )
-
-
-def _add_code_options(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("how to compile")
-    group.add_argument(
-        "--target-cpu",
-        metavar="CPU",
-        default="native",
-        help=f"native (this machine), {', '.join(target.name for target in TARGETS)}",
-    )
-    group.add_argument(
-        "--isa",
-        metavar="LEVEL,LEVEL",
-        help="x86-64 levels out of v1 to v4: code for each in one artifact; the last "
-        "that the processor can run is what runs",
-    )
-    group.add_argument(
-        "--strict-fp",
-        action="store_true",
-        help="keep sums in the order of the model, never fuse multiply and add",
-    )
-    group.add_argument(
-        "--max-iterations",
-        metavar="N",
-        type=int,
-        help="a call fails in a loop of more, such as one that never ends; no limit by default",
-    )
-    group.add_argument(
-        "--check-indices",
-        action="store_true",
-        help="a call with an index outside of its axis fails, in place of reading the nearest",
-    )
-    group.add_argument("--naive", action="store_true", help="plain loops: no fusion, no schedules")
-    group.add_argument(
-        "--schedule",
-        metavar="FILE",
-        type=Path,
-        help="how to schedule the kernels that it names, as `weft inspect --schedules` prints it",
-    )
-    group.add_argument(
-        "--tuned",
-        metavar="FILE",
-        type=Path,
-        help="schedules that `weft tune` found, for those kernels of the model that it has",
-    )
+    """Adds the options that say what is compiled, and how; what is not given stays None."""
+    for title, record in _GROUPS:
+        group = parser.add_argument_group(title)
+        for each in user_options(record):
+            group.add_argument(_flag_of(each), dest=keyword_of(each), **_argument_of(each))
+    group = parser.add_argument_group("cache and stages")
     group.add_argument("--no-cache", action="store_true", help="compile even what is in the cache")
     group.add_argument(
         "--dump-dir",
@@ -167,63 +59,34 @@ def _add_code_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_budget_options(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("what compiling may use, at most")
-    group.add_argument(
-        "--max-nodes",
-        metavar="COUNT",
-        type=int,
-        default=MAX_NODES,
-        help=f"operators, functions inlined and loops written out; {MAX_NODES} by default",
-    )
-    group.add_argument(
-        "--max-bytes",
-        metavar="BYTES",
-        type=int,
-        default=MAX_BYTES,
-        help=f"of tensors that it makes beside the model's own; {MAX_BYTES} by default",
-    )
-    group.add_argument(
-        "--timeout",
-        metavar="SECONDS",
-        type=float,
-        default=TIMEOUT,
-        help=f"that it takes; {TIMEOUT:g} by default",
-    )
+def _flag_of(option: Field[Any]) -> str:
+    return option.metadata.get("flag") or f"--{keyword_of(option).replace('_', '-')}"
+
+
+def _argument_of(option: Field[Any]) -> dict[str, Any]:
+    """What argparse has to know of an option."""
+    argument: dict[str, Any] = {"help": option.metadata["help"], **option.metadata["argument"]}
+    if option.default is False:
+        argument["action"] = "store_true"
+    if argument.get("action") == "append":
+        argument["help"] += "; for several, again"
+    return {"default": None, **argument}
 
 
 def budget_from(arguments: argparse.Namespace) -> Budget:
     """What the command line lets a compilation use. Raises OptionError for no positive numbers."""
-    return Budget(arguments.max_nodes, arguments.max_bytes, arguments.timeout)
+    return Budget(**_given(arguments, map(keyword_of, user_options(Budget))))
 
 
 def options_from(arguments: argparse.Namespace) -> Options:
     """The compiler's options as the command line has them."""
-    return options_of(
-        arguments.model,
-        arguments.target_cpu,
-        arguments.prefix,
-        strict_fp=arguments.strict_fp,
-        naive=arguments.naive,
-        check_indices=arguments.check_indices,
-        schedule=arguments.schedule,
-        tuned=arguments.tuned,
-        weights=arguments.weights,
-        gradients=_names(arguments.gradients),
-        outputs=_names(arguments.outputs),
-        isa=_names(arguments.isa),
-        bounds=[parse_bound(text) for text in arguments.bound],
-        buckets=[parse_bucket(text) for text in arguments.bucket],
-        bucket_else=arguments.bucket_else,
-        self_test=arguments.self_test,
-        max_iterations=arguments.max_iterations,
-        bucket_fit=arguments.bucket_fit,
-        bucket_masks=[parse_bucket_mask(text) for text in arguments.bucket_mask],
-    )
+    return options_of(arguments.model, **_given(arguments, option_places()))
 
 
-def _names(listed: str | None) -> list[str]:
-    return [name for name in (listed or "").split(",") if name]
+def _given(arguments: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:
+    """The arguments of these names that the command line has."""
+    found = {name: getattr(arguments, name, None) for name in names}
+    return {name: written for name, written in found.items() if written is not None}
 
 
 def compile_from(arguments: argparse.Namespace, *, timed: bool = False) -> Compiled:

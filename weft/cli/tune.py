@@ -66,8 +66,8 @@ def run(arguments: argparse.Namespace) -> None:
         raise OptionError(f"tune requires an ONNX model, got the artifact {arguments.model}")
     options = options_from(arguments)
     if options.target != host_target():
-        raise OptionError(f"tune requires the target native, got {arguments.target_cpu}")
-    if options.naive or options.schedules:
+        raise OptionError(f"tune requires the target native, got {arguments.target}")
+    if options.naive or options.schedule:
         raise OptionError("tune requires schedules of its own, got --naive or --schedule")
     output = arguments.output or Path(f"{Path(arguments.model).stem}.tuned.json")
     if not output.parent.is_dir():

@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from weft.array.operators import users_line
-from weft.compiler.driver.options import Options
+from weft.compiler.driver.options import Artifact, Options
 from weft.compiler.machine.artifact.artifact import Compiled
 from weft.compiler.machine.artifact.cache import Cache, cache_key, default_cache
-from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.python.executable import Executable
 from weft.compiler.machine.python.fast_call import Call
 from weft.compiler.target.target import Target
@@ -186,7 +185,7 @@ def _made(template: Template, dims: tuple[Dims, ...], kinds: Sequence[Kind]) -> 
     from weft.compilation import compiler_digest
 
     COUNT.made += 1
-    store, options = default_cache(os.environ), Options(host_target(), PREFIX, bare=True)
+    store, options = default_cache(os.environ), Options(artifact=Artifact(PREFIX, bare=True))
     parts = [PREFIX, template.text, str(dims), str(kinds), options.digest, compiler_digest()]
     key = cache_key(parts)
     return _found(store, key, options.target, template.operands) or _compiled(
@@ -216,7 +215,7 @@ def _compiled(
     built: Built = build(template, dims, kinds)
     executable = None
     if built.module is not None:
-        options = Options(host_target(), PREFIX, bare=True)
+        options = Options(artifact=Artifact(PREFIX, bare=True))
         compiled = compile_module(built.module, built.weights, options)
         executable = _loaded(store.keep(key, compiled))
     content = {

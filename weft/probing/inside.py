@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from weft.compiler.driver.extension import Extension
@@ -41,10 +40,10 @@ def build_trapped(
     build: Build,
 ) -> Executable:
     """Builds an executable that fails where NaN comes from; see `trapped`."""
-    if options.buckets:
+    if options.buckets.sizes:
         raise OptionError("trap_nan requires one program, got buckets")
     imported = read_model(source, options, extensions)
     if options.gradients:
         DifferentiatePass(inputs=options.gradients).apply(WeftContext(), imported.module)
-    plain = replace(options, outputs=(), gradients=(), self_test=None)
+    plain = options.changed(outputs=(), gradients=(), self_test=None)
     return trapped(imported, lambda exposed: build(exposed, plain))

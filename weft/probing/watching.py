@@ -26,7 +26,7 @@ def build_watchable(source: Source | ImportedModel, options: Options, build: Bui
     def compile_watched(names: Sequence[str]) -> Executable:
         outputs = [spec.name for spec in executable.outputs]
         own = outputs[: len(outputs) - len(options.gradients)]
-        return build(source, replace(options, outputs=(*own, *names), self_test=None))
+        return build(source, options.changed(outputs=(*own, *names), self_test=None))
 
     executable.compile_watched = compile_watched
     return executable

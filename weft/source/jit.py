@@ -6,14 +6,15 @@ import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 
 from weft.autodiff.custom import custom_vjp
 from weft.autodiff.derivatives import vjp
-from weft.compilation import compile_cached, options_of
+from weft.compilation import compile_cached
+from weft.compiler.driver.options import Changes, Options, require_keywords
 from weft.compiler.machine.artifact.cache import default_cache
 from weft.compiler.machine.python.executable import Executable
 from weft.dialects.errors import InputError, WeftError
@@ -23,7 +24,7 @@ from weft.eager.tape import DEPTH, is_recorded
 from weft.eager.tensor import Tensor, array_of
 from weft.source.known_calls import MOST_KNOWN, UNKNOWN, KnownCall, as_tensors, is_value, sign
 from weft.state import Change, as_before, put_back_on_error
-from weft.tracing.trace import Spec, names_of
+from weft.tracing.trace import Spec, names_of, options_for
 from weft.tracing.traced import Traced
 from weft.trees import Structure, flatten_exactly, unflatten
 
@@ -250,7 +251,7 @@ class Jitted:
             changed = f"{', '.join(now)}; was {', '.join(before) or 'absent'}"
             reason = changed if self._found else "it was called for the first time"
         self._last = shown
-        executable = compile_program(program, getattr(self, "__name__", ""), **self._options)
+        executable = compile_program(program, self, **self._options)
         return Compilation(", ".join(shown), reason, program, executable)
 
 
@@ -334,24 +335,26 @@ def imported(program: Program, name: str) -> ImportedModel:
 
 
 def compile_program(
-    program: Program, name: str, *, threads: int | None = None, target: str = "native", **rest: Any
+    program: Program,
+    function: Callable[..., Any],
+    *,
+    options: Options | None,
+    threads: int | None,
+    **changes: Unpack[Changes],
 ) -> Executable:
-    """The native code of a program. The options are those of `weft.compile`."""
-    source = imported(program, name.strip("<>") or "source")
-    options = options_of(source, target, **rest)
-    return compile_cached(source, options, default_cache(os.environ)).executable(threads)
+    """The native code of a function's program. The options are those of `weft.compile`."""
+    chosen = options_for(function, "source", options, changes)
+    source = imported(program, chosen.prefix)
+    return compile_cached(source, chosen, default_cache(os.environ)).executable(threads)
 
 
 def jit(
     function: Callable[..., Any] | None = None,
     *,
     specs: Specs = (),
+    options: Options | None = None,
     threads: int | None = None,
-    target: str = "native",
-    strict_fp: bool = False,
-    naive: bool = False,
-    max_iterations: int | None = None,
-    check_indices: bool = False,
+    **changes: Unpack[Changes],
 ) -> Any:
     """Compiles a function from its source, when it is called and for what it is called with:
     conditions and loops over tensors become control flow of the compiled program.
@@ -365,13 +368,11 @@ def jit(
 
     Raises SourceError, which shows the line, for what cannot be compiled.
     """
-    options = {
-        "threads": threads, "target": target, "strict_fp": strict_fp, "naive": naive,
-        "max_iterations": max_iterations, "check_indices": check_indices,
-    }  # fmt: skip
+    require_keywords(changes)
+    given = {"options": options, "threads": threads, **changes}
     if function is None:
-        return functools.partial(Jitted, specs=specs, options=options)
-    return Jitted(function, specs, options)
+        return functools.partial(Jitted, specs=specs, options=given)
+    return Jitted(function, specs, given)
 
 
 def read_model(function: Callable[..., Any], specs: Sequence[Any]) -> ImportedModel:

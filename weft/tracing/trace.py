@@ -5,17 +5,18 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Unpack, cast
 
 import numpy as np
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Region
 
-from weft.compiler.driver.options import Options
+from weft.compiler.driver.options import Changes, Options
 from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source
 from weft.compiler.machine.bindings.names import c_identifier
 from weft.compiler.machine.python.executable import Executable
+from weft.dialects.errors import OptionError
 from weft.dialects.graph.core.types import TensorType
 from weft.eager.tensor import Tensor, array_of
 from weft.state import kept_while_traced
@@ -92,14 +93,10 @@ def _output_names(paths: Sequence[str]) -> list[str]:
 def trace(
     function: Callable[..., Any],
     *examples: Any,
+    options: Options | None = None,
     threads: int | None = None,
-    target: str = "native",
-    strict_fp: bool = False,
-    naive: bool = False,
-    prefix: str | None = None,
     trap_nan: bool = False,
-    max_iterations: int | None = None,
-    check_indices: bool = False,
+    **changes: Unpack[Changes],
 ) -> Executable:
     """Compiles what a function does with inputs like the examples: arrays, or `weft.Spec` with
     names for sizes that vary.
@@ -108,33 +105,35 @@ def trace(
     and are not in the result. The options are those of `weft.compile`. Raises WeftError, which
     names the line, for conditions on tensors and for operands that do not fit.
     """
-    from weft.compilation import options_of
-    from weft.compiler.driver.pipeline import compile_module
+    from weft.compiler.driver.pipeline import compile_model
     from weft.probing.inside import build_trapped
     from weft.probing.watching import build_watchable
 
-    name = prefix or c_identifier(getattr(function, "__name__", "traced").strip("<>"))
-    options = options_of(
-        b"",
-        target,
-        name,
-        strict_fp=strict_fp,
-        naive=naive,
-        max_iterations=max_iterations,
-        check_indices=check_indices,
-    )
-    recorded = record(function, *examples)
+    chosen = options_for(function, "traced", options, changes)
+    imported = record(function, *examples).imported(chosen.prefix)
 
     def build(source: Source | ImportedModel, options: Options) -> Executable:
-        assert isinstance(source, ImportedModel), "a trace is a graph"
-        return compile_module(source.module, source.weights, options).executable(threads)
+        return compile_model(source, options).executable(threads)
 
-    imported = recorded.imported(name)
     return (
-        build_trapped(imported, options, (), build)
+        build_trapped(imported, chosen, (), build)
         if trap_nan
-        else build_watchable(imported, options, build)
+        else build_watchable(imported, chosen, build)
     )
+
+
+def options_for(
+    function: Callable[..., Any], name: str, options: Options | None, changes: Changes
+) -> Options:
+    """The options, with changes, for a function: its name is the prefix where they have none, or
+    the name that is given where it has none itself. Raises OptionError for what only models have.
+    """
+    own = c_identifier(getattr(function, "__name__", name).strip("<>"))
+    chosen = (options or Options()).changed(**changes).named(own)
+    if chosen.gradients:
+        got = ", ".join(chosen.gradients)
+        raise OptionError(f"gradients require a model, or weft.grad for a function, got {got}")
+    return chosen
 
 
 def _spec(example: Any) -> Spec:

@@ -9,7 +9,7 @@ from onnx import parser
 from tests.models.networks import build_mlp
 from weft.compiler.driver.kernel_makers import ScheduledKernels, _run_times
 from weft.compiler.driver.lowering import UNSCHEDULED, lower
-from weft.compiler.driver.options import Options
+from weft.compiler.driver.options import Artifact, Options
 from weft.compiler.driver.pipeline import optimize_graph
 from weft.compiler.driver.read_model import begin
 from weft.compiler.driver.session import Session
@@ -17,7 +17,7 @@ from weft.compiler.driver.workers import Task
 from weft.compiler.machine.codegen.host import host_target
 from weft.dialects.context import WeftContext
 
-OPTIONS = Options(host_target(), "weft")
+OPTIONS = Options(host_target(), artifact=Artifact("net"))
 FINDS = """<ir_version: 10, opset_import: ["" : 22]>
 main (float[n] x) => (int64[1, found] y) { y = NonZero(x) }"""
 MODELS = {
@@ -49,5 +49,5 @@ def test_a_worker_begins_with_the_run_time_that_is_needed(name: str):
 
 def test_a_worker_does_not_begin_where_weights_are_outside():
     worker = Noting()
-    begin(build_mlp(), Session(Options(host_target(), "weft", weights="file"), worker=worker))
+    begin(build_mlp(), Session(OPTIONS.changed(weights="file"), worker=worker))
     assert worker.tasks == []

@@ -23,6 +23,7 @@ from weft.dialects.context import parse_module
 from weft.dialects.errors import WeftError
 from weft.dialects.loop.program import AWAITS_LAYOUT, TRANSPOSED, ProgramOp, WeightOp
 
+NET = Artifact("net")
 STAGES = (
     "weft-inline-calls",
     "weft-graph-to-loop",
@@ -38,8 +39,8 @@ def dumped(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     """The folder of a compilation's texts, and its machine code by name."""
     options = {
         "native": Options(host_target()),
-        "x86-64-v2, strict": Options(X86_64_V2, "net", strict_fp=True, max_iterations=10),
-        "naive, timed": Options(host_target(), "net", naive=True, timed=True),
+        "x86-64-v2, strict": Options(X86_64_V2, strict_fp=True, max_iterations=10, artifact=NET),
+        "naive, timed": Options(host_target(), naive=True, timed=True, artifact=NET),
     }[request.param]
     folder = tmp_path_factory.mktemp("stages")
     objects = compile_model(dense_model(), options, Session(options, dump_dir=folder)).objects

@@ -7,14 +7,14 @@ import pytest
 
 import weft
 from tests.models.networks import build_mlp
-from weft.compiler.driver.options import Options, parse_bucket
+from weft.compiler.driver.options import Artifact, Options
 from weft.compiler.driver.read_model import read_model
 from weft.compiler.frontend.frontends import FRONTENDS, find_frontend
 from weft.compiler.frontend.onnx.from_onnx import import_model
 from weft.compiler.machine.codegen.host import host_target
 from weft.dialects.errors import OptionError
 
-OPTIONS = Options(host_target(), "model")
+OPTIONS = Options(host_target(), artifact=Artifact("model"))
 
 
 def test_every_front_end_reads_the_model(tmp_path: Path):
@@ -32,7 +32,7 @@ def test_every_front_end_reads_the_model(tmp_path: Path):
 
 
 @pytest.mark.parametrize("options", [
-    replace(OPTIONS, outputs=("logits",)), replace(OPTIONS, buckets=(parse_bucket("batch=1"),)),
+    replace(OPTIONS, outputs=("logits",)), replace(OPTIONS, buckets=["batch=1"]),
 ])  # fmt: skip
 def test_a_graph_takes_no_choice(options: Options):
     with pytest.raises(OptionError, match="require a model in a file"):

@@ -5,8 +5,8 @@ import pytest
 
 from tests.compiler.loop.interpreter import run_kernel
 from weft.compiler.driver.compile_kernels import parse_kernel
-from weft.compiler.driver.options import KernelSchedule
 from weft.compiler.loop.candidates import is_legal, neighbours, scheduled_steps, variants
+from weft.compiler.loop.kernel_schedule import KernelSchedule
 from weft.compiler.loop.schedule_file import apply_schedule
 from weft.compiler.target.module_target import GENERIC
 from weft.dialects.errors import IllegalSchedule

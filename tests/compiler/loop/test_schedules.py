@@ -15,8 +15,8 @@ from tests.compiler.loop.interpreter import run_kernel
 from tests.support import oracle
 from tests.support.sample import Sample
 from tests.support.samples import SAMPLES
-from weft.compiler.driver.options import KernelSchedule
 from weft.compiler.graph_to_loop.naive_kernels import lower_group
+from weft.compiler.loop.kernel_schedule import KernelSchedule
 from weft.compiler.loop.nest import loops_in, perfect_nest
 from weft.compiler.loop.schedule_file import apply_schedule
 from weft.compiler.loop.schedules import contraction, schedule_kernel

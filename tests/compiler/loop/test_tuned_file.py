@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from weft.compiler.driver.options import KernelSchedule
+from weft.compiler.loop.kernel_schedule import KernelSchedule
 from weft.compiler.loop.tuned_file import Tuned, read_tuned, target_key, tuned_for, write_tuned
 from weft.compiler.target.module_target import GENERIC
 from weft.dialects.errors import OptionError

@@ -193,7 +193,7 @@ def test_a_loaded_artifact_is_not_exported(folder: Path, tmp_path: Path):
 
 def test_refuses_an_artifact_of_another_machine(tmp_path: Path):
     model = add_model()
-    compile_model(model, options_of(model, "aarch64")).export(tmp_path / "libm.so")
+    compile_model(model, options_of(model, target="aarch64")).export(tmp_path / "libm.so")
     host = host_target()
     if host.arch == "aarch64":
         pytest.skip("aarch64 is this machine")

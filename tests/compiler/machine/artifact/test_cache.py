@@ -298,7 +298,7 @@ def test_a_key_depends_on_the_model():
     ids=lambda change: next(iter(change)),
 )
 def test_a_key_depends_on_every_option(change: dict[str, object]):
-    assert model_key(MODEL, OPTIONS) != model_key(MODEL, replace(OPTIONS, **change))
+    assert model_key(MODEL, OPTIONS) != model_key(MODEL, OPTIONS.changed(**change))
 
 
 def test_a_key_depends_on_external_weights(tmp_path: Path):

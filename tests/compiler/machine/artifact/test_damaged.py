@@ -41,7 +41,7 @@ FOREIGN = ("aarch64", "neoverse-v1", "riscv64", "riscv64-v")
 
 def compiled_for(target: str = "native", bias: float = 0.0, weights: str = "embedded") -> Compiled:
     model = dense_model("rows", bias)
-    return compile_model(model, options_of(model, target, prefix="dense", weights=weights))
+    return compile_model(model, options_of(model, target=target, prefix="dense", weights=weights))
 
 
 def damaged(whole: bytes, count: int, header: int, seed: int) -> Iterator[bytes]:

@@ -13,7 +13,7 @@ from onnx import helper, parser
 from tests.support.small_models import add_model, dense_model, rows_of
 from weft.compilation import options_of
 from weft.compiler.abi.constants import Status
-from weft.compiler.driver.options import Bound
+from weft.compiler.driver.named_sizes import Bound
 from weft.compiler.driver.pipeline import compile_model
 from weft.compiler.machine.python.checked_call import _Call
 from weft.compiler.machine.python.executable import Executable

@@ -29,7 +29,7 @@ emulated = pytest.mark.skipif(EMULATOR is None, reason="needs qemu-x86_64 (Debia
 
 def compiled_for(target: str) -> Compiled:
     model = dense_model("rows")
-    return compile_model(model, options_of(model, target, prefix="dense"))
+    return compile_model(model, options_of(model, target=target, prefix="dense"))
 
 
 @pytest.fixture(scope="module")

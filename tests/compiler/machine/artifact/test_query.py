@@ -13,7 +13,7 @@ from onnx import parser
 
 from tests.support.small_models import add_model, dense_model, rows_of
 from weft.compilation import options_of
-from weft.compiler.driver.options import parse_bound
+from weft.compiler.driver.named_sizes import parse_bound
 from weft.compiler.driver.pipeline import compile_model
 from weft.compiler.loop_to_llvm.runtime.layout import DIM, SYMBOL, TABLE, TENSOR, Struct
 from weft.compiler.machine.artifact.artifact import Compiled

@@ -69,7 +69,7 @@ def test_what_was_compiled_before_does_not_matter():
     """LLVM has globals that a target changes as soon as code is made for it."""
 
     def objects(target: str) -> dict[str, bytes]:
-        options = options_of(dense_model(), target, prefix="net")
+        options = options_of(dense_model(), target=target, prefix="net")
         return dict(compile_model(dense_model(), options).objects)
 
     first = {target: objects(target) for target in ("x86-64-v3", "aarch64", "riscv64", "wasm32")}

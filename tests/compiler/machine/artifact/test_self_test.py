@@ -15,7 +15,7 @@ from tests.support.small_models import add_model, dense_model, dense_reference, 
 from tests.weft.cli.command import Command
 from weft.compilation import options_of
 from weft.compiler.driver.golden import MOST_BYTES
-from weft.compiler.driver.options import parse_bound, parse_bucket
+from weft.compiler.driver.named_sizes import parse_bound, parse_bucket
 from weft.compiler.driver.pipeline import compile_model
 from weft.compiler.machine.artifact.artifact import Compiled, load, read_metadata
 from weft.compiler.machine.codegen.host import host_target

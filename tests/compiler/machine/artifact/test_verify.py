@@ -40,7 +40,7 @@ def artifact(compiled: Compiled, tmp_path_factory: pytest.TempPathFactory) -> Pa
 def module(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("verify") / "dense.wasm"
     model = dense_model("rows")
-    compile_model(model, options_of(model, "wasm32", "dense")).export_wasm(path)
+    compile_model(model, options_of(model, target="wasm32", prefix="dense")).export_wasm(path)
     return path
 
 
@@ -95,7 +95,7 @@ def test_an_artifact_of_another_linker_passes(compiled: Compiled, tmp_path: Path
 def test_a_foreign_artifact_is_whole_all_the_same(tmp_path: Path):
     model = dense_model()
     other = "riscv64" if host_target().arch != "riscv64" else "aarch64"
-    compile_model(model, options_of(model, other)).export(tmp_path / "libdense.so")
+    compile_model(model, options_of(model, target=other)).export(tmp_path / "libdense.so")
     found = findings_of(tmp_path / "libdense.so")
     assert [each.check for each in found if each.ok] == WHOLE
     assert "not for this machine" in found[1].text

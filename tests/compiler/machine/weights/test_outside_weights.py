@@ -31,7 +31,7 @@ needs_cc = pytest.mark.skipif(CC is None, reason="needs a C compiler")
 
 def compiled_with(weights: str, bias: float = 0.0, target: str = "native") -> Compiled:
     model = dense_model("rows", bias)
-    return compile_model(model, options_of(model, target, prefix="dense", weights=weights))
+    return compile_model(model, options_of(model, target=target, prefix="dense", weights=weights))
 
 
 def logical(bias: float = 0.0) -> dict[str, np.ndarray]:

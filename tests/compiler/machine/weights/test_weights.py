@@ -8,7 +8,7 @@ from onnx import numpy_helper, parser
 from xdsl.dialects.builtin import f32
 
 import weft
-from weft.compiler.driver.options import Options
+from weft.compiler.driver.options import Artifact, Options
 from weft.compiler.driver.prepare_weights import prepare_weights
 from weft.compiler.loop_to_llvm.program.emit import WeightKey
 from weft.compiler.machine.weights.prepare import Weights
@@ -44,7 +44,7 @@ def weights_of(array: Array, *kinds: BufferType) -> Weights:
     """A tensor as programs read it."""
     store = WeightStore()
     keys: list[WeightKey] = [(store.add("w", array), kind) for kind in kinds]
-    return prepare_weights(keys, store, Options(TARGETS[0], "model"))
+    return prepare_weights(keys, store, Options(TARGETS[0], artifact=Artifact("model")))
 
 
 def expected(array: Array, kind: BufferType) -> Array:

@@ -1,0 +1,174 @@
+"""What users write of options -> what they hold. Each function raises OptionError for a text
+that says nothing; values that were read already stay as they are.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+
+from weft.compiler.driver.named_sizes import (
+    Bound,
+    Bucket,
+    BucketMask,
+    parse_bound,
+    parse_bucket,
+    parse_bucket_mask,
+)
+from weft.compiler.loop.kernel_schedule import KernelSchedule
+from weft.compiler.machine.bindings.names import c_identifier
+from weft.compiler.machine.codegen.host import host_target
+from weft.compiler.target import TARGETS
+from weft.compiler.target.target import Target
+from weft.compiler.target.x86 import X86_TARGETS
+from weft.dialects.errors import OptionError
+from weft.dialects.weights import Array
+
+FileName = str | os.PathLike[str]
+"""The path of a file."""
+
+GoldenInputs = bool | FileName | Mapping[str, Any]
+"""Whether there is a self-test, or its inputs, or where they are."""
+
+
+@dataclass(frozen=True)
+class SelfTest:
+    """That an artifact has golden inputs and outputs: inputs that weft makes up, or those given by
+    name, of which `digest` is the SHA-256.
+    """
+
+    digest: str = ""
+    arrays: Mapping[str, Array] | None = field(default=None, repr=False, compare=False)
+
+    @staticmethod
+    def of(arrays: Mapping[str, Array]) -> SelfTest:
+        """A test on these arrays."""
+        digest = hashlib.sha256()
+        for name, array in sorted(arrays.items()):
+            digest.update(f"{name} {array.dtype.name} {array.shape}\n".encode())
+            digest.update(np.ascontiguousarray(array).tobytes())
+        return SelfTest(digest.hexdigest(), arrays)
+
+
+def choice(keyword: str, known: Sequence[str]) -> Callable[[str], str]:
+    """A reader of one of the known texts."""
+
+    def read(written: str) -> str:
+        if written not in known:
+            raise OptionError(f"{keyword} requires one of {', '.join(known)}, got {written}")
+        return written
+
+    return read
+
+
+def split_names(text: str) -> list[str]:
+    """The names of a text with commas between them."""
+    return [name for name in text.split(",") if name]
+
+
+def read_names(written: Sequence[str]) -> tuple[str, ...]:
+    """Names in any sequence."""
+    return tuple(written)
+
+
+def read_target(written: str | Target) -> Target:
+    """The target of a name, or one that is given."""
+    if isinstance(written, Target):
+        return written
+    if written == "native":
+        return host_target()
+    for target in TARGETS:
+        if target.name == written:
+            return target
+    known = ", ".join(["native", *(target.name for target in TARGETS)])
+    raise OptionError(f"target requires one of {known}, got {written}")
+
+
+def read_levels(written: Sequence[str | Target]) -> tuple[Target, ...]:
+    """The x86-64 levels of these names, from the least on."""
+    known = dict(zip(("v1", "v2", "v3", "v4"), X86_TARGETS, strict=True))
+    for each in written:
+        if each not in known and each not in X86_TARGETS:
+            raise OptionError(f"isa requires some of {', '.join(known)}, got {each}")
+    return tuple(level for name, level in known.items() if name in written or level in written)
+
+
+def read_prefix(written: str | None) -> str | None:
+    """A start of names in C and of a module, or none."""
+    if written is not None and written != c_identifier(written):
+        rule = "requires letters, digits and _ that can start a name in C and name a module"
+        raise OptionError(f"prefix {rule}, got {written!r}")
+    return written
+
+
+def read_self_test(written: GoldenInputs | SelfTest | None) -> SelfTest | None:
+    """The self-test that a user asks for."""
+    if isinstance(written, bool):
+        return SelfTest() if written else None
+    if isinstance(written, (str, os.PathLike)):
+        from zipfile import BadZipFile
+
+        try:
+            arrays: Any = np.load(written, allow_pickle=False)
+            written = dict(arrays)
+        except (OSError, ValueError, EOFError, TypeError, BadZipFile) as error:
+            rule = "self-test requires arrays by name in NumPy's format .npz"
+            raise OptionError(f"{rule}, got {os.fspath(written)}: {error}") from error
+    if written is None or isinstance(written, SelfTest):
+        return written
+    return SelfTest.of({name: np.asarray(array) for name, array in written.items()})
+
+
+def read_schedule(
+    written: FileName | Sequence[KernelSchedule] | None,
+) -> tuple[KernelSchedule, ...]:
+    """The schedules of a file, or those that are given."""
+    if not isinstance(written, (str, os.PathLike)):
+        return tuple(written or ())
+    from weft.compiler.loop.schedule_file import parse_schedules
+
+    path = Path(written)
+    try:
+        return parse_schedules(path.read_text(encoding="utf-8"), str(path))
+    except (OSError, UnicodeDecodeError) as problem:
+        raise OptionError(f"schedule requires a text file, got {path}: {problem}") from problem
+
+
+def read_tuned(written: FileName | Sequence[KernelSchedule] | None) -> tuple[KernelSchedule, ...]:
+    """The schedules that are given, or the path of a file that has some."""
+    if isinstance(written, (str, os.PathLike)):
+        # It stays a path until Options has a target, whose schedules are taken.
+        return cast("tuple[KernelSchedule, ...]", Path(written))
+    return tuple(written or ())
+
+
+def read_bounds(
+    written: Mapping[str, tuple[int, int]] | Sequence[str | Bound] | None,
+) -> tuple[Bound, ...]:
+    """Bounds by name, or as texts."""
+    if isinstance(written, Mapping):
+        return tuple(Bound(name, *pair) for name, pair in written.items())
+    return tuple(parse_bound(each) if isinstance(each, str) else each for each in written or ())
+
+
+def read_max_iterations(written: int | None) -> int | None:
+    """A count that a program can reach, or none."""
+    if written is not None and not 1 <= written < 1 << 63:
+        raise OptionError(f"max_iterations requires a number from 1 to 2^63 - 1, got {written}")
+    return written
+
+
+def read_bucket_sizes(written: Sequence[str | Bucket]) -> tuple[Bucket, ...]:
+    """Buckets, also as texts."""
+    return tuple(parse_bucket(each) if isinstance(each, str) else each for each in written)
+
+
+def read_masks(written: Sequence[str | BucketMask]) -> tuple[BucketMask, ...]:
+    """Masks, also as texts."""
+    return tuple(parse_bucket_mask(each) if isinstance(each, str) else each for each in written)

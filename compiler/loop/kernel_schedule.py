@@ -1,0 +1,15 @@
+"""How one kernel is to be scheduled: the record that files, searches and options are made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class KernelSchedule:
+    """How a kernel, named by its hash, is to be scheduled: calls of primitives, as text such as
+    `tile{loop="i" size=6}`.
+    """
+
+    kernel: str
+    steps: tuple[str, ...]

@@ -250,9 +250,8 @@ def optimize_graph(module: ModuleOp, context: WeftContext, session: Session) -> 
             DifferentiatePass(inputs=session.options.gradients).apply(context, module)
     own = tuple(each for extension in session.extensions for each in extension.passes)
     passes = graph_passes(code_options(module), own)
-    if (
-        session.options.buckets.sizes
-    ):  # some products that are joined would have weights of their own
+    if session.options.buckets.sizes:
+        # Some products that are joined would have weights of their own.
         passes = tuple(each for each in passes if each is not FuseMatmulsPass)
     for number, graph_pass in enumerate(passes, 1):
         session.on_stage("graph", number, len(passes))

@@ -23,6 +23,7 @@ from weft.compiler.driver.options import (
 )
 from weft.compiler.driver.read_options import SelfTest
 from weft.compiler.target.x86 import X86_TARGETS
+from weft.dialects.module_attributes import CodeOptions
 
 RECORDS = (Options, *PARTS.values())
 
@@ -92,6 +93,13 @@ def written_type(record: type, option: Any) -> object:
     if converter is None:
         return get_type_hints(record)[option.name]
     return get_type_hints(converter)["written"]
+
+
+def test_options_on_a_module_are_those_of_the_compilation():
+    defaults = {each.name: each.default for each in fields(Options)}
+    module = {each.name: each.default for each in fields(CodeOptions)}
+    assert module.keys() - defaults.keys() == {"prefix", "schedules"}
+    assert {name: defaults[name] for name in module if name in defaults}.items() <= module.items()
 
 
 def test_records_list_their_fields():

@@ -11,7 +11,7 @@ from weft.cli.opt import run_opt
 from weft.compiler.driver.emit import llvm_modules
 from weft.compiler.driver.kernel_makers import ScheduledKernels
 from weft.compiler.driver.lowering import UNSCHEDULED, lower
-from weft.compiler.driver.options import Options
+from weft.compiler.driver.options import Artifact, Options
 from weft.compiler.driver.pipeline import compile_model, read_graph
 from weft.compiler.driver.session import Session
 from weft.compiler.machine.codegen.host import host_target

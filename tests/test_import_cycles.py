@@ -26,12 +26,12 @@ TYPE_CYCLES: Final[Mapping[str, str]] = {
         "weft.dialects.graph.reindexing.constant"
     ): "a builder makes operators, whose lowering takes a builder",
     (
-        "weft.eager.indexing weft.eager.kernels weft.eager.kinds weft.eager.quick "
+        "weft.eager.fast_path weft.eager.indexing weft.eager.kernels weft.eager.kinds "
         "weft.eager.tape weft.eager.tensor"
     ): "what a tensor is made of takes tensors",
     (
-        "weft.source.jit weft.source.known_calls"
-    ): "a known call is made of a compilation, which finds it",
+        "weft.source.cached_calls weft.source.jit"
+    ): "a cached call is made of a compilation, which finds it",
     (
         "weft.source.recording weft.source.values"
     ): "what a tensor does with indices and graphs takes tensors",
@@ -62,7 +62,7 @@ LOCAL_IMPORTS: Final[Mapping[str, Sequence[str]]] = {
         "weft.api -> weft.probing.inside",
         "weft.api -> weft.source.jit",
         "weft.eager.kernels -> weft.compilation",
-        "weft.source.jit -> weft.source.reading",
+        "weft.source.jit -> weft.source.interpret",
         "weft.tracing.trace -> weft.probing.inside",
         "weft.tracing.trace -> weft.probing.watching",
         "weft.training -> weft.compilation",

@@ -15,7 +15,7 @@ from tests.differential.program import Program
 from tests.differential.reference import Graph
 from weft.compilation import compile_cached, options_of
 from weft.compiler.machine.artifact.cache import default_cache
-from weft.source.reading import read_function
+from weft.source.interpret import read_function
 from weft.tracing.trace import record
 from weft.trees import leaves_of
 

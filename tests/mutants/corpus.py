@@ -20,7 +20,7 @@ RANDOM_OPERATORS = frozenset(
 )
 """Their results are nobody else's."""
 
-MOST_KNOWN = 64
+MOST_CACHED = 64
 """Inputs of up to so many integers are likely axes, shapes and the like, and become constants."""
 
 
@@ -119,12 +119,12 @@ def with_known(seed: Seed, chance: np.random.Generator) -> Seed:
 
 def known_version(seed: Seed) -> Seed:
     """The model with all small inputs behind the first as constants."""
-    names = [name for name, array in seed.inputs.items() if array.size <= MOST_KNOWN]
+    names = [name for name, array in seed.inputs.items() if array.size <= MOST_CACHED]
     return _with_constants(seed, [name for name in names if name != next(iter(seed.inputs))])
 
 
 def _is_likely(array: np.ndarray) -> bool:
-    return array.dtype.kind in "iuO" and array.ndim < 2 and array.size <= MOST_KNOWN
+    return array.dtype.kind in "iuO" and array.ndim < 2 and array.size <= MOST_CACHED
 
 
 def _with_constants(seed: Seed, names: Sequence[str]) -> Seed:

@@ -12,9 +12,9 @@ from weft.array.methods import ArrayMethods
 from weft.array.operators import ArrayOperators, listed, order_of, users_line
 from weft.dialects.errors import WeftError
 from weft.dialects.weights import Array
+from weft.eager.fast_path import install
 from weft.eager.indexing import basic_part, check_places, indexed, rolled
 from weft.eager.kinds import Kind, kind, kind_of, number
-from weft.eager.quick import install
 from weft.eager.tape import Node, computed, is_differentiated, moved, only
 from weft.eager.templates import frozen, operator_of
 

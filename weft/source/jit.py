@@ -22,7 +22,7 @@ from weft.dialects.graph.regions.effects import drop_effects
 from weft.dialects.weights import Array
 from weft.eager.tape import DEPTH, is_recorded
 from weft.eager.tensor import Tensor, array_of
-from weft.source.known_calls import MOST_KNOWN, UNKNOWN, KnownCall, as_tensors, is_value, sign
+from weft.source.cached_calls import MOST_CACHED, UNKNOWN, CachedCall, as_tensors, is_value, sign
 from weft.state import Change, as_before, put_back_on_error
 from weft.tracing.trace import Spec, names_of, options_for
 from weft.tracing.traced import Traced
@@ -30,7 +30,7 @@ from weft.trees import Structure, flatten_exactly, unflatten
 
 if TYPE_CHECKING:
     from weft.compiler.frontend.onnx.from_onnx import ImportedModel
-    from weft.source.reading import Program
+    from weft.source.interpret import Program
 
 Specs = Sequence["Spec | None"] | Mapping[str, Spec]
 
@@ -80,7 +80,7 @@ class Jitted:
         self._options = dict(options)
         self._found: dict[object, list[Compilation]] = {}
         self._pulls: dict[object, Jitted] = {}
-        self._known: dict[object, KnownCall] = {}
+        self._known: dict[object, CachedCall] = {}
         self._last: tuple[str, ...] = ()
         self._acts = acts
 
@@ -132,9 +132,9 @@ class Jitted:
         ]
         tensors = any(isinstance(leaf, Tensor) for leaf in leaves)
         if signature is not None and len(arrays) == sum(map(is_value, leaves)):
-            if len(self._known) >= MOST_KNOWN:
+            if len(self._known) >= MOST_CACHED:
                 self._known.clear()
-            self._known[signature] = KnownCall.of(compilation, tensors)
+            self._known[signature] = CachedCall.of(compilation, tensors)
         found = compilation.call(arrays)
         return as_tensors(found) if tensors else found
 
@@ -235,7 +235,7 @@ class Jitted:
     def _compile(
         self, kept: Sequence[Any], form: Structure, reason: str, named: Mapping[str, Any]
     ) -> Compilation:
-        from weft.source.reading import read_function
+        from weft.source.interpret import read_function
 
         entered, entered_by_name = unflatten(form, kept)
         program = read_function(self.source_function, entered, entered_by_name)
@@ -379,7 +379,7 @@ def read_model(function: Callable[..., Any], specs: Sequence[Any]) -> ImportedMo
     """The graph of a function with arguments like the examples, an array or a `weft.Spec` each;
     arrays of its surroundings become constants. Raises SourceError.
     """
-    from weft.source.reading import read_function
+    from weft.source.interpret import read_function
 
     kept = [_kept(each, None) for each in specs]
     program = read_function(function, kept, {}, frozen=True)

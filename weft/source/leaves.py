@@ -11,9 +11,9 @@ from xdsl.ir import SSAValue
 
 from weft.dialects.graph.core.dtypes import element_type
 from weft.dialects.graph.core.types import TensorType, tensor
-from weft.source.journal import Missing
 from weft.source.recording import SourceRecording
 from weft.source.syntax import Place
+from weft.source.undo_log import Missing
 from weft.source.values import ELEMENTS, Array, Number, is_array_like
 from weft.tracing.traced import Traced
 

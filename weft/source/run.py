@@ -11,10 +11,10 @@ from types import CellType
 from typing import TYPE_CHECKING, Any
 
 from weft.dialects.errors import SourceError, WeftError
-from weft.source.journal import MISSING, Journal, Names, NameSlot
-from weft.source.outside import Outside
+from weft.source.captures import Captures
 from weft.source.recording import SourceRecording
 from weft.source.syntax import Code, Place
+from weft.source.undo_log import MISSING, Names, NameSlot, UndoLog
 from weft.source.values import Array, Number, Undefined
 
 if TYPE_CHECKING:
@@ -57,12 +57,12 @@ class Run:
     """The state of a reading, and the functions that read the parts of a program."""
 
     recording: SourceRecording
-    outside: Outside
+    captures: Captures
     evaluate: Callable[[Run, Frame, ast.expr], Any]
     execute: Callable[[Run, Frame, Sequence[ast.stmt]], None]
     call: Callable[[Run, Any, Sequence[Any], Mapping[str, Any], Place], Any]
     store: Callable[[Run, Frame, ast.expr, Any], None]
-    journal: Journal = field(default_factory=Journal)
+    undo_log: UndoLog = field(default_factory=UndoLog)
     place: Place = field(default_factory=lambda: Place("", ast.Pass()))
     statements: int = 0
     depth: int = 0
@@ -101,7 +101,7 @@ class Run:
         if owner is None:
             rule = "an assignment requires a variable of this function"
             raise place.refuse(rule, f"{name} of its surroundings", "return the value instead")
-        self.journal.assign(NameSlot(owner.names, name, variable=True), value)
+        self.undo_log.assign(NameSlot(owner.names, name, variable=True), value)
 
     def lookup(self, frame: Frame, name: str, place: Place) -> Any:
         """What a name means here."""
@@ -115,9 +115,9 @@ class Run:
         while bottom.around is not None:
             bottom = bottom.around
         if name in bottom.cells:
-            return self.outside.cell(bottom.cells[name], name)
+            return self.captures.cell(bottom.cells[name], name)
         if name in bottom.globals:
-            return self.outside.item(bottom.globals, name, name)
+            return self.captures.item(bottom.globals, name, name)
         if hasattr(builtins, name):
             return getattr(builtins, name)
         raise place.refuse("a name requires a value", f"{name}, which nothing defines")

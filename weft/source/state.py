@@ -14,9 +14,9 @@ import numpy as np
 from weft.eager.tensor import Tensor
 from weft.nn.module import Module
 from weft.source.expressions.operators import as_tensor
-from weft.source.journal import NameSlot
 from weft.source.run import Run
 from weft.source.syntax import Place
+from weft.source.undo_log import NameSlot
 from weft.source.values import Array, is_array_like
 
 
@@ -58,7 +58,7 @@ def is_state(holder: Any, name: str) -> bool:
 
 def change_state(run: Run, holder: Module, name: str, value: Any, place: Place) -> None:
     """`module.name = value` for a tensor of its state."""
-    if run.outside.frozen:
+    if run.captures.frozen:
         rule = "a compiled artifact requires modules whose state stays as it is"
         advice = "model.eval(), or model.apply_updating(state, x), which returns it"
         raise place.refuse(rule, f"a change of {name} of {type(holder).__name__}", advice)
@@ -66,10 +66,10 @@ def change_state(run: Run, holder: Module, name: str, value: Any, place: Place) 
         raise place.refuse("the state of a module requires tensors", type(value).__name__)
     key = id(holder), name
     if key not in run.states:
-        before, entry = vars(holder)[name], run.outside.attribute(holder, name, name)
+        before, entry = vars(holder)[name], run.captures.attribute(holder, name, name)
         run.states[key] = State(holder, name, before, entry)
         vars(holder)[name] = entry  # which is what it was in front of every branch and loop, too
-    run.journal.assign(NameSlot(vars(holder), name), as_tensor(run.recording, value))
+    run.undo_log.assign(NameSlot(vars(holder), name), as_tensor(run.recording, value))
 
 
 @contextmanager

@@ -30,21 +30,21 @@ def cond(predicate: Any, then: Function, otherwise: Function, *operands: Any) ->
     """
     if not isinstance(predicate, Traced):
         return then(*operands) if predicate else otherwise(*operands)
-    blocks, structure = _ways(predicate.recording, (then, otherwise), operands)
+    blocks, structure = _branches(predicate.recording, (then, otherwise), operands)
     held, (first, second) = predicate.astype(bool).value, blocks
     op = IfOp.of(held, first, second, location=_line(predicate.recording))
     return _results(predicate.recording, op, structure)
 
 
-def switch(number: Any, ways: Sequence[Function], *operands: Any) -> Any:
+def switch(number: Any, branches: Sequence[Function], *operands: Any) -> Any:
     """What the way of that number gives for the operands; the last one is also that of all numbers
     that no way has.
     """
     if not isinstance(number, Traced):
-        last = len(ways) - 1
+        last = len(branches) - 1
         place = int(number)
-        return ways[place if 0 <= place < last else last](*operands)
-    blocks, structure = _ways(number.recording, ways, operands)
+        return branches[place if 0 <= place < last else last](*operands)
+    blocks, structure = _branches(number.recording, branches, operands)
     op = CaseOp.of(number.value, blocks, location=_line(number.recording))
     return _results(number.recording, op, structure)
 
@@ -182,16 +182,16 @@ def _end(
     block.add_op(YieldOp.create(operands=[each.value for each in (*values, *stacked)]))
 
 
-def _ways(
-    recording: Recording, ways: Sequence[Function], operands: Sequence[Any]
+def _branches(
+    recording: Recording, branches: Sequence[Function], operands: Sequence[Any]
 ) -> tuple[list[Block], Structure]:
     """A region for each way, and the structure of what they give."""
     blocks: list[Block] = []
     kinds: list[Any] = []
     structures: list[Structure] = []
-    for way in ways:
+    for branch in branches:
         with region(recording) as block:
-            leaves, structure = flatten(way(*operands))
+            leaves, structure = flatten(branch(*operands))
             values = [lifted(recording, leaf) for _, leaf in leaves]
             block.add_op(YieldOp.create(operands=[each.value for each in values]))
         blocks.append(block)

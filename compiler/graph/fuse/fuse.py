@@ -4,7 +4,7 @@ A group has at most one operator that is more than elementwise or a movement of 
 Elementwise operators join the group of their operand where they are its only user and keep its
 shape; cheap operators join the group of their only user where that reads each element about once,
 so that neither costs a pass over memory of its own. What goes over the same elements then becomes
-one group with several results (join_groups).
+one group with several results (fuse_siblings).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.passes import ModulePass
 
-from weft.compiler.graph.fuse.fuse_siblings import Group, join, join_groups
+from weft.compiler.graph.fuse.fuse_siblings import Group, fuse_siblings, join
 from weft.compiler.target.target import PAGE
 from weft.dialects.graph import ConstantOp, ControlOp, FusedOp, GraphOp, ReshapeOp, YieldOp
 from weft.dialects.graph.core.elementwise import ElementwiseOp
@@ -67,7 +67,7 @@ def fuse(block: Block) -> None:
                     and _joins(producer, group, operand, groups)
                 ):
                     join(producer, group, groups, position)
-    join_groups(block, groups, position)
+    fuse_siblings(block, groups, position)
     for group in dict.fromkeys(groups.values()):
         build_group(group.in_order(), block, group.members[-1])
 

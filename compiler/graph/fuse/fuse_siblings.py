@@ -98,7 +98,7 @@ class _Readers:
         return self._position[user]
 
 
-def join_groups(
+def fuse_siblings(
     block: Block, groups: dict[Operation, Group], position: Mapping[Operation, int]
 ) -> None:
     """Joins groups to those that compute what they read, from the first to the last."""

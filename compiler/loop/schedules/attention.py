@@ -84,7 +84,7 @@ class MatrixProduct:
     """A nest `T += X * Y`: its outer loops, the one over K, and its operations."""
 
     outer: list[ForOp]
-    terms: ForOp
+    k_loop: ForOp
     ops: Product
 
 
@@ -126,7 +126,7 @@ def _operands_to_pack(result: MatrixProduct, depth: int, target: Target) -> list
     panels first: K is long, and blocks of rows read the operand often enough.
     """
     heads, rows = result.outer[: depth - 1], result.outer[depth - 1]
-    if not any(loop.extent != 1 for loop in heads) or not splits_k(result.terms, target):
+    if not any(loop.extent != 1 for loop in heads) or not splits_k(result.k_loop, target):
         return []
     if (rows.extent.constant or 0) < ENOUGH_ROWS:
         return []

@@ -72,11 +72,11 @@ def parts(loop: ForOp, size: int) -> list[tuple[ForOp, int]]:
     return [(main, size), (rest, left or 1)]
 
 
-def splits_k(terms: ForOp, target: Target) -> bool:
+def splits_k(k_loop: ForOp, target: Target) -> bool:
     """Whether K is split into blocks, for each of which all tiles of a block of rows are computed:
     it is long, and registers are so few that each element along K is read for many tiles.
     """
-    return (terms.extent.constant or 0) > LONGEST_SUM and tile_height(target) < ROWS
+    return (k_loop.extent.constant or 0) > LONGEST_SUM and tile_height(target) < ROWS
 
 
 def schedule_scores(rows: ForOp, target: Target) -> None:
@@ -94,12 +94,12 @@ def schedule_result(rows: ForOp, target: Target) -> None:
     stay in L1 for all of them.
     """
     columns = perfect_nest(rows)[1]
-    terms = child_loops(columns)[0]
-    if splits_k(terms, target):
-        second = distribute(columns, terms)
+    k_loop = child_loops(columns)[0]
+    if splits_k(k_loop, target):
+        second = distribute(columns, k_loop)
         first = distribute(rows, second)
         vectorize_innermost(rows, target)
-        block = block_of(terms, LONGEST_SUM)
+        block = block_of(k_loop, LONGEST_SUM)
         _, columns, *_ = reorder(block, second, first, perfect_nest(block)[1])
     else:
         reorder(columns, rows)
@@ -117,21 +117,21 @@ def _accumulate(tile: ForOp, inner: list[ForOp], target: Target) -> None:
     stores are unrolled.
     """
     product = inner
-    terms = child_loops(inner[-1])[0]
-    starts = terms.prev_op is not None
+    k_loop = child_loops(inner[-1])[0]
+    starts = k_loop.prev_op is not None
     if starts:
-        second = distribute(inner[1], terms)
+        second = distribute(inner[1], k_loop)
         product = [distribute(inner[0], second), second]
-    result = stores_in(terms)[0].buffer
-    reorder(terms, *product)
+    result = stores_in(k_loop)[0].buffer
+    reorder(k_loop, *product)
     staged = stage_tile(result, tile) if starts else stage_accumulators(result, tile)
     columns = next(
         axis
-        for access in accesses_to(staged.buffer, terms)
+        for access in accesses_to(staged.buffer, k_loop)
         for axis in dims_indexed_by(access, product[1])
     )
     accumulators = pack(staged.buffer, dim_innermost(buffer_type(staged.buffer), columns))
-    partial = block_long_sum([terms], accumulators, LONGEST_SUM) if starts else [staged.load_in]
+    partial = block_long_sum([k_loop], accumulators, LONGEST_SUM) if starts else [staged.load_in]
     nests = [inner, product] if starts else [product]
     for nest in (*nests, list(staged.write_back), *map(list, partial)):
         _unroll(nest, target)

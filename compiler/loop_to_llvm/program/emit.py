@@ -315,7 +315,7 @@ class ProgramEmitter(CallEmitter):
             case CallProgramOp():
                 self._run(op)
             case TransferOwnershipOp():
-                memory = self.memory_blocks.give(_block_of(_allocation(op)))
+                memory = self.memory_blocks.transfer_ownership(_block_of(_allocation(op)))
                 assert isinstance(op.output, BlockArgument), "an output is the program's own"
                 self.frame.builder.store(memory, self.entry(op.output))
             case _:

@@ -74,7 +74,7 @@ class GrowableMemory:
         self.runtime.release(builder, self.context, memory)
         builder.position_at_end(builder.block)
 
-    def give(self, number: int) -> ir.Value:
+    def transfer_ownership(self, number: int) -> ir.Value:
         """A block that is the caller's from now on."""
         memory = self.pointer(number)
         self.frame.builder.store(NULL, self.pointers[number])

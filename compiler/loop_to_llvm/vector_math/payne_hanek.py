@@ -130,10 +130,10 @@ def _reduce_one(x: Real) -> tuple[Real, Integer]:
 def reduce_large_lanes(x: Real, large: Mask, r: Real, quadrant: Integer) -> tuple[Real, Integer]:
     """r and quadrant with the masked lanes reduced anew, where |x| is finite and at least 2**12."""
 
-    def mended() -> tuple[Real, Integer]:
+    def slow_path() -> tuple[Real, Integer]:
         operand = select(large, x, x.literal(2.0**20))
         exact, turns = one_by_one([operand], lambda lane: _reduce_one(*lane))
         return select(large, exact, r), select(large, turns, quadrant)
 
-    angle, turns = where_any(large, [r, quadrant], mended)
+    angle, turns = where_any(large, [r, quadrant], slow_path)
     return angle, turns

@@ -39,12 +39,12 @@ def fmod(x: Real, y: Real) -> Real:
     rest = select(dividend < divisor, dividend, rest)
     long = (quotient >= _longest(x)) & defined & (divisor <= dividend)
 
-    def mended() -> Sequence[Real]:
+    def slow_path() -> Sequence[Real]:
         operands = [select(long, each, each.literal(1.0)) for each in (dividend, divisor)]
         (exact,) = one_by_one(operands, lambda lane: [_divide_one(*lane)])
         return [select(long, exact, rest)]
 
-    (found,) = where_any(long, [rest], mended)
+    (found,) = where_any(long, [rest], slow_path)
     return select(defined, found, nan(x)).with_sign_of(x)
 
 

@@ -54,22 +54,22 @@ def _lanes_of(at: Any, part: Value, value: Any) -> Value:
 
 
 def where_any(
-    mask: Mask, usual: Sequence[Value], mended: Callable[[], Sequence[Value]]
+    mask: Mask, usual: Sequence[Value], slow_path: Callable[[], Sequence[Value]]
 ) -> list[Any]:
-    """The usual values; what `mended` gives in their place where the mask holds for some lane."""
+    """The usual values, or what `slow_path` returns where the mask holds for some lane."""
     builder: Any = mask.at.builder
     before = builder.block
-    rare, after = builder.append_basic_block("rare"), builder.append_basic_block("mended")
-    builder.cbranch(mask.any(), rare, after).set_weights([1, 2000])
-    builder.position_at_end(rare)
-    others = mended()
-    rare_end = builder.block
+    slow, after = builder.append_basic_block("slow"), builder.append_basic_block("after")
+    builder.cbranch(mask.any(), slow, after).set_weights([1, 2000])
+    builder.position_at_end(slow)
+    others = slow_path()
+    slow_end = builder.block
     builder.branch(after)
     builder.position_at_end(after)
     merged: list[Value] = []
     for each, other in zip(usual, others, strict=True):
         phi = builder.phi(each.value.type)
         phi.add_incoming(each.value, before)
-        phi.add_incoming(other.value, rare_end)
+        phi.add_incoming(other.value, slow_end)
         merged.append(each.like(phi))
     return merged

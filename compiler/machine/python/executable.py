@@ -10,7 +10,7 @@ import numpy as np
 
 from weft.compiler.machine.artifact.signature import Signature, TensorSpec
 from weft.compiler.machine.python.checked_call import CheckedCall, Library
-from weft.compiler.machine.python.fast_call import Call, quick_call
+from weft.compiler.machine.python.fast_call import Call, fast_call
 from weft.dialects.errors import InputError, OptionError, printable
 from weft.dialects.weights import Array
 
@@ -114,7 +114,7 @@ class Executable(_Callable):
                     failed(error)
                 raise
 
-        return quick_call(
+        return fast_call(
             self._signature, self.metadata, checked.context, functions, otherwise, fail
         )
 

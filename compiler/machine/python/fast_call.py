@@ -129,7 +129,7 @@ class _Holder(bytearray):
     held: object
 
 
-def quick_call(
+def fast_call(
     signature: Signature,
     metadata: Mapping[str, Any],
     context: int,

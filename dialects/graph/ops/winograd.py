@@ -103,7 +103,7 @@ def _combined(coefficients: Array, values: Sequence[Scalar]) -> Scalar:
     return total
 
 
-def _both_ways(matrix: Array, tile: list[list[Scalar]]) -> list[list[Scalar]]:
+def _transform_both_sides(matrix: Array, tile: list[list[Scalar]]) -> list[list[Scalar]]:
     """`M d Mt` of a square tile of scalars."""
     columns = [_applied(matrix, list(column)) for column in zip(*tile, strict=True)]
     return [_applied(matrix, list(row)) for row in zip(*columns, strict=True)]
@@ -148,7 +148,7 @@ class WinogradFilterOp(GraphOp):
         taps = range(TAPS)
         with b.loops(kind.shape[:2], "oc") as (o, c):
             filters = [[b.load(operands[0], (o, c, r, s)).cast(F64) for s in taps] for r in taps]
-            transformed = _both_ways(matrices(self.size.value.data)[1], filters)
+            transformed = _transform_both_sides(matrices(self.size.value.data)[1], filters)
             for p, value in enumerate(value for row in transformed for value in row):
                 b.store(results[0], (p, o, c), value.cast(kind.element))
 
@@ -233,7 +233,7 @@ class WinogradTilesOp(WindowOp):
                 [b.load(padded, (n, c, i * size + r, j * size + s)) for s in range(count)]
                 for r in range(count)
             ]
-            transformed = _both_ways(matrices(size)[2], tile)
+            transformed = _transform_both_sides(matrices(size)[2], tile)
             for p, value in enumerate(value for row in transformed for value in row):
                 b.store(results[0], (n, c, p, i * columns + j), value)
 
@@ -308,7 +308,7 @@ class WinogradResultOp(GraphOp):
                 [b.load(operands[0], (n, o, p * count + q, i * columns + j)) for q in range(count)]
                 for p in range(count)
             ]
-            for r, row in enumerate(_both_ways(matrices(size)[0], tile)):
+            for r, row in enumerate(_transform_both_sides(matrices(size)[0], tile)):
                 for s, value in enumerate(row):
                     b.store(whole, (n, o, i * size + r, j * size + s), value)
         with b.loops(self.result_type.shape, "nohw") as index:

@@ -9,7 +9,7 @@ import weft
 import weft.numpy as wnp
 from weft import Spec, Tensor
 from weft.dialects.graph.core.evaluate import evaluate_block
-from weft.source.reading import read_function
+from weft.source.interpret import read_function
 from weft.tracing.trace import record
 
 INTEGERS = ("int8", "int32", "int64", "uint8", "uint64")

@@ -11,7 +11,7 @@ from weft import Spec, Tensor
 from weft.array_api import linalg
 from weft.array_api.dispatch import FUNCTIONS
 from weft.dialects.graph.core.evaluate import evaluate_block
-from weft.source.reading import read_function
+from weft.source.interpret import read_function
 from weft.tracing.trace import record
 from weft.trees import flatten_exactly
 

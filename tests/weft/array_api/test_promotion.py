@@ -5,7 +5,7 @@ import pytest
 
 import weft.numpy as wnp
 from weft import Spec, Tensor
-from weft.source.reading import read_function
+from weft.source.interpret import read_function
 from weft.tracing.trace import record
 
 DTYPES = ("bool", "uint8", "int32", "int64", "float16", "float32", "float64")

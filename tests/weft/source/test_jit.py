@@ -6,7 +6,7 @@ import pytest
 import weft
 import weft.numpy as wnp
 from weft import Spec
-from weft.source.reading import read_function
+from weft.source.interpret import read_function
 from weft.tracing.trace import record
 from weft.trees import flatten_exactly
 

@@ -8,7 +8,7 @@ import pytest
 import weft
 import weft.numpy as wnp
 from weft import Tensor, nn, optim
-from weft.source.reading import read_function
+from weft.source.interpret import read_function
 
 RNG = np.random.default_rng(0)
 X = Tensor(RNG.normal(size=(8, 3, 4, 4)).astype(np.float32))

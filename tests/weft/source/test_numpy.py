@@ -6,7 +6,7 @@ import pytest
 from weft import Spec
 from weft.array.operators import common_dtype
 from weft.dialects.graph.core.evaluate import evaluate_block
-from weft.source.reading import read_function
+from weft.source.interpret import read_function
 from weft.trees import flatten_exactly
 
 

@@ -10,7 +10,7 @@ from tests.weft.source.programs.random_programs import Writer
 from weft import Spec
 from weft.dialects.errors import SourceError
 from weft.dialects.graph.core.evaluate import evaluate_block
-from weft.source.reading import read_function
+from weft.source.interpret import read_function
 from weft.trees import flatten_exactly
 
 INPUTS = [

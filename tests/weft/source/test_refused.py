@@ -9,7 +9,7 @@ import pytest
 from tests.weft.source.programs import refused
 from weft import Spec
 from weft.dialects.errors import SourceError
-from weft.source.reading import read_function
+from weft.source.interpret import read_function
 
 
 def marked(function):

@@ -10,7 +10,7 @@ import pytest
 
 import weft
 from weft import Spec, Tensor
-from weft.source.reading import read_function
+from weft.source.interpret import read_function
 
 X = np.array([3.0, -1.0, 2.5])
 

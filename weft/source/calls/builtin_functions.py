@@ -12,21 +12,21 @@ import numpy as np
 
 from weft.array.operators import ArrayOperators
 from weft.dialects.printed import escaped
+from weft.source.captures import Guard
 from weft.source.expressions.attributes import assign_attribute, attribute, item
-from weft.source.expressions.conditions import truth
+from weft.source.expressions.conditions import as_condition
 from weft.source.expressions.iteration import (
-    Rounds,
+    Iterations,
     elements,
     enumerated,
+    iterations_of,
     range_of,
     reversed_,
-    rounds_of,
     zipped,
 )
 from weft.source.expressions.operations import operate
 from weft.source.expressions.operators import both, either
 from weft.source.leaves import shown
-from weft.source.outside import Guard
 from weft.source.run import Run
 from weft.source.statements.branches import choose
 from weft.source.syntax import Place
@@ -37,8 +37,8 @@ from weft.tracing.traced import Traced
 
 
 def _len(run: Run, place: Place, value: Any) -> Any:
-    rounds = rounds_of(run, value, place)
-    return run.recording.number(rounds.count)
+    iterations = iterations_of(run, value, place)
+    return run.recording.number(iterations.count)
 
 
 def _range(run: Run, place: Place, *ends: Any) -> Any:
@@ -54,7 +54,7 @@ def _abs(run: Run, place: Place, value: Any) -> Any:
 def _converted(kind: type) -> Callable[..., Any]:
     def function(run: Run, place: Place, value: Any) -> Any:
         if kind is bool:
-            return truth(run, value, place)
+            return as_condition(run, value, place)
         number = item(run, place, value)
         if number.kind is kind or (number.expr is not None and kind is int):
             return number
@@ -95,7 +95,7 @@ def _better(run: Run, kind: type[ast.AST], best: Any, other: Any, name: str, pla
         numbers: list[Any] = [best, other]
         x, y = (run.recording.number_as(each, kinds[0]) for each in numbers)
         return Number(run.recording, kinds[0], x.apply(name, y).value)
-    test = truth(run, operate(run, kind, other, best, place), place)
+    test = as_condition(run, operate(run, kind, other, best, place), place)
     if isinstance(test, bool):
         return other if test else best
     return choose(run, test, (lambda: other, lambda: best), place)
@@ -113,10 +113,10 @@ def _sum(run: Run, place: Place, values: Any, start: Any = 0) -> Any:
 def _quantified(name: str) -> Callable[..., Any]:
     def function(run: Run, place: Place, values: Any) -> Any:
         if isinstance(values, Array):
-            return truth(run, getattr(values, name)(), place)
+            return as_condition(run, getattr(values, name)(), place)
         total: Any = name == "all"
         for each in elements(run, values, place):
-            test = truth(run, each, place)
+            test = as_condition(run, each, place)
             total = (both if name == "all" else either)(run.recording, total, test)
         return total
 
@@ -136,27 +136,27 @@ def _reversed(run: Run, place: Place, value: Any) -> Any:
 
 
 def _map(run: Run, place: Place, function: Any, *values: Any) -> Any:
-    rounds = zipped(run, values, place)
-    call = lambda i: run.call(run, function, rounds.element(i), {}, place)  # noqa: E731
-    return Rounds(rounds.count, call, rounds.even)
+    iterations = zipped(run, values, place)
+    call = lambda i: run.call(run, function, iterations.element(i), {}, place)  # noqa: E731
+    return Iterations(iterations.count, call, iterations.even)
 
 
 def _filter(run: Run, place: Place, function: Any, values: Any) -> Any:
     kept: list[Any] = []
     for each in elements(run, values, place):
         value = each if function is None else run.call(run, function, [each], {}, place)
-        test = truth(run, value, place)
+        test = as_condition(run, value, place)
         if not isinstance(test, bool):
             rule = "filter requires conditions that are known while compiling"
             raise place.refuse(rule, "a tensor", "use x[mask] or np.where")
         kept += [each] * test
-    return run.journal.make(kept)
+    return run.undo_log.make(kept)
 
 
 def _list(run: Run, place: Place, values: Any = ()) -> Any:
     if isinstance(values, list) and any(isinstance(each, Spread) for each in values):
-        return run.journal.make(list(values))
-    return run.journal.make(elements(run, values, place))
+        return run.undo_log.make(list(values))
+    return run.undo_log.make(elements(run, values, place))
 
 
 def _tuple(run: Run, place: Place, values: Any = ()) -> Any:
@@ -165,14 +165,14 @@ def _tuple(run: Run, place: Place, values: Any = ()) -> Any:
 
 def _dict(run: Run, place: Place, values: Any = (), **named: Any) -> Any:
     pairs = values.items() if isinstance(values, dict) else elements(run, values, place)
-    return run.journal.make(dict(pairs, **named))
+    return run.undo_log.make(dict(pairs, **named))
 
 
 def _set(run: Run, place: Place, values: Any = ()) -> Any:
     found = elements(run, values, place)
     if any(isinstance(each, Traced) for each in found):
         raise place.refuse("a set requires elements that are known while compiling", "tensors")
-    return run.journal.make(set(found))
+    return run.undo_log.make(set(found))
 
 
 def _sorted(run: Run, place: Place, values: Any, key: Any = None, reverse: bool = False) -> Any:
@@ -182,7 +182,7 @@ def _sorted(run: Run, place: Place, values: Any, key: Any = None, reverse: bool 
         rule = "sorted requires what it compares to be known while compiling"
         raise place.refuse(rule, "tensors", "np.sort of an array")
     order = sorted(range(len(found)), key=lambda position: keys[position], reverse=reverse)
-    return run.journal.make([found[position] for position in order])
+    return run.undo_log.make([found[position] for position in order])
 
 
 def _isinstance(run: Run, place: Place, value: Any, kinds: Any) -> bool:
@@ -222,9 +222,9 @@ def _hasattr(run: Run, place: Place, holder: Any, name: Any) -> bool:
 
 def _watch_attribute(run: Run, holder: Any, name: Any) -> None:
     """Has calls find out whether an object of the surroundings has the attribute."""
-    if not run.journal.is_made(holder):
+    if not run.undo_log.is_made(holder):
         read = lambda: hasattr(holder, name)  # noqa: E731
-        run.outside.watch(Guard(f"whether there is {name}", read, read()), holder)
+        run.captures.watch(Guard(f"whether there is {name}", read, read()), holder)
 
 
 def _setattr(run: Run, place: Place, holder: Any, name: Any, value: Any) -> None:
@@ -239,7 +239,7 @@ def _print(
     if file is not None and file is not sys.stdout:
         raise place.refuse("print requires the standard output", shown(file), "leave file out")
     for value in values:
-        if isinstance(value, Rounds | Spread) or (
+        if isinstance(value, Iterations | Spread) or (
             isinstance(value, list) and any(isinstance(each, Spread) for each in value)
         ):
             rule = "print requires values whose form is known while compiling"

@@ -26,7 +26,7 @@ from weft.source.calls.creation import CREATION, tensor_of
 from weft.source.calls.functions import Function, bind
 from weft.source.calls.modules import METHODS as MODULE_METHODS
 from weft.source.expressions.conditions import refused_text
-from weft.source.expressions.iteration import Rounds, elements, stacked
+from weft.source.expressions.iteration import Iterations, elements, stacked
 from weft.source.expressions.operations import made, native
 from weft.source.leaves import shown
 from weft.source.run import MOST_CALLS, RETURNED, VALUE, Frame, Run
@@ -148,7 +148,7 @@ def enter(run: Run, frame: Frame, place: Place) -> Any:
         raise place.refuse(rule, "more", advice)
     run.depth += 1
     frame.names[RETURNED] = False
-    run.journal.make(frame.names)
+    run.undo_log.make(frame.names)
     try:
         node = frame.code.node
         if isinstance(node, ast.Lambda):
@@ -187,7 +187,7 @@ def _instantiate(
         and fresh is object.__new__
         and (start.__code__.co_filename != "<string>")
     ):
-        instance = run.journal.make(object.__new__(kind))
+        instance = run.undo_log.make(object.__new__(kind))
         call(run, start, [instance, *arguments], named, place)
         return instance
     found = native(place, kind, *arguments, **named)
@@ -197,8 +197,8 @@ def _instantiate(
     for field in fields(kind) if is_dataclass(kind) else ():
         value = getattr(found, field.name, None)
         if field.default_factory is not MISSING and id(value) not in given:
-            run.journal.make(value)
-    return run.journal.make(found)
+            run.undo_log.make(value)
+    return run.undo_log.make(found)
 
 
 def _other(
@@ -257,7 +257,9 @@ def _native(
         arguments = [_floats_lifted(run, each) for each in arguments]
     passed = [_passed(run, each, place) for each in arguments]
     passed_by_name = {name: _passed(run, each, place) for name, each in named.items()}
-    found = native(place, _reading(run, function, place), *passed, **passed_by_name)
+    found = native(
+        place, _with_interpreted_closure(run, function, place), *passed, **passed_by_name
+    )
     if module in _ARRAYS:
         found = _seen(run, function.__name__, arguments, found)
     return made(run, _received(run, found))
@@ -292,7 +294,7 @@ def _created(
     return known(run, place, *arguments, **{**default, **named})
 
 
-def _reading(run: Run, function: Any, place: Place) -> Any:
+def _with_interpreted_closure(run: Run, function: Any, place: Place) -> Any:
     """A function of weft's own with the user's functions in its closure read."""
     if not isinstance(function, FunctionType) or not function.__closure__:
         return function
@@ -313,7 +315,7 @@ def _passed(run: Run, value: Any, place: Place) -> Any:
     if any(isinstance(each, FunctionType) and is_read(each) for each in (value, method)):
         return Interpreted(run, value)
     if isinstance(value, FunctionType) and value.__closure__:
-        return _reading(run, value, place)
+        return _with_interpreted_closure(run, value, place)
     original = getattr(value, "source_function", None)
     return value if original is None else Interpreted(run, original)
 
@@ -393,7 +395,7 @@ def _constant_of(run: Run, value: Any) -> Any:
 
 def holds_dynamic(value: Any) -> bool:
     """Whether a value is one that only a call knows, or holds one."""
-    if isinstance(value, Traced | Rounds | Spread):
+    if isinstance(value, Traced | Iterations | Spread):
         return True
     if isinstance(value, list | tuple):
         return any(map(holds_dynamic, cast("Sequence[Any]", value)))

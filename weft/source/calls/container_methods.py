@@ -1,4 +1,4 @@
-"""Methods that change lists, dicts and sets: the journal hears of each change."""
+"""Methods that change lists, dicts and sets: the undo log records each change."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from weft.source.expressions.iteration import elements
-from weft.source.journal import DictSlot, ListSlot, SetSlot
 from weft.source.leaves import shown
 from weft.source.run import Run
 from weft.source.syntax import Place
+from weft.source.undo_log import DictSlot, ListSlot, SetSlot
 from weft.source.values import Spread
 from weft.tracing.traced import Traced
 
@@ -30,7 +30,7 @@ def change(run: Run, holder: Any, name: str, place: Place, *arguments: Any, **na
     make it, or what it holds depends on tensors.
     """
     kind = type(holder)
-    if not run.journal.is_made(holder):
+    if not run.undo_log.is_made(holder):
         rule = f"a change of a {kind.__name__} requires one that this call has made"
         raise place.refuse(rule, "one from outside", f"copy it first: {kind.__name__}(x)")
     if name not in _KEEPING and any(isinstance(each, Spread) for each in holder):
@@ -43,7 +43,7 @@ def change(run: Run, holder: Any, name: str, place: Place, *arguments: Any, **na
                 raise place.refuse(rule, shown(each), "use an array")
     if name in ("sort", "remove") and kind is list:
         _require_known(holder, arguments, name, place)
-    run.journal.note(_SLOTS[kind](holder))
+    run.undo_log.note(_SLOTS[kind](holder))
     if name == "extend":
         return holder.extend(elements(run, arguments[0], place))
     return getattr(holder, name)(*arguments, **named)

@@ -9,7 +9,7 @@ import numpy as np
 
 from weft.dialects.graph.core.dtypes import element_type
 from weft.dialects.graph.core.types import ShapeAttr
-from weft.source.expressions.iteration import range_of, rounds_of, stacked
+from weft.source.expressions.iteration import iterations_of, range_of, stacked
 from weft.source.expressions.operators import as_tensor
 from weft.source.run import Run
 from weft.source.syntax import Place
@@ -56,7 +56,7 @@ def _arange(
 ) -> Any:
     r = run.recording
     low, high = (0, start) if stop is None else (start, stop)
-    count = rounds_of(run, range_of(run, [low, high, step], place), place).count
+    count = iterations_of(run, range_of(run, [low, high, step], place), place).count
     first, by = (as_tensor(r, each).astype(np.int64) for each in (low, step))
     result = r.apply("range", r.array(first.value), r.array(by.value), size=ShapeAttr((count,)))
     return result if dtype is None else result.astype(dtype)

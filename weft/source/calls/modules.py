@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from weft.nn.module import Module
+from weft.source.captures import Guard
 from weft.source.expressions.attributes import attribute
-from weft.source.journal import NameSlot
-from weft.source.outside import Guard
 from weft.source.run import Run
 from weft.source.syntax import Place
+from weft.source.undo_log import NameSlot
 
 _PARTS: Final = (Module, list, dict, tuple)
 
@@ -23,7 +23,7 @@ def places_of(run: Run, place: Place, module: Module) -> Places:
     holders = [holder for _, each in Module.modules(module) for holder in _holders(vars(each))]
     before = [(each, _content(each), _values(each)) for each in holders]
     read = lambda: all(_content(each) == ids for each, ids, _ in before)  # noqa: E731
-    run.outside.watch(Guard("what a module is made of", read, True), module)
+    run.captures.watch(Guard("what a module is made of", read, True), module)
     return list(Module.tensor_places(module))
 
 
@@ -92,9 +92,9 @@ def bound(
     run.lent |= lent
     try:
         for path, value in state.items():
-            run.journal.assign(slots[path], run.outside.adopt(value, path))
+            run.undo_log.assign(slots[path], run.captures.adopt(value, path))
         body(None)
     finally:
         for path, slot in slots.items():
-            run.journal.assign(slot, before[path])
+            run.undo_log.assign(slot, before[path])
         run.lent -= lent

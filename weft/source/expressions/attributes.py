@@ -13,11 +13,11 @@ from weft.array.methods import METHODS
 from weft.source.calls.container_methods import CHANGING, change
 from weft.source.expressions.conditions import refused_text
 from weft.source.expressions.iteration import elements
-from weft.source.journal import NameSlot, Slot
 from weft.source.run import Run
 from weft.source.state import change_state, is_state
 from weft.source.statements.changes import set_element
 from weft.source.syntax import Place
+from weft.source.undo_log import NameSlot, Slot
 from weft.source.values import Array, Number
 from weft.tracing.printing import Text
 from weft.tracing.traced import Traced
@@ -41,9 +41,9 @@ def attribute(run: Run, holder: Any, name: str, text: str, place: Place) -> Any:
         return run.call(run, found.fget, [holder], {}, place)
     if isinstance(found, FunctionType) and name not in getattr(holder, "__dict__", ()):
         return MethodType(found, holder)
-    if run.journal.is_made(holder) or isinstance(holder, super | BaseException):
+    if run.undo_log.is_made(holder) or isinstance(holder, super | BaseException):
         return getattr(holder, name)
-    return run.outside.attribute(holder, name, text)
+    return run.captures.attribute(holder, name, text)
 
 
 def _static_attribute(kind: type, name: str) -> Any:
@@ -68,7 +68,7 @@ def item(run: Run, place: Place, x: Traced, *index: Any) -> Any:
 def _tolist(run: Run, place: Place, x: Traced) -> Any:
     if not x.ndim:
         return item(run, place, x)
-    return run.journal.make([_tolist(run, place, each) for each in elements(run, x, place)])
+    return run.undo_log.make([_tolist(run, place, each) for each in elements(run, x, place)])
 
 
 def _fill(run: Run, place: Place, x: Traced, value: Any) -> None:
@@ -133,10 +133,10 @@ class AttributeSlot(Slot):
 def assign_attribute(run: Run, holder: Any, name: str, value: Any, place: Place) -> None:
     """`holder.name = value`."""
     is_lent = (id(holder), name) in run.lent
-    if is_state(holder, name) and not is_lent and not run.journal.is_made(holder):
+    if is_state(holder, name) and not is_lent and not run.undo_log.is_made(holder):
         change_state(run, holder, name, value, place)
         return
-    if not run.journal.is_made(holder) and not is_lent:
+    if not run.undo_log.is_made(holder) and not is_lent:
         rule = "an assignment to an attribute requires an object that this call has made"
         advice = "return the new value; the caller keeps it"
         raise place.refuse(rule, f"{name} of {_described(holder)}", advice)
@@ -144,9 +144,9 @@ def assign_attribute(run: Run, holder: Any, name: str, value: Any, place: Place)
     if isinstance(setter, property) and isinstance(setter.fset, FunctionType):
         run.call(run, setter.fset, [holder, value], {}, place)
     elif hasattr(holder, "__dict__"):
-        run.journal.assign(NameSlot(vars(holder), name), value)
+        run.undo_log.assign(NameSlot(vars(holder), name), value)
     else:
-        run.journal.assign(AttributeSlot(holder, name), value)
+        run.undo_log.assign(AttributeSlot(holder, name), value)
 
 
 def _described(holder: Any) -> str:

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Callable
 from typing import Any
 
-from weft.source.expressions.conditions import truth
-from weft.source.expressions.iteration import rounds_of
+from weft.source.expressions.conditions import as_condition
+from weft.source.expressions.iteration import iterations_of
 from weft.source.expressions.operations import static
 from weft.source.run import Frame, Run
 from weft.source.syntax import Code, Place, assigned
@@ -27,14 +27,16 @@ def comprehend(
         generator = node.generators[position]
         place = Place(frame.code.file, generator.iter)
         source = run.evaluate(run, inner if position else frame, generator.iter)
-        rounds = rounds_of(run, source, place)
-        count = rounds.count.constant
+        iterations = iterations_of(run, source, place)
+        count = iterations.count.constant
         if count is None:
             rule = "a comprehension requires to know how many elements there are"
-            raise place.refuse(rule, rounds.count, "use a for statement, and append")
+            raise place.refuse(rule, iterations.count, "use a for statement, and append")
         for number in range(count):
             run.count_statement(place)
-            run.store(run, inner, generator.target, rounds.element(rounds.count * 0 + number))
+            run.store(
+                run, inner, generator.target, iterations.element(iterations.count * 0 + number)
+            )
             if all(_lets_through(run, inner, each) for each in generator.ifs):
                 over(position + 1)
 
@@ -51,7 +53,7 @@ def _scope(frame: Frame, node: ast.expr) -> Any:
 
 def _lets_through(run: Run, frame: Frame, node: ast.expr) -> bool:
     place = Place(frame.code.file, node)
-    test = truth(run, run.evaluate(run, frame, node), place)
+    test = as_condition(run, run.evaluate(run, frame, node), place)
     if not isinstance(test, bool):
         rule = "a condition in a comprehension requires to be known while compiling"
         raise place.refuse(rule, "a tensor", "choose with np.where, or x[mask]")
@@ -64,14 +66,14 @@ def list_comprehension(
     """A list, which a generator expression is too: its elements are computed at once."""
     found: list[Any] = []
     comprehend(run, frame, node, lambda inner: found.append(run.evaluate(run, inner, node.elt)))
-    return run.journal.make(found)
+    return run.undo_log.make(found)
 
 
 def set_comprehension(run: Run, frame: Frame, node: ast.SetComp, place: Place) -> Any:
     """A set."""
     found: list[Any] = []
     comprehend(run, frame, node, lambda inner: found.append(run.evaluate(run, inner, node.elt)))
-    return run.journal.make({static(each, place, "an element of a set") for each in found})
+    return run.undo_log.make({static(each, place, "an element of a set") for each in found})
 
 
 def dict_comprehension(run: Run, frame: Frame, node: ast.DictComp, place: Place) -> Any:
@@ -83,4 +85,4 @@ def dict_comprehension(run: Run, frame: Frame, node: ast.DictComp, place: Place)
         found[key] = run.evaluate(run, inner, node.value)
 
     comprehend(run, frame, node, take)
-    return run.journal.make(found)
+    return run.undo_log.make(found)

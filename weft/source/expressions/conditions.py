@@ -23,7 +23,7 @@ def refused_text(place: Place, what: str) -> SourceError:
     return place.refuse(rule, what, "print its parts, or write one f-string")
 
 
-def truth(run: Run, value: Any, place: Place) -> bool | Number:
+def as_condition(run: Run, value: Any, place: Place) -> bool | Number:
     """Whether a value counts as true. Raises SourceError for a tensor of several elements."""
     if isinstance(value, Text):
         raise refused_text(place, "a condition on it")
@@ -41,7 +41,7 @@ def truth(run: Run, value: Any, place: Place) -> bool | Number:
     for name in ("__bool__", "__len__"):
         method = getattr(type(value), name, None)
         if isinstance(method, FunctionType):
-            return truth(run, run.call(run, method, [value], {}, place), place)
+            return as_condition(run, run.call(run, method, [value], {}, place), place)
     if isinstance(value, np.ndarray) and value.size != 1:
         raise place.refuse("a condition requires one element", f"{value.size}", "np.any(...)")
     return bool(value)

@@ -14,7 +14,7 @@ from weft.source.expressions.comprehensions import (
     list_comprehension,
     set_comprehension,
 )
-from weft.source.expressions.conditions import negation, truth
+from weft.source.expressions.conditions import as_condition, negation
 from weft.source.expressions.iteration import elements
 from weft.source.expressions.operations import compared, element, native, operate, static
 from weft.source.expressions.operators import PLAIN, both, either, unary
@@ -33,12 +33,12 @@ def evaluate(run: Run, frame: Frame, node: ast.expr) -> Any:
     place = Place(frame.code.file, node)
     if read_ is None:
         rule = "source mode requires expressions that it knows"
-        raise place.refuse(rule, type(node).__name__, _WAYS_OUT.get(type(node), ""))
+        raise place.refuse(rule, type(node).__name__, _ALTERNATIVES.get(type(node), ""))
     with run.at(place):
         return read_(run, frame, node, place)
 
 
-_WAYS_OUT: Final[dict[type[ast.expr], str]] = {
+_ALTERNATIVES: Final[dict[type[ast.expr], str]] = {
     ast.YieldFrom: "return a list",
     ast.Await: "call a plain function",
 }
@@ -68,11 +68,11 @@ def _tuple(run: Run, frame: Frame, node: ast.Tuple, place: Place) -> Any:
 
 
 def _list(run: Run, frame: Frame, node: ast.List, place: Place) -> Any:
-    return run.journal.make(_sequence(run, frame, node.elts))
+    return run.undo_log.make(_sequence(run, frame, node.elts))
 
 
 def _set(run: Run, frame: Frame, node: ast.Set, place: Place) -> Any:
-    return run.journal.make(set(_sequence(run, frame, node.elts)))
+    return run.undo_log.make(set(_sequence(run, frame, node.elts)))
 
 
 def _dict(run: Run, frame: Frame, node: ast.Dict, place: Place) -> Any:
@@ -83,7 +83,7 @@ def _dict(run: Run, frame: Frame, node: ast.Dict, place: Place) -> Any:
         else:
             name = static(evaluate(run, frame, key), Place(frame.code.file, key), "a key")
             found[name] = evaluate(run, frame, value)
-    return run.journal.make(found)
+    return run.undo_log.make(found)
 
 
 def _binary(run: Run, frame: Frame, node: ast.BinOp, place: Place) -> Any:
@@ -94,7 +94,7 @@ def _binary(run: Run, frame: Frame, node: ast.BinOp, place: Place) -> Any:
 def _unary(run: Run, frame: Frame, node: ast.UnaryOp, place: Place) -> Any:
     value = evaluate(run, frame, node.operand)
     if isinstance(node.op, ast.Not):
-        return negation(run, truth(run, value, place))
+        return negation(run, as_condition(run, value, place))
     if isinstance(value, Traced):
         return unary(run.recording, type(node.op), value)
     method = getattr(type(value), "__neg__", None)
@@ -112,16 +112,16 @@ def _decide(run: Run, frame: Frame, nodes: Sequence[ast.expr], all_: bool, place
     first = evaluate(run, frame, nodes[0])
     if len(nodes) == 1:
         return first
-    test = truth(run, first, Place(frame.code.file, nodes[0]))
+    test = as_condition(run, first, Place(frame.code.file, nodes[0]))
     if isinstance(test, bool):
         return _decide(run, frame, nodes[1:], all_, place) if test is all_ else first
     rest = lambda: _decide(run, frame, nodes[1:], all_, place)  # noqa: E731
     if _is_bool(first):
         plain = _plain(run, rest)
         if plain is not None:
-            return (both if all_ else either)(run.recording, test, truth(run, rest(), place))
-    ways = (rest, lambda: first) if all_ else (lambda: first, rest)
-    return choose(run, test, ways, place)
+            return (both if all_ else either)(run.recording, test, as_condition(run, rest(), place))
+    branches = (rest, lambda: first) if all_ else (lambda: first, rest)
+    return choose(run, test, branches, place)
 
 
 def _is_bool(value: Any) -> bool:
@@ -144,7 +144,7 @@ def _compare(run: Run, frame: Frame, node: ast.Compare, place: Place) -> Any:
         found = compared(run, op, left, right, place)
         if len(node.ops) == 1:
             return found
-        test = truth(run, found, place)
+        test = as_condition(run, found, place)
         if test is False:
             return found
         total = both(run.recording, total, test) if number else test
@@ -154,12 +154,12 @@ def _compare(run: Run, frame: Frame, node: ast.Compare, place: Place) -> Any:
 
 def _either(run: Run, frame: Frame, node: ast.IfExp, place: Place) -> Any:
     at = Place(frame.code.file, node.test)
-    test = truth(run, evaluate(run, frame, node.test), at)
+    test = as_condition(run, evaluate(run, frame, node.test), at)
     if isinstance(test, bool):
         run.note(at, f"{test}, known while compiling")
         return evaluate(run, frame, node.body if test else node.orelse)
-    ways = [lambda each=each: evaluate(run, frame, each) for each in (node.body, node.orelse)]
-    return choose(run, test, ways, at)
+    branches = [lambda each=each: evaluate(run, frame, each) for each in (node.body, node.orelse)]
+    return choose(run, test, branches, at)
 
 
 def _subscript(run: Run, frame: Frame, node: ast.Subscript, place: Place) -> Any:

@@ -24,7 +24,7 @@ MOST_ELEMENTS = 100_000
 
 
 @dataclass(frozen=True, eq=False)
-class Rounds:
+class Iterations:
     """As many elements as `count`, by their number; `even` ones may be asked for with a number that
     only a call knows.
     """
@@ -34,53 +34,53 @@ class Rounds:
     even: bool = True
 
 
-def rounds_of(run: Run, value: Any, place: Place) -> Rounds:
+def iterations_of(run: Run, value: Any, place: Place) -> Iterations:
     """The rounds of a loop over a value."""
     r = run.recording
-    if isinstance(value, Rounds):
+    if isinstance(value, Iterations):
         return value
     if isinstance(value, range):
         start, step = value.start, value.step
-        return Rounds(Expr.of(len(value)), lambda i: r.number(Expr.of(start) + i * step))
+        return Iterations(Expr.of(len(value)), lambda i: r.number(Expr.of(start) + i * step))
     if isinstance(value, Number) or (isinstance(value, Traced) and not value.ndim):
         raise place.refuse("a loop requires something with elements", shown(value), "range(n)?")
     if isinstance(value, Traced):
         array = cast("Array", value)
-        return Rounds(array.type.shape[0], lambda i: item(r, array, r.number(i)))
+        return Iterations(array.type.shape[0], lambda i: item(r, array, r.number(i)))
     if isinstance(value, list) and any(isinstance(each, Spread) for each in value):
         rows = stacked(run, cast("list[Any]", value), place)
-        return Rounds(rows.type.shape[0], lambda i: item(r, rows, r.number(i)))
+        return Iterations(rows.type.shape[0], lambda i: item(r, rows, r.number(i)))
     return _known(elements(run, value, place))
 
 
-def _known(values: Sequence[Any]) -> Rounds:
+def _known(values: Sequence[Any]) -> Iterations:
     def element(number: Expr) -> Any:
         constant = number.constant
         assert constant is not None, "rounds over objects are read one by one"
         return values[constant]
 
-    return Rounds(Expr.of(len(values)), element, even=False)
+    return Iterations(Expr.of(len(values)), element, even=False)
 
 
 def elements(run: Run, value: Any, place: Place) -> list[Any]:
     """All elements of a value whose number of elements is known."""
-    if isinstance(value, Rounds | Traced):
-        rounds = rounds_of(run, value, place)
-        count = rounds.count.constant
+    if isinstance(value, Iterations | Traced):
+        iterations = iterations_of(run, value, place)
+        count = iterations.count.constant
         if count is None:
             rule = "an expression that takes elements one by one requires to know how many"
-            raise place.refuse(rule, rounds.count, "use a for statement")
-        return [rounds.element(Expr.of(number)) for number in range(count)]
+            raise place.refuse(rule, iterations.count, "use a for statement")
+        return [iterations.element(Expr.of(number)) for number in range(count)]
     if isinstance(value, list) and any(isinstance(each, Spread) for each in value):
         return elements(run, stacked(run, cast("list[Any]", value), place), place)
     if isinstance(value, np.ndarray):
-        return elements(run, run.outside.adopt(value, "an array"), place)
+        return elements(run, run.captures.adopt(value, "an array"), place)
     method = getattr(type(value), "__iter__", None)
     if method is None and not hasattr(type(value), "__getitem__"):
         raise place.refuse("a loop requires something with elements", shown(value))
     found: list[Any] = []
     for each in value:
-        found.append(run.outside.adopt(each, "an element"))
+        found.append(run.captures.adopt(each, "an element"))
         if len(found) > MOST_ELEMENTS:
             raise place.refuse(f"a loop requires at most {MOST_ELEMENTS} elements", "more")
     return found
@@ -134,7 +134,7 @@ def range_of(run: Run, ends: Sequence[Any], place: Place) -> Any:
         offset = r.number(number * step)
         return offset if start == 0 and type(start) is int else _sum(run, start, offset)
 
-    return Rounds(count, element)
+    return Iterations(count, element)
 
 
 def _sum(run: Run, start: Any, offset: Any) -> Any:
@@ -146,21 +146,25 @@ def _sum(run: Run, start: Any, offset: Any) -> Any:
 
 def zipped(run: Run, values: Sequence[Any], place: Place) -> Any:
     """`zip(...)` where some are tensors."""
-    each = [rounds_of(run, value, place) for value in values]
-    counts = [rounds.count for rounds in each]
+    each = [iterations_of(run, value, place) for value in values]
+    counts = [iterations.count for iterations in each]
     count = counts[0] if all(one == counts[0] for one in counts) else minimum(counts)
-    even = all(rounds.even for rounds in each)
-    return Rounds(count, lambda i: tuple(rounds.element(i) for rounds in each), even)
+    even = all(iterations.even for iterations in each)
+    return Iterations(count, lambda i: tuple(iterations.element(i) for iterations in each), even)
 
 
 def enumerated(run: Run, value: Any, start: int, place: Place) -> Any:
     """`enumerate(...)` of a tensor."""
-    rounds = rounds_of(run, value, place)
+    iterations = iterations_of(run, value, place)
     number = run.recording.number
-    return Rounds(rounds.count, lambda i: (number(i + start), rounds.element(i)), rounds.even)
+    return Iterations(
+        iterations.count, lambda i: (number(i + start), iterations.element(i)), iterations.even
+    )
 
 
 def reversed_(run: Run, value: Any, place: Place) -> Any:
     """`reversed(...)` of a tensor or of rounds."""
-    rounds = rounds_of(run, value, place)
-    return Rounds(rounds.count, lambda i: rounds.element(rounds.count - 1 - i), rounds.even)
+    iterations = iterations_of(run, value, place)
+    return Iterations(
+        iterations.count, lambda i: iterations.element(iterations.count - 1 - i), iterations.even
+    )

@@ -11,9 +11,9 @@ import numpy as np
 
 from weft.dialects.errors import WeftError
 from weft.eager.tensor import Tensor
-from weft.source.expressions.conditions import negation, refused_text, truth
+from weft.source.expressions.conditions import as_condition, negation, refused_text
 from weft.source.expressions.indexing import read
-from weft.source.expressions.iteration import Rounds, elements, stacked
+from weft.source.expressions.iteration import Iterations, elements, stacked
 from weft.source.expressions.operators import PLAIN, binary, either
 from weft.source.leaves import same, shown
 from weft.source.run import Run
@@ -71,7 +71,7 @@ def made(run: Run, value: Any) -> Any:
     """What Python's own operators gave: new lists may be changed, arrays are of the graph."""
     if isinstance(value, np.ndarray | Tensor):
         return run.recording.constant(np.asarray(value))
-    return run.journal.make(value) if type(value) in (list, dict, set) else value
+    return run.undo_log.make(value) if type(value) in (list, dict, set) else value
 
 
 def native(place: Place, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
@@ -124,12 +124,12 @@ def _contains(run: Run, value: Any, holder: Any, place: Place) -> Any:
     """`value in holder`."""
     method = getattr(type(holder), "__contains__", None)
     if isinstance(method, FunctionType):
-        return truth(run, run.call(run, method, [holder, value], {}, place), place)
+        return as_condition(run, run.call(run, method, [holder, value], {}, place), place)
     if isinstance(holder, Traced):
         found = operate(run, ast.Eq, holder, value, place)
         axes = list(range(found.ndim))
         total = found.astype(np.int64).reduced("reduce_max", axes, False)
-        return truth(run, total, place)
+        return as_condition(run, total, place)
     if isinstance(holder, dict | set | str | range):
         static(value, place, "what a dict, set, string or range is searched for")
         return native(place, lambda: value in cast("Any", holder))
@@ -138,7 +138,7 @@ def _contains(run: Run, value: Any, holder: Any, place: Place) -> Any:
         if same(each, value):
             return True
         test = operate(run, ast.Eq, each, value, place)
-        total = either(run.recording, total, truth(run, test, place))
+        total = either(run.recording, total, as_condition(run, test, place))
     return total
 
 
@@ -147,7 +147,7 @@ def element(run: Run, holder: Any, index: Any, place: Place) -> Any:
     if isinstance(holder, Traced):
         parts = index if isinstance(index, tuple) else (index,)
         return read(run.recording, holder, cast("tuple[Any, ...]", parts))
-    if isinstance(holder, Rounds):
+    if isinstance(holder, Iterations):
         return holder.element(run.recording.bound(index, "index"))
     method = getattr(type(holder), "__getitem__", None)
     if isinstance(method, FunctionType):
@@ -161,13 +161,13 @@ def element(run: Run, holder: Any, index: Any, place: Place) -> Any:
         dynamic = next((e for e in (ends.start, ends.stop, ends.step) if is_dynamic(e)), None)
     if is_dynamic(dynamic):
         return _chosen(run, holder, index, place)
-    return run.outside.adopt(made(run, native(place, lambda: holder[index])), "an element")
+    return run.captures.adopt(made(run, native(place, lambda: holder[index])), "an element")
 
 
 def _chosen(run: Run, holder: Any, index: Any, place: Place) -> Any:
     """An element of a list or tuple by a number that only a call knows."""
     if isinstance(holder, np.ndarray):
-        return element(run, run.outside.adopt(holder, "an array"), index, place)
+        return element(run, run.captures.adopt(holder, "an array"), index, place)
     values = list(cast("Sequence[Any]", holder)) if isinstance(holder, list | tuple) else []
     if not values or not all(
         isinstance(each, Traced | np.generic | int | float) for each in values

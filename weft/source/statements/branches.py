@@ -14,11 +14,11 @@ from weft.dialects.errors import SourceError
 from weft.dialects.graph import EffectOp, IfOp, YieldOp
 from weft.dialects.graph.core.types import type_of
 from weft.dialects.graph.regions.control import join
-from weft.source.journal import MISSING, Change, NameSlot, Slot
 from weft.source.leaves import Kind, common, is_leaf, kind_of, same, shown, value_as, wrapped
 from weft.source.recording import SourceRecording
 from weft.source.run import VALUE, Run
 from weft.source.syntax import Place
+from weft.source.undo_log import MISSING, Change, NameSlot, Slot
 from weft.source.values import Array, Number, Undefined, is_scalar
 from weft.tracing.traced import Traced
 from weft.trees import described, flatten_exactly, unflatten
@@ -64,14 +64,14 @@ class Region:
 
 def region(run: Run, block: Block, body: Thunk) -> Region:
     """Reads a piece of the program into a block; afterwards everything is as it was before."""
-    run.journal.begin()
+    run.undo_log.begin()
     run.regions += 1
     try:
         with run.recording.inside(block):
             body()
     finally:
         run.regions -= 1
-        changes = run.journal.undo()
+        changes = run.undo_log.undo()
     return Region(block, {change.slot.key: change for change in changes})
 
 
@@ -93,16 +93,16 @@ def attempt(run: Run, body: Thunk) -> SourceError | None:
     """Reads a piece of the program; after a refusal, which it gives back, all is as it was."""
     block = run.recording.block
     last, notes = block.last_op, dict(run.notes)
-    run.journal.begin()
+    run.undo_log.begin()
     try:
         body()
     except SourceError as error:
-        run.journal.undo()
+        run.undo_log.undo()
         run.notes = notes
         while block.last_op is not last and block.last_op is not None:
             block.erase_op(block.last_op, safe_erase=False)
         return error
-    run.journal.keep()
+    run.undo_log.keep()
     return None
 
 
@@ -229,7 +229,7 @@ def branch(run: Run, condition: Number, then: Thunk, otherwise: Thunk, place: Pl
     named = [str(slot) for slot in slots.values() if not str(slot).startswith("<")]
     run.note(place, f"graph.if, joining {', '.join(named) or 'what is returned'}")
     for key, slot in slots.items():
-        run.journal.assign(slot, _filled(after[key], results))
+        run.undo_log.assign(slot, _filled(after[key], results))
     for result, pair in zip(results, joiner.pairs, strict=True):
         link(run, result, pair.aliases)
 
@@ -241,7 +241,7 @@ def link(run: Run, result: Traced, aliases: Sequence[Array]) -> None:
     for array in aliases:
         if array.owner:
             result.own(array.owner)
-        elif run.journal.holds(array):
+        elif run.undo_log.holds(array):
             result.own("that of another variable on one way")
             result.shows(array)
 
@@ -283,15 +283,15 @@ def _insert(
     return [wrapped(r, result, pair.kind) for result, pair in zip(op.results, pairs, strict=True)]
 
 
-def choose(run: Run, condition: Number, ways: Sequence[Callable[[], Any]], place: Place) -> Any:
+def choose(run: Run, condition: Number, branches: Sequence[Callable[[], Any]], place: Place) -> Any:
     """The value of an expression that has two ways."""
     box: dict[str, Any] = {}
-    slot = NameSlot(run.journal.make(box), "a value")
+    slot = NameSlot(run.undo_log.make(box), "a value")
 
     def taking(way: Callable[[], Any]) -> Thunk:
-        return lambda: run.journal.assign(slot, way())
+        return lambda: run.undo_log.assign(slot, way())
 
-    branch(run, condition, taking(ways[0]), taking(ways[1]), place)
+    branch(run, condition, taking(branches[0]), taking(branches[1]), place)
     return box["a value"]
 
 

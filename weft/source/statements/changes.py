@@ -10,10 +10,10 @@ from typing import Any, cast
 from weft.source.expressions.indexing import write
 from weft.source.expressions.iteration import elements, stacked
 from weft.source.expressions.operations import operate
-from weft.source.journal import ArraySlot, DictSlot, ListSlot
 from weft.source.leaves import shown
 from weft.source.run import Run
 from weft.source.syntax import Place
+from weft.source.undo_log import ArraySlot, DictSlot, ListSlot
 from weft.source.values import Array, Spread
 from weft.tracing.traced import Traced
 
@@ -33,7 +33,7 @@ def set_element(run: Run, holder: Any, index: Any, value: Any, place: Place) -> 
             rule = "an assignment to a list or dict requires an index that is known"
             raise place.refuse(rule, shown(index), "use an array")
         require_made(run, holder, place)
-        run.journal.note(ListSlot(holder) if type(holder) is list else DictSlot(holder))
+        run.undo_log.note(ListSlot(holder) if type(holder) is list else DictSlot(holder))
         if any(isinstance(each, Spread) for each in holder):
             raise place.refuse("a list that a loop of the graph fills stays as it is", "a change")
         holder[index] = value
@@ -54,15 +54,15 @@ def replace(run: Run, array: Array, value: Traced, place: Place) -> None:
             raise place.refuse(rule, "another view", "copy it first: x.copy()")
         whole = write(run.recording, view.base, view.index, value)
         replace(run, view.base, whole, place)
-        run.journal.assign(ArraySlot(array), Array(run.recording, value.value))
+        run.undo_log.assign(ArraySlot(array), Array(run.recording, value.value))
         array.viewing(view.base, view.index)
         return
-    run.journal.assign(ArraySlot(array), Array(run.recording, value.value))
+    run.undo_log.assign(ArraySlot(array), Array(run.recording, value.value))
 
 
 def require_made(run: Run, holder: Any, place: Place) -> None:
     """Refuses to change a list or dict that the call did not make."""
-    if not run.journal.is_made(holder):
+    if not run.undo_log.is_made(holder):
         rule = f"a change of a {type(holder).__name__} requires one that this call has made"
         raise place.refuse(rule, "one from outside", f"copy it first: {type(holder).__name__}(x)")
 
@@ -78,7 +78,7 @@ def in_place(run: Run, kind: type[ast.AST], before: Any, value: Any, place: Plac
         return before
     if type(before) is list and kind is ast.Add:
         require_made(run, before, place)
-        run.journal.note(ListSlot(before))
+        run.undo_log.note(ListSlot(before))
         before.extend(elements(run, value, place))
         return before
     return operate(run, kind, before, value, place)

@@ -14,14 +14,14 @@ from xdsl.ir import Block, SSAValue
 from weft.dialects.errors import TypeInferenceError
 from weft.dialects.expr import Expr
 from weft.dialects.graph import ConditionOp, ForOp, WhileOp, YieldOp
-from weft.source.expressions.conditions import truth
-from weft.source.expressions.iteration import Rounds, rounds_of
+from weft.source.expressions.conditions import as_condition
+from weft.source.expressions.iteration import Iterations, iterations_of
 from weft.source.expressions.operators import both, either, negated
-from weft.source.journal import NameSlot
 from weft.source.run import RETURNED, Frame, Run
 from weft.source.statements.branches import attempt, branch, region, trial
-from weft.source.statements.carried import State
+from weft.source.statements.loop_carried import State
 from weft.source.syntax import Place
+from weft.source.undo_log import NameSlot
 from weft.source.values import Number
 
 MOST_UNROLLED = 16
@@ -52,9 +52,9 @@ class Flags:
 
     def set(self, name: str, value: bool) -> None:
         """Sets a flag."""
-        self.run.journal.assign(NameSlot(self.frame.names, name), value)
+        self.run.undo_log.assign(NameSlot(self.frame.names, name), value)
 
-    def begin_round(self) -> None:
+    def begin_iteration(self) -> None:
         """In a round, no flag is set yet."""
         for name in (self.continued, self.broken, RETURNED):
             if self.frame.names.get(name) is not False:
@@ -100,12 +100,12 @@ def unless_stopped(
 
     def going_on() -> None:
         for flag in flags:
-            run.journal.assign(NameSlot(frame.names, flag), False)
+            run.undo_log.assign(NameSlot(frame.names, flag), False)
         rest()
 
     def nothing() -> None:
         if len(flags) == 1:
-            run.journal.assign(NameSlot(frame.names, flags[0]), True)
+            run.undo_log.assign(NameSlot(frame.names, flags[0]), True)
 
     branch(run, negated(run.recording, stopped), going_on, nothing, place)
 
@@ -114,29 +114,29 @@ def for_(run: Run, frame: Frame, node: ast.For) -> None:
     """A loop over something: `else` runs unless it was left with `break`."""
     place = Place(frame.code.file, node)
     source = Place(frame.code.file, node.iter)
-    rounds = rounds_of(run, run.evaluate(run, frame, node.iter), source)
+    iterations = iterations_of(run, run.evaluate(run, frame, node.iter), source)
     with _loop(run, frame, node) as flags:
-        _for_rounds(run, frame, node, rounds, flags, place)
+        _for_iterations(run, frame, node, iterations, flags, place)
         leaves = run.flag(frame, flags.broken)
     _otherwise(run, frame, node, leaves, place)
 
 
-def _for_rounds(
-    run: Run, frame: Frame, node: ast.For, rounds: Rounds, flags: Flags, place: Place
+def _for_iterations(
+    run: Run, frame: Frame, node: ast.For, iterations: Iterations, flags: Flags, place: Place
 ) -> None:
-    count = rounds.count.constant
+    count = iterations.count.constant
     most = MOST_WITH_EXITS if _has_exits(node) else MOST_UNROLLED
-    if count is not None and (not rounds.even or count * run.copies <= most):
-        unroll(run, frame, node, rounds, flags, place)
+    if count is not None and (not iterations.even or count * run.copies <= most):
+        unroll(run, frame, node, iterations, flags, place)
         return
-    roll = partial(roll_for, run, frame, node, rounds, flags, place)
+    roll = partial(roll_for, run, frame, node, iterations, flags, place)
     if count is None:
         roll()
         return
     refusal = attempt(run, roll)
     if refusal is not None:
         run.note(place, f"no loop of the graph: {str(refusal).splitlines()[0]}")
-        unroll(run, frame, node, rounds, flags, place)
+        unroll(run, frame, node, iterations, flags, place)
 
 
 def _has_exits(node: Loop) -> bool:
@@ -145,13 +145,13 @@ def _has_exits(node: Loop) -> bool:
 
 
 def unroll(
-    run: Run, frame: Frame, node: ast.For, rounds: Rounds, flags: Flags, place: Place
+    run: Run, frame: Frame, node: ast.For, iterations: Iterations, flags: Flags, place: Place
 ) -> None:
     """Reads the body for each element, until a flag stops the loop that only a call knows."""
-    count = rounds.count.constant
+    count = iterations.count.constant
     assert count is not None, "rounds that are read one by one are known"
     with _copied(run, count):
-        _unroll(run, frame, node, rounds, flags, place, 0, count)
+        _unroll(run, frame, node, iterations, flags, place, 0, count)
 
 
 @contextmanager
@@ -169,7 +169,7 @@ def _unroll(
     run: Run,
     frame: Frame,
     node: ast.For,
-    rounds: Rounds,
+    iterations: Iterations,
     flags: Flags,
     place: Place,
     start: int,
@@ -177,51 +177,53 @@ def _unroll(
 ) -> None:
     for number in range(start, count):
         run.count_statement(place)
-        flags.begin_round()
-        run.store(run, frame, node.target, rounds.element(Expr.of(number)))
+        flags.begin_iteration()
+        run.store(run, frame, node.target, iterations.element(Expr.of(number)))
         run.execute(run, frame, node.body)
         stopped = flags.stopped()
         if stopped is True:
             run.note(place, f"{number + 1} rounds, read one by one")
             return
         if stopped is not False and number + 1 < count:
-            rest = partial(_unroll, run, frame, node, rounds, flags, place, number + 1, count)
+            rest = partial(_unroll, run, frame, node, iterations, flags, place, number + 1, count)
             unless_stopped(run, frame, stopped, rest, place)
             return
     run.note(place, f"{count} rounds, read one by one")
 
 
 def roll_for(
-    run: Run, frame: Frame, node: ast.For, rounds: Rounds, flags: Flags, place: Place
+    run: Run, frame: Frame, node: ast.For, iterations: Iterations, flags: Flags, place: Place
 ) -> None:
     """The loop as one of the graph: `graph.while` where a tensor may end it early."""
     r = run.recording
     index = r.fresh(_stem(node.target))
-    r.counts[index] = rounds.count
+    r.counts[index] = iterations.count
 
     def body() -> None:
-        flags.begin_round()
-        run.store(run, frame, node.target, rounds.element(Expr.of(index)))
+        flags.begin_iteration()
+        run.store(run, frame, node.target, iterations.element(Expr.of(index)))
         run.execute(run, frame, node.body)
 
-    state = State(run, place, _kept_names(frame, node) if _runs_once(run, rounds) else set())
+    state = State(run, place, _kept_names(frame, node) if _runs_once(run, iterations) else set())
     found = state.read(body)
     names = (flags.broken, RETURNED)
     if all(found.after(NameSlot(frame.names, each)) is False for each in names):
-        _finish(state, found, lambda b, i, v: ForOp.of(rounds.count, index, v, b, state.sizes, i))
+        _finish(
+            state, found, lambda b, i, v: ForOp.of(iterations.count, index, v, b, state.sizes, i)
+        )
         run.note(place, f"graph.for, carrying {_listed(state)}")
         return
 
     def test() -> bool | Number:
-        more = Number(r, int, expr=Expr.of(index)).apply("less", r.dims(rounds.count))
+        more = Number(r, int, expr=Expr.of(index)).apply("less", r.dims(iterations.count))
         return both(r, Number(r, bool, more.value), _unless(run, flags.stopped()))
 
     _while(run, state, found, index, test, place)
 
 
-def _runs_once(run: Run, rounds: Rounds) -> bool:
+def _runs_once(run: Run, iterations: Iterations) -> bool:
     """Whether a round surely runs."""
-    return run.recording.at_least(rounds.count, 1)
+    return run.recording.at_least(iterations.count, 1)
 
 
 def _kept_names(frame: Frame, node: Loop) -> set[str]:
@@ -243,38 +245,40 @@ def while_(run: Run, frame: Frame, node: ast.While) -> None:
     place = Place(frame.code.file, node)
 
     def holds() -> bool | Number:
-        return truth(run, run.evaluate(run, frame, node.test), Place(frame.code.file, node.test))
+        return as_condition(
+            run, run.evaluate(run, frame, node.test), Place(frame.code.file, node.test)
+        )
 
     with _loop(run, frame, node) as flags:
-        _while_rounds(run, frame, node, holds, flags, place)
+        _while_iterations(run, frame, node, holds, flags, place)
         leaves = run.flag(frame, flags.broken)
     _otherwise(run, frame, node, leaves, place)
 
 
-def _while_rounds(
+def _while_iterations(
     run: Run, frame: Frame, node: ast.While, holds: Test, flags: Flags, place: Place
 ) -> None:
     def body() -> None:
-        flags.begin_round()
+        flags.begin_iteration()
         run.execute(run, frame, node.body)
 
-    rounds = 0
+    iterations = 0
     while True:
         run.count_statement(place)
         test = both(run.recording, _unless(run, flags.stopped()), True)
         test = both(run.recording, test, holds()) if test is not False else False
         if test is False:
-            run.note(place, f"{rounds} rounds, read one by one")
+            run.note(place, f"{iterations} rounds, read one by one")
             return
         if not isinstance(test, bool):
             _roll_while(run, frame, node, holds, body, flags, place)
             return
-        if not rounds and _becomes_dynamic(run, holds, body, flags):
+        if not iterations and _becomes_dynamic(run, holds, body, flags):
             roll = partial(_roll_while, run, frame, node, holds, body, flags, place)
             if attempt(run, roll) is None:
                 return
         body()  # the first round may give what is carried its form
-        rounds += 1
+        iterations += 1
 
 
 def _unless(run: Run, flag: bool | Number) -> bool | Number:
@@ -329,11 +333,11 @@ def _require_state(state: State, test: Test) -> None:
 
     def read() -> None:
         state.enter(block)
-        state.run.journal.begin()
+        state.run.undo_log.begin()
         try:
             test()
         finally:
-            changes = state.run.journal.undo()
+            changes = state.run.undo_log.undo()
         if changes:
             rule = "the condition of a loop of the graph requires to change nothing"
             raise state.place.refuse(rule, changes[0].slot, "assign in the loop's body")

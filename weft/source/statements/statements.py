@@ -11,11 +11,10 @@ from typing import Any, Final, cast
 from weft.dialects.errors import SourceError, WeftError
 from weft.source.calls.functions import Function
 from weft.source.expressions.attributes import assign_attribute
-from weft.source.expressions.conditions import truth
+from weft.source.expressions.conditions import as_condition
 from weft.source.expressions.indexing import read
 from weft.source.expressions.iteration import elements
 from weft.source.expressions.operations import element
-from weft.source.journal import MISSING, DictSlot, ListSlot, NameSlot
 from weft.source.leaves import shown
 from weft.source.run import RETURNED, VALUE, Frame, Run
 from weft.source.statements.branches import branch
@@ -24,6 +23,7 @@ from weft.source.statements.contexts import with_
 from weft.source.statements.loops import for_, stopped_here, unless_stopped, while_
 from weft.source.statements.requirements import require
 from weft.source.syntax import Place, code_at
+from weft.source.undo_log import MISSING, DictSlot, ListSlot, NameSlot
 from weft.tracing.traced import Traced
 
 
@@ -52,12 +52,12 @@ def statement(run: Run, frame: Frame, node: ast.stmt) -> None:
     function = _STATEMENTS.get(type(node))
     if function is None:
         rule = "source mode requires statements that it knows"
-        raise place.refuse(rule, type(node).__name__.lower(), _WAYS_OUT.get(type(node), ""))
+        raise place.refuse(rule, type(node).__name__.lower(), _ALTERNATIVES.get(type(node), ""))
     with run.at(place):
         function(run, frame, node, place)
 
 
-_WAYS_OUT: Final[dict[type[ast.stmt], str]] = {
+_ALTERNATIVES: Final[dict[type[ast.stmt], str]] = {
     ast.ClassDef: "define the class outside of the compiled function",
     ast.Global: "return the value instead",
     ast.Match: "use if and elif",
@@ -89,7 +89,7 @@ def store(run: Run, frame: Frame, target: ast.expr, value: Any) -> None:
         case ast.Tuple(elts=targets) | ast.List(elts=targets):
             _unpack(run, frame, targets, elements(run, value, place), place)
         case ast.Starred(value=inner):
-            store(run, frame, inner, run.journal.make(list(value)))
+            store(run, frame, inner, run.undo_log.make(list(value)))
         case ast.Attribute(value=inner, attr=name):
             holder = run.evaluate(run, frame, inner)
             assign_attribute(run, holder, name, value, place)
@@ -144,13 +144,13 @@ def _augmented(run: Run, frame: Frame, node: ast.AugAssign, place: Place) -> Non
 
 def _if(run: Run, frame: Frame, node: ast.If, place: Place) -> None:
     at = Place(frame.code.file, node.test)
-    test = truth(run, run.evaluate(run, frame, node.test), at)
+    test = as_condition(run, run.evaluate(run, frame, node.test), at)
     if isinstance(test, bool):
         run.note(place, f"{test}, known while compiling")
         execute(run, frame, node.body if test else node.orelse)
         return
-    ways = [partial(execute, run, frame, body) for body in (node.body, node.orelse)]
-    branch(run, test, ways[0], ways[1], at)
+    branches = [partial(execute, run, frame, body) for body in (node.body, node.orelse)]
+    branch(run, test, branches[0], branches[1], at)
 
 
 def _for(run: Run, frame: Frame, node: ast.For, place: Place) -> None:
@@ -163,16 +163,16 @@ def _while(run: Run, frame: Frame, node: ast.While, place: Place) -> None:
 
 def _return(run: Run, frame: Frame, node: ast.Return, place: Place) -> None:
     value = None if node.value is None else run.evaluate(run, frame, node.value)
-    run.journal.assign(NameSlot(frame.names, VALUE), value)
-    run.journal.assign(NameSlot(frame.names, RETURNED), True)
+    run.undo_log.assign(NameSlot(frame.names, VALUE), value)
+    run.undo_log.assign(NameSlot(frame.names, RETURNED), True)
 
 
 def _break(run: Run, frame: Frame, node: ast.Break, place: Place) -> None:
-    run.journal.assign(NameSlot(frame.names, f"<broken {frame.loops[-1]}>"), True)
+    run.undo_log.assign(NameSlot(frame.names, f"<broken {frame.loops[-1]}>"), True)
 
 
 def _continue(run: Run, frame: Frame, node: ast.Continue, place: Place) -> None:
-    run.journal.assign(NameSlot(frame.names, f"<continued {frame.loops[-1]}>"), True)
+    run.undo_log.assign(NameSlot(frame.names, f"<continued {frame.loops[-1]}>"), True)
 
 
 def _pass(run: Run, frame: Frame, node: ast.stmt, place: Place) -> None:
@@ -201,7 +201,7 @@ def _raise(run: Run, frame: Frame, node: ast.Raise, place: Place) -> None:
 
 def _assert(run: Run, frame: Frame, node: ast.Assert, place: Place) -> None:
     at = Place(frame.code.file, node.test)
-    test = truth(run, run.evaluate(run, frame, node.test), at)
+    test = as_condition(run, run.evaluate(run, frame, node.test), at)
     if test is True:
         return
     message = "" if node.msg is None else run.evaluate(run, frame, node.msg)
@@ -223,7 +223,7 @@ def _delete(run: Run, frame: Frame, node: ast.Delete, place: Place) -> None:
             if type(holder) not in (list, dict) or isinstance(index, Traced):
                 raise place.refuse("del requires a list or dict and a known index", shown(holder))
             require_made(run, holder, place)
-            run.journal.note(ListSlot(holder) if type(holder) is list else DictSlot(holder))
+            run.undo_log.note(ListSlot(holder) if type(holder) is list else DictSlot(holder))
             del holder[index]
         else:
             raise place.refuse("del requires a name or an element", type(target).__name__)

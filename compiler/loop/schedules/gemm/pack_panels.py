@@ -135,12 +135,12 @@ def pays_per_tile(
     return fits and columns >= LEAST_PANELS * size
 
 
-def _conflicts_in_l1(load: LoadOp, terms: ForOp, depth: int, size: int, target: Target) -> bool:
+def _conflicts_in_l1(load: LoadOp, k_loop: ForOp, depth: int, size: int, target: Target) -> bool:
     """Whether rows of a panel are a line each, which fall in so few sets of L1 that most of them
     come from L2 for each tile of rows.
     """
     line = size * width(load.result.type) // 8 <= LINE
-    over = _set_conflicts(load, terms, depth, target) * target.l2_bytes / target.l1_bytes
+    over = _set_conflicts(load, k_loop, depth, target) * target.l2_bytes / target.l1_bytes
     return line and over >= CONFLICTS
 
 
@@ -152,11 +152,11 @@ def _uses(load: LoadOp) -> tuple[int | None, int | None]:
     return rows, None if own is None else own * width(computed_type(load)) // 8
 
 
-def _set_conflicts(load: LoadOp, terms: ForOp, depth: int, target: Target) -> float:
+def _set_conflicts(load: LoadOp, k_loop: ForOp, depth: int, target: Target) -> float:
     """How many times over the elements along K fill the sets of L2 that they fall in: the larger
     the power of two that divides their stride, the fewer sets there are.
     """
-    step = stride(load, terms)
+    step = stride(load, k_loop)
     bytes = (0 if step is None else step.constant or 0) * width(load.buffer_type.element) // 8
     return depth * (bytes & -bytes) / target.l2_bytes
 
@@ -338,14 +338,14 @@ def fill_with_first(fill: Sequence[tuple[ForOp, ...]], tiles: ForOp) -> None:
     panel = accesses_in(part)[-1].buffer
     loads = accesses_to(panel, tiles)
     inside = [loop for loop in enclosing_loops(loads[0]) if is_inside(loop, tiles)]
-    terms = [loop for loop in inside if loop.reduction is not None]
-    if len(fill) != 1 or len(loads) != 1 or product(loop.extent for loop in terms) != part.extent:
+    k_loops = [loop for loop in inside if loop.reduction is not None]
+    if len(fill) != 1 or len(loads) != 1 or product(loop.extent for loop in k_loops) != part.extent:
         return
     split_at(tiles, 1)
     producer, part, _ = tile(part, part.extent.constant or 1)
-    for loop in terms[:-1]:
+    for loop in k_loops[:-1]:
         part = tile(part, (part.extent // loop.extent).constant or 1).inner
-    compute_at(producer, terms[-1])
+    compute_at(producer, k_loops[-1])
 
 
 def pack_block(panel: SSAValue, block: ForOp, ji: ForOp, lanes: int) -> None:

@@ -63,8 +63,8 @@ def prefetch_panel(panel: SSAValue, around: ForOp, lanes: int) -> None:
     into L2 for each row that the tile reads.
     """
     loops = enclosing_loops(accesses_to(panel, around)[0])
-    terms = [loop for loop in loops if loop.reduction is not None]
-    load_and_prefetch(panel, terms[-1], loops[0], lanes, level="L2")
+    k_loops = [loop for loop in loops if loop.reduction is not None]
+    load_and_prefetch(panel, k_loops[-1], loops[0], lanes, level="L2")
 
 
 def prefetch_rows(tiles: ForOp) -> None:
@@ -72,14 +72,14 @@ def prefetch_rows(tiles: ForOp) -> None:
     and at its end the first of the next tile's, else those of the next tile. Each row of a tile
     begins in a page of its own, across which the processor does not prefetch by itself.
     """
-    *blocks, terms = [loop for loop in loops_in(tiles) if loop.reduction is not None]
-    count = terms.extent.constant
-    for load in loads_in(terms):
+    *blocks, k_loop = [loop for loop in loops_in(tiles) if loop.reduction is not None]
+    count = k_loop.extent.constant
+    for load in loads_in(k_loop):
         line = LINE * 8 // width(load.buffer_type.element)
-        is_row = stride(load, tiles) != 0 and stride(load, terms) == 1
+        is_row = stride(load, tiles) != 0 and stride(load, k_loop) == 1
         held = isinstance(load.buffer.owner, AllocOp)
         if is_row and not held and count is not None and count >= line:
-            inner = tile(terms, line).inner
+            inner = tile(k_loop, line).inner
             in_blocks = len(blocks) == 1 and blocks[0].extent.constant is not None
             step, around = (blocks[0], tiles) if in_blocks else (tiles, None)
             for loop in prefetch(load, step, before=inner, around=around):

@@ -73,23 +73,23 @@ def apply_all(kernel: KernelOp, target: Target) -> Iterator[str]:
 
 def matches(nest: Sequence[ForOp], found: Product, target: Target) -> bool:
     """Whether rows are long and many, columns few, and rows contiguous along K."""
-    row, _, terms = nest
+    row, _, k_loop = nest
     lanes = lanes_of([row], target)
     rows, columns, length = (loop.extent.constant or 0 for loop in nest)
     fits = ROWS * columns + columns // 2 + ROWS <= target.vector_registers
     long = length % lanes == 0 and length >= LEAST_VECTORS * lanes
     x = next(load for load in found[:2] if row.index in subscript_atoms(load))
     few = 1 < columns < lanes and rows >= LEAST_ROWS
-    return fits and long and few and stride(x, terms) == 1
+    return fits and long and few and stride(x, k_loop) == 1
 
 
 def _apply(kernel: KernelOp, nest: Sequence[ForOp], found: Product, target: Target) -> None:
-    row, column, terms = nest
+    row, column, k_loop = nest
     x, y = sorted(found[:2], key=lambda load: column.index in subscript_atoms(load))
     lanes = lanes_of([row], target)
-    _transpose(kernel, y, terms, target)
+    _transpose(kernel, y, k_loop, target)
     outer, within, _ = tile(row, GROUP)
-    around, lane, _ = tile(terms, lanes)
+    around, lane, _ = tile(k_loop, lanes)
     reorder(lane, around, within, column)
     partial = stage_accumulators(found.store.buffer, lane, "scratch")
     allocation = partial.buffer.owner
@@ -123,21 +123,21 @@ def _multiply(
         unroll_tile(each, lanes)
 
 
-def _vectors_of_block(terms: ForOp, columns: ForOp, target: Target) -> int:
+def _vectors_of_block(k_loop: ForOp, columns: ForOp, target: Target) -> int:
     """How many vectors a block of K has: its columns leave room in L1, if that does not make blocks
     too short to pay for loading and storing their accumulators.
     """
-    count = terms.extent.constant or 1
+    count = k_loop.extent.constant or 1
     held = target.l1_bytes // 4 // (target.vector_bytes * (columns.extent.constant or 1))
     sizes = [size for size in range(1, count + 1) if count % size == 0]
     most = max(size for size in sizes if size <= max(1, held))
     return most if most >= LEAST_BLOCK else next(size for size in sizes if size >= LEAST_BLOCK)
 
 
-def _transpose(kernel: KernelOp, columns: LoadOp, terms: ForOp, target: Target) -> None:
+def _transpose(kernel: KernelOp, columns: LoadOp, k_loop: ForOp, target: Target) -> None:
     """Packs columns so that each is contiguous along K, unless it is already."""
-    axis = column_axis(columns, terms)
-    if stride(columns, terms) == 1 or axis is None:
+    axis = column_axis(columns, k_loop)
+    if stride(columns, k_loop) == 1 or axis is None:
         return
     staged = stage_tile(columns.buffer, kernel, "workspace")
     pack(staged.buffer, dim_innermost(buffer_type(staged.buffer), axis))

@@ -98,9 +98,9 @@ def _block_size(nest: Sequence[ForOp], found: Product, target: Target) -> int | 
     """How long a block of K is: what it reads about fills L2; None where splitting K does not pay,
     or sizes are not constant.
     """
-    *outer, terms = nest
-    count, results = terms.extent.constant, product(loop.extent for loop in outer).constant
-    bytes = [_bytes_along_k(load, outer, terms) for load in found[:2]]
+    *outer, k_loop = nest
+    count, results = k_loop.extent.constant, product(loop.extent for loop in outer).constant
+    bytes = [_bytes_along_k(load, outer, k_loop) for load in found[:2]]
     term = sum(each or 0 for each in bytes)
     if count is None or results is None or None in bytes or count * term < 2 * target.l2_bytes:
         return None
@@ -111,20 +111,20 @@ def _block_size(nest: Sequence[ForOp], found: Product, target: Target) -> int | 
     return next(whole, most)
 
 
-def _bytes_along_k(load: LoadOp, outer: Sequence[ForOp], terms: ForOp) -> int | None:
+def _bytes_along_k(load: LoadOp, outer: Sequence[ForOp], k_loop: ForOp) -> int | None:
     """What an operand reads in one iteration over K: a row of a matrix, in bytes, whose elements a
     loop reads contiguously; None where it is no such row.
     """
     along = next((loop for loop in outer if stride(load, loop) == 1), None)
-    if along is None or stride(load, terms) != along.extent:
+    if along is None or stride(load, k_loop) != along.extent:
         return None
     return (along.extent.constant or 0) * width(load.buffer_type.element) // 8
 
 
 def _apply(nest: Sequence[ForOp], found: Product, size: int, target: Target) -> None:
     """Splits K into blocks, which read memory contiguously where rows are long."""
-    terms, *outer = reorder(nest[-1], *nest[:-1])
-    blocks = block_reduction(terms, size)
+    k_loop, *outer = reorder(nest[-1], *nest[:-1])
+    blocks = block_reduction(k_loop, size)
     lanes = lanes_of([blocks.outer], target)
     column, row = sorted(outer, key=lambda loop: loop.extent.constant or 0)
     fits = (column.extent.constant or 0) + FACTORS <= target.vector_registers

@@ -12,7 +12,7 @@ from weft.compiler.loop.primitives import tile, unroll, vectorize
 from weft.compiler.loop.schedules.innermost_loops import stride
 from weft.dialects.loop.ops import AccessOp, AllocOp, ForOp
 
-UNROLLED_TERMS = (4, 5, 3, 2)
+UNROLLED_K = (4, 5, 3, 2)
 """Iterations of a loop over K that are unrolled, as many as divide it."""
 
 
@@ -53,7 +53,7 @@ def unroll_k(top: ForOp, lanes: int = 1) -> None:
             continue
         accesses = accesses_in(loop) if lanes > 1 else []
         blocked = any(is_in_blocks(access, loop, lanes) for access in accesses)
-        sizes = (lanes, *UNROLLED_TERMS) if blocked else UNROLLED_TERMS
+        sizes = (lanes, *UNROLLED_K) if blocked else UNROLLED_K
         most = count if blocked else count - 1
         size = next((n for n in sizes if count % n == 0 and n <= most), None)
         if size == count:

@@ -24,7 +24,7 @@ from weft.compiler.machine.artifact.signature import Signature, TensorSpec
 from weft.compiler.machine.python import fast_call as python_call
 from weft.compiler.machine.python.checked_call import CheckedCall
 from weft.compiler.machine.python.entry_memory import BLOCKS, LEAST_BYTES, MOST_BYTES
-from weft.compiler.machine.python.fast_call import is_short, quick_call
+from weft.compiler.machine.python.fast_call import fast_call, is_short
 
 SHORT = {"kernels": [], "repeats": False}
 RUN = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
@@ -62,7 +62,7 @@ class Model:
             name: ctypes.cast(function, ctypes.c_void_p).value or 0
             for name, function in (("run", self.run), ("workspace_size", self.size))
         }
-        made = quick_call(self.signature, self.metadata, 1, functions, self._odd, self._fail)
+        made = fast_call(self.signature, self.metadata, 1, functions, self._odd, self._fail)
         assert made is not None, "this NumPy and this Python are known"
         return made
 

@@ -22,11 +22,11 @@ def collatz(n):
 
 def newton_root(a):
     x = a
-    rounds = 0
+    iterations = 0
     while abs(x * x - a) > 1e-12 * a:
         x = 0.5 * (x + a / x)
-        rounds += 1
-    return x, rounds
+        iterations += 1
+    return x, iterations
 
 
 def greatest_common_divisor(a, b):

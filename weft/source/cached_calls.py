@@ -16,7 +16,7 @@ from weft.trees import flatten_exactly, unflatten
 if TYPE_CHECKING:
     from weft.source.jit import Compilation
 
-MOST_KNOWN: Final = 1000
+MOST_CACHED: Final = 1000
 """Signatures that are remembered; sizes that vary from call to call have one each."""
 
 UNKNOWN: Final = object()
@@ -60,17 +60,17 @@ def sign(arguments: Iterable[Any], parts: list[object], arrays: list[Any]) -> bo
 
 
 @dataclass(frozen=True)
-class KnownCall:
+class CachedCall:
     """A compilation, and what makes results of its outputs."""
 
     compilation: Compilation
     result: Callable[[Sequence[Any]], Any]
 
     @staticmethod
-    def of(compilation: Compilation, tensors: bool) -> KnownCall:
+    def of(compilation: Compilation, tensors: bool) -> CachedCall:
         """The call of a compilation whose results are tensors, or arrays."""
         wrap = as_tensor if tensors else as_array
-        return KnownCall(compilation, compilation.program.rebuilder(wrap))
+        return CachedCall(compilation, compilation.program.rebuilder(wrap))
 
     def __call__(self, arrays: list[Any]) -> Any:
         """The result, or UNKNOWN where something of the surroundings is another object."""

@@ -11,12 +11,12 @@ from xdsl.ir import Block, SSAValue
 from weft.dialects.errors import SourceError
 from weft.dialects.expr import Expr
 from weft.dialects.graph.core.types import TensorType, tensor
-from weft.source.journal import MISSING, Change, ListSlot, NameSlot, Slot
 from weft.source.leaves import Kind, common, is_leaf, kind_of, same, shown, value_as, wrapped
 from weft.source.recording import SourceRecording
 from weft.source.run import VALUE, Run
 from weft.source.statements.branches import Key, Region, Thunk, link, region
 from weft.source.syntax import Place
+from weft.source.undo_log import MISSING, Change, ListSlot, NameSlot, Slot
 from weft.source.values import Array, Spread, Undefined, is_scalar
 from weft.tracing.traced import Traced
 from weft.trees import Structure, described, flatten_exactly, unflatten
@@ -33,7 +33,7 @@ class Leaf:
 
 
 @dataclass
-class Carried:
+class LoopCarried:
     """A slot that the loop changes."""
 
     slot: Slot
@@ -65,7 +65,7 @@ class State:
     place: Place
     kept: set[str]
     """Names that have a value behind the loop, since a round surely runs, though none before it."""
-    carried: dict[Key, Carried] = field(default_factory=dict[Key, Carried])
+    carried: dict[Key, LoopCarried] = field(default_factory=dict[Key, LoopCarried])
     rows: dict[Key, Rows] = field(default_factory=dict[Key, Rows])
     lost: dict[Key, Slot] = field(default_factory=dict[Key, Slot])
     """Names that only rounds define."""
@@ -77,7 +77,7 @@ class State:
     def recording(self) -> SourceRecording:
         return self.run.recording
 
-    def varying(self) -> list[tuple[Carried, Leaf, Kind]]:
+    def varying(self) -> list[tuple[LoopCarried, Leaf, Kind]]:
         """The leaves that are values of the graph."""
         return [
             (each, leaf, leaf.kind)
@@ -100,11 +100,11 @@ class State:
                 else wrapped(self.recording, next(arguments), leaf.kind, "one carried by a loop")
                 for leaf in each.leaves
             ]
-            self.run.journal.assign(each.slot, unflatten(each.tree, values))
+            self.run.undo_log.assign(each.slot, unflatten(each.tree, values))
         for key, error in self.errors.items():
-            self.run.journal.assign(self.lost[key], Undefined(str(self.lost[key]), error))
+            self.run.undo_log.assign(self.lost[key], Undefined(str(self.lost[key]), error))
         for rows in self.rows.values():
-            self.run.journal.assign(rows.slot, [*rows.before, Spread(None)])
+            self.run.undo_log.assign(rows.slot, [*rows.before, Spread(None)])
 
     def read(self, body: Thunk) -> Region:
         """Reads the body until what it carries repeats."""
@@ -174,10 +174,12 @@ class State:
             entries = [
                 Leaf(MISSING, kind_of(leaf)) if is_leaf(leaf) else Leaf(leaf) for leaf in leaves
             ]
-            self.carried[key] = Carried(slot, tree, [self._grounded(entry) for entry in entries])
+            self.carried[key] = LoopCarried(
+                slot, tree, [self._grounded(entry) for entry in entries]
+            )
             return True
         leaves, tree = flatten_exactly(change.before)
-        entry = Carried(slot, tree, [Leaf(leaf) for leaf in leaves])
+        entry = LoopCarried(slot, tree, [Leaf(leaf) for leaf in leaves])
         if self._widened(entry, change.after, found):
             self.carried[key] = entry
             return True
@@ -200,7 +202,7 @@ class State:
         self.sizes.append(self.recording.fresh("size"))
         return Expr.of(self.sizes[-1])
 
-    def _widened(self, entry: Carried, after: Any, found: Region) -> bool:
+    def _widened(self, entry: LoopCarried, after: Any, found: Region) -> bool:
         if isinstance(after, Undefined):
             raise self.place.refuse(
                 f"{entry.what} requires a value on every way", after.reason, "assign it before"
@@ -215,7 +217,7 @@ class State:
             news |= self._leaf(entry, leaf, value, found)
         return news
 
-    def _leaf(self, entry: Carried, leaf: Leaf, raw: Any, found: Region) -> bool:
+    def _leaf(self, entry: LoopCarried, leaf: Leaf, raw: Any, found: Region) -> bool:
         value = found.content(raw)
         if leaf.kind is None and (raw is leaf.initial or _unchanged(leaf.initial, value)):
             return False
@@ -237,7 +239,7 @@ class State:
         leaf.kind = new
         return changed
 
-    def _advice(self, entry: Carried) -> str:
+    def _advice(self, entry: LoopCarried) -> str:
         return f"give {entry.what} its form before the loop, or loop over something known"
 
     def _require_appending(self, slot: ListSlot, before: list[Any], after: list[Any]) -> None:
@@ -280,7 +282,7 @@ class State:
     def leave(self, results: Sequence[SSAValue]) -> None:
         """Slots hold what the loop leaves in them."""
         remaining = iter(results)
-        journal = self.run.journal
+        undo_log = self.run.undo_log
         linked: list[tuple[Traced, list[Array]]] = []
         for entry in self.carried.values():
             values: list[Any] = []
@@ -290,7 +292,7 @@ class State:
                     continue
                 values.append(wrapped(self.recording, next(remaining), leaf.kind))
                 linked.append((values[-1], leaf.aliases))
-            journal.assign(entry.slot, unflatten(entry.tree, values))
+            undo_log.assign(entry.slot, unflatten(entry.tree, values))
         for result, aliases in linked:
             link(self.run, result, aliases)
         for rows in self.rows.values():
@@ -298,11 +300,11 @@ class State:
             if len(stacks) > 1:
                 rule = "a list in a loop of the graph requires one new element in every round"
                 raise self.place.refuse(rule, len(stacks), "append to a list each")
-            journal.assign(rows.slot, [*rows.before, Spread(stacks[0])])
+            undo_log.assign(rows.slot, [*rows.before, Spread(stacks[0])])
         for key, slot in self.lost.items():
             if isinstance(slot, NameSlot):
                 got = f"{slot}, which the loop of line {self.place.line} may leave without one"
-                journal.assign(slot, Undefined(got, self.errors.get(key)))
+                undo_log.assign(slot, Undefined(got, self.errors.get(key)))
 
 
 def _unchanged(before: Any, after: Any) -> bool:

@@ -1,5 +1,5 @@
-"""What a piece of a program changes: every assignment and mutation goes through a journal, which
-can undo it.
+"""The undo log: every assignment and mutation of a program goes through it, so that it can be
+undone.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ class Change:
     after: Any
 
 
-class Journal:
+class UndoLog:
     """Remembers what slots held, on one level for each piece that may have to be undone.
 
     What was made on a level is not undone with it: nothing outside can see it.

@@ -19,10 +19,10 @@ from weft.array.operators import RUNNING, users_line
 from weft.dialects.graph import EffectOp
 from weft.dialects.graph.core.types import type_of
 from weft.source.calls.calls import call
+from weft.source.captures import Captured, Captures, Guard
 from weft.source.expressions.expressions import evaluate
 from weft.source.expressions.indexing import read
 from weft.source.leaves import is_leaf, kind_of, value_as
-from weft.source.outside import Captured, Guard, Outside
 from weft.source.recording import SourceRecording, forget_undone
 from weft.source.run import Run
 from weft.source.state import Kept, changed, put_back, unchanged
@@ -117,9 +117,9 @@ def read_function(
     Raises SourceError, which shows the line, for what source mode lacks.
     """
     recording = SourceRecording(index=read)
-    outside = Outside(recording, recording.block, frozen)
-    run = Run(recording, outside, evaluate, execute, call, store)
-    recording.make = run.journal.make
+    captures = Captures(recording, recording.block, frozen)
+    run = Run(recording, captures, evaluate, execute, call, store)
+    recording.make = run.undo_log.make
     recording.line = lambda: str(run.place)
     recording.read = lambda called, args, given: call(run, called, args, given, run.place)
     place = _start(function)
@@ -131,7 +131,7 @@ def read_function(
     ]
     entered, entered_by_name = unflatten(forms, values)
     recording.enclosing = lambda: unchanged(run)
-    with put_back(run), _reading(run), run.at(place), kept_while_traced():
+    with put_back(run), _interpreting(run), run.at(place), kept_while_traced():
         returned = call(run, function, entered, entered_by_name, place)
         return _finished(run, function, returned, place)
 
@@ -147,7 +147,7 @@ def _start(function: Any) -> Place:
 
 
 @contextmanager
-def _reading(run: Run) -> Generator[None]:
+def _interpreting(run: Run) -> Generator[None]:
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, STACK))
     token = RUNNING.set(lambda: str(run.place))
@@ -187,15 +187,15 @@ def _finished(run: Run, function: Any, returned: Any, place: Place) -> Program:
     for state, now in changed(run):
         states.append(Kept(state.holder, state.name, len(outputs)))
         outputs.append(value_as(recording, now, kind_of(now)))
-    if not outputs and (not run.outside.frozen or _acts(recording.block)):
+    if not outputs and (not run.captures.frozen or _acts(recording.block)):
         outputs.append(recording.scalar(bool, True))  # a compiled program has one at least
     forget_undone(recording.block)
     module = _module(run, function, outputs)
     return Program(
         module,
         recording,
-        tuple(run.outside.captured),
-        tuple(run.outside.guards.values()),
+        tuple(run.captures.captured),
+        tuple(run.captures.guards.values()),
         form,
         tuple(results),
         tuple(f"{file}:{line}: {what}" for file, line, what in sorted(run.notes)),

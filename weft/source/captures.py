@@ -1,4 +1,4 @@
-"""What a program reads of its surroundings: globals, closures and attributes of objects.
+"""What a program captures: globals, closures and attributes of objects.
 
 Arrays become inputs, which every call reads again; of everything else a guard remembers the value,
 and a call that finds another one compiles again.
@@ -63,7 +63,7 @@ def _alike(now: Any, before: Any) -> bool:
 
 
 def elements_of(value: Any, name: str) -> NumpyArray:
-    """The elements of an array of the surroundings. Raises WeftError for a tensor that is being
+    """The elements of an array that it captures. Raises WeftError for a tensor that is being
     differentiated, since derivatives go through arguments alone.
     """
     if not isinstance(value, Tensor):
@@ -76,7 +76,7 @@ def elements_of(value: Any, name: str) -> NumpyArray:
 
 @dataclass(frozen=True)
 class Captured:
-    """An array of the surroundings, which is an input of the graph."""
+    """An array that it captures, which is an input of the graph."""
 
     name: str
     read: Read
@@ -90,8 +90,8 @@ class Captured:
 
 
 @dataclass
-class Outside:
-    """Reads the surroundings of a program. With `frozen` arrays become constants of the graph."""
+class Captures:
+    """Reads the captures of a program. With `frozen` arrays become constants of the graph."""
 
     recording: SourceRecording
     entry: Block
@@ -113,14 +113,14 @@ class Outside:
         return self._read((id(names), key), name, lambda: names[key], names)
 
     def attribute(self, holder: Any, attribute: str, name: str) -> Any:
-        """An attribute of an object of the surroundings."""
+        """An attribute of an object that it captures."""
         read = lambda: getattr(holder, attribute)  # noqa: E731
         if isinstance(holder, ModuleType | type):
             return self.adopt(read(), name)
         return self._read((id(holder), attribute), name, read, holder)
 
     def adopt(self, value: Any, name: str) -> Any:
-        """A value that an object of the surroundings holds: an array becomes an input."""
+        """A value that an object that it captures holds: an array becomes an input."""
         if isinstance(value, np.ndarray | Tensor):
             read = lambda: value  # noqa: E731
             return self._capture((id(value),), name, read, elements_of(value, name), value)

@@ -24,6 +24,8 @@ def multiply(left: Range, right: Range) -> Range:
     if a is not None and b is not None and c is not None and d is not None:
         corners = (a * c, a * d, b * c, b * d)
         return min(corners), max(corners)
+    # From here on an end is open: the extreme products are those of corners only where a factor
+    # is constant, or where its sign says which corner is the extreme one.
     if a is not None and a == b:
         return _scale(right, a)
     if c is not None and c == d:

@@ -116,6 +116,8 @@ def allocated_in(buffer: SSAValue, loop: ForOp) -> bool:
 
 
 def _independent(first: AccessOp, second: AccessOp, relations: Sequence[Relation]) -> bool:
+    # The cheap tests come first: the bounds below are expressions over all loops around both
+    # accesses.
     alike = _alike(first, second, relations)
     if alike is not None:
         return alike
@@ -124,6 +126,8 @@ def _independent(first: AccessOp, second: AccessOp, relations: Sequence[Relation
     distances = [_distance_bound(relation) for relation in relations if relation.direction != "="]
     if any(_is_empty(bound) for bound in distances):
         return True
+    # The second access is written over the loops of the first: the index of a common loop becomes
+    # that of the first plus a distance, of which only the sign and the bound are known.
     shift: dict[Atom, Expr] = {
         relation.second.index: _shifted_index(relation) for relation in relations
     }
@@ -138,15 +142,17 @@ def _independent(first: AccessOp, second: AccessOp, relations: Sequence[Relation
     ranges = ranges_of(bounds)
     if any(_never_equal(left, right, bounds, ranges) for left, right in equations):
         return True
+    # Of collapsed loops, quotient and remainder may each be equal for two elements that differ in
+    # the other one; only the address, where both are put together again, shows it.
     return any(map(_quotients, here)) and _are_disjoint(first, here, there, bounds, ranges)
 
 
 def _alike(first: AccessOp, second: AccessOp, relations: Sequence[Relation]) -> bool | None:
     """The answer where it needs no bounds; else None.
 
-    Accesses are apart where two numbers are. Those with the same subscripts clash where all loops
-    may be in the same iteration. They do not where one of the subscripts is moved by a single loop
-    that is not, and by what does not change.
+    Accesses with two constant subscripts that differ are independent. Those with the same
+    subscripts clash where all loops may be in the same iteration. They do not where a single loop
+    in another iteration indexes one of the subscripts, and all else in it is the same.
     """
     here, there = subscripts(first), subscripts(second)
     numbers = ((left.constant, right.constant) for left, right in zip(here, there, strict=True))
@@ -157,27 +163,28 @@ def _alike(first: AccessOp, second: AccessOp, relations: Sequence[Relation]) -> 
     if here == there and all(relation.direction in "*=" for relation in relations):
         return False
     fixed = {r.first.index for r in relations if r.direction == "="}
-    apart = {r.first.index for r in relations if r.direction in "<>"}
+    differing = {r.first.index for r in relations if r.direction in "<>"}
     equal = (left for left, right in zip(here, there, strict=True) if left == right)
-    return True if any(_is_moved_by_one(expr, apart, fixed) for expr in equal) else None
+    return True if any(_is_indexed_by_one(expr, differing, fixed) for expr in equal) else None
 
 
-def _is_moved_by_one(expr: Expr, apart: Set[Atom], fixed: Set[Atom]) -> bool:
-    """Whether an expression differs wherever one of the indices of `apart` does, since nothing else
-    in it changes but sizes and `fixed`.
+def _is_indexed_by_one(expr: Expr, differing: Set[Atom], fixed: Set[Atom]) -> bool:
+    """Whether an expression differs wherever one of the `differing` indices does, since nothing
+    else in it changes but sizes and `fixed`.
     """
     values = set(values_in(expr)) - fixed
-    if len(values) != 1 or not values <= apart:
+    if len(values) != 1 or not values <= differing:
         return False
-    (mover,) = values
-    return bool(expr.coefficient(mover).constant) and expr.is_affine_in(mover)
+    (index,) = values
+    return bool(expr.coefficient(index).constant) and expr.is_affine_in(index)
 
 
 def _keeps_to_windows(
     first: AccessOp, second: AccessOp, relation: Relation, relations: Sequence[Relation]
 ) -> bool:
-    """Whether a loop that has moved on moves both in some dimension by more than all else there
-    does: what the exact test would find after much longer.
+    """Whether, in some dimension, an iteration of the loop shifts both accesses by more than all
+    other indices there do, so that windows of two iterations do not meet. The exact test would
+    find that after much longer.
     """
     loop = relation.first
     if relation.direction not in "<>" or loop is not relation.second:
@@ -220,8 +227,8 @@ def _are_disjoint(
     bounds: Sequence[Bound],
     ranges: Mapping[Atom, Range],
 ) -> bool:
-    """Whether two elements lie at addresses that differ, of which the digits of a merged loop are
-    put together again: one element has one address.
+    """Whether two elements have different addresses. In the address the quotient and the remainder
+    of a collapsed loop are one index again, and one element has one address.
     """
     left, right = (access.buffer_type.address(each).simplify(ranges) for each in (here, there))
     return _never_equal(left, right, bounds, ranges)

@@ -50,6 +50,7 @@ def block_of(loop: ForOp) -> TransposedBlock | None:
     load, store = inner.body.block.first_op, inner.body.block.last_op
     if not isinstance(load, LoadOp) or not isinstance(store, StoreOp) or load.next_op is not store:
         return None
+    # In one buffer a store could overwrite what another row of the block has yet to load.
     apart = counting and store.value is load.result and store.buffer is not load.buffer
     return TransposedBlock(loop, inner, load, store) if apart else None
 

@@ -337,6 +337,8 @@ def _divide(
     whole, rest = _split_multiples(dividend, divisor)
     if not rest.terms:
         return whole, rest
+    # What is left may still be below the divisor for all indices, as in (16 * io + ii) floordiv 16
+    # with ii < 16: then it is the remainder, and no division is computed.
     low, high = rest.range(ranges or {})
     upper, _ = (divisor - 1).range(ranges or {})
     if low is not None and high is not None and upper is not None and low >= 0 and high <= upper:
@@ -347,6 +349,7 @@ def _divide(
         and high is not None
         and low // divisor.constant == high // divisor.constant
     ):
+        # All values fall between the same two multiples, so the quotient is one number.
         steps = low // divisor.constant
         return whole + steps, rest - steps * divisor.constant
     return whole + Expr.of(Quotient(rest, divisor)), Expr.of(Remainder(rest, divisor))
@@ -409,6 +412,8 @@ def _joined(terms: dict[Monomial, int]) -> Expr:
     """The sum, with `c * (x floordiv c) + x mod c` put together to `x`,
     and `x - c * (x floordiv c)` to `x mod c`.
     """
+    # Tiling and collapsing loops leave such pairs behind. Once they are put together, equal
+    # expressions have equal terms again, and an access is affine in the index of the loop.
     for monomial, factor in terms.items():
         if len(monomial) == 1 and isinstance(monomial[0], Remainder):
             remainder = monomial[0]

@@ -50,9 +50,12 @@ def fuse(block: Block) -> None:
     for op in block.ops:
         for region in op.regions if isinstance(op, ControlOp) else ():
             fuse(region.block)
+    # A transpose that several products read joins none of them: a copy for each joins its product.
     for op in list(block.ops):
         if isinstance(op, TransposeOp) and is_taken_in(op):
             _copy_for_each_user(op, block)
+    # Operators come in the order of their values, so the group of a producer is complete, but for
+    # its consumers, when it is looked at; siblings are looked for when all of these are decided.
     groups: dict[Operation, Group] = {}
     position = {op: number for number, op in enumerate(block.ops)}
     for op in block.ops:

@@ -112,6 +112,8 @@ def _box(store: StoreOp, block: Block, *, whole: bool) -> _Box | None:
             start.append(expr)
             extent.append(Expr.of(1))
             continue
+        # `base + i` with i alone covers base + lower to base + upper without a gap; any other form,
+        # such as 2 * i or i + j, may leave elements out or write them twice.
         (loop, *others) = own
         lower = expr - atom_expr(loop.index)
         if others or loop.index in lower.atoms() or loop.step.data != 1:
@@ -123,5 +125,6 @@ def _box(store: StoreOp, block: Block, *, whole: bool) -> _Box | None:
         used.append(loop)
     if len(set(used)) != len(used):
         return None
+    # A loop that indexes nothing repeats the store, or, where it has no iteration, prevents it.
     runs = all(loop in used or (loop.extent.range({})[0] or 0) >= 1 for loop in inside)
     return _Box(tuple(start), tuple(extent)) if runs or not whole else None

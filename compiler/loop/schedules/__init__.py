@@ -15,7 +15,7 @@ from weft.compiler.loop.schedules import (
     contraction,
     leading_reduction,
     pointwise,
-    rows,
+    row_wise,
     sliding_window,
     transpose,
 )
@@ -41,15 +41,15 @@ SCHEDULES = (
     Schedule(split_k.NAME, split_k.apply_all),  # splits contractions for those that follow
     Schedule(small_n.NAME, small_n.apply_all),
     Schedule(contraction.NAME, contraction.apply_all),
-    Schedule(leading_reduction.NAME, leading_reduction.apply_all),  # of windows, the tallest
+    Schedule(leading_reduction.NAME, leading_reduction.apply_all),  # the longest reductions
     Schedule(sliding_window.NAME, sliding_window.apply_all),
     Schedule(
         "blocked-layout", blocked_layout.apply_all
     ),  # what follows finds vectors in a blocked layout
-    Schedule("fuse-rows", rows.fuse_all),  # what is left may share its outer loops
+    Schedule("fuse-rows", row_wise.fuse_all),  # what is left may share its outer loops
     Schedule(transpose.NAME, transpose.apply_all),
     Schedule(pointwise.NAME, pointwise.apply_all),
-    Schedule(rows.NAME, rows.apply_all),  # takes every nest
+    Schedule(row_wise.NAME, row_wise.apply_all),  # takes every nest
 )
 """In the order in which they are asked; a nest belongs to the first that takes it."""
 

@@ -69,6 +69,8 @@ def fuse_producers(consumers: list[ForOp], target: Target) -> list[ForOp]:
     What is fused has no marks yet on its outer loop; the innermost loops of producers become
     vectors.
     """
+    # Parts of one reduction, a main loop and a remainder, share what fills their operand, so they
+    # become one nest first; one behind a part that is left would have to move across it.
     first, *rest = consumers
     left: list[ForOp] = []
     parts: list[ForOp] = []
@@ -84,6 +86,8 @@ def fuse_producers(consumers: list[ForOp], target: Target) -> list[ForOp]:
         if fused is None:
             break
         first, parts = fused, [*inner, *parts]
+    # The buffer of a fused producer is used inside one iteration alone: a plane of its own makes
+    # the iterations independent, and is small enough to stay in L1 or L2.
     privatize(first, LARGEST_PLANE)
     fills = [nest for part in parts for kept in _fill_border(part) for nest in _fill_per_tile(kept)]
     _deinterleave(first, fills, target)
@@ -96,6 +100,8 @@ def fuse_producers(consumers: list[ForOp], target: Target) -> list[ForOp]:
 
 def _deinterleave(first: ForOp, fills: Sequence[ForOp], target: Target) -> None:
     """Makes what lanes load with a stride contiguous, in the planes of one iteration."""
+    # It pays only where loops that can be tiled by the stride fill the rows contiguously: otherwise
+    # the fill would scatter what the loads no longer gather.
     rows = [loop for fill in fills for loop in (fill, *loops_in(fill)) if not loops_in(loop)]
     for plane in [op for op in first.body.block.ops if isinstance(op, AllocOp)]:
         stores = [use.operation for use in plane.result.uses if isinstance(use.operation, StoreOp)]
@@ -176,6 +182,8 @@ def _fill_border(fill: ForOp) -> list[ForOp]:
     """Leaves out of a nest that fills a buffer what the next nest stores there; returns the nests
     that are left.
     """
+    # The loops are split around the box that is stored again, level by level: what is outside of it
+    # becomes a nest of its own at each level, and the nest over the box itself is dead.
     again = fill.next_op
     while again is not None and not isinstance(again, ForOp):
         again = again.next_op
@@ -211,8 +219,10 @@ def _split(loop: ForOp, point: Expr, kept: list[ForOp]) -> tuple[ForOp, ForOp]:
 
 
 def _fill_per_tile(fill: ForOp) -> list[ForOp]:
-    """Has a nest that fills rows of a buffer stay just ahead of the tiles behind it that read them,
-    so that memory is read while tiles are computed; returns the nests that fill.
+    """Fuses a nest that fills rows of a buffer with the tiles behind it that read them: each tile
+    fills the rows that it is the first to need, so that memory is read while tiles are computed.
+    Returns the nests that fill: the prologue, with the rows that the first tile needs more, and
+    that of each tile.
 
         for k < 112:  p[k + 1] = x[k]            for k < 1:  p[k + 1] = x[k]
         for io < 7:  S(p[16*io .. 16*io+17])  ->  for io < 7:
@@ -222,25 +232,26 @@ def _fill_per_tile(fill: ForOp) -> list[ForOp]:
     tiles, stores = fill.next_op, stores_in(fill)
     if not isinstance(tiles, ForOp) or len(stores) != 1:
         return [fill]
-    ahead = _prologue_of(stores[0], fill, tiles)
-    left = None if ahead is None else (fill.extent - ahead.first).constant
-    if ahead is None or left is None or tiles.extent != -(-left // ahead.step) or left <= 0:
+    prologue = _prologue_of(stores[0], fill, tiles)
+    left = None if prologue is None else (fill.extent - prologue.rows).constant
+    # The loop over steps of rows fuses with that over tiles only if both have as many iterations.
+    if prologue is None or left is None or tiles.extent != -(-left // prologue.step) or left <= 0:
         return [fill]
-    parts = [fill] if ahead.first == 0 else list(split_at(fill, ahead.first))
-    steps = tile_ragged(parts[-1], ahead.step)
+    parts = [fill] if prologue.rows == 0 else list(split_at(fill, prologue.rows))
+    steps = tile_ragged(parts[-1], prologue.step)
     try_fuse(steps.outer, tiles)
     return [*parts[:-1], steps.inner]
 
 
 class _Prologue(NamedTuple):
-    """The rows that are filled in front of all tiles, and with each of them."""
+    """The rows that are filled in front of all tiles, and how many each of them fills."""
 
-    first: int
+    rows: int
     step: int
 
 
 def _prologue_of(store: StoreOp, fill: ForOp, tiles: ForOp) -> _Prologue | None:
-    """What tiles need of the rows that a loop stores, if each of them advances by as many."""
+    """The rows that the first tile needs more than each later one, if all of them advance alike."""
     offsets = [(axis, expr - atom_expr(fill.index)) for axis, expr in enumerate(store.index)]
     found = [(axis, offset.constant) for axis, offset in offsets if offset.constant is not None]
     reads = accesses_to(store.buffer, tiles)

@@ -27,7 +27,7 @@ from weft.compiler.loop.schedules.gemm.accumulation import (
     is_short,
     overlap,
 )
-from weft.compiler.loop.schedules.gemm.macro_kernel import accumulate
+from weft.compiler.loop.schedules.gemm.macro_kernel import build_macro_kernel
 from weft.compiler.loop.schedules.gemm.tile_params import Params
 from weft.compiler.loop.schedules.innermost_loops import lanes_of
 from weft.compiler.target.target import Target
@@ -63,7 +63,7 @@ def apply_all(kernel: KernelOp, target: Target, params: Params | None = None) ->
     nests = [perfect_nest(loop) for loop in child_loops(kernel)]
     for nest in [nest for nest in nests if sum_of_products(nest[-1]) is not None]:
         found = find(kernel, nest, target)
-        if found is not None and accumulate(kernel, found, target, params):
+        if found is not None and build_macro_kernel(kernel, found, target, params):
             yield NAME
 
 

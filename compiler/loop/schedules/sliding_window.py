@@ -15,7 +15,7 @@ from weft.compiler.loop.schedules.gemm.accumulation import (
     is_short,
     overlap,
 )
-from weft.compiler.loop.schedules.gemm.macro_kernel import accumulate
+from weft.compiler.loop.schedules.gemm.macro_kernel import build_macro_kernel
 from weft.compiler.loop.schedules.innermost_loops import lanes_of, stride
 from weft.compiler.target.target import Target
 from weft.dialects.loop.ops import ForOp, StoreOp
@@ -31,7 +31,7 @@ def apply_all(kernel: KernelOp, target: Target) -> Iterator[str]:
     """Schedules every such reduction of the kernel; yields once for each."""
     for nest in [perfect_nest(loop) for loop in child_loops(kernel)]:
         found = find(nest, target)
-        if found is not None and accumulate(kernel, found, target):
+        if found is not None and build_macro_kernel(kernel, found, target):
             yield NAME
 
 

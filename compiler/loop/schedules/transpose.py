@@ -104,6 +104,8 @@ def apply(nest: list[ForOp], target: Target) -> bool:
         return False
     others = [loop for loop in nest if loop not in (stores, loads)]
     reorder(*others, loads, stores)
+    # A result that no cache will hold is stored non-temporally: then whole lines have to be written
+    # at once, which decides the form of the tiles.
     buffers = list(dict.fromkeys(load.buffer for load in across))
     copied = copied_by(nest[-1])
     streaming = copied is not None and is_streaming_store(copied, target)

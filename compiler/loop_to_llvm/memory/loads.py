@@ -32,6 +32,9 @@ class LoadEmitter:
 
     def load(self, storage: Storage, address: Expr, lanes: Lanes) -> ir.Value:
         """The elements of an address that varies over the lanes, as they are stored."""
+        # From the cheapest form on: a vector load; one load and a shuffle; loads and shuffles for a
+        # short stride; a gather, or an element at a time where it is known which lanes run. Lanes
+        # that are masked may be behind the end of the buffer, hence what is asked of the mask.
         placed = self.addresses.offsets(address, lanes)
         if placed is None:
             if lanes.known and not is_data(address):

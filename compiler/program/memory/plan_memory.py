@@ -141,6 +141,8 @@ def plan_memory(program: ProgramOp, kernels: Mapping[str, KernelOp], guarded: st
     bytes, and notes it on the program. Where they are `guarded`, as a fuzzer wants it, no two share
     memory but those in place of each other.
     """
+    # The arena is allocated before the program runs, so what depends on sizes that only the program
+    # finds cannot be in it.
     known = set(program.symbol_names)
     for op in program.body.walk():
         if isinstance(op, AllocOp) and op.scope.data == "workspace":

@@ -69,7 +69,7 @@ from weft.dialects.loop.scalar import width
 from weft.dialects.loop.types import buffer_type
 
 
-def accumulate(
+def build_macro_kernel(
     kernel: KernelOp, found: Accumulation, target: Target, params: Params | None = None
 ) -> bool:
     """Fuses the nests, splits off what is no whole tile, and tiles each part, by default as large

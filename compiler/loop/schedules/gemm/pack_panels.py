@@ -124,12 +124,15 @@ def pays_per_tile(
     if not plain or depth is None or columns is None or stride(load, column) != 1:
         return False
     rows, bytes = _uses(load)
+    # Elements along K that fall into the same sets evict each other before the next tile of rows
+    # reads them again, so packing pays for fewer rows.
     conflicts = max(1, _set_conflicts(load, sums[0], depth, target))
     least = params.copy_rows if weight else max(FEWEST_ROWS, params.panel_rows / conflicts)
     if rows is None or bytes is None or rows < least:
         return False
     if bytes < target.l2_bytes and not _conflicts_in_l1(load, sums[0], depth, size, target):
         return False
+    # Half of L2, since the tiles of rows and of the result pass through the other half meanwhile.
     panel = depth * size * width(load.result.type) // 8
     fits = panel <= min(target.l2_bytes // 2, LARGEST_PANEL)
     return fits and columns >= LEAST_PANELS * size
@@ -315,11 +318,14 @@ def pack_panel(
     axis = column_axis(loads[0], ji)
     if rows is None or rows * bytes > most or axis is None:
         return None
+    # Subscripts that loaded values index span no box that could be copied.
     try:
         staged = stage_tile(panel, jo, "scratch")
     except IllegalSchedule:
         return None
     kind = buffer_type(staged.buffer)
+    # The box that subscripts span may be larger than what is read of it, as for strided windows.
+    # The copy is in the nest by now, so the schedule is refused as a whole, which undoes it.
     if (kind.size.constant or 0) * width(kind.element) // 8 > most:
         got = f"{kind.size} elements"
         raise IllegalSchedule(f"contraction requires a panel that fits the stack, got {got}")

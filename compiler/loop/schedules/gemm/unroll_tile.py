@@ -51,6 +51,7 @@ def unroll_k(top: ForOp, lanes: int = 1) -> None:
         unrolled = bool(inside) and all(each.unroll is not None for each in inside)
         if loop.reduction is None or loop.unroll is not None or count is None or not unrolled:
             continue
+        # Only divisors of the length are tried: a remainder would be another copy of the tile.
         accesses = accesses_in(loop) if lanes > 1 else []
         blocked = any(is_in_blocks(access, loop, lanes) for access in accesses)
         sizes = (lanes, *UNROLLED_K) if blocked else UNROLLED_K

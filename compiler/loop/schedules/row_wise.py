@@ -1,7 +1,7 @@
-"""Several nests over common outer loops, as in a softmax or a normalisation, fused at the row: one
-pass over memory.
+"""Row-wise kernels, as a softmax or a normalisation: several nests over the same outer loops are
+fused at the row, so that there is one pass over memory.
 
-Takes any kernel that no other schedule matched, too; its independent nests are not fused.
+The schedule takes any kernel that no other one matched, too; it does not fuse independent nests.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from weft.dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp, enclosing_lo
 from weft.dialects.loop.program import KernelOp
 from weft.dialects.loop.scalar import width
 
-NAME = "rows"
+NAME = "row-wise"
 
 BLOCK = 32 * 1024
 """Elements that one thread combines at a time where a reduction has a single result."""

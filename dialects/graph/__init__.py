@@ -90,44 +90,15 @@ __all__ = [
     "group_of",
 ]
 
-OPS: tuple[type[GraphOp], ...] = (
-    *constant.OPS,
-    *arithmetic.OPS,
-    *extremum.OPS,
-    *exponential.OPS,
-    *trigonometry.OPS,
-    *activation.OPS,
-    *comparison.OPS,
-    *cast.OPS,
-    *derivative.OPS,
-    *watch.OPS,
-    *matmul.OPS,
-    *einsum.OPS,
-    *determinant.OPS,
-    *movement.OPS,
-    *slicing.OPS,
-    *pad.OPS,
-    *insert.OPS,
-    *rearrange.OPS,
-    *gather.OPS,
-    *scatter.OPS,
-    *resample.OPS,
-    *scan.OPS,
-    *generate.OPS,
-    *nonzero.OPS,
-    *random.OPS,
-    *reduce.OPS,
-    *conv.OPS,
-    *unfold.OPS,
-    *winograd.OPS,
-    *softmax.OPS,
-    *search.OPS,
-    *sort.OPS,
-    *pool.OPS,
-    *region_pool.OPS,
-    *lp_norm.OPS,
-    *normalize.OPS,
-)
+FAMILIES = (
+    constant, arithmetic, extremum, exponential, trigonometry, activation, comparison, cast,
+    derivative, watch, matmul, einsum, determinant, movement, slicing, pad, insert, rearrange,
+    gather, scatter, resample, scan, generate, nonzero, random, reduce, conv, unfold, winograd,
+    softmax, search, sort, pool, region_pool, lp_norm, normalize,
+)  # fmt: skip
+"""Files of operators."""
+
+OPS: tuple[type[GraphOp], ...] = tuple(op for family in FAMILIES for op in family.OPS)
 """Every operator, by family."""
 
 OPS_BY_NAME = {op.name.removeprefix("graph."): op for op in OPS}

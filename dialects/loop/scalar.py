@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from xdsl.builder import Builder
 from xdsl.dialects import arith, math
@@ -233,7 +234,7 @@ class Scalar:
         """A function of MLIR's math dialect by its name there, or `gelu`:
         `exp`, `log`, `tanh`, `erf`, `powf`, `floor`, ...
         """
-        function = _MATH[name]
+        function: Any = MATH_OPS[name]
         return self._insert(function(self.value, *(other.value for other in others)))
 
     def cast(self, element: Attribute) -> Scalar:
@@ -321,33 +322,8 @@ def _wrap(number: int, element: IntegerType) -> int:
     )
 
 
-_MATH: dict[str, Callable[..., Operation]] = {
-    "absf": math.AbsFOp,
-    "absi": math.AbsIOp,
-    "acos": math.AcosOp,
-    "acosh": math.AcoshOp,
-    "asin": math.AsinOp,
-    "asinh": math.AsinhOp,
-    "atan": math.AtanOp,
-    "atanh": math.AtanhOp,
-    "ceil": math.CeilOp,
-    "copysign": math.CopySignOp,
-    "cos": math.CosOp,
-    "cosh": math.CoshOp,
-    "erf": math.ErfOp,
-    "exp": math.ExpOp,
-    "expm1": math.ExpM1Op,
-    "floor": math.FloorOp,
+MATH_OPS: dict[str, type[Operation]] = {
+    **{op.name.removeprefix("math."): op for op in math.Math.operations},
     "gelu": GeluOp,
-    "log": math.LogOp,
-    "log1p": math.Log1pOp,
-    "powf": math.PowFOp,
-    "roundeven": math.RoundEvenOp,
-    "rsqrt": math.RsqrtOp,
-    "sin": math.SinOp,
-    "sinh": math.SinhOp,
-    "sqrt": math.SqrtOp,
-    "tan": math.TanOp,
-    "tanh": math.TanhOp,
-    "trunc": math.TruncOp,
 }
+"""MLIR's functions of the math dialect by their names there, and GELU."""

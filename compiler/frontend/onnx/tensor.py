@@ -5,10 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
-import ml_dtypes
 import numpy as np
 import numpy.typing as npt
-from onnx import TensorProto, TypeProto
+from onnx import TensorProto, TypeProto, helper
 
 from weft.dialects.errors import ModelError, UnsupportedError
 from weft.dialects.extent import is_allowed, too_large
@@ -16,37 +15,9 @@ from weft.dialects.extent import is_allowed, too_large
 Array = npt.NDArray[np.generic]
 
 DTYPES: dict[int, np.dtype[np.generic]] = {
-    number: np.dtype(kind)
-    for number, kind in (
-        (TensorProto.FLOAT, np.float32),
-        (TensorProto.UINT8, np.uint8),
-        (TensorProto.INT8, np.int8),
-        (TensorProto.UINT16, np.uint16),
-        (TensorProto.INT16, np.int16),
-        (TensorProto.INT32, np.int32),
-        (TensorProto.INT64, np.int64),
-        (TensorProto.STRING, np.object_),
-        (TensorProto.BOOL, np.bool_),
-        (TensorProto.FLOAT16, np.float16),
-        (TensorProto.DOUBLE, np.float64),
-        (TensorProto.UINT32, np.uint32),
-        (TensorProto.UINT64, np.uint64),
-        (TensorProto.COMPLEX64, np.complex64),
-        (TensorProto.COMPLEX128, np.complex128),
-        (TensorProto.BFLOAT16, ml_dtypes.bfloat16),
-        (TensorProto.FLOAT8E4M3FN, ml_dtypes.float8_e4m3fn),
-        (TensorProto.FLOAT8E4M3FNUZ, ml_dtypes.float8_e4m3fnuz),
-        (TensorProto.FLOAT8E5M2, ml_dtypes.float8_e5m2),
-        (TensorProto.FLOAT8E5M2FNUZ, ml_dtypes.float8_e5m2fnuz),
-        (TensorProto.FLOAT8E8M0, ml_dtypes.float8_e8m0fnu),
-        (TensorProto.UINT4, ml_dtypes.uint4),
-        (TensorProto.INT4, ml_dtypes.int4),
-        (TensorProto.FLOAT4E2M1, ml_dtypes.float4_e2m1fn),
-        (TensorProto.UINT2, ml_dtypes.uint2),
-        (TensorProto.INT2, ml_dtypes.int2),
-        (TensorProto.FLOAT6E2M3, ml_dtypes.float6_e2m3fn),
-        (TensorProto.FLOAT6E3M2, ml_dtypes.float6_e3m2fn),
-    )
+    number: helper.tensor_dtype_to_np_dtype(number)
+    for number in TensorProto.DataType.values()
+    if number != TensorProto.UNDEFINED
 }
 
 # Element types that a file packs tighter than a byte, little end first, and that an array holds one

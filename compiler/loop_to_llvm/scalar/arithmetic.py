@@ -24,10 +24,10 @@ from weft.compiler.loop_to_llvm.scalar.elements import (
     splat,
 )
 from weft.compiler.loop_to_llvm.scalar.never_nan import is_number
-from weft.compiler.loop_to_llvm.vector_math import call_math
+from weft.compiler.loop_to_llvm.vector_math import MATH_FUNCTIONS, call_math
 from weft.compiler.target.target import Target
 from weft.dialects.loop.arithmetic import GeluOp, RemFOp
-from weft.dialects.loop.scalar import ANY_ZERO
+from weft.dialects.loop.scalar import ANY_ZERO, MATH_OPS
 
 LOG10_OF_2 = 0.30102999566398119521
 SQRT_OF_HALF = 0.70710678118654752440
@@ -292,6 +292,7 @@ def _compare_integers(at: Arithmetic, op: Operation, operands: list[ir.Value]) -
 
 
 EMITTERS: dict[type[Operation], Emitter] = {
+    **{MATH_OPS[each.name]: _math(each.name) for each in MATH_FUNCTIONS if each.name in MATH_OPS},
     arith.AddfOp: _instruction("fadd"),
     arith.SubfOp: _instruction("fsub"),
     arith.MulfOp: _instruction("fmul"),
@@ -345,31 +346,7 @@ EMITTERS: dict[type[Operation], Emitter] = {
     math.CountTrailingZerosOp: _intrinsic("cttz", 0),
     math.RoundOp: _round,
     math.Log10Op: _log10,
-    math.PowFOp: _math("pow"),
-    math.RsqrtOp: _math("rsqrt"),
-    math.ExpOp: _math("exp"),
-    math.Exp2Op: _math("exp2"),
-    math.ExpM1Op: _math("expm1"),
-    math.LogOp: _math("log"),
-    math.Log2Op: _math("log2"),
-    math.Log1pOp: _math("log1p"),
-    math.SinOp: _math("sin"),
-    math.CosOp: _math("cos"),
-    math.TanOp: _math("tan"),
-    math.SinhOp: _math("sinh"),
-    math.CoshOp: _math("cosh"),
-    math.TanhOp: _math("tanh"),
-    math.AsinOp: _math("asin"),
-    math.AcosOp: _math("acos"),
-    math.AtanOp: _math("atan"),
-    math.AsinhOp: _math("asinh"),
-    math.AcoshOp: _math("acosh"),
-    math.AtanhOp: _math("atanh"),
-    math.ErfOp: _math("erf"),
     GeluOp: _gelu,
-    math.FloorOp: _math("floor"),
-    math.CeilOp: _math("ceil"),
-    math.TruncOp: _math("trunc"),
-    math.RoundEvenOp: _math("roundeven"),
+    math.PowFOp: _math("pow"),
 }
 """Every operation on scalars that a kernel may hold, except constants and those on index values."""

@@ -37,33 +37,16 @@ class MathFunction:
 
 
 MATH_FUNCTIONS = (
-    MathFunction("exp", 1, exponential.exp),
-    MathFunction("exp2", 1, exponential.exp2),
-    MathFunction("expm1", 1, exponential.expm1),
-    MathFunction("sinh", 1, exponential.sinh),
-    MathFunction("cosh", 1, exponential.cosh),
-    MathFunction("tanh", 1, exponential.tanh),
-    MathFunction("log", 1, logarithm.log),
-    MathFunction("log2", 1, logarithm.log2),
-    MathFunction("log1p", 1, logarithm.log1p),
-    MathFunction("asinh", 1, logarithm.asinh),
-    MathFunction("acosh", 1, logarithm.acosh),
-    MathFunction("atanh", 1, logarithm.atanh),
-    MathFunction("erf", 1, error_function.erf),
-    MathFunction("sin", 1, trigonometric.sin),
-    MathFunction("cos", 1, trigonometric.cos),
-    MathFunction("tan", 1, trigonometric.tan),
-    MathFunction("asin", 1, inverse_trigonometric.asin),
-    MathFunction("acos", 1, inverse_trigonometric.acos),
-    MathFunction("atan", 1, inverse_trigonometric.atan),
-    MathFunction("pow", 2, power.pow),
-    MathFunction("fmod", 2, remainder.fmod),
-    MathFunction("rsqrt", 1, power.rsqrt),
-    MathFunction("floor", 1, rounding.floor),
-    MathFunction("ceil", 1, rounding.ceil),
-    MathFunction("trunc", 1, rounding.trunc),
-    MathFunction("roundeven", 1, rounding.roundeven),
-)
+    *(MathFunction(body.__name__, 1, body) for body in (
+        exponential.exp, exponential.exp2, exponential.expm1, exponential.sinh, exponential.cosh,
+        exponential.tanh, logarithm.log, logarithm.log2, logarithm.log1p, logarithm.asinh,
+        logarithm.acosh, logarithm.atanh, error_function.erf, trigonometric.sin, trigonometric.cos,
+        trigonometric.tan, inverse_trigonometric.asin, inverse_trigonometric.acos,
+        inverse_trigonometric.atan, power.rsqrt, rounding.floor, rounding.ceil, rounding.trunc,
+        rounding.roundeven,
+    )),
+    MathFunction("pow", 2, power.pow), MathFunction("fmod", 2, remainder.fmod),
+)  # fmt: skip
 """What `call_math` can emit."""
 
 GELU = MathFunction("gelu", 1, error_function.gelu)

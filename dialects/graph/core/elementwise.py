@@ -6,6 +6,7 @@ Operands are broadcast as in NumPy. A subclass gives `compute` on scalars and `r
 from __future__ import annotations
 
 import math
+import operator
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from typing import ClassVar
@@ -121,16 +122,29 @@ class FloatUnaryOp(SlopeOp):
 
 
 class MathOp(FloatUnaryOp):
-    """A function by its name in the math dialect, and NumPy's."""
+    """A function by its name in the math dialect, by default the operator's, and NumPy's."""
 
-    FUNCTION: ClassVar[str]
+    FUNCTION: ClassVar[str] = ""
     NUMPY: ClassVar[Callable[..., Array]]
 
     def evaluate(self, x: Array) -> Array:
         return type(self).NUMPY(x)
 
     def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
-        return operands[0].math(self.FUNCTION)
+        return operands[0].math(self.FUNCTION or self.name.removeprefix("graph."))
+
+
+class OperatorOp(ElementwiseOp):
+    """What an operator of Python computes, of arrays and of scalars of a loop nest alike."""
+
+    OPERATOR: ClassVar[str]
+    """Its name in the module `operator`."""
+
+    def reference(self, *operands: Array) -> Sequence[Array]:
+        return [getattr(operator, self.OPERATOR)(*operands)]
+
+    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
+        return getattr(operator, self.OPERATOR)(*operands)
 
 
 class BinaryOp(ElementwiseOp):

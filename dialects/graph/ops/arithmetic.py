@@ -19,6 +19,7 @@ from weft.dialects.graph.core.elementwise import (
     BinaryOp,
     FloatUnaryOp,
     MathOp,
+    OperatorOp,
     SlopeOp,
     UnaryOp,
     is_splat,
@@ -33,18 +34,13 @@ from weft.dialects.weights import Array
 
 
 @irdl_op_definition
-class AddOp(BinaryOp):
+class AddOp(OperatorOp, BinaryOp):
     """`x + y`; integers wrap around."""
 
     name = "graph.add"
     ONNX: ClassVar = OnnxName("Add")
+    OPERATOR: ClassVar = "add"
     HAS_VJP: ClassVar = True
-
-    def reference(self, *operands: Array) -> Sequence[Array]:
-        return [operands[0] + operands[1]]
-
-    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
-        return operands[0] + operands[1]
 
     def fold(self) -> Sequence[SSAValue] | None:
         """`x + 0` and `0 + x` are `x` for integers; floats need -0, since 0 turns -0 into 0."""
@@ -59,18 +55,13 @@ class AddOp(BinaryOp):
 
 
 @irdl_op_definition
-class SubOp(BinaryOp):
+class SubOp(OperatorOp, BinaryOp):
     """`x - y`; integers wrap around."""
 
     name = "graph.sub"
     ONNX: ClassVar = OnnxName("Sub")
+    OPERATOR: ClassVar = "sub"
     HAS_VJP: ClassVar = True
-
-    def reference(self, *operands: Array) -> Sequence[Array]:
-        return [operands[0] - operands[1]]
-
-    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
-        return operands[0] - operands[1]
 
     def fold(self) -> Sequence[SSAValue] | None:
         """`x - 0` is `x`; `x - (-0)` turns -0 into 0."""
@@ -84,18 +75,13 @@ class SubOp(BinaryOp):
 
 
 @irdl_op_definition
-class MulOp(BinaryOp):
+class MulOp(OperatorOp, BinaryOp):
     """`x * y`; integers wrap around."""
 
     name = "graph.mul"
     ONNX: ClassVar = OnnxName("Mul")
+    OPERATOR: ClassVar = "mul"
     HAS_VJP: ClassVar = True
-
-    def reference(self, *operands: Array) -> Sequence[Array]:
-        return [operands[0] * operands[1]]
-
-    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
-        return operands[0] * operands[1]
 
     def fold(self) -> Sequence[SSAValue] | None:
         """`x * 1` and `1 * x` are `x`."""
@@ -197,19 +183,14 @@ class ModOp(BinaryOp):
 
 
 @irdl_op_definition
-class NegOp(UnaryOp):
+class NegOp(OperatorOp, UnaryOp):
     """`-x`; of unsigned integers modulo 2 to the number of their bits."""
 
     name = "graph.neg"
+    OPERATOR: ClassVar = "neg"
     HAS_VJP: ClassVar = True
     ONNX: ClassVar = OnnxName("Neg")
     ELEMENTS: ClassVar = NUMBERS
-
-    def reference(self, *operands: Array) -> Sequence[Array]:
-        return [-operands[0]]
-
-    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
-        return -operands[0]
 
     def fold(self) -> Sequence[SSAValue] | None:
         """`-(-x)` is `x`."""
@@ -294,7 +275,6 @@ class FloorOp(RoundingOp):
 
     name = "graph.floor"
     ONNX: ClassVar = OnnxName("Floor")
-    FUNCTION: ClassVar = "floor"
     NUMPY: ClassVar = np.floor
 
 
@@ -304,7 +284,6 @@ class CeilOp(RoundingOp):
 
     name = "graph.ceil"
     ONNX: ClassVar = OnnxName("Ceil")
-    FUNCTION: ClassVar = "ceil"
     NUMPY: ClassVar = np.ceil
 
 

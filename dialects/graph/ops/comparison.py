@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
+import operator
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -18,6 +18,7 @@ from weft.dialects.graph.core.elementwise import (
     ANY_ELEMENT,
     BinaryOp,
     ElementwiseOp,
+    OperatorOp,
     UnaryOp,
     is_splat,
     known_size,
@@ -31,23 +32,23 @@ from weft.dialects.loop.scalar import Scalar, is_unsigned, width
 from weft.dialects.weights import Array
 
 
-class ComparisonOp(BinaryOp):
+class ComparisonOp(OperatorOp, BinaryOp):
     """A bool for each pair of elements; false where one is NaN."""
-
-    PREDICATE: ClassVar[str]
 
     def result_element(self) -> Attribute:
         return BOOL
 
     def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
-        return operands[0].compare(self.PREDICATE, operands[1])
+        return operands[0].compare(self.OPERATOR, operands[1])
 
-    @abstractmethod
-    def decide(self, low: int | None, high: int | None) -> bool | None:
+    def decide(self, low: float, high: float) -> bool | None:
         """Whether it holds where the left side is greater by `low` to `high`; None if open."""
+        ends = {bool(getattr(operator, self.OPERATOR)(end, 0)) for end in (low, high)}
+        return ends.pop() if len(ends) == 1 else None
 
     def fold_pair(self, left: Expr, right: Expr) -> Expr | None:
-        decided = self.decide(*(left - right).range({}))
+        low, high = (left - right).range({})
+        decided = self.decide(-math.inf if low is None else low, math.inf if high is None else high)
         return None if decided is None else Expr.of(int(decided))
 
 
@@ -58,15 +59,12 @@ class EqualOp(ComparisonOp):
     name = "graph.equal"
     ONNX: ClassVar = OnnxName("Equal")
     ELEMENTS: ClassVar = ANY_ELEMENT
-    PREDICATE: ClassVar = "eq"
+    OPERATOR: ClassVar = "eq"
 
-    def reference(self, *operands: Array) -> Sequence[Array]:
-        return [operands[0] == operands[1]]
-
-    def decide(self, low: int | None, high: int | None) -> bool | None:
+    def decide(self, low: float, high: float) -> bool | None:
         if low == high == 0:
             return True
-        return False if (low or 0) > 0 or (high or 0) < 0 else None
+        return False if low > 0 or high < 0 else None
 
 
 @irdl_op_definition
@@ -75,15 +73,7 @@ class LessOp(ComparisonOp):
 
     name = "graph.less"
     ONNX: ClassVar = OnnxName("Less")
-    PREDICATE: ClassVar = "lt"
-
-    def reference(self, *operands: Array) -> Sequence[Array]:
-        return [operands[0] < operands[1]]
-
-    def decide(self, low: int | None, high: int | None) -> bool | None:
-        if high is not None and high < 0:
-            return True
-        return False if low is not None and low >= 0 else None
+    OPERATOR: ClassVar = "lt"
 
 
 @irdl_op_definition
@@ -92,15 +82,7 @@ class LessEqualOp(ComparisonOp):
 
     name = "graph.less_equal"
     ONNX: ClassVar = OnnxName("LessOrEqual")
-    PREDICATE: ClassVar = "le"
-
-    def reference(self, *operands: Array) -> Sequence[Array]:
-        return [operands[0] <= operands[1]]
-
-    def decide(self, low: int | None, high: int | None) -> bool | None:
-        if high is not None and high <= 0:
-            return True
-        return False if low is not None and low > 0 else None
+    OPERATOR: ClassVar = "le"
 
 
 @irdl_op_definition
@@ -109,15 +91,7 @@ class GreaterOp(ComparisonOp):
 
     name = "graph.greater"
     ONNX: ClassVar = OnnxName("Greater")
-    PREDICATE: ClassVar = "gt"
-
-    def reference(self, *operands: Array) -> Sequence[Array]:
-        return [operands[0] > operands[1]]
-
-    def decide(self, low: int | None, high: int | None) -> bool | None:
-        if low is not None and low > 0:
-            return True
-        return False if high is not None and high <= 0 else None
+    OPERATOR: ClassVar = "gt"
 
 
 @irdl_op_definition
@@ -126,15 +100,7 @@ class GreaterEqualOp(ComparisonOp):
 
     name = "graph.greater_equal"
     ONNX: ClassVar = OnnxName("GreaterOrEqual")
-    PREDICATE: ClassVar = "ge"
-
-    def reference(self, *operands: Array) -> Sequence[Array]:
-        return [operands[0] >= operands[1]]
-
-    def decide(self, low: int | None, high: int | None) -> bool | None:
-        if low is not None and low >= 0:
-            return True
-        return False if high is not None and high < 0 else None
+    OPERATOR: ClassVar = "ge"
 
 
 class FloatTestOp(UnaryOp):
@@ -187,7 +153,7 @@ class IsInfOp(FloatTestOp):
         return tests[0] | tests[1] if len(tests) == 2 else (*tests, none)[0]
 
 
-class LogicalOp(BinaryOp):
+class LogicalOp(OperatorOp, BinaryOp):
     """An operator on bools."""
 
     ELEMENTS: ClassVar = (BOOL,)
@@ -199,12 +165,7 @@ class LogicalAndOp(LogicalOp):
 
     name = "graph.logical_and"
     ONNX: ClassVar = OnnxName("And")
-
-    def reference(self, *operands: Array) -> Sequence[Array]:
-        return [operands[0] & operands[1]]
-
-    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
-        return operands[0] & operands[1]
+    OPERATOR: ClassVar = "and_"
 
 
 @irdl_op_definition
@@ -213,12 +174,7 @@ class LogicalOrOp(LogicalOp):
 
     name = "graph.logical_or"
     ONNX: ClassVar = OnnxName("Or")
-
-    def reference(self, *operands: Array) -> Sequence[Array]:
-        return [operands[0] | operands[1]]
-
-    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
-        return operands[0] | operands[1]
+    OPERATOR: ClassVar = "or_"
 
 
 @irdl_op_definition
@@ -227,27 +183,17 @@ class LogicalXorOp(LogicalOp):
 
     name = "graph.logical_xor"
     ONNX: ClassVar = OnnxName("Xor")
-
-    def reference(self, *operands: Array) -> Sequence[Array]:
-        return [operands[0] ^ operands[1]]
-
-    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
-        return operands[0] ^ operands[1]
+    OPERATOR: ClassVar = "xor"
 
 
 @irdl_op_definition
-class LogicalNotOp(UnaryOp):
+class LogicalNotOp(OperatorOp, UnaryOp):
     """The other bool."""
 
     name = "graph.logical_not"
     ONNX: ClassVar = OnnxName("Not")
     ELEMENTS: ClassVar = (BOOL,)
-
-    def reference(self, *operands: Array) -> Sequence[Array]:
-        return [~operands[0]]
-
-    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
-        return ~operands[0]
+    OPERATOR: ClassVar = "invert"
 
     def fold(self) -> Sequence[SSAValue] | None:
         """Twice not is the operand."""
@@ -303,7 +249,7 @@ class WhereOp(ElementwiseOp):
         return [None, sum_to(b, then, self.then), sum_to(b, otherwise, self.otherwise)]
 
 
-class BitwiseOp(BinaryOp):
+class BitwiseOp(OperatorOp, BinaryOp):
     """An operator on each bit of two integers."""
 
     ELEMENTS: ClassVar = INTEGERS
@@ -315,12 +261,7 @@ class BitwiseAndOp(BitwiseOp):
 
     name = "graph.bitwise_and"
     ONNX: ClassVar = OnnxName("BitwiseAnd")
-
-    def reference(self, *operands: Array) -> Sequence[Array]:
-        return [operands[0] & operands[1]]
-
-    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
-        return operands[0] & operands[1]
+    OPERATOR: ClassVar = "and_"
 
 
 @irdl_op_definition
@@ -329,12 +270,7 @@ class BitwiseOrOp(BitwiseOp):
 
     name = "graph.bitwise_or"
     ONNX: ClassVar = OnnxName("BitwiseOr")
-
-    def reference(self, *operands: Array) -> Sequence[Array]:
-        return [operands[0] | operands[1]]
-
-    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
-        return operands[0] | operands[1]
+    OPERATOR: ClassVar = "or_"
 
 
 @irdl_op_definition
@@ -343,12 +279,7 @@ class BitwiseXorOp(BitwiseOp):
 
     name = "graph.bitwise_xor"
     ONNX: ClassVar = OnnxName("BitwiseXor")
-
-    def reference(self, *operands: Array) -> Sequence[Array]:
-        return [operands[0] ^ operands[1]]
-
-    def compute(self, b: LoopBuilder, *operands: Scalar) -> Scalar:
-        return operands[0] ^ operands[1]
+    OPERATOR: ClassVar = "xor"
 
 
 @irdl_op_definition

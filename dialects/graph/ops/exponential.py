@@ -33,7 +33,6 @@ class ExpOp(MathOp):
 
     name = "graph.exp"
     ONNX: ClassVar = OnnxName("Exp")
-    FUNCTION: ClassVar = "exp"
     NUMPY: ClassVar = np.exp
 
     def slope(self, b: GraphBuilder) -> SSAValue:
@@ -46,7 +45,6 @@ class LogOp(MathOp):
 
     name = "graph.log"
     ONNX: ClassVar = OnnxName("Log")
-    FUNCTION: ClassVar = "log"
     NUMPY: ClassVar = np.log
 
     def slope(self, b: GraphBuilder) -> SSAValue:
@@ -59,7 +57,6 @@ class SqrtOp(MathOp):
 
     name = "graph.sqrt"
     ONNX: ClassVar = OnnxName("Sqrt")
-    FUNCTION: ClassVar = "sqrt"
     NUMPY: ClassVar = np.sqrt
 
     def slope(self, b: GraphBuilder) -> SSAValue:
@@ -72,7 +69,6 @@ class ErfOp(MathOp):
 
     name = "graph.erf"
     ONNX: ClassVar = OnnxName("Erf")
-    FUNCTION: ClassVar = "erf"
     NUMPY: ClassVar = staticmethod(erf)
 
     def slope(self, b: GraphBuilder) -> SSAValue:

@@ -31,7 +31,6 @@ class SinOp(TrigonometricOp):
 
     name = "graph.sin"
     ONNX: ClassVar = OnnxName("Sin")
-    FUNCTION: ClassVar = "sin"
     NUMPY: ClassVar = np.sin
 
     def slope(self, b: GraphBuilder) -> SSAValue:
@@ -44,7 +43,6 @@ class CosOp(TrigonometricOp):
 
     name = "graph.cos"
     ONNX: ClassVar = OnnxName("Cos")
-    FUNCTION: ClassVar = "cos"
     NUMPY: ClassVar = np.cos
 
     def slope(self, b: GraphBuilder) -> SSAValue:
@@ -57,7 +55,6 @@ class TanOp(TrigonometricOp):
 
     name = "graph.tan"
     ONNX: ClassVar = OnnxName("Tan")
-    FUNCTION: ClassVar = "tan"
     NUMPY: ClassVar = np.tan
 
     def slope(self, b: GraphBuilder) -> SSAValue:
@@ -70,7 +67,6 @@ class AsinOp(TrigonometricOp):
 
     name = "graph.asin"
     ONNX: ClassVar = OnnxName("Asin")
-    FUNCTION: ClassVar = "asin"
     NUMPY: ClassVar = np.arcsin
 
     def slope(self, b: GraphBuilder) -> SSAValue:
@@ -83,7 +79,6 @@ class AcosOp(TrigonometricOp):
 
     name = "graph.acos"
     ONNX: ClassVar = OnnxName("Acos")
-    FUNCTION: ClassVar = "acos"
     NUMPY: ClassVar = np.arccos
 
     def slope(self, b: GraphBuilder) -> SSAValue:
@@ -96,7 +91,6 @@ class AtanOp(TrigonometricOp):
 
     name = "graph.atan"
     ONNX: ClassVar = OnnxName("Atan")
-    FUNCTION: ClassVar = "atan"
     NUMPY: ClassVar = np.arctan
 
     def slope(self, b: GraphBuilder) -> SSAValue:
@@ -109,7 +103,6 @@ class SinhOp(TrigonometricOp):
 
     name = "graph.sinh"
     ONNX: ClassVar = OnnxName("Sinh")
-    FUNCTION: ClassVar = "sinh"
     NUMPY: ClassVar = np.sinh
 
     def slope(self, b: GraphBuilder) -> SSAValue:
@@ -122,7 +115,6 @@ class CoshOp(TrigonometricOp):
 
     name = "graph.cosh"
     ONNX: ClassVar = OnnxName("Cosh")
-    FUNCTION: ClassVar = "cosh"
     NUMPY: ClassVar = np.cosh
 
     def slope(self, b: GraphBuilder) -> SSAValue:
@@ -135,7 +127,6 @@ class TanhOp(TrigonometricOp):
 
     name = "graph.tanh"
     ONNX: ClassVar = OnnxName("Tanh")
-    FUNCTION: ClassVar = "tanh"
     NUMPY: ClassVar = np.tanh
 
     def slope(self, b: GraphBuilder) -> SSAValue:
@@ -148,7 +139,6 @@ class AsinhOp(TrigonometricOp):
 
     name = "graph.asinh"
     ONNX: ClassVar = OnnxName("Asinh")
-    FUNCTION: ClassVar = "asinh"
     NUMPY: ClassVar = np.arcsinh
 
     def slope(self, b: GraphBuilder) -> SSAValue:
@@ -161,7 +151,6 @@ class AcoshOp(TrigonometricOp):
 
     name = "graph.acosh"
     ONNX: ClassVar = OnnxName("Acosh")
-    FUNCTION: ClassVar = "acosh"
     NUMPY: ClassVar = np.arccosh
 
     def slope(self, b: GraphBuilder) -> SSAValue:
@@ -175,7 +164,6 @@ class AtanhOp(TrigonometricOp):
 
     name = "graph.atanh"
     ONNX: ClassVar = OnnxName("Atanh")
-    FUNCTION: ClassVar = "atanh"
     NUMPY: ClassVar = np.arctanh
 
     def slope(self, b: GraphBuilder) -> SSAValue:

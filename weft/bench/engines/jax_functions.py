@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Sequence
 from typing import Any, Final
 
+from weft.bench.engines.alike import ALIKE, Attributes, plain
 from weft.bench.engines.onnx_plan import Function
 from weft.bench.engines.onnx_windows import ceil_pads, pads_of
 from weft.bench.session import PeerLacks
@@ -13,8 +14,6 @@ from weft.bench.session import PeerLacks
 jax: Any = importlib.import_module("jax")
 jnp: Any = importlib.import_module("jax.numpy")
 lax: Any = importlib.import_module("jax.lax")
-
-Attributes = dict[str, Any]
 
 _DTYPES: Final = {
     1: jnp.float32, 2: jnp.uint8, 3: jnp.int8, 5: jnp.int16, 6: jnp.int32,
@@ -140,10 +139,6 @@ def _reduce(name: str) -> Function:
     return reduce
 
 
-def _reshape(a: Attributes, x: Any, shape: list[int]) -> Any:
-    return x.reshape([x.shape[n] if size == 0 else size for n, size in enumerate(shape)])
-
-
 def _slice(
     a: Attributes, x: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = None
 ) -> Any:
@@ -231,84 +226,41 @@ def _lrn(a: Attributes, x: Any) -> Any:
     return x / (a.get("bias", 1.0) + a.get("alpha", 1e-4) / size * squares) ** a.get("beta", 0.75)
 
 
-def _sum(a: Attributes, *terms: Any) -> Any:
-    total = terms[0]
-    for term in terms[1:]:
-        total = total + term
-    return total
-
-
-def _plain(function: Any) -> Function:
-    return lambda a, *operands: function(*operands)
-
-
-def _flatten(a: Attributes, x: Any) -> Any:
-    rows = 1
-    for size in x.shape[: a.get("axis", 1)]:
-        rows *= size
-    return x.reshape(rows, -1)
-
-
 def _axes(value: Sequence[int] | None) -> tuple[int, ...] | None:
     return None if value is None else tuple(value)
 
 
+_BY_NAME: Final = (
+    "Abs", "Exp", "Log", "Sqrt", "Sin", "Cos", "Tanh", "Floor", "Ceil", "Round", "Sign",
+    "MatMul", "Where", "Reciprocal",
+)  # fmt: skip
+"""ONNX's operators that are functions of that name in lower case."""
+
 FUNCTIONS: Final[dict[str, Function]] = {
-    **{
-        name: _plain(getattr(jnp, name.lower()))
-        for name in (
-            "Abs",
-            "Exp",
-            "Log",
-            "Sqrt",
-            "Sin",
-            "Cos",
-            "Tanh",
-            "Floor",
-            "Ceil",
-            "Round",
-            "Sign",
-            "MatMul",
-            "Where",
-            "Reciprocal",
-            "Equal",
-            "Less",
-            "Greater",
-        )
-    },  # fmt: skip
-    "Neg": _plain(jnp.negative),
-    "Not": _plain(jnp.logical_not),
-    "And": _plain(jnp.logical_and),
-    "Or": _plain(jnp.logical_or),
-    "Add": _plain(lambda x, y: x + y),
-    "Sub": _plain(lambda x, y: x - y),
-    "Mul": _plain(lambda x, y: x * y),
-    "Div": _plain(lambda x, y: x / y),
-    "Pow": _plain(lambda x, y: x**y),
-    "GreaterOrEqual": _plain(jnp.greater_equal),
-    "LessOrEqual": _plain(jnp.less_equal),
-    "Max": _plain(jnp.maximum),
-    "Min": _plain(jnp.minimum),
-    "Erf": _plain(jax.scipy.special.erf),
-    "Relu": _plain(jax.nn.relu),
-    "Sigmoid": _plain(jax.nn.sigmoid),
-    "Softplus": _plain(jax.nn.softplus),
-    "Mish": _plain(jax.nn.mish),
-    "HardSwish": _plain(jax.nn.hard_swish),
+    **ALIKE,
+    **{name: plain(getattr(jnp, name.lower())) for name in _BY_NAME},
+    "Neg": plain(jnp.negative),
+    "Not": plain(jnp.logical_not),
+    "And": plain(jnp.logical_and),
+    "Or": plain(jnp.logical_or),
+    "Pow": plain(lambda x, y: x**y),
+    "Max": plain(jnp.maximum),
+    "Min": plain(jnp.minimum),
+    "Erf": plain(jax.scipy.special.erf),
+    "Relu": plain(jax.nn.relu),
+    "Sigmoid": plain(jax.nn.sigmoid),
+    "Softplus": plain(jax.nn.softplus),
+    "Mish": plain(jax.nn.mish),
+    "HardSwish": plain(jax.nn.hard_swish),
     "HardSigmoid": lambda a, x: jnp.clip(a.get("alpha", 0.2) * x + a.get("beta", 0.5), 0, 1),
     "LeakyRelu": lambda a, x: jax.nn.leaky_relu(x, a.get("alpha", 0.01)),
     "Elu": lambda a, x: jax.nn.elu(x, a.get("alpha", 1.0)),
     "Gelu": lambda a, x: jax.nn.gelu(x, approximate=a.get("approximate", "none") == "tanh"),
-    "PRelu": _plain(lambda x, slope: jnp.where(x < 0, slope * x, x)),
+    "PRelu": plain(lambda x, slope: jnp.where(x < 0, slope * x, x)),
     "Clip": lambda a, x, low=None, high=None: jnp.clip(x, a.get("min", low), a.get("max", high)),
-    "Identity": _plain(lambda x: x),
-    "Dropout": lambda a, x, *_: x,
-    "Sum": _sum,
     "Concat": lambda a, *parts: jnp.concatenate(parts, a["axis"]),
     "Cast": lambda a, x: x.astype(_DTYPES[a["to"]]),
     "Transpose": lambda a, x: x.transpose(a.get("perm")),
-    "Flatten": _flatten,
-    "Reshape": _reshape,
     "Squeeze": lambda a, x, axes=None: jnp.squeeze(x, _axes(a.get("axes", axes))),
     "Unsqueeze": lambda a, x, axes=None: jnp.expand_dims(x, _axes(a.get("axes", axes))),
     "Expand": lambda a, x, shape: jnp.broadcast_to(x, jnp.broadcast_shapes(x.shape, tuple(shape))),

@@ -5,14 +5,13 @@ from __future__ import annotations
 import importlib
 from typing import Any, Final
 
+from weft.bench.engines.alike import ALIKE, Attributes, plain
 from weft.bench.engines.onnx_plan import Function
 from weft.bench.engines.onnx_windows import ceil_pads, pads_of
 from weft.bench.session import PeerLacks
 
 torch: Any = importlib.import_module("torch")
 functional: Any = importlib.import_module("torch.nn.functional")
-
-Attributes = dict[str, Any]
 
 _DTYPES: Final = {
     1: torch.float32, 2: torch.uint8, 3: torch.int8, 5: torch.int16, 6: torch.int32,
@@ -124,10 +123,6 @@ def _reduce(name: str) -> Function:
     return reduce
 
 
-def _reshape(a: Attributes, x: Any, shape: list[int]) -> Any:
-    return x.reshape([x.shape[n] if size == 0 else size for n, size in enumerate(shape)])
-
-
 def _slice(a: Attributes, x: Any, starts: Any, ends: Any, axes: Any = None, steps: Any = None):
     index = [slice(None)] * x.ndim
     axes = range(len(starts)) if axes is None else axes
@@ -224,21 +219,6 @@ def _top_k(a: Attributes, x: Any, k: list[int]) -> Any:
     return torch.topk(x, k[0], a.get("axis", -1), largest, ordered)
 
 
-def _concat(a: Attributes, *parts: Any) -> Any:
-    return torch.cat(parts, a["axis"])
-
-
-def _sum(a: Attributes, *terms: Any) -> Any:
-    total = terms[0]
-    for term in terms[1:]:
-        total = total + term
-    return total
-
-
-def _plain(function: Any) -> Function:
-    return lambda a, *operands: function(*operands)
-
-
 def _dim(name: str, default: int) -> Function:
     def call(a: Attributes, x: Any) -> Any:
         return getattr(torch, name)(x, dim=a.get("axis", default))
@@ -253,62 +233,34 @@ def _arg(name: str) -> Function:
     return call
 
 
+_BY_NAME: Final = (
+    "Abs", "Exp", "Log", "Sqrt", "Sin", "Cos", "Tanh", "Sigmoid", "Erf", "Floor", "Ceil",
+    "Round", "Sign", "MatMul", "Where", "Pow", "Relu",
+)  # fmt: skip
+"""ONNX's operators that are functions of that name in lower case."""
+
 FUNCTIONS: Final[dict[str, Function]] = {
-    **{
-        name: _plain(getattr(torch, name.lower()))
-        for name in (
-            "Abs",
-            "Exp",
-            "Log",
-            "Sqrt",
-            "Sin",
-            "Cos",
-            "Tanh",
-            "Sigmoid",
-            "Erf",
-            "Floor",
-            "Ceil",
-            "Round",
-            "Sign",
-            "MatMul",
-            "Where",
-            "Pow",
-            "Relu",
-        )
-    },  # fmt: skip
-    "Neg": _plain(torch.neg),
-    "Reciprocal": _plain(torch.reciprocal),
-    "Not": _plain(torch.logical_not),
-    "And": _plain(torch.logical_and),
-    "Or": _plain(torch.logical_or),
-    "Add": _plain(lambda x, y: x + y),
-    "Sub": _plain(lambda x, y: x - y),
-    "Mul": _plain(lambda x, y: x * y),
-    "Div": _plain(lambda x, y: x / y),
-    "Equal": _plain(lambda x, y: x == y),
-    "Less": _plain(lambda x, y: x < y),
-    "Greater": _plain(lambda x, y: x > y),
-    "GreaterOrEqual": _plain(lambda x, y: x >= y),
-    "LessOrEqual": _plain(lambda x, y: x <= y),
-    "Max": _plain(lambda x, y: _extremum(torch.maximum, "min", x, y)),
-    "Min": _plain(lambda x, y: _extremum(torch.minimum, "max", x, y)),
-    "Identity": _plain(lambda x: x),
+    **ALIKE,
+    **{name: plain(getattr(torch, name.lower())) for name in _BY_NAME},
+    "Neg": plain(torch.neg),
+    "Reciprocal": plain(torch.reciprocal),
+    "Not": plain(torch.logical_not),
+    "And": plain(torch.logical_and),
+    "Or": plain(torch.logical_or),
+    "Max": plain(lambda x, y: _extremum(torch.maximum, "min", x, y)),
+    "Min": plain(lambda x, y: _extremum(torch.minimum, "max", x, y)),
     "Clip": _clip,
-    "Dropout": lambda a, x, *_: x,
-    "Softplus": _plain(functional.softplus),
-    "Mish": _plain(functional.mish),
-    "HardSwish": _plain(functional.hardswish),
+    "Softplus": plain(functional.softplus),
+    "Mish": plain(functional.mish),
+    "HardSwish": plain(functional.hardswish),
     "HardSigmoid": lambda a, x: torch.clamp(a.get("alpha", 0.2) * x + a.get("beta", 0.5), 0, 1),
     "LeakyRelu": lambda a, x: functional.leaky_relu(x, a.get("alpha", 0.01)),
     "Elu": lambda a, x: functional.elu(x, a.get("alpha", 1.0)),
     "Gelu": lambda a, x: functional.gelu(x, approximate=a.get("approximate", "none")),
-    "PRelu": _plain(lambda x, slope: torch.where(x < 0, slope * x, x)),
-    "Sum": _sum,
-    "Concat": _concat,
+    "PRelu": plain(lambda x, slope: torch.where(x < 0, slope * x, x)),
+    "Concat": lambda a, *parts: torch.cat(parts, a["axis"]),
     "Cast": lambda a, x: x.to(_DTYPES[a["to"]]),
     "Transpose": _transpose,
-    "Flatten": lambda a, x: x.reshape(_flat_rows(x.shape, a.get("axis", 1)), -1),
-    "Reshape": _reshape,
     "Squeeze": lambda a, x, axes=None: torch.squeeze(x, tuple(a.get("axes", axes) or ())),
     "Unsqueeze": lambda a, x, axes=None: _unsqueezed(x, a.get("axes", axes)),
     "Expand": lambda a, x, shape: x * torch.ones(shape, dtype=x.dtype),
@@ -344,13 +296,6 @@ FUNCTIONS: Final[dict[str, Function]] = {
     "Resize": _resize,
     "Trilu": lambda a, x, k=0: (torch.triu if a.get("upper", 1) else torch.tril)(x, k),
 }
-
-
-def _flat_rows(shape: Any, axis: int) -> int:
-    rows = 1
-    for size in shape[:axis]:
-        rows *= size
-    return rows
 
 
 def _unsqueezed(x: Any, axes: list[int]) -> Any:

@@ -28,26 +28,14 @@ from weft.compiler.frontend.onnx.ops import trees as onnx_trees
 from weft.compiler.frontend.onnx.ops import windows as onnx_windows
 
 COMPOSITES: ImporterTable = {
-    **onnx_casts.IMPORTERS,
-    **onnx_constants.IMPORTERS,
-    **onnx_elementwise.IMPORTERS,
-    **onnx_shapes.IMPORTERS,
-    **onnx_slicing.IMPORTERS,
-    **onnx_reductions.IMPORTERS,
-    **onnx_random.IMPORTERS,
-    **onnx_recurrent.IMPORTERS,
-    **onnx_resize.IMPORTERS,
-    **onnx_scatter.IMPORTERS,
-    **onnx_signal.IMPORTERS,
-    **onnx_sampling.IMPORTERS,
-    **onnx_einsum.IMPORTERS,
-    **onnx_ml.IMPORTERS,
-    **onnx_ngrams.IMPORTERS,
-    **onnx_quantize.IMPORTERS,
-    **onnx_training.IMPORTERS,
-    **onnx_trees.IMPORTERS,
-    **onnx_windows.IMPORTERS,
-}
+    name: importer
+    for family in (
+        onnx_casts, onnx_constants, onnx_elementwise, onnx_shapes, onnx_slicing, onnx_reductions,
+        onnx_random, onnx_recurrent, onnx_resize, onnx_scatter, onnx_signal, onnx_sampling,
+        onnx_einsum, onnx_ml, onnx_ngrams, onnx_quantize, onnx_training, onnx_trees, onnx_windows,
+    )
+    for name, importer in family.IMPORTERS.items()
+}  # fmt: skip
 """Importers by ONNX operator, behind its domain and a dot where that is not the default one."""
 
 CONTROL: ControlTable = {

@@ -10,20 +10,8 @@ from weft.dialects.errors import ModelError
 MAX_VARIADIC = 2**31 - 1
 
 ATTRIBUTE_TYPES = {
-    defs.OpSchema.AttrType.FLOAT: AttributeProto.FLOAT,
-    defs.OpSchema.AttrType.INT: AttributeProto.INT,
-    defs.OpSchema.AttrType.STRING: AttributeProto.STRING,
-    defs.OpSchema.AttrType.TENSOR: AttributeProto.TENSOR,
-    defs.OpSchema.AttrType.GRAPH: AttributeProto.GRAPH,
-    defs.OpSchema.AttrType.FLOATS: AttributeProto.FLOATS,
-    defs.OpSchema.AttrType.INTS: AttributeProto.INTS,
-    defs.OpSchema.AttrType.STRINGS: AttributeProto.STRINGS,
-    defs.OpSchema.AttrType.TENSORS: AttributeProto.TENSORS,
-    defs.OpSchema.AttrType.GRAPHS: AttributeProto.GRAPHS,
-    defs.OpSchema.AttrType.SPARSE_TENSOR: AttributeProto.SPARSE_TENSOR,
-    defs.OpSchema.AttrType.SPARSE_TENSORS: AttributeProto.SPARSE_TENSORS,
-    defs.OpSchema.AttrType.TYPE_PROTO: AttributeProto.TYPE_PROTO,
-    defs.OpSchema.AttrType.TYPE_PROTOS: AttributeProto.TYPE_PROTOS,
+    kind: AttributeProto.AttributeType.Value(name)
+    for name, kind in defs.OpSchema.AttrType.__members__.items()
 }
 
 

@@ -21,6 +21,8 @@ from weft.dialects.loop.scalar import Number, Scalar, compute_type, constant
 from weft.dialects.loop.types import buffer, buffer_type
 
 Index = Sequence[ExprLike]
+Buffers = Sequence[SSAValue]
+"""Of the operands or the results of an operator that is lowered."""
 
 
 class LoopBuilder:

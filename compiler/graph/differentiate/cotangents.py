@@ -131,7 +131,7 @@ def _lacking(
     """The operators on the way without a derivative, those in regions too."""
     path = path_between(block, results, inputs)
     for op in path.ops:
-        if isinstance(op, GraphOp) and not op.HAS_VJP:
+        if isinstance(op, GraphOp) and not op.has_vjp():
             yield op
         if not isinstance(op, ControlOp) or isinstance(op, CustomVjpOp):
             continue

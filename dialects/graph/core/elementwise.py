@@ -27,7 +27,7 @@ from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.graph.core.op import GraphOp
 from weft.dialects.graph.core.types import BOOL, FLOATS, NUMBERS, TensorType, tensor, type_of
 from weft.dialects.graph.reindexing.constant import ConstantOp
-from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.loop.scalar import Scalar
 from weft.dialects.weights import Array
 
@@ -71,9 +71,7 @@ class ElementwiseOp(GraphOp):
         shapes = [kind.shape for kind in self.tensor_types()]
         return [pair for shape in shapes for pair in broadcast_assumptions(shape, result)]
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         shapes = [kind.shape for kind in self.tensor_types()]
         with b.loops(self.result_type.shape) as index:
             values = [
@@ -96,8 +94,6 @@ class UnaryOp(ElementwiseOp):
 
 class SlopeOp(UnaryOp):
     """A unary operator whose derivative at an element is another elementwise graph: its slope."""
-
-    HAS_VJP: ClassVar = True
 
     @abstractmethod
     def slope(self, b: GraphBuilder) -> SSAValue:

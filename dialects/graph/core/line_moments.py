@@ -27,7 +27,7 @@ from weft.dialects.graph.core.elementwise import sum_to
 from weft.dialects.graph.core.op import GraphOp
 from weft.dialects.graph.core.types import FLOATS, Shape, ShapeAttr, TensorType, tensor, type_of
 from weft.dialects.graph.ops.reduce import mean_of
-from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.loop.scalar import Scalar, compute_type
 from weft.dialects.weights import Array
 
@@ -102,7 +102,6 @@ class NormalizationOp(GraphOp):
 
     CENTRES: ClassVar[bool] = True
     """Whether the mean is subtracted."""
-    HAS_VJP: ClassVar = True
 
     @property
     def source(self) -> SSAValue:
@@ -170,9 +169,7 @@ class NormalizationOp(GraphOp):
         y = y * aligned[0] if aligned else y
         return [(y + aligned[1] if len(aligned) > 1 else y).astype(operands[0].dtype)]
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         lines, element = self.lines(), type_of(self.source).element
         mean = lines.mean(b, operands[0], element) if self.CENTRES else None
         variance = lines.variance(b, operands[0], element, mean)

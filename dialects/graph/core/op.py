@@ -46,7 +46,7 @@ from xdsl.utils.exceptions import VerifyException
 from weft.dialects.errors import TypeInferenceError, WeftError
 from weft.dialects.expr import Expr
 from weft.dialects.graph.core.types import F64, ShapeAttr, TensorType, type_of
-from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.weights import Array
 
 if TYPE_CHECKING:
@@ -109,7 +109,6 @@ class GraphOp(InferTypeOp):
     """A pure operator on tensors."""
 
     ONNX: ClassVar[OnnxName | None] = None
-    HAS_VJP: ClassVar[bool] = False
     REUSES_OPERANDS: ClassVar[bool] = False
     """Whether an element of an operand is read for many elements of
     the result, as by a contraction.
@@ -208,14 +207,17 @@ class GraphOp(InferTypeOp):
         """
         return None
 
+    @classmethod
+    def has_vjp(cls) -> bool:
+        """Whether there is a derivative: `vjp` is a class's own."""
+        return cls.vjp is not GraphOp.vjp
+
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         """The cotangent of each operand (None where there is none) from those of the results."""
         raise WeftError(f"{self.name} requires a derivative rule to be differentiated, got none")
 
     @abstractmethod
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         """Writes the naive loop nest that reads the operands' buffers and fills the results'."""
 
     # What facets are written with

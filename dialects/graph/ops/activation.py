@@ -45,7 +45,6 @@ class ReluOp(UnaryOp):
 
     name = "graph.relu"
     ONNX: ClassVar = OnnxName("Relu")
-    HAS_VJP: ClassVar = True
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         return [np.maximum(operands[0], np.zeros((), operands[0].dtype))]
@@ -243,7 +242,6 @@ class PreluOp(BinaryOp):
 
     name = "graph.prelu"
     ONNX: ClassVar = OnnxName("PRelu")
-    HAS_VJP: ClassVar = True
 
     def infer(self) -> Sequence[TensorType]:
         (result,) = super().infer()

@@ -27,7 +27,7 @@ from weft.dialects.graph.core.elementwise import (
 )
 from weft.dialects.graph.core.op import GraphOp, OnnxName
 from weft.dialects.graph.core.remainder import remainder
-from weft.dialects.graph.core.types import FLOATS, NUMBERS
+from weft.dialects.graph.core.types import FLOATS
 from weft.dialects.loop.builder import LoopBuilder
 from weft.dialects.loop.scalar import Scalar, is_float, is_unsigned
 from weft.dialects.weights import Array
@@ -40,7 +40,6 @@ class AddOp(OperatorOp, BinaryOp):
     name = "graph.add"
     ONNX: ClassVar = OnnxName("Add")
     OPERATOR: ClassVar = "add"
-    HAS_VJP: ClassVar = True
 
     def fold(self) -> Sequence[SSAValue] | None:
         """`x + 0` and `0 + x` are `x` for integers; floats need -0, since 0 turns -0 into 0."""
@@ -61,7 +60,6 @@ class SubOp(OperatorOp, BinaryOp):
     name = "graph.sub"
     ONNX: ClassVar = OnnxName("Sub")
     OPERATOR: ClassVar = "sub"
-    HAS_VJP: ClassVar = True
 
     def fold(self) -> Sequence[SSAValue] | None:
         """`x - 0` is `x`; `x - (-0)` turns -0 into 0."""
@@ -81,7 +79,6 @@ class MulOp(OperatorOp, BinaryOp):
     name = "graph.mul"
     ONNX: ClassVar = OnnxName("Mul")
     OPERATOR: ClassVar = "mul"
-    HAS_VJP: ClassVar = True
 
     def fold(self) -> Sequence[SSAValue] | None:
         """`x * 1` and `1 * x` are `x`."""
@@ -102,7 +99,6 @@ class DivOp(BinaryOp):
 
     name = "graph.div"
     ONNX: ClassVar = OnnxName("Div")
-    HAS_VJP: ClassVar = True
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         x, y = operands
@@ -150,7 +146,6 @@ class ModOp(BinaryOp):
     name = "graph.mod"
     fmod: BoolAttr = prop_def(BoolAttr)
     ONNX: ClassVar = OnnxName("Mod", {"fmod": ("fmod", False)})
-    HAS_VJP: ClassVar = True
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         """`dx = dz` and `dy = -q dz`, `q` the whole number of divisors that the remainder lacks."""
@@ -188,9 +183,7 @@ class NegOp(OperatorOp, UnaryOp):
 
     name = "graph.neg"
     OPERATOR: ClassVar = "neg"
-    HAS_VJP: ClassVar = True
     ONNX: ClassVar = OnnxName("Neg")
-    ELEMENTS: ClassVar = NUMBERS
 
     def fold(self) -> Sequence[SSAValue] | None:
         """`-(-x)` is `x`."""

@@ -43,7 +43,6 @@ class CastOp(UnaryOp):
     name = "graph.cast"
     to: Attribute = prop_def(Attribute)
     ELEMENTS: ClassVar = (*ANY_ELEMENT, *STORED)
-    HAS_VJP: ClassVar = True
 
     def result_element(self) -> Attribute:
         return self.to

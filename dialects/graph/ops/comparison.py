@@ -211,7 +211,6 @@ class WhereOp(ElementwiseOp):
     otherwise: SSAValue = operand_def(TensorType)
     result: SSAValue = result_def(TensorType)
     ONNX: ClassVar = OnnxName("Where")
-    HAS_VJP: ClassVar = True
 
     def check_elements(self) -> None:
         condition, then, otherwise = (kind.element for kind in self.tensor_types())

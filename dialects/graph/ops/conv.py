@@ -32,7 +32,7 @@ from weft.dialects.graph.core.conv_taps import (
 from weft.dialects.graph.core.op import ints
 from weft.dialects.graph.core.types import NUMBERS, Shape, ShapeAttr, TensorType, tensor, type_of
 from weft.dialects.graph.core.window import Window, WindowOp, spatial_names, static, tap_names
-from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.weights import Array
 
 
@@ -175,7 +175,6 @@ class ConvOp(ConvolutionOp):
     """
 
     name = "graph.conv"
-    HAS_VJP: ClassVar = True
 
     def infer(self) -> Sequence[TensorType]:
         image, filters = self.tensor_types()[:2]
@@ -205,9 +204,7 @@ class ConvOp(ConvolutionOp):
             y += np.einsum("ngc...,goc->ngo...", read, w[(..., *taps)])
         return [_with_bias(y, bias, operands[0].dtype)]
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         kind, window = type_of(self.image), self.window()
         padded = window.pad(b, operands[0], kind.shape[:2], kind.element, 0)
         final = results[0] if self.bias is None else None
@@ -276,7 +273,6 @@ class ConvTransposeOp(ConvolutionOp):
     """
 
     name = "graph.conv_transpose"
-    HAS_VJP: ClassVar = True
     output_padding: DenseArrayBase | None = opt_prop_def(DenseArrayBase)
 
     def extra(self, rank: int) -> tuple[int, ...]:
@@ -325,9 +321,7 @@ class ConvTransposeOp(ConvolutionOp):
         kept = [slice(start, start + dim) for start, dim in zip(before, spatial, strict=True)]
         return [_with_bias(y[(..., *kept)], bias, operands[0].dtype)]
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         """Each phase of the strides as a convolution of its own, where the strides divide the
         filter; else spreads the image by the strides and convolves it with the flipped filter.
         """

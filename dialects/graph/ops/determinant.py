@@ -13,7 +13,7 @@ from weft.dialects.expr import Expr
 from weft.dialects.graph.core.accumulate import widen
 from weft.dialects.graph.core.op import GraphOp, OnnxName
 from weft.dialects.graph.core.types import FLOATS, I64, TensorType, tensor, type_of
-from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.loop.scalar import Scalar, compute_type
 from weft.dialects.loop.types import buffer_type
 from weft.dialects.weights import Array
@@ -51,9 +51,7 @@ class DetOp(GraphOp):
     def reference(self, *operands: Array) -> Sequence[Array]:
         return [np.linalg.det(widen(operands[0])).astype(operands[0].dtype)]
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         *batch, rows, columns = type_of(self.operand).shape
         wide = compute_type(self.result_type.element)
         matrix = b.temporary([*batch, rows, columns], wide, "matrix")

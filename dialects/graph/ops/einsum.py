@@ -19,7 +19,7 @@ from weft.dialects.graph.core.elementwise import sum_to
 from weft.dialects.graph.core.op import GraphOp
 from weft.dialects.graph.core.types import NUMBERS, Shape, TensorType, tensor
 from weft.dialects.graph.reindexing.movement import TransposeOp
-from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.weights import Array
 
 
@@ -34,7 +34,6 @@ class EinsumOp(GraphOp):
     """
 
     name = "graph.einsum"
-    HAS_VJP: ClassVar = True
     REUSES_OPERANDS: ClassVar = True
     inputs: Sequence[SSAValue] = var_operand_def(TensorType)
     equation: StringAttr = prop_def(StringAttr)
@@ -98,9 +97,7 @@ class EinsumOp(GraphOp):
         order = [letters.index(letter) for letter in result]
         return TransposeOp.of(self.inputs[0], permutation=order, location=self.location)
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         terms, result = self.terms
         extents, shape = self.extents(), self.result_type.shape
         summed = "".join(letter for letter in extents if letter not in result)

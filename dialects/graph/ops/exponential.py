@@ -84,7 +84,6 @@ class PowOp(BinaryOp):
     """
 
     name = "graph.pow"
-    HAS_VJP: ClassVar = True
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         base, exponent = operands

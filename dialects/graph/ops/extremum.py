@@ -30,7 +30,6 @@ _Bound = TypeVar("_Bound")
 class ExtremumOp(BinaryOp):
     """What `min` and `max` share: where both operands are equal, the derivative is the first's."""
 
-    HAS_VJP: ClassVar = True
     WINS: ClassVar[str]
     """The comparison by which the first operand is taken."""
 
@@ -87,7 +86,6 @@ class ClipOp(ElementwiseOp):
     high: SSAValue | None = opt_operand_def(TensorType)
     result: SSAValue = result_def(TensorType)
     ONNX: ClassVar = OnnxName("Clip")
-    HAS_VJP: ClassVar = True
 
     def infer(self) -> Sequence[TensorType]:
         self.check_elements()

@@ -19,7 +19,7 @@ from weft.dialects.graph.core.op import GraphOp, OnnxName
 from weft.dialects.graph.core.types import TensorType
 from weft.dialects.graph.core.window import Window
 from weft.dialects.graph.ops.pool import GlobalPoolOp, PoolOp
-from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.loop.scalar import Scalar, compute_type
 from weft.dialects.weights import Array
 
@@ -27,7 +27,6 @@ from weft.dialects.weights import Array
 class SumOfPowersOp(GraphOp):
     """What the norms of windows and of channels share: the sum of `|x|^p`, the attribute `p`."""
 
-    HAS_VJP: ClassVar = True
     p: IntegerAttr[Any] = prop_def(IntegerAttr)
 
     def infer(self) -> Sequence[TensorType]:
@@ -92,7 +91,6 @@ class LpNormOp(AxisOp):
 
     name = "graph.lp_norm"
     ONNX: ClassVar = OnnxName("LpNormalization", {"axis": ("axis", -1), "p": ("p", 2)})
-    HAS_VJP: ClassVar = True
     p: IntegerAttr[Any] = prop_def(IntegerAttr)
 
     @property
@@ -112,9 +110,7 @@ class LpNormOp(AxisOp):
             norm = np.sqrt(np.sum(x * x, axis=axis, keepdims=True))
         return [(x / (norm + (norm == 0))).astype(operands[0].dtype)]
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         kind = self.result_type
         total = start_totals(b, self.lines, kind.element, 0)
         with b.loops(self.lines) as line, b.reduce([self.extent], "add", "k") as (k,):

@@ -22,7 +22,7 @@ from weft.dialects.graph.core.elementwise import sum_to
 from weft.dialects.graph.core.op import GraphOp, OnnxName
 from weft.dialects.graph.core.types import FLOATS, NUMBERS, Shape, TensorType, tensor, type_of
 from weft.dialects.graph.reindexing.movement import TransposeOp
-from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.loop.scalar import Scalar
 from weft.dialects.weights import Array
 
@@ -36,7 +36,6 @@ class MatmulOp(GraphOp):
 
     name = "graph.matmul"
     ONNX: ClassVar = OnnxName("MatMul")
-    HAS_VJP: ClassVar = True
     REUSES_OPERANDS: ClassVar = True
     lhs: SSAValue = operand_def(TensorType)
     rhs: SSAValue = operand_def(TensorType)
@@ -71,9 +70,7 @@ class MatmulOp(GraphOp):
         lhs, rhs = (widen(operand) for operand in operands)
         return [np.asarray(np.matmul(lhs, rhs)).astype(operands[0].dtype)]
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         lhs, rhs = self.tensor_types()
         shape = self.result_type.shape
         names = "bcdefgh"[: max(len(shape) - 2, 0)] + "ij"
@@ -149,7 +146,6 @@ class GemmOp(GraphOp):
             "transB": ("transpose_b", False),
         },
     )
-    HAS_VJP: ClassVar = True
     REUSES_OPERANDS: ClassVar = True
     a: SSAValue = operand_def(TensorType)
     b: SSAValue = operand_def(TensorType)
@@ -211,9 +207,7 @@ class GemmOp(GraphOp):
             return None
         return MatmulOp.of(self.a, self.b, location=self.location)
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         (m, n), element = self.result_type.shape, self.result_type.element
         is_product = self.c is None and self.scales[0] == 1
         total = start_totals(b, (m, n), element, 0, results[0] if is_product else None)

@@ -21,7 +21,7 @@ from weft.dialects.graph.core.line_moments import Lines, NormalizationOp, Standa
 from weft.dialects.graph.core.op import GraphOp, OnnxName, ints
 from weft.dialects.graph.core.types import FLOATS, Shape, ShapeAttr, TensorType, tensor, type_of
 from weft.dialects.graph.ops.reduce import normalize_axes
-from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.loop.scalar import Scalar, compute_type
 from weft.dialects.weights import Array
 
@@ -80,7 +80,6 @@ class LayerNormStatisticsOp(GraphOp):
     """
 
     name = "graph.layer_norm_statistics"
-    HAS_VJP: ClassVar = True
     operand: SSAValue = operand_def(TensorType)
     axis: IntegerAttr[Any] = prop_def(IntegerAttr)
     epsilon: FloatAttr[Any] = prop_def(FloatAttr)
@@ -107,9 +106,7 @@ class LayerNormStatisticsOp(GraphOp):
         variance = np.mean((x - mean) ** 2, axis=axes, keepdims=True)
         return [mean, 1 / np.sqrt(variance + x.dtype.type(self.epsilon.value.data))]
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         lines, element = self.lines(), type_of(self.operand).element
         mean = lines.mean(b, operands[0], element)
         variance = lines.variance(b, operands[0], element, mean)
@@ -226,7 +223,6 @@ class BatchNormOp(GraphOp):
     """`(x - mean) / sqrt(variance + epsilon) * scale + bias`, all given for each channel, dim 1."""
 
     name = "graph.batch_norm"
-    HAS_VJP: ClassVar = True
     operand: SSAValue = operand_def(TensorType)
     scale: SSAValue = operand_def(TensorType)
     bias: SSAValue = operand_def(TensorType)
@@ -255,9 +251,7 @@ class BatchNormOp(GraphOp):
         factor = scale / np.sqrt(variance + x.dtype.type(self.epsilon.value.data))
         return [((x - mean) * factor + bias).astype(operands[0].dtype)]
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         """The factor of each channel first."""
         kind = self.result_type
         wide = compute_type(kind.element)
@@ -308,7 +302,6 @@ class LrnOp(GraphOp):
         },
     )
     REUSES_OPERANDS: ClassVar = True
-    HAS_VJP: ClassVar = True
     operand: SSAValue = operand_def(TensorType)
     alpha: FloatAttr[Any] = prop_def(FloatAttr)
     beta: FloatAttr[Any] = prop_def(FloatAttr)
@@ -346,9 +339,7 @@ class LrnOp(GraphOp):
         base = bias + alpha / x.dtype.type(size) * total
         return [(x / base**beta).astype(operands[0].dtype)]
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         """Squares go to a temporary with zero channels around them."""
         kind, size = self.result_type, self.size.value.data
         batch, channels, *spatial = kind.shape

@@ -41,7 +41,7 @@ from weft.dialects.graph.ops.reduce import (
     mean_of,
 )
 from weft.dialects.graph.ops.search import beats
-from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.loop.scalar import Number, Scalar, compute_type
 from weft.dialects.weights import Array
 
@@ -102,9 +102,7 @@ class PoolOp(WindowOp):
     def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
         return self.fitting(self.window())
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         kind, shape, window = type_of(self.operand), self.result_type.shape, self.window()
         start = self.start(kind.element)
         padded = window.pad(b, operands[0], kind.shape[:2], kind.element, start)
@@ -148,7 +146,6 @@ class MaxPoolOp(PoolOp):
     ELEMENTS: ClassVar = NUMBERS
     KIND: ClassVar = "max"
     FINISHES: ClassVar = False
-    HAS_VJP: ClassVar = True
 
     def start(self, element: Attribute) -> Number:
         return lowest(element)
@@ -220,9 +217,7 @@ class MaxPoolIndicesOp(PoolOp):
             best, found = np.where(wins, value, best), np.where(wins, position, found)
         return [found]
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         """Looks at the taps inside the operand alone, in order."""
         kind, shape, window = type_of(self.operand), self.result_type.shape, self.window()
         best = b.temporary(shape, compute_type(kind.element), "best")
@@ -265,7 +260,6 @@ class AveragePoolOp(PoolOp):
     """
 
     name = "graph.average_pool"
-    HAS_VJP: ClassVar = True
     count_include_pad: BoolAttr = prop_def(BoolAttr)
 
     def count(self, window: Window, position: Sequence[Expr]) -> Expr:
@@ -365,7 +359,6 @@ class GlobalAveragePoolOp(GlobalPoolOp):
 
     name = "graph.global_average_pool"
     ONNX: ClassVar = OnnxName("GlobalAveragePool")
-    HAS_VJP: ClassVar = True
     FINISHES: ClassVar = True
 
     def as_reduction(self) -> type[GraphOp]:
@@ -384,7 +377,6 @@ class GlobalMaxPoolOp(GlobalPoolOp):
 
     name = "graph.global_max_pool"
     ONNX: ClassVar = OnnxName("GlobalMaxPool")
-    HAS_VJP: ClassVar = True
     KIND: ClassVar = "max"
 
     def as_reduction(self) -> type[GraphOp]:

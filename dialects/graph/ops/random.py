@@ -14,7 +14,7 @@ from weft.dialects.expr import Expr, row_major_strides
 from weft.dialects.graph.core.op import GraphOp
 from weft.dialects.graph.core.types import UI64, ShapeAttr, TensorType, tensor, type_of
 from weft.dialects.graph.reindexing.slicing import below_zero, exprs, numbers
-from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.loop.scalar import Scalar
 from weft.dialects.weights import Array
 
@@ -65,9 +65,7 @@ class RandomBitsOp(GraphOp):
             low, high = product >> 32 ^ np.uint64(key) ^ high, product & WORD
         return [np.asarray(high << 32 | low)]
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         shape = self.result_type.shape
         strides = row_major_strides(shape)
         with b.loops(shape) as index:

@@ -19,7 +19,7 @@ from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.op import GraphOp, ints
 from weft.dialects.graph.core.types import BOOL, FLOATS, NUMBERS, TensorType, tensor, type_of
 from weft.dialects.graph.reindexing.movement import ReshapeOp
-from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.loop.scalar import Number, Scalar
 from weft.dialects.weights import Array
 
@@ -111,9 +111,7 @@ class ReductionOp(GraphOp):
             position.append(next(reduced) if axis in axes else next(outer))
         return position
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         shape, element = self.result_type.shape, self.result_type.element
         final = None if self.FINISHES else results[0]
         total = start_totals(b, shape, element, self.start(element), final)
@@ -170,7 +168,6 @@ class ReduceOp(ReductionOp):
 
     AXES_OF_ONE_VANISH: ClassVar[bool] = False
     """Whether combining a single element gives that element."""
-    HAS_VJP: ClassVar = True
     axes: DenseArrayBase = prop_def(DenseArrayBase)
     keepdims: BoolAttr = prop_def(BoolAttr)
 
@@ -407,9 +404,7 @@ class ReduceLogSumExpOp(ReduceOp):
         shift[np.isinf(shift)] = 0
         return np.log(np.sum(np.exp(x - shift), axis=axes, keepdims=True)) + shift
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         shape, element = self.result_type.shape, self.result_type.element
         extents = [type_of(self.operand).shape[axis] for axis in self.reduced()]
         shift = start_totals(b, shape, element, lowest(element), name="shift")

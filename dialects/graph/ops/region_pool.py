@@ -17,7 +17,7 @@ from weft.dialects.graph.core.accumulate import lowest, widen
 from weft.dialects.graph.core.op import GraphOp, OnnxName, ints
 from weft.dialects.graph.core.types import FLOATS, I64, TensorType, tensor, type_of
 from weft.dialects.graph.reindexing.gather import subscript
-from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.loop.scalar import Scalar, compute_type
 from weft.dialects.weights import Array
 
@@ -86,9 +86,7 @@ class MaxRegionPoolOp(GraphOp):
         end = first + math.ceil(real(place + 1) * size)
         return min(max(start, 0), dim), min(max(end, 0), dim)
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         image = type_of(self.image)
         with b.loops(self.result_type.shape, "rchw") as (r, c, bin_y, bin_x):
             which = subscript(b, b.load(operands[1], (r, 0)).cast(I64).maximum(0), image.shape[0])

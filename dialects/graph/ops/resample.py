@@ -17,7 +17,7 @@ from weft.dialects.graph.core.assumptions import at_least
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.types import FLOATS, I64, TensorType, tensor, type_of
 from weft.dialects.graph.reindexing.gather import AlongAxisIndexedOp, bounded, subscript
-from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.loop.scalar import compute_type
 from weft.dialects.weights import Array
 
@@ -33,7 +33,6 @@ class ResampleOp(AlongAxisIndexedOp):
 
     name = "graph.resample"
     MOVES_INDICES: ClassVar = True
-    HAS_VJP: ClassVar = True
     operand: SSAValue = operand_def(TensorType)  # again, for the order
     indices: SSAValue = operand_def(TensorType)
     weights: SSAValue = operand_def(TensorType)
@@ -76,9 +75,7 @@ class ResampleOp(AlongAxisIndexedOp):
         total = np.sum(read * factors, batch + 1, dtype=x.dtype)
         return [np.moveaxis(total, batch, axis).astype(operands[0].dtype)]
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         source, indices = self.tensor_types()[:2]
         axis, shape = self.position, self.result_type.shape
         total = start_totals(b, shape, source.element, 0, results[0])

@@ -18,7 +18,7 @@ from weft.dialects.graph.core.axis import AxisOp
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.op import AttributeValue, GraphOp
 from weft.dialects.graph.core.types import NUMBERS, TensorType, type_of
-from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.loop.scalar import Scalar
 from weft.dialects.weights import Array
 
@@ -64,9 +64,7 @@ class ScanOp(AxisOp):
         padded = np.pad(scanned[tuple(last)], widths, constant_values=self.START)
         return padded if scanned.size else scanned
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         kind = self.result_type
         total = start_totals(b, self.lines, kind.element, self.START)
         with b.loops(kind.shape) as index:
@@ -89,7 +87,6 @@ class CumsumOp(ScanOp):
 
     name = "graph.cumsum"
     START: ClassVar = 0
-    HAS_VJP: ClassVar = True
 
     def accumulate(self, x: Array) -> Any:
         return np.cumsum(x, self.position, dtype=x.dtype)
@@ -109,7 +106,6 @@ class CumprodOp(ScanOp):
 
     name = "graph.cumprod"
     START: ClassVar = 1
-    HAS_VJP: ClassVar = True
 
     def accumulate(self, x: Array) -> Any:
         return np.cumprod(x, self.position, dtype=x.dtype)

@@ -17,7 +17,7 @@ from weft.dialects.graph.core.assumptions import at_least
 from weft.dialects.graph.core.axis import LineOp
 from weft.dialects.graph.core.op import OnnxName
 from weft.dialects.graph.core.types import I32, I64, NUMBERS, Shape, TensorType, tensor, type_of
-from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.loop.scalar import Scalar, compute_type, is_float
 from weft.dialects.loop.types import buffer_type
 from weft.dialects.weights import Array
@@ -115,9 +115,7 @@ class ArgExtremumOp(LineOp):
             positions = self.search(x, axis)
         return [np.asarray(positions, np.int64).reshape(self.result_type.static_shape or ())]
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         first_extremum(
             b,
             operands[0],

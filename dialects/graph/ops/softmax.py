@@ -15,7 +15,7 @@ from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.op import OnnxName
 from weft.dialects.graph.core.types import type_of
 from weft.dialects.graph.ops.search import first_extremum
-from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.loop.scalar import compute_type
 from weft.dialects.weights import Array
 
@@ -55,7 +55,6 @@ class SoftmaxOp(ExponentialOp):
 
     name = "graph.softmax"
     ONNX: ClassVar = OnnxName("Softmax", {"axis": ("axis", -1)})
-    HAS_VJP: ClassVar = True
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         x, axis = widen(operands[0]), self.position
@@ -64,9 +63,7 @@ class SoftmaxOp(ExponentialOp):
             total = np.sum(powers, axis=axis, keepdims=True)
             return [(powers / total).astype(operands[0].dtype)]
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         powers = self.exponentials(b, operands[0], self.greatest(b, operands[0]))
         total = self.add_up(b, powers)
         inverse = b.temporary(self.lines, compute_type(self.result_type.element), "inverse")
@@ -90,7 +87,6 @@ class LogSoftmaxOp(ExponentialOp):
 
     name = "graph.log_softmax"
     ONNX: ClassVar = OnnxName("LogSoftmax", {"axis": ("axis", -1)})
-    HAS_VJP: ClassVar = True
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         x, axis = widen(operands[0]), self.position
@@ -99,9 +95,7 @@ class LogSoftmaxOp(ExponentialOp):
             total = np.sum(np.exp(shifted), axis=axis, keepdims=True)
             return [(shifted - np.log(total)).astype(operands[0].dtype)]
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         greatest = self.greatest(b, operands[0])
         total = self.add_up(b, self.exponentials(b, operands[0], greatest))
         logarithm = b.temporary(self.lines, compute_type(self.result_type.element), "logarithm")
@@ -124,7 +118,6 @@ class HardmaxOp(AxisOp):
 
     name = "graph.hardmax"
     ONNX: ClassVar = OnnxName("Hardmax", {"axis": ("axis", -1)})
-    HAS_VJP: ClassVar = True
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         """Constant wherever it has a slope."""
@@ -138,9 +131,7 @@ class HardmaxOp(AxisOp):
             np.put_along_axis(result, first, np.ones((), x.dtype), axis)
         return [result]
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         kind = self.result_type
         first = first_extremum(b, operands[0], self.lines, self.extent, self.along)
         with b.loops(kind.shape) as index:

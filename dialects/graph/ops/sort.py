@@ -15,7 +15,7 @@ from weft.dialects.graph.core.axis import LineOp
 from weft.dialects.graph.core.elementwise import ANY_ELEMENT
 from weft.dialects.graph.core.types import I64, ShapeAttr, TensorType, tensor, type_of
 from weft.dialects.graph.reindexing.slicing import below_zero, exprs, numbers
-from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.loop.scalar import Scalar, compute_type, is_float
 from weft.dialects.weights import Array
 
@@ -69,9 +69,7 @@ class ArgsortOp(LineOp):
         (count,) = numbers(self, self.count)
         return [np.take(order, np.arange(count), axis).astype(np.int64)]
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         """A few positions are selected in one pass, more are merged from ever longer runs."""
         count = exprs(self.count)[0].constant
         if count == 0:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 import numpy as np
 from xdsl.dialects.builtin import DenseArrayBase
@@ -18,7 +17,7 @@ from weft.dialects.graph.core.op import ints
 from weft.dialects.graph.core.types import NUMBERS, ShapeAttr, TensorType, tensor, type_of
 from weft.dialects.graph.core.window import Window, WindowOp, spatial_names, static, tap_names
 from weft.dialects.graph.reindexing.slicing import exprs
-from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.loop.scalar import compute_type
 from weft.dialects.weights import Array
 
@@ -31,7 +30,6 @@ class UnfoldOp(WindowOp):
     """
 
     name = "graph.unfold"
-    HAS_VJP: ClassVar = True
     operand: SSAValue = operand_def(TensorType)
     kernel: DenseArrayBase | ShapeAttr = prop_def(DenseArrayBase | ShapeAttr)
     result: SSAValue = result_def(TensorType)
@@ -63,9 +61,7 @@ class UnfoldOp(WindowOp):
             result[(slice(None), slice(None), *taps)] = padded[(..., *window.slices(taps))]
         return [result]
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         kind, window = type_of(self.operand), self.window()
         padded = window.pad(b, operands[0], kind.shape[:2], kind.element, 0)
         rank = len(window.axes)
@@ -88,7 +84,6 @@ class FoldOp(WindowOp):
     """
 
     name = "graph.fold"
-    HAS_VJP: ClassVar = True
     operand: SSAValue = operand_def(TensorType)
     spatial: ShapeAttr = prop_def(ShapeAttr)
     result: SSAValue = result_def(TensorType)
@@ -127,9 +122,7 @@ class FoldOp(WindowOp):
         kept = [slice(start, start + dim) for dim, (start, _) in zip(shape, widths, strict=True)]
         return [total[tuple(kept)].astype(operands[0].dtype)]
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         kind, window = type_of(self.operand), self.window()
         lead, wide, rank = kind.shape[:2], compute_type(kind.element), len(window.axes)
         padded = (*lead, *(window.padded(axis) for axis in window.axes))

@@ -22,7 +22,7 @@ from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.op import GraphOp
 from weft.dialects.graph.core.types import F32, F64, Shape, ShapeAttr, TensorType, tensor, type_of
 from weft.dialects.graph.core.window import Window, WindowOp, static
-from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.loop.scalar import Scalar
 from weft.dialects.weights import Array
 
@@ -116,7 +116,6 @@ class WinogradFilterOp(GraphOp):
     """
 
     name = "graph.winograd_filter"
-    HAS_VJP: ClassVar = True
     filters: SSAValue = operand_def(TensorType)
     size: IntegerAttr[Any] = prop_def(IntegerAttr)
     result: SSAValue = result_def(TensorType)
@@ -141,9 +140,7 @@ class WinogradFilterOp(GraphOp):
         result = np.einsum("pr,ocrs,qs->pqoc", g, filters.astype(np.float64), g, optimize=True)
         return [result.reshape(-1, *filters.shape[:2]).astype(filters.dtype)]
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         kind = type_of(self.filters)
         taps = range(TAPS)
         with b.loops(kind.shape[:2], "oc") as (o, c):
@@ -171,7 +168,6 @@ class WinogradTilesOp(WindowOp):
 
     name = "graph.winograd_tiles"
     REUSES_OPERANDS: ClassVar = True
-    HAS_VJP: ClassVar = True
     image: SSAValue = operand_def(TensorType)
     size: IntegerAttr[Any] = prop_def(IntegerAttr)
     result: SSAValue = result_def(TensorType)
@@ -220,9 +216,7 @@ class WinogradTilesOp(WindowOp):
         result = np.einsum("pr,ncrsij,qs->ncpqij", bt, read, bt, optimize=True)
         return [result.reshape(static(self.result_type.shape)).astype(image.dtype)]
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         kind, window = type_of(self.image), self.window()
         size = self.size.value.data
         count = size + TAPS - 1
@@ -256,7 +250,6 @@ class WinogradResultOp(GraphOp):
     """
 
     name = "graph.winograd_result"
-    HAS_VJP: ClassVar = True
     products: SSAValue = operand_def(TensorType)
     bias: SSAValue | None = opt_operand_def(TensorType)
     size: IntegerAttr[Any] = prop_def(IntegerAttr)
@@ -295,9 +288,7 @@ class WinogradResultOp(GraphOp):
         total = sum((each.reshape(-1, 1, 1) for each in bias), joined[:, :, :height, :width])
         return [total.astype(operands[0].dtype)]
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         """Whole tiles go to a temporary, from which the result takes what it has."""
         kind, size = type_of(self.products), self.size.value.data
         count, (rows, columns) = size + TAPS - 1, self.tiles

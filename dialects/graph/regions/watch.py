@@ -25,7 +25,6 @@ class WatchOp(UnaryOp):
     name = "graph.watch"
     label: StringAttr = prop_def(StringAttr)
     ELEMENTS: ClassVar = ANY_ELEMENT
-    HAS_VJP: ClassVar = True
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         return [operands[0]]

@@ -19,7 +19,7 @@ from weft.dialects.expr import Expr, Operand
 from weft.dialects.graph.core.dtypes import element_type, numpy_dtype
 from weft.dialects.graph.core.op import GraphOp
 from weft.dialects.graph.core.types import BOOL, I64, INTEGERS, UI64, ShapeAttr, TensorType, tensor
-from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.weights import Array, WeightStore
 
 INLINE_ELEMENTS = 16
@@ -192,9 +192,7 @@ class ConstantOp(GraphOp):
             return None
         return [Expr.of(int(value)) for value in self.array(None).reshape(-1)]
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         """Stores a literal element by element; a splat in one loop nest.
         Keyed constants become weights instead.
         """
@@ -258,9 +256,7 @@ class DimsOp(GraphOp):
     def fold_dims(self, *operands: Sequence[Expr] | None) -> Sequence[Expr] | None:
         return self.values.data
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         for position, expr in enumerate(self.values.data or ()):
             assert not any(isinstance(atom, Operand) for atom in expr.atoms()), (
                 "dims mention symbols only"

@@ -25,7 +25,7 @@ from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.op import GraphOp, OnnxName
 from weft.dialects.graph.core.types import I32, I64, Shape, ShapeAttr, TensorType, tensor, type_of
 from weft.dialects.graph.reindexing.slicing import below_zero
-from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.loop.scalar import Scalar
 from weft.dialects.weights import Array
 
@@ -141,7 +141,6 @@ class GatherOp(AlongAxisIndexedOp):
     name = "graph.gather"
     result: SSAValue = result_def(TensorType)
     ONNX: ClassVar = OnnxName("Gather", {"axis": ("axis", 0)})
-    HAS_VJP: ClassVar = True
 
     def infer(self) -> Sequence[TensorType]:
         self.require_indices()
@@ -183,9 +182,7 @@ class GatherOp(AlongAxisIndexedOp):
         total = b.scatter_nd(zeros, places, updates, reduction="add")
         return [b.transpose(total, permutation=list(np.argsort(order).tolist())), None]
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         source, indices = self.tensor_types()
         axis, end = self.position, self.position + indices.rank
         with b.loops(self.result_type.shape) as index:
@@ -207,7 +204,6 @@ class GatherElementsOp(ElementsOp):
     name = "graph.gather_elements"
     result: SSAValue = result_def(TensorType)
     ONNX: ClassVar = OnnxName("GatherElements", {"axis": ("axis", 0)})
-    HAS_VJP: ClassVar = True
 
     def infer(self) -> Sequence[TensorType]:
         self.require_indices()
@@ -227,9 +223,7 @@ class GatherElementsOp(ElementsOp):
             None,
         ]
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         dim = type_of(self.operand).shape[self.position]
         with b.loops(self.result_type.shape) as index:
             place = list(index)
@@ -285,7 +279,6 @@ class GatherNdOp(IndexedOp):
     batch_dims: IntegerAttr[Any] = prop_def(IntegerAttr)
     result: SSAValue = result_def(TensorType)
     ONNX: ClassVar = OnnxName("GatherND", {"batch_dims": ("batch_dims", 0)})
-    HAS_VJP: ClassVar = True
 
     @property
     def batch(self) -> int:
@@ -326,9 +319,7 @@ class GatherNdOp(IndexedOp):
         zeros = self.zeros(b)
         return [b.scatter_nd(zeros, self.indices, cotangents[0], reduction="add"), None]
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         source, indices = self.tensor_types()
         lead = indices.rank - 1
         with b.loops(self.result_type.shape) as index:

@@ -26,7 +26,7 @@ from weft.dialects.graph.core.types import (
     type_of,
 )
 from weft.dialects.graph.reindexing.slicing import below_zero, exprs, numbers
-from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.loop.scalar import Scalar, compute_type
 from weft.dialects.weights import Array
 
@@ -61,9 +61,7 @@ class ShapeOp(GraphOp):
     def fold_dims(self, *operands: Sequence[Expr] | None) -> Sequence[Expr] | None:
         return type_of(self.operand).shape[self.section]
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         for position, dim in enumerate(type_of(self.operand).shape[self.section]):
             b.store(results[0], [position], b.index(dim, I64))
 
@@ -88,9 +86,7 @@ class SizeOp(GraphOp):
     def fold_dims(self, *operands: Sequence[Expr] | None) -> Sequence[Expr] | None:
         return [type_of(self.operand).size]
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         b.store(results[0], [], b.index(type_of(self.operand).size, I64))
 
 
@@ -103,7 +99,6 @@ class RangeOp(GraphOp):
     delta: SSAValue = operand_def(TensorType)
     size: ShapeAttr = prop_def(ShapeAttr)
     result: SSAValue = result_def(TensorType)
-    HAS_VJP: ClassVar = True
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         dy = Term(b, cotangents[0])
@@ -132,9 +127,7 @@ class RangeOp(GraphOp):
             return None
         return [start[0] + delta[0] * position for position in range(size)]
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         element = compute_type(self.result_type.element)
         with b.loops(self.result_type.shape) as (i,):
             start, delta = (b.load(operand, []) for operand in operands)
@@ -154,7 +147,6 @@ class OneHotOp(GraphOp):
     depth: ShapeAttr = prop_def(ShapeAttr)
     axis: IntegerAttr[Any] = prop_def(IntegerAttr)
     result: SSAValue = result_def(TensorType)
-    HAS_VJP: ClassVar = True
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         """Each of the two values gets the cotangents of the places where it stands."""
@@ -190,9 +182,7 @@ class OneHotOp(GraphOp):
         steps: Array = np.arange(depth).reshape(-1, *[1] * (indices.ndim - self.position))
         return [np.where(counted == steps, values[1:], values[:1])]
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         axis, (depth,) = self.position, exprs(self.depth)
         with b.loops(self.result_type.shape) as index:
             place = b.load(operands[0], [*index[:axis], *index[axis + 1 :]]).cast(I64)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from typing import ClassVar
 
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, result_def
@@ -13,7 +12,7 @@ from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.op import GraphOp, ints
 from weft.dialects.graph.core.types import TensorType, type_of
 from weft.dialects.graph.reindexing.slicing import StridedOp, exprs, numbers, positions
-from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.weights import Array
 
 
@@ -28,7 +27,6 @@ class InsertSliceOp(StridedOp):
     operand: SSAValue = operand_def(TensorType)
     updates: SSAValue = operand_def(TensorType)
     result: SSAValue = result_def(TensorType)
-    HAS_VJP: ClassVar = True
 
     def infer(self) -> Sequence[TensorType]:
         source, updates = self.tensor_types()
@@ -59,9 +57,7 @@ class InsertSliceOp(StridedOp):
         taken = b.slice(cotangents[0], sizes=type_of(self.updates).dims, **attributes)
         return [kept, taken]
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         for starts, sizes in self._kept():
             with b.loops(sizes) as index:
                 place = [start + i for start, i in zip(starts, index, strict=True)]

@@ -21,7 +21,7 @@ from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.elementwise import ANY_ELEMENT, UnaryOp, sum_to
 from weft.dialects.graph.core.op import GraphOp, OnnxName, ints
 from weft.dialects.graph.core.types import Shape, ShapeAttr, TensorType, tensor, type_of
-from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.loop.scalar import Scalar
 from weft.dialects.weights import Array
 
@@ -36,9 +36,7 @@ class IndexMapOp(GraphOp):
     def source_index(self, index: Sequence[Expr]) -> Sequence[Expr]:
         """Where in the operand the result's element at `index` comes from."""
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         with b.loops(self.result_type.shape) as index:
             b.store(results[0], index, b.load(operands[0], self.source_index(index)))
 
@@ -50,7 +48,6 @@ class IdentityOp(UnaryOp):
     name = "graph.identity"
     ONNX: ClassVar = OnnxName("Identity")
     ELEMENTS: ClassVar = ANY_ELEMENT
-    HAS_VJP: ClassVar = True
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         return [operands[0]]
@@ -87,7 +84,6 @@ class ReshapeOp(RowMajorOp):
     """A reshape to dims of the operand's size."""
 
     name = "graph.reshape"
-    HAS_VJP: ClassVar = True
 
     def infer(self) -> Sequence[TensorType]:
         source = type_of(self.operand)
@@ -153,7 +149,6 @@ class TransposeOp(IndexMapOp):
 
     name = "graph.transpose"
     permutation: DenseArrayBase = prop_def(DenseArrayBase)
-    HAS_VJP: ClassVar = True
 
     @property
     def axes(self) -> tuple[int, ...]:
@@ -203,7 +198,6 @@ class ExpandOp(IndexMapOp):
 
     name = "graph.expand"
     shape: ShapeAttr = prop_def(ShapeAttr)
-    HAS_VJP: ClassVar = True
 
     def infer(self) -> Sequence[TensorType]:
         source = type_of(self.operand)

@@ -12,7 +12,7 @@ from weft.dialects.expr import Expr
 from weft.dialects.graph.core.op import GraphOp
 from weft.dialects.graph.core.types import BOOL, I64, ShapeAttr, TensorType, tensor, type_of
 from weft.dialects.graph.reindexing.slicing import below_zero, exprs, numbers
-from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.weights import Array
 
 
@@ -41,9 +41,7 @@ class NonzeroOp(GraphOp):
         places[:, : found.shape[1]] = found[: operands[0].ndim]
         return [places]
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         """One walk through the elements, with a counter of those that are true."""
         shape, (count,) = type_of(self.operand).shape, exprs(self.count)
         with b.loops([len(shape), count]) as index:

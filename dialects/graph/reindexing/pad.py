@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 import numpy as np
 from xdsl.dialects.builtin import StringAttr
@@ -18,7 +17,7 @@ from weft.dialects.graph.core.op import GraphOp
 from weft.dialects.graph.core.types import ShapeAttr, TensorType, tensor, type_of
 from weft.dialects.graph.reindexing.movement import IndexMapOp
 from weft.dialects.graph.reindexing.slicing import below_zero, exprs, numbers
-from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.weights import Array
 
 MODES = ("constant", "edge", "reflect", "wrap")
@@ -37,7 +36,6 @@ class PadOp(IndexMapOp):
     value: SSAValue | None = opt_operand_def(TensorType)
     pads: ShapeAttr = prop_def(ShapeAttr)
     mode: StringAttr = prop_def(StringAttr)
-    HAS_VJP: ClassVar = True
 
     @property
     def before(self) -> tuple[Expr, ...]:
@@ -168,9 +166,7 @@ class PadOp(IndexMapOp):
         turned = index % maximum([last, 1])
         return minimum([turned, last - turned])
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         if self.mode.data != "constant":
             super().lower(b, operands, results)
             return

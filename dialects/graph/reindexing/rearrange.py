@@ -18,7 +18,7 @@ from weft.dialects.graph.core.types import I32, I64, Shape, ShapeAttr, TensorTyp
 from weft.dialects.graph.reindexing.gather import bounded, subscript
 from weft.dialects.graph.reindexing.movement import IndexMapOp
 from weft.dialects.graph.reindexing.slicing import exprs, numbers
-from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.weights import Array
 
 
@@ -28,7 +28,6 @@ class TileOp(IndexMapOp):
 
     name = "graph.tile"
     repeats: ShapeAttr = prop_def(ShapeAttr)
-    HAS_VJP: ClassVar = True
 
     def infer(self) -> Sequence[TensorType]:
         source, repeats = type_of(self.operand), exprs(self.repeats)
@@ -70,7 +69,6 @@ class BlockOp(IndexMapOp):
 
     blocksize: IntegerAttr[Any] = prop_def(IntegerAttr)
     mode: StringAttr = prop_def(StringAttr)
-    HAS_VJP: ClassVar = True
 
     @property
     def block(self) -> int:
@@ -177,7 +175,6 @@ class TriluOp(GraphOp):
     upper: BoolAttr = prop_def(BoolAttr)
     k: IntegerAttr[Any] = prop_def(IntegerAttr)
     result: SSAValue = result_def(TensorType)
-    HAS_VJP: ClassVar = True
 
     def infer(self) -> Sequence[TensorType]:
         source = type_of(self.operand)
@@ -194,9 +191,7 @@ class TriluOp(GraphOp):
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         return [b.trilu(cotangents[0], upper=self.upper, k=self.k)]
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         predicate = "ge" if self.upper.value.data else "le"
         with b.loops(self.result_type.shape) as index:
             x = b.load(operands[0], index)
@@ -217,7 +212,6 @@ class ReverseSequenceOp(GraphOp):
     ONNX: ClassVar = OnnxName(
         "ReverseSequence", {"batch_axis": ("batch_axis", 1), "time_axis": ("time_axis", 0)}
     )
-    HAS_VJP: ClassVar = True
 
     @property
     def axes(self) -> tuple[int, int]:
@@ -246,9 +240,7 @@ class ReverseSequenceOp(GraphOp):
         axes = {"batch_axis": self.batch_axis, "time_axis": self.time_axis}
         return [b.reverse_sequence(cotangents[0], self.lengths, **axes), None]
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         batch, time = self.axes
         with b.loops(self.result_type.shape) as index:
             length, step = b.load(operands[1], [index[batch]]).cast(I64), b.index(index[time], I64)

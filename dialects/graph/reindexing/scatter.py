@@ -25,7 +25,7 @@ from weft.dialects.graph.reindexing.gather import (
     vector_places,
     vector_subscripts,
 )
-from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.loop.scalar import Scalar
 from weft.dialects.weights import Array
 
@@ -97,7 +97,6 @@ class ScatterElementsOp(ScatterOp, ElementsOp):
     ONNX: ClassVar = OnnxName(
         "ScatterElements", {"axis": ("axis", 0), "reduction": ("reduction", "none")}
     )
-    HAS_VJP: ClassVar = True
 
     def infer(self) -> Sequence[TensorType]:
         self.require_updates()
@@ -121,9 +120,7 @@ class ScatterElementsOp(ScatterOp, ElementsOp):
             kept = b.scatter_elements(kept, self.indices, zeros, **attributes)
         return [kept, None, b.gather_elements(cotangents[0], self.indices, axis=self.axis)]
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         self.copy(b, operands[0], results[0])
         dim = type_of(self.operand).shape[self.position]
         with b.loops(type_of(self.updates).shape) as index:
@@ -139,7 +136,6 @@ class ScatterNdOp(ScatterOp):
     name = "graph.scatter_nd"
     HAS_VECTORS: ClassVar = True
     ONNX: ClassVar = OnnxName("ScatterND", {"reduction": ("reduction", "none")})
-    HAS_VJP: ClassVar = True
 
     def indexed_axes(self) -> range:
         return range(vector_length(self))
@@ -169,9 +165,7 @@ class ScatterNdOp(ScatterOp):
             kept = b.scatter_nd(kept, self.indices, b.filled(0, self.updates), reduction="none")
         return [kept, None, b.gather_nd(cotangents[0], self.indices, batch_dims=0)]
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         self.copy(b, operands[0], results[0])
         source, indices, updates = self.tensor_types()
         lead, length = indices.rank - 1, vector_length(self)

@@ -25,7 +25,7 @@ from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.op import GraphOp, OnnxName, ints
 from weft.dialects.graph.core.types import Shape, ShapeAttr, TensorType, tensor, type_of
 from weft.dialects.graph.reindexing.movement import IndexMapOp
-from weft.dialects.loop.builder import LoopBuilder
+from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.weights import Array
 
 
@@ -101,7 +101,6 @@ class SliceOp(StridedOp, IndexMapOp):
 
     name = "graph.slice"
     sizes: ShapeAttr = prop_def(ShapeAttr)
-    HAS_VJP: ClassVar = True
 
     def infer(self) -> Sequence[TensorType]:
         source = type_of(self.operand)
@@ -144,7 +143,6 @@ class ScatterSliceOp(StridedOp, IndexMapOp):
 
     name = "graph.scatter_slice"
     shape: ShapeAttr = prop_def(ShapeAttr)
-    HAS_VJP: ClassVar = True
 
     def infer(self) -> Sequence[TensorType]:
         source = type_of(self.operand)
@@ -167,9 +165,7 @@ class ScatterSliceOp(StridedOp, IndexMapOp):
     def source_index(self, index: Sequence[Expr]) -> Sequence[Expr]:
         raise AssertionError("only the box of the result comes from the operand")
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         kind = self.result_type
         fill(b, results[0], kind.shape, 0, kind.element)
         with b.loops(type_of(self.operand).shape) as index:
@@ -207,7 +203,6 @@ class ConcatOp(AlongAxisOp):
     inputs: Sequence[SSAValue] = var_operand_def(TensorType)
     result: SSAValue = result_def(TensorType)
     ONNX: ClassVar = OnnxName("Concat", {"axis": ("axis", None)})
-    HAS_VJP: ClassVar = True
 
     def infer(self) -> Sequence[TensorType]:
         kinds = self.tensor_types()
@@ -243,9 +238,7 @@ class ConcatOp(AlongAxisOp):
         sizes = ShapeAttr(tuple(self.sizes()))
         return b.op("split", cotangents[0], axis=self.axis, sizes=sizes).results
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         parts = zip(operands, self.tensor_types(), offsets(self.sizes()), strict=True)
         for operand, kind, offset in parts:
             with b.loops(kind.shape) as index:
@@ -260,7 +253,6 @@ class SplitOp(AlongAxisOp):
     sizes: ShapeAttr = prop_def(ShapeAttr)
     operand: SSAValue = operand_def(TensorType)
     parts: Sequence[SSAValue] = var_result_def(TensorType)
-    HAS_VJP: ClassVar = True
 
     def infer(self) -> Sequence[TensorType]:
         source, sizes = type_of(self.operand), exprs(self.sizes)
@@ -290,9 +282,7 @@ class SplitOp(AlongAxisOp):
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         return [b.concat(*cotangents, axis=self.axis)]
 
-    def lower(
-        self, b: LoopBuilder, operands: Sequence[SSAValue], results: Sequence[SSAValue]
-    ) -> None:
+    def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         for part, result, offset in zip(
             self.parts, results, offsets(exprs(self.sizes)), strict=True
         ):

@@ -46,7 +46,7 @@ TOLERANCES = {"float64": 1e-11, "float32": 2e-6, "float16": 2e-3, "bfloat16": 1.
 ONNX_TOLERANCES = TOLERANCES | {"float64": 1e-7, "float32": 1e-5}
 """ONNX's evaluator has constants of f32 in the bodies of its functions."""
 
-WITH_VJP = [op for op in OPS if op.HAS_VJP]
+WITH_VJP = [op for op in OPS if op.has_vjp()]
 WITH_ONNX = [op for op in OPS if op.ONNX is not None]
 
 
@@ -409,7 +409,7 @@ WITHOUT_VJP = {
 
 
 def test_operators_without_a_derivative_are_known():
-    assert {name_of(op) for op in OPS if not op.HAS_VJP} == WITHOUT_VJP
+    assert {name_of(op) for op in OPS if not op.has_vjp()} == WITHOUT_VJP
 
 
 @each(WITH_VJP)
@@ -428,4 +428,4 @@ def test_derivatives_are_made_of_operators_with_derivatives(
         reject()
     emitted = list(block.ops)
     path = path_between(block, [r for each in emitted for r in each.results], block.args)
-    assert [each.name for each in path.ops if not each.HAS_VJP] == []
+    assert [each.name for each in path.ops if not each.has_vjp()] == []

@@ -9,9 +9,10 @@ from weft.dialects.errors import ModelError
 
 MAX_VARIADIC = 2**31 - 1
 
-ATTRIBUTE_TYPES = {
-    kind: AttributeProto.AttributeType.Value(name)
-    for name, kind in defs.OpSchema.AttrType.__members__.items()
+ATTRIBUTE_TYPES: dict[defs.OpSchema.AttrType, int] = {
+    getattr(defs.OpSchema.AttrType, name): number
+    for name, number in AttributeProto.AttributeType.items()
+    if name != "UNDEFINED"
 }
 
 

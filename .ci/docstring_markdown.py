@@ -1,16 +1,22 @@
-"""An extension of griffe: docstrings, which are plain text with code in backticks, as Markdown."""
+"""An extension of griffe: docstrings, which are plain text with code in backticks, as Markdown; and
+fields of dataclasses that have their documentation in their metadata.
+"""
 
 from __future__ import annotations
 
 import re
+from importlib import import_module
 from textwrap import dedent
 from typing import Any
 
-from griffe import Extension, Module, Object
+from griffe import Attribute, Docstring, Extension, Module, Object
 
 PARAGRAPHS = re.compile(r"\n\s*\n")
 LAID_OUT = re.compile(r"^ |\S  +\S|^->", re.MULTILINE)
 """What prose never has and what loops, texts of the IR and tables do: columns."""
+
+DOCUMENTED = re.compile(r"^(option|part)\(|^field\(.*'help':", re.DOTALL)
+"""Values of fields whose documentation is in their metadata."""
 
 
 class DocstringMarkdown(Extension):
@@ -20,8 +26,17 @@ class DocstringMarkdown(Extension):
         self.on_object(obj=pkg)  # the one object that griffe does not hand to it
 
     def on_object(self, *, obj: Object, **_: Any) -> None:
+        if isinstance(obj, Attribute) and DOCUMENTED.search(str(obj.value)):
+            obj.docstring = Docstring(help_of(obj), parent=obj)
         if obj.docstring is not None:
             obj.docstring.value = markdown_of(obj.docstring.value)
+
+
+def help_of(field: Attribute) -> str:
+    """What the metadata of a dataclass's field have as its help."""
+    assert field.parent is not None, "a field stands in a class"
+    record = getattr(import_module(field.module.path), field.parent.name)
+    return record.__dataclass_fields__[field.name].metadata["help"]
 
 
 def markdown_of(docstring: str) -> str:

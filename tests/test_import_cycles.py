@@ -64,10 +64,7 @@ LOCAL_IMPORTS: Final[Mapping[str, Sequence[str]]] = {
         "weft.eager.kernels -> weft.compilation",
         "weft.source.jit -> weft.source.interpret",
         "weft.tracing.trace -> weft.probing.inside",
-        "weft.tracing.trace -> weft.probing.watching",
-        "weft.training -> weft.compilation",
         "weft.training -> weft.probing.inside",
-        "weft.training -> weft.probing.watching",
     ),
     "the compiler is loaded where something has to be compiled": (
         "weft.api -> weft.compiler.driver.emit",

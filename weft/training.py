@@ -14,6 +14,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.utils.hints import isa
 
 from weft.array.operators import users_line
+from weft.compilation import compile_cached
 from weft.compiler.driver.options import Changes, Options
 from weft.compiler.machine.artifact.artifact import check_runs_on
 from weft.compiler.machine.artifact.cache import default_cache
@@ -23,6 +24,7 @@ from weft.dialects.errors import WeftError
 from weft.dialects.loop.program import DONATED
 from weft.dialects.weights import Array
 from weft.eager.tensor import Tensor, elements, give_up
+from weft.probing.watching import build_watchable
 from weft.tracing.trace import Trace, options_for, record
 from weft.trees import Structure, flatten, unflatten
 
@@ -169,9 +171,7 @@ def step(
     `weft.compile`. Raises WeftError for a leaf without a result, ArtifactError for a target that
     this machine is not.
     """
-    from weft.compilation import compile_cached
     from weft.probing.inside import build_trapped
-    from weft.probing.watching import build_watchable
 
     chosen = options_for(function, "step", options, changes)
     name = chosen.prefix

@@ -19,6 +19,7 @@ from weft.compiler.machine.python.executable import Executable
 from weft.dialects.errors import OptionError
 from weft.dialects.graph.core.types import TensorType
 from weft.eager.tensor import Tensor, array_of
+from weft.probing.watching import build_watchable
 from weft.state import kept_while_traced
 from weft.tracing.traced import Dim, Recording, Traced, declared
 from weft.trees import Structure, flatten, unflatten
@@ -107,7 +108,6 @@ def trace(
     """
     from weft.compiler.driver.pipeline import compile_model
     from weft.probing.inside import build_trapped
-    from weft.probing.watching import build_watchable
 
     chosen = options_for(function, "traced", options, changes)
     imported = record(function, *examples).imported(chosen.prefix)

@@ -20,7 +20,7 @@ def test_writes_a_file_that_compile_takes(
     outcome = weft_command("tune", model, *arguments)
     assert outcome.status == 0
     assert outcome.error.startswith(f"{path}: ")
-    assert json.loads(path.read_text())["format"] == 1
+    assert json.loads(path.read_text())["format"] == 2
     tuned = weft.compile(model, tuned=path, threads=1, cache=False)
     (y,) = tuned(rows_of(5))
     np.testing.assert_allclose(y, dense_reference(dense_model(), rows_of(5)), rtol=1e-4, atol=1e-4)

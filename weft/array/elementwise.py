@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -198,6 +198,7 @@ def _isfinite(x: Any) -> Any:
 
 
 _choose: Any = np.where
+_BOOL: Final = np.dtype(np.bool_)
 
 
 def root_of_sums(total: Any, order: float = 2) -> Any:
@@ -215,12 +216,12 @@ def where(condition: Any, x: Any, y: Any) -> Any:
     """Elements of `x` where the condition holds, else of `y`."""
     if isinstance(condition, ArrayOperators):
         kind = type(condition)
-        if type(y) is kind and type(x) is not kind and is_number(x):
-            x = lifted(condition, x, y)
-        elif type(x) is kind and type(y) is not kind and is_number(y):
-            y = lifted(condition, y, x)
-        plain = type(x) is type(y) is kind and x.dtype == y.dtype
-        if plain and condition.dtype.kind == "b":
+        if type(x) is not type(y):
+            if type(y) is kind and is_number(x):
+                x = y.number(x)
+            elif type(x) is kind and is_number(y):
+                y = x.number(y)
+        if type(x) is type(y) is kind and x.dtype == y.dtype and condition.dtype == _BOOL:
             return condition.op("where", condition, x, y)
     first = leader(condition, x, y)
     if first is None:
@@ -240,8 +241,10 @@ def clip(x: Any, min: Any = None, max: Any = None) -> Any:
     if min is None or max is None:
         bounded = x if min is None else maximum(x, min)
         return bounded if max is None else minimum(bounded, max)
-    if isinstance(x, ArrayOperators) and {type(min), type(max)} <= {*x.numbers}:
-        return composite(_between, x, x.number(min), x.number(max))
+    if isinstance(x, ArrayOperators):
+        numbers = x.numbers
+        if type(min) in numbers and type(max) in numbers:
+            return x.composed(_between, (x, x.number(min), x.number(max)), {})
     return _between(x, min, max)
 
 

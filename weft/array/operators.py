@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from functools import cache, lru_cache
 from operator import index
 from pathlib import Path
-from typing import Any, ClassVar, Final, Self, TypeGuard
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Self, TypeGuard
 
 import numpy as np
 
@@ -115,12 +115,9 @@ def order_of(axes: tuple[Any, ...], rank: int) -> tuple[int, ...]:
     return tuple(order)
 
 
-class ArrayClass(ABCMeta):
-    """Abstract classes without virtual subclasses, of which `isinstance` takes half as long; the
-    functions of arrays ask for it each time.
-    """
-
-    __instancecheck__ = type.__instancecheck__
+# Functions of arrays ask each time whether something is one, which takes a third of the time where
+# the class is a plain one: abstract methods are for the type checker.
+ArrayClass = ABCMeta if TYPE_CHECKING else type
 
 
 class ArrayOperators(metaclass=ArrayClass):

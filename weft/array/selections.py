@@ -5,7 +5,7 @@ operators on weft's tensors, NumPy's own on arrays.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from weft.array.reductions import cumulative_sum
 from weft.dialects.errors import WeftError
 
 _numpy: Any = np  # whose overloads ask for more than arrays
+_INT64: Final = np.dtype(np.int64)
 
 
 def _place_of(name: str, of_numpy: Callable[..., Any]) -> Callable[..., Any]:
@@ -53,7 +54,7 @@ def take_along_axis(x: Any, indices: Any, axis: int = -1) -> Any:
 
 def _gathered(name: str, on_arrays: Any, x: Any, indices: Any, axis: int) -> Any:
     """What an operator reads at places along an axis; tensors of one type go a shorter way."""
-    if type(x) is type(indices) and isinstance(x, ArrayOperators) and indices.dtype == np.int64:
+    if type(x) is type(indices) and isinstance(x, ArrayOperators) and indices.dtype == _INT64:
         place = axis_of(axis, x.ndim)
         indices.require_within(x.shape[place])
         return x.op(name, x, indices, axis=place)

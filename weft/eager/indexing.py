@@ -43,12 +43,18 @@ def _rows(x: Tensor, index: Tensor) -> Tensor:
 
 
 _greatest: Final = np.maximum.reduce
+_FEW: Final = 16
+_INT64: Final = np.dtype(np.int64)
+_UINT64: Final = np.dtype(np.uint64)
 
 
 def check_places(chosen: Array, size: int) -> None:
-    """Refuses places that an axis does not have. Raises IndexError, which names the line."""
-    if chosen.dtype == np.int64 and _greatest(chosen.view(np.uint64), None, initial=0) < size:
-        return  # the short way: a place from the end is a great number there
+    """Refuses places that an axis does not have. Raises InvalidIndexError, which names the line."""
+    if chosen.dtype == _INT64:  # a place from the end is a great number without a sign
+        unsigned = chosen.view(_UINT64)
+        few = chosen.ndim == 1 and 0 < chosen.size <= _FEW  # of which a list takes less time
+        if (max(unsigned.tolist()) if few else int(_greatest(unsigned, None, initial=0))) < size:
+            return
     if chosen.size and (chosen.min() < -size or chosen.max() >= size):
         raise out_of_bounds(chosen[(chosen < -size) | (chosen >= size)].flat[0], size)
 

@@ -93,8 +93,8 @@ class Tensor(ArrayMethods):
 
     def number(self, value: float) -> Tensor:
         """A number of Python's as a tensor beside this one."""
-        plain = type(value) in self._kind.numbers
-        return number(Tensor, self._kind, value) if plain else self.lifted(value)
+        kind = self._kind
+        return number(Tensor, kind, value) if type(value) in kind.numbers else self.lifted(value)
 
     def shaped(self, shape: Any) -> Tensor:
         """Other dims, or one, for the same elements in the same order; one may be -1."""

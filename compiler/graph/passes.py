@@ -48,9 +48,5 @@ GROUPING_PASSES: tuple[type[ModulePass], ...] = (
 GRAPH_PASSES = (*SIMPLIFYING_PASSES, *GROUPING_PASSES)
 
 NAIVE_GRAPH_PASSES: tuple[type[ModulePass], ...] = (
-    InlineCallsPass,
-    FoldConstantsPass,
-    DeduplicateConstantsPass,
-    CseDcePass,
-    InlineRegionsPass,
-)
+    InlineCallsPass, FoldConstantsPass, DeduplicateConstantsPass, CseDcePass, InlineRegionsPass,
+)  # fmt: skip

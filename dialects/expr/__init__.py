@@ -22,18 +22,6 @@ from weft.dialects.expr.polynomial import (
 )
 
 __all__ = [
-    "Atom",
-    "Expr",
-    "ExprLike",
-    "Extremum",
-    "Monomial",
-    "Operand",
-    "Quotient",
-    "Remainder",
-    "Symbol",
-    "atom_expr",
-    "maximum",
-    "minimum",
-    "product",
-    "row_major_strides",
-]
+    "Atom", "Expr", "ExprLike", "Extremum", "Monomial", "Operand", "Quotient", "Remainder",
+    "Symbol", "atom_expr", "maximum", "minimum", "product", "row_major_strides",
+]  # fmt: skip

@@ -59,36 +59,11 @@ from weft.dialects.graph.reindexing.constant import ConstantOp, DimsOp, LiteralA
 from weft.dialects.graph.reindexing.movement import ExpandOp, IdentityOp, ReshapeOp, TransposeOp
 
 __all__ = [
-    "GRAPH",
-    "OPS",
-    "OPS_BY_NAME",
-    "AssertOp",
-    "BindSizesOp",
-    "CallOp",
-    "CaseOp",
-    "CheckpointOp",
-    "ConditionOp",
-    "ConstantOp",
-    "ControlOp",
-    "CustomVjpOp",
-    "DimsOp",
-    "EffectOp",
-    "ExpandOp",
-    "ForOp",
-    "FusedOp",
-    "GraphOp",
-    "IdentityOp",
-    "IfOp",
-    "InlinedOp",
-    "PrintOp",
-    "ReshapeOp",
-    "StopGradientOp",
-    "TensorType",
-    "TransposeOp",
-    "WhileOp",
-    "YieldOp",
-    "group_of",
-]
+    "GRAPH", "OPS", "OPS_BY_NAME", "AssertOp", "BindSizesOp", "CallOp", "CaseOp", "CheckpointOp",
+    "ConditionOp", "ConstantOp", "ControlOp", "CustomVjpOp", "DimsOp", "EffectOp", "ExpandOp",
+    "ForOp", "FusedOp", "GraphOp", "IdentityOp", "IfOp", "InlinedOp", "PrintOp", "ReshapeOp",
+    "StopGradientOp", "TensorType", "TransposeOp", "WhileOp", "YieldOp", "group_of",
+]  # fmt: skip
 
 FAMILIES = (
     constant, arithmetic, extremum, exponential, trigonometry, activation, comparison, cast,

@@ -289,11 +289,5 @@ def is_given(program: ProgramOp, argument: SSAValue) -> bool:
 
 
 OPS = (
-    CopyOp,
-    BindSymbolOp,
-    SubviewOp,
-    CurrentViewOp,
-    ReallocOp,
-    TransferOwnershipOp,
-    RequireEqualOp,
-)
+    CopyOp, BindSymbolOp, SubviewOp, CurrentViewOp, ReallocOp, TransferOwnershipOp, RequireEqualOp,
+)  # fmt: skip

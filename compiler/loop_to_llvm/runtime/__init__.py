@@ -34,38 +34,14 @@ from weft.compiler.loop_to_llvm.runtime.table import Table, TableLayout
 from weft.compiler.target.target import Target
 
 __all__ = [
-    "CHECK_SIZES",
-    "EXPORTS",
-    "LIBC_NAMES",
-    "PROGRAM",
-    "WORKSPACE",
-    "Counts",
-    "Level",
-    "Runtime",
-    "Sizes",
-    "TableLayout",
-    "Weight",
-    "blobs_of",
-    "clipped",
-    "exported_symbols",
-    "facts_of",
-]
+    "CHECK_SIZES", "EXPORTS", "LIBC_NAMES", "PROGRAM", "WORKSPACE", "Counts", "Level", "Runtime",
+    "Sizes", "TableLayout", "Weight", "blobs_of", "clipped", "exported_symbols", "facts_of",
+]  # fmt: skip
 
 EXPORTS = (
-    "abi_version",
-    "metadata",
-    "create",
-    "destroy",
-    "workspace_size",
-    "run",
-    "last_error",
-    "release",
-    "level",
-    "query",
-    "run_dlpack",
-    "cancel",
-    "set_poll",
-)
+    "abi_version", "metadata", "create", "destroy", "workspace_size", "run", "last_error",
+    "release", "level", "query", "run_dlpack", "cancel", "set_poll",
+)  # fmt: skip
 
 
 def exported_symbols(prefix: str) -> tuple[str, ...]:

@@ -23,20 +23,8 @@ _EXPONENT_GAP = 112 << 23
 """What f32's exponent field exceeds that of f16 by, in place."""
 
 ELEMENT_FORMATS = (
-    "f16",
-    "bf16",
-    "f32",
-    "f64",
-    "i1",
-    "i8",
-    "i16",
-    "i32",
-    "i64",
-    "u8",
-    "u16",
-    "u32",
-    "u64",
-)
+    "f16", "bf16", "f32", "f64", "i1", "i8", "i16", "i32", "i64", "u8", "u16", "u32", "u64",
+)  # fmt: skip
 STORED_FORMATS = ("i2", "i4", "u2", "u4", *NARROW_FLOATS)
 """Formats that values are stored in and never computed in.
 

@@ -417,19 +417,6 @@ class SwishOp(ActivationOp):
 
 
 OPS: tuple[type[GraphOp], ...] = (
-    ReluOp,
-    SigmoidOp,
-    GeluOp,
-    EluOp,
-    SeluOp,
-    CeluOp,
-    LeakyReluOp,
-    PreluOp,
-    ThresholdedReluOp,
-    HardSigmoidOp,
-    HardSwishOp,
-    SoftplusOp,
-    SoftsignOp,
-    MishOp,
-    SwishOp,
-)
+    ReluOp, SigmoidOp, GeluOp, EluOp, SeluOp, CeluOp, LeakyReluOp, PreluOp, ThresholdedReluOp,
+    HardSigmoidOp, HardSwishOp, SoftplusOp, SoftsignOp, MishOp, SwishOp,
+)  # fmt: skip

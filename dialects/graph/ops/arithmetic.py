@@ -300,16 +300,5 @@ def _without_neutral(
 
 
 OPS: tuple[type[GraphOp], ...] = (
-    AddOp,
-    SubOp,
-    MulOp,
-    DivOp,
-    ModOp,
-    NegOp,
-    AbsOp,
-    SignOp,
-    ReciprocalOp,
-    FloorOp,
-    CeilOp,
-    RoundOp,
-)
+    AddOp, SubOp, MulOp, DivOp, ModOp, NegOp, AbsOp, SignOp, ReciprocalOp, FloorOp, CeilOp, RoundOp,
+)  # fmt: skip

@@ -337,21 +337,7 @@ class BitShiftOp(BinaryOp):
 
 
 OPS: tuple[type[GraphOp], ...] = (
-    EqualOp,
-    LessOp,
-    LessEqualOp,
-    GreaterOp,
-    GreaterEqualOp,
-    IsNanOp,
-    IsInfOp,
-    LogicalAndOp,
-    LogicalOrOp,
-    LogicalXorOp,
-    LogicalNotOp,
-    WhereOp,
-    BitwiseAndOp,
-    BitwiseOrOp,
-    BitwiseXorOp,
-    BitwiseNotOp,
-    BitShiftOp,
-)
+    EqualOp, LessOp, LessEqualOp, GreaterOp, GreaterEqualOp, IsNanOp, IsInfOp, LogicalAndOp,
+    LogicalOrOp, LogicalXorOp, LogicalNotOp, WhereOp, BitwiseAndOp, BitwiseOrOp, BitwiseXorOp,
+    BitwiseNotOp, BitShiftOp,
+)  # fmt: skip

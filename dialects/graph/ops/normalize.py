@@ -383,12 +383,6 @@ class LrnOp(GraphOp):
 
 
 OPS = (
-    LayerNormOp,
-    LayerNormStatisticsOp,
-    RmsNormOp,
-    InstanceNormOp,
-    GroupNormOp,
-    BatchNormOp,
-    MeanVarianceNormOp,
-    LrnOp,
-)
+    LayerNormOp, LayerNormStatisticsOp, RmsNormOp, InstanceNormOp, GroupNormOp, BatchNormOp,
+    MeanVarianceNormOp, LrnOp,
+)  # fmt: skip

@@ -389,10 +389,4 @@ class GlobalMaxPoolOp(GlobalPoolOp):
         return np.max(x, axis=axes, keepdims=True, initial=-np.inf)
 
 
-OPS = (
-    MaxPoolOp,
-    MaxPoolIndicesOp,
-    AveragePoolOp,
-    GlobalAveragePoolOp,
-    GlobalMaxPoolOp,
-)
+OPS = (MaxPoolOp, MaxPoolIndicesOp, AveragePoolOp, GlobalAveragePoolOp, GlobalMaxPoolOp)

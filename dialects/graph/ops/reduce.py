@@ -429,14 +429,6 @@ class ReduceLogSumExpOp(ReduceOp):
 
 
 OPS = (
-    ReduceSumOp,
-    ReduceMeanOp,
-    ReduceMaxOp,
-    ReduceMinOp,
-    ReduceProdOp,
-    ReduceL1Op,
-    ReduceL2Op,
-    ReduceSumSquareOp,
-    ReduceLogSumOp,
-    ReduceLogSumExpOp,
-)
+    ReduceSumOp, ReduceMeanOp, ReduceMaxOp, ReduceMinOp, ReduceProdOp, ReduceL1Op, ReduceL2Op,
+    ReduceSumSquareOp, ReduceLogSumOp, ReduceLogSumExpOp,
+)  # fmt: skip

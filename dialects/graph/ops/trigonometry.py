@@ -171,16 +171,5 @@ class AtanhOp(TrigonometricOp):
 
 
 OPS: tuple[type[GraphOp], ...] = (
-    SinOp,
-    CosOp,
-    TanOp,
-    AsinOp,
-    AcosOp,
-    AtanOp,
-    SinhOp,
-    CoshOp,
-    TanhOp,
-    AsinhOp,
-    AcoshOp,
-    AtanhOp,
-)
+    SinOp, CosOp, TanOp, AsinOp, AcosOp, AtanOp, SinhOp, CoshOp, TanhOp, AsinhOp, AcoshOp, AtanhOp,
+)  # fmt: skip

@@ -251,9 +251,5 @@ class ReverseSequenceOp(GraphOp):
 
 
 OPS: tuple[type[GraphOp], ...] = (
-    TileOp,
-    DepthToSpaceOp,
-    SpaceToDepthOp,
-    TriluOp,
-    ReverseSequenceOp,
-)
+    TileOp, DepthToSpaceOp, SpaceToDepthOp, TriluOp, ReverseSequenceOp,
+)  # fmt: skip

@@ -22,11 +22,9 @@ from weft.bench.session import Inputs, PeerLacks, Session
 from weft.dialects.weights import Array
 
 _FLAGS: Final = (
-    "--iree-hal-target-device=local",
-    "--iree-hal-local-target-device-backends=llvm-cpu",
-    "--iree-llvmcpu-target-cpu=host",
-    "--iree-opt-level=O3",
-)
+    "--iree-hal-target-device=local", "--iree-hal-local-target-device-backends=llvm-cpu",
+    "--iree-llvmcpu-target-cpu=host", "--iree-opt-level=O3",
+)  # fmt: skip
 
 _DOUBLES: Final = "--iree-input-demote-f64-to-f32=false"
 """For models of f64, which IREE computes in f32 by itself."""

@@ -23,13 +23,9 @@ from weft.dialects.graph.core.types import F32, F64, FLOATS, I64
 from weft.dialects.loop.scalar import compute_type
 
 COORDINATES = (
-    "half_pixel",
-    "half_pixel_symmetric",
-    "pytorch_half_pixel",
-    "align_corners",
-    "asymmetric",
+    "half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric",
     "tf_crop_and_resize",
-)
+)  # fmt: skip
 REACHES = {"linear": 1, "cubic": 2}
 """How far, in elements, an element is read from."""
 

@@ -26,13 +26,9 @@ from weft.dialects.errors import ModelError
 FunctionKey = tuple[str, str, str]
 
 _BUILDER_ERRORS = (
-    checker.ValidationError,
-    defs.SchemaError,
-    shape_inference.InferenceError,
-    IndexError,
-    RuntimeError,
-    ValueError,
-)
+    checker.ValidationError, defs.SchemaError, shape_inference.InferenceError, IndexError,
+    RuntimeError, ValueError,
+)  # fmt: skip
 """What onnx's builders of function bodies raise for nodes that they do not expect."""
 
 

@@ -24,10 +24,7 @@ class Offsets:
     """
 
     def __init__(
-        self,
-        sizes: Mapping[Expr, list[Expr]],
-        total: Expr | None,
-        ranges: Mapping[Atom, Range],
+        self, sizes: Mapping[Expr, list[Expr]], total: Expr | None, ranges: Mapping[Atom, Range]
     ):
         self._ranges = ranges
         found = [*sizes] if total is None else [*sizes, total]

@@ -95,8 +95,7 @@ class BindSymbolOp(IndexedOp):
         """The binding of a name to an expression over SSA values and other sizes."""
         exprs, values = unbind([Expr.of(value)])
         return BindSymbolOp.create(
-            operands=values,
-            properties={"size": StringAttr(size), "expr": ExprsAttr(tuple(exprs))},
+            operands=values, properties={"size": StringAttr(size), "expr": ExprsAttr(tuple(exprs))}
         )
 
     @classmethod

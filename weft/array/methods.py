@@ -267,12 +267,7 @@ class ArrayMethods(ArrayOperators):
         return reductions.cumulative_prod(flat, axis=axis or 0, dtype=dtype)
 
     def trace(
-        self,
-        offset: int = 0,
-        axis1: int = 0,
-        axis2: int = 1,
-        dtype: Any = None,
-        out: None = None,
+        self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None
     ) -> Any:
         """The sums of a diagonal of two axes."""
         refuse_out("trace", out)

@@ -121,11 +121,7 @@ class Tuner:
         return found
 
     def _round(
-        self,
-        kernels: dict[str, _Kernel],
-        tried: dict[str, Steps],
-        best: Compiled,
-        seconds: float,
+        self, kernels: dict[str, _Kernel], tried: dict[str, Steps], best: Compiled, seconds: float
     ) -> Compiled:
         """Times candidates beside the best build; returns the build of what is best then."""
         chosen = {name: each.best for name, each in kernels.items()}

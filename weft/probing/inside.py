@@ -34,10 +34,7 @@ def watch(tree: Any, name: str) -> Any:
 
 
 def build_trapped(
-    source: Source | ImportedModel,
-    options: Options,
-    extensions: Sequence[Extension],
-    build: Build,
+    source: Source | ImportedModel, options: Options, extensions: Sequence[Extension], build: Build
 ) -> Executable:
     """Builds an executable that fails where NaN comes from; see `trapped`."""
     if options.buckets.sizes:

@@ -243,10 +243,7 @@ class GraphImporter:
     # Function bodies --------------------------------------------------------------------------
 
     def _import_body(
-        self,
-        node: NodeProto,
-        operands: Sequence[SSAValue | None],
-        refusal: UnsupportedError | None,
+        self, node: NodeProto, operands: Sequence[SSAValue | None], refusal: UnsupportedError | None
     ) -> None:
         """Imports what ONNX defines the operator by; `refusal` stands for failures in that."""
         body = self._body(node, operands) if _has_body(node) else None

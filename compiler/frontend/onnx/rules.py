@@ -104,7 +104,7 @@ CHOICES: Mapping[str, Mapping[str, Sequence[AttributeValue]]] = {
 """The values of attributes of operators that are imported by functions, by operator."""
 
 LEAST: Mapping[str, Mapping[str, float]] = {
-    "Attention": {"left_window_size": -1, "right_window_size": -1, "softcap": 0},
+    "Attention": {"left_window_size": -1, "right_window_size": -1, "softcap": 0}
 }
 """The least numbers of such attributes that mean something."""
 

@@ -19,14 +19,7 @@ from xdsl.passes import ModulePass
 
 from weft.compiler.graph.fuse.fuse import is_taken_in
 from weft.compiler.graph.simplify.cse_dce import own_sizes
-from weft.dialects.graph import (
-    ConstantOp,
-    DimsOp,
-    ExpandOp,
-    ForOp,
-    GraphOp,
-    WhileOp,
-)
+from weft.dialects.graph import ConstantOp, DimsOp, ExpandOp, ForOp, GraphOp, WhileOp
 from weft.dialects.graph.core.types import FLOATS, type_of
 from weft.dialects.graph.regions.control import defined_sizes
 from weft.dialects.graph.regions.repeat import RepeatOp

@@ -22,11 +22,7 @@ class Polling:
     """Emits the polls of one program; `leave` ends it with a status where the builder stands."""
 
     def __init__(
-        self,
-        frame: Frame,
-        runtime: Runtime,
-        context: ir.Value,
-        leave: Callable[[ir.Value], None],
+        self, frame: Frame, runtime: Runtime, context: ir.Value, leave: Callable[[ir.Value], None]
     ):
         self.frame = frame
         self.runtime = runtime

@@ -15,12 +15,7 @@ from llvmlite import ir
 from weft.compiler.abi.constants import Status
 from weft.compiler.loop_to_llvm.runtime.cancel import ask_to_go_on, cancels_so_far, define_cancel
 from weft.compiler.loop_to_llvm.runtime.code import POINTER, Code, constant_bytes, i64
-from weft.compiler.loop_to_llvm.runtime.context import (
-    ALLOCATE,
-    PRINT,
-    RELEASE,
-    ContextFunctions,
-)
+from weft.compiler.loop_to_llvm.runtime.context import ALLOCATE, PRINT, RELEASE, ContextFunctions
 from weft.compiler.loop_to_llvm.runtime.dlpack import DlpackCall
 from weft.compiler.loop_to_llvm.runtime.entry import Counts, EntryPoints
 from weft.compiler.loop_to_llvm.runtime.facts import Facts, Weight, blobs_of, facts_of
@@ -164,12 +159,7 @@ class Runtime:
             return ask_to_go_on(code, context, before)
 
     def print(
-        self,
-        builder: ir.IRBuilder,
-        context: ir.Value,
-        text: str,
-        values: ir.Value,
-        dims: ir.Value,
+        self, builder: ir.IRBuilder, context: ir.Value, text: str, values: ir.Value, dims: ir.Value
     ) -> None:
         """Hands a text and the addresses of values and dims to the context's `print`, if any."""
         with Code.continuing(builder) as code:

@@ -16,11 +16,7 @@ from weft.compiler.loop_to_llvm.runtime.status import Shown, describe
 
 _TEXT_BYTES: Final = 248
 
-_RECORD: Final = Struct(
-    8 + _TEXT_BYTES,
-    reason=Field(POINTER, 0),
-    text=Field(I8, 8, _TEXT_BYTES),
-)
+_RECORD: Final = Struct(8 + _TEXT_BYTES, reason=Field(POINTER, 0), text=Field(I8, 8, _TEXT_BYTES))
 """The address of the reason, NULL where there is none, and room for one that shows values."""
 
 

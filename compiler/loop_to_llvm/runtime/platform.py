@@ -8,16 +8,7 @@ from typing import Final
 
 from llvmlite import ir
 
-from weft.compiler.loop_to_llvm.runtime.code import (
-    I32,
-    I64,
-    NULL,
-    POINTER,
-    VOID,
-    Code,
-    i32,
-    i64,
-)
+from weft.compiler.loop_to_llvm.runtime.code import I32, I64, NULL, POINTER, VOID, Code, i32, i64
 from weft.compiler.target.target import Target
 from weft.dialects.errors import UnsupportedError
 

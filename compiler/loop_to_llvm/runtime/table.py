@@ -9,13 +9,7 @@ from typing import Final
 
 from llvmlite import ir
 
-from weft.compiler.loop_to_llvm.runtime.code import (
-    I64,
-    POINTER,
-    Code,
-    compile_plainly,
-    i64,
-)
+from weft.compiler.loop_to_llvm.runtime.code import I64, POINTER, Code, compile_plainly, i64
 from weft.compiler.loop_to_llvm.runtime.layout import DIM, STEP, TABLE, TENSOR, Struct
 from weft.compiler.loop_to_llvm.runtime.pool import Pool
 from weft.dialects.steps import Step

@@ -16,12 +16,7 @@ from weft.compiler.loop_to_llvm.vector_math.coefficients import (
 )
 from weft.compiler.loop_to_llvm.vector_math.exponential import scaled_expm1
 from weft.compiler.loop_to_llvm.vector_math.floating_point import power_of_two, shifter
-from weft.compiler.loop_to_llvm.vector_math.lanes import (
-    Real,
-    fma,
-    polynomial,
-    select,
-)
+from weft.compiler.loop_to_llvm.vector_math.lanes import Real, fma, polynomial, select
 
 FAR_TAIL = 16.0
 """Beyond it the normal distribution has nothing that f32 could hold."""

@@ -73,11 +73,7 @@ continue:
 
 
 class _Signals(ctypes.Structure):
-    _fields_ = (
-        ("main", ctypes.c_int64),
-        ("next", ctypes.c_int64),
-        ("raised", ctypes.c_void_p * 3),
-    )
+    _fields_ = (("main", ctypes.c_int64), ("next", ctypes.c_int64), ("raised", ctypes.c_void_p * 3))
 
 
 @cache

@@ -37,11 +37,7 @@ def highest(element: Attribute) -> Number:
 
 
 def fill(
-    b: LoopBuilder,
-    target: SSAValue,
-    shape: Sequence[ExprLike],
-    value: Number,
-    element: Attribute,
+    b: LoopBuilder, target: SSAValue, shape: Sequence[ExprLike], value: Number, element: Attribute
 ) -> None:
     """Sets every element of a buffer of that shape and element type to one value."""
     with b.loops(shape) as index:

@@ -30,13 +30,7 @@ from xdsl.dialects.builtin import (
     i64,
 )
 from xdsl.ir import Attribute, OpResult, SSAValue, SSAValues
-from xdsl.irdl import (
-    AttrSizedOperandSegments,
-    BaseAttr,
-    IRDLOperation,
-    VarOperandDef,
-    traits_def,
-)
+from xdsl.irdl import AttrSizedOperandSegments, BaseAttr, IRDLOperation, VarOperandDef, traits_def
 from xdsl.parser import Parser
 from xdsl.parser.core import UnresolvedOperand
 from xdsl.printer import Printer

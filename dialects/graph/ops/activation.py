@@ -171,8 +171,7 @@ class SeluOp(ActivationOp):
     alpha: Parameter = prop_def(FloatAttr)
     gamma: Parameter = prop_def(FloatAttr)
     ONNX: ClassVar = OnnxName(
-        "Selu",
-        {"alpha": ("alpha", 1.6732631921768188), "gamma": ("gamma", 1.0507010221481323)},
+        "Selu", {"alpha": ("alpha", 1.6732631921768188), "gamma": ("gamma", 1.0507010221481323)}
     )
 
     def evaluate(self, x: Array) -> Array:

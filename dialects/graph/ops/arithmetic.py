@@ -8,10 +8,7 @@ from typing import ClassVar
 import numpy as np
 from xdsl.dialects.builtin import BoolAttr
 from xdsl.ir import SSAValue
-from xdsl.irdl import (
-    irdl_op_definition,
-    prop_def,
-)
+from xdsl.irdl import irdl_op_definition, prop_def
 
 from weft.dialects.expr import Expr
 from weft.dialects.graph.core.builder import GraphBuilder

@@ -81,12 +81,7 @@ def _eliminate(
 
 
 def _exchange_rows(
-    b: LoopBuilder,
-    matrix: SSAValue,
-    product: SSAValue,
-    index: Sequence[Expr],
-    k: Expr,
-    rows: Expr,
+    b: LoopBuilder, matrix: SSAValue, product: SSAValue, index: Sequence[Expr], k: Expr, rows: Expr
 ) -> Scalar:
     """Brings the row whose element of column k is greatest up to row k; returns that element."""
     wide = buffer_type(matrix).element

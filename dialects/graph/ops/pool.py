@@ -12,13 +12,7 @@ from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
 
 from weft.dialects.expr import Expr, product, row_major_strides
-from weft.dialects.graph.core.accumulate import (
-    fill,
-    lowest,
-    round_totals,
-    start_totals,
-    widen,
-)
+from weft.dialects.graph.core.accumulate import fill, lowest, round_totals, start_totals, widen
 from weft.dialects.graph.core.algebra import Term
 from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.op import GraphOp, OnnxName, ints

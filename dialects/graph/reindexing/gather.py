@@ -218,10 +218,7 @@ class GatherElementsOp(ElementsOp):
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         attributes = {"axis": self.axis, "reduction": "add"}
-        return [
-            b.scatter_elements(self.zeros(b), self.indices, cotangents[0], **attributes),
-            None,
-        ]
+        return [b.scatter_elements(self.zeros(b), self.indices, cotangents[0], **attributes), None]
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         dim = type_of(self.operand).shape[self.position]

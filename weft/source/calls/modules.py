@@ -71,12 +71,7 @@ def is_bound(function: object) -> bool:
 
 
 def bound(
-    run: Run,
-    module: Module,
-    state: Mapping[str, Any],
-    *,
-    body: Callable[[Any], None],
-    place: Place,
+    run: Run, module: Module, state: Mapping[str, Any], *, body: Callable[[Any], None], place: Place
 ) -> None:
     """Runs the body with other tensors in a module, to whose tensors it may assign; afterwards the
     module is as it was.

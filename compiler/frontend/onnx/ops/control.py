@@ -381,10 +381,7 @@ def _reversed(importer: GraphImporter, value: SSAValue, count: Expr) -> SSAValue
     shape = type_of(value).shape
     starts = [count - 1, *(Expr.of(0) for _ in shape[1:])]
     return importer.b.slice(
-        value,
-        starts=dims_attr(starts),
-        sizes=dims_attr(shape),
-        steps=[-1, *(1 for _ in shape[1:])],
+        value, starts=dims_attr(starts), sizes=dims_attr(shape), steps=[-1, *(1 for _ in shape[1:])]
     )
 
 

@@ -216,10 +216,7 @@ def _bounded(node: OnnxNode, axis: _Axis, places: Term) -> Term:
     return places.minimum(last).maximum(0).cast(I64)
 
 
-REPEATING = {
-    "asymmetric": ("floor",),
-    "half_pixel": ("round_prefer_floor", "round_prefer_ceil"),
-}
+REPEATING = {"asymmetric": ("floor",), "half_pixel": ("round_prefer_floor", "round_prefer_ceil")}
 """How places are rounded where a whole factor just repeats each element."""
 
 

@@ -258,11 +258,7 @@ def import_roi_align(node: OnnxNode) -> Sequence[SSAValue]:
 
 
 def _region_table(
-    node: OnnxNode,
-    regions: Term,
-    spatial: Sequence[Expr],
-    bins: Sequence[int],
-    ratio: int,
+    node: OnnxNode, regions: Term, spatial: Sequence[Expr], bins: Sequence[int], ratio: int
 ) -> tuple[list[Term], list[Term]]:
     """Pixels and weights `[regions, bins, bins, ratio, ratio, 2]` along both dims, broadcast."""
     halves = choice(

@@ -137,10 +137,7 @@ def import_split(importer: GraphImporter, node: OnnxNode) -> Results:
     for size in sizes:
         extents = [size if each == axis else dim for each, dim in enumerate(shape)]
         part = importer.b.slice(
-            source,
-            starts=dims_attr(starts),
-            sizes=dims_attr(extents),
-            steps=[1] * len(shape),
+            source, starts=dims_attr(starts), sizes=dims_attr(extents), steps=[1] * len(shape)
         )
         starts[axis] += size
         if not is_given and not node.flag("keepdims", default=True):

@@ -161,11 +161,7 @@ class _Normaliser:
         check_calls(proto.graph.node, self.functions, budget)
 
     def rewrite(
-        self,
-        nodes: Sequence[NodeProto],
-        opsets: Mapping[str, int],
-        types: ValueTypes,
-        depth: int,
+        self, nodes: Sequence[NodeProto], opsets: Mapping[str, int], types: ValueTypes, depth: int
     ) -> list[NodeProto]:
         """`opsets` are the versions of domains, `depth` counts the subgraphs and calls around the
         nodes.
@@ -180,12 +176,7 @@ class _Normaliser:
         return rewritten
 
     def _rewrite_node(
-        self,
-        node: NodeProto,
-        index: int,
-        opsets: Mapping[str, int],
-        types: ValueTypes,
-        depth: int,
+        self, node: NodeProto, index: int, opsets: Mapping[str, int], types: ValueTypes, depth: int
     ) -> list[NodeProto]:
         key = (node.domain, node.op_type, node.overload)
         if key in self.functions:
@@ -207,11 +198,7 @@ class _Normaliser:
         return self.upgrader.upgrade(node, version, types) if standard else [node]
 
     def _inline(
-        self,
-        call: NodeProto,
-        function: FunctionProto,
-        types: ValueTypes,
-        depth: int,
+        self, call: NodeProto, function: FunctionProto, types: ValueTypes, depth: int
     ) -> list[NodeProto]:
         defaults = {attribute.name: attribute for attribute in function.attribute_proto}
         body = instantiate_function(function, call, self.names, defaults)

@@ -51,6 +51,7 @@ RETIRED: Final[Mapping[str, str]] = {
     "lie apart": "are_disjoint",
     "long sums": "blocked_summation",
     "mended": "fixed",
+    "overlap calls": "parallelize_calls",
     "quick": "fast_path",
     "rare": "slow_path",
     "reading": "interpret",

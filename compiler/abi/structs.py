@@ -179,7 +179,7 @@ TABLE: Final = CStruct(
   uint64_t reserved[5];
 """,
 )
-"""What `m_query` gives; places are offsets from its start."""
+"""What `m_query` returns; places are offsets from its start."""
 
 LEVEL: Final = CStruct(
     "weft_level",

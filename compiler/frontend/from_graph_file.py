@@ -51,7 +51,7 @@ def graph_text(module: ModuleOp, weights_digest: str | None = None) -> str:
 
 
 def write_weights(module: ModuleOp, weights: WeightStore, file: BinaryIO) -> str:
-    """Streams the tensors that the graph names; gives the digest of all that was written."""
+    """Streams the tensors that the graph names; returns the digest of all that was written."""
     out = _Hashing(file)
     arrays = {key: np.asarray(weights[key]) for key in _keys(module)}
     head: dict[str, tuple[str, list[int], int]] = {}

@@ -31,7 +31,7 @@ class Exposed:
 
 
 def expose(function: FuncOp, weights: WeightStore) -> list[Exposed]:
-    """Appends the values in their order; gives what computes them."""
+    """Appends the values in their order; returns what computes them."""
     inputs: dict[SSAValue, int] = {
         value: place for place, value in enumerate(function.body.block.args)
     }

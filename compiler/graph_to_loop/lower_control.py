@@ -273,7 +273,7 @@ class ControlLowering(ABC):
     def _lower_while(
         self, op: WhileOp, states: Sequence[SSAValue], stacks: Sequence[SSAValue], cells: Cells
     ) -> SSAValue:
-        """Lowers the loop; gives the cell that counts its iterations."""
+        """Lowers the loop; returns the cell that counts its iterations."""
         counter = self._cell()
         self._store(counter, Expr.of(0))
         repeated = loop.WhileOp.create(regions=[Region(Block()), Region(Block())])

@@ -138,7 +138,7 @@ class _Lowering(ControlLowering):
             self._lower(op)
 
     def _return(self, returned: ReturnOp) -> None:
-        """Fills the outputs that are not written yet; gives the caller those of unknown size."""
+        """Fills the outputs that are not written yet; returns the caller those of unknown size."""
         gives: dict[SSAValue, TransferOwnershipOp] = {}
         for value, target in zip(returned.operands, self.outputs, strict=True):
             source = self.buffers[value]

@@ -1,4 +1,4 @@
-"""program -> plain data: what a call runs, what that costs, and where its buffers lie."""
+"""program -> plain data: what a call runs, what that costs, and where its buffers are stored."""
 
 from __future__ import annotations
 

@@ -101,7 +101,7 @@ class LoweredCall:
 
 @dataclass(frozen=True)
 class Meaning:
-    """What a program does before passes decide where its buffers lie."""
+    """What a program does before passes decide where its buffers are stored."""
 
     terms: Terms
     calls: Mapping[int, LoweredCall]

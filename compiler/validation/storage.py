@@ -28,7 +28,7 @@ class Storage(Protocol):
     """Which buffers that hold something lie where another one is written."""
 
     def add(self, root: SSAValue) -> list[SSAValue]:
-        """Notes that a buffer holds something now; gives those that it overwrites, which are
+        """Notes that a buffer holds something now; returns those that it overwrites, which are
         forgotten.
         """
         ...

@@ -49,7 +49,7 @@ class ExprsAttr(Data[tuple[Expr, ...]]):
 
 @irdl_attr_definition
 class LayoutAttr(ParametrizedAttribute):
-    """Where an element lies: subscripts of the storage as expressions of the logical
+    """Where an element is stored: subscripts of the storage as expressions of the logical
     index `d0, d1, ...`, and its dims.
 
     A matrix in panels of 16 columns is

@@ -36,8 +36,8 @@ func.func @main(%x: !graph.tensor<[n], f32>) {
 
 // -----
 
-// What is stacked has one shape in all rounds.
-// CHECK: graph.for requires stacked values of one shape in all rounds, got ['i']
+// What is stacked has one shape in all iterations.
+// CHECK: graph.for requires stacked values of one shape in all iterations, got ['i']
 func.func @main(%x: !graph.tensor<[1], f32>) {
   %y = graph.for {count = #graph.shape<[3]>, index = "i"} : () -> !graph.tensor<[3, i], f32> {
     %q = graph.expand %x {shape = #graph.shape<[i]>} : (!graph.tensor<[1], f32>) -> !graph.tensor<[i], f32>

@@ -35,7 +35,7 @@ func.func @case(%i: !graph.tensor<[], i64>, %x: !graph.tensor<[n], f32>) {
 
 // -----
 
-// Loops yield what they carry, and behind it what is stacked; rounds have a number and a count.
+// Loops yield what they carry, and behind it what is stacked; iterations have a number and a count.
 // CHECK-LABEL: func.func @loops
 // CHECK: graph.bind_sizes %k {sizes = ["m"]} : !graph.tensor<[], i64>
 // CHECK: %s, %all = graph.for %x {count = #graph.shape<[m]>, index = "i"} : (!graph.tensor<[n], f32>) -> (!graph.tensor<[n], f32>, !graph.tensor<[m, n], f32>) {

@@ -26,7 +26,7 @@ func.func @main(%x: !graph.tensor<[], f32>, %c: !graph.tensor<[], i1>) -> !graph
 
 // -----
 
-// The derivative of a loop is a loop that goes from the last round to the first; the state is stacked. Cotangents of rows are stacked, and those of other values from outside added up.
+// The derivative of a loop is a loop that goes from the last iteration to the first; the state is stacked. Cotangents of rows are stacked, and those of other values from outside added up.
 // CHECK-LABEL: func.func @main
 // CHECK: %y, %[[STATES:.*]] = graph.for %x {count = #graph.shape<[n]>, index = "i"}
 // CHECK: graph.yield %q, %p :
@@ -51,7 +51,7 @@ func.func @main(%x: !graph.tensor<[], f32>, %w: !graph.tensor<[], f32>, %r: !gra
 
 // -----
 
-// As many rounds as a while loop ran; nothing passes through its condition.
+// As many iterations as a while loop ran; nothing passes through its condition.
 // CHECK-LABEL: func.func @main
 // CHECK: %y, %[[STATES:.*]] = graph.while %x {index = "i", count = "rounds"} {{.*}} -> (!graph.tensor<[], f32>, !graph.tensor<[rounds], f32>)
 // CHECK: %[[GRAD:.*]] = graph.for %{{.*}} {count = #graph.shape<[rounds]>, index = "i_0"}

@@ -14,7 +14,7 @@ func.func @bytes() -> (!graph.tensor<[3], f32>, !graph.tensor<[2], f32>, !graph.
 
 // -----
 
-// Two rounds of an operator are within the budget of a loop, three are not; a second loop of two is more than is left for all (the last loop is looked at first).
+// Two iterations of an operator are within the budget of a loop, three are not; a second loop of two is more than is left for all (the last loop is looked at first).
 // CHECK-LABEL: func.func @rounds
 // CHECK: graph.for {{.*}} {count = #graph.shape<[2]>, index = "a"}
 // CHECK: graph.for {{.*}} {count = #graph.shape<[3]>, index = "b"}

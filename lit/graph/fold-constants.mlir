@@ -132,7 +132,7 @@ func.func @unknown(%c: !graph.tensor<[], i1>, %x: !graph.tensor<[n], f32>) -> !g
 
 // -----
 
-// A few rounds take the place of their loop: the round's number is known in each, and rows are put together.
+// A few iterations take the place of their loop: the iteration's number is known in each, and rows are put together.
 // CHECK-LABEL: func.func @unrolled
 // CHECK-NOT: graph.for
 // CHECK: graph.slice %x {starts = #graph.shape<[0]>
@@ -154,7 +154,7 @@ func.func @unrolled(%x: !graph.tensor<[2], f32>, %z: !graph.tensor<[1], f32>) ->
 
 // -----
 
-// No round gives what the loop starts from.
+// No iteration gives what the loop starts from.
 // CHECK-LABEL: func.func @none
 // CHECK-NEXT: func.return %x
 func.func @none(%x: !graph.tensor<[n], f32>) -> !graph.tensor<[n], f32> {

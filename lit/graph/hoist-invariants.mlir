@@ -1,6 +1,6 @@
 // RUN: weft-opt %s --split-input-file -p weft-hoist-invariants | filecheck %s
 
-// What reads only values from outside moves in front of a loop that runs; what reads the state or the round's number stays.
+// What reads only values from outside moves in front of a loop that runs; what reads the state or the iteration's number stays.
 // CHECK-LABEL: func.func @invariant
 // CHECK: %w = graph.mul %x, %b
 // CHECK: %z = graph.exp %w
@@ -22,7 +22,7 @@ func.func @invariant(%x: !graph.tensor<[n], f32>, %b: !graph.tensor<[n], f32>) -
 
 // -----
 
-// A loop that may run no round keeps what could fail: subscripts from data, integers that are divided.
+// A loop that may run no iteration keeps what could fail: subscripts from data, integers that are divided.
 // CHECK-LABEL: func.func @speculated
 // CHECK: %e = graph.exp %x
 // CHECK-NEXT: graph.for

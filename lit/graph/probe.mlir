@@ -1,6 +1,6 @@
 // RUN: weft-opt %s --split-input-file --verify-diagnostics -p "weft-probe{labels=h,s}" | filecheck %s
 
-// A value becomes a result under its label, one of a loop with an element a round.
+// A value becomes a result under its label, one of a loop with an element an iteration.
 // CHECK-LABEL: func.func @main
 // CHECK-SAME: output_names = ["y0", "h", "s"]
 // CHECK: %r, %[[ALL:.*]] = graph.for

@@ -31,7 +31,7 @@ loop.program @main[n](%s: !loop.buffer<[4096], f64>) inputs 0 {
 
 // -----
 
-// Two states at once, and no round is left of an even number.
+// Two states at once, and no iteration is left of an even number.
 // CHECK-LABEL: loop.program @main
 // CHECK: %t = loop.alloc
 // CHECK-NEXT: %v = loop.alloc
@@ -54,7 +54,7 @@ loop.program @main[n](%s: !loop.buffer<[n], f32>, %u: !loop.buffer<[n], f32>) in
 
 // -----
 
-// A small state is copied in no time. A state that a round reads by another name stays as it is, and
+// A small state is copied in no time. A state that an iteration reads by another name stays as it is, and
 // so does one that is not copied last.
 // CHECK-LABEL: loop.program @main
 // CHECK: loop.for %{{.*}} = 0 to n {

@@ -1,6 +1,6 @@
 // RUN: weft-opt -p weft-drop-copies,weft-write-states --split-input-file %s | filecheck %s
 
-// A round writes a row of what it carries: the copies in front of it and behind it are gone.
+// An iteration writes a row of what it carries: the copies in front of it and behind it are gone.
 // CHECK-LABEL: loop.kernel @scatter_{{[0-9a-f]+}}(%a0: !loop.buffer<[], i64>, %a1: !loop.buffer<[8], f32>, %a2: !loop.buffer<[4, 8], f32>)
 // CHECK-NEXT: loop.load %a0[]
 // CHECK-LABEL: loop.program @main
@@ -31,7 +31,7 @@ loop.program @main[n](%k: !loop.buffer<[], i64>, %u: !loop.buffer<[8], f32>, %s:
 
 // -----
 
-// What a round carries is read again after the call that computes the next one: nothing changes.
+// What an iteration carries is read again after the call that computes the next one: nothing changes.
 // CHECK-LABEL: loop.program @main
 // CHECK: loop.call @double(%s, %t)
 // CHECK-NEXT: loop.call @double(%s, %y)

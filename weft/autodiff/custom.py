@@ -157,7 +157,7 @@ def _ended(block: Block, values: Sequence[SSAValue]) -> Block:
 
 
 def _rebuilt(recording: Recording, op: CheckpointOp | CustomVjpOp, structure: Structure) -> Any:
-    """Appends the operator; gives the tree of its results."""
+    """Appends the operator; returns the tree of its results."""
     inserted = recording.builder().builder.insert(op)
     results = iter([Traced(recording, result) for result in inserted.results])
     return unflatten(structure, results)

@@ -25,7 +25,7 @@ def check_grad(
     directions: int = 2,
 ) -> float:
     """Compares the gradient of a function, which gives one float, with central differences along
-    random directions of each tensor among the chosen arguments; gives the greatest difference,
+    random directions of each tensor among the chosen arguments; returns the greatest difference,
     relative to the slope where that is above 1.
 
     Both are computed in float64, whatever floats the arguments are, operator by operator in NumPy.

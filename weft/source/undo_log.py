@@ -174,7 +174,7 @@ class UndoLog:
         self._level_of: dict[int, int] = {}
 
     def make(self, value: Any) -> Any:
-        """Notes that an object is new; gives it back."""
+        """Notes that an object is new; returns it back."""
         self._made[-1].append(value)  # which keeps it alive, so that no other has its id
         self._level_of[id(value)] = len(self._levels) - 1
         return value

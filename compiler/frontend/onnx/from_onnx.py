@@ -116,7 +116,7 @@ def _expanded(names: Sequence[str], importer: GraphImporter) -> list[str]:
 
 
 def _declare_inputs(model: LoadedModel, importer: GraphImporter) -> list[UnsupportedError]:
-    """Makes arguments of the inputs; gives why some are none, whose users are skipped then."""
+    """Makes arguments of the inputs; returns why some are none, whose users are skipped then."""
     refused: list[UnsupportedError] = []
     for value in model.proto.graph.input:
         try:

@@ -318,7 +318,7 @@ class GraphImporter:
             yield block
 
     def import_subgraph(self, graph: GraphProto) -> list[Value | None]:
-        """Imports a graph's nodes where the importer stands; gives its outputs."""
+        """Imports a graph's nodes where the importer stands; returns its outputs."""
         for tensor in graph.initializer:
             array = tensor_array(tensor, self.model.base_dir)
             self.values[tensor.name] = self._insert_constant(self.b, tensor.name, array)

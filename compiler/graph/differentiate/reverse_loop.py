@@ -105,7 +105,7 @@ class _Reverse:
         return [*found, *rows]
 
     def run(self, arriving: Arriving) -> list[Contribution]:
-        """Builds the loop; gives the cotangents of what the forward one reads."""
+        """Builds the loop; returns the cotangents of what the forward one reads."""
         seeds = self.seeds(arriving)
         slopes = list(self.back.args)
         arguments = [self.body.args[n] for n in self.state]

@@ -103,7 +103,7 @@ class _Evaluation:
         return self.found[value]
 
     def results(self, op: GraphOp) -> list[Evaluated] | None:
-        """What the operator gives."""
+        """What the operator returns."""
         if isinstance(op, ConstantOp):
             return [Evaluated(op.array(self.weights), None)]
         self.weights.budget.spend_bytes(result_bytes(op), op.name)

@@ -113,7 +113,7 @@ def fold_loop(op: ForOp, budget: UnrollingBudget) -> None:
 
 
 def _copied_iteration(op: ForOp, state: Sequence[SSAValue], number: int) -> list[SSAValue]:
-    """Puts a copy of the body in front of the loop, for one iteration; gives what it hands back."""
+    """Copies the body in front of the loop, for one iteration; returns the values it yields."""
     block = op.parent
     assert block is not None, "a loop that is unrolled stands in a block"
     values: dict[SSAValue, SSAValue] = dict(zip(op.body.block.args, state, strict=True))

@@ -57,7 +57,7 @@ def hoist_invariants(function: FuncOp) -> None:
 
 def _invariants(region: Region, inner: set[str], found_sizes: set[str] | None) -> list[GraphOp]:
     """Operators that read nothing of the region but each other, in order, without transposes that
-    products read where they lie; those that cannot fail, where sizes are given that are found.
+    products read where they are stored. With `found_sizes`, only operators that cannot fail.
     """
     found: dict[Operation, GraphOp] = {}
     for op in region.block.ops:
@@ -71,7 +71,7 @@ def _invariants(region: Region, inner: set[str], found_sizes: set[str] | None) -
 
 
 def _is_taken_in(op: GraphOp, moving: Container[Operation]) -> bool:
-    """Whether products that stay read a transposed matrix where it lies."""
+    """Whether products that stay read a transposed matrix where it is stored."""
     stays = all(use.operation not in moving for result in op.results for use in result.uses)
     return stays and isinstance(op, TransposeOp) and is_taken_in(op)
 

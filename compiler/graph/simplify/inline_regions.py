@@ -43,7 +43,7 @@ def inline_region(op: InlinedOp) -> None:
 
 
 def copied_region(region: Block, arguments: Sequence[SSAValue], at: InsertPoint) -> list[SSAValue]:
-    """Copies the operators of a region to a place; gives what it yields for these arguments."""
+    """Copies the operators of a region to a place; returns what it yields for these arguments."""
     values: dict[SSAValue, SSAValue] = dict(zip(region.args, arguments, strict=True))
     last = region.last_op
     assert last is not None, "a region ends in graph.yield"

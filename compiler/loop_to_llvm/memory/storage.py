@@ -13,7 +13,7 @@ from weft.dialects.loop.types import BufferType
 
 @dataclass(frozen=True, eq=False)
 class Storage:
-    """Where a buffer lies. `private`: on the stack of the one function that uses it, with room
+    """Where a buffer is stored. `private`: on the stack of the one function that uses it, with room
     behind its end.
     """
 

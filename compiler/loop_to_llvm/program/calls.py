@@ -151,7 +151,7 @@ class CallEmitter(BodyEmitter):
         emit_branches(self.frame, self.runtime, self.unit.context, branches, threads)
 
     def define(self, op: Operation) -> None:
-        """Says where a buffer lies; by default that is looked up later."""
+        """Says where a buffer is stored; by default that is looked up later."""
 
     # Parts
 
@@ -209,8 +209,8 @@ def is_long(block: Block) -> bool:
 
 
 def runs(block: Block) -> Iterator[list[Operation]]:
-    """The operations of a block: those that call kernels or say where buffers lie together, each
-    other one by itself.
+    """The operations of a block: those that call kernels or say where buffers are stored come
+    together, each other one by itself.
     """
     run: list[Operation] = []
     for op in block.ops:
@@ -226,7 +226,7 @@ def runs(block: Block) -> Iterator[list[Operation]]:
 
 
 def is_plain(op: Operation) -> bool:
-    """Whether an operation calls kernels, or says where a buffer lies."""
+    """Whether an operation calls kernels, or says where a buffer is stored."""
     if isinstance(op, AllocOp):
         return is_in_arena(op)
     return isinstance(op, CallOp | ConcurrentOp | ViewOp | WeightOp)

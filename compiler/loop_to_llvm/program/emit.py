@@ -343,7 +343,7 @@ class ProgramEmitter(CallEmitter):
         copy_bytes(self.frame.builder, target, source, self._bytes(buffer_type(op.source)))
 
     def _print(self, op: PrintOp) -> None:
-        """Hands the text, where the values lie and their dims to whoever prints for the context."""
+        """Hands the text, the values' addresses and their dims to what prints for the context."""
         buffers = [self.storage(each).pointer for each in op.values]
         dims = [self.index.uniform(dim) for each in op.values for dim in buffer_type(each).shape]
         values, sizes = self.frame.closure(buffers), self.frame.closure(dims)

@@ -40,7 +40,7 @@ class GrowableMemory:
 
     def reserve(self, number: int, size: ir.Value, *, keep: bool = False) -> ir.Value:
         """Makes a block large enough, at least twice as large as it was; `keep` copies what it
-        held. Gives where it lies.
+        held. Returns where it is stored.
         """
         builder = self.frame.builder
         capacity = builder.load(self.capacities[number], typ=I64)

@@ -65,8 +65,8 @@ class Runtime:
         levels: Sequence[Level] = (),
         golden: Golden | None = None,
     ) -> None:
-        """Defines all code of the run time here; a linker adds the program, the workspace, the
-        blobs of weights, and the facts, in which the `table` that `m_query` gives has this layout.
+        """Defines all code of the run time here. A linker adds the program, the workspace, the
+        blobs of weights and the metadata, where the `table` of `m_query` has this layout.
 
         Of several `levels`, from the least on, each has a program and a workspace under its own
         prefix; none is one that any CPU runs. A model with `golden` data can test itself.

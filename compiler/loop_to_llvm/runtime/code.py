@@ -116,7 +116,7 @@ class Code(ir.IRBuilder):
 
     @contextmanager
     def forever(self) -> Generator[ir.Block]:
-        """A loop that ends by a jump to the block that it gives."""
+        """A loop that ends by a jump to the block that it yields."""
         body, after = self.append_basic_block("loop"), self.append_basic_block("after")
         self.branch(body)
         self.position_at_end(body)
@@ -158,7 +158,7 @@ class Code(ir.IRBuilder):
 def new_function(
     module: ir.Module, name: str, kind: ir.FunctionType, *, visible: bool = False
 ) -> Code:
-    """A function to be filled by the builder that it gives."""
+    """A function to be filled by the builder that it yields."""
     function = declare_function(module, name, kind, visible=visible)
     return Code(function.append_basic_block("entry"))
 

@@ -16,7 +16,7 @@ _ZERO: Final = ord("0")
 
 
 def decimal_writer(module: ir.Module) -> ir.Function:
-    """`ptr (ptr place, i64 value)`: writes the value in decimal digits; gives the place behind.
+    """`ptr (ptr place, i64 value)`: writes the value in decimal digits; returns the place behind.
 
     Each module has a copy of its own, made at its first use.
     """

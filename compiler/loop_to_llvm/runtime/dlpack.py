@@ -218,7 +218,7 @@ class DlpackCall:
 
     @property
     def _is_compact(self) -> ir.Function:
-        """`i1 (shape, strides, rank)`: whether elements lie one after the other."""
+        """`i1 (shape, strides, rank)`: whether elements are contiguous."""
         return self.pool.declare("is_compact", ir.FunctionType(I1, [POINTER, POINTER, I64]))
 
     def _define_is_compact(self) -> None:

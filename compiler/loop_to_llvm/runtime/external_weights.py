@@ -166,7 +166,7 @@ class _Preparation:
         return [code.at(blob, offset) for offset in self.prepared.own_offsets]
 
     def _derive(self, code: Code, derived: DerivedTensors, tensors: list[ir.Value]) -> ir.Value:
-        """Appends the derived tensors to the others; gives the memory that holds them."""
+        """Appends the derived tensors to the others; returns the memory that holds them."""
         places, end = list[int](), 0
         for size in (*derived.bytes, derived.workspace, 8 * len(derived.inputs)):
             places.append(end)

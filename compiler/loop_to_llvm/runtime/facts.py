@@ -1,5 +1,5 @@
-"""What an artifact says of itself and where its weights lie: constants under hidden names, which
-are known when all else is, and do not hold up the run time's code.
+"""The metadata of an artifact and the offsets of its weights: constants under hidden names. They
+are known last, so they are an object of their own and the run time's code need not wait for them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ each.
 def facts_of(
     prefix: str, metadata: str, table: bytes, weights: Sequence[Weight]
 ) -> Mapping[str, bytes]:
-    """The constants by their names; `metadata` is JSON, `table` what `m_query` gives."""
+    """The constants by their names; `metadata` is JSON, `table` what `m_query` returns."""
     assert "\0" not in metadata, "metadata is text without zeros"
     blobs = blobs_of(weights)
     numbers = ((0 if s is None else 1 + blobs.index(s), offset) for s, offset in weights)
@@ -57,7 +57,7 @@ class Facts:
 
     @property
     def table(self) -> ir.Value:
-        """The table that `m_query` gives."""
+        """The table that `m_query` returns."""
         return self._declared("table")
 
     def weight_count(self, code: Code) -> ir.Value:

@@ -76,7 +76,7 @@ class Struct:
     def update(
         self, code: Code, base: ir.Value, name: str, operation: str, value: ir.Value, ordering: str
     ) -> ir.Value:
-        """Changes the member atomically; gives what it was before."""
+        """Changes the member atomically; returns what it was before."""
         return code.atomic_rmw(operation, self.address(code, base, name), value, ordering)
 
     def exchange(
@@ -88,7 +88,7 @@ class Struct:
         value: ir.Value,
         ordering: str,
     ) -> ir.Value:
-        """Stores the value where the member is as expected; gives whether it was."""
+        """Stores the value where the member is as expected; returns whether it was."""
         place = self.address(code, base, name)
         outcome = code.cmpxchg(place, expected, value, ordering, "monotonic")
         return code.extract_value(outcome, 1)

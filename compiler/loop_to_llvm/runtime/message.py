@@ -1,7 +1,7 @@
 """Messages at run time: a format and the values that fill it, each shown in a limited length.
 
-Every writer is `ptr (ptr place, value)` and gives the place behind what it wrote; each module has a
-copy of its own, made at its first use.
+Every writer is `ptr (ptr place, value)` and returns the address behind what it wrote; each module
+has a copy of its own, made at its first use.
 """
 
 from __future__ import annotations
@@ -190,7 +190,7 @@ def _write_digits(
 
 
 def _put(code: Code, place: ir.Value, text: str) -> ir.Value:
-    """Writes a few characters; gives the place behind them."""
+    """Writes a few characters; returns the place behind them."""
     for offset, byte in enumerate(text.encode()):
         code.store(I8(byte), code.at(place, offset))
     return code.at(place, len(text))

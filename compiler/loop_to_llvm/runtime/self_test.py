@@ -46,7 +46,7 @@ _HALVES: Final = ("float16", "bfloat16")
 
 @dataclass(frozen=True)
 class GoldenTensor:
-    """A tensor of the golden data: where it lies, in bytes, and how far an element may be off."""
+    """A tensor of the golden data: its offset in bytes, and how far an element may be off."""
 
     offset: int
     dtype: str

@@ -66,7 +66,7 @@ def fail(
     code: Code, context: ir.Value, status: Status, text: str, shown: Sequence[Shown] = ()
 ) -> ir.Value:
     """Writes the text into the context, if there is one, each `{}` in it as the next of what is
-    shown, and gives the status.
+    shown, and returns the status.
 
     Of two threads that fail at once on one context only one is heard.
     """

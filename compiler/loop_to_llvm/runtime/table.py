@@ -1,4 +1,4 @@
-"""The table that `m_query` gives, and what the run time itself reads of it: names and shapes for
+"""The table that `m_query` returns, and what the run time itself reads of it: names and shapes for
 messages, and the sizes of dims.
 """
 

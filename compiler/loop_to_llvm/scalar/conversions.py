@@ -90,7 +90,7 @@ def _from_real(x: Real, target: str, has_f16: bool) -> ir.Value:
 
 
 def _from_integer(x: Integer, signed: bool, target: str, has_f16: bool) -> ir.Value:
-    """Any integer to any format; a truth value counts as unsigned."""
+    """Any integer to any format; a bool counts as unsigned."""
     signed = signed and x.bits > 1
     if target in ("f32", "f64"):
         return x.to_real(F32 if target == "f32" else F64, signed=signed).value

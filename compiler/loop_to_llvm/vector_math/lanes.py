@@ -125,7 +125,7 @@ class Emitter:
 
 @dataclass(frozen=True, eq=False)
 class Mask:
-    """One truth value a lane."""
+    """One bool a lane."""
 
     at: Emitter
     value: Any

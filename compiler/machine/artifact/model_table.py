@@ -1,5 +1,5 @@
-"""The table that `m_query` gives: what an artifact says of itself to hosts in C (docs/abi.md), made
-of the metadata. Places within it are offsets from its start, so it is the same bytes wherever it is
+"""The table that `m_query` returns: the metadata of an artifact for hosts in C (docs/abi.md).
+It refers to its parts by offsets from its start, so that it is the same bytes wherever it is
 loaded, for every target.
 """
 

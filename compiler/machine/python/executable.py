@@ -119,7 +119,7 @@ class Executable(_Callable):
         )
 
     def run(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
-        """Runs the model on arrays by input name; gives them by output name. Raises as a call."""
+        """Runs the model on arrays by input name; returns them by output name. Raises as a call."""
         results = self(*self._checked.arrange((), inputs))
         names = [spec.name for spec in self._signature.outputs]
         for place, name, _ in self._strings:

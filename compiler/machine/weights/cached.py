@@ -29,7 +29,7 @@ class StoredWeights:
         self.whole = data[: position + -position % ALIGNMENT]
 
     def prepare(self, source: WeightSource) -> Array:
-        """One weight where it lies: read-only, and no page of it is touched."""
+        """One weight where it is stored: read-only, and no page of it is touched."""
         return np.frombuffer(self._data[source], np.uint8).view(_dtype(source))
 
     def pieces(self, source: WeightSource) -> Iterator[Array]:

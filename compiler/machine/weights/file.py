@@ -61,7 +61,7 @@ def _free(name: str, taken: Container[str]) -> str:
 
 
 def map_weights(path: Path, metadata: Mapping[str, Any]) -> list[Array]:
-    """The bytes of each weight where they lie in the file, none of which is read.
+    """The bytes of each weight where they are stored in the file, none of which is read.
 
     Raises ArtifactError unless size and header are those of the artifact's own weights.
     """

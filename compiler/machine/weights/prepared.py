@@ -30,7 +30,7 @@ class PreparedWeights(Protocol):
 
     @property
     def whole(self) -> memoryview | None:
-        """All weights one after the other, each on a cache line, where they lie so already."""
+        """All weights one after the other, each on a cache line, if they are stored so already."""
         ...
 
     def prepare(self, source: WeightSource) -> Array:

@@ -50,5 +50,5 @@ def _terms(b: GraphBuilder, sizes: Sequence[Expr]) -> list[Term]:
 
 
 def _insert(b: GraphBuilder, held: SSAValue, text: str, shown: Sequence[Term]) -> None:
-    assert type_of(held).element == BOOL, "a condition is a truth value"
+    assert type_of(held).element == BOOL, "a condition is a bool"
     b.builder.insert(AssertOp.of(held, text, [each.value for each in shown], b.location))

@@ -31,7 +31,7 @@ _STRUCTURE = (I64, UI64, BOOL)
 
 
 def may_be_replaced(element: Attribute) -> bool:
-    """Whether tensors of the element type may be weights: not truth values and integers of 64 bits,
+    """Whether tensors of the element type may be weights: not bools and integers of 64 bits,
     which decide shapes, places and branches.
     """
     return element not in _STRUCTURE

@@ -96,7 +96,7 @@ def test_a_loop_reads_the_element_of_its_round():
     np.testing.assert_array_equal(y, X[:3].sum(0))
 
 
-def test_a_loop_that_fills_a_sequence_is_imported_by_rounds():
+def test_a_loop_that_fills_a_sequence_is_imported_by_iterations():
     body = """
     agraph (float[3] x) => (seq(float[3]) y, float[n, 3] z) {
       none = SequenceEmpty()
@@ -126,7 +126,7 @@ def test_a_loop_of_unknown_length_that_fills_a_sequence_is_refused():
         }
       >
     }"""
-    with pytest.raises(UnsupportedError, match="requires a number of rounds"):
+    with pytest.raises(UnsupportedError, match="requires a number of iterations"):
         import_model(model_of(body))
 
 

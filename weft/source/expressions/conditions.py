@@ -1,4 +1,4 @@
-"""What Python takes values for where it needs a truth value."""
+"""What Python takes values for where it needs a bool."""
 
 from __future__ import annotations
 

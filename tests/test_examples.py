@@ -9,9 +9,9 @@ import pytest
 
 from tests.models.light import SEED, seeded_input
 from tests.models.peer import run_onnxruntime
+from tests.support.shared_kernels import compile_shared
 from weft.cli.demo_model import load_light, with_random_weights
 from weft.compilation import options_of
-from weft.compiler.driver.pipeline import compile_model
 
 ROOT = Path(__file__).parents[1]
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
@@ -38,7 +38,7 @@ def test_example_runs(example: Path, tmp_path: Path):
 @pytest.mark.parametrize("library", ["libresnet50.so", "libresnet50.a"])
 def test_example_in_c_names_the_class_that_onnxruntime_names(library: str, tmp_path: Path):
     model, image = with_random_weights(load_light("resnet50"), SEED), seeded_input()
-    compiled = compile_model(model, options_of(model, prefix="resnet50"))
+    compiled = compile_shared(model, options_of(model, prefix="resnet50"))
     export = compiled.export if library.endswith(".so") else compiled.export_archive
     export(tmp_path / library)
     beside = (tmp_path / library).stat().st_size - sum(blob.size for blob in compiled.blobs())

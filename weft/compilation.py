@@ -70,7 +70,7 @@ def compile_cached(
 
         session = Session(options) if start is None else start()
         session.extensions = tuple(extensions)
-        session.store = None if cache is None else _Kernels(cache)
+        session.store = None if cache is None else CachedKernels(cache)
         session.worker = worker
         session.budget = budget
         imported = begin(source, session)
@@ -81,7 +81,7 @@ def compile_cached(
 
 
 @dataclass(frozen=True)
-class _Kernels:
+class CachedKernels:
     """The kernels of a cache that this compiler made."""
 
     cache: Cache

@@ -21,8 +21,10 @@ from weft.compiler.adapters.onnx_compounds import (
     gathered,
     with_elements,
 )
+from weft.compiler.driver.compile_kernels import KernelStore
 from weft.compiler.driver.options import Artifact, Options
 from weft.compiler.driver.pipeline import compile_model
+from weft.compiler.driver.session import Session
 from weft.compiler.machine.artifact.artifact import Compiled
 from weft.compiler.machine.python.executable import Executable
 from weft.dialects.errors import InputError, UnsupportedError
@@ -35,9 +37,16 @@ LARGEST_CONSTANT = 64
 class Prepared(BackendRep):
     """A model that is ready to run."""
 
-    def __init__(self, model: ModelProto, options: Options, threads: int | None = None) -> None:
+    def __init__(
+        self,
+        model: ModelProto,
+        options: Options,
+        threads: int | None = None,
+        store: KernelStore | None = None,
+    ) -> None:
         self.model = model
         self.options = options
+        self.store = store
         self.threads = threads
         constants = {tensor.name for tensor in model.graph.initializer}
         self.input_names = [v.name for v in model.graph.input if v.name not in constants]
@@ -113,7 +122,8 @@ class Prepared(BackendRep):
         self, key: tuple[bytes, ...], bound: Mapping[str, Array], compounds: Mapping[str, Any]
     ) -> None:
         model = with_elements(with_constants(self.model, bound), compounds)
-        compiled = compile_model(model, self.options)
+        session = Session(self.options, store=self.store)
+        compiled = compile_model(model, self.options, session)
         self._variants[key] = compiled, compiled.executable(self.threads)
 
 
@@ -122,11 +132,13 @@ class WeftBackend(Backend):
 
     @classmethod
     def prepare(cls, model: ModelProto, device: str = "CPU", **kwargs: Any) -> Prepared:
-        """Compiles a model; raises UnsupportedError for what weft lacks, also for other devices."""
+        """Compiles a model; raises UnsupportedError for what weft lacks, also for other devices.
+        Takes a number of `threads`, and a `store` of kernels that were compiled before.
+        """
         if not cls.supports_device(device):
             raise UnsupportedError(f"weft requires the device CPU, got {device}")
         options = Options(artifact=Artifact(bare=True))  # no artifact that describes itself
-        return Prepared(model, options, kwargs.get("threads"))
+        return Prepared(model, options, kwargs.get("threads"), kwargs.get("store"))
 
     @classmethod
     def run_node(

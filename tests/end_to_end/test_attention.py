@@ -120,9 +120,7 @@ def test_attention_is_one_kernel_with_the_same_bits_on_any_number_of_threads(nam
     compile_model(proto, session.options, session)
     assert ["attention"] in session.report.schedules.values()
     inputs = arrays_of(proto)
-    first, second = (
-        weft.compile(proto, threads=threads, cache=False).run(inputs)["y"] for threads in (1, 2)
-    )
+    first, second = (weft.compile(proto, threads=threads).run(inputs)["y"] for threads in (1, 2))
     np.testing.assert_array_equal(first, second)
     (expected,) = run_onnxruntime(proto, inputs)
     np.testing.assert_allclose(first, expected, rtol=2e-5, atol=2e-6)
@@ -133,7 +131,7 @@ def test_attention_of_lengths_that_a_call_knows() -> None:
     session = Session(Options(host_target()))
     compile_model(proto, session.options, session)
     assert ["attention"] in session.report.schedules.values()
-    executables = [weft.compile(proto, threads=threads, cache=False) for threads in (1, 2)]
+    executables = [weft.compile(proto, threads=threads) for threads in (1, 2)]
     for rows, columns in ((32, 16), (45, 37), (1, 3), (7, 130), (64, 1)):
         inputs = arrays_of(proto, m=rows, n=columns)
         first, second = (executable.run(inputs)["y"] for executable in executables)
@@ -150,7 +148,7 @@ def test_rows_of_one_head_at_any_length() -> None:
         helper.make_node("MatMul", ["p", "v"], ["y"]),
     ]
     proto = model(nodes, {"q": ("m", 20), "k": ("n", 20), "v": ("n", 8)}, ("m", 8), [])
-    executables = [weft.compile(proto, threads=threads, cache=False) for threads in (1, 2)]
+    executables = [weft.compile(proto, threads=threads) for threads in (1, 2)]
     for rows, columns in ((75, 37), (3, 1)):
         inputs = arrays_of(proto, m=rows, n=columns)
         first, second = (executable.run(inputs)["y"] for executable in executables)

@@ -28,8 +28,8 @@ def noise(batch: int, length: int) -> np.ndarray:
 
 
 def test_each_bucket_computes_what_the_model_does(tmp_path: Path) -> None:
-    alone = weft.compile(dense(), cache=False)
-    run = weft.compile(dense(), buckets=["batch=1,2", "length=3,16"], cache=False)
+    alone = weft.compile(dense())
+    run = weft.compile(dense(), buckets=["batch=1,2", "length=3,16"])
     run.export(tmp_path / "dense.so")
     loaded = weft.load(tmp_path / "dense.so")
     for sizes in ((1, 3), (1, 16), (2, 3), (2, 16)):
@@ -39,20 +39,20 @@ def test_each_bucket_computes_what_the_model_does(tmp_path: Path) -> None:
 
 
 def test_sizes_of_no_bucket_are_refused() -> None:
-    run = weft.compile(dense(), buckets=["batch,length=1x3,2x16"], cache=False)
+    run = weft.compile(dense(), buckets=["batch,length=1x3,2x16"])
     with pytest.raises(weft.InputError, match="batch, length to be the sizes of a bucket, got 1 a"):
         run(noise(1, 16))
 
 
 def test_sizes_of_no_bucket_run_the_dynamic_copy() -> None:
-    alone = weft.compile(dense(), cache=False)
-    run = weft.compile(dense(), buckets=["length=3,16"], bucket_else="dynamic", cache=False)
+    alone = weft.compile(dense())
+    run = weft.compile(dense(), buckets=["length=3,16"], bucket_else="dynamic")
     for sizes in ((1, 3), (5, 16), (1, 4), (0, 9)):
         np.testing.assert_allclose(run(noise(*sizes))[0], alone(noise(*sizes))[0], rtol=1e-6)
 
 
 def test_buckets_share_weights() -> None:
-    run = weft.compile(dense(), buckets=["length=16,32,64"], cache=False)
+    run = weft.compile(dense(), buckets=["length=16,32,64"])
     assert [weight["bytes"] for weight in run.metadata["weights"]] == [8 * 32 * 4]
 
 
@@ -64,7 +64,7 @@ def test_buckets_of_few_and_of_many_rows_share_weights() -> None:
 
 
 def test_the_artifact_lists_its_buckets() -> None:
-    run = weft.compile(dense(), buckets=["length=16,32"], cache=False)
+    run = weft.compile(dense(), buckets=["length=16,32"])
     assert run.metadata["buckets"] == [{"length": 16}, {"length": 32}]
 
 
@@ -80,13 +80,13 @@ def test_other_texts_are_refused(text: str) -> None:
 
 def test_buckets_are_of_sizes_of_the_inputs() -> None:
     with pytest.raises(weft.OptionError, match=r"sizes of the inputs \(batch, length\), got width"):
-        weft.compile(dense(), buckets=["width=3"], cache=False)
+        weft.compile(dense(), buckets=["width=3"])
 
 
 def test_lesser_sizes_are_padded_to_the_least_bucket(tmp_path: Path) -> None:
-    alone = weft.compile(dense(), cache=False)
+    alone = weft.compile(dense())
     buckets = ["batch=4,2", "length=4,16"]
-    run = weft.compile(dense(), buckets=buckets, bucket_fit="pad", cache=False)
+    run = weft.compile(dense(), buckets=buckets, bucket_fit="pad")
     run.export(tmp_path / "dense.so")
     loaded = weft.load(tmp_path / "dense.so")
     for sizes in ((1, 3), (2, 4), (3, 5), (4, 16), (3, 16), (1, 9)):

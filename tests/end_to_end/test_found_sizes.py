@@ -6,8 +6,8 @@ import pytest
 from onnx import parser
 from onnx.reference import ReferenceEvaluator
 
+from tests.support.shared_kernels import compile_shared
 from weft.compiler.driver.options import Options
-from weft.compiler.driver.pipeline import compile_model
 from weft.compiler.machine.codegen.host import host_target
 from weft.dialects.errors import InputError
 
@@ -17,7 +17,7 @@ X = np.arange(24, dtype=np.float32).reshape(4, 6)
 def compiled(text: str):
     """The model of a graph in ONNX's text, as an executable and as onnx evaluates it."""
     model = parser.parse_model(f'<ir_version: 10, opset_import: ["" : 21]>\n{text}')
-    executable = compile_model(model, Options(host_target())).executable(1)
+    executable = compile_shared(model, Options(host_target())).executable(1)
     return executable, ReferenceEvaluator(model)
 
 

@@ -43,7 +43,7 @@ def model_of(text: str) -> ModelProto:
 
 
 def test_the_gradient_of_the_first_example():
-    function = weft.compile(model_of(SEED), gradients=("x1", "x2"), cache=False)
+    function = weft.compile(model_of(SEED), gradients=("x1", "x2"))
     y, *gradient = function(np.float64(2), np.float64(5))
     assert y == pytest.approx(11.652071, abs=1e-6)
     assert gradient == [pytest.approx(5.5), pytest.approx(1.716338, abs=1e-6)]
@@ -57,8 +57,8 @@ def test_gradients_are_slopes(name: str):
         value.name: rng.normal(size=[d.dim_value for d in value.type.tensor_type.shape.dim])
         for value in model.graph.input
     }
-    outputs = weft.compile(model, gradients=tuple(inputs), cache=False).run(inputs)
-    plain = weft.compile(model, cache=False)
+    outputs = weft.compile(model, gradients=tuple(inputs)).run(inputs)
+    plain = weft.compile(model)
     for key, array in inputs.items():
         direction, step = rng.normal(size=array.shape), 1e-6
         upper, lower = (
@@ -98,4 +98,4 @@ def test_the_derivative_of_a_derivative():
 )  # fmt: skip
 def test_refuses(text: str, inputs: tuple[str, ...], kind: type[Exception], message: str):
     with pytest.raises(kind, match=message):
-        weft.compile(model_of(text), gradients=inputs, cache=False)
+        weft.compile(model_of(text), gradients=inputs)

@@ -15,7 +15,7 @@ X = np.arange(6, dtype=np.float32).reshape(3, 2)
 
 
 def compiled(text, **options):
-    return weft.compile(parser.parse_model(HEADER + text), cache=False, threads=1, **options)
+    return weft.compile(parser.parse_model(HEADER + text), threads=1, **options)
 
 
 def whole(*numbers):

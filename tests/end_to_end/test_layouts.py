@@ -81,8 +81,8 @@ def test_layouts_do_not_change_results(name: str, size: int | str, batch: int | 
     shape = tuple(3 if isinstance(n, str) else n for n in (batch,)) + (3, 13, 13)
     shape = shape if isinstance(size, str) else (*shape[:2], size, size)
     image = np.random.default_rng(1).standard_normal(shape).astype(np.float32)
-    fast = weft.compile(model, threads=1, cache=False)(image)
-    plain = weft.compile(model, threads=1, cache=False, naive=True)(image)
+    fast = weft.compile(model, threads=1)(image)
+    plain = weft.compile(model, threads=1, naive=True)(image)
     np.testing.assert_allclose(fast, plain, rtol=2e-5, atol=2e-5)
 
 

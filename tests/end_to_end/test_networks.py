@@ -31,7 +31,7 @@ from tests.support.network_checks import (
     inputs_of,
     run_c_program,
 )
-from weft.compiler.driver.pipeline import compile_model
+from tests.support.shared_kernels import compile_shared
 
 TOLERANCE = 1e-4
 LIGHT = tuple(name for name in NAMES if name.startswith("light_"))
@@ -96,7 +96,7 @@ def test_workspace_is_as_large_as_its_buffers_reach(network: CompiledNetwork):
 
 @pytest.mark.parametrize("name", light.LIGHT)
 def test_light_network_as_shipped_gives_the_shipped_output(name: str):
-    compiled = compile_model(light.load_light(name), OPTIONS)
+    compiled = compile_shared(light.load_light(name), OPTIONS)
     (answer,) = compiled.executable(threads=2)(light.shipped_input())
     np.testing.assert_allclose(answer, light.shipped_output(name), rtol=1e-3)
 
@@ -105,7 +105,7 @@ def test_light_network_as_shipped_gives_the_shipped_output(name: str):
 def test_naive_code_agrees_with_onnxruntime(name: str):
     model = build(name)
     inputs = inputs_of(name, model)
-    executable = compile_model(model, replace(OPTIONS, naive=True)).executable(threads=2)
+    executable = compile_shared(model, replace(OPTIONS, naive=True)).executable(threads=2)
     answer = list(executable.run(inputs).values())
     assert deviation(answer, run_onnxruntime(model, inputs)) < TOLERANCE
 

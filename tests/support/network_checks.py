@@ -15,8 +15,8 @@ import weft
 from tests.models import light, networks
 from tests.models.networks import Inputs
 from tests.models.peer import run_onnxruntime
+from tests.support.shared_kernels import compile_shared
 from weft.compiler.driver.options import Artifact, Options
-from weft.compiler.driver.pipeline import compile_model
 from weft.compiler.machine.codegen.host import host_target
 
 Arrays = Sequence[NDArray[Any]]
@@ -73,7 +73,7 @@ def compile_network(name: str, folder: Path) -> CompiledNetwork:
     model = build(name)
     inputs = inputs_of(name, model)
     expected = run_onnxruntime(model, inputs)
-    compiled = compile_model(model, OPTIONS)
+    compiled = compile_shared(model, OPTIONS)
     compiled.export(folder / LIBRARY)
     return CompiledNetwork(name, inputs, expected, compiled.executable(threads=2), folder)
 

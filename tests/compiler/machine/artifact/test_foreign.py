@@ -17,10 +17,10 @@ from tests.compiler.machine.artifact.foreign import (
 )
 from tests.models.light import SEED, seeded_input
 from tests.models.networks import NETWORKS
+from tests.support.shared_kernels import compile_shared
 from tests.support.small_models import dense_model
 from weft.cli.demo_model import load_light, with_random_weights
 from weft.compilation import options_of
-from weft.compiler.driver.pipeline import compile_model
 from weft.compiler.machine.artifact.artifact import read_metadata
 from weft.compiler.target.arm import NEOVERSE_V1
 from weft.compiler.target.features import feature_groups
@@ -62,7 +62,7 @@ def test_a_lesser_processor_is_told_what_it_lacks(
     if (missing := emulator.missing()) is not None:
         pytest.skip(missing)
     model = dense_model(5)
-    compiled = compile_model(model, options_of(model, target=target))
+    compiled = compile_shared(model, options_of(model, target=target))
     done = emulator.run(build_host(compiled, np.ones((5, 96), np.float32), tmp_path), cpu)
     assert (done.returncode, done.stderr) == (2, "")
     assert done.stdout == f"create requires a CPU with {facts}\n"
@@ -84,7 +84,7 @@ def test_squeezenet_runs_as_webassembly(tmp_path: Path):
         pytest.skip("node is not installed")
     model = with_random_weights(load_light("squeezenet"), SEED)
     array = seeded_input()
-    compiled = compile_model(model, options_of(model, target="wasm32", self_test=True))
+    compiled = compile_shared(model, options_of(model, target="wasm32", self_test=True))
     compiled.export_wasm(tmp_path / "model.wasm")
     (expected,) = weft.compile(model)(array)
     (tmp_path / "input").write_bytes(array.tobytes())
@@ -103,7 +103,7 @@ def test_squeezenet_runs_as_webassembly(tmp_path: Path):
 def test_webassembly_is_inspected_and_not_loaded(tmp_path: Path):
     lenet = next(each for each in NETWORKS if each.name == "lenet").build()
     path = tmp_path / "lenet.wasm"
-    compiled = compile_model(lenet, options_of(lenet, target="wasm32"))
+    compiled = compile_shared(lenet, options_of(lenet, target="wasm32"))
     compiled.export_wasm(path)
     assert read_metadata(path)["triple"] == "wasm32-unknown-unknown"
     with pytest.raises(weft.ArtifactError, match="requires a WebAssembly engine, got a "):
@@ -125,7 +125,7 @@ def check(
 ) -> None:
     if (missing := emulator.missing()) is not None:
         pytest.skip(missing)
-    compiled = compile_model(model, options_of(model, target=target, self_test=self_test))
+    compiled = compile_shared(model, options_of(model, target=target, self_test=self_test))
     got = run_artifact(compiled, emulator, array, folder)
     (expected,) = weft.compile(model)(array)
     scale = np.abs(expected).max()

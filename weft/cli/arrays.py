@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from argparse import ArgumentParser
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +21,26 @@ RANDOM_INTEGERS: Final = 10
 
 _STEM_BYTES: Final = 200
 """Of a name in the name of a file: systems take 255 in all."""
+
+
+def add_input_options(parser: ArgumentParser) -> None:
+    """--input and --dim, of which `read_inputs` and `read_dims` read."""
+    parser.add_argument(
+        "--input", metavar="NAME=FILE", action="append", default=[],
+        help="an array in NumPy's .npy format; once for each input",
+    )  # fmt: skip
+    parser.add_argument(
+        "--dim", metavar="NAME=SIZE", action="append", default=[],
+        help="a symbolic size of random inputs",
+    )  # fmt: skip
+
+
+def add_random_option(parser: ArgumentParser) -> None:
+    """--random, by default with the seed 0."""
+    parser.add_argument(
+        "--random", metavar="SEED", type=int, nargs="?", const=0,
+        help="random arrays for inputs without a file: the same for the same seed",
+    )  # fmt: skip
 
 
 def read_inputs(specs: Sequence[TensorSpec], texts: Sequence[str]) -> dict[str, Array]:

@@ -15,7 +15,7 @@ from weft.bench.limits import Limits, measure_limits, multiply_adds
 from weft.bench.rounds import ROUNDS, SECONDS, Measured, measure
 from weft.bench.rows import Row, engine_rows, limit_rows
 from weft.bench.work import work_of
-from weft.cli.arrays import random_inputs, read_dims, read_inputs
+from weft.cli.arrays import add_input_options, random_inputs, read_dims, read_inputs
 from weft.cli.model import add_compile_options, compile_from, is_artifact
 from weft.cli.progress import stage_progress
 from weft.cli.table import table
@@ -70,21 +70,8 @@ def parser() -> argparse.ArgumentParser:
         metavar="S",
         help=f"of each engine in each round: {SECONDS} by default",
     )
-    made.add_argument(
-        "--input",
-        metavar="NAME=FILE",
-        action="append",
-        default=[],
-        help="an array in NumPy's .npy format; inputs without one are random",
-    )
+    add_input_options(made)
     made.add_argument("--seed", type=int, default=0, help="of random inputs: 0 by default")
-    made.add_argument(
-        "--dim",
-        metavar="NAME=SIZE",
-        action="append",
-        default=[],
-        help="a symbolic size of random inputs",
-    )
     made.add_argument(
         "--kernels", action="store_true", help="time each kernel of weft's, in a build with clocks"
     )

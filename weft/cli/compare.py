@@ -14,7 +14,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from weft.cli.arrays import random_inputs, read_dims, read_inputs
+from weft.cli.arrays import (
+    add_input_options,
+    add_random_option,
+    random_inputs,
+    read_dims,
+    read_inputs,
+)
 from weft.cli.model import (
     add_compile_options,
     budget_from,
@@ -85,15 +91,8 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "second", help=f"another, or {ONNXRUNTIME}, or {NAIVE}: the first without schedules"
     )
-    made.add_argument(
-        "--input", metavar="NAME=FILE", action="append", default=[], help="an array as .npy"
-    )
-    made.add_argument(
-        "--random", metavar="SEED", type=int, nargs="?", const=0, help="random arrays for the rest"
-    )
-    made.add_argument(
-        "--dim", metavar="NAME=SIZE", action="append", default=[], help="a size of random inputs"
-    )
+    add_input_options(made)
+    add_random_option(made)
     made.add_argument(
         "--tolerance",
         metavar="SHARE",

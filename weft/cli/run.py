@@ -6,7 +6,15 @@ import argparse
 from pathlib import Path
 from typing import Final
 
-from weft.cli.arrays import described, random_inputs, read_dims, read_inputs, write_outputs
+from weft.cli.arrays import (
+    add_input_options,
+    add_random_option,
+    described,
+    random_inputs,
+    read_dims,
+    read_inputs,
+    write_outputs,
+)
 from weft.cli.model import add_compile_options, executable_from, trapped_from
 from weft.cli.table import table
 from weft.cli.terminal import show
@@ -28,28 +36,8 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     made.add_argument("model", help="an ONNX file, or a shared object made by weft")
-    made.add_argument(
-        "--input",
-        metavar="NAME=FILE",
-        action="append",
-        default=[],
-        help="an array in NumPy's .npy format; once for each input",
-    )
-    made.add_argument(
-        "--random",
-        metavar="SEED",
-        type=int,
-        nargs="?",
-        const=0,
-        help="random arrays for inputs without a file: the same for the same seed",
-    )
-    made.add_argument(
-        "--dim",
-        metavar="NAME=SIZE",
-        action="append",
-        default=[],
-        help="a symbolic size of random inputs",
-    )
+    add_input_options(made)
+    add_random_option(made)
     made.add_argument(
         "--output-dir", metavar="DIR", type=Path, help="where to write <output>.npy files"
     )

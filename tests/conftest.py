@@ -1,6 +1,10 @@
 """What every test relies on: one hypothesis profile, the same examples in every run."""
 
+from functools import partialmethod
+
 from hypothesis import HealthCheck, settings
+
+from weft.compiler.driver.session import Session
 
 settings.register_profile(
     "weft",
@@ -11,3 +15,5 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("weft")
+
+Session.__init__ = partialmethod(Session.__init__, verify_each=True)  # in every test

@@ -20,7 +20,7 @@ from weft.compiler.machine.bindings.names import base_name
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.python.executable import Executable
 from weft.dialects.budget import MAX_BYTES, MAX_NODES, TIMEOUT, Budget
-from weft.probing.watching import build_watchable
+from weft.probing.watching import watching
 
 if TYPE_CHECKING:
     from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source
@@ -84,7 +84,8 @@ def compile(
         from weft.probing.inside import build_trapped
 
         return build_trapped(source, chosen, extensions, build)
-    executable = build_watchable(source, chosen, build)
+    watched = watching(source, chosen, build)
+    executable = watched(build(source, chosen))
     session = partial(Session, chosen, extensions=tuple(extensions), budget=budget)
     executable.save_graph = partial(_save_graph, model, specs, session)
     return executable

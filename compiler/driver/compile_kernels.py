@@ -12,10 +12,9 @@ import hashlib
 import os
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain
 from typing import Final, Protocol
 
@@ -62,8 +61,35 @@ class KernelTask:
     keep_texts: bool = False
 
     def compile(self) -> KernelCode:
-        """The code, compiled here."""
-        return compile_kernel(self)
+        """Parses, schedules, emits and compiles the kernel, here."""
+        start = time.perf_counter()
+        target, options = self.target, self.options
+        kernel = parse_kernel(self.text)
+        parsed = time.perf_counter()
+        scheduled = choose_schedule(kernel, target, options, recorded=False)
+        summarize_body(kernel)
+        text = str(kernel if self.keep_texts else kernel_summary(kernel))
+        done = time.perf_counter()
+        prove_claims(kernel)
+        proved = time.perf_counter()
+        ir = emit_kernel(
+            kernel,
+            target,
+            prefix=options.prefix,
+            strict_fp=options.strict_fp,
+            guarded=bool(options.guarded),
+        )
+        emitted = time.perf_counter()
+        code = compile_object(ir, target)
+        seconds = {
+            "parse": parsed - start,
+            "schedule": done - parsed,
+            "validation": proved - done,
+            "emit": emitted - proved,
+            "llvm": time.perf_counter() - emitted,
+        }
+        shown = ir if self.keep_texts else None
+        return KernelCode(code, text, scheduled.used, scheduled.refused, shown, seconds)
 
     @property
     def cost(self) -> int:
@@ -93,38 +119,6 @@ def options_of_kernel(options: CodeOptions, name: str) -> CodeOptions:
     """Those options that the code of one kernel depends on."""
     own = {kernel: steps for kernel, steps in options.schedules.items() if kernel == name}
     return replace(options, schedules=own, timed=False, max_iterations=None, check_indices=False)
-
-
-def compile_kernel(task: KernelTask) -> KernelCode:
-    """Parses, schedules, emits and compiles one kernel."""
-    start = time.perf_counter()
-    target, options = task.target, task.options
-    kernel = parse_kernel(task.text)
-    parsed = time.perf_counter()
-    scheduled = choose_schedule(kernel, target, options, recorded=False)
-    summarize_body(kernel)
-    text = str(kernel if task.keep_texts else kernel_summary(kernel))
-    done = time.perf_counter()
-    prove_claims(kernel)
-    proved = time.perf_counter()
-    ir = emit_kernel(
-        kernel,
-        target,
-        prefix=options.prefix,
-        strict_fp=options.strict_fp,
-        guarded=bool(options.guarded),
-    )
-    emitted = time.perf_counter()
-    code = compile_object(ir, target)
-    seconds = {
-        "parse": parsed - start,
-        "schedule": done - parsed,
-        "validation": proved - done,
-        "emit": emitted - proved,
-        "llvm": time.perf_counter() - emitted,
-    }
-    shown = ir if task.keep_texts else None
-    return KernelCode(code, text, scheduled.used, scheduled.refused, shown, seconds)
 
 
 def choose_schedule(
@@ -167,15 +161,12 @@ class KernelCompiler:
         found = {} if store is None else _found(tasks, store)
         run = _Run(tasks, found, self.workers)
         on_done(len(found))
-        feeders = [
-            threading.Thread(target=run.feed, args=(worker,), daemon=True)
-            for worker in self.workers
-        ]
-        for feeder in feeders:
-            feeder.start()
-        run.take(lambda task: task.compile(), on_done)
-        for feeder in feeders:
-            feeder.join()
+        with run.fed(self.workers):
+            for position in run.left:
+                on_done(len(run.done))
+                run.done[position] = tasks[position].compile()
+                if run.errors:
+                    break
         codes = run.results()
         if store is not None:
             for position, (task, code) in enumerate(zip(tasks, codes, strict=True)):
@@ -233,7 +224,7 @@ def kernel_compiler(
 
 
 class _Run:
-    """Tasks that several threads take and answer."""
+    """Tasks that this process and its workers take from one list."""
 
     def __init__(
         self, tasks: Sequence[Task], done: Mapping[int, KernelCode], workers: Sequence[Worker]
@@ -246,35 +237,44 @@ class _Run:
             if position not in done and task not in begun
         ]
         # The longest first, so that all are done at about the same time; taking one is atomic.
-        self._left = iter(sorted(left, key=lambda position: -tasks[position].cost))
-        self._done = dict(done)
-        self._errors: list[BaseException] = []
+        self.left = iter(sorted(left, key=lambda position: -tasks[position].cost))
+        self.done = dict(done)
+        self.errors: list[BaseException] = []
 
-    def feed(self, worker: Worker) -> None:
+    @contextmanager
+    def fed(self, workers: Sequence[Worker]) -> Generator[None]:
+        """Lets workers take tasks beside the block, and waits for them at its end. An error of the
+        block ends them as one of theirs does.
+        """
+        feeders = [
+            threading.Thread(target=self._feed, args=(worker,), daemon=True) for worker in workers
+        ]
+        for feeder in feeders:
+            feeder.start()
+        with self._noting_errors():
+            yield
+        for feeder in feeders:
+            feeder.join()
+
+    def _feed(self, worker: Worker) -> None:
         """Lets a worker compile: first what it has begun with."""
         begun = worker.started if isinstance(worker, ForkedWorker) else None
         own = [position for position, task in enumerate(self._tasks) if task == begun]
-        left = (position for position in own if position not in self._done)
-        self.take(partial(ask, worker), left=chain(left, self._left))
-
-    def take(
-        self,
-        compiled: Callable[[Task], KernelCode],
-        on_done: Callable[[int], None] = lambda count: None,
-        left: Iterator[int] | None = None,
-    ) -> None:
-        """Compiles what is left, until nothing is or somebody has failed."""
-        try:
-            for position in self._left if left is None else left:
-                on_done(len(self._done))
-                self._done[position] = compiled(self._tasks[position])
-                if self._errors:
+        with self._noting_errors():
+            for position in chain((each for each in own if each not in self.done), self.left):
+                self.done[position] = ask(worker, self._tasks[position])
+                if self.errors:
                     return
+
+    @contextmanager
+    def _noting_errors(self) -> Generator[None]:
+        try:
+            yield
         except BaseException as error:
-            self._errors.append(error)
+            self.errors.append(error)
 
     def results(self) -> list[KernelCode]:
         """The code of all tasks; raises what the first that failed has raised."""
-        if self._errors:
-            raise self._errors[0]
-        return [self._done[position] for position in range(len(self._tasks))]
+        if self.errors:
+            raise self.errors[0]
+        return [self.done[position] for position in range(len(self._tasks))]

@@ -26,10 +26,8 @@ from weft.compiler.loop_to_llvm.program.emit import program_weights
 from weft.compiler.program.kernel_summary import is_scheduled
 from weft.compiler.program.memory.plan_memory import kernels_of
 from weft.compiler.target.module_target import target_of
-from weft.compiler.validation.plan import ValidationContext
 from weft.dialects.loop.program import AWAITS_LAYOUT, KernelOp, ProgramOp
 from weft.dialects.module_attributes import CodeOptions, code_options, set_code_options
-from weft.dialects.weights import WeightStore
 
 
 class KernelMaker(Protocol):
@@ -40,28 +38,16 @@ class KernelMaker(Protocol):
         ...
 
 
-class LoweringContext(ValidationContext):
-    """What passes behind the graph see in a compilation: also what schedules its kernels."""
-
-    def __init__(self, weights: WeightStore, maker: KernelMaker):
-        super().__init__(weights)
-        self.maker = maker
-
-
 @dataclass(frozen=True)
 class SchedulePass(ModulePass):
     """Schedules the kernels of a module that have no summary yet, for its target and by its
-    options; `record` keeps the steps as an attribute of each. In a compilation several processes
-    do it.
+    options; `record` keeps the steps as an attribute of each. In a compilation a KernelMaker does.
     """
 
     name = "weft-schedule"
     record: bool = False
 
     def apply(self, ctx: Context, op: ModuleOp) -> None:
-        if isinstance(ctx, LoweringContext):
-            ctx.maker.make(op)
-            return
         target, options = target_of(op), code_options(op)
         for kernel in naive_kernels(op).values():
             scheduled = choose_schedule(kernel, target, options, recorded=self.record)

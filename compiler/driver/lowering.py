@@ -10,7 +10,7 @@ from typing import Final
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
 
-from weft.compiler.driver.kernel_makers import KernelMaker, LoweringContext, SchedulePass
+from weft.compiler.driver.kernel_makers import KernelMaker, SchedulePass
 from weft.compiler.driver.layout_choices import (
     AssignLayoutsPass,
     ChooseLayoutsPass,
@@ -38,7 +38,12 @@ from weft.compiler.program.parallelize_calls import ParallelizeCallsPass
 from weft.compiler.program.poll_loops import PollLoopsPass
 from weft.compiler.program.require_extents import RequireExtentsPass
 from weft.compiler.program.time_calls import TimeCallsPass
-from weft.compiler.validation.plan import Meaning, NoteMeaningPass, ValidatePlanPass
+from weft.compiler.validation.plan import (
+    Meaning,
+    NoteMeaningPass,
+    ValidatePlanPass,
+    ValidationContext,
+)
 from weft.dialects.errors import OptionError
 from weft.dialects.module_attributes import CodeOptions, code_options
 from weft.dialects.weights import WeightStore
@@ -148,10 +153,13 @@ def lower(
     kernels that the model does not have.
     """
     note_options(module, session.options)
-    context = LoweringContext(weights, maker)
+    context = ValidationContext(weights)
     for each in program_passes(code_options(module), passes):
         with running(session, each.name, module, context.notes):
-            each().apply(context, module)
+            if each is SchedulePass:
+                maker.make(module)
+            else:
+                each().apply(context, module)
     if SchedulePass in passes:
         _require_kernels_of(session)
     return context.meanings

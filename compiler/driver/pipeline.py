@@ -70,7 +70,26 @@ def compile_model(
         session.golden = golden_run(imported.module, imported.weights, options, session.report)
     if options.buckets.sizes:
         return _compile_buckets(source, imported, options, session)
-    return compile_module(imported.module, imported.weights, options, session)
+    module, weights = imported.module, imported.weights
+    optimize_graph(module, WeftContext(weights), session)
+    chosen = options.levels()
+    levels: list[CompiledLevel] = []
+    made: dict[RunTimeTask, bytes] = {}
+    expected = _expected_kernels(module) * len(chosen)
+    with infrequent_collections(), _kernel_compiler(expected, session) as compiler:
+        for level, own in zip(chosen, [module, *(module.clone() for _ in chosen[1:])], strict=True):
+            kernels = CompiledKernels(compiler, session.level(level), made)
+            lower(own, weights, kernels, kernels.session)
+            levels.append(_level(own, kernels))
+        return assemble(levels, weights, options, session.report, session.golden, made)
+
+
+def compile_module(
+    module: ModuleOp, weights: WeightStore, options: Options, session: Session | None = None
+) -> Compiled:
+    """Compiles a module with one graph function, in place."""
+    imported = ImportedModel(module, weights, "", (), ())
+    return compile_model(imported, options, session, imported)
 
 
 def _compile_buckets(
@@ -98,7 +117,11 @@ def _compile_buckets(
     with infrequent_collections(), _kernel_compiler(expected, session) as compiler:
         for level in options.levels():
             own = session.level(level)
-            parts = [_compile_level(graph.clone(), store, compiler, own) for graph in graphs]
+            parts: list[CompiledLevel] = []
+            for graph in graphs:
+                kernels, module = CompiledKernels(compiler, own), graph.clone()
+                lower(module, store, kernels, own)
+                parts.append(_level(module, kernels))
             parts[len(table) : len(table)] = _padding_levels(chooser, parts, compiler, own)
             module = _merged(chooser, [part.module for part in parts], own)
             code = {name: data for part in parts for name, data in part.code.items()}
@@ -144,41 +167,13 @@ def _planned(
     kernels = CompiledKernels(compiler, session)
     passes = tuple(each for each in PROGRAM_PASSES if each not in LAYOUT_PASSES)
     lower(module, weights, kernels, session, passes)
-    return CompiledLevel(session.options, module, kernels.code, session.report)
+    return _level(module, kernels)
 
 
-def compile_module(
-    module: ModuleOp, weights: WeightStore, options: Options, session: Session | None = None
-) -> Compiled:
-    """Compiles a module with one graph function, in place."""
-    session = session or Session(options)
-    optimize_graph(module, WeftContext(weights), session)
-    levels = options.levels()
-    expected = _expected_kernels(module) * len(levels)
-    made: dict[RunTimeTask, bytes] = {}
-    with infrequent_collections(), _kernel_compiler(expected, session) as compiler:
-        copies = [module, *(module.clone() for _ in levels[1:])]
-        compiled = [
-            _compile_level(copy, weights, compiler, session.level(own), made)
-            for copy, own in zip(copies, levels, strict=True)
-        ]
-        return assemble(compiled, weights, options, session.report, session.golden, made)
-
-
-def _compile_level(
-    module: ModuleOp,
-    weights: WeightStore,
-    compiler: KernelCompiler,
-    session: Session,
-    made: dict[RunTimeTask, bytes] | None = None,
-) -> CompiledLevel:
-    """From the optimised graph to a planned program and the code of its kernels, for one target.
-    The run time that it is likely to need gets into what is `made` meanwhile.
-    """
-    kernels = CompiledKernels(compiler, session, made)
-    lower(module, weights, kernels, session)
+def _level(module: ModuleOp, kernels: CompiledKernels) -> CompiledLevel:
+    """A planned program with the code of the kernels that it has."""
     code = {name: kernels.code[name] for name in kernels_of(module)}
-    return CompiledLevel(session.options, module, code, session.report)
+    return CompiledLevel(kernels.session.options, module, code, kernels.session.report)
 
 
 def compile_loops(text: str, options: Options) -> Compiled:

@@ -13,7 +13,6 @@ from xdsl.dialects.builtin import ModuleOp
 from weft.compiler.driver.options import Options
 from weft.compiler.driver.session import Session
 from weft.compiler.target.module_target import set_target
-from weft.dialects.context import parse_module
 from weft.dialects.graph import CallOp, ControlOp, FusedOp, GraphOp
 from weft.dialects.loop.program import KernelOp, ProgramOp
 from weft.dialects.module_attributes import CodeOptions, set_code_options
@@ -36,19 +35,9 @@ def running(session: Session, name: str, module: ModuleOp, notes: list[str]) -> 
     with session.report.module_pass(name, partial(operators_of, module), notes):
         yield
     if session.verify_each:
-        verify_text(module, name)
+        module.verify()
     session.passes += 1
     session.dump(f"{session.passes:02}-{name}.mlir", module)
-
-
-def verify_text(module: ModuleOp, name: str) -> None:
-    """Verifies a module behind the pass of that name, and that its text means the same module.
-    Raises VerifyException for one that is damaged.
-    """
-    module.verify()
-    text = str(module)
-    again = str(parse_module(text, name))
-    assert text == again, f"the text of a module behind {name} reads as another module"
 
 
 def operators_of(module: ModuleOp) -> Counter[str]:

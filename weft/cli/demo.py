@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> None:
 
 def _compile(content: bytes) -> Compiled:
     options = options_of(content, prefix=DEMO_NETWORK)
-    with progressing(options, None, Budget()) as start:
+    with progressing(options, Budget()) as start:
         return compile_model(content, options, start())
 
 

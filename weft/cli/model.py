@@ -55,7 +55,12 @@ def add_compile_options(parser: argparse.ArgumentParser) -> None:
         "--dump-dir",
         metavar="DIR",
         type=Path,
-        help="write the IR after each stage there; implies --no-cache",
+        help="write the IR after each pass there; implies --no-cache",
+    )
+    group.add_argument(
+        "--verify-each",
+        action="store_true",
+        help="verify the IR after each pass; implies --no-cache",
     )
 
 
@@ -92,10 +97,11 @@ def _given(arguments: argparse.Namespace, names: Iterable[str]) -> dict[str, Any
 def compile_from(arguments: argparse.Namespace, *, timed: bool = False) -> Compiled:
     """The model of the command line, compiled or out of the cache; `timed` with clocks in it."""
     options = replace(options_from(arguments), timed=timed)
-    uncached = arguments.no_cache or arguments.dump_dir is not None
+    uncached = arguments.no_cache or arguments.verify_each or arguments.dump_dir is not None
     cache = None if uncached else default_cache(os.environ)
     budget = budget_from(arguments)
-    with progressing(options, arguments.dump_dir, budget) as start:
+    stages = arguments.dump_dir, arguments.verify_each
+    with progressing(options, budget, *stages) as start:
         return compile_cached(arguments.model, options, cache, start, budget=budget)
 
 
@@ -103,18 +109,19 @@ def progressing_from(
     arguments: argparse.Namespace,
 ) -> contextlib.AbstractContextManager[Callable[[], Session]]:
     """`progressing` as the command line says."""
-    return progressing(options_from(arguments), arguments.dump_dir, budget_from(arguments))
+    stages = arguments.dump_dir, arguments.verify_each
+    return progressing(options_from(arguments), budget_from(arguments), *stages)
 
 
 @contextlib.contextmanager
 def progressing(
-    options: Options, dump_dir: Path | None, budget: Budget
+    options: Options, budget: Budget, dump_dir: Path | None = None, verify_each: bool = False
 ) -> Generator[Callable[[], Session]]:
     """A function that begins a compilation whose progress is shown, and which may use `budget`."""
     with deadline(budget), stage_progress() as on_stage:
 
         def start() -> Session:
-            return Session(options, on_stage, dump_dir, budget=budget)
+            return Session(options, on_stage, dump_dir, budget=budget, verify_each=verify_each)
 
         yield start
 

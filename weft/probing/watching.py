@@ -16,28 +16,40 @@ if TYPE_CHECKING:
 
 
 def build_watchable(source: Source | ImportedModel, options: Options, build: Build) -> Executable:
-    """Builds an executable with `compile_watched`: a model in a file is read again with further
-    outputs, a graph that a program made is kept where it names values.
+    """Builds an executable with `compile_watched`."""
+    return watching(source, options, build)(build(source, options))
+
+
+def watching(
+    source: Source | ImportedModel, options: Options, build: Build
+) -> Callable[[Executable], Executable]:
+    """What gives the executable of a source its `compile_watched`: a model in a file is read again
+    with further outputs; a graph that a program made, which compiling changes, is kept where it
+    names values.
     """
     if hasattr(source, "module"):
-        return _of_graph(cast("ImportedModel", source), options, build)
-    executable = build(source, options)
+        return _watching_graph(cast("ImportedModel", source), options, build)
 
-    def compile_watched(names: Sequence[str]) -> Executable:
+    def watched(executable: Executable) -> Executable:
         outputs = [spec.name for spec in executable.outputs]
         own = outputs[: len(outputs) - len(options.gradients)]
-        return build(source, options.changed(outputs=(*own, *names), self_test=None))
 
-    executable.compile_watched = compile_watched
-    return executable
+        def compile_watched(names: Sequence[str]) -> Executable:
+            return build(source, options.changed(outputs=(*own, *names), self_test=None))
+
+        executable.compile_watched = compile_watched
+        return executable
+
+    return watched
 
 
-def _of_graph(source: ImportedModel, options: Options, build: Build) -> Executable:
+def _watching_graph(
+    source: ImportedModel, options: Options, build: Build
+) -> Callable[[Executable], Executable]:
     from weft.compiler.graph.probe import ProbePass, watched_labels
     from weft.dialects.context import WeftContext
 
     kept = source.module.clone() if watched_labels(source.module) else None
-    executable = build(source, options)
 
     def compile_watched(names: Sequence[str]) -> Executable:
         assert kept is not None, "a graph with names is kept"
@@ -45,6 +57,9 @@ def _of_graph(source: ImportedModel, options: Options, build: Build) -> Executab
         ProbePass(tuple(names)).apply(WeftContext(), module)
         return build(replace(source, module=module), options)
 
-    if kept is not None:
-        executable.compile_watched = compile_watched
-    return executable
+    def watched(executable: Executable) -> Executable:
+        if kept is not None:
+            executable.compile_watched = compile_watched
+        return executable
+
+    return watched

@@ -12,7 +12,6 @@ from weft.compiler.driver import compile_kernels, workers
 from weft.compiler.driver.compile_kernels import (
     KernelCompiler,
     KernelTask,
-    compile_kernel,
     infrequent_collections,
     kernel_compiler,
     options_of_kernel,
@@ -59,7 +58,7 @@ def test_workers_give_the_code_that_this_process_gives():
     progress: list[int] = []
     with kernel_compiler(len(TASKS), CORES) as compiler:
         codes = compiler.compile(TASKS, progress.append)
-    assert [code.code for code in codes] == [compile_kernel(task).code for task in TASKS]
+    assert [code.code for code in codes] == [task.compile().code for task in TASKS]
     assert progress == sorted(progress)
 
 
@@ -68,13 +67,13 @@ def test_two_workers_compile_without_this_process():
         started = compiler.workers
         assert len(started) == 2
         answers = [ask(worker, TASKS[0]) for worker in started]
-    assert {answer.code for answer in answers} == {compile_kernel(TASKS[0]).code}
+    assert {answer.code for answer in answers} == {TASKS[0].compile().code}
     assert all(worker.returncode is not None for worker in started)
 
 
 COPIES = """
 from tests.compiler.driver.test_compile_kernels import TASKS, CORES
-from weft.compiler.driver.compile_kernels import compile_kernel, kernel_compiler
+from weft.compiler.driver.compile_kernels import kernel_compiler
 from weft.compiler.driver.workers import ForkedWorker, ask
 with kernel_compiler(4, CORES) as compiler:
     workers = compiler.workers
@@ -82,8 +81,8 @@ with kernel_compiler(4, CORES) as compiler:
     print("before", end="")
     answers = [ask(worker, TASKS[0]).code for worker in workers]
     codes = compiler.compile(TASKS[:3], lambda done: None)
-assert answers == [compile_kernel(TASKS[0]).code] * 2
-assert [each.code for each in codes] == [compile_kernel(task).code for task in TASKS[:3]]
+assert answers == [TASKS[0].compile().code] * 2
+assert [each.code for each in codes] == [task.compile().code for task in TASKS[:3]]
 assert [worker.returncode for worker in workers] == [-9, -9]
 """
 
@@ -98,13 +97,13 @@ EARLY = """
 from weft.compiler.driver.workers import preforked_worker
 with preforked_worker() as worker:
     from tests.compiler.driver.test_compile_kernels import TASKS, CORES
-    from weft.compiler.driver.compile_kernels import compile_kernel, kernel_compiler
+    from weft.compiler.driver.compile_kernels import kernel_compiler
     worker.begin(TASKS[{begun}])
     with kernel_compiler(4, CORES, early=worker) as compiler:
         assert compiler.workers[0] is worker and len(compiler.workers) == 2
         codes = compiler.compile(TASKS[:4], lambda done: None)
     assert worker.started is None
-assert [each.code for each in codes] == [compile_kernel(task).code for task in TASKS[:4]]
+assert [each.code for each in codes] == [task.compile().code for task in TASKS[:4]]
 assert worker.returncode == -9
 with preforked_worker() as worker:
     assert worker is None, "the compiler is there"
@@ -170,7 +169,7 @@ def test_a_worker_that_was_killed_is_reported():
 
 
 def test_keeps_the_texts_where_they_are_asked_for():
-    plain, kept = compile_kernel(TASKS[0]), compile_kernel(replace(TASKS[0], keep_texts=True))
+    plain, kept = TASKS[0].compile(), replace(TASKS[0], keep_texts=True).compile()
     assert plain.ir is None
     assert "loop.for" not in plain.kernel
     assert "define hidden" in (kept.ir or "")
@@ -183,7 +182,7 @@ def test_a_store_gives_what_it_was_given():
     for tasks in (TASKS[:5], TASKS[:7]):
         with kernel_compiler(1, CORES, store) as compiler:
             codes = compiler.compile(tasks, lambda done: None)
-        fresh = [compile_kernel(task) for task in tasks]
+        fresh = [task.compile() for task in tasks]
         assert [replace(code, seconds={}) for code in codes] == [
             replace(code, seconds={}) for code in fresh
         ]
@@ -191,8 +190,8 @@ def test_a_store_gives_what_it_was_given():
 
 
 def test_what_is_in_the_store_is_not_compiled(monkeypatch: pytest.MonkeyPatch):
-    store = Store({TASKS[0].key: compile_kernel(TASKS[0]).to_bytes()})
-    monkeypatch.setattr(compile_kernels, "compile_kernel", None)
+    store = Store({TASKS[0].key: TASKS[0].compile().to_bytes()})
+    monkeypatch.setattr(KernelTask, "compile", None)
     (code,) = KernelCompiler((), store).compile(TASKS[:1], lambda done: None)
     assert code.code
 
@@ -231,7 +230,7 @@ def test_declarations_say_what_programs_need():
         }
       }"""
     naive = replace(OPTIONS, naive=True)
-    declared = parse_kernel(compile_kernel(KernelTask("k", text, host_target(), naive)).kernel)
+    declared = parse_kernel(KernelTask("k", text, host_target(), naive).compile().kernel)
     assert len(declared.body.block.args) == 4
     assert not declared.body.block.ops
     assert hoist_kernel(declared) == [buffer_type(declared.body.block.args[3])]

@@ -1,19 +1,27 @@
 """A compilation goes on from the text of any of its stages to the same machine code."""
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from onnx import ModelProto, TensorProto
+from xdsl.context import Context
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.passes import ModulePass
+from xdsl.rewriter import Rewriter
+from xdsl.utils.exceptions import VerifyException
 
 from tests.models.graph_writer import GraphWriter
 from tests.support.small_models import dense_model
 from weft.cli.opt import run_opt
 from weft.compiler.driver.emit import llvm_modules
+from weft.compiler.driver.extension import Extension
 from weft.compiler.driver.kernel_makers import ScheduledKernels
 from weft.compiler.driver.lowering import UNSCHEDULED, lower
 from weft.compiler.driver.options import Artifact, Options
 from weft.compiler.driver.pipeline import compile_model, read_graph
 from weft.compiler.driver.session import Session
+from weft.compiler.graph.bound_sizes import graph_function
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.codegen.object_code import compile_object
 from weft.compiler.program.memory.plan_memory import kernels_of
@@ -103,3 +111,24 @@ def test_kernels_that_look_up_a_tied_weight_wait_for_its_layout():
     (program,) = (op for op in graph.module.ops if isinstance(op, ProgramOp))
     weights = [op for op in program.walk() if isinstance(op, WeightOp)]
     assert sum(TRANSPOSED in op.attributes for op in weights) == 1
+
+
+@dataclass(frozen=True)
+class DamagingPass(ModulePass):
+    """Leaves a function without the operation that ends it."""
+
+    name = "test-damage"
+
+    def apply(self, ctx: Context, op: ModuleOp) -> None:
+        function = graph_function(op)
+        returned = function.get_return_op()
+        assert returned is not None
+        Rewriter.erase_op(returned)
+
+
+def test_a_module_is_verified_behind_each_pass():
+    damaging = (Extension(passes=(DamagingPass,)),)
+    session = Session(Options(host_target()), extensions=damaging, verify_each=True)
+    with pytest.raises(VerifyException):
+        read_graph(dense_model(), session)
+    assert session.report.passes[-1].name == DamagingPass.name

@@ -98,7 +98,13 @@ def test_writes_a_level(weft_command: Command, dense_folder: Path, tmp_path: Pat
 def test_dumps_every_stage(weft_command: Command, dense_folder: Path, tmp_path: Path):
     stages = tmp_path / "stages"
     weft_command.succeeds(
-        "compile", dense_folder / "dense.onnx", "-o", tmp_path / "m.so", "--dump-dir", stages
+        "compile",
+        dense_folder / "dense.onnx",
+        "-o",
+        tmp_path / "m.so",
+        "--dump-dir",
+        stages,
+        "--verify-each",
     )
     written = names(stages)
     passes = (*GRAPH_PASSES, *program_passes(CodeOptions()))

@@ -189,7 +189,7 @@ def _traced_rows(result: Traced, pull: Pull) -> list[Traced]:
         b = recording.builder()
         one = b.reshape(b.constant_of(1.0, kind.element), shape=ShapeAttr((Expr.of(1),)))
         shape, starts = ShapeAttr((kind.size,)), ShapeAttr((Expr.of(index),))
-        unit = b.place(one, shape=shape, starts=starts, steps=[1])
+        unit = b.scatter_slice(one, shape=shape, starts=starts, steps=[1])
         unit = b.reshape(unit, shape=kind.dims)
         found = pull([result], [Traced(recording, unit)])
         body.add_op(YieldOp.create(operands=[each.value for each in found]))

@@ -204,7 +204,8 @@ def _placed(b: GraphBuilder, x: SSAValue, axis: int, dim: Expr, start: Expr, ste
     dims = list(type_of(x).shape)
     starts, steps = [Expr.of(0)] * len(dims), [1] * len(dims)
     dims[axis], starts[axis], steps[axis] = dim, start, step
-    return b.place(x, shape=ShapeAttr(tuple(dims)), starts=ShapeAttr(tuple(starts)), steps=steps)
+    shape, begins = ShapeAttr(tuple(dims)), ShapeAttr(tuple(starts))
+    return b.scatter_slice(x, shape=shape, starts=begins, steps=steps)
 
 
 OPS: tuple[type[GraphOp], ...] = (PadOp,)

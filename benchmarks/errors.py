@@ -15,13 +15,13 @@ import datetime
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from math import sqrt
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import onnxruntime
+from msgspec.structs import replace
 from numpy.typing import NDArray
 from onnx import AttributeProto, GraphProto, ModelProto, TensorProto, numpy_helper
 from xdsl.dialects.builtin import IntegerAttr, i64

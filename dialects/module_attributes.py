@@ -7,10 +7,11 @@ so that a pass reads them from the module and a text of it has them.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass, field, fields
 from types import UnionType
 from typing import Any, Final, TypeVar, cast, get_args, get_origin, get_type_hints
 
+from msgspec import NODEFAULT, Struct, field
+from msgspec.structs import fields
 from xdsl.dialects.builtin import (
     ArrayAttr,
     BoolAttr,
@@ -29,8 +30,7 @@ OPTIONS: Final = "weft.options"
 Record = TypeVar("Record")
 
 
-@dataclass(frozen=True)
-class CodeOptions:
+class CodeOptions(Struct, frozen=True):
     """The options of a compilation that decide which passes a module goes through, and what these
     and the emitters do: as the compiler's `Options` document them, but `schedules`, which are the
     calls of primitives by which kernels of these names are scheduled.
@@ -61,7 +61,7 @@ def set_code_options(module: ModuleOp, options: CodeOptions) -> None:
 
 
 def record_attribute(record: Any) -> DictionaryAttr:
-    """The fields of a dataclass that are not as by default.
+    """The fields of a record that are not as by default.
 
     `CodeOptions(prefix="net")` -> `{prefix = "net"}`
     """
@@ -75,7 +75,7 @@ def record_attribute(record: Any) -> DictionaryAttr:
 
 
 def read_record(kind: type[Record], attribute: Attribute, name: str) -> Record:
-    """The dataclass that `record_attribute` wrote. Raises OptionError, which calls the attribute by
+    """The record that `record_attribute` wrote. Raises OptionError, which calls the attribute by
     its name, for fields that it does not have, lacks, or has with values of another type.
     """
     hints = get_type_hints(kind)
@@ -93,11 +93,11 @@ def read_record(kind: type[Record], attribute: Attribute, name: str) -> Record:
 
 
 def _default(each: Any) -> object:
-    return each.default if each.default_factory is MISSING else each.default_factory()
+    return each.default if each.default_factory is NODEFAULT else each.default_factory()
 
 
 def _required(kind: Any) -> list[str]:
-    return [each.name for each in fields(kind) if _default(each) is MISSING]
+    return [each.name for each in fields(kind) if _default(each) is NODEFAULT]
 
 
 def _attribute(value: object) -> Attribute:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import permutations
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from weft.dialects.budget import Budget
 
@@ -29,8 +29,7 @@ Properties = tuple[tuple[str, "Attribute"], ...]
 """The properties of an operator by name, in the order of the names."""
 
 
-@dataclass(frozen=True)
-class Recipe:
+class Recipe(Struct, frozen=True):
     """How a tensor comes out of others: the result of that number of an operator, on operands that
     are constants (by their properties, which name a key), recipes again, or absent.
     """

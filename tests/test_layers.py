@@ -26,7 +26,7 @@ WALLS = {
 }
 
 # `dialects` is meaning alone: it is usable without LLVM, ONNX or a terminal
-DIALECTS_MAY_IMPORT = {"xdsl", "numpy", "ml_dtypes"} | sys.stdlib_module_names
+DIALECTS_MAY_IMPORT = {"xdsl", "numpy", "ml_dtypes", "msgspec"} | sys.stdlib_module_names
 
 
 def source_files() -> list[Path]:

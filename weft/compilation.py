@@ -13,10 +13,11 @@ import sys
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Unpack, cast
+
+from msgspec import Struct
 
 from weft.compiler.driver.deadline import deadline
 from weft.compiler.driver.options import DEFAULT_PREFIX, Changes, Options
@@ -80,8 +81,7 @@ def compile_cached(
         return cache.keep(key, compiled) if cache and key else compiled
 
 
-@dataclass(frozen=True)
-class CachedKernels:
+class CachedKernels(Struct, frozen=True):
     """The kernels of a cache that this compiler made."""
 
     cache: Cache

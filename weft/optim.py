@@ -5,10 +5,10 @@ new state. They are written in operators of tensors, so they run at once or beco
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 import weft.numpy as wnp
 from weft.eager.tensor import Tensor
@@ -18,8 +18,7 @@ Schedule = float | Callable[[Any], Any]
 """A rate, or a function from the number of the step, a float32 of at least 1, to it."""
 
 
-@dataclass(frozen=True)
-class Optimizer:
+class Optimizer(Struct, frozen=True):
     """`init(parameters)` gives the state, `update(parameters, gradients, state)` the parameters and
     the state after a step.
     """

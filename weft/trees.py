@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, cast, overload
+
+from msgspec import Struct
 
 from weft.array.operators import users_line
 from weft.dialects.errors import WeftError
 
 
-@dataclass(frozen=True)
-class Structure:
+class Structure(Struct, frozen=True):
     """A tree without its leaves: a node's type and what is below it, by key; None for a leaf."""
 
     kind: type | None

@@ -8,8 +8,9 @@ import ctypes
 import re
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
+
+from msgspec import Struct
 
 _TYPES: Final[dict[str, tuple[str, Any]]] = {
     "uint8_t": ("B", ctypes.c_uint8),
@@ -26,8 +27,7 @@ _FUNCTION_POINTER: Final = re.compile(r"\(\*(\w+)\)\(")
 _DECLARATION: Final = re.compile(r"(.*?)(\w+)(?:\[(\d+)\])?", re.DOTALL)
 
 
-@dataclass(frozen=True)
-class Member:
+class Member(Struct, frozen=True):
     """A member of type `kind`, or `count` of them in a row; `offset` is in bytes."""
 
     name: str

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.utils.hints import isa
 
@@ -71,8 +71,7 @@ if TYPE_CHECKING:
     from weft.compiler.driver.golden import GoldenRun
 
 
-@dataclass(frozen=True)
-class CompiledLevel:
+class CompiledLevel(Struct, frozen=True):
     """A planned program with the code of its kernels, for the target of these options; kernels in
     the module are declarations.
     """

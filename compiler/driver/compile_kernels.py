@@ -14,9 +14,11 @@ import threading
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final, Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from weft.compiler.driver.workers import (
     COLLECTION_THRESHOLDS,
@@ -48,8 +50,7 @@ KERNELS_PER_COPY: Final = 2
 """Fewer leave nothing to a worker that has imported it already."""
 
 
-@dataclass(frozen=True)
-class KernelTask:
+class KernelTask(Struct, frozen=True):
     """A naive kernel by name and as text, and how to compile it: by a forced schedule, by none, or
     as weft thinks best. `keep_texts` asks for the scheduled loops and the LLVM IR too.
     """

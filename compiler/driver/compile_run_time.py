@@ -7,9 +7,10 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+from msgspec import Struct
 
 from weft.compiler.abi.constants import ABI_VERSION
 from weft.compiler.driver.options import Options
@@ -27,8 +28,7 @@ from weft.compiler.target.target import Target
 from weft.compiler.version import VERSION
 
 
-@dataclass(frozen=True)
-class RunTimeTask:
+class RunTimeTask(Struct, frozen=True):
     """All that decides what the run time's code is, for any processor of the architecture."""
 
     target: Target

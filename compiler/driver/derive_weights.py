@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from msgspec import Struct
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Region, SSAValue
@@ -43,8 +44,7 @@ numbers, is asked of the caller too.
 """
 
 
-@dataclass(frozen=True)
-class DerivedWeights:
+class DerivedWeights(Struct, frozen=True, dict=True):
     """The tensors that kernels read, by where a caller's artifact has them from: `given` to it,
     its `own`, and `made` by the program from these.
     """

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
 
 if TYPE_CHECKING:
     from xdsl.passes import ModulePass
@@ -14,8 +15,7 @@ if TYPE_CHECKING:
     from weft.dialects.graph import GraphOp
 
 
-@dataclass(frozen=True)
-class Extension:
+class Extension(Struct, frozen=True):
     """Operators, passes, schedules and importers beside weft's own.
 
     `ops` are classes with all facets; those with an `ONNX` name are imported by it. `passes` run

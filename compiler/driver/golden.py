@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import ml_dtypes
 import numpy as np
+from msgspec import Struct
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import SSAValue
@@ -47,8 +47,7 @@ _INDICES: Final = 2
 """Integers below this are valid in nearly every table."""
 
 
-@dataclass(frozen=True)
-class GoldenRun:
+class GoldenRun(Struct, frozen=True):
     """Inputs and outputs in the order of a call, for these sizes; `tolerance` is a share of the
     largest magnitude in a floating-point output. `given` says whether somebody chose the inputs.
     """

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Protocol
 
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -64,8 +67,7 @@ def naive_kernels(module: ModuleOp) -> dict[str, KernelOp]:
     }
 
 
-@dataclass
-class ScheduledKernels:
+class ScheduledKernels(Struct):
     """Schedules kernels in this process, whose bodies stay in the module."""
 
     session: Session
@@ -81,8 +83,7 @@ class ScheduledKernels:
                 session.report.note(name, scheduled.used, scheduled.refused, scheduled.steps)
 
 
-@dataclass
-class CompiledKernels:
+class CompiledKernels(Struct):
     """Compiles kernels, which are declarations in the module afterwards; `code` is their machine
     code by name. The run time is compiled beside the first of them where `made` takes it.
     """
@@ -90,7 +91,7 @@ class CompiledKernels:
     compiler: KernelCompiler
     session: Session
     made: dict[RunTimeTask, bytes] | None = None
-    code: dict[str, bytes] = field(default_factory=dict[str, bytes])
+    code: dict[str, bytes] = msgspec.field(default_factory=dict[str, bytes])
 
     def make(self, module: ModuleOp) -> None:
         """Schedules and compiles those kernels of a module that have no code yet. Stages of the

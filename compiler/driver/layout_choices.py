@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+import msgspec
+from msgspec import Struct
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.passes import ModulePass
@@ -28,12 +30,11 @@ from weft.dialects.loop.program import KernelOp
 from weft.dialects.loop.types import BufferType
 
 
-@dataclass
-class TargetLayouts:
+class TargetLayouts(Struct):
     """The layouts that pay on a target, by the model of traffic of the loop level."""
 
     target: Target
-    _traffic: dict[KernelOp, Traffic] = field(default_factory=dict[KernelOp, Traffic])
+    _traffic: dict[KernelOp, Traffic] = msgspec.field(default_factory=dict[KernelOp, Traffic])
 
     def candidate(self, kind: BufferType) -> BufferType | None:
         return blocked(kind, self.target)

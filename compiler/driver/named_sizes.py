@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from weft.dialects.errors import OptionError
 
 
-@dataclass(frozen=True)
-class Bound:
+class Bound(Struct, frozen=True):
     """The least and greatest value that a named size of the model's inputs has in any call."""
 
     name: str
@@ -30,8 +30,7 @@ def parse_bound(text: str) -> Bound:
     return Bound(found[1], int(found[2]), int(found[3]))
 
 
-@dataclass(frozen=True)
-class Bucket:
+class Bucket(Struct, frozen=True):
     """Sizes that named sizes of the inputs have together: in each of `sizes` one for each name."""
 
     names: tuple[str, ...]
@@ -56,8 +55,7 @@ def parse_bucket(text: str) -> Bucket:
     return Bucket(split, sizes)
 
 
-@dataclass(frozen=True)
-class BucketMask:
+class BucketMask(Struct, frozen=True):
     """That rows of a named size where an input is 0 change nothing else, on the caller's word."""
 
     size: str

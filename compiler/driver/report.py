@@ -6,11 +6,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+
+from msgspec import Struct, field
 
 
-@dataclass(frozen=True)
-class PassRecord:
+class PassRecord(Struct, frozen=True):
     """What a pass did to a module: operators before and after it, seconds, by how many each name
     changed, and what the pass says that it had to leave.
     """
@@ -23,8 +23,7 @@ class PassRecord:
     notes: tuple[str, ...] = ()
 
 
-@dataclass
-class Report:
+class Report(Struct):
     """What happened while compiling: seconds by stage, what each pass did, operators
     by name in the optimised graph; the schedules of each kernel, those that refused it, and steps.
     `clock` returns seconds.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Generator
 from contextlib import contextmanager
-from dataclasses import fields
 from functools import partial
 
+from msgspec.structs import fields
 from xdsl.dialects.builtin import ModuleOp
 
 from weft.compiler.driver.options import Options

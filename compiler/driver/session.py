@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from weft.compiler.driver.options import Options
 from weft.compiler.driver.report import Report
@@ -21,8 +23,7 @@ OnStage = Callable[[str, int, int], None]
 """Is told a stage's name, how many of its steps are done, and how many there are."""
 
 
-@dataclass
-class Session:
+class Session(Struct):
     """One compilation: its options, whom to tell, where to write what each stage gives,
     kernels that were compiled before, what the caller adds to the compiler, the self-test, a worker
     that was started ahead, what it may use, whether the module is verified behind each pass, and

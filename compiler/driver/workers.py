@@ -18,9 +18,10 @@ import sys
 import traceback
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Final, NoReturn, Protocol
+
+from msgspec import Struct, field
 
 from weft.dialects.errors import WeftError
 
@@ -44,8 +45,7 @@ _COMMON: Final = "weft.dialects.graph"
 """What those who read a model need too, with all that it imports: half of the compiler."""
 
 
-@dataclass(frozen=True)
-class KernelCode:
+class KernelCode(Struct, frozen=True):
     """The object of a kernel; the scheduled kernel as text, with its body where that was asked for;
     the schedules that it got, and what refused it; its LLVM IR; and the seconds of each stage.
     """

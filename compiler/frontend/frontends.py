@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from msgspec import Struct
 from onnx import ModelProto
 
 from weft.compiler.frontend.from_graph_file import read_graph
@@ -22,8 +22,7 @@ from weft.dialects.errors import OptionError
 from weft.dialects.graph import GraphOp
 
 
-@dataclass(frozen=True)
-class ImportOptions:
+class ImportOptions(Struct, frozen=True):
     """How a model is imported: as `import_model` says."""
 
     ops: Sequence[type[GraphOp]]
@@ -34,8 +33,7 @@ class ImportOptions:
     budget: Budget | None
 
 
-@dataclass(frozen=True)
-class Frontend:
+class Frontend(Struct, frozen=True):
     """Reads files of these suffixes and models of these types. One whose graphs are `finished`
     takes no options: outputs and sizes are those of the graph.
     """

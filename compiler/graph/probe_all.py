@@ -4,9 +4,8 @@ can be looked at; of regions only what the operators around them give.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
+from msgspec import Struct
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Operation, SSAValue
 
@@ -16,8 +15,7 @@ from weft.dialects.graph import ConstantOp, ControlOp, GraphOp
 from weft.dialects.weights import WeightStore
 
 
-@dataclass(frozen=True)
-class Exposed:
+class Exposed(Struct, frozen=True):
     """A value that became a result: the name of the operator that computes it, whether that has
     regions, the places of the exposed values and of the inputs that it reads, and whether a
     constant that it reads is not finite.

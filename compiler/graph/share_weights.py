@@ -4,8 +4,8 @@ whose constants a caller may replace.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-
+from msgspec import Struct, field
+from msgspec.structs import replace
 from xdsl.dialects.builtin import ModuleOp, StringAttr
 
 from weft.dialects.graph.reindexing.constant import ConstantOp, may_be_replaced
@@ -33,8 +33,7 @@ def replace_constants(module: ModuleOp, weights: WeightStore) -> None:
     weights.let_replace(op.key.data for op in may if op.key is not None)
 
 
-@dataclass
-class _Move:
+class _Move(Struct):
     own: WeightStore
     shared: WeightStore
     known: dict[str, str]

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Final
+
+from msgspec.structs import replace
 
 from weft.compiler.loop.kernel_schedule import KernelSchedule
 from weft.compiler.loop.schedule_file import apply_schedule

@@ -14,10 +14,10 @@ iteration.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from math import gcd
 
+from msgspec import Struct
 from xdsl.ir import Operation, SSAValue
 
 from weft.compiler.loop.nest import (
@@ -50,8 +50,7 @@ from weft.dialects.loop.ops import AccessOp, ForOp, StoreOp, WhileOp, enclosing_
 Pair = tuple[AccessOp, AccessOp]
 
 
-@dataclass(frozen=True)
-class Relation:
+class Relation(Struct, frozen=True):
     """How the second access's iteration of a loop relates to the first's.
 
     The two loops are one and the same, or two that are asked about as if they were fused. A `limit`
@@ -64,15 +63,13 @@ class Relation:
     limit: int | None = None
 
 
-@dataclass(frozen=True)
-class _Distance:
+class _Distance(Struct, frozen=True):
     """How many iterations of a loop lie between two accesses."""
 
     loop: ForOp
 
 
-@dataclass(frozen=True)
-class _Elsewhere:
+class _Elsewhere(Struct, frozen=True):
     """A value as the second access sees it, in another iteration than the first."""
 
     value: SSAValue

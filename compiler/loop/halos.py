@@ -7,8 +7,8 @@ its border already.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import Attribute, Operation, SSAValue
@@ -22,8 +22,7 @@ from weft.dialects.loop.program import KernelOp
 from weft.dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type, register_type
 
 
-@dataclass(frozen=True)
-class Halo:
+class Halo(Struct, frozen=True):
     """How many elements of one value are stored before and behind each dim of a buffer."""
 
     before: tuple[int, ...]
@@ -64,8 +63,7 @@ class Halo:
         return BufferType(kind.dims, kind.element, LayoutAttr(shifted, ExprsAttr(around.storage)))
 
 
-@dataclass(frozen=True)
-class _Padding:
+class _Padding(Struct, frozen=True):
     """A padded copy in a kernel: its halo, allocation, and the nests that fill it."""
 
     halo: Halo

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
-@dataclass(frozen=True)
-class KernelSchedule:
+class KernelSchedule(Struct, frozen=True):
     """How a kernel, named by its hash, is to be scheduled: calls of primitives, as text such as
     `tile{loop="i" size=6}`.
     """

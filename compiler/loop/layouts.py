@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from math import prod
 
+from msgspec import Struct
 from xdsl.dialects.builtin import NoneAttr
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import Rewriter
@@ -173,8 +174,7 @@ _VectorCosts = Callable[[AccessOp, ForOp, int], tuple[float, float]]
 """Of vectors of so many lanes along a loop in a row-major buffer, and in one with blocks."""
 
 
-@dataclass
-class _Statement:
+class _Statement(Struct):
     """A store with the loads beside it: for each loop that may become the vector, how much of the
     vectors is filled, and what each buffer costs row-major and blocked.
     """

@@ -6,9 +6,9 @@ Each matcher takes a loop or a nest and returns the operations that play a part,
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from msgspec import Struct
 from xdsl.dialects import arith
 from xdsl.ir import Operation, SSAValue
 
@@ -24,8 +24,7 @@ class SplitNest(NamedTuple):
     reductions: list[ForOp]
 
 
-@dataclass(frozen=True)
-class Update:
+class Update(Struct, frozen=True):
     """A store `X[e] = op(X[e], v)`: what a reduction does in one iteration."""
 
     kind: str

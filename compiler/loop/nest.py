@@ -6,9 +6,9 @@ Everything here looks at or edits the IR; nothing decides whether an edit is leg
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import cast
 
+from msgspec import Struct
 from xdsl.dialects.builtin import ArrayAttr, IntAttr
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.rewriter import InsertPoint, Rewriter
@@ -36,8 +36,7 @@ Carrier = SubscriptedOp | IndexOp | ForOp
 """The operations that carry integer expressions."""
 
 
-@dataclass(frozen=True)
-class Bound:
+class Bound(Struct, frozen=True):
     """An atom with its least and greatest value, both attained; None where unknown."""
 
     atom: Atom

@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import asdict, replace
 
 from weft.compiler.loop.kernel_schedule import KernelSchedule
 from weft.compiler.target.target import Target
@@ -17,8 +19,7 @@ FORMAT: Final = 2
 """Raised when the names of primitives or of their parameters change, as in schedule files."""
 
 
-@dataclass(frozen=True)
-class Tuned:
+class Tuned(Struct, frozen=True):
     """A kernel's schedule for one target, and the milliseconds of it and of weft's own choice."""
 
     target: str

@@ -9,10 +9,10 @@ an access or an operation needs them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from functools import partial
 
 from llvmlite import ir
+from msgspec import Struct
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import IndexType, IntAttr, IntegerAttr
 from xdsl.ir import Block, Operation, SSAValue
@@ -56,8 +56,7 @@ from weft.dialects.loop.ops import (
 from weft.dialects.loop.types import BufferType, ExprsAttr, LayoutAttr
 
 
-@dataclass(frozen=True, eq=False)
-class Unit:
+class Unit(Struct, frozen=True, eq=False):
     """What all functions of a kernel share: sizes, the run time's context, and how to compile for
     which target.
 

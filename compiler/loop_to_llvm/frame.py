@@ -11,16 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Generator, Hashable
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 from llvmlite import ir
+from msgspec import Struct, field
 
 from weft.compiler.loop_to_llvm.scalar.elements import I64, POINTER
 from weft.dialects.interval import Range
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class IndexValue:
+class IndexValue(Struct, frozen=True, eq=False):
     """An atom of expressions: a scalar i64; `number` tells a frame's atoms apart in texts."""
 
     value: ir.Value
@@ -30,8 +29,7 @@ class IndexValue:
         return f"%{self.number}"
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class LaneNumber:
+class LaneNumber(Struct, frozen=True, eq=False):
     """An atom of expressions: 0, 1, ... in the lanes of the vector loop."""
 
     lanes: int
@@ -41,8 +39,7 @@ class LaneNumber:
         return "%lane"
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class LaneValues:
+class LaneValues(Struct, frozen=True, eq=False):
     """An atom of expressions: a vector of i64, one a lane; numbered as `IndexValue`."""
 
     value: ir.Value
@@ -52,8 +49,7 @@ class LaneValues:
         return f"%{self.number}"
 
 
-@dataclass(eq=False, slots=True)
-class Scope:
+class Scope(Struct, eq=False):
     """A region of straight control flow: a function's, a loop body's or a branch's. `known` maps to
     its values.
     """

@@ -7,9 +7,9 @@ in registers, and stored along the other.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from llvmlite import ir
+from msgspec import Struct
 from xdsl.ir import SSAValue
 
 from weft.compiler.loop_to_llvm.frame import LaneNumber
@@ -23,8 +23,7 @@ Line = tuple[Storage, Expr, LaneNumber]
 """A storage, an address in it, and the lane that moves it."""
 
 
-@dataclass(frozen=True)
-class TransposedBlock:
+class TransposedBlock(Struct, frozen=True):
     """A copy by an unrolled loop around a vector loop of at least as many lanes."""
 
     outer: ForOp

@@ -10,11 +10,13 @@ stay.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import chain
 from math import inf
 from typing import Any
 
+from msgspec import Struct
+from msgspec.structs import asdict
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, ModuleOp
 from xdsl.ir import Block, Operation, SSAValue
@@ -50,8 +52,7 @@ LEAST_SAVED = 3000.0
 """Nanoseconds; waking threads that sleep takes that much longer."""
 
 
-@dataclass(frozen=True)
-class ThreadModel:
+class ThreadModel(Struct, frozen=True):
     """What the threads of a pool cost, in nanoseconds."""
 
     wake: float = 1500.0
@@ -68,8 +69,7 @@ class ThreadModel:
         return self.wake + self.wake_each * threads
 
 
-@dataclass(frozen=True)
-class Group:
+class Group(Struct, frozen=True):
     """Branches of calls by name of kernel; the threads for which they run side by side; and by
     number of threads what they take one after the other, and side by side, in nanoseconds.
     """
@@ -160,8 +160,7 @@ def written_arguments(kernel: KernelOp) -> set[int]:
     }
 
 
-@dataclass(frozen=True, eq=False)
-class _Step:
+class _Step(Struct, frozen=True, eq=False):
     """A call, what it takes on one thread, and the calls before it that it has to wait for."""
 
     call: CallOp
@@ -169,8 +168,7 @@ class _Step:
     waits_for: frozenset[int]
 
 
-@dataclass(frozen=True)
-class _Window:
+class _Window(Struct, frozen=True):
     """Calls by position that fall apart into branches, those that take longest first, and what each
     branch takes on one thread.
     """
@@ -187,8 +185,7 @@ class _Window:
         return max(loads) + model.fork(len(loads))
 
 
-@dataclass
-class _Overlap:
+class _Overlap(Struct):
     writes: Mapping[str, set[int]]
     shared: Mapping[SSAValue, SSAValue]
     time: CallTime

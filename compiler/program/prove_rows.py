@@ -10,8 +10,8 @@ compute with the size itself. Every operator is covered, as its loops are all th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
+from msgspec import Struct, field
 from xdsl.dialects.builtin import ArrayAttr, FusedLoc, NameLoc
 from xdsl.ir import Attribute, Operation, SSAValue
 from xdsl.utils.hints import isa
@@ -25,8 +25,7 @@ from weft.dialects.loop.program import CallOp, KernelOp, ProgramOp, ViewOp
 from weft.dialects.loop.types import BufferType, buffer_type
 
 
-@dataclass(frozen=True)
-class Dependence:
+class Dependence(Struct, frozen=True):
     """Where rows stop being independent: the node of the model, as far as it is known, and why."""
 
     node: str
@@ -36,8 +35,7 @@ class Dependence:
         return f"{self.node}, {self.reason}"
 
 
-@dataclass
-class RowProof:
+class RowProof(Struct):
     """The walk through one program for one of its sizes."""
 
     program: ProgramOp

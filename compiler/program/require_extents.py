@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+from msgspec import Struct
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, LocationAttr, ModuleOp, StringAttr
 from xdsl.ir import Block, Operation
@@ -52,8 +53,7 @@ def _tensors_inside(kernel: KernelOp) -> list[BufferType]:
     return list(dict.fromkeys(kind for kind in kinds if isinstance(kind, BufferType)))
 
 
-@dataclass(frozen=True)
-class _Buffer:
+class _Buffer(Struct, frozen=True):
     """A buffer's type, its name in errors, and what it comes from."""
 
     kind: BufferType

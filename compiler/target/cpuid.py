@@ -5,14 +5,14 @@ LLVM has for it, and what the system has to save for it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 EAX, EBX, ECX, EDX = range(4)
 
 
-@dataclass(frozen=True, order=True)
-class Register:
+class Register(Struct, frozen=True, order=True):
     """A register after CPUID of a leaf and its subleaf."""
 
     leaf: int

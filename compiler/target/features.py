@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from weft.compiler.target import cpuid
 from weft.compiler.target.arm import AARCH64

@@ -4,12 +4,12 @@ bits of the auxiliary vector for each feature, by the name that LLVM has for it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+from msgspec import Struct
 
-@dataclass(frozen=True, order=True)
-class AuxiliaryEntry:
+
+class AuxiliaryEntry(Struct, frozen=True, order=True):
     """An entry of the auxiliary vector, of which the low half is read."""
 
     kind: int

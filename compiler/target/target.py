@@ -2,7 +2,7 @@
 emitter take their numbers from.
 """
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 LINE = 64
 """Bytes of a line of the caches."""
@@ -13,8 +13,7 @@ each other's way there.
 """
 
 
-@dataclass(frozen=True)
-class Target:
+class Target(Struct, frozen=True):
     """A CPU as the compiler sees it. Sizes are bytes; `cores` is what schedules plan for, not what
     a call uses. `factor_registers` are what factors on their way into multiply-adds take up: few
     where these read a factor from memory.

@@ -8,9 +8,9 @@ terms, every byte that is read was written by the definition that is meant.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
+from msgspec import Struct, field
 from xdsl.dialects.builtin import NameLoc, StringAttr
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -48,8 +48,7 @@ MOST_ITERATIONS: Final = 5
 """Of a loop; enough for two buffers in turn to be swapped, swapped back and left either way."""
 
 
-@dataclass(frozen=True)
-class Access:
+class Access(Struct, frozen=True):
     """A buffer, or rows of it, as a value of the program reaches it. `moves` is how often its
     growable block had moved when the value was made.
     """
@@ -64,8 +63,7 @@ class Access:
         return all(a == b for a, b in zip(self.path, other.path, strict=False))
 
 
-@dataclass
-class Outcome:
+class Outcome(Struct):
     """What a program did: the calls that ran, by number and the terms that they read; what it
     printed and tested, in order; and what its outputs hold.
     """
@@ -75,8 +73,7 @@ class Outcome:
     outputs: list[int] = field(default_factory=list[int])
 
 
-@dataclass(frozen=True)
-class _Changes:
+class _Changes(Struct, frozen=True):
     """What a way of a branch changes: contents of buffers, whether their borders are filled, and
     how often blocks have moved.
     """

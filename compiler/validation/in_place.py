@@ -9,10 +9,10 @@ one iteration, in which the load comes first.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
 
+from msgspec import Struct
 from xdsl.dialects.builtin import DenseArrayBase, IntegerType
 from xdsl.ir import Block, Operation, SSAValue
 from xdsl.utils.hints import isa
@@ -26,22 +26,19 @@ from weft.dialects.loop.program import IN_PLACE, KernelOp, size_ranges
 from weft.dialects.loop.types import buffer_type
 
 
-@dataclass(frozen=True)
-class _Distance:
+class _Distance(Struct, frozen=True):
     """By how much the store's index of a loop exceeds the load's."""
 
     loop: ForOp
 
 
-@dataclass(frozen=True)
-class _Other:
+class _Other(Struct, frozen=True):
     """A value that the store may see in another iteration than the load."""
 
     value: SSAValue
 
 
-@dataclass(frozen=True)
-class _Bound:
+class _Bound(Struct, frozen=True):
     """An atom and the expressions that it is at least and at most, each of which holds."""
 
     atom: Atom
@@ -119,8 +116,7 @@ def _distinct(accesses: Iterable[AccessOp]) -> list[AccessOp]:
     return list(found.values())
 
 
-@dataclass(eq=False)
-class _Place:
+class _Place(Struct, eq=False, dict=True):
     """An access, the loops around it, and what tells its element from others."""
 
     op: AccessOp

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Final, cast
 
+from msgspec import Struct
 from xdsl.context import Context
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, ModuleOp
 from xdsl.ir import Operation, SSAValue
@@ -91,16 +92,14 @@ class ValidatePlanPass(ModulePass):
                 (noted or note_meaning(program, kernels)).prove(program, kernels)
 
 
-@dataclass(frozen=True)
-class LoweredCall:
+class LoweredCall(Struct, frozen=True):
     """A call as it was lowered: how many arguments it has, and which of them it writes."""
 
     arguments: int
     written: frozenset[int]
 
 
-@dataclass(frozen=True)
-class Meaning:
+class Meaning(Struct, frozen=True):
     """What a program does before passes decide where its buffers are stored."""
 
     terms: Terms

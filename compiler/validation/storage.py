@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Final, Protocol
 
+from msgspec import Struct
 from xdsl.dialects.builtin import ArrayAttr, IntAttr
 from xdsl.ir import BlockArgument, SSAValue
 from xdsl.utils.hints import isa
@@ -76,16 +77,14 @@ class Unplanned:
         return one is other
 
 
-@dataclass(frozen=True)
-class _Fixed:
+class _Fixed(Struct, frozen=True):
     """Bytes of the arena, from a constant offset to a constant end."""
 
     begin: int
     end: int
 
 
-@dataclass(eq=False)
-class _Symbolic:
+class _Symbolic(Struct, eq=False):
     """Bytes of the arena, of which the sizes of a call decide; there is one of each."""
 
     begin: Expr

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from weft.dialects import interval
 from weft.dialects.errors import WeftError
@@ -17,38 +18,33 @@ Atom = Hashable
 Monomial = tuple[Atom, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Symbol:
+class Symbol(Struct, frozen=True):
     """A size known by name, like `batch`."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Operand:
+class Operand(Struct, frozen=True):
     """The index operand of that position; in a layout, the logical index of that dimension."""
 
     index: int
 
 
-@dataclass(frozen=True, slots=True)
-class Quotient:
+class Quotient(Struct, frozen=True):
     """The dividend over the divisor, rounded towards minus infinity."""
 
     dividend: Expr
     divisor: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Remainder:
+class Remainder(Struct, frozen=True):
     """What `Quotient` leaves; it has the divisor's sign."""
 
     dividend: Expr
     divisor: Expr
 
 
-@dataclass(frozen=True, slots=True)
-class Extremum:
+class Extremum(Struct, frozen=True):
     """The greatest (`max`) or least (`min`) of the operands."""
 
     kind: str

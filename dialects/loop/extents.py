@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
+from msgspec import Struct
 from xdsl.dialects.builtin import LocationAttr, StringAttr
 from xdsl.irdl import IRDLOperation, irdl_op_definition, prop_def
 
@@ -50,8 +50,7 @@ def element_bytes(kind: BufferType) -> int:
     return max(8, width(kind.element)) // 8
 
 
-@dataclass(frozen=True)
-class Volume:
+class Volume(Struct, frozen=True, dict=True):
     """The extents of a buffer's storage that depend on sizes, products by factor, and the bytes of
     what is constant.
     """

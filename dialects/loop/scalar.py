@@ -8,10 +8,10 @@ loads extend, stores round or cut once.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from msgspec import Struct
 from xdsl.builder import Builder
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import (
@@ -103,8 +103,7 @@ def width(element: Attribute) -> int:
     return element.bitwidth
 
 
-@dataclass(frozen=True, eq=False)
-class Scalar:
+class Scalar(Struct, frozen=True, eq=False):
     """One value of the loop nest under construction:
     where it is built, its SSA value and its element type.
     """

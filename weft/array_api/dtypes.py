@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from weft.array.operators import ArrayOperators
 
@@ -20,8 +20,7 @@ NAMES: Final = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "u
 """Those of the standard that weft computes with; it has no complex numbers."""
 
 
-@dataclass(frozen=True)
-class Floats:
+class Floats(Struct, frozen=True):
     """What a dtype of floats holds."""
 
     bits: int
@@ -32,8 +31,7 @@ class Floats:
     dtype: np.dtype[Any]
 
 
-@dataclass(frozen=True)
-class Integers:
+class Integers(Struct, frozen=True):
     """What a dtype of integers holds."""
 
     bits: int

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
 
 from weft.bench.limits import Limits, on_cores
 from weft.bench.rounds import choose_cores
@@ -24,8 +24,7 @@ LEAST_CALLS: Final = 5
 MOST_CALLS: Final = 500
 
 
-@dataclass(frozen=True)
-class KernelTime:
+class KernelTime(Struct, frozen=True):
     """The milliseconds of all calls of one kernel in one call of the model."""
 
     name: str

@@ -8,11 +8,13 @@ import os
 import time
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from weft.bench.rounds import Measured, choose_cores
 from weft.bench.session import Session
@@ -136,8 +138,7 @@ ARRAYS: Final[Mapping[str, tuple[str, int]]] = {
 """Loops over memory, and how many arrays each goes through."""
 
 
-@dataclass(frozen=True)
-class Bandwidth:
+class Bandwidth(Struct, frozen=True):
     """GB/s of a loop over arrays of so many bytes together, that lie in one level of memory."""
 
     kind: str
@@ -146,8 +147,7 @@ class Bandwidth:
     gbs: float
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(Struct, frozen=True):
     """GFLOP/s of f32 multiply-adds, two operations each, and bandwidths, of so many threads.
     `best_gflops` are those of the best moment, where `gflops` are a median.
     """

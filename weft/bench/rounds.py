@@ -14,12 +14,12 @@ import subprocess
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct, field
 
 from weft.bench.session import Inputs
 from weft.bench.worker import ORDER_BYTES, Failed, Job, ModelJob, Ready, Timed
@@ -51,8 +51,7 @@ OnTurn = Callable[[str, int, int], None]
 """Is told an engine's name, how many turns are done, and how many there are."""
 
 
-@dataclass
-class Measured:
+class Measured(Struct):
     """What an engine did: `ok`, `differs`, `missing`, `lacks`, `failed` or `slow`, and why; medians
     of its rounds in milliseconds; the difference of its answer from the first engine's.
     """

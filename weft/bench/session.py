@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
+
+from msgspec import Struct
 
 from weft.dialects.errors import WeftError
 from weft.dialects.weights import Array
@@ -16,8 +17,7 @@ class PeerLacks(WeftError):
     """A model that a peer cannot run; the message says what it lacks."""
 
 
-@dataclass(frozen=True)
-class Session:
+class Session(Struct, frozen=True):
     """`call()` runs the model once, whole, and returns what the engine returns;
     `arrays` brings that into NumPy arrays in the order of the model's outputs. `base_bytes` is what
     the process had before the model's own memory, where that is told apart.

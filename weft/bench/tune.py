@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final
+
+from msgspec import Struct, field
 
 from weft.bench.kernels import time_kernels
 from weft.bench.rounds import disagreement
@@ -39,8 +41,7 @@ LEAST_GAIN: Final = 1.03
 OnRound = Callable[[str, int, int], None]
 
 
-@dataclass
-class _Kernel:
+class _Kernel(Struct):
     """A kernel that is tuned: its naive text, what it is best with, what is still to be timed."""
 
     text: str

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import prod
 from typing import Any
+
+from msgspec import Struct
 
 from weft.bench.session import Inputs
 from weft.compiler.machine.artifact.dims import size_of
@@ -13,8 +14,7 @@ from weft.compiler.machine.artifact.signature import Signature
 from weft.compiler.program.time_calls import ADD, START
 
 
-@dataclass(frozen=True)
-class KernelWork:
+class KernelWork(Struct, frozen=True):
     """All calls of one kernel together."""
 
     name: str
@@ -24,8 +24,7 @@ class KernelWork:
     bytes: int
 
 
-@dataclass(frozen=True)
-class Work:
+class Work(Struct, frozen=True):
     """A whole call: `bytes` are those of inputs, outputs and weights, which have to be moved."""
 
     flops: int

@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Final, NoReturn, TypeVar
 
 import numpy as np
+from msgspec import Struct
 
 from weft.bench.engines import ENGINES, IMPORTED_AHEAD
 from weft.bench.session import Inputs, PeerLacks, Session
@@ -109,8 +110,7 @@ class ModelJob(Job):
         return getattr(engine, function)(self.model, inputs, len(self.cores), self.kept)
 
 
-@dataclass(frozen=True)
-class Ready:
+class Ready(Struct, frozen=True):
     """An engine has loaded the model: the seconds that took, imports aside, its version, its
     outputs, and the memory that it had before.
     """
@@ -121,8 +121,7 @@ class Ready:
     base_bytes: int = 0
 
 
-@dataclass(frozen=True)
-class Failed:
+class Failed(Struct, frozen=True):
     """An engine is `missing` from this machine, `lacks` what the model needs, has `failed`, or is
     too `slow`.
     """
@@ -131,8 +130,7 @@ class Failed:
     reason: str
 
 
-@dataclass(frozen=True)
-class Timed:
+class Timed(Struct, frozen=True):
     """Seconds of single calls, and the most memory that the process has had so far."""
 
     samples: list[float]

@@ -7,12 +7,14 @@ import importlib
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import asdict
 
 from weft.cli.arrays import (
     add_input_options,
@@ -50,8 +52,7 @@ examples:
 Runner = Callable[[Mapping[str, Array]], dict[str, Array]]
 
 
-@dataclass(frozen=True)
-class Difference:
+class Difference(Struct, frozen=True):
     """How far two arrays lie apart: `absolute`, `relative` to the second's element, in `ulp` of its
     dtype, all at most; and as a share of the `scale`, the second's largest magnitude.
     """
@@ -68,8 +69,7 @@ class Difference:
         return self.absolute / self.scale if self.scale else self.absolute
 
 
-@dataclass(frozen=True)
-class Parting:
+class Parting(Struct, frozen=True):
     """The node at which two runs part: its value's difference, and that its inputs had."""
 
     value: str

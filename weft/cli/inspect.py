@@ -6,8 +6,9 @@ import argparse
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any, Final
+
+from msgspec.structs import asdict
 
 from weft.cli.arrays import random_inputs, read_dims
 from weft.cli.model import add_compile_options, is_artifact, progressing_from

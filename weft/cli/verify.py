@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from dataclasses import asdict
 from typing import Final
+
+from msgspec.structs import asdict
 
 from weft.cli.table import table
 from weft.cli.terminal import show

@@ -6,10 +6,10 @@ rough, and a factor of two is harmless.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 from math import prod, sqrt
 
+from msgspec import Struct
 from onnx import GraphProto, NodeProto, TensorProto, helper, numpy_helper
 
 SCALE_KEEPING = (
@@ -27,8 +27,7 @@ LOGIT_POWER = 9.0
 """Logits of standard deviation 3: the largest probabilities stand out and none takes all."""
 
 
-@dataclass(frozen=True)
-class Spread:
+class Spread(Struct, frozen=True):
     """A weight's shape and its range: uniform in [centre - radius, centre + radius)."""
 
     shape: tuple[int, ...]

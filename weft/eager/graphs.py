@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Attribute, Block, Region, SSAValue
@@ -18,8 +18,7 @@ from weft.eager.templates import Derivative, Template
 from weft.tracing.traced import Recording
 
 
-@dataclass(frozen=True)
-class Built:
+class Built(Struct, frozen=True):
     """A module of the operands `used`, None where nothing is computed; `outputs` are the places of
     the template's results among its own, or the complements of operands' places.
     """

@@ -7,10 +7,10 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from weft.array.operators import users_line
 from weft.compiler.driver.options import Artifact, Options
@@ -39,8 +39,7 @@ _MOST_SHAPES: Final = 1024
 """Of which a kernel knows the pattern without looking."""
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(Struct, frozen=True):
     """What is called with which operands, and which of its results, or (as a complement) of the
     operands, the template's results are; and their kinds.
     """
@@ -67,8 +66,7 @@ class Plan:
         return tuple(arrays[~place] if place < 0 else made[place] for place in self.outputs)
 
 
-@dataclass
-class Count:
+class Count(Struct):
     """How many kernels this process has made ready so far."""
 
     made: int = 0

@@ -5,8 +5,9 @@ is a graph of the same kind and so may be differentiated again.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
+
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from xdsl.ir import SSAValue
@@ -16,8 +17,7 @@ if TYPE_CHECKING:
 Attributes = tuple[tuple[str, Any], ...]
 
 
-@dataclass(frozen=True, eq=False)
-class Operator:
+class Operator(Struct, frozen=True, eq=False):
     """One graph operator: `operands` tensors to its results. There is one object for each, which
     `operator_of` gives, so that kernels are found by its identity.
     """
@@ -48,8 +48,7 @@ class Operator:
         return [each.value for each in recording.results(self.name, *traced, **given)]
 
 
-@dataclass(frozen=True, eq=False)
-class Composite:
+class Composite(Struct, frozen=True, eq=False):
     """A function of a few operators on traced tensors. There is one object for each."""
 
     function: Callable[..., Any]
@@ -79,8 +78,7 @@ class Composite:
         return [self.function(*traced, **self.named).value]
 
 
-@dataclass(frozen=True)
-class Derivative:
+class Derivative(Struct, frozen=True):
     """The cotangents of the `wanted` operands of a graph from all its operands, its results, and
     the cotangents of those results that `arriving` names.
     """

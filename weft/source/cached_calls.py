@@ -5,10 +5,10 @@ the arrays among them; what the program read of its surroundings is compared by 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import Struct
 
 from weft.eager.tensor import Tensor, array_of
 from weft.trees import flatten_exactly, unflatten
@@ -59,8 +59,7 @@ def sign(arguments: Iterable[Any], parts: list[object], arrays: list[Any]) -> bo
     return True
 
 
-@dataclass(frozen=True)
-class CachedCall:
+class CachedCall(Struct, frozen=True):
     """A compilation, and what makes results of its outputs."""
 
     compilation: Compilation

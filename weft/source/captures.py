@@ -7,11 +7,11 @@ and a call that finds another one compiles again.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from types import CellType, MethodType, ModuleType
 from typing import Any, Final, cast
 
 import numpy as np
+from msgspec import Struct, field
 from xdsl.ir import Block
 
 from weft.array.operators import users_line
@@ -30,8 +30,7 @@ Read = Callable[[], Any]
 _PLAIN: Final = (bool, int, float, complex, str, bytes, type(None), np.generic, np.dtype)
 
 
-@dataclass(frozen=True)
-class Guard:
+class Guard(Struct, frozen=True):
     """Something read while compiling, and how to read it again."""
 
     name: str
@@ -74,8 +73,7 @@ def elements_of(value: Any, name: str) -> NumpyArray:
     return array_of(value)
 
 
-@dataclass(frozen=True)
-class Captured:
+class Captured(Struct, frozen=True):
     """An array that it captures, which is an input of the graph."""
 
     name: str
@@ -89,8 +87,7 @@ class Captured:
         return array if array.dtype == self.dtype and array.shape == self.shape else None
 
 
-@dataclass
-class Captures:
+class Captures(Struct):
     """Reads the captures of a program. With `frozen` arrays become constants of the graph."""
 
     recording: SourceRecording

@@ -6,11 +6,11 @@ import ast
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import FunctionType, MethodType
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Block, Region, SSAValue
@@ -39,23 +39,20 @@ STACK = 20_000
 """Python's own calls within each other: a few dozen for each of the program."""
 
 
-@dataclass(frozen=True)
-class Static:
+class Static(Struct, frozen=True):
     """A leaf of what a function returns that is known while compiling."""
 
     value: Any
 
 
-@dataclass(frozen=True)
-class Result:
+class Result(Struct, frozen=True):
     """A leaf that is an output: its number, and the class of a number of Python."""
 
     number: int
     kind: type | None
 
 
-@dataclass(frozen=True)
-class Program:
+class Program(Struct, frozen=True):
     """A function as a graph, and what is to be known to call it."""
 
     module: ModuleOp

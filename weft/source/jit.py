@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from xdsl.dialects.builtin import ArrayAttr, StringAttr
 
 from weft.autodiff.custom import custom_vjp
@@ -35,8 +36,7 @@ if TYPE_CHECKING:
 Specs = Sequence["Spec | None"] | Mapping[str, Spec]
 
 
-@dataclass(frozen=True)
-class Compilation:
+class Compilation(Struct, frozen=True):
     """A function compiled for one signature."""
 
     signature: str
@@ -285,8 +285,7 @@ def _signature(leaf: Any, spec: Spec | None) -> object:
     return (leaf.dtype, leaf.shape) if is_value(leaf) else _key(leaf)
 
 
-@dataclass(frozen=True, eq=False)
-class _Object:
+class _Object(Struct, frozen=True, eq=False):
     """An object that is equal to itself alone, kept so that no other gets its place."""
 
     value: Any

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
+from msgspec import Struct
 from xdsl.ir import SSAValue
 
 from weft.dialects.graph.core.dtypes import element_type
@@ -18,8 +18,7 @@ from weft.source.values import ELEMENTS, Array, Number, is_array_like
 from weft.tracing.traced import Traced
 
 
-@dataclass(frozen=True)
-class Kind:
+class Kind(Struct, frozen=True):
     """The type of a leaf: a tensor's, or a number of Python's (`number` is its class)."""
 
     type: TensorType

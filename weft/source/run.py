@@ -6,9 +6,10 @@ import ast
 import builtins
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from types import CellType
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct, field
 
 from weft.dialects.errors import SourceError, WeftError
 from weft.source.captures import Captures
@@ -29,8 +30,7 @@ RETURNED, VALUE = "<returned>", "<value>"
 """Variables of each call: whether it has returned, and what."""
 
 
-@dataclass(eq=False)
-class Frame:
+class Frame(Struct, eq=False):
     """A call of a function: its variables, and what else its names may mean."""
 
     code: Code
@@ -52,8 +52,7 @@ class Frame:
         return frame
 
 
-@dataclass(eq=False)
-class Run:
+class Run(Struct, eq=False):
     """The state of a reading, and the functions that read the parts of a program."""
 
     recording: SourceRecording

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from weft.eager.tensor import Tensor
 from weft.nn.module import Module
@@ -20,8 +20,7 @@ from weft.source.undo_log import NameSlot
 from weft.source.values import Array, is_array_like
 
 
-@dataclass(frozen=True, eq=False)
-class State:
+class State(Struct, frozen=True, eq=False):
     """A tensor of a module's state that a program assigns to: what it is, and the input for it."""
 
     holder: Module
@@ -34,8 +33,7 @@ class State:
         return vars(self.holder)[self.name]
 
 
-@dataclass(frozen=True)
-class Kept:
+class Kept(Struct, frozen=True):
     """A tensor of a module's state that an output of the program is."""
 
     holder: Module

@@ -5,18 +5,18 @@ from __future__ import annotations
 import ast
 import linecache
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from types import CodeType, FunctionType
 from typing import TypeAlias
+
+from msgspec import Struct
 
 from weft.dialects.errors import SourceError
 
 FunctionNode: TypeAlias = ast.FunctionDef | ast.Lambda
 
 
-@dataclass(frozen=True)
-class Place:
+class Place(Struct, frozen=True):
     """A piece of a program's text."""
 
     file: str
@@ -56,8 +56,7 @@ def _column(text: str, offset: int) -> int:
     return len(text.encode()[:offset].decode(errors="ignore"))
 
 
-@dataclass(frozen=True)
-class Code:
+class Code(Struct, frozen=True):
     """A function's syntax: the node, its file, and the names that belong to it."""
 
     node: FunctionNode

@@ -8,6 +8,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeAlias, TypeVar
 
+from msgspec import Struct
+
 from weft.source.values import Array
 
 Names: TypeAlias = dict[str, Any]
@@ -153,8 +155,7 @@ class ArraySlot(HolderSlot[Array]):
         return "an array"
 
 
-@dataclass(frozen=True)
-class Change:
+class Change(Struct, frozen=True):
     """What a slot held before a piece of a program, and after it."""
 
     slot: Slot

@@ -4,10 +4,10 @@ knows, and arrays that the program may change.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+from msgspec import Struct
 from xdsl.ir import SSAValue
 
 from weft.dialects.errors import SourceError
@@ -69,8 +69,7 @@ class Number(Traced):
         return f"<{self.kind.__name__}{known} that only a call knows>"
 
 
-@dataclass(frozen=True, eq=False)
-class View:
+class View(Struct, frozen=True, eq=False):
     """Which part of which array an array is, and what that array held then."""
 
     base: Array
@@ -125,8 +124,7 @@ class Array(Traced):
         return f"<array {type_of(self.value)} that only a call knows>"
 
 
-@dataclass(frozen=True, eq=False)
-class Spread:
+class Spread(Struct, frozen=True, eq=False):
     """An element of a list that stands for as many as `rows` has along its first axis; without rows
     for those that the rounds before this one appended.
     """
@@ -134,8 +132,7 @@ class Spread:
     rows: Array | None
 
 
-@dataclass(frozen=True)
-class Undefined:
+class Undefined(Struct, frozen=True):
     """What a name holds that some ways through the program do not define, or not alike: `error` is
     raised where it is looked at.
     """

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from msgspec import Struct, field
 
 from weft.array.indexing import Index, invalid, is_mask, is_whole, out_of_bounds
 from weft.dialects.expr import Expr, maximum, minimum
@@ -17,8 +17,7 @@ if TYPE_CHECKING:
     from weft.tracing.traced import Recording, Traced
 
 
-@dataclass
-class Box:
+class Box(Struct):
     """What slices and known integers choose: a strided box of an array, its shape as the index has
     it, and the axes of that which arrays and other integers choose from.
     """

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
+
+from msgspec import Struct
 
 from weft.array.operators import users_line
 from weft.dialects.errors import WeftError
@@ -13,8 +14,7 @@ from weft.dialects.printed import escaped
 from weft.tracing.traced import Traced
 
 
-@dataclass(frozen=True, eq=False)
-class Text:
+class Text(Struct, frozen=True, eq=False):
     """A text with places for values that only a call knows, such as `f"{x:.3f}"`."""
 
     text: str

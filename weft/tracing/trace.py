@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Unpack, cast
 
 import numpy as np
+from msgspec import Struct
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Region
@@ -25,8 +25,7 @@ from weft.tracing.traced import Dim, Recording, Traced, declared
 from weft.trees import Structure, flatten, unflatten
 
 
-@dataclass(frozen=True)
-class Spec:
+class Spec(Struct, frozen=True):
     """An input's dtype and dims: numbers, or names of sizes that each call brings along."""
 
     dtype: str
@@ -38,8 +37,7 @@ class Spec:
         return declared(self.dtype, self.shape)
 
 
-@dataclass(frozen=True)
-class Trace:
+class Trace(Struct, frozen=True):
     """A recorded function: a module with the function `main`, its constants, and the trees of what
     it takes (by the names of parameters) and gives.
     """

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from difflib import get_close_matches
 
+from msgspec import Struct
 from xdsl.dialects.builtin import ArrayAttr, ModuleOp, StringAttr
 from xdsl.dialects.func import FuncOp, ReturnOp
 from xdsl.ir import Region, SSAValue
@@ -35,8 +35,7 @@ MOST_LISTED = 50
 """Nodes and inputs that one error lists."""
 
 
-@dataclass(frozen=True)
-class ImportedModel:
+class ImportedModel(Struct, frozen=True):
     """A graph function `main` in a module, and the tensors that its constants name."""
 
     module: ModuleOp

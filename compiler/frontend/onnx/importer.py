@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import ChainMap
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Protocol, cast
 
+from msgspec import Struct
 from onnx import GraphProto, NodeProto, TypeProto, defs
 from xdsl.dialects.builtin import NameLoc, NoneAttr, StringAttr
 from xdsl.ir import Block, Operation, SSAValue
@@ -38,8 +38,7 @@ Values = ChainMap[str, Value | None]
 IMPORT_ERRORS = (UnsupportedError, TypeInferenceError, ModelError)
 
 
-@dataclass(frozen=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """A node that could not be imported, and why."""
 
     node: NodeProto

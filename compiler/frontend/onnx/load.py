@@ -5,10 +5,10 @@ from __future__ import annotations
 import mmap
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from google.protobuf.message import DecodeError, Message
+from msgspec import Struct
 from onnx import ModelProto, NodeProto, TensorProto
 
 from weft.compiler.frontend.onnx.check import check_model
@@ -24,8 +24,7 @@ Source = str | os.PathLike[str] | bytes | ModelProto
 INLINE_CONSTANT_BYTES = 1024
 
 
-@dataclass(frozen=True)
-class Initializer:
+class Initializer(Struct, frozen=True):
     """One top-level constant: its value name, its proto, and its bytes where it is stored as such;
     protobuf would copy them anew each time that it is asked for them.
     """
@@ -41,8 +40,7 @@ class Initializer:
         return cls(name, tensor, memoryview(raw) if raw else None)
 
 
-@dataclass(frozen=True)
-class LoadedModel:
+class LoadedModel(Struct, frozen=True):
     """A sound model: nodes sorted, names unique, `proto` without top-level initialisers.
 
     `proto` belongs to this object and is small. `initializers` holds every top-level constant by

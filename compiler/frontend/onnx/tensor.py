@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 from onnx import TensorProto, TypeProto, helper
 
 from weft.dialects.errors import ModelError, UnsupportedError
@@ -41,8 +41,7 @@ UINT64_FIELD = frozenset({TensorProto.UINT32, TensorProto.UINT64})
 COMPLEX = frozenset({TensorProto.COMPLEX64, TensorProto.COMPLEX128})
 
 
-@dataclass(frozen=True)
-class ExternalRange:
+class ExternalRange(Struct, frozen=True):
     """The bytes of one tensor in a file beside the model."""
 
     path: Path

@@ -8,15 +8,14 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
 from xdsl.ir import SSAValue
 
 from weft.dialects.errors import UnsupportedError
 
 
-@dataclass(frozen=True)
-class SequenceValue:
+class SequenceValue(Struct, frozen=True):
     """The values of a sequence."""
 
     items: tuple[SSAValue, ...]
@@ -25,8 +24,7 @@ class SequenceValue:
         return f"a sequence of {len(self.items)}"
 
 
-@dataclass(frozen=True)
-class Nothing:
+class Nothing(Struct, frozen=True):
     """An optional that holds nothing."""
 
     def __str__(self) -> str:

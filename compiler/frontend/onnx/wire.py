@@ -6,7 +6,8 @@ page of the mapped file.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from weft.dialects.errors import ModelError
 
@@ -17,8 +18,7 @@ TENSOR_RAW_DATA = 9
 VARINT, FIXED64, LENGTH_DELIMITED, FIXED32 = 0, 1, 2, 5
 
 
-@dataclass(frozen=True)
-class Field:
+class Field(Struct, frozen=True):
     """One field of a message: its number, its wire type, its whole extent and the extent of its
     value.
     """
@@ -30,8 +30,7 @@ class Field:
     stop: int
 
 
-@dataclass(frozen=True)
-class SplitModel:
+class SplitModel(Struct, frozen=True):
     """A serialised model without its initialisers, and each of those as (header, payload)."""
 
     skeleton: bytes

@@ -5,8 +5,8 @@ results on to what it reads, and what reaches a value on several ways is added u
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
+from msgspec import Struct, field
 from xdsl.dialects.builtin import NameLoc
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Block, Operation, SSAValue
@@ -113,8 +113,7 @@ def _vjp(op: GraphOp, arriving: Sequence[SSAValue | None], b: GraphBuilder) -> l
     return list(zip(op.operands, op.vjp(whole, b), strict=True))
 
 
-@dataclass
-class _Sums:
+class _Sums(Struct):
     """What has reached each value so far."""
 
     b: GraphBuilder

@@ -12,8 +12,10 @@ import heapq
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+import msgspec
+from msgspec import Struct
 from xdsl.ir import Block, Operation, OpResult, SSAValue, SSAValues
 
 from weft.compiler.graph.differentiate.reverse_path import Reversal, reads
@@ -46,12 +48,11 @@ def nominal_bytes(value: SSAValue) -> int:
     return kind.size.evaluate(names) * math.ceil(width(kind.element) / 8)
 
 
-@dataclass
-class Plan:
+class Plan(Struct):
     """The values that are kept, and the operators that are copied, in the region's order."""
 
-    kept: list[SSAValue] = field(default_factory=list[SSAValue])
-    copied: list[Operation] = field(default_factory=list[Operation])
+    kept: list[SSAValue] = msgspec.field(default_factory=list[SSAValue])
+    copied: list[Operation] = msgspec.field(default_factory=list[Operation])
 
 
 def plan_residuals(forward: Block, wanted: Sequence[SSAValue], sized: set[str]) -> Plan:

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
 
+from msgspec import Struct
 from xdsl.ir import Block, BlockArgument, SSAValue
 from xdsl.rewriter import InsertPoint
 
@@ -48,8 +49,7 @@ def active_state(
         found |= more
 
 
-@dataclass(frozen=True)
-class _Row:
+class _Row(Struct, frozen=True):
     """A value of one iteration that is a row of an outer value: `source[scale * i + offset]`."""
 
     slice: SliceOp

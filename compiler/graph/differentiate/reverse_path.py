@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from msgspec import Struct
 from xdsl.ir import Block, Operation, SSAValue
 
 from weft.dialects.graph import StopGradientOp
@@ -53,8 +54,7 @@ class Reversal(ABC):
         """
 
 
-@dataclass(frozen=True)
-class Path:
+class Path(Struct, frozen=True):
     """Operators in their order, and the values that depend on an input."""
 
     ops: list[Operation]

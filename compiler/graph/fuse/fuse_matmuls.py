@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from msgspec import Struct
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, SSAValue
@@ -52,8 +53,7 @@ class FuseMatmulsPass(ModulePass):
                 fuse_matmuls(block, weights, self.most_rows)
 
 
-@dataclass(frozen=True)
-class _Product:
+class _Product(Struct, frozen=True):
     """A product with a weight, and the sum with a bias behind it, if there is one."""
 
     product: MatmulOp

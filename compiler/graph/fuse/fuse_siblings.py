@@ -10,8 +10,8 @@ into a tensor.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 
+from msgspec import Struct, field
 from xdsl.ir import Block, Operation, SSAValue
 
 from weft.dialects.graph import GraphOp
@@ -28,8 +28,7 @@ MOST_RESULTS = 8
 """Streams of stores that a kernel goes along with."""
 
 
-@dataclass(eq=False)
-class Group:
+class Group(Struct, eq=False):
     """Operators that will be one kernel, in order;
     `anchor` is the one that is no elementwise operator or movement.
     """
@@ -52,8 +51,7 @@ class Group:
         return [each for each in values if any(use.operation not in inside for use in each.uses)]
 
 
-@dataclass
-class _Shape:
+class _Shape(Struct):
     """The elements that a group goes over, and how its rows are reduced, if they are: the dims of a
     row's results, and which of the axes are combined.
     """

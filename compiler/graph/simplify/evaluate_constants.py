@@ -10,8 +10,8 @@ Of tensors whose values may be replaced later the weight store remembers the ope
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
+from msgspec import Struct, field
 from xdsl.dialects.builtin import LocationAttr
 from xdsl.ir import Attribute, SSAValue
 
@@ -33,8 +33,7 @@ def constant_of(value: SSAValue, weights: WeightStore) -> ConstantOp | None:
     return owner if at_hand else None
 
 
-@dataclass(frozen=True)
-class Evaluated:
+class Evaluated(Struct, frozen=True):
     """A result of an operator on constants: its elements, and how they come out of the tensors of
     the store, None where these stay what they are.
     """
@@ -85,8 +84,7 @@ def evaluate_constants(
     return settled
 
 
-@dataclass
-class _Evaluation:
+class _Evaluation(Struct):
     """Operators that are evaluated once each."""
 
     weights: WeightStore

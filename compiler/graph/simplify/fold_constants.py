@@ -9,9 +9,11 @@ its result, and any other is asked for its own `fold`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+import msgspec
 import numpy as np
+from msgspec import Struct
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.dialects.func import FuncOp
@@ -61,15 +63,14 @@ class FoldConstantsPass(ModulePass):
             note(ctx, text)
 
 
-@dataclass
-class FoldingBudget:
+class FoldingBudget(Struct):
     """What folding may still make larger, and what it would have."""
 
     result_bytes: int
     growth: int
     bytes_left: int
     unrolling: UnrollingBudget
-    kept: list[int] = field(default_factory=list[int])
+    kept: list[int] = msgspec.field(default_factory=list[int])
 
     def allows(self, result: int, operands: int) -> bool:
         """Whether a result of so many bytes takes the place of operands; if so, it counts."""
@@ -106,8 +107,7 @@ def fold_constants(function: FuncOp, weights: WeightStore, budget: FoldingBudget
             folder.fold(op)
 
 
-@dataclass
-class _Folder:
+class _Folder(Struct):
     weights: WeightStore
     known: DimValues
     budget: FoldingBudget

@@ -8,8 +8,8 @@ its operator, of which nothing is left, and so do the iterations of a short loop
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
+from msgspec import Struct, field
 from xdsl.dialects.builtin import FunctionType
 from xdsl.dialects.func import FuncOp
 from xdsl.ir import Region, SSAValue
@@ -31,8 +31,7 @@ from weft.dialects.graph.regions.control import (
 from weft.dialects.weights import WeightStore
 
 
-@dataclass
-class UnrollingBudget:
+class UnrollingBudget(Struct):
     """How many operators a loop may become, and how many all that follow may, constants aside;
     what longer ones would have become.
     """

@@ -5,8 +5,9 @@ The first schedule that matches a nest takes it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from msgspec import Struct
 
 from weft.compiler.loop.primitives.recording import is_recorded, record, steps_of, stop_recording
 from weft.compiler.loop.schedules import (
@@ -26,8 +27,7 @@ from weft.dialects.errors import IllegalSchedule
 from weft.dialects.loop.program import KernelOp
 
 
-@dataclass(frozen=True)
-class Schedule:
+class Schedule(Struct, frozen=True):
     """A way to make nests of a kernel fast: `apply_all` finds those that it knows, rewrites them in
     place and yields its name for each.
     """

@@ -16,8 +16,8 @@ and neither K nor V is copied.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
 from xdsl.ir import SSAValue
 
 from weft.compiler.loop.matchers import Product, split_nest, sum_of_products
@@ -79,8 +79,7 @@ LARGEST_SCRATCH = 128 * 1024
 """Bytes of a block of scores, of which a thread has up to three on its stack."""
 
 
-@dataclass(frozen=True)
-class MatrixProduct:
+class MatrixProduct(Struct, frozen=True):
     """A nest `T += X * Y`: its outer loops, the one over K, and its operations."""
 
     outer: list[ForOp]

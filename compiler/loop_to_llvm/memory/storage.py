@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from llvmlite import ir
+from msgspec import Struct
 
 from weft.compiler.loop_to_llvm.frame import LaneNumber
 from weft.compiler.loop_to_llvm.scalar.elements import I1, storage_bytes, storage_type
 from weft.dialects.loop.types import BufferType
 
 
-@dataclass(frozen=True, eq=False)
-class Storage:
+class Storage(Struct, frozen=True, eq=False):
     """Where a buffer is stored. `private`: on the stack of the one function that uses it, with room
     behind its end.
     """
@@ -32,8 +30,7 @@ class Storage:
         return storage_bytes(self.type.element)
 
 
-@dataclass(frozen=True, eq=False)
-class Lanes:
+class Lanes(Struct, frozen=True, eq=False):
     """The vector loop that code is emitted in: its lane number and which lanes run, all where
     `mask` is None.
 

@@ -7,10 +7,11 @@ functions `void (closure)` of PART calls each, which find the pointers of their 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
 
 from llvmlite import ir
+from msgspec import Struct
+from msgspec.structs import replace
 from xdsl.ir import Block, BlockArgument, Operation, SSAValue
 
 from weft.compiler.loop_to_llvm.body import BodyEmitter, Unit
@@ -36,8 +37,7 @@ WeightKey = tuple[str, BufferType]
 _PART_TYPE = ir.FunctionType(VOID, [POINTER])
 
 
-@dataclass(frozen=True)
-class Arrays:
+class Arrays(Struct, frozen=True):
     """Where a program finds its buffers: the caller's arrays of inputs' and outputs' pointers, so
     many inputs, the arena, and the place of each weight in the context's table.
     """

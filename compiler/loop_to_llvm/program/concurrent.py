@@ -6,9 +6,9 @@ Kernels that a branch calls get no context, so that they run their parallel loop
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from llvmlite import ir
+from msgspec import Struct
 
 from weft.compiler.loop_to_llvm.frame import Frame
 from weft.compiler.loop_to_llvm.parallel import BODY_TYPE
@@ -16,8 +16,7 @@ from weft.compiler.loop_to_llvm.runtime import Runtime
 from weft.compiler.loop_to_llvm.scalar.elements import I64, POINTER
 
 
-@dataclass(frozen=True)
-class KernelCall:
+class KernelCall(Struct, frozen=True):
     """A kernel, and the sizes and buffers that it is called with."""
 
     kernel: ir.Function

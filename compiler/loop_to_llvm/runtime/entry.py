@@ -5,10 +5,10 @@ what it reports.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from llvmlite import ir
+from msgspec import Struct
 
 from weft.compiler.abi.constants import ABI_VERSION, WORKSPACE_ALIGNMENT, Status
 from weft.compiler.loop_to_llvm.runtime.code import (
@@ -46,8 +46,7 @@ _NO_WORKSPACE: Final = -1
 _EXTENT: Final = f"0 to {MOST}"
 
 
-@dataclass(frozen=True)
-class Counts:
+class Counts(Struct, frozen=True):
     """How many inputs, outputs and free symbolic dims a model has, how many sizes it finds while it
     runs, and which outputs it makes itself since their sizes are among these. `rank` is the
     greatest of an input or output.

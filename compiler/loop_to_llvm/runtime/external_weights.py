@@ -5,10 +5,10 @@ them in a file or in memory, `m_prepare_weights` brings logical ones into the la
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from llvmlite import ir
+from msgspec import Struct
 
 from weft.compiler.abi.constants import Status
 from weft.compiler.loop_to_llvm.runtime.code import (
@@ -38,8 +38,7 @@ DERIVE: Final = "derive"
 _ALIGNMENT: Final = 64
 
 
-@dataclass(frozen=True)
-class PreparedWeight:
+class PreparedWeight(Struct, frozen=True):
     """A weight of `bytes` at `offset` of what holds them all, made of the tensor of that number, by
     the kernel `transform` if it is not a copy.
     """
@@ -50,8 +49,7 @@ class PreparedWeight:
     transform: str | None
 
 
-@dataclass(frozen=True)
-class DerivedTensors:
+class DerivedTensors(Struct, frozen=True):
     """Tensors of so many `bytes` each that a program computes of those with the numbers `inputs`,
     in a workspace.
     """
@@ -61,8 +59,7 @@ class DerivedTensors:
     workspace: int
 
 
-@dataclass(frozen=True)
-class PreparedWeights:
+class PreparedWeights(Struct, frozen=True):
     """All weights that an artifact makes. Their tensors are numbered: first those that the caller
     has `given`, then the artifact's own at `own_offsets`, then those that are derived of both.
     """
@@ -73,8 +70,7 @@ class PreparedWeights:
     derived: DerivedTensors | None
 
 
-@dataclass(frozen=True)
-class ExternalWeights:
+class ExternalWeights(Struct, frozen=True):
     """All weights at their offsets, behind a `header` that has to be found before them; `size` is
     theirs alone. `prepared` says how the artifact makes them, None where they are in a file.
     """
@@ -126,8 +122,7 @@ def _define_bind(pool: Pool, outside: ExternalWeights) -> None:
     code.ret(i32(Status.OK))
 
 
-@dataclass
-class _Preparation:
+class _Preparation(Struct):
     """Emits `m_prepare_weights`: the derived tensors are computed in memory that it takes for the
     time, then each weight is brought into its layout.
     """

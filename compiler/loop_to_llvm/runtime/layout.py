@@ -4,9 +4,9 @@ only weft sees.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 from llvmlite import ir
 
 from weft.compiler.abi import structs
@@ -29,8 +29,7 @@ _LINE = 64
 _BYTES = {I8: 1, I16: 2, I32: 4, I64: 8, POINTER: 8}
 
 
-@dataclass(frozen=True)
-class Field:
+class Field(msgspec.Struct, frozen=True):
     """A member at an offset in bytes; `count` of them in a row."""
 
     kind: ir.Type

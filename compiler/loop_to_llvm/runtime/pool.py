@@ -22,9 +22,9 @@ every order of the steps; a change here is a change there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 from llvmlite import ir
 
 from weft.compiler.abi.constants import Status
@@ -69,8 +69,7 @@ _SHARED: Final = Struct(
 )
 
 
-@dataclass(frozen=True)
-class Loop:
+class Loop(msgspec.Struct, frozen=True):
     """A parallel loop: `body(argument, begin, end)` over `count` iterations in so many chunks."""
 
     body: ir.Value

@@ -6,11 +6,11 @@ asking again gives the same.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
 from llvmlite import ir
+from msgspec import Struct
 
 from weft.compiler.loop_to_llvm.runtime.code import (
     I1,
@@ -57,8 +57,7 @@ _NONE: Final = -1
 _Bits = Mapping[Word, ir.Value]
 
 
-@dataclass(frozen=True)
-class Level:
+class Level(Struct, frozen=True):
     """Code for processors that have all features of all groups; its symbols start with `prefix`."""
 
     prefix: str

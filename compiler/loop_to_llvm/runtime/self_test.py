@@ -5,13 +5,13 @@ has, and compares the outputs with golden ones.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
 
 import ml_dtypes
 import numpy as np
 from llvmlite import ir
+from msgspec import Struct
 
 from weft.compiler.abi.constants import WORKSPACE_ALIGNMENT, Status
 from weft.compiler.loop_to_llvm.runtime.code import (
@@ -44,8 +44,7 @@ _WIDE: Final = {"float64": DOUBLE, "float32": _FLOAT}
 _HALVES: Final = ("float16", "bfloat16")
 
 
-@dataclass(frozen=True)
-class GoldenTensor:
+class GoldenTensor(Struct, frozen=True):
     """A tensor of the golden data: its offset in bytes, and how far an element may be off."""
 
     offset: int
@@ -54,8 +53,7 @@ class GoldenTensor:
     margin: float
 
 
-@dataclass(frozen=True)
-class Golden:
+class Golden(Struct, frozen=True):
     """The values of the free sizes, and the tensors of a call."""
 
     sizes: Sequence[int]

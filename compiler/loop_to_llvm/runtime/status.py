@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from llvmlite import ir
+from msgspec import Struct
 
 from weft.compiler.abi.constants import Status
 from weft.compiler.loop_to_llvm.runtime.code import (
@@ -34,8 +34,7 @@ from weft.dialects.errors import printable, printable_lines, shortened
 NO_CONTEXT_TEXT: Final = "weft requires a context, got NULL"
 
 
-@dataclass(frozen=True)
-class Sizes:
+class Sizes(Struct, frozen=True):
     """A shape in memory, to be shown: `rank` i64 at an address."""
 
     address: ir.Value

@@ -4,9 +4,9 @@ messages, and the sizes of dims.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 from llvmlite import ir
 
 from weft.compiler.loop_to_llvm.runtime.code import I64, POINTER, Code, compile_plainly, i64
@@ -18,8 +18,7 @@ _ARRAYS: Final = ("inputs", "outputs", "symbols")
 _SIZE_OF: Final = ir.FunctionType(I64, [POINTER, POINTER])
 
 
-@dataclass(frozen=True)
-class TableLayout:
+class TableLayout(msgspec.Struct, frozen=True):
     """What the run time's code knows of the table while it is compiled: where arrays start, how
     many entries they have, and how many values the evaluation of a dim needs at most.
     """

@@ -5,9 +5,9 @@ to emitter.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from llvmlite import ir
+from msgspec import Struct
 from xdsl.dialects import arith, math
 from xdsl.dialects.builtin import Float32Type, FloatAttr, IntegerAttr
 from xdsl.ir import Attribute, Operation
@@ -33,8 +33,7 @@ LOG10_OF_2 = 0.30102999566398119521
 SQRT_OF_HALF = 0.70710678118654752440
 
 
-@dataclass(frozen=True, eq=False)
-class Arithmetic:
+class Arithmetic(Struct, frozen=True, eq=False):
     """Where operations are emitted, and for which target.
 
     `contracts`: a product and a sum may become one operation.

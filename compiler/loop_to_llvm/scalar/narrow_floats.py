@@ -7,8 +7,9 @@ else the greatest number. NaN becomes -0 in a format without it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
+
+from msgspec import Struct
 
 from weft.compiler.loop_to_llvm.vector_math.formats import F32
 from weft.compiler.loop_to_llvm.vector_math.lanes import Integer, Real, select
@@ -28,8 +29,7 @@ class Special(Enum):
     NONE = "finite"
 
 
-@dataclass(frozen=True)
-class NarrowFormat:
+class NarrowFormat(Struct, frozen=True):
     """A format with sign, exponent and fraction; subnormal numbers have an exponent field of 0."""
 
     exponent_bits: int

@@ -8,10 +8,10 @@ flags or on flushed subnormals.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from llvmlite import ir
+from msgspec import Struct
 
 from weft.compiler.loop_to_llvm.vector_math import (
     error_function,
@@ -27,8 +27,7 @@ from weft.compiler.loop_to_llvm.vector_math.formats import F32, F64, Format
 from weft.compiler.loop_to_llvm.vector_math.lanes import Emitter, Real
 
 
-@dataclass(frozen=True)
-class MathFunction:
+class MathFunction(Struct, frozen=True):
     """A name, the number of operands and the expression that is emitted as the function's body."""
 
     name: str

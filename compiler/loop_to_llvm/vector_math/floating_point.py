@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 from weft.compiler.loop_to_llvm.vector_math.formats import Format
 from weft.compiler.loop_to_llvm.vector_math.lanes import Integer, Real, fma, select
@@ -60,8 +60,7 @@ def significand(x: Real, *, subnormal: bool = True) -> tuple[Real, Real]:
     return m, biased.as_real(fmt) - adjust
 
 
-@dataclass(frozen=True)
-class DoubleWord:
+class DoubleWord(Struct, frozen=True):
     """The exact sum of two numbers, of which `low` is small beside `high`."""
 
     high: Real

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 
-@dataclass(frozen=True)
-class Format:
+class Format(Struct, frozen=True):
     """An IEEE 754 binary format: its name, its width and its stored significand bits."""
 
     name: str

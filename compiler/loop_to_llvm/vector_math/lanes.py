@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from llvmlite import ir
+from msgspec import Struct
 
 from weft.compiler.loop_to_llvm.vector_math.formats import Format
 
@@ -32,8 +32,7 @@ class _LoadAgain(ir.Instruction):
         buf.append(f"align {VECTOR_BITS // 8}\n")
 
 
-@dataclass(frozen=True, eq=False)
-class Emitter:
+class Emitter(Struct, frozen=True, eq=False):
     """Where operations go: a builder, the lanes (0: a scalar), and what is one instruction: fma,
     and on vectors of 512 bits scaling by a power of two.
     """
@@ -123,8 +122,7 @@ class Emitter:
         return self.builder.call(declared, operands)
 
 
-@dataclass(frozen=True, eq=False)
-class Mask:
+class Mask(Struct, frozen=True, eq=False):
     """One bool a lane."""
 
     at: Emitter
@@ -149,8 +147,7 @@ class Mask:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Integer:
+class Integer(Struct, frozen=True, eq=False):
     """One two's-complement integer of `bits` bits a lane."""
 
     at: Emitter
@@ -243,8 +240,7 @@ class Integer:
         return Real(self.at, fmt, convert(self.value, self.at.real_type(fmt)))
 
 
-@dataclass(frozen=True, eq=False)
-class Real:
+class Real(Struct, frozen=True, eq=False):
     """One floating-point number a lane; Python numbers as operands are constants of its format."""
 
     at: Emitter

@@ -11,11 +11,12 @@ import mmap
 import os
 import tempfile
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 from weakref import WeakValueDictionary
+
+from msgspec import Struct
 
 from weft.compiler.abi.constants import ABI_VERSION
 from weft.compiler.machine.artifact.replace_file import replacing, rewriting
@@ -57,8 +58,7 @@ EXPORTS: Final = (".so", ".a", ".o", ".mlir", ".wasm")
 _Writing = Callable[[Path, int], contextlib.AbstractContextManager[BinaryIO]]
 
 
-@dataclass(frozen=True)
-class Compiled:
+class Compiled(Struct, frozen=True):
     """Everything an artifact is made of.
 
     `objects` hold the run time, the program and the kernels; `exports` are the C functions; `libc`

@@ -27,10 +27,11 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, Final, cast
+
+from msgspec import Struct
 
 from weft.compiler.machine.artifact.artifact import Compiled
 from weft.compiler.machine.artifact.replace_file import replacing
@@ -64,8 +65,7 @@ class CacheWarning(UserWarning):
     """The cache could not be written; the model was compiled all the same."""
 
 
-@dataclass(frozen=True)
-class Cache:
+class Cache(Struct, frozen=True, dict=True):
     """Entries in a folder; when they take more than `limit` bytes, those unused longest go.
 
     What is in a cache is loaded and run. So its folder has to belong to this user, or to root, and

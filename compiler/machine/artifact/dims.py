@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final
+
+from msgspec import Struct
 
 from weft.dialects.errors import ArtifactError
 from weft.dialects.steps import Step
@@ -97,8 +98,7 @@ def _evaluate(steps: Sequence[_Named], symbols: Mapping[str, int]) -> int:
     return stack[0]
 
 
-@dataclass
-class _Waiting:
+class _Waiting(Struct):
     """An operator whose right operand is not whole yet, or an open bracket, whose step joins the
     operands of `max` or `min`; `joins` once there are two.
     """

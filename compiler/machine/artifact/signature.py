@@ -7,13 +7,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from typing import Any, Final
 
 import ml_dtypes
 import numpy as np
+from msgspec import Struct
 
 from weft.dialects.errors import ArtifactError
 
@@ -35,8 +35,7 @@ DTYPES: Final[Mapping[str, np.dtype[Any]]] = {
 """The element types of a signature by name; those below 8 bits take a byte each, their low bits."""
 
 
-@dataclass(frozen=True)
-class TensorSpec:
+class TensorSpec(Struct, frozen=True):
     """An input or output: `dtype` is NumPy's name, a dim a number or an expression of symbols."""
 
     name: str
@@ -83,8 +82,7 @@ class TensorSpec:
         return None if self.elements is None else self.elements * self.numpy_dtype.itemsize
 
 
-@dataclass(frozen=True)
-class Signature:
+class Signature(Struct, frozen=True, dict=True):
     """Inputs and outputs in the order of a call; `symbols` are the free dims in the order of `dims`
     of a call, behind which it writes the sizes `found`: of outputs that depend on values. Of each
     pair `donated`, the output may lie where the input lies, and does in calls from Python.

@@ -5,9 +5,10 @@ its self-test.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
+
+from msgspec import Struct, field
 
 from weft.compiler.machine.artifact.artifact import WASM, check_runs_on, load, read_metadata
 from weft.compiler.machine.elf import records as elf
@@ -29,8 +30,7 @@ _FORBIDDEN: Final = {
 }
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(Struct, frozen=True):
     """What one check found: `text` says what, or what is wrong with it."""
 
     check: str
@@ -64,8 +64,7 @@ def verify(
     return findings
 
 
-@dataclass
-class _Checks:
+class _Checks(Struct):
     """The checks of one file, each of which gives a text or raises ArtifactError."""
 
     path: Path

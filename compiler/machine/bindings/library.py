@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from weft.compiler.machine.artifact.signature import Signature
 
@@ -11,8 +12,7 @@ INTEGERS: Final = tuple(f"{u}int{bits}" for u in ("", "u") for bits in (8, 16, 3
 """The types of integers by NumPy's names."""
 
 
-@dataclass(frozen=True)
-class Library:
+class Library(Struct, frozen=True):
     """The file `lib<stem>.so` of a model, whose functions start with the prefix; `version` is the
     model's own.
     """

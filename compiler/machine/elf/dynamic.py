@@ -6,6 +6,8 @@ from itertools import pairwise
 from struct import Struct
 from typing import Final
 
+import msgspec
+
 from weft.compiler.machine.elf import records as elf
 from weft.compiler.machine.elf.image import OutputSection
 
@@ -15,8 +17,7 @@ _VERNEED: Final = Struct("<HHIII")
 _VERNAUX: Final = Struct("<IHHII")
 
 
-@dataclass(frozen=True)
-class DynamicSymbol:
+class DynamicSymbol(msgspec.Struct, frozen=True):
     """A name that the loader knows: an export where `section` is given, else an import."""
 
     name: str
@@ -27,8 +28,7 @@ class DynamicSymbol:
     size: int = 0
 
 
-@dataclass(frozen=True)
-class DynamicRelocation:
+class DynamicRelocation(msgspec.Struct, frozen=True):
     """A 64-bit field at `offset` of `section` that the loader fills.
 
     Without a `symbol` it becomes the load address plus `target` plus the addend.

@@ -2,8 +2,9 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import BinaryIO, Final
+
+from msgspec import Struct, field
 
 from weft.compiler.machine.elf import records as elf
 from weft.compiler.machine.elf.checksum_trailer import checksum_trailer
@@ -13,8 +14,7 @@ BUILD_ID_SIZE: Final = 20
 _PADDING: Final = ".relro_padding"
 
 
-@dataclass(eq=False)
-class OutputSection:
+class OutputSection(Struct, eq=False):
     """One section of the result.
 
     It is `content`, or `size` bytes that `stream` writes, or `size` zeros that the file leaves out.
@@ -76,8 +76,7 @@ class OutputSection:
         return offset
 
 
-@dataclass(frozen=True)
-class Segment:
+class Segment(Struct, frozen=True):
     """Sections that are loaded together; `sealed` ones become read-only after relocation."""
 
     flags: int
@@ -85,8 +84,7 @@ class Segment:
     sealed: bool = False
 
 
-@dataclass(frozen=True)
-class Extra:
+class Extra(Struct, frozen=True):
     """A program header that points at part of a segment."""
 
     kind: int

@@ -8,8 +8,9 @@ and relocations name its entries. Nothing is relocated yet.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import BinaryIO, Final
+
+from msgspec import Struct, field
 
 from weft.compiler.machine.elf import records as elf
 from weft.compiler.machine.elf.object_file import Data, Symbol, read_symbols
@@ -22,8 +23,7 @@ _REPLACED: Final = frozenset({elf.SHT_SYMTAB, elf.SHT_STRTAB, elf.SHT_RELA, 0x6F
 """Kinds of sections that name symbols, the last of which are those whose addresses matter."""
 
 
-@dataclass
-class _Joined:
+class _Joined(Struct):
     """What the result has behind the objects."""
 
     headers: list[elf.SectionHeader] = field(default_factory=list[elf.SectionHeader])

@@ -1,16 +1,16 @@
 """Relocatable ELF objects as LLVM emits them: bytes in, sections, symbols and relocations out."""
 
-from dataclasses import dataclass
 from functools import cached_property
 from mmap import mmap
 from struct import Struct
+
+import msgspec
 
 from weft.compiler.machine.elf import records as elf
 from weft.dialects.errors import ArtifactError, UnsupportedError
 
 
-@dataclass(frozen=True)
-class Relocation:
+class Relocation(msgspec.Struct, frozen=True):
     """A field at `offset` of its section that holds an address known only at link time."""
 
     offset: int
@@ -19,8 +19,7 @@ class Relocation:
     addend: int
 
 
-@dataclass(frozen=True)
-class Section:
+class Section(msgspec.Struct, frozen=True):
     """One section; `content` is empty where the file holds no bytes for it."""
 
     name: str
@@ -37,8 +36,7 @@ class Section:
         return bool(self.flags & elf.SHF_ALLOC)
 
 
-@dataclass(frozen=True)
-class Symbol:
+class Symbol(msgspec.Struct, frozen=True):
     """One symbol; `section` is an index, or one of the reserved ones."""
 
     name: str
@@ -64,8 +62,7 @@ Data = bytes | mmap
 """An object in memory, or in a file of which only the parts that are read come there."""
 
 
-@dataclass(frozen=True)
-class RelocatableObject:
+class RelocatableObject(msgspec.Struct, frozen=True):
     """One object file; `name` says which in errors."""
 
     name: str

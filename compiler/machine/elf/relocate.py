@@ -1,7 +1,8 @@
 """Relocations of a link: the slots, stubs and loader entries they call for, and the patching."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from weft.compiler.machine.elf import records as elf
 from weft.compiler.machine.elf.dynamic import DynamicRelocation
@@ -21,8 +22,7 @@ from weft.dialects.errors import ArtifactError, UnsupportedError
 _SLOT_SIZE = 8
 
 
-@dataclass(frozen=True)
-class _Fixup:
+class _Fixup(Struct, frozen=True):
     """One field to patch once addresses are known; `origin` names it in errors."""
 
     origin: str

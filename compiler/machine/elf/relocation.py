@@ -4,9 +4,10 @@ Types and fields are those of the processor supplements of the System V ABI.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final, NamedTuple, TypeAlias
+
+from msgspec import Struct
 
 from weft.compiler.machine.elf import records as elf
 
@@ -45,8 +46,7 @@ class Rule(NamedTuple):
     width: int = 4
 
 
-@dataclass(frozen=True)
-class Machine:
+class Machine(Struct, frozen=True):
     """What the linker knows about one architecture; `page` is the largest that its systems use.
 
     `thread_local` is the type by which the loader fills the two slots of a thread-local variable.

@@ -1,8 +1,9 @@
 """Symbols of several objects resolved against each other: which name leads to which place."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from weft.compiler.machine.elf import records as elf
 from weft.compiler.machine.elf.image import OutputSection
@@ -17,8 +18,7 @@ _LINKED_KINDS: Final = (
 )  # fmt: skip
 
 
-@dataclass(eq=False)
-class Target:
+class Target(Struct, eq=False):
     """What a relocation refers to: `offset` in `section`, or an import if there is no section."""
 
     name: str

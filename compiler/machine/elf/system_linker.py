@@ -5,10 +5,11 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import BinaryIO, Final
+
+from msgspec import Struct
 
 from weft.compiler.machine.elf import records as elf
 from weft.compiler.machine.elf.image import BUILD_ID_SIZE, OutputSection
@@ -37,8 +38,7 @@ _FIXED_OPTIONS: Final = (
 )
 
 
-@dataclass(frozen=True)
-class LinkTool:
+class LinkTool(Struct, frozen=True):
     """A linker as a command; a compiler driver takes the linker's options one by one."""
 
     command: tuple[str, ...]

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import BinaryIO, Final, cast
+
+from msgspec import Struct
 
 from weft.compiler.machine.elf.records import align_up
 from weft.compiler.machine.wasm.note import MAGIC, wasm_note, wasm_trailer
@@ -68,8 +69,7 @@ def signed(value: int, *, padded: bool = False) -> bytes:
     return bytes([*out, value & 0x7F])
 
 
-@dataclass(frozen=True)
-class _Place:
+class _Place(Struct, frozen=True):
     """What a symbol leads to: a number of its kind's index space, or an address."""
 
     kind: SymbolKind

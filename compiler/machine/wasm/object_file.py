@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Final
+
+from msgspec import Struct, field
 
 from weft.compiler.machine.wasm.note import MAGIC
 from weft.dialects.errors import ArtifactError, UnsupportedError
@@ -35,8 +36,7 @@ class SymbolKind(IntEnum):
     TABLE = 5
 
 
-@dataclass(frozen=True)
-class Symbol:
+class Symbol(Struct, frozen=True):
     """A symbol: `index` counts functions or globals, for data it is the segment, with `offset`."""
 
     kind: SymbolKind
@@ -54,8 +54,7 @@ class Symbol:
         return bool(self.flags & LOCAL)
 
 
-@dataclass(frozen=True)
-class Relocation:
+class Relocation(Struct, frozen=True):
     """A field at an offset into its function or segment; `index` is a symbol, or a type."""
 
     kind: int
@@ -64,8 +63,7 @@ class Relocation:
     addend: int
 
 
-@dataclass
-class Piece:
+class Piece(Struct):
     """A function's code or a data segment, with what has to be patched in it."""
 
     content: bytearray
@@ -73,8 +71,7 @@ class Piece:
     relocations: list[Relocation] = field(default_factory=list[Relocation])
 
 
-@dataclass
-class WasmObject:
+class WasmObject(Struct):
     """What a link takes from an object. `functions` are the defined ones, `imports` the names of
     those that come before them in the index space; `signatures` has the type of each of both.
     """
@@ -161,8 +158,7 @@ def read_wasm(data: bytes, name: str) -> WasmObject:
     return parsed
 
 
-@dataclass(frozen=True)
-class _Starts:
+class _Starts(Struct, frozen=True):
     """Where in their section each function and each segment's bytes begin."""
 
     functions: list[int]

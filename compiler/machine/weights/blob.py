@@ -4,9 +4,10 @@ import hashlib
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
 from typing import BinaryIO, Final, Protocol, cast
+
+from msgspec import Struct
 
 from weft.compiler.machine.elf import records as elf
 from weft.compiler.machine.elf.checksum_trailer import DIGEST_SECTION, WEIGHTS_SECTION
@@ -20,8 +21,7 @@ _LARGE: Final = 1 << 18
 _HOLE: Final = memoryview(bytes(1 << 20))
 
 
-@dataclass(frozen=True)
-class WeightBlob:
+class WeightBlob(Struct, frozen=True):
     """Read-only bytes that the link defines under a hidden symbol.
 
     `write` puts exactly `size` bytes into the file that it is given, once, while the result is

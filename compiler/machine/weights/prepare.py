@@ -7,10 +7,11 @@ from __future__ import annotations
 import ctypes
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 
 from weft.compiler.machine.codegen.jit import LoadedCode
 from weft.dialects.weights import BLOCK_BYTES, Array, byte_blocks
@@ -18,8 +19,7 @@ from weft.dialects.weights import BLOCK_BYTES, Array, byte_blocks
 ALIGNMENT = 64
 
 
-@dataclass(frozen=True)
-class WeightSource:
+class WeightSource(Struct, frozen=True):
     """A weight of the artifact: a tensor of the store,
     and the kernel that brings it into another layout, if any.
 
@@ -38,8 +38,7 @@ class WeightSource:
         return self.key if self.transform is None else f"{self.key}#{self.transform}"
 
 
-@dataclass(frozen=True)
-class Slicing:
+class Slicing(Struct, frozen=True):
     """How a tensor is brought into its layout some rows of storage at a time: `step` indices of the
     dimension `axis` make a row of so many `elements`. The array that is stored may have another
     shape than the tensor's, `shape`: equal bytes are stored once.
@@ -51,8 +50,7 @@ class Slicing:
     elements: int
 
 
-@dataclass(frozen=True)
-class WeightTransform:
+class WeightTransform(Struct, frozen=True):
     """The symbol of `void transform(context, const source, target)`, which writes to zeroed
     storage; with a slicing, how many indices the source has comes behind the context.
     """
@@ -61,8 +59,7 @@ class WeightTransform:
     slicing: Slicing | None
 
 
-@dataclass(frozen=True)
-class WeightTransforms:
+class WeightTransforms(Struct, frozen=True):
     """Transforms in this process, by the names that weights have for them."""
 
     code: LoadedCode | None
@@ -83,8 +80,7 @@ class WeightTransforms:
         function(None, source.shape[transform.slicing.axis], *places)
 
 
-@dataclass(frozen=True)
-class Weights:
+class Weights(Struct, frozen=True):
     """All weights of a compiled model, made on demand."""
 
     sources: Sequence[WeightSource]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from msgspec import Struct
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 from xdsl.ir import Block, SSAValue
@@ -31,8 +32,7 @@ weight is the same in all of them.
 """
 
 
-@dataclass(frozen=True)
-class AssignLayouts:
+class AssignLayouts(Struct, frozen=True):
     """The pass over one module, with the maker of conversion kernels."""
 
     copy_kernel: CopyKernel

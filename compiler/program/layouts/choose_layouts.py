@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from msgspec import Struct
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr, UnitAttr
 from xdsl.ir import Operation, SSAValue
 from xdsl.rewriter import Rewriter
@@ -169,8 +170,7 @@ def _views(value: SSAValue) -> list[ViewOp]:
     return [use.operation for use in value.uses if isinstance(use.operation, ViewOp)]
 
 
-@dataclass
-class _Rewriting:
+class _Rewriting(Struct):
     """Brings a choice into the program."""
 
     program: ProgramOp

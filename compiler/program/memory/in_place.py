@@ -6,9 +6,9 @@ result afterwards, so that nothing is overwritten that is still to be read.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import combinations
 
+from msgspec import Struct
 from xdsl.dialects.builtin import DenseArrayBase, IntegerType
 from xdsl.ir import SSAValue
 from xdsl.utils.hints import isa
@@ -19,8 +19,7 @@ from weft.dialects.loop.program import IN_PLACE, KernelOp
 from weft.dialects.loop.types import buffer_type
 
 
-@dataclass(frozen=True)
-class InPlace:
+class InPlace(Struct, frozen=True):
     """Two arguments of a kernel by position: an operand, and the result that may take its place."""
 
     operand: int

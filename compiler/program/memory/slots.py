@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import partial
 from heapq import heapify, heappop, heappush
 from itertools import chain
 
+from msgspec import Struct, field
 from xdsl.ir import Block, Operation
 
 from weft.dialects.expr import Expr, maximum
 from weft.dialects.loop.ops import AllocOp
 
 
-@dataclass
-class Lifetime:
+class Lifetime(Struct):
     """An allocation, its size in bytes, and the positions of its first and last use in the program;
     `followers` take its place after it, in place. `branch` is the one of several that run at the
     same time which alone uses it, if one does, and `around` the positions of all of them.
@@ -52,8 +51,7 @@ class Lifetime:
         )
 
 
-@dataclass
-class Slot:
+class Slot(Struct):
     """Memory of buffers that follow each other: `last` is where the last of them ends, `branches`
     are those among them that alone use one.
     """

@@ -16,6 +16,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
+from msgspec import Struct
 from xdsl.context import Context
 from xdsl.dialects import arith
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, ModuleOp, StringAttr
@@ -46,8 +47,7 @@ class WriteStatesPass(ModulePass):
         write_states(op)
 
 
-@dataclass(frozen=True)
-class _Update:
+class _Update(Struct, frozen=True):
     """A buffer that a call fills, and the older one that can take its place: nothing reads that
     after the call until `copy` makes it equal to the new buffer; or, without a copy, until it ends
     or is overwritten, the new one having ended.

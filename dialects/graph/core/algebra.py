@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Attribute, SSAValue
 
@@ -13,8 +13,7 @@ from weft.dialects.graph.core.builder import GraphBuilder
 from weft.dialects.graph.core.types import I64, Shape, ShapeAttr, TensorType, type_of
 
 
-@dataclass(frozen=True, eq=False)
-class Term:
+class Term(Struct, frozen=True, eq=False):
     """A tensor and the builder that inserts what is computed from it.
 
     A Python number beside it counts as a scalar of its element type; tensors are broadcast.

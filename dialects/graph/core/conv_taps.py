@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from weft.dialects.expr import Expr, maximum
 from weft.dialects.graph.core.types import Shape
@@ -12,8 +13,7 @@ from weft.dialects.graph.core.window import Window, spatial_names
 Index = Sequence[Expr]
 
 
-@dataclass(frozen=True)
-class Taps:
+class Taps(Struct, frozen=True):
     """Positions of a result and taps of a window at each of them. `source` is the spatial index in
     the image, `place` that in the filter, of a position and a tap.
     """

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.traits import IsTerminator
 
@@ -51,8 +52,7 @@ def evaluate_block(
     return evaluator.block(block, arguments)
 
 
-@dataclass
-class _Evaluator:
+class _Evaluator(Struct):
     arrays: Arrays
     sizes: dict[str, int]
     weights: WeightStore | None

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from msgspec import Struct
 from xdsl.dialects.builtin import FloatAttr
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import prop_def
@@ -32,8 +32,7 @@ from weft.dialects.loop.scalar import Scalar, compute_type
 from weft.dialects.weights import Array
 
 
-@dataclass(frozen=True)
-class Lines:
+class Lines(Struct, frozen=True):
     """A tensor's elements in lines along `axes`, each normalised apart.
 
     The tensor is seen under the dims `view`, which are its own but that its channels, dim 1, may be

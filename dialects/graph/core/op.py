@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from operator import index
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
+from msgspec import Struct, field
 from xdsl.dialects.builtin import (
     BoolAttr,
     DenseArrayBase,
@@ -49,8 +49,7 @@ if TYPE_CHECKING:
 AttributeValue = Attribute | bool | int | float | str | Sequence[int] | Sequence[Expr] | None
 
 
-@dataclass(frozen=True)
-class OnnxName:
+class OnnxName(Struct, frozen=True):
     """An operator's name in ONNX, and how its attributes map:
     ONNX's name to ours, with ONNX's default.
 

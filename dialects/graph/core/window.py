@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
 from xdsl.dialects.builtin import DenseArrayBase
 from xdsl.ir import Attribute, SSAValue
 from xdsl.irdl import opt_prop_def
@@ -18,8 +18,7 @@ from weft.dialects.loop.builder import LoopBuilder
 from weft.dialects.loop.scalar import Number
 
 
-@dataclass(frozen=True)
-class Window:
+class Window(Struct, frozen=True):
     """Where the taps of a window lie; every tuple has an entry per spatial dim.
 
     Tap `t` of output position `p` reads the input at `p * stride + t * dilation - before`.

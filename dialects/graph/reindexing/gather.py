@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from msgspec import Struct
 from xdsl.dialects.builtin import IntegerAttr
 from xdsl.ir import SSAValue
 from xdsl.irdl import irdl_op_definition, operand_def, prop_def, result_def
@@ -42,8 +42,7 @@ def subscript(b: LoopBuilder, index: Scalar, dim: Expr) -> Expr:
     return b.subscript(counted.minimum(size - 1).maximum(0))
 
 
-@dataclass(frozen=True)
-class IndexRange:
+class IndexRange(Struct, frozen=True):
     """An axis that indices count along, and its size; of index vectors one component does."""
 
     axis: int

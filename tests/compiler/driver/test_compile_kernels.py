@@ -4,9 +4,9 @@ import gc
 import os
 import subprocess
 import sys
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from weft.compiler.driver import compile_kernels, workers
 from weft.compiler.driver.compile_kernels import (

@@ -1,8 +1,7 @@
 """What a module says of its compilation reads back as it was written."""
 
-from dataclasses import replace
-
 import pytest
+from msgspec.structs import replace
 from xdsl.dialects.builtin import ModuleOp
 
 from weft.compiler.machine.codegen.host import host_target

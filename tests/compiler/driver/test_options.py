@@ -6,6 +6,7 @@ from dataclasses import fields, replace
 from typing import Any, get_type_hints
 
 import pytest
+from msgspec import structs
 
 import weft
 from tests.support.small_models import add_model
@@ -97,7 +98,7 @@ def written_type(record: type, option: Any) -> object:
 
 def test_options_on_a_module_are_those_of_the_compilation():
     defaults = {each.name: each.default for each in fields(Options)}
-    module = {each.name: each.default for each in fields(CodeOptions)}
+    module = {each.name: each.default for each in structs.fields(CodeOptions)}
     assert module.keys() - defaults.keys() == {"prefix", "schedules"}
     assert {name: defaults[name] for name in module if name in defaults}.items() <= module.items()
 

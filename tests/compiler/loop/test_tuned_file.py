@@ -1,9 +1,9 @@
 """Files of tuned schedules: read back what was written, add to it, take what fits the target."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from weft.compiler.loop.kernel_schedule import KernelSchedule
 from weft.compiler.loop.tuned_file import Tuned, read_tuned, target_key, tuned_for, write_tuned

@@ -4,9 +4,9 @@ import ctypes
 import shutil
 import subprocess
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from tests.compiler.loop_to_llvm.runtime.runtime_library import (
     HOST_SOURCE,

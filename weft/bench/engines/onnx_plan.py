@@ -8,12 +8,12 @@ the model in that framework by hand.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import onnx
+from msgspec import Struct, field
 from onnx import ModelProto, NodeProto, numpy_helper
 from onnx.helper import get_attribute_value
 from onnx.reference import ReferenceEvaluator
@@ -56,8 +56,7 @@ functions, and importers of today, have.
 """
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(Struct, frozen=True):
     """One call: a function of the values at some places, its results put at others."""
 
     function: Callable[..., Any]
@@ -72,8 +71,7 @@ def load_upgraded(path: Path) -> ModelProto:
     return convert_version(model, NEW_OPSET) if min(versions) < OLD_OPSET else model
 
 
-@dataclass
-class Plan:
+class Plan(Struct):
     """Steps over a table of values, which starts with the inputs and then has the constants."""
 
     steps: list[Step] = field(default_factory=list[Step])
@@ -94,8 +92,7 @@ class Plan:
         return [values[place] for place in self.outputs]
 
 
-@dataclass
-class _Value:
+class _Value(Struct):
     """A tensor while planning: known on the host, or somewhere in the framework."""
 
     host: Array | None = None

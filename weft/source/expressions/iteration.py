@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
+from msgspec import Struct
 
 from weft.dialects.errors import TypeInferenceError
 from weft.dialects.expr import Expr, maximum, minimum
@@ -23,8 +23,7 @@ MOST_ELEMENTS = 100_000
 """Iterators of Python with more elements than this are refused: most of them have no end."""
 
 
-@dataclass(frozen=True, eq=False)
-class Iterations:
+class Iterations(Struct, frozen=True, eq=False):
     """As many elements as `count`, by their number; `even` ones may be asked for with a number that
     only a call knows.
     """

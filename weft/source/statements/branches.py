@@ -5,9 +5,9 @@ them changes is a result.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct, field
 from xdsl.ir import Block, SSAValue
 
 from weft.dialects.errors import SourceError
@@ -27,8 +27,7 @@ Key = tuple[object, ...]
 Thunk = Callable[[], None]
 
 
-@dataclass
-class Region:
+class Region(Struct):
     """One way: its operators, and what it changed."""
 
     block: Block
@@ -106,8 +105,7 @@ def attempt(run: Run, body: Thunk) -> SourceError | None:
     return None
 
 
-@dataclass
-class _Pair:
+class _Pair(Struct):
     """The two values of a leaf, the kind that both become, and arrays that the result may be."""
 
     values: tuple[Any, Any]
@@ -115,15 +113,13 @@ class _Pair:
     aliases: list[Array]
 
 
-@dataclass
-class _Place:
+class _Place(Struct):
     """Stands for a result of the branch."""
 
     number: int
 
 
-@dataclass
-class _Joiner:
+class _Joiner(Struct):
     """Finds out what the values behind a branch are."""
 
     run: Run

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct, field
 from xdsl.ir import Block, SSAValue
 
 from weft.dialects.errors import SourceError
@@ -22,8 +22,7 @@ from weft.tracing.traced import Traced
 from weft.trees import Structure, described, flatten_exactly, unflatten
 
 
-@dataclass
-class Leaf:
+class Leaf(Struct):
     """A leaf of a slot: its value in front of the loop; its kind where rounds change it."""
 
     initial: Any
@@ -32,8 +31,7 @@ class Leaf:
     """Arrays that it may be behind the loop."""
 
 
-@dataclass
-class LoopCarried:
+class LoopCarried(Struct):
     """A slot that the loop changes."""
 
     slot: Slot
@@ -46,8 +44,7 @@ class LoopCarried:
         return "what is returned" if str(self.slot) == VALUE else str(self.slot)
 
 
-@dataclass
-class Rows:
+class Rows(Struct):
     """A list that each round appends to: how many elements there are before the loop, and what a
     round adds.
     """
@@ -57,8 +54,7 @@ class Rows:
     added: list[Any] = field(default_factory=list[Any])
 
 
-@dataclass
-class State:
+class State(Struct):
     """The slots that a loop carries, as far as they are known."""
 
     run: Run

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
+from msgspec import Struct
 from xdsl.ir import Block, SSAValue
 
 from weft.dialects.errors import TypeInferenceError
@@ -34,8 +34,7 @@ Loop: TypeAlias = ast.For | ast.While
 Test = Callable[[], "bool | Number"]
 
 
-@dataclass
-class Flags:
+class Flags(Struct):
     """The names of a loop's flags among the variables of a call."""
 
     run: Run

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from xdsl.dialects.builtin import UnitAttr
 from xdsl.ir import Block, SSAValue
 
@@ -91,8 +92,7 @@ class _Names:
 # Loops ----------------------------------------------------------------------------------------
 
 
-@dataclass
-class _Body:
+class _Body(Struct):
     """An imported body: its block, the names of carried dims that vary, and what it hands back."""
 
     block: Block

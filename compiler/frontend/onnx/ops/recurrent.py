@@ -7,8 +7,8 @@ activations are compiled as any others are.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
+from msgspec import Struct, field
 from xdsl.ir import Block, SSAValue
 from xdsl.rewriter import InsertPoint
 
@@ -25,8 +25,7 @@ from weft.dialects.graph.core.types import I64
 Activation = Callable[[Term], Term]
 
 
-@dataclass
-class _Parameters:
+class _Parameters(Struct):
     """The numbers for activations that a node lists, taken one after the other."""
 
     node: OnnxNode
@@ -74,8 +73,7 @@ def _activation(name: str, parameters: _Parameters) -> Activation:
     raise ModelError(f"requires an activation that ONNX has, got {name}")
 
 
-@dataclass(frozen=True)
-class _Cell:
+class _Cell(Struct, frozen=True):
     """The weights of one direction, seen by a builder, and its activations."""
 
     node: OnnxNode
@@ -160,8 +158,7 @@ def _lstm_step(cell: _Cell, x: Term, state: list[Term]) -> list[Term]:
     return [result * cell.activations[2](memory), memory]
 
 
-@dataclass(frozen=True)
-class _Kind:
+class _Kind(Struct, frozen=True):
     """How many gates, states and activations a cell has, and what they are by default."""
 
     gates: int

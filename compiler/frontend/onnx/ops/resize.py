@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
+from msgspec import Struct
 from xdsl.ir import Attribute, SSAValue
 
 from weft.compiler.frontend.onnx.node import Importer, OnnxNode, different_axes
@@ -33,8 +33,7 @@ ROUNDINGS = ("round_prefer_floor", "round_prefer_ceil", "floor", "ceil")
 POLICIES = ("stretch", "not_larger", "not_smaller")
 
 
-@dataclass(frozen=True)
-class _Axis:
+class _Axis(Struct, frozen=True):
     """One axis to resize: its dim before and after, and `scale` where it is not their ratio."""
 
     position: int

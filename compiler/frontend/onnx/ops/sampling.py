@@ -7,8 +7,8 @@ channels, and resamples the image by it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
 from xdsl.ir import Attribute, SSAValue
 
 from weft.compiler.frontend.onnx.node import Importer, OnnxNode, never_equal
@@ -35,8 +35,7 @@ a division depends on how products and sums are rounded.
 """
 
 
-@dataclass(frozen=True)
-class _Border:
+class _Border(Struct, frozen=True):
     """One spatial dim, and where what lies outside is reflected."""
 
     size: Term

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 from onnx import TensorProto
 from xdsl.ir import Attribute, SSAValue
 
@@ -35,8 +35,7 @@ DIRECT = 512
 """Transforms up to this size are one matrix product."""
 
 
-@dataclass(frozen=True)
-class _Transform:
+class _Transform(Struct, frozen=True):
     """Discrete Fourier transforms along the second to last axis of `[..., n, 2]` (or `[..., n, 1]`,
     of reals), without a scale; `sign` is that of the exponent.
     """

@@ -7,9 +7,10 @@ behind the questions and lead to themselves.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
 from xdsl.ir import SSAValue
 
 from weft.compiler.frontend.onnx.node import Importer, OnnxNode, dims_attr
@@ -26,16 +27,14 @@ COMPARISONS = ("less_equal", "less", "greater_equal", "greater", "equal")
 AVERAGE, SUM, MIN, MAX = range(4)
 
 
-@dataclass(frozen=True)
-class _Lead:
+class _Lead(Struct, frozen=True):
     """Where an answer leads: to a leaf, or to a question."""
 
     is_leaf: bool
     index: int
 
 
-@dataclass(frozen=True)
-class _Question:
+class _Question(Struct, frozen=True):
     """`row[feature] <mode> split`; what is missing, NaN, counts as true where it says so."""
 
     feature: int
@@ -46,8 +45,7 @@ class _Question:
     false: _Lead
 
 
-@dataclass(frozen=True)
-class _Forest:
+class _Forest(Struct, frozen=True):
     """All questions, and what each leaf adds to which target."""
 
     questions: Sequence[_Question]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
 from xdsl.ir import SSAValue
 
 from weft.compiler.frontend.onnx.node import Importer, OnnxNode, dims_attr
@@ -17,8 +17,7 @@ from weft.dialects.graph.core.window import same_pads, transposed_pads
 AUTO_PADS = ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER")
 
 
-@dataclass(frozen=True)
-class _Window:
+class _Window(Struct, frozen=True):
     """The attributes that all sliding windows share; lists have an entry a spatial dim."""
 
     spatial: Shape

@@ -1,10 +1,10 @@
 """A loaded model at any opset -> the same model at the newest, its functions inlined."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cache, partial
 
 from google.protobuf.message import DecodeError
+from msgspec.structs import replace
 from onnx import FunctionProto, ModelProto, NodeProto, TypeProto, defs
 
 from weft.compiler.frontend.onnx.check import (

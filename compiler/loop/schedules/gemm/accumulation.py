@@ -5,9 +5,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from msgspec import Struct
 from xdsl.ir import SSAValue
 
 from weft.compiler.loop.nest import accesses_to, loops_in, perfect_nest, subscripts
@@ -17,8 +17,7 @@ from weft.dialects.expr import Expr
 from weft.dialects.loop.ops import AccessOp, ForOp, LoadOp, StoreOp
 
 
-@dataclass(kw_only=True)
-class Accumulation:
+class Accumulation(Struct, kw_only=True):
     """The nests of one reduction: the outer loops of each, in the order of the result's dims.
 
     `columns`, `rows` and `batch` are positions among those loops: of the loop that becomes the

@@ -10,8 +10,8 @@ the loops over K add to them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from msgspec import Struct
 from xdsl.ir import Operation, SSAValue
 
 from weft.compiler.loop.nest import accesses_in, accesses_to, perfect_nest, stores_in, subscripts
@@ -45,8 +45,7 @@ LONGEST_UNROLL = 8
 """Iterations of an innermost reduction that is unrolled."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class TileShape:
+class TileShape(Struct, frozen=True, kw_only=True):
     """How the tiles of one reduction look: the register tile, the lanes of a vector, whether there
     are rows at all, how many loops are batch dims, whether the tile is `narrow` as its Accumulation
     is, whether panels are packed `per_tile` by the thread that reads them, and whether they are

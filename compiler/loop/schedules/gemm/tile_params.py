@@ -4,7 +4,8 @@ be tried.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from msgspec import Struct
+from msgspec.structs import replace
 
 from weft.compiler.target.target import PAGE, Target
 
@@ -21,8 +22,7 @@ NEVER = 1 << 30
 """More rows than there are."""
 
 
-@dataclass(frozen=True)
-class Params:
+class Params(Struct, frozen=True):
     """The register tile: rows, and vectors a row. `stack_bytes` is the largest panel that is packed
     on the stack; so many rows as `copy_rows` pay for packing all of an operand. A sum of more terms
     than `sum_block` is summed in blocks of so many.

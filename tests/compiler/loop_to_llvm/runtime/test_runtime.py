@@ -8,12 +8,12 @@ import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from llvmlite import ir
+from msgspec.structs import replace
 
 from tests.compiler.loop_to_llvm.runtime.runtime_library import (
     I64,

@@ -3,11 +3,11 @@
 import shutil
 import subprocess
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 import weft
 from tests.support.small_models import add_model, dense_model, rows_of

@@ -6,12 +6,12 @@ import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
+from msgspec.structs import replace
 
 from tests.support.small_models import add_model, dense_model, dense_reference, rows_of
 from weft.compilation import compile_cached, external_locations, model_key, options_of

@@ -3,11 +3,11 @@
 import re
 import shutil
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 import weft
 from tests.support.small_models import dense_model

@@ -3,9 +3,9 @@
 import ctypes
 import gc
 import os
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.machine.codegen.jit import load_objects

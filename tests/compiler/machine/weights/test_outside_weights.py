@@ -4,11 +4,11 @@ import ctypes
 import json
 import shutil
 import subprocess
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from onnx import helper, numpy_helper, parser
 
 import weft

@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 from xdsl.dialects.builtin import ArrayAttr, IntAttr, ModuleOp
 
@@ -47,7 +48,9 @@ class Subject:
     @property
     def options(self) -> Options:
         """How it is compiled."""
-        return Options(replace(host_target(), cores=4), artifact=Artifact("m"), naive=self.naive)
+        return Options(
+            structs.replace(host_target(), cores=4), artifact=Artifact("m"), naive=self.naive
+        )
 
 
 def main_of(module: ModuleOp) -> Any:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from xdsl.dialects.builtin import ArrayAttr, Float16Type, IntAttr, NoneAttr
 
 from tests.compiler.loop import kernels
@@ -105,7 +104,7 @@ def test_candidates_fit_the_registers_and_begin_with_the_default(target, rows, c
 
 @pytest.mark.parametrize(("rows", "columns"), [(64, 96), (70, 100)])
 def test_matrices_that_no_cache_holds_are_turned_in_tiles_of_two_lines(rows: int, columns: int):
-    small = dataclasses.replace(WIDE, l3_bytes=rows * columns * 4)
+    small = replace(WIDE, l3_bytes=rows * columns * 4)
     op = kernels.turned(rows, columns)
     schedule_kernel(op, small)
     blocks = [loop.extent.constant for loop in perfect_nest(next(iter(loops_in(op))))]
@@ -131,7 +130,7 @@ def test_every_candidate_computes_the_same(params):
 
 @pytest.mark.parametrize("transposed", [False, True])
 def test_copies_of_whole_operands_compute_the_same(transposed: bool):
-    small = dataclasses.replace(GENERIC, l2_bytes=64)
+    small = replace(GENERIC, l2_bytes=64)
     params = Params(rows=3, vectors=2, stack_bytes=64, copy_rows=2)
 
     def build():
@@ -145,7 +144,7 @@ def test_copies_of_whole_operands_compute_the_same(transposed: bool):
 
 
 def test_operands_that_the_kernel_computed_lie_in_panels_from_the_start():
-    small = dataclasses.replace(GENERIC, l2_bytes=64)
+    small = replace(GENERIC, l2_bytes=64)
     params = Params(rows=3, vectors=2, stack_bytes=64, copy_rows=2)
 
     def build():
@@ -160,7 +159,7 @@ def test_operands_that_the_kernel_computed_lie_in_panels_from_the_start():
 
 @pytest.mark.parametrize("columns", [77, 80])
 def test_panels_copied_one_at_a_time_compute_the_same(columns: int):
-    small = dataclasses.replace(GENERIC, l2_bytes=3000)
+    small = replace(GENERIC, l2_bytes=3000)
     params = Params(rows=2, vectors=1, copy_rows=2)
 
     def build():
@@ -176,7 +175,7 @@ def test_panels_copied_one_at_a_time_compute_the_same(columns: int):
 @pytest.mark.parametrize(("columns", "scopes"), [(1024, {"scratch"}), (1016, set())])
 def test_fewer_rows_pay_for_copies_of_panels_whose_terms_crowd(columns: int, scopes: set[str]):
     op = kernels.product(16, columns, 64)
-    small = dataclasses.replace(GENERIC, l2_bytes=16 * 1024)
+    small = replace(GENERIC, l2_bytes=16 * 1024)
     assert list(contraction.apply_all(op, small)) == ["contraction"]
     found = {alloc.scope.data for alloc in op.walk() if isinstance(alloc, AllocOp)}
     assert found - {"registers"} == scopes
@@ -186,20 +185,20 @@ def test_fewer_rows_pay_for_copies_of_panels_whose_terms_crowd(columns: int, sco
 def test_large_weights_of_few_rows_are_scheduled(rows: int):
     op = kernels.product(rows, 1024, 64)
     op.attributes["weights"] = ArrayAttr([IntAttr(1)])
-    small = dataclasses.replace(GENERIC, l2_bytes=16 * 1024)
+    small = replace(GENERIC, l2_bytes=16 * 1024)
     assert list(contraction.apply_all(op, small, Params(4, 2, copy_rows=8))) == ["contraction"]
     op.verify()
 
 
 def test_wide_tiles_load_less_where_there_are_registers():
-    many = dataclasses.replace(GENERIC, vector_registers=32)
+    many = replace(GENERIC, vector_registers=32)
     assert wide_params(many, 1024, 1024, 16) == Params(4, 4)
     assert wide_params(GENERIC, 1024, 1024, 8) == default_params(GENERIC, 1024, 1024, 8)
 
 
 def test_wide_tiles_are_as_high_as_many_rows_and_the_first_cache_allow():
-    many = dataclasses.replace(GENERIC, vector_registers=32)
-    roomy = dataclasses.replace(many, l1_bytes=48 * 1024)
+    many = replace(GENERIC, vector_registers=32)
+    roomy = replace(many, l1_bytes=48 * 1024)
     assert wide_params(roomy, 1024, 1024, 16) == Params(6, 4)
     assert wide_params(roomy, 256, 256, 16) == wide_params(many, 256, 256, 16) == Params(4, 4)
     assert wide_params(many, 333, 555, 16) == Params(6, 4), "3 divides the rows, but is too few"
@@ -208,7 +207,7 @@ def test_wide_tiles_are_as_high_as_many_rows_and_the_first_cache_allow():
 @pytest.mark.parametrize("transposed", [False, True])
 def test_copies_of_narrow_floats_are_wide_and_compute_the_same(transposed: bool):
     params = Params(rows=3, vectors=2, stack_bytes=64, copy_rows=2)
-    small = dataclasses.replace(GENERIC, l2_bytes=64)
+    small = replace(GENERIC, l2_bytes=64)
 
     def build():
         return kernels.product(5, 67, 11, transposed=transposed, element=Float16Type())

@@ -49,3 +49,17 @@ loop.kernel @few(%x: !loop.buffer<[64, 3], f32>, %y: !loop.buffer<[64], f32>) {
     }
   }
 }
+
+// -----
+
+// Each element needs the one before: the loop stays as it is.
+// CHECK-LABEL: loop.kernel @carried
+// CHECK-NEXT: loop.for %i = 0 to 64 {
+// CHECK-NEXT: loop.load %y[%i]
+loop.kernel @carried(%y: !loop.buffer<[65], f32>) {
+  loop.for %i = 0 to 64 {
+    %v = loop.load %y[%i] : !loop.buffer<[65], f32>
+    %w = arith.addf %v, %v : f32
+    loop.store %w, %y[%i + 1] : !loop.buffer<[65], f32>
+  }
+}

@@ -49,6 +49,31 @@ def test_functions_are_inlined_each_at_its_own_opset() -> None:
     np.testing.assert_allclose(got, 3.5 * x.sum(0) + z, rtol=1e-5)
 
 
+@pytest.mark.parametrize("versions", [(11, 13), (13, 11), (13, 13, 11)])
+@pytest.mark.parametrize("spelling", ["", "ai.onnx"])
+@pytest.mark.parametrize("called", [False, True])
+def test_nodes_bind_to_the_highest_version_that_is_imported(
+    versions: tuple[int, ...], spelling: str, called: bool
+) -> None:
+    """onnx.proto, `opset_import`. Softmax flattens below opset 13 and takes one axis from it on."""
+    x = floats(2, 3, 4)
+    node = helper.make_node("Softmax", ["x"], ["y"], axis=1)
+    (expected,) = run(model_of([node], {"x": x}, ["y"], 13), {"x": x})
+    opsets = [helper.make_opsetid(spelling, versions[0])]
+    opsets += [helper.make_opsetid("", version) for version in versions[1:]]
+    function = helper.make_function("own", "Normal", ["x"], ["y"], [node], opsets)
+    call = helper.make_node("Normal", ["x"], ["y"], domain="own")
+    model = model_of([call] if called else [node], {"x": x}, ["y"], 13, functions=[function])
+    del model.opset_import[:]
+    model.opset_import.extend([*opsets, *(helper.make_opsetid("own", each) for each in (1, 2))])
+    after = normalise(load_model(model), to=TARGET).whole_proto()
+    assert {(each.domain, each.version) for each in after.opset_import} == {
+        ("", TARGET),
+        ("own", 2),
+    }
+    np.testing.assert_allclose(run(after, {"x": x})[0], expected, rtol=1e-6)
+
+
 def test_a_function_may_pass_an_input_through() -> None:
     function = helper.make_function(
         "own", "Swap", ["a", "b"], ["b", "a"], [], [helper.make_opsetid("", 15)]

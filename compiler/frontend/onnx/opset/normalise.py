@@ -8,10 +8,10 @@ from msgspec.structs import replace
 from onnx import FunctionProto, ModelProto, NodeProto, TypeProto, defs
 
 from weft.compiler.frontend.onnx.check import (
-    DEFAULT_DOMAINS,
     MAX_NESTING,
     OLDEST_OPSET,
     default_opset,
+    opset_versions,
 )
 from weft.compiler.frontend.onnx.graph import all_graphs, all_nodes, brief, describe_node, subgraphs
 from weft.compiler.frontend.onnx.load import LoadedModel
@@ -112,8 +112,8 @@ def _opsets(owner: ModelProto | FunctionProto, target: int) -> dict[str, int]:
     """The version of each domain that is imported, the `target` for the default one if it is not
     among them.
     """
-    named = {each.domain: each.version for each in owner.opset_import}
-    return {**named, "": default_opset(owner) or target}
+    versions = opset_versions(owner)
+    return {**versions, "": versions.get("") or target}
 
 
 class _Upgrader:
@@ -237,18 +237,16 @@ def _used_names(proto: ModelProto) -> frozenset[str]:
 
 def _import_opsets(proto: ModelProto, target: int, name: str) -> None:
     """Import what inlined functions import, and the default domain at its new version."""
-    versions = {each.domain: each.version for each in proto.opset_import}
+    versions = opset_versions(proto)
     for function in proto.functions:
-        for entry in function.opset_import:
-            known = versions.setdefault(entry.domain, entry.version)
-            if known != entry.version and entry.domain not in DEFAULT_DOMAINS:
-                rule = f"one version of the domain '{printable(entry.domain)}' in all functions"
+        for domain, version in opset_versions(function).items():
+            imported = versions.setdefault(domain, version)
+            if imported != version and domain:
+                rule = f"one version of the domain '{printable(domain)}' in all functions"
                 raise UnsupportedError(
-                    f"{name}: a model requires {rule}, got {known} and {entry.version}"
+                    f"{name}: a model requires {rule}, got {imported} and {version}"
                 )
-    for domain in DEFAULT_DOMAINS:
-        versions.pop(domain, None)
     del proto.functions[:]
     del proto.opset_import[:]
-    for domain, version in {"": target, **versions}.items():
+    for domain, version in {**versions, "": target}.items():
         proto.opset_import.add(domain=domain, version=version)

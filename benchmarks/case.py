@@ -25,7 +25,7 @@ class Case:
 def random_array(shape: Sequence[int], dtype: int, seed: int) -> NDArray[Any]:
     """Normal values of an ONNX element type; small integers for integer types."""
     generator = np.random.default_rng(seed)
-    kind = helper.tensor_dtype_to_np_dtype(dtype)
-    if kind.kind in "iu":
-        return generator.integers(0, 10, shape).astype(kind)
-    return generator.standard_normal(shape, np.float32).astype(kind)
+    np_dtype = helper.tensor_dtype_to_np_dtype(dtype)
+    if np_dtype.kind in "iu":
+        return generator.integers(0, 10, shape).astype(np_dtype)
+    return generator.standard_normal(shape, np.float32).astype(np_dtype)

@@ -195,8 +195,8 @@ def worst_ratio(row: Row) -> float:
     return _ratio(row, "weft", "rms")
 
 
-def _ratio(row: Row, engine: str, kind: str) -> float:
-    return row[engine][kind] / row["onnxruntime"][kind]
+def _ratio(row: Row, engine: str, measure: str) -> float:
+    return row[engine][measure] / row["onnxruntime"][measure]
 
 
 def shown(row: Row) -> str:
@@ -205,7 +205,7 @@ def shown(row: Row) -> str:
     cells = [row["case"], f"{theirs['rms']:.2e}", f"{theirs['max']:.2e}"]
     for engine in ("weft", "direct"):
         has = engine in row
-        cells += [f"{_ratio(row, engine, kind):.2f}" if has else "" for kind in ("rms", "max")]
+        cells += [f"{_ratio(row, engine, each):.2f}" if has else "" for each in ("rms", "max")]
     return f"| {' | '.join(cells)} |"
 
 

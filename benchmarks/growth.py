@@ -26,7 +26,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final
 
-from benchmarks.growth_graphs import KINDS
+from benchmarks.growth_graphs import FAMILIES
 from benchmarks.options import parser_of
 from weft.cli.main import main as command
 from weft.compilation import options_of
@@ -53,30 +53,30 @@ def main() -> None:
         print(json.dumps(measure(arguments.kinds[0], arguments.sizes[0], arguments.profile)))
         return
     rows: list[Row] = []
-    for kind in arguments.kinds or KINDS:
+    for family in arguments.kinds or FAMILIES:
         for size in arguments.sizes:
-            rows.append(_measured(kind, size))
+            rows.append(_measured(family, size))
             with arguments.output.open("a") as out:
                 out.write(json.dumps(rows[-1]) + "\n")
-        print(f"{table([row for row in rows if row['kind'] == kind])}\n", flush=True)
+        print(f"{table([row for row in rows if row['kind'] == family])}\n", flush=True)
 
 
-def _measured(kind: str, size: int) -> Row:
+def _measured(family: str, size: int) -> Row:
     """The row of a graph, out of a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.growth", kind, "--sizes", str(size), "--alone"]
+    command = [sys.executable, "-m", "benchmarks.growth", family, "--sizes", str(size), "--alone"]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
-        return {"kind": kind, "size": size, "failed": done.stderr.strip().splitlines()[-1][:300]}
+        return {"kind": family, "size": size, "failed": done.stderr.strip().splitlines()[-1][:300]}
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def measure(kind: str, size: int, profile: Path | None = None) -> Row:
+def measure(family: str, size: int, profile: Path | None = None) -> Row:
     """Compiles one graph here."""
     os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     gc.set_threshold(*COLLECTION_THRESHOLDS)  # as commands do
     report = Report(clock=time.process_time)
     with report.stage("graph"):
-        source = KINDS[kind](size)
+        source = FAMILIES[family](size)
     options = options_of(b"", prefix="grown")
     start = time.process_time()
     with _profiled(profile), tempfile.TemporaryDirectory(prefix="weft-growth-") as folder:
@@ -91,7 +91,7 @@ def measure(kind: str, size: int, profile: Path | None = None) -> Row:
     report.seconds["rest"] = total - sum(report.seconds.values()) + report.seconds["graph"]
     report.seconds["rest"] += report.seconds["inspect"]
     return {
-        "kind": kind,
+        "kind": family,
         "size": size,
         "when": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "seconds": {name: round(seconds, 3) for name, seconds in report.seconds.items()},
@@ -158,7 +158,7 @@ def _powers(rows: Sequence[Row], stage: str) -> list[str]:
 
 def _arguments() -> argparse.Namespace:
     parser = parser_of("growth", __doc__, "growth-")
-    parser.add_argument("kinds", nargs="*", choices=[*KINDS, []], help="all by default")
+    parser.add_argument("kinds", nargs="*", choices=[*FAMILIES, []], help="all by default")
     sizes = {"type": lambda text: [int(each) for each in text.split(",")], "default": list(SIZES)}
     parser.add_argument("--sizes", **sizes, help="operators, by commas")
     parser.add_argument("--alone", action="store_true", help="measure one graph here")

@@ -46,9 +46,9 @@ class Nodes:
         self.graph.initializer.append(numpy_helper.from_array(array, name))
         return name
 
-    def op(self, kind: str, *operands: str, **attributes: Any) -> str:
+    def op(self, op_type: str, *operands: str, **attributes: Any) -> str:
         name = f"n{len(self.graph.node)}"
-        self.graph.node.append(helper.make_node(kind, operands, [name], name=name, **attributes))
+        self.graph.node.append(helper.make_node(op_type, operands, [name], name=name, **attributes))
         return name
 
     def output(self, name: str, shape: tuple[int | str, ...] | None = ROWS) -> None:
@@ -215,8 +215,8 @@ def branches(count: int) -> ModelProto:
     value, flag = net.input("x"), net.input("flag", (), TensorProto.BOOL)
     while len(net.graph.node) < count // 4:
         bodies = {
-            f"{side}_branch": _body(len(net.graph.node), kind, value)
-            for side, kind in (("then", "Softmax"), ("else", "Relu"))
+            f"{side}_branch": _body(len(net.graph.node), each, value)
+            for side, each in (("then", "Softmax"), ("else", "Relu"))
         }
         value = net.op("If", flag, **bodies)
         value = net.op("Softmax", value)
@@ -224,9 +224,9 @@ def branches(count: int) -> ModelProto:
     return net.model
 
 
-def _body(number: int, kind: str, value: str) -> Any:
-    name = f"{kind}{number}"
-    node = helper.make_node(kind, [value], [name], name=name)
+def _body(number: int, op_type: str, value: str) -> Any:
+    name = f"{op_type}{number}"
+    node = helper.make_node(op_type, [value], [name], name=name)
     return helper.make_graph(
         [node], name, [], [helper.make_tensor_value_info(name, TensorProto.FLOAT, ROWS)]
     )
@@ -307,20 +307,20 @@ def flat_functions(count: int) -> ModelProto:
     return net.model
 
 
-def _node(kind: str, source: str, result: str, domain: str = "") -> NodeProto:
-    return helper.make_node(kind, [source], [result], domain=domain)
+def _node(op_type: str, source: str, result: str, domain: str = "") -> NodeProto:
+    return helper.make_node(op_type, [source], [result], domain=domain)
 
 
 def calls(count: int) -> ImportedModel:
     """Graph functions that call each other, as deep as there are operators."""
-    kind = "!graph.tensor<[8, 8], f32>"
+    of = "!graph.tensor<[8, 8], f32>"
     texts: list[str] = []
     for n in range(count // 2):
         name = "main" if n == count // 2 - 1 else f"f{n}"
-        called = f"%y = graph.call @f{n - 1}(%x) : ({kind}) -> {kind}" if n else ""
-        last = f"%r = graph.softmax %{'y' if n else 'x'} {{axis = -1 : i64}} : ({kind}) -> {kind}"
-        texts.append(f"func.func @{name}(%x: {kind}) -> {kind} {{ {called} {last}")
-        texts.append(f"func.return %r : {kind} }}")
+        called = f"%y = graph.call @f{n - 1}(%x) : ({of}) -> {of}" if n else ""
+        last = f"%r = graph.softmax %{'y' if n else 'x'} {{axis = -1 : i64}} : ({of}) -> {of}"
+        texts.append(f"func.func @{name}(%x: {of}) -> {of} {{ {called} {last}")
+        texts.append(f"func.return %r : {of} }}")
     module = parse_module("\n".join(texts), "<calls>")
     return ImportedModel(module, WeightStore(), "grown", ("x",), ("y",))
 
@@ -373,7 +373,7 @@ def read(count: int) -> ImportedModel:
     return read_model(program, [weft.Spec("float32", ROWS)])
 
 
-KINDS: Final[Mapping[str, Callable[[int], Source | ImportedModel]]] = {
+FAMILIES: Final[Mapping[str, Callable[[int], Source | ImportedModel]]] = {
     each.__name__: each
     for each in (
         same, apart, symbolic, wide, sums, star, residual, weights, defaults, constants, ports,

@@ -68,9 +68,9 @@ def _images(batch: int = 1, channels: int = 3, size: int = 224) -> Callable[[], 
 
 def _decode_inputs(past: int = 128) -> Inputs:
     caches = {
-        f"past_{kind}_{layer}": random_array((1, 12, past, 64), TensorProto.FLOAT, layer)
+        f"past_{each}_{layer}": random_array((1, 12, past, 64), TensorProto.FLOAT, layer)
         for layer in range(12)
-        for kind in ("key", "value")
+        for each in ("key", "value")
     }
     return {"input_ids": np.array([[42]])} | caches
 

@@ -272,8 +272,8 @@ def _decoder_layer(
         net.op("Reshape", part, net.constant([1, heads, 1, size]), path=path) for part in parts
     )
     kept = [
-        net.op("Concat", net.input(f"past_{kind}_{layer}", (1, heads, past, size)), new, axis=2)
-        for kind, new in (("key", k), ("value", v))
+        net.op("Concat", net.input(f"past_{each}_{layer}", (1, heads, past, size)), new, axis=2)
+        for each, new in (("key", k), ("value", v))
     ]
     scale = net.constant(sqrt(1.0 / size), dtype=np.float32)
     scores = net.op("MatMul", q, net.op("Transpose", kept[0], perm=[0, 1, 3, 2]), path=path)

@@ -156,9 +156,9 @@ def measure_case(
         try:
             prepared = prepare(case, arguments.artifacts or Path(folder))
         except Exception as error:  # a mistake of ours must not end a run that nobody watches
-            kind = "" if isinstance(error, WeftError) else f"{type(error).__name__}: "
+            prefix = "" if isinstance(error, WeftError) else f"{type(error).__name__}: "
             for threads in wanted:
-                yield shared | {"threads": threads, "when": _now(), "error": f"{kind}{error}"}
+                yield shared | {"threads": threads, "when": _now(), "error": f"{prefix}{error}"}
             return
         for threads, peers in wanted.items():
             row = shared | {"threads": threads, "when": _now()}

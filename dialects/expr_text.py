@@ -101,13 +101,13 @@ def parse_formal_expr(parser: AttrParser) -> Expr:
     return parse_expr(parser, formal)
 
 
-def _parse_formal_extremum(parser: AttrParser, kind: str) -> Expr:
+def _parse_formal_extremum(parser: AttrParser, operator: str) -> Expr:
     parser.parse_punctuation("(")
     operands = [parse_formal_expr(parser)]
     while parser.parse_optional_punctuation(","):
         operands.append(parse_formal_expr(parser))
     parser.parse_punctuation(")")
-    return maximum(operands) if kind == "max" else minimum(operands)
+    return maximum(operands) if operator == "max" else minimum(operands)
 
 
 def parse_expr_over_values(parser: Parser, values: list[SSAValue]) -> Expr:

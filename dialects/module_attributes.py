@@ -74,11 +74,11 @@ def record_attribute(record: Any) -> DictionaryAttr:
     )
 
 
-def read_record(kind: type[Record], attribute: Attribute, name: str) -> Record:
+def read_record(record_class: type[Record], attribute: Attribute, name: str) -> Record:
     """The record that `record_attribute` wrote. Raises OptionError, which calls the attribute by
     its name, for fields that it does not have, lacks, or has with values of another type.
     """
-    hints = get_type_hints(kind)
+    hints = get_type_hints(record_class)
     given = attribute.data if isinstance(attribute, DictionaryAttr) else {"": attribute}
     values = {key: _value(each) for key, each in given.items()}
     wrong = [key for key in values if key not in hints or not _fits(values[key], hints[key])]
@@ -86,18 +86,18 @@ def read_record(kind: type[Record], attribute: Attribute, name: str) -> Record:
         known = ", ".join(f"{key}: {_shown(hint)}" for key, hint in hints.items())
         got = ", ".join(f"{key or 'value'} = {given[key]}" for key in wrong)
         raise OptionError(f"{name} requires a dictionary of {known}, got {got}")
-    lacking = [key for key in _required(kind) if key not in values]
+    lacking = [key for key in _required(record_class) if key not in values]
     if lacking:
         raise OptionError(f"{name} requires {', '.join(lacking)}, got {attribute}")
-    return kind(**values)
+    return record_class(**values)
 
 
 def _default(each: Any) -> object:
     return each.default if each.default_factory is NODEFAULT else each.default_factory()
 
 
-def _required(kind: Any) -> list[str]:
-    return [each.name for each in fields(kind) if _default(each) is NODEFAULT]
+def _required(record_class: Any) -> list[str]:
+    return [each.name for each in fields(record_class) if _default(each) is NODEFAULT]
 
 
 def _attribute(value: object) -> Attribute:

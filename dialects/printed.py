@@ -33,9 +33,9 @@ def filled(text: str, shown: Callable[[int, str], str], braces: str = "{}") -> s
     return _PARTS.sub(part, text)
 
 
-def annotated(text: str, kinds: Sequence[str]) -> str:
+def annotated(text: str, argument_words: Sequence[str]) -> str:
     """The text with a word in front of what stands in each place: `{float32,2,}`."""
-    places = iter(kinds)
+    places = iter(argument_words)
 
     def part(found: re.Match[str]) -> str:
         return found[0] if found[1] is None else f"{{{next(places)},{found[1]}}}"

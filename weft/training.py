@@ -228,13 +228,17 @@ def _pairs(main: FuncOp, recorded: Trace, donate: Sequence[int]) -> Iterator[tup
     returned = main.get_return_op()
     assert returned is not None, "a trace returns"
     results = dict(enumerate(_tails(recorded.outputs)))
-    kinds = [value.type for value in returned.arguments]
+    value_types = [value.type for value in returned.arguments]
     names = [(position, tail) for position, tail in _positions(recorded.inputs)]
     for source, (position, tail) in enumerate(names):
         if position not in donate:
             continue
-        kind = main.body.block.args[source].type
-        found = [place for place, each in results.items() if each == tail and kinds[place] == kind]
+        value_type = main.body.block.args[source].type
+        found = [
+            place
+            for place, each in results.items()
+            if each == tail and value_types[place] == value_type
+        ]
         if not found:
             rule = f"a donated argument requires a result of its type for {tail or 'it'}"
             raise WeftError(f"{users_line()}: {rule}, got none")
@@ -251,13 +255,13 @@ def _positions(structure: Structure) -> Iterator[tuple[int, str]]:
 
 def _tails(structure: Structure) -> list[str]:
     """The path of each leaf without its first part, where results are several."""
-    if structure.kind is None:
+    if structure.node_type is None:
         return [""]
     return [path for _, below in structure.below for path in _paths(below)]
 
 
 def _paths(structure: Structure, path: str = "") -> Iterator[str]:
-    if structure.kind is None:
+    if structure.node_type is None:
         yield path
     for key, below in structure.below:
         yield from _paths(below, f"{path}.{key}" if path else key)

@@ -14,13 +14,13 @@ from weft.dialects.errors import WeftError
 class Structure(Struct, frozen=True):
     """A tree without its leaves: a node's type and what is below it, by key; None for a leaf."""
 
-    kind: type | None
+    node_type: type | None
     below: tuple[tuple[Any, Structure], ...] = ()
 
     @property
     def leaves(self) -> int:
         """How many leaves there are."""
-        return 1 if self.kind is None else sum(each.leaves for _, each in self.below)
+        return 1 if self.node_type is None else sum(each.leaves for _, each in self.below)
 
 
 LEAF: Final = Structure(None)
@@ -31,12 +31,12 @@ def flatten(tree: Any, name: str = "") -> tuple[list[tuple[str, Any]], Structure
 
     None is a tree without leaves.
     """
-    kind = cast("type[Any]", type(tree))
+    node_type = cast("type[Any]", type(tree))
     if tree is None:
-        return [], Structure(kind)
+        return [], Structure(node_type)
     if isinstance(tree, Mapping):
         children = [(str(key), value) for key, value in cast("Mapping[Any, Any]", tree).items()]
-        kind = dict
+        node_type = dict
     elif isinstance(tree, tuple | list):
         values = cast("Sequence[Any]", tree)
         children = [(str(place), value) for place, value in enumerate(values)]
@@ -48,17 +48,21 @@ def flatten(tree: Any, name: str = "") -> tuple[list[tuple[str, Any]], Structure
         found, structure = flatten(value, f"{name}.{key}" if name else key)
         leaves += found
         below.append((key, structure))
-    return leaves, Structure(kind, tuple(below))
+    return leaves, Structure(node_type, tuple(below))
 
 
 def flatten_exactly(value: Any) -> tuple[list[Any], Structure]:
     """The leaves of a value of a program, and the value without them. Containers are lists, tuples
     and dicts of Python's own types, and named tuples; all else is a leaf, None too.
     """
-    kind = cast("type[Any]", type(value))
-    if kind is list or kind is tuple or (isinstance(value, tuple) and hasattr(kind, "_fields")):
+    node_type = cast("type[Any]", type(value))
+    if (
+        node_type is list
+        or node_type is tuple
+        or (isinstance(value, tuple) and hasattr(node_type, "_fields"))
+    ):
         children = list[tuple[Any, Any]](enumerate(cast("Sequence[Any]", value)))
-    elif kind is dict:
+    elif node_type is dict:
         children = list(cast("dict[Any, Any]", value).items())
     else:
         return [value], LEAF
@@ -68,17 +72,17 @@ def flatten_exactly(value: Any) -> tuple[list[Any], Structure]:
         found, structure = flatten_exactly(child)
         leaves += found
         below.append((key, structure))
-    return leaves, Structure(kind, tuple(below))
+    return leaves, Structure(node_type, tuple(below))
 
 
 def described(structure: Structure) -> str:
     """A structure in words."""
-    if structure.kind is None:
+    if structure.node_type is None:
         return "a value"
-    if structure.kind is dict:
+    if structure.node_type is dict:
         return f"a dict of {', '.join(repr(key) for key, _ in structure.below)}"
     inside = ", ".join(described(each) for _, each in structure.below)
-    return f"{structure.kind.__name__}({inside})"
+    return f"{structure.node_type.__name__}({inside})"
 
 
 def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
@@ -87,16 +91,16 @@ def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
 
 
 def _unflatten(structure: Structure, leaves: Iterator[Any]) -> Any:
-    if structure.kind is None:
+    if structure.node_type is None:
         return next(leaves)
-    if structure.kind is type(None):
+    if structure.node_type is type(None):
         return None
-    if structure.kind is dict:
+    if structure.node_type is dict:
         return {key: _unflatten(each, leaves) for key, each in structure.below}
     values = [_unflatten(each, leaves) for _, each in structure.below]
-    if hasattr(structure.kind, "_fields"):  # a named tuple
-        return structure.kind(*values)
-    return structure.kind(values)
+    if hasattr(structure.node_type, "_fields"):  # a named tuple
+        return structure.node_type(*values)
+    return structure.node_type(values)
 
 
 def leaves_of(tree: Any) -> list[Any]:

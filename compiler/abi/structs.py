@@ -31,19 +31,19 @@ class Member(Struct, frozen=True):
     """A member of type `kind`, or `count` of them in a row; `offset` is in bytes."""
 
     name: str
-    kind: str
+    c_type: str
     offset: int
     count: int
 
     @property
     def is_pointer(self) -> bool:
         """Whether it is an address, of data or of a function."""
-        return self.kind == "void *"
+        return self.c_type == "void *"
 
     @property
     def bytes(self) -> int:
         """The size of one."""
-        return struct.calcsize(f"<{_TYPES[self.kind][0]}")
+        return struct.calcsize(f"<{_TYPES[self.c_type][0]}")
 
     @property
     def end(self) -> int:
@@ -68,8 +68,8 @@ class CStruct:
     def packing(self) -> struct.Struct:
         """What packs values of all members into bytes; an array of bytes is one value."""
         codes = [
-            f"{each.count}s" if each.kind == "uint8_t" and each.count > 1
-            else f"{each.count}{_TYPES[each.kind][0]}"
+            f"{each.count}s" if each.c_type == "uint8_t" and each.count > 1
+            else f"{each.count}{_TYPES[each.c_type][0]}"
             for each in self.members
         ]  # fmt: skip
         return struct.Struct("<" + "".join(codes))
@@ -78,9 +78,9 @@ class CStruct:
     def ctypes_fields(self) -> list[tuple[str, Any]]:
         """The `_fields_` of a ctypes.Structure; pointers are c_void_p."""
         return [
-            (each.name, _TYPES[each.kind][1] * each.count)
+            (each.name, _TYPES[each.c_type][1] * each.count)
             if each.count > 1
-            else (each.name, _TYPES[each.kind][1])
+            else (each.name, _TYPES[each.c_type][1])
             for each in self.members
         ]
 
@@ -101,8 +101,8 @@ def _member(text: str, offset: int) -> Member:
         return Member(function[1], "void *", offset, 1)
     declared = _DECLARATION.fullmatch(text)
     assert declared is not None, f"no declaration of a member: {text}"
-    kind, name, count = declared.groups()
-    return Member(name, "void *" if "*" in kind else kind.strip(), offset, int(count or 1))
+    c_type, name, count = declared.groups()
+    return Member(name, "void *" if "*" in c_type else c_type.strip(), offset, int(count or 1))
 
 
 OPTIONS: Final = CStruct(

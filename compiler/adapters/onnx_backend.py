@@ -197,8 +197,8 @@ def _content(array: Array) -> bytes:
 def _form(value: Any) -> bytes:
     """What tells apart sequences and optionals that need code of their own."""
     elements = elements_of("", value)
-    kinds = [(name, array.dtype.str, array.shape) for name, array in elements.items()]
-    return repr((value is None, kinds)).encode()
+    layout = [(name, array.dtype.str, array.shape) for name, array in elements.items()]
+    return repr((value is None, layout)).encode()
 
 
 def _may_be_constant(model: ModelProto, name: str) -> bool:

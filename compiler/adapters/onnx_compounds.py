@@ -59,10 +59,10 @@ def with_elements(model: ModelProto, values: Mapping[str, Any]) -> ModelProto:
     return bound
 
 
-def _makers(name: str, kind: TypeProto, value: Any, elements: list[str]) -> list[NodeProto]:
+def _makers(name: str, proto: TypeProto, value: Any, elements: list[str]) -> list[NodeProto]:
     """The nodes that make an input out of its tensors."""
-    if kind.WhichOneof("value") == "optional_type":
-        held = kind.optional_type.elem_type
+    if proto.WhichOneof("value") == "optional_type":
+        held = proto.optional_type.elem_type
         if value is None:
             return [helper.make_node("Optional", [], [name], type=held)]
         if held.WhichOneof("value") == "tensor_type":
@@ -76,7 +76,7 @@ def _makers(name: str, kind: TypeProto, value: Any, elements: list[str]) -> list
         raise InputError(f"input '{name}' requires a list of arrays, got {type(value).__name__}")
     if elements:
         return [helper.make_node("SequenceConstruct", elements, [name])]
-    dtype = kind.sequence_type.elem_type.tensor_type.elem_type
+    dtype = proto.sequence_type.elem_type.tensor_type.elem_type
     return [helper.make_node("SequenceEmpty", [], [name], dtype=dtype)]
 
 

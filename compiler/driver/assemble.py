@@ -64,7 +64,7 @@ from weft.dialects.expr import Expr, maximum
 from weft.dialects.graph.core.dtypes import numpy_dtype
 from weft.dialects.loop.dynamic import output_sizes
 from weft.dialects.loop.program import REPEATS, KernelOp, ProgramOp
-from weft.dialects.loop.types import buffer_type
+from weft.dialects.loop.types import buffer_type_of
 from weft.dialects.weights import WeightStore
 
 if TYPE_CHECKING:
@@ -230,12 +230,12 @@ def _level_objects(
 
 def signature_of(program: ProgramOp) -> Signature:
     """Names, dtypes and dims of the program's inputs and outputs, and the free symbols."""
-    arguments = [buffer_type(argument) for argument in program.body.block.args]
+    arguments = [buffer_type_of(argument) for argument in program.body.block.args]
     hints = [argument.name_hint or f"v{n}" for n, argument in enumerate(program.body.block.args)]
     names = [*_names(program, "input_names"), *_names(program, "output_names")] or hints
     specs = [
-        TensorSpec(name, numpy_dtype(kind.element).name, tuple(_dim(dim) for dim in kind.shape))
-        for name, kind in zip(names, arguments, strict=True)
+        TensorSpec(name, numpy_dtype(each.element).name, tuple(_dim(dim) for dim in each.shape))
+        for name, each in zip(names, arguments, strict=True)
     ]
     count = program.inputs.data
     symbols, found = tuple(program.symbol_names), tuple(output_sizes(program))

@@ -20,7 +20,7 @@ from weft.compiler.program.pad_rows import padding_program
 from weft.compiler.program.prove_rows import RowProof
 from weft.dialects.errors import OptionError, UnsupportedError
 from weft.dialects.loop.program import ProgramOp
-from weft.dialects.loop.types import buffer_type
+from weft.dialects.loop.types import buffer_type_of
 
 
 def require_bucket_sizes(module: ModuleOp, options: Options) -> None:
@@ -64,7 +64,7 @@ def require_independent_rows(graph: ModuleOp, options: Options) -> None:
 def _check_masks(program: ProgramOp, options: Options) -> None:
     names = program.attributes.get("input_names")
     known = [name.data for name in names] if isa(names, ArrayAttr[StringAttr]) else []
-    shapes = [buffer_type(each).shape for each in program.body.block.args]
+    shapes = [buffer_type_of(each).shape for each in program.body.block.args]
     for mask in options.buckets.masks:
         shape = shapes[known.index(mask.input)] if mask.input in known else ()
         if not any(str(dim) == mask.size for dim in shape):

@@ -95,7 +95,7 @@ def _end(watcher: threading.Thread, done: threading.Event) -> None:
             continue
 
 
-def _raise_in(thread: int, kind: type[BaseException]) -> None:
+def _raise_in(thread: int, error_type: type[BaseException]) -> None:
     """Raises in another thread when it is next in Python."""
     raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
-    raise_in(ctypes.c_ulong(thread), ctypes.py_object(kind))
+    raise_in(ctypes.c_ulong(thread), ctypes.py_object(error_type))

@@ -138,13 +138,13 @@ class DerivedWeights(Struct, frozen=True, dict=True):
 
 def recipes_graph(made: Sequence[str], inputs: Sequence[str], store: WeightStore) -> ModuleOp:
     """The graph that computes tensors of a store as their recipes say."""
-    block = Block(arg_types=[_kind(store[key]) for key in inputs])
+    block = Block(arg_types=[_type_of_array(store[key]) for key in inputs])
     b = GraphBuilder(InsertPoint.at_end(block), OPS_BY_NAME)
     writer = _Writer(b, store, dict(zip(inputs, block.args, strict=True)))
     results = [writer.tensor(key) for key in made]
     block.add_op(ReturnOp(*results))
-    kinds = [value.type for value in block.args], [value.type for value in results]
-    return ModuleOp([FuncOp(MAIN, kinds, Region(block))])
+    types = [value.type for value in block.args], [value.type for value in results]
+    return ModuleOp([FuncOp(MAIN, types, Region(block))])
 
 
 @dataclass
@@ -183,7 +183,7 @@ class _Writer:
         if not isinstance(key, StringAttr):
             return self.b.builder.insert(ConstantOp.from_properties([], properties)).result
         value = self.tensor(key.data)
-        same = value.type == _kind_of(properties)
+        same = value.type == _type_of_entry(properties)
         return value if same else self.b.reshape(value, shape=_shape(properties))
 
 
@@ -204,7 +204,7 @@ def _leaves(key: str, store: WeightStore) -> Iterator[str]:
                 pending.append(recipe)
 
 
-def _kind(array: Array) -> Attribute:
+def _type_of_array(array: Array) -> Attribute:
     return tensor([Expr.of(dim) for dim in array.shape], element_type(array.dtype))
 
 
@@ -214,5 +214,5 @@ def _shape(properties: Mapping[str, Attribute]) -> ShapeAttr:
     return shape
 
 
-def _kind_of(properties: Mapping[str, Attribute]) -> Attribute:
+def _type_of_entry(properties: Mapping[str, Attribute]) -> Attribute:
     return tensor(_shape(properties).data, properties["element"])

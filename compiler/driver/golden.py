@@ -144,17 +144,17 @@ def _attempts(
 ) -> Iterator[tuple[list[Array], dict[str, int]]]:
     """Inputs with their sizes: the given ones, or such as the model may take."""
     arguments = function.body.block.args
-    kinds = [type_of(argument) for argument in arguments]
+    tensor_types = [type_of(argument) for argument in arguments]
     names = _input_names(function)
     if given is not None:
-        yield _given(given, names, kinds)
+        yield _given(given, names, tensor_types)
         return
-    for sizes in _sizes(input_sizes(module), kinds, options):
-        shapes = [[_extent(dim, sizes) for dim in kind.shape] for kind in kinds]
+    for sizes in _sizes(input_sizes(module), tensor_types, options):
+        shapes = [[_extent(dim, sizes) for dim in each.shape] for each in tensor_types]
         yield (
             [
-                _made_up(number, shape, numpy_dtype(kind.element))
-                for number, (shape, kind) in enumerate(zip(shapes, kinds, strict=True))
+                _made_up(number, shape, numpy_dtype(each.element))
+                for number, (shape, each) in enumerate(zip(shapes, tensor_types, strict=True))
             ],
             sizes,
         )
@@ -173,7 +173,7 @@ def _extent(dim: Expr, sizes: Mapping[str, int]) -> int:
 
 
 def _given(
-    arrays: Mapping[str, Array], names: Sequence[str], kinds: Sequence[TensorType]
+    arrays: Mapping[str, Array], names: Sequence[str], tensor_types: Sequence[TensorType]
 ) -> tuple[list[Array], dict[str, int]]:
     """The arrays of a user in the order of the inputs, with the sizes of their shapes."""
     if set(arrays) != set(names):
@@ -181,27 +181,27 @@ def _given(
         raise OptionError(f"{rule}, got {', '.join(arrays) or 'none'}")
     ordered = [np.ascontiguousarray(arrays[name]).reshape(arrays[name].shape) for name in names]
     sizes: dict[str, int] = {}
-    for array, kind in zip(ordered, kinds, strict=True):
-        for dim, extent in zip(kind.shape, array.shape, strict=False):
+    for array, tensor_type in zip(ordered, tensor_types, strict=True):
+        for dim, extent in zip(tensor_type.shape, array.shape, strict=False):
             if str(dim).isidentifier():
                 sizes.setdefault(str(dim), extent)
-    for name, array, kind in zip(names, ordered, kinds, strict=True):
-        dtype = numpy_dtype(kind.element)
-        shape = tuple(_extent(dim, sizes) for dim in kind.shape)
+    for name, array, tensor_type in zip(names, ordered, tensor_types, strict=True):
+        dtype = numpy_dtype(tensor_type.element)
+        shape = tuple(_extent(dim, sizes) for dim in tensor_type.shape)
         if array.dtype != dtype or array.shape != shape:
-            dims = ", ".join(map(str, kind.shape))
+            dims = ", ".join(map(str, tensor_type.shape))
             got = f"{array.dtype} {array.shape}"
             raise OptionError(f"self-test requires {dtype} ({dims}) for input '{name}', got {got}")
     return ordered, sizes
 
 
 def _sizes(
-    names: Sequence[str], kinds: Sequence[TensorType], options: Options
+    names: Sequence[str], tensor_types: Sequence[TensorType], options: Options
 ) -> Iterator[dict[str, int]]:
     """Values of the named sizes: of the first bucket, within bounds, two for a batch."""
     fixed = options.buckets.combinations()[0] if options.buckets.sizes else {}
     bounds = {each.name: (each.least, each.most) for each in options.bounds}
-    batches = {str(kind.shape[0]) for kind in kinds if len(kind.shape) > 1}
+    batches = {str(each.shape[0]) for each in tensor_types if len(each.shape) > 1}
     tried: list[dict[str, int]] = []
     for alike in (False, True):
         for candidate in _CANDIDATES:

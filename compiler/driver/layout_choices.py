@@ -20,7 +20,7 @@ from weft.compiler.loop.layouts import (
     with_layouts,
 )
 from weft.compiler.program.layouts.assign_layouts import AssignLayouts
-from weft.compiler.program.layouts.choose_layouts import Kinds, choose_layouts
+from weft.compiler.program.layouts.choose_layouts import BufferTypes, choose_layouts
 from weft.compiler.program.layouts.kernel_table import name_variants
 from weft.compiler.program.layouts.place_halos import place_halos
 from weft.compiler.program.memory.update_in_place import drop_copies
@@ -36,22 +36,22 @@ class TargetLayouts(Struct):
     target: Target
     _traffic: dict[KernelOp, Traffic] = msgspec.field(default_factory=dict[KernelOp, Traffic])
 
-    def candidate(self, kind: BufferType) -> BufferType | None:
-        return blocked(kind, self.target)
+    def candidate(self, buffer_type: BufferType) -> BufferType | None:
+        return blocked(buffer_type, self.target)
 
     def wants(self, kernel: KernelOp) -> bool:
         return reads_windows(kernel)
 
-    def cost(self, kernel: KernelOp, kinds: Kinds) -> float:
+    def cost(self, kernel: KernelOp, buffer_types: BufferTypes) -> float:
         if kernel not in self._traffic:
             self._traffic[kernel] = Traffic(kernel, self.target)
-        return self._traffic[kernel].cost(kinds)
+        return self._traffic[kernel].cost(buffer_types)
 
-    def conversion(self, kind: BufferType) -> float:
-        return conversion_traffic(kind)
+    def conversion(self, buffer_type: BufferType) -> float:
+        return conversion_traffic(buffer_type)
 
-    def variant(self, kernel: KernelOp, kinds: Kinds) -> KernelOp:
-        return with_layouts(kernel, kinds, self.target)
+    def variant(self, kernel: KernelOp, buffer_types: BufferTypes) -> KernelOp:
+        return with_layouts(kernel, buffer_types, self.target)
 
     def copy(self, source: BufferType, target: BufferType) -> KernelOp:
         return copy_kernel(source, target)
@@ -66,11 +66,11 @@ class KernelHalos:
     def unpadded(self, kernel: KernelOp, position: int) -> KernelOp:
         return without_padding(kernel, position)
 
-    def retyped(self, kernel: KernelOp, kinds: tuple[BufferType, ...]) -> KernelOp:
-        return with_types(kernel, kinds)
+    def retyped(self, kernel: KernelOp, buffer_types: tuple[BufferType, ...]) -> KernelOp:
+        return with_types(kernel, buffer_types)
 
-    def border(self, kind: BufferType, halo: Halo) -> KernelOp:
-        return border_kernel(kind, halo)
+    def border(self, buffer_type: BufferType, halo: Halo) -> KernelOp:
+        return border_kernel(buffer_type, halo)
 
 
 @dataclass(frozen=True)

@@ -48,9 +48,9 @@ def prepare_weights(keys: Sequence[WeightKey], weights: WeightStore, options: Op
     return made if options.artifact.weights == CALLER else share_equal(made)
 
 
-def _is_plain(kind: BufferType) -> bool:
+def _is_plain(buffer_type: BufferType) -> bool:
     """Whether a weight of this type is read as the store has it."""
-    return kind == buffer(kind.shape, kind.element)
+    return buffer_type == buffer(buffer_type.shape, buffer_type.element)
 
 
 def _weight_sources(
@@ -58,29 +58,29 @@ def _weight_sources(
 ) -> list[WeightSource]:
     """Where the entries of the artifact's table come from."""
     sources: list[WeightSource] = []
-    for key, kind in keys:
-        elements = kind.size.constant
+    for key, buffer_type in keys:
+        elements = buffer_type.size.constant
         assert elements is not None, "a weight has a static shape"
-        sources.append(WeightSource(key, names.get(kind), elements, weights[key].dtype.name))
+        sources.append(WeightSource(key, names.get(buffer_type), elements, weights[key].dtype.name))
     return sources
 
 
-def _transform(kind: BufferType) -> KernelOp:
-    kernel = copy_kernel(buffer(kind.shape, kind.element), kind)
+def _transform(buffer_type: BufferType) -> KernelOp:
+    kernel = copy_kernel(buffer(buffer_type.shape, buffer_type.element), buffer_type)
     canonicalize_kernel(kernel)
     return kernel
 
 
 def _transform_kernels(keys: Sequence[WeightKey]) -> dict[BufferType, KernelOp]:
     """The kernels that bring weights into the layouts that programs read."""
-    derived = dict.fromkeys(kind for _, kind in keys if not _is_plain(kind))
-    return {kind: _transform(kind) for kind in derived}
+    derived = dict.fromkeys(each for _, each in keys if not _is_plain(each))
+    return {each: _transform(each) for each in derived}
 
 
 def _transform_names(keys: Sequence[WeightKey]) -> dict[BufferType, str]:
     """The symbols of these kernels."""
     kernels = _transform_kernels(keys).items()
-    return {kind: kernel_symbol(_PREPARE, kernel.sym_name.data) for kind, kernel in kernels}
+    return {each: kernel_symbol(_PREPARE, kernel.sym_name.data) for each, kernel in kernels}
 
 
 def _transforms(names: Mapping[BufferType, str]) -> WeightTransforms:
@@ -90,8 +90,8 @@ def _transforms(names: Mapping[BufferType, str]) -> WeightTransforms:
     host = host_target()
     kernels: dict[str, KernelOp] = {}
     each: dict[str, WeightTransform] = {}
-    for kind, transform in names.items():
-        slicing, part = _sliced(kind)
+    for buffer_type, transform in names.items():
+        slicing, part = _sliced(buffer_type)
         kernel = _transform(part)
         kernels[kernel.sym_name.data] = kernel
         symbol = kernel_symbol(_PREPARE, kernel.sym_name.data)
@@ -106,27 +106,27 @@ def _transforms(names: Mapping[BufferType, str]) -> WeightTransforms:
     return WeightTransforms(load_objects(objects, exports), each)
 
 
-def _sliced(kind: BufferType) -> tuple[Slicing | None, BufferType]:
+def _sliced(buffer_type: BufferType) -> tuple[Slicing | None, BufferType]:
     """How a tensor is brought into a layout some rows of storage at a time, and the type of such a
     part, `n` indices long; None and the type itself where rows depend on more than one dimension.
 
         [768, 768], [(d1 floordiv 16), d0, (d1 mod 16)] in [48, 768, 16]
         -> [768, n], ... in [((n + 15) floordiv 16), 768, 16], 16 indices of d1 a row
     """
-    assert isinstance(kind.layout, LayoutAttr), "a weight that is transformed has a layout"
-    first, *rest = kind.storage
-    for axis, extent in enumerate(kind.shape):
-        step = _indices_in_row(kind.layout, axis)
+    assert isinstance(buffer_type.layout, LayoutAttr), "a weight that is transformed has a layout"
+    first, *rest = buffer_type.storage
+    for axis, extent in enumerate(buffer_type.shape):
+        step = _indices_in_row(buffer_type.layout, axis)
         if step is None or first != extent.ceildiv(step):
             continue
         elements = product(rest).constant
         assert elements is not None, "a weight has a static shape"
-        whole = tuple(dim.evaluate({}) for dim in kind.shape)
-        shape = (*kind.shape[:axis], Expr.of("n"), *kind.shape[axis + 1 :])
+        whole = tuple(dim.evaluate({}) for dim in buffer_type.shape)
+        shape = (*buffer_type.shape[:axis], Expr.of("n"), *buffer_type.shape[axis + 1 :])
         storage = ExprsAttr((Expr.of("n").ceildiv(step), *rest))
-        layout = LayoutAttr(kind.layout.subscripts, storage)
-        return Slicing(whole, axis, step, elements), buffer(shape, kind.element, layout)
-    return None, kind
+        layout = LayoutAttr(buffer_type.layout.subscripts, storage)
+        return Slicing(whole, axis, step, elements), buffer(shape, buffer_type.element, layout)
+    return None, buffer_type
 
 
 def _indices_in_row(layout: LayoutAttr, axis: int) -> int | None:

@@ -54,9 +54,9 @@ def _likely_signature(imported: ImportedModel) -> Signature:
     return Signature(tuple(specs[:count]), tuple(specs[count:]), tuple(symbols), tuple(found))
 
 
-def _dims(kind: TensorType) -> tuple[int | str, ...]:
+def _dims(tensor_type: TensorType) -> tuple[int | str, ...]:
     """The sizes of a tensor; none where even how many there are is unknown."""
-    shape = kind.shape if kind.has_rank else ()
+    shape = tensor_type.shape if tensor_type.has_rank else ()
     return tuple(str(dim) if dim.constant is None else dim.constant for dim in shape)
 
 

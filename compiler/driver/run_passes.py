@@ -44,7 +44,7 @@ def operators_of(module: ModuleOp) -> Counter[str]:
     """How many operators of each name a graph has, groups and control flow among them, or how many
     kernels, and operations of programs, a lowered module has.
     """
-    kinds = GraphOp | CallOp | FusedOp | ControlOp
+    operator_classes = GraphOp | CallOp | FusedOp | ControlOp
     found = Counter[str]()
     for each in module.ops:
         if isinstance(each, KernelOp):
@@ -52,5 +52,5 @@ def operators_of(module: ModuleOp) -> Counter[str]:
         elif isinstance(each, ProgramOp):
             found.update(op.name for op in each.body.walk())
         else:
-            found.update(op.name for op in each.walk() if isinstance(op, kinds))
+            found.update(op.name for op in each.walk() if isinstance(op, operator_classes))
     return found

@@ -172,14 +172,14 @@ def _read_weights(path: Path, keys: list[str]) -> Mapping[str, Array]:
 
 
 def _tensor(data: Array, dtype: str, shape: list[int], place: int) -> Array:
-    kind = next((each for each in _dtypes() if each.name == dtype), None)
-    if kind is None:
+    np_dtype = next((each for each in _dtypes() if each.name == dtype), None)
+    if np_dtype is None:
         raise ValueError(f"unknown dtype {dtype}")
-    size = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
+    size = int(np.prod(shape, dtype=np.int64)) * np_dtype.itemsize
     part = data[place : place + size]
     if len(part) != size:
         raise ValueError("too few bytes")
-    return part.view(kind).reshape(shape)
+    return part.view(np_dtype).reshape(shape)
 
 
 def _dtypes() -> list[np.dtype[Any]]:

@@ -24,7 +24,7 @@ def graph_function(module: ModuleOp) -> FuncOp:
 def input_sizes(module: ModuleOp) -> list[str]:
     """The named sizes of the inputs of the module's graph function, each once."""
     inputs = [type_of(argument) for argument in graph_function(module).body.block.args]
-    names = (name for kind in inputs for dim in kind.shape for name in dim.symbols())
+    names = (name for each in inputs for dim in each.shape for name in dim.symbols())
     return list(dict.fromkeys(names))
 
 

@@ -146,12 +146,14 @@ def summed_terms(block: Block) -> dict[SSAValue, float]:
 def _terms(op: Operation) -> float:
     """How many terms a product adds up, `inf` for a reduction of many; 0 for other operators."""
     if isinstance(op, ReductionOp) and not isinstance(op, (ExtremumOp, GlobalMaxPoolOp)):
-        kind = type_of(op.operand)
-        count = op.count().constant if kind.has_rank else None
+        tensor_type = type_of(op.operand)
+        count = op.count().constant if tensor_type.has_rank else None
         return inf if count is not None and count >= FEWEST_POSITIONS else 0.0
     if isinstance(op, (MatmulOp, GemmOp)):
-        kind = type_of(op.operands[0])
-        inner = kind.shape[-1].constant if kind.has_rank and kind.rank else None
+        tensor_type = type_of(op.operands[0])
+        inner = (
+            tensor_type.shape[-1].constant if tensor_type.has_rank and tensor_type.rank else None
+        )
         return float(inner or 0)
     return 0.0
 
@@ -160,8 +162,13 @@ def _costs(conv: ConvOp) -> dict[int | None, float]:
     """What a convolution takes directly, None, and with tiles of the sizes that pay; empty for one
     that has to be direct.
     """
-    kind, filters = type_of(conv.image), type_of(conv.filter)
-    if not kind.has_rank or not filters.has_rank or kind.rank != 4 or kind.element != F32:
+    tensor_type, filters = type_of(conv.image), type_of(conv.filter)
+    if (
+        not tensor_type.has_rank
+        or not filters.has_rank
+        or tensor_type.rank != 4
+        or tensor_type.element != F32
+    ):
         return {}
     # The transforms are those of 3 x 3 taps at stride 1; they would cost narrower types than f32
     # too many of their digits.
@@ -173,7 +180,7 @@ def _costs(conv: ConvOp) -> dict[int | None, float]:
         return {}
     if any(dim is None for dim in spatial) or min(outputs, inputs) < FEWEST_CHANNELS:
         return {}
-    image = (kind.shape[0].constant or 1, *(dim or 0 for dim in spatial))
+    image = (tensor_type.shape[0].constant or 1, *(dim or 0 for dim in spatial))
     direct = 2.0 * TAPS * TAPS * inputs * outputs * prod(image)
     costs: dict[int | None, float] = {size: _cost(size, inputs, outputs, image) for size in POINTS}
     paying = {size: cost for size, cost in costs.items() if cost * LEAST_GAIN <= direct}

@@ -35,7 +35,7 @@ from weft.dialects.loop.dynamic import (
 )
 from weft.dialects.loop.ops import AllocOp
 from weft.dialects.loop.scalar import Scalar
-from weft.dialects.loop.types import BufferType, buffer, buffer_type
+from weft.dialects.loop.types import BufferType, buffer, buffer_type_of
 from weft.dialects.printed import annotated
 
 Op = TypeVar("Op", bound=Operation)
@@ -44,9 +44,9 @@ Cells = Mapping[str, SSAValue]
 """By the name of a size, the buffer that holds its current value."""
 
 
-def buffer_of(kind: TensorType) -> BufferType:
+def buffer_of(tensor_type: TensorType) -> BufferType:
     """The row-major buffer that holds a tensor."""
-    return buffer(kind.shape, kind.element)
+    return buffer(tensor_type.shape, tensor_type.element)
 
 
 class ControlLowering(ABC):
@@ -93,15 +93,15 @@ class ControlLowering(ABC):
     def bind_sizes(self, op: BindSizesOp) -> None:
         """Gives sizes the values of a tensor's elements."""
         source = self.buffers[op.operand]
-        scalar = buffer_type(source).rank == 0
+        scalar = buffer_type_of(source).rank == 0
         for position, name in enumerate(op.defined_sizes):
             self._bind(name, source, [] if scalar else [position])
 
     def lower_effect(self, op: EffectOp) -> None:
         """Prints values, or requires a condition."""
         if isinstance(op, PrintOp):
-            kinds = [type_of(value) for value in op.values]
-            words = [f"{numpy_dtype(kind.element).name},{kind.rank}" for kind in kinds]
+            tensor_types = [type_of(value) for value in op.values]
+            words = [f"{numpy_dtype(each.element).name},{each.rank}" for each in tensor_types]
             buffers = [self.buffers[value] for value in op.values]
             self.add(effects.PrintOp.of(annotated(op.text.data, words), buffers))
             return
@@ -142,14 +142,14 @@ class ControlLowering(ABC):
 
     def _holder(self, value: SSAValue, sizes: Iterable[str]) -> SSAValue:
         """The buffer of a result: growable, and empty at first, where its size is found inside."""
-        kind = type_of(value)
-        if not mentions(kind, sizes):
+        tensor_type = type_of(value)
+        if not mentions(tensor_type, sizes):
             if value in self.buffers:
                 return self.buffers[value]
-            alloc = AllocOp.of(buffer_of(kind))
+            alloc = AllocOp.of(buffer_of(tensor_type))
         else:
             nothing: dict[Atom, Expr] = {Symbol(name): Expr.of(0) for name in sizes}
-            alloc = AllocOp.of(buffer_of(kind).substitute(nothing), "growable")
+            alloc = AllocOp.of(buffer_of(tensor_type).substitute(nothing), "growable")
         return self.add(alloc).result
 
     def _fill(
@@ -157,23 +157,23 @@ class ControlLowering(ABC):
         holder: SSAValue,
         source: SSAValue,
         pattern: TensorType,
-        kind: TensorType,
+        tensor_type: TensorType,
         cells: Cells,
     ) -> None:
         """Copies a value into a holder; one that varies is made large enough, its sizes noted."""
         if source is holder:
             return
         if is_growable(holder):
-            for name, dim in match_dims(pattern, kind, list(cells)).items():
+            for name, dim in match_dims(pattern, tensor_type, list(cells)).items():
                 self._store(cells[name], dim)
-            holder = self.add(ReallocOp.of(holder, buffer_of(kind))).result
+            holder = self.add(ReallocOp.of(holder, buffer_of(tensor_type))).result
         self.add(CopyOp.of(source, holder))
 
-    def _held(self, holder: SSAValue, kind: TensorType) -> SSAValue:
+    def _held(self, holder: SSAValue, tensor_type: TensorType) -> SSAValue:
         """What a holder holds, under sizes that are bound here."""
         if not is_growable(holder):
             return holder
-        return self.add(CurrentViewOp.of(holder, buffer_of(kind))).result
+        return self.add(CurrentViewOp.of(holder, buffer_of(tensor_type))).result
 
     # Branches ---------------------------------------------------------------------------------
 
@@ -317,12 +317,12 @@ class ControlLowering(ABC):
                 self.add(CopyOp.of(self.buffers[value], row))
         self._carry(op, states, cells)
 
-    def _row(self, stack: SSAValue, kind: TensorType, index: Expr) -> SSAValue:
+    def _row(self, stack: SSAValue, tensor_type: TensorType, index: Expr) -> SSAValue:
         """The place of an iteration's element in what is stacked."""
         if is_growable(stack):
-            grown = buffer([index + 1, *kind.shape], kind.element)
+            grown = buffer([index + 1, *tensor_type.shape], tensor_type.element)
             stack = self.add(ReallocOp.of(stack, grown, keep=True)).result
-        return self.add(SubviewOp.of(stack, index, buffer_of(kind))).result
+        return self.add(SubviewOp.of(stack, index, buffer_of(tensor_type))).result
 
     def _carry(self, op: RepeatOp, states: Sequence[SSAValue], cells: Cells) -> None:
         """Copies what the body yields to the carried buffers, by way of others what is in one."""
@@ -346,10 +346,10 @@ class ControlLowering(ABC):
             self._fill(states[position], sources[position], pattern, type_of(value), cells)
 
 
-def mentions(kind: TensorType, sizes: Iterable[str]) -> bool:
+def mentions(tensor_type: TensorType, sizes: Iterable[str]) -> bool:
     """Whether a dim depends on one of the sizes."""
     wanted = set(sizes)
-    return any(not wanted.isdisjoint(dim.symbols()) for dim in kind.shape)
+    return any(not wanted.isdisjoint(dim.symbols()) for dim in tensor_type.shape)
 
 
 def is_growable(holder: SSAValue) -> bool:

@@ -59,7 +59,7 @@ from weft.dialects.loop.program import (
     ViewOp,
     WeightOp,
 )
-from weft.dialects.loop.types import ExprsAttr, buffer_type
+from weft.dialects.loop.types import ExprsAttr, buffer_type_of
 from weft.dialects.module_attributes import code_options
 
 MAIN = "main"
@@ -153,16 +153,18 @@ class _Lowering(ControlLowering):
         self.block.add_ops(gives.values())
 
     def _program(self, body: Block, returned: ReturnOp) -> ProgramOp:
-        kinds = [type_of(value) for value in (*body.args, *returned.operands)]
+        tensor_types = [type_of(value) for value in (*body.args, *returned.operands)]
         inputs = [type_of(argument) for argument in body.args]
         symbols = symbols_of(inputs)
         known = self.run_time_sizes.union(symbols)
-        unknown = [name for name in symbols_of(kinds) if name not in known]
+        unknown = [name for name in symbols_of(tensor_types) if name not in known]
         if unknown:
             raise UnsupportedError(
                 f"graph function requires sizes that its inputs decide, got {', '.join(unknown)}"
             )
-        program = ProgramOp.of(MAIN, symbols, [buffer_of(kind) for kind in kinds], len(body.args))
+        program = ProgramOp.of(
+            MAIN, symbols, [buffer_of(each) for each in tensor_types], len(body.args)
+        )
         program.attributes |= self.function.attributes
         arguments = program.body.block.args
         for argument, value in zip(arguments, (*body.args, *returned.operands), strict=True):
@@ -239,7 +241,7 @@ class _Lowering(ControlLowering):
 
     def _copy_buffer(self, source: SSAValue, target: SSAValue) -> None:
         """Calls a kernel that copies one buffer to another of the same shape."""
-        kernel = copy_kernel(buffer_type(source), buffer_type(target))
+        kernel = copy_kernel(buffer_type_of(source), buffer_type_of(target))
         weights = (0,) if isinstance(source.owner, WeightOp) else ()
         self._call(self._share(kernel, weights), [source, target], None)
 

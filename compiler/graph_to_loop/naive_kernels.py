@@ -40,9 +40,11 @@ def lower_group(
     Constants that the group gets as literals become part of the loops that read them.
     """
     yielded = list(group.yielded)
-    kinds = [type_of(value) for value in (*arguments, *yielded)]
+    tensor_types = [type_of(value) for value in (*arguments, *yielded)]
     kernel = KernelOp.of(
-        _kernel_name(group), _group_symbols(group, kinds), [buffer_of(kind) for kind in kinds]
+        _kernel_name(group),
+        _group_symbols(group, tensor_types),
+        [buffer_of(each) for each in tensor_types],
     )
     kernel.location = location_of(group) or kernel.location
     block = kernel.body.block
@@ -70,16 +72,18 @@ def _bind_constant(
 ) -> None:
     """A splat is no buffer at all; other literals are written to a temporary."""
     assert constant.literal is not None, "a group holds inline constants only"
-    kind = constant.result_type
+    tensor_type = constant.result_type
     if len(constant.literal.data) == 1:
-        buffers[value] = builder.literal(constant.literal.data[0], kind.shape, kind.element)
+        buffers[value] = builder.literal(
+            constant.literal.data[0], tensor_type.shape, tensor_type.element
+        )
     else:
-        buffers[value] = _temporary(builder, kind)
+        buffers[value] = _temporary(builder, tensor_type)
         constant.lower(builder, [], [buffers[value]])
 
 
-def _temporary(builder: LoopBuilder, kind: TensorType) -> SSAValue:
-    return builder.temporary(kind.shape, kind.element)
+def _temporary(builder: LoopBuilder, tensor_type: TensorType) -> SSAValue:
+    return builder.temporary(tensor_type.shape, tensor_type.element)
 
 
 def copy_kernel(source: BufferType, target: BufferType) -> KernelOp:
@@ -141,10 +145,10 @@ def _substitute_type(value: SSAValue, values: Mapping[Atom, Expr]) -> None:
         Rewriter.replace_value_with_new_type(value, value.type.substitute(values))
 
 
-def symbols_of(kinds: Sequence[TensorType]) -> list[str]:
+def symbols_of(tensor_types: Sequence[TensorType]) -> list[str]:
     """The sizes that the types of tensors name, each once."""
     return list(
-        dict.fromkeys(name for kind in kinds for dim in kind.shape for name in dim.symbols())
+        dict.fromkeys(name for each in tensor_types for dim in each.shape for name in dim.symbols())
     )
 
 

@@ -261,7 +261,7 @@ def _widened(value: Expr | None, sign: int) -> Expr | None:
 
 def _most(monomial: Monomial) -> int | None:
     """The least constant operand of a `min` that stands alone."""
-    if len(monomial) != 1 or not isinstance(monomial[0], Extremum) or monomial[0].kind != "min":
+    if len(monomial) != 1 or not isinstance(monomial[0], Extremum) or monomial[0].operator != "min":
         return None
     known = (operand.constant for operand in monomial[0].operands)
     return min((value for value in known if value is not None), default=None)

@@ -32,7 +32,7 @@ from weft.dialects.loop.ops import (
     WhileOp,
 )
 from weft.dialects.loop.program import KernelOp
-from weft.dialects.loop.types import buffer_type, register_type
+from weft.dialects.loop.types import buffer_type_of, register_type
 
 _NAME = re.compile(r"(%[\w.$-]+)")
 
@@ -91,7 +91,7 @@ class _Export:
                 )
             case AllocOp():
                 sizes = [
-                    self.index(d) for d in buffer_type(op.result).storage if d.constant is None
+                    self.index(d) for d in buffer_type_of(op.result).storage if d.constant is None
                 ]
                 target = f"memref.alloc({', '.join(sizes)}) : {memref_type(op.result)}"
                 self.line(f"{self.name(op.result)} = {target}")
@@ -108,15 +108,15 @@ class _Export:
 
     def gelu(self, op: GeluOp) -> None:
         """The formula of GELU, for which upstream has no operation."""
-        kind, x, y = op.result.type, self.name(op.operand), self.name(op.result)
+        result_type, x, y = op.result.type, self.name(op.operand), self.name(op.result)
         part = f"%gelu_{y[1:]}"
-        self.line(f"{part}_root = arith.constant {math.sqrt(0.5)} : {kind}")
-        self.line(f"{part}_scaled = arith.mulf {x}, {part}_root : {kind}")
-        self.line(f"{part}_error = math.erf {part}_scaled : {kind}")
-        self.line(f"{part}_factor = arith.constant 0.5 : {kind}")
-        self.line(f"{part}_half = arith.mulf {x}, {part}_factor : {kind}")
-        self.line(f"{part}_product = arith.mulf {part}_half, {part}_error : {kind}")
-        self.line(f"{y} = arith.addf {part}_product, {part}_half : {kind}")
+        self.line(f"{part}_root = arith.constant {math.sqrt(0.5)} : {result_type}")
+        self.line(f"{part}_scaled = arith.mulf {x}, {part}_root : {result_type}")
+        self.line(f"{part}_error = math.erf {part}_scaled : {result_type}")
+        self.line(f"{part}_factor = arith.constant 0.5 : {result_type}")
+        self.line(f"{part}_half = arith.mulf {x}, {part}_factor : {result_type}")
+        self.line(f"{part}_product = arith.mulf {part}_half, {part}_error : {result_type}")
+        self.line(f"{y} = arith.addf {part}_product, {part}_half : {result_type}")
 
     def loop(self, op: ForOp) -> None:
         index = self.name(op.index)
@@ -239,10 +239,10 @@ class _Export:
             case Remainder(dividend, divisor):
                 whole = Expr.of(Quotient(dividend, divisor))
                 return self.compute("subi", self.index(dividend), self.index(whole * divisor))
-            case Extremum(kind, operands):
+            case Extremum(operator, operands):
                 total, *others = [self.index(operand) for operand in operands]
                 for other in others:
-                    total = self.compute(f"{kind}si", total, other)
+                    total = self.compute(f"{operator}si", total, other)
                 return total
             case _:
                 return self.name(value_of(atom))
@@ -256,7 +256,7 @@ class _Export:
 
 def memref_type(buffer: SSAValue) -> str:
     """The upstream type of a buffer: its storage, row-major."""
-    type = buffer_type(buffer)
+    type = buffer_type_of(buffer)
     dims = "".join(f"{'?' if dim.constant is None else dim.constant}x" for dim in type.storage)
     return f"memref<{dims}{register_type(type.element)}>"
 

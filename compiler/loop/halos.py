@@ -19,7 +19,13 @@ from weft.dialects.expr import Atom, Expr, Operand, atom_expr
 from weft.dialects.loop.builder import LoopBuilder
 from weft.dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
 from weft.dialects.loop.program import KernelOp
-from weft.dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type, register_type
+from weft.dialects.loop.types import (
+    BufferType,
+    ExprsAttr,
+    LayoutAttr,
+    buffer_type_of,
+    register_type,
+)
 
 
 class Halo(Struct, frozen=True):
@@ -29,19 +35,21 @@ class Halo(Struct, frozen=True):
     behind: tuple[int, ...]
     value: Attribute
 
-    def around(self, kind: BufferType) -> BufferType:
+    def around(self, buffer_type: BufferType) -> BufferType:
         """The type of a row-major or blocked buffer with its border."""
-        grown = [a + n + b for a, n, b in zip(self.before, kind.shape, self.behind, strict=True)]
+        grown = [
+            a + n + b for a, n, b in zip(self.before, buffer_type.shape, self.behind, strict=True)
+        ]
         dims = ExprsAttr(tuple(grown))
-        if isinstance(kind.layout, NoneAttr):
-            return BufferType(dims, kind.element, kind.layout)
-        positions = kind.layout.subscripts.data
+        if isinstance(buffer_type.layout, NoneAttr):
+            return BufferType(dims, buffer_type.element, buffer_type.layout)
+        positions = buffer_type.layout.subscripts.data
         storage = [
             extent + sum(self._border(position))
-            for position, extent in zip(positions, kind.layout.storage.data, strict=True)
+            for position, extent in zip(positions, buffer_type.layout.storage.data, strict=True)
         ]
-        layout = LayoutAttr(kind.layout.subscripts, ExprsAttr(tuple(storage)))
-        return BufferType(dims, kind.element, layout)
+        layout = LayoutAttr(buffer_type.layout.subscripts, ExprsAttr(tuple(storage)))
+        return BufferType(dims, buffer_type.element, layout)
 
     def _border(self, position: Expr) -> tuple[int, int]:
         """The border along a subscript of the storage that indexes one whole dim."""
@@ -50,17 +58,19 @@ class Halo(Struct, frozen=True):
                 return self.before[dim], self.behind[dim]
         return 0, 0
 
-    def within(self, kind: BufferType) -> BufferType:
+    def within(self, buffer_type: BufferType) -> BufferType:
         """The type of the buffer as it is stored inside its border."""
-        around = self.around(kind)
-        positions = [Expr.of(Operand(dim)) for dim in range(kind.rank)]
+        around = self.around(buffer_type)
+        positions = [Expr.of(Operand(dim)) for dim in range(buffer_type.rank)]
         moved: dict[Atom, Expr] = {
             Operand(dim): position + self.before[dim] for dim, position in enumerate(positions)
         }
         if isinstance(around.layout, LayoutAttr):
             positions = list(around.layout.subscripts.data)
         shifted = ExprsAttr(tuple(position.substitute(moved) for position in positions))
-        return BufferType(kind.dims, kind.element, LayoutAttr(shifted, ExprsAttr(around.storage)))
+        return BufferType(
+            buffer_type.dims, buffer_type.element, LayoutAttr(shifted, ExprsAttr(around.storage))
+        )
 
 
 class _Padding(Struct, frozen=True):
@@ -106,8 +116,8 @@ def _padding_of(argument: SSAValue) -> _Padding | None:
     if not (_is_only(nests[0], constant, fills[0]) and _is_only(nests[1], load, copy)):
         return None
     in_order = nests[0].is_before_in_block(nests[1])
-    halo = _halo(buffer_type(argument), copy, load, constant.value)
-    fits = halo is not None and halo.around(buffer_type(argument)) == copy.buffer_type
+    halo = _halo(buffer_type_of(argument), copy, load, constant.value)
+    fits = halo is not None and halo.around(buffer_type_of(argument)) == copy.buffer_type
     return _Padding(halo, allocation, nests) if halo and fits and in_order else None
 
 
@@ -135,9 +145,9 @@ def _is_only(nest: ForOp, *ops: Operation) -> bool:
     return list(perfect_nest(nest)[-1].body.block.ops) == list(ops)
 
 
-def _halo(kind: BufferType, copy: StoreOp, load: LoadOp, value: Attribute) -> Halo | None:
+def _halo(buffer_type: BufferType, copy: StoreOp, load: LoadOp, value: Attribute) -> Halo | None:
     before = [(to - at).constant for to, at in zip(copy.index, load.index, strict=True)]
-    grown = zip(copy.buffer_type.shape, kind.shape, strict=True)
+    grown = zip(copy.buffer_type.shape, buffer_type.shape, strict=True)
     both = [(around - dim).constant for around, dim in grown]
     if any(n is None for n in (*before, *both)):
         return None
@@ -154,30 +164,30 @@ def without_padding(kernel: KernelOp, position: int) -> KernelOp:
     assert padding is not None, "the caller asked for the halo"
     for nest in padding.nests:
         Rewriter.erase_op(nest)
-    kind = buffer_type(padding.allocation.result)
-    argument = Rewriter.replace_value_with_new_type(argument, kind)
+    buffer_type = buffer_type_of(padding.allocation.result)
+    argument = Rewriter.replace_value_with_new_type(argument, buffer_type)
     padding.allocation.result.replace_all_uses_with(argument)
     Rewriter.erase_op(padding.allocation)
     return copy
 
 
-def with_types(kernel: KernelOp, kinds: Sequence[BufferType]) -> KernelOp:
+def with_types(kernel: KernelOp, buffer_types: Sequence[BufferType]) -> KernelOp:
     """A copy of the kernel whose arguments have these types."""
     copy = kernel.clone()
-    for argument, kind in zip(list(copy.body.block.args), kinds, strict=True):
-        if argument.type != kind:
-            Rewriter.replace_value_with_new_type(argument, kind)
+    for argument, buffer_type in zip(list(copy.body.block.args), buffer_types, strict=True):
+        if argument.type != buffer_type:
+            Rewriter.replace_value_with_new_type(argument, buffer_type)
     return copy
 
 
-def border_kernel(kind: BufferType, halo: Halo) -> KernelOp:
+def border_kernel(buffer_type: BufferType, halo: Halo) -> KernelOp:
     """A kernel that fills the border around a buffer of that type; its argument holds both."""
-    around = halo.around(kind)
-    symbols = list(dict.fromkeys(name for dim in kind.shape for name in dim.symbols()))
+    around = halo.around(buffer_type)
+    symbols = list(dict.fromkeys(name for dim in buffer_type.shape for name in dim.symbols()))
     kernel = KernelOp.of("border", symbols, [around])
     builder = LoopBuilder(kernel.body.block)
-    for axis in range(kind.rank):
-        inner = kind.shape[axis] + halo.before[axis]
+    for axis in range(buffer_type.rank):
+        inner = buffer_type.shape[axis] + halo.before[axis]
         for start, count in ((Expr.of(0), halo.before[axis]), (inner, halo.behind[axis])):
             if count:
                 _fill(builder, kernel, around, halo, (axis, start, count))

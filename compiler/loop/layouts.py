@@ -25,7 +25,7 @@ from weft.dialects.interval import Range
 from weft.dialects.loop.ops import AccessOp, AllocOp, ForOp, StoreOp, enclosing_loops
 from weft.dialects.loop.program import KernelOp
 from weft.dialects.loop.scalar import compute_type, width
-from weft.dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type
+from weft.dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type_of
 
 CHANNELS = 1
 """The axis of channels."""
@@ -45,22 +45,24 @@ _LANE = Symbol("lane")
 _BLOCK = Symbol("block")
 
 
-def blocked(kind: BufferType, target: Target) -> BufferType | None:
+def blocked(buffer_type: BufferType, target: Target) -> BufferType | None:
     """The type with a blocked layout, `[n, c floordiv L, ..., c mod L]`; None for a buffer
     that has no more channels than a vector has lanes, or nothing but channels.
     """
-    if kind.rank < 3 or not isinstance(kind.layout, NoneAttr):
+    if buffer_type.rank < 3 or not isinstance(buffer_type.layout, NoneAttr):
         return None
-    lanes = target.lanes(max(32, width(compute_type(kind.element))) // 8)
-    channels = kind.shape[CHANNELS].constant
-    if channels is None or channels < lanes or lanes == 1 or product(kind.shape[2:]) == 1:
+    lanes = target.lanes(max(32, width(compute_type(buffer_type.element))) // 8)
+    channels = buffer_type.shape[CHANNELS].constant
+    if channels is None or channels < lanes or lanes == 1 or product(buffer_type.shape[2:]) == 1:
         return None
     axis = Expr.of(Operand(CHANNELS))
-    others = [Expr.of(Operand(dim)) for dim in range(2, kind.rank)]
+    others = [Expr.of(Operand(dim)) for dim in range(2, buffer_type.rank)]
     position = (Expr.of(Operand(0)), axis // lanes, *others, axis % lanes)
-    batch, count, *spatial = kind.shape
+    batch, count, *spatial = buffer_type.shape
     storage = (batch, count.ceildiv(lanes), *spatial, Expr.of(lanes))
-    return BufferType(kind.dims, kind.element, LayoutAttr(ExprsAttr(position), ExprsAttr(storage)))
+    return BufferType(
+        buffer_type.dims, buffer_type.element, LayoutAttr(ExprsAttr(position), ExprsAttr(storage))
+    )
 
 
 def reads_windows(kernel: KernelOp) -> bool:
@@ -73,17 +75,17 @@ def reads_windows(kernel: KernelOp) -> bool:
     )
 
 
-def with_layouts(kernel: KernelOp, kinds: Sequence[BufferType], target: Target) -> KernelOp:
+def with_layouts(kernel: KernelOp, buffer_types: Sequence[BufferType], target: Target) -> KernelOp:
     """A copy of the kernel whose arguments have these types.
 
     A temporary whose channels have the index of a blocked argument's becomes blocked like it.
     """
     copy = kernel.clone()
-    changed: dict[SSAValue, BufferType] = dict(zip(copy.body.block.args, kinds, strict=True))
+    changed: dict[SSAValue, BufferType] = dict(zip(copy.body.block.args, buffer_types, strict=True))
     changed |= _temporaries(_links(_beside_stores(copy)), changed, target)
-    for value, kind in changed.items():
-        if value.type != kind:
-            Rewriter.replace_value_with_new_type(value, kind)
+    for value, buffer_type in changed.items():
+        if value.type != buffer_type:
+            Rewriter.replace_value_with_new_type(value, buffer_type)
     return copy
 
 
@@ -93,15 +95,15 @@ def _temporaries(
     target: Target,
 ) -> dict[SSAValue, BufferType]:
     """The types of the temporaries that follow blocked arguments."""
-    reached = [v for v, kind in arguments.items() if not isinstance(kind.layout, NoneAttr)]
+    reached = [v for v, each in arguments.items() if not isinstance(each.layout, NoneAttr)]
     found: dict[SSAValue, BufferType] = {}
     while reached:
         for other in links.get(reached.pop(), ()):
             if not isinstance(other.owner, AllocOp) or other in found:
                 continue
-            kind = blocked(buffer_type(other), target)
-            if kind is not None:
-                found[other] = kind
+            buffer_type = blocked(buffer_type_of(other), target)
+            if buffer_type is not None:
+                found[other] = buffer_type
                 reached.append(other)
     return found
 
@@ -161,12 +163,12 @@ class Traffic:
             _Statement.of(store, accesses, costs, self.target) for store, accesses in beside.items()
         ]
 
-    def cost(self, kinds: Sequence[BufferType]) -> float:
+    def cost(self, buffer_types: Sequence[BufferType]) -> float:
         """The traffic with arguments of these types, row-major or blocked."""
-        arguments = zip(self.kernel.body.block.args, kinds, strict=True)
+        arguments = zip(self.kernel.body.block.args, buffer_types, strict=True)
         types: dict[SSAValue, BufferType] = dict(arguments)
         types |= _temporaries(self.links, types, self.target)
-        known = {v for v, kind in types.items() if not isinstance(kind.layout, NoneAttr)}
+        known = {v for v, each in types.items() if not isinstance(each.layout, NoneAttr)}
         return sum(statement.cost(known) for statement in self.statements)
 
 
@@ -238,12 +240,12 @@ def _vector_costs(
 
 
 def _row_major_cost(
-    kind: BufferType, index: Sequence[Expr], dims: Sequence[int], loop: ForOp, lanes: int
+    buffer_type: BufferType, index: Sequence[Expr], dims: Sequence[int], loop: ForOp, lanes: int
 ) -> float:
     """What a vector along a loop that indexes these dims costs in a row-major buffer."""
     if not all(index[n].is_affine_in(loop.index) for n in dims):
         return float(lanes)
-    strides = row_major_strides(kind.shape)
+    strides = row_major_strides(buffer_type.shape)
     step = sum((index[n].coefficient(loop.index) * strides[n] for n in dims), Expr.of(0)).constant
     if step == 1:
         return 1.0
@@ -256,9 +258,11 @@ def _blocked_cost(index: Sequence[Expr], dims: Sequence[int], loop: ForOp, lanes
     return 1.0 if start % lanes == 0 else float(lanes)
 
 
-def conversion_traffic(kind: BufferType) -> float:
+def conversion_traffic(buffer_type: BufferType) -> float:
     """What it costs to convert a buffer to another layout: an element at a time."""
-    return float(prod(dim.constant or LONG_LOOP for dim in kind.shape)) * (1 + BROADCAST_COST)
+    return float(prod(dim.constant or LONG_LOOP for dim in buffer_type.shape)) * (
+        1 + BROADCAST_COST
+    )
 
 
 def lane_stride(access: AccessOp, loop: ForOp, lanes: int) -> Expr | None:

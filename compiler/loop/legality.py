@@ -23,11 +23,11 @@ from weft.compiler.loop.dependence import (
 )
 from weft.compiler.loop.matchers import update_of
 from weft.compiler.loop.nest import (
+    combiner_of,
     describe,
     is_branch,
     is_simple,
     most_iterations,
-    reduction_kind,
     root_buffer,
     subscript_atoms,
     subscripts,
@@ -208,11 +208,11 @@ def _reassociable(
 ) -> bool:
     """Whether both belong to updates of a kind that each loop between them may reassociate."""
     updates = update_of(first), update_of(second)
-    if updates[0] is None or updates[1] is None or updates[0].kind != updates[1].kind:
+    if updates[0] is None or updates[1] is None or updates[0].combiner != updates[1].combiner:
         return False
     carriers = [loop for loop, direction in zip(loops, vector, strict=True) if direction != "="]
-    kinds = {reduction_kind(loop) for loop in carriers}
-    return kinds == {updates[0].kind}
+    combiners = {combiner_of(loop) for loop in carriers}
+    return combiners == {updates[0].combiner}
 
 
 def require_distributable(

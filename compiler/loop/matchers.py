@@ -27,7 +27,7 @@ class SplitNest(NamedTuple):
 class Update(Struct, frozen=True):
     """A store `X[e] = op(X[e], v)`: what a reduction does in one iteration."""
 
-    kind: str
+    combiner: str
     load: LoadOp
     combine: Operation
     store: StoreOp
@@ -101,7 +101,7 @@ def sole_update(loop: ForOp) -> Update | None:
 def sum_of_products(loop: ForOp) -> Product | None:
     """`T += X * Y`, if that is the loop's body; narrow elements may be extended first."""
     update = sole_update(loop)
-    multiply = None if update is None or update.kind != "add" else update.contribution.owner
+    multiply = None if update is None or update.combiner != "add" else update.contribution.owner
     if update is None or not isinstance(multiply, (arith.MulfOp, arith.MuliOp)):
         return None
     lhs, rhs = (_extended_load(operand) for operand in multiply.operands)

@@ -348,12 +348,12 @@ def rename_values(root: Operation, values: Mapping[SSAValue, SSAValue]) -> None:
 
 def new_loop(extent: Expr | int, name: str, like: ForOp | None = None) -> ForOp:
     """An empty loop from zero; it may reassociate what the loop that it is like may."""
-    loop = ForOp.of(0, extent, reduction=None if like is None else reduction_kind(like))
+    loop = ForOp.of(0, extent, reduction=None if like is None else combiner_of(like))
     loop.index.name_hint = name
     return loop
 
 
-def reduction_kind(loop: ForOp) -> str | None:
+def combiner_of(loop: ForOp) -> str | None:
     """What a loop is marked as a reduction of, `add` for one; None without the mark."""
     return None if loop.reduction is None else loop.reduction.data
 

@@ -50,14 +50,17 @@ class PrimitivePass(ModulePass):
 
     def schedule(self, kernel: KernelOp) -> None:
         """Applies the primitive to a kernel. Raises IllegalSchedule."""
-        kinds = get_type_hints(self.primitive)
+        hints = get_type_hints(self.primitive)
         args: list[object] = []
         kwargs: dict[str, object] = {}
         for key, parameter in signature(self.primitive).parameters.items():
             text = getattr(self, key)
-            if parameter.default is not Parameter.empty and text == _FIELDS[_kind(kinds[key])][1]:
+            if (
+                parameter.default is not Parameter.empty
+                and text == _FIELDS[_type_of_hint(hints[key])][1]
+            ):
                 continue
-            value = _read(kernel, _kind(kinds[key]), text)
+            value = _read(kernel, _type_of_hint(hints[key]), text)
             if parameter.kind is Parameter.VAR_POSITIONAL:
                 args += [_read(kernel, ForOp, each) for each in text]
             elif parameter.kind is Parameter.KEYWORD_ONLY:
@@ -86,47 +89,47 @@ _FIELDS: Final[Mapping[Any, tuple[Any, object]]] = {
 """The type that a parameter has in the text of a schedule, and what stands for its default."""
 
 
-def _kind(hint: Any) -> Any:
+def _type_of_hint(hint: Any) -> Any:
     """A parameter's type, without the None that it may be instead."""
     left = [each for each in get_args(hint) if each is not NoneType]
     return left[0] if NoneType in get_args(hint) and len(left) == 1 else hint
 
 
-def _read(kernel: KernelOp, kind: Any, text: Any) -> object:
+def _read(kernel: KernelOp, expected: Any, text: Any) -> object:
     """The value of a parameter from its text."""
-    if kind in (str, int, bool, Sequence[str]):
+    if expected in (str, int, bool, Sequence[str]):
         return text
-    if kind in (SSAValue, AllocOp):
+    if expected in (SSAValue, AllocOp):
         buffer = find_buffer(kernel, text)
-        return buffer.owner if kind is AllocOp else buffer
-    if kind is LayoutAttr and not text:
+        return buffer.owner if expected is AllocOp else buffer
+    if expected is LayoutAttr and not text:
         return None
-    if kind is LayoutAttr:
+    if expected is LayoutAttr:
         subscripts, storage = parse_layout_body(Parser(WeftContext(), text, "<layout>"))
         return LayoutAttr(ExprsAttr(subscripts.data), ExprsAttr(storage.data))
-    if kind == Expr | int:
+    if expected == Expr | int:
         return parse_expr(Parser(WeftContext(), str(text), "<size>"))
-    if kind == ForOp | KernelOp and not text:
+    if expected == ForOp | KernelOp and not text:
         return kernel
-    if kind in (ForOp, ForOp | KernelOp):
+    if expected in (ForOp, ForOp | KernelOp):
         return find_loop(kernel, text) if isinstance(text, str) else text
     op = find_operation(kernel, text)
-    if not isinstance(op, kind):
-        wanted = "load or store" if kind is AccessOp else kind.name
+    if not isinstance(op, expected):
+        wanted = "load or store" if expected is AccessOp else expected.name
         raise IllegalSchedule(f"a schedule requires a {wanted} there, got {text} ({op.name})")
     return op
 
 
 def _pass_of(function: Callable[..., object]) -> type[PrimitivePass]:
     """The pass of a primitive: a field for each of its parameters."""
-    kinds = get_type_hints(function)
+    hints = get_type_hints(function)
     fields: list[Any] = []
     for key, parameter in signature(function).parameters.items():
-        kind, absent = _FIELDS[_kind(kinds[key])]
+        text_type, absent = _FIELDS[_type_of_hint(hints[key])]
         if parameter.kind is Parameter.VAR_POSITIONAL:
-            kind, absent = tuple[str, ...], ()
+            text_type, absent = tuple[str, ...], ()
         optional = parameter.default is not Parameter.empty
-        fields.append((key, kind, absent) if optional else (key, kind))
+        fields.append((key, text_type, absent) if optional else (key, text_type))
     name = f"weft-{step_name(function)}"
     namespace = {"name": name, "primitive": staticmethod(function), "__doc__": function.__doc__}
     title = "".join(part.title() for part in step_name(function).split("-"))

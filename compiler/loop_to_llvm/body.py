@@ -225,14 +225,16 @@ class BodyEmitter:
 
     def _allocate(self, op: AllocOp) -> Storage:
         assert op.scope.data != "workspace", "a kernel gets workspace as an argument"
-        kind = op.result.type
-        assert isinstance(kind, BufferType)
+        result_type = op.result.type
+        assert isinstance(result_type, BufferType)
         if op.scope.data == "registers":
-            kind = _padded(kind, self.unit.widest)
+            result_type = _padded(result_type, self.unit.widest)
         before = self.stack_slots.before(op)
         if before is not None:
-            return Storage(self.storage(before.result).pointer, kind, private=True)
-        return Storage(self.stack.allocate(kind, self.unit.widest), kind, private=True)
+            return Storage(self.storage(before.result).pointer, result_type, private=True)
+        return Storage(
+            self.stack.allocate(result_type, self.unit.widest), result_type, private=True
+        )
 
     # Loops
 
@@ -411,13 +413,15 @@ class BodyEmitter:
                 self._rest(op, full, rest)
 
 
-def _padded(kind: BufferType, lanes: int) -> BufferType:
+def _padded(buffer_type: BufferType, lanes: int) -> BufferType:
     """The type with rows of whole vectors, so that the vectors of two rows never overlap."""
-    if not kind.storage or lanes == 1:
-        return kind
-    *outer, row = kind.storage
-    subscripts = tuple(Expr.of(Operand(position)) for position in range(kind.rank))
-    if isinstance(kind.layout, LayoutAttr):
-        subscripts = kind.layout.subscripts.data
+    if not buffer_type.storage or lanes == 1:
+        return buffer_type
+    *outer, row = buffer_type.storage
+    subscripts = tuple(Expr.of(Operand(position)) for position in range(buffer_type.rank))
+    if isinstance(buffer_type.layout, LayoutAttr):
+        subscripts = buffer_type.layout.subscripts.data
     storage = ExprsAttr((*outer, row.ceildiv(lanes) * lanes))
-    return BufferType(kind.dims, kind.element, LayoutAttr(ExprsAttr(subscripts), storage))
+    return BufferType(
+        buffer_type.dims, buffer_type.element, LayoutAttr(ExprsAttr(subscripts), storage)
+    )

@@ -17,6 +17,6 @@ def data_ir(triple: str, contents: Mapping[str, bytes]) -> str:
     lines = [f'target triple = "{triple}"']
     for name, content in contents.items():
         text = _BYTES[np.frombuffer(content, np.uint8)].tobytes().decode()
-        kind = f"[{len(content)} x i8]"
-        lines.append(f'@"{name}" = hidden constant {kind} c"{text}", align {ALIGNMENT}')
+        array_type = f"[{len(content)} x i8]"
+        lines.append(f'@"{name}" = hidden constant {array_type} c"{text}", align {ALIGNMENT}')
     return "\n".join([*lines, ""])

@@ -105,9 +105,9 @@ class Frame:
     def _slot(builder: ir.IRBuilder, array: ir.Value, position: int) -> ir.Value:
         return builder.gep(array, [ir.Constant(I64, position)], source_etype=I64)
 
-    def alloca(self, kind: ir.Type, count: int, alignment: int) -> ir.Value:
+    def alloca(self, llvm_type: ir.Type, count: int, alignment: int) -> ir.Value:
         """Room on the stack for this call of the function."""
-        array = self.prologue.alloca(ir.ArrayType(kind, count))
+        array = self.prologue.alloca(ir.ArrayType(llvm_type, count))
         array.align = alignment
         # llvmlite still gives allocations the typed pointers of older LLVMs.
         array.type = POINTER

@@ -121,7 +121,7 @@ class IndexEmitter:
     def _operator(self, builder: ir.IRBuilder, atom: Quotient | Remainder | Extremum) -> ir.Value:
         if isinstance(atom, Extremum):
             values = [self.uniform(operand) for operand in atom.operands]
-            return _extremum(builder, atom.kind, values)
+            return _extremum(builder, atom.operator, values)
         dividend, divisor = self.uniform(atom.dividend), self.uniform(atom.divisor)
         return self._divide(builder, atom, dividend, divisor)
 
@@ -167,7 +167,7 @@ class IndexEmitter:
             return self.frame.local(atom.value)
         if isinstance(atom, Extremum):
             operands = [self.lanes(operand, lanes) for operand in atom.operands]
-            return _extremum(self.frame.builder, atom.kind, operands)
+            return _extremum(self.frame.builder, atom.operator, operands)
         if isinstance(atom, (Quotient, Remainder)):
             dividend, divisor = self.lanes(atom.dividend, lanes), self.lanes(atom.divisor, lanes)
             return self._divide(self.frame.builder, atom, dividend, divisor)
@@ -187,9 +187,9 @@ def _in_order(terms: Terms) -> Iterable[tuple[Monomial, int]]:
     return sorted(terms.items(), key=lambda term: sorted(map(str, term[0])))
 
 
-def _extremum(builder: ir.IRBuilder, kind: str, values: Iterable[ir.Value]) -> ir.Value:
+def _extremum(builder: ir.IRBuilder, operator: str, values: Iterable[ir.Value]) -> ir.Value:
     def choose(left: ir.Value, right: ir.Value) -> ir.Value:
-        return intrinsic(builder, f"s{kind}", left.type, [left, right], left.type)
+        return intrinsic(builder, f"s{operator}", left.type, [left, right], left.type)
 
     return reduce(choose, values)
 

@@ -20,7 +20,7 @@ from weft.compiler.target.target import Target
 from weft.dialects.expr import Expr
 from weft.dialects.loop.ops import ForOp, StoreOp
 from weft.dialects.loop.program import KernelOp, size_ranges
-from weft.dialects.loop.types import buffer_type
+from weft.dialects.loop.types import buffer_type_of
 
 
 def kernel_symbol(prefix: str, name: str) -> str:
@@ -49,15 +49,15 @@ def emit_kernel(
     module = ir.Module(kernel.sym_name.data)
     module.triple = target.triple
     symbols, buffers = kernel.symbol_names, kernel.body.block.args
-    kind = kernel_type(len(symbols), len(buffers))
-    function = ir.Function(module, kind, kernel_symbol(prefix, kernel.sym_name.data))
+    function_type = kernel_type(len(symbols), len(buffers))
+    function = ir.Function(module, function_type, kernel_symbol(prefix, kernel.sym_name.data))
     if not exported:
         function.linkage = "hidden"
     function.attributes.add("nounwind")
     context, *arguments = function.args
     sizes = dict(zip(symbols, arguments, strict=False))
     values: dict[SSAValue, ir.Value | Expr | Storage] = {
-        buffer: Storage(pointer, buffer_type(buffer))
+        buffer: Storage(pointer, buffer_type_of(buffer))
         for buffer, pointer in zip(buffers, arguments[len(symbols) :], strict=True)
     }
     contracts = target.has_fma and not strict_fp
@@ -77,7 +77,7 @@ def _emit_body(emitter: BodyEmitter, kernel: KernelOp) -> None:
     frame, block = emitter.frame, kernel.body.block
     loops = [op for op in kernel.walk() if isinstance(op, ForOp)]
     stored = {op.buffer for op in kernel.walk() if isinstance(op, StoreOp)}
-    sizes = dict.fromkeys(buffer_type(each).size for each in block.args if each in stored)
+    sizes = dict.fromkeys(buffer_type_of(each).size for each in block.args if each in stored)
     surely = any((size.range(frame.ranges)[0] or 0) > 0 for size in sizes)
     if surely or not sizes or all(loop.parent_op() is kernel for loop in loops):
         emitter.block(block)

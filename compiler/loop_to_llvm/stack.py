@@ -39,16 +39,18 @@ class Stack:
         self._guarded = guarded
         self._poisoned: list[tuple[ir.Value, int]] = []
 
-    def allocate(self, kind: BufferType, more: int) -> ir.Value:
+    def allocate(self, buffer_type: BufferType, more: int) -> ir.Value:
         """Where a buffer of constant size lies; whole vectors may be read and rewritten up to so
         many elements behind its end.
         """
-        size = kind.size.constant
-        assert size is not None, f"a buffer on the stack has a constant size, not {kind.size}"
-        bytes_ = storage_bytes(kind.element)
+        size = buffer_type.size.constant
+        assert size is not None, (
+            f"a buffer on the stack has a constant size, not {buffer_type.size}"
+        )
+        bytes_ = storage_bytes(buffer_type.element)
         alignment = max(STACK_ALIGNMENT, bytes_)
         if not self._guarded:
-            return self._frame.alloca(storage_type(kind.element), size + more, alignment)
+            return self._frame.alloca(storage_type(buffer_type.element), size + more, alignment)
         return self._guard(size * bytes_, more * bytes_, alignment)
 
     def _guard(self, size: int, more: int, alignment: int) -> ir.Value:
@@ -69,9 +71,9 @@ class Stack:
         """Ends the process, at the end of the function, where poison was written."""
         builder = self._frame.builder
         for address, size in self._poisoned:
-            kind = ir.VectorType(I8, size)
-            found = builder.load(address, typ=kind, align=1)
-            wanted = ir.Constant(kind, [_POISON] * size)
+            vector_type = ir.VectorType(I8, size)
+            found = builder.load(address, typ=vector_type, align=1)
+            wanted = ir.Constant(vector_type, [_POISON] * size)
             differs = builder.bitcast(builder.icmp_unsigned("!=", found, wanted), ir.IntType(size))
             with builder.if_then(builder.icmp_unsigned("!=", differs, differs.type(0))):
                 intrinsic(builder, "trap", VOID, [])

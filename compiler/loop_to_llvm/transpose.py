@@ -156,8 +156,8 @@ def transpose(builder: ir.IRBuilder, rows: Sequence[ir.Value]) -> list[ir.Value]
 def _join(builder: ir.IRBuilder, parts: Sequence[ir.Value]) -> ir.Value:
     """A vector of the lanes of all parts, in their order."""
     while len(parts) > 1:
-        kind = ir.VectorType(I32, 2 * lanes_of(parts[0]))
-        order = ir.Constant(kind, list(range(kind.count)))
+        vector_type = ir.VectorType(I32, 2 * lanes_of(parts[0]))
+        order = ir.Constant(vector_type, list(range(vector_type.count)))
         parts = [
             builder.shuffle_vector(first, second, order)
             for first, second in zip(parts[::2], parts[1::2], strict=True)
@@ -172,8 +172,8 @@ def _exchange(
     lanes = lanes_of(pair[0])
     upper = [lanes + lane - step if lane & step else lane for lane in range(lanes)]
     lower = [lanes + lane if lane & step else lane + step for lane in range(lanes)]
-    kind = ir.VectorType(I32, lanes)
+    vector_type = ir.VectorType(I32, lanes)
     first, second = (
-        builder.shuffle_vector(*pair, ir.Constant(kind, order)) for order in (upper, lower)
+        builder.shuffle_vector(*pair, ir.Constant(vector_type, order)) for order in (upper, lower)
     )
     return first, second

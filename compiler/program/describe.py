@@ -18,7 +18,7 @@ from weft.dialects.loop.arithmetic import GeluOp, is_function
 from weft.dialects.loop.ops import ForOp, WhileOp
 from weft.dialects.loop.program import FLOPS, REPEATS, CallOp, KernelOp, ProgramOp
 from weft.dialects.loop.scalar import is_float
-from weft.dialects.loop.types import ExprsAttr, buffer_type
+from weft.dialects.loop.types import ExprsAttr, buffer_type_of
 
 _FLOATING = (
     arith.AddfOp,
@@ -123,7 +123,7 @@ def call_flops(call: CallOp, kernel: KernelOp) -> Expr:
 
 def call_bytes(call: CallOp) -> Expr:
     """The bytes of all buffers that a call is given."""
-    return _sum(buffer_bytes(buffer_type(value)) for value in dict.fromkeys(call.arguments))
+    return _sum(buffer_bytes(buffer_type_of(value)) for value in dict.fromkeys(call.arguments))
 
 
 def _repeats(module: ModuleOp) -> bool:
@@ -147,7 +147,7 @@ def describe_memory(program: ProgramOp, *, exact: bool = False) -> list[dict[str
                 "name": life.alloc.result.name_hint or "",
                 "offset": _plain(life.alloc.offset.data[0]),
                 "bytes": _plain(
-                    buffer_bytes(buffer_type(life.alloc.result)) if exact else life.size
+                    buffer_bytes(buffer_type_of(life.alloc.result)) if exact else life.size
                 ),
                 "first": life.first,
                 "last": life.last,

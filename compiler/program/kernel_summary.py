@@ -15,7 +15,7 @@ from weft.compiler.program.memory.in_place import in_place_arguments
 from weft.compiler.program.memory.plan_memory import kernels_of
 from weft.compiler.program.parallelize_calls import written_arguments
 from weft.dialects.loop.program import AWAITS_LAYOUT, IN_PLACE, TEMPORARIES, WRITES, KernelOp
-from weft.dialects.loop.types import buffer_type
+from weft.dialects.loop.types import buffer_type_of
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def kernel_summary(kernel: KernelOp) -> KernelOp:
     """
     arguments = kernel.body.block.args
     declared = KernelOp.of(
-        kernel.sym_name.data, kernel.symbol_names, [buffer_type(each) for each in arguments]
+        kernel.sym_name.data, kernel.symbol_names, [buffer_type_of(each) for each in arguments]
     )
     declared.attributes |= kernel.attributes
     for argument, like in zip(declared.body.block.args, arguments, strict=True):

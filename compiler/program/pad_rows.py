@@ -17,7 +17,7 @@ from weft.dialects.loop.dispatch import CallProgramOp
 from weft.dialects.loop.extents import RequireExtentsOp
 from weft.dialects.loop.ops import AllocOp
 from weft.dialects.loop.program import BOUNDS, CallOp, KernelOp, ProgramOp
-from weft.dialects.loop.types import BufferType, ExprsAttr, buffer, buffer_type
+from weft.dialects.loop.types import BufferType, ExprsAttr, buffer, buffer_type_of
 
 Op = TypeVar("Op", bound=Operation)
 
@@ -41,7 +41,7 @@ def padding_program(
     program = ProgramOp.of(
         name,
         chooser.symbol_names,
-        [buffer_type(each) for each in chooser.body.block.args],
+        [buffer_type_of(each) for each in chooser.body.block.args],
         chooser.inputs.data,
     )
     program.attributes |= {key: each for key, each in chooser.attributes.items() if key != BOUNDS}
@@ -96,21 +96,23 @@ class _Padding:
 
     def room(self, value: SSAValue) -> SSAValue:
         """A buffer like the value for the greater sizes; itself where they are not in its dims."""
-        kind = buffer_type(value)
-        padded = kind.substitute(self.values)
-        return value if padded == kind else self.add(AllocOp.of(padded)).result
+        buffer_type = buffer_type_of(value)
+        padded = buffer_type.substitute(self.values)
+        return value if padded == buffer_type else self.add(AllocOp.of(padded)).result
 
     def pad(self, value: SSAValue, *, zero: bool) -> SSAValue:
         """The value with rows behind its own."""
         room = self.room(value)
         if room is not value:
-            self._call(pad_kernel(buffer_type(value), buffer_type(room), zero=zero), value, room)
+            self._call(
+                pad_kernel(buffer_type_of(value), buffer_type_of(room), zero=zero), value, room
+            )
         return room
 
     def crop(self, source: SSAValue, target: SSAValue) -> None:
         """Copies what the target has room for."""
         if source is not target:
-            self._call(crop_kernel(buffer_type(source), buffer_type(target)), source, target)
+            self._call(crop_kernel(buffer_type_of(source), buffer_type_of(target)), source, target)
 
     def _call(self, kernel: KernelOp, source: SSAValue, target: SSAValue) -> None:
         sizes = [Expr.of(name) for name in kernel.symbol_names]
@@ -153,7 +155,7 @@ def _fill_behind(
     with builder.loops(extents) as index:
         place = [*index[:axis], index[axis] + dim, *index[axis + 1 :]]
         last = [*index[:axis], dim - 1, *index[axis + 1 :]]
-        element = buffer_type(padded).element
+        element = buffer_type_of(padded).element
         value = builder.constant(0, element) if zero else builder.load(padded, last)
         builder.store(padded, place, value)
 

@@ -27,7 +27,7 @@ from weft.dialects.loop.dynamic import CopyOp
 from weft.dialects.loop.effects import POLLED_WORK, PollOp
 from weft.dialects.loop.ops import ForOp, IfOp, WhileOp
 from weft.dialects.loop.program import CallOp, KernelOp, ProgramOp, size_ranges
-from weft.dialects.loop.types import buffer_type
+from weft.dialects.loop.types import buffer_type_of
 
 _ITERATION = 64
 """What the loop itself counts as: some tens of nanoseconds."""
@@ -68,7 +68,7 @@ class _Polling:
                 moved = call_bytes(op) + int(START)
                 return moved + call_flops(op, self._kernels[op.kernel])
             case CopyOp():
-                return buffer_bytes(buffer_type(op.source))
+                return buffer_bytes(buffer_type_of(op.source))
             case ConcurrentOp():
                 return sum((self.work(each.block) for each in op.branches), Expr.of(0))
             case IfOp():

@@ -22,7 +22,7 @@ from weft.dialects.loop.arithmetic import IndexedOp, IndexOp
 from weft.dialects.loop.dynamic import CopyOp, RequireEqualOp
 from weft.dialects.loop.ops import AccessOp, AllocOp, ForOp, StoreOp, enclosing_loops
 from weft.dialects.loop.program import CallOp, KernelOp, ProgramOp, ViewOp
-from weft.dialects.loop.types import BufferType, buffer_type
+from weft.dialects.loop.types import BufferType, buffer_type_of
 
 
 class Dependence(Struct, frozen=True):
@@ -60,7 +60,7 @@ class RowProof(Struct):
             case CallOp():
                 return self._call_reason(op)
             case ViewOp():
-                shapes = buffer_type(op.source).shape, buffer_type(op.result).shape
+                shapes = buffer_type_of(op.source).shape, buffer_type_of(op.result).shape
                 if not keeps_rows(*shapes, self.size):
                     return f"which reshapes so that {self.size} is not outermost"
                 return None
@@ -120,7 +120,7 @@ def _op_reason(op: Operation, size: str) -> str | None:
 def _shape_reason(value: SSAValue, size: str) -> str | None:
     if not isinstance(value.type, BufferType):
         return None
-    if all(grows_with(dim, size) for dim in buffer_type(value).shape):
+    if all(grows_with(dim, size) for dim in buffer_type_of(value).shape):
         return None
     return f"where a dim does not grow with {size}"
 

@@ -49,14 +49,14 @@ def require_extents(module: ModuleOp) -> None:
 
 
 def _tensors_inside(kernel: KernelOp) -> list[BufferType]:
-    kinds = (op.result.type for op in kernel.walk() if isinstance(op, AllocOp))
-    return list(dict.fromkeys(kind for kind in kinds if isinstance(kind, BufferType)))
+    inner_types = (op.result.type for op in kernel.walk() if isinstance(op, AllocOp))
+    return list(dict.fromkeys(each for each in inner_types if isinstance(each, BufferType)))
 
 
 class _Buffer(Struct, frozen=True):
     """A buffer's type, its name in errors, and what it comes from."""
 
-    kind: BufferType
+    buffer_type: BufferType
     volume: Volume
     who: str
     location: LocationAttr
@@ -98,25 +98,25 @@ class _Requirements:
             assert isinstance(argument.type, BufferType), "programs take buffers"
             yield self._buffer(argument.type, f"{side} '{name}'", program.location)
 
-    def _buffer(self, kind: BufferType, who: str, location: LocationAttr) -> _Buffer:
-        if kind not in self.volumes:
-            self.volumes[kind] = Volume.of(kind)
-        return _Buffer(kind, self.volumes[kind], who, location)
+    def _buffer(self, buffer_type: BufferType, who: str, location: LocationAttr) -> _Buffer:
+        if buffer_type not in self.volumes:
+            self.volumes[buffer_type] = Volume.of(buffer_type)
+        return _Buffer(buffer_type, self.volumes[buffer_type], who, location)
 
     def _buffers(self, op: Operation) -> Iterator[_Buffer]:
         """The buffers that an operation is about, those inside of the kernel that it calls too."""
-        kinds = [value.type for value in (*op.results, *op.operands)]
+        value_types = [value.type for value in (*op.results, *op.operands)]
         if isinstance(op, CallOp):
-            kinds += self._inside(op)
-        for kind in kinds:
-            if isinstance(kind, BufferType):
-                yield self._buffer(kind, "a tensor", op.location)
+            value_types += self._inside(op)
+        for value_type in value_types:
+            if isinstance(value_type, BufferType):
+                yield self._buffer(value_type, "a tensor", op.location)
 
     def _inside(self, call: CallOp) -> list[BufferType]:
-        names, kinds = self.inner.get(call.kernel, ((), ()))
+        names, inner_types = self.inner.get(call.kernel, ((), ()))
         pairs = zip(names, call.sizes.data, strict=False)
         values: dict[Atom, Expr] = {Symbol(name): size for name, size in pairs}
-        return [kind.substitute(values) for kind in kinds]
+        return [each.substitute(values) for each in inner_types]
 
     def _visit(self, block: Block, required: set[Volume]) -> None:
         """Requires what is about found sizes; `required` is so where the block starts."""
@@ -146,7 +146,7 @@ class _Requirements:
         first = {each.volume: each for each in reversed(buffers)}
         volumes = not_implied((each.volume for each in buffers), self.ranges)
         made = [
-            RequireExtentsOp.of(each.kind, each.who, each.location)
+            RequireExtentsOp.of(each.buffer_type, each.who, each.location)
             for each in map(first.__getitem__, volumes)
         ]
         if behind is not None:

@@ -12,7 +12,7 @@ from msgspec import Struct
 class AuxiliaryEntry(Struct, frozen=True, order=True):
     """An entry of the auxiliary vector, of which the low half is read."""
 
-    kind: int
+    type: int
 
 
 HWCAP: Final = AuxiliaryEntry(16)

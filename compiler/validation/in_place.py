@@ -23,7 +23,7 @@ from weft.dialects.interval import Range
 from weft.dialects.loop.arithmetic import IndexOp
 from weft.dialects.loop.ops import AccessOp, ForOp, IfOp, LoadOp, PrefetchOp, StoreOp
 from weft.dialects.loop.program import IN_PLACE, KernelOp, size_ranges
-from weft.dialects.loop.types import buffer_type
+from weft.dialects.loop.types import buffer_type_of
 
 
 class _Distance(Struct, frozen=True):
@@ -68,7 +68,7 @@ def prove_in_place(kernel: KernelOp, operand: int, result: int) -> None:
     """
     arguments = kernel.body.block.args
     read, written = arguments[operand], arguments[result]
-    if operand == result or buffer_type(read) != buffer_type(written):
+    if operand == result or buffer_type_of(read) != buffer_type_of(written):
         raise PlanError(
             f"kernel @{kernel.sym_name.data} requires an operand and a result of one type to work "
             f"in place, got {read.type} and {written.type}"
@@ -87,7 +87,7 @@ def prove_in_place(kernel: KernelOp, operand: int, result: int) -> None:
                 )
 
 
-def _accesses(kernel: KernelOp, buffer: SSAValue, kind: type[AccessOp]) -> list[AccessOp]:
+def _accesses(kernel: KernelOp, buffer: SSAValue, op_class: type[AccessOp]) -> list[AccessOp]:
     """The loads and stores of an argument. Raises PlanError where anything else uses it, or what
     is only read is written.
     """
@@ -96,7 +96,7 @@ def _accesses(kernel: KernelOp, buffer: SSAValue, kind: type[AccessOp]) -> list[
         op = use.operation
         if isinstance(op, PrefetchOp):
             continue
-        if not isinstance(op, kind):
+        if not isinstance(op, op_class):
             raise PlanError(
                 f"kernel @{kernel.sym_name.data} requires loads and stores alone of what it works "
                 f"on in place, got {op.name}"
@@ -374,14 +374,14 @@ def _substituted(bound: _Bound, values: Mapping[Atom, Expr]) -> _Bound:
     return _Bound(bound.atom, least, tuple(each.substitute(values) for each in bound.greatest))
 
 
-def _operands(expr: Expr, kind: str) -> tuple[Expr, ...]:
+def _operands(expr: Expr, operator: str) -> tuple[Expr, ...]:
     """What a `min` is at most, or a `max` at least: itself and each of its operands, with what is
     added; those without indices come first.
     """
     found = [expr]
     for monomial, factor in expr.terms.items():
         atom = monomial[0] if len(monomial) == 1 else None
-        if factor == 1 and isinstance(atom, Extremum) and atom.kind == kind:
+        if factor == 1 and isinstance(atom, Extremum) and atom.operator == operator:
             rest = expr - atom_expr(atom)
             found += [each + rest for each in atom.operands]
     return tuple(sorted(found, key=_mentions_values))

@@ -109,7 +109,7 @@ def _lower_bounds(gap: Expr) -> Iterator[Expr]:
     for monomial, factor in gap.terms.items():
         atom = monomial[0] if len(monomial) == 1 else None
         rest = gap - factor * Expr({monomial: 1})
-        if isinstance(atom, Extremum) and atom.kind == ("max" if factor > 0 else "min"):
+        if isinstance(atom, Extremum) and atom.operator == ("max" if factor > 0 else "min"):
             yield from (rest + factor * each for each in atom.operands)
         elif isinstance(atom, Quotient) and (divisor := atom.divisor.constant or 0) > 0:
             # x - (c - 1) <= c * (x floordiv c) <= x

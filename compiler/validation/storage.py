@@ -19,7 +19,7 @@ from weft.dialects.expr import Expr
 from weft.dialects.loop.ops import AllocOp
 from weft.dialects.loop.program import DONATED, WORKSPACE_BYTES, ProgramOp, size_ranges
 from weft.dialects.loop.scalar import width
-from weft.dialects.loop.types import BufferType, ExprsAttr, buffer_type
+from weft.dialects.loop.types import BufferType, ExprsAttr, buffer_type_of
 
 ALIGNMENT: Final = 64
 """Bytes; what kernels may expect of every buffer."""
@@ -141,7 +141,7 @@ class Planned:
         if alloc.scope.data == "growable":
             assert begin.constant is not None, "a growable buffer has the number of its block"
             return begin.constant
-        place = self._bytes(begin, buffer_type(alloc.result))
+        place = self._bytes(begin, buffer_type_of(alloc.result))
         if not self._is_inside(place):
             raise PlanError(
                 f"memory plan requires buffers within the workspace of {self._total} bytes, "
@@ -152,12 +152,12 @@ class Planned:
             raise PlanError(f"{rule}, got {begin} for %{name}")
         return place
 
-    def _bytes(self, begin: Expr, kind: BufferType) -> _Fixed | _Symbolic:
+    def _bytes(self, begin: Expr, buffer_type: BufferType) -> _Fixed | _Symbolic:
         """The bytes of a buffer, up to where another one may begin."""
-        element = max(8, width(kind.element)) // 8
-        key = (begin, kind.storage, element)
+        element = max(8, width(buffer_type.element)) // 8
+        key = (begin, buffer_type.storage, element)
         if key not in self._found:
-            end = begin + (kind.size * element + (ALIGNMENT - 1)) // ALIGNMENT * ALIGNMENT
+            end = begin + (buffer_type.size * element + (ALIGNMENT - 1)) // ALIGNMENT * ALIGNMENT
             if begin.constant is None or end.constant is None:
                 place = self._symbolic.setdefault((begin, end), _Symbolic(begin, end))
             else:
@@ -183,7 +183,7 @@ class Planned:
         for op in self.program.walk():
             if isinstance(op, AllocOp) and op.scope.data == "workspace" and op.offset is not None:
                 begin = op.offset.data[0]
-                place = self._bytes(begin, buffer_type(op.result))
+                place = self._bytes(begin, buffer_type_of(op.result))
                 if isinstance(place, _Symbolic):
                     sizes.setdefault(begin, []).append(place.end - begin)
         return Offsets(sizes, self._total, self._ranges)

@@ -47,7 +47,7 @@ class Remainder(Struct, frozen=True):
 class Extremum(Struct, frozen=True):
     """The greatest (`max`) or least (`min`) of the operands."""
 
-    kind: str
+    operator: str
     operands: tuple[Expr, ...]
 
 
@@ -83,7 +83,7 @@ def atom_range(atom: Atom, ranges: Mapping[Atom, Range]) -> Range:
     if isinstance(atom, Remainder):
         return interval.modulo(atom.divisor.range(ranges))
     if isinstance(atom, Extremum):
-        bounds = interval.maximum if atom.kind == "max" else interval.minimum
+        bounds = interval.maximum if atom.operator == "max" else interval.minimum
         return bounds(operand.range(ranges) for operand in atom.operands)
     return interval.UNBOUNDED
 
@@ -96,7 +96,7 @@ def evaluate_atom(atom: Atom, values: Mapping[Atom, int]) -> int:
     if isinstance(atom, Remainder):
         return atom.dividend.evaluate(values) % atom.divisor.evaluate(values)
     if isinstance(atom, Extremum):
-        choose = max if atom.kind == "max" else min
+        choose = max if atom.operator == "max" else min
         return choose(operand.evaluate(values) for operand in atom.operands)
     raise WeftError(f"evaluation requires a value for every atom, got none for {atom}")
 
@@ -113,7 +113,7 @@ def _format_atom(atom: Atom, name: Callable[[Atom], str]) -> str:
         dividend, divisor = (_format_factor(x, name) for x in (atom.dividend, atom.divisor))
         return f"({dividend} {operator} {divisor})"
     if isinstance(atom, Extremum):
-        return f"{atom.kind}({', '.join(operand.format(name) for operand in atom.operands)})"
+        return f"{atom.operator}({', '.join(operand.format(name) for operand in atom.operands)})"
     if isinstance(atom, Operand):
         return f"d{atom.index}" if name is str else name(atom)
     return name(atom)

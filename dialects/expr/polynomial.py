@@ -321,7 +321,7 @@ def _rebuild(atom: Atom, children: list[Expr], ranges: Mapping[Atom, Range]) -> 
     if isinstance(atom, Remainder):
         return _divide(children[0], children[1], ranges)[1]
     if isinstance(atom, Extremum):
-        return _extremum(atom.kind, children, ranges)
+        return _extremum(atom.operator, children, ranges)
     return atom_expr(atom)
 
 
@@ -382,21 +382,21 @@ def _without(monomial: Monomial, factors: Monomial) -> Monomial | None:
     return tuple(rest)
 
 
-def _extremum(kind: str, operands: Iterable[ExprLike], ranges: Mapping[Atom, Range]) -> Expr:
+def _extremum(operator: str, operands: Iterable[ExprLike], ranges: Mapping[Atom, Range]) -> Expr:
     kept: list[Expr] = []
     for candidate in dict.fromkeys(Expr.of(operand) for operand in operands):
-        if any(_dominates(kind, other, candidate, ranges) for other in kept):
+        if any(_dominates(operator, other, candidate, ranges) for other in kept):
             continue
-        kept = [other for other in kept if not _dominates(kind, candidate, other, ranges)]
+        kept = [other for other in kept if not _dominates(operator, candidate, other, ranges)]
         kept.append(candidate)
     if len(kept) == 1:
         return kept[0]
-    return Expr.of(Extremum(kind, tuple(sorted(kept, key=str))))
+    return Expr.of(Extremum(operator, tuple(sorted(kept, key=str))))
 
 
-def _dominates(kind: str, winner: Expr, loser: Expr, ranges: Mapping[Atom, Range]) -> bool:
+def _dominates(operator: str, winner: Expr, loser: Expr, ranges: Mapping[Atom, Range]) -> bool:
     """Whether the winner is always the max (or min) of the two."""
-    low, _ = ((winner - loser) if kind == "max" else (loser - winner)).range(ranges)
+    low, _ = ((winner - loser) if operator == "max" else (loser - winner)).range(ranges)
     return low is not None and low >= 0
 
 

@@ -48,9 +48,11 @@ class GeluOp(FloatingPointLikeUnaryMathOperation):
     traits = traits_def(Pure())
 
     def verify_(self) -> None:
-        kind = self.operand.type
-        if not isinstance(kind, Float32Type | Float64Type):
-            raise VerifyException(f"loop.gelu requires an operand of f32 or f64, got {kind}")
+        operand_type = self.operand.type
+        if not isinstance(operand_type, Float32Type | Float64Type):
+            raise VerifyException(
+                f"loop.gelu requires an operand of f32 or f64, got {operand_type}"
+            )
 
 
 @irdl_op_definition

@@ -18,7 +18,7 @@ from weft.dialects.expr_text import INDEX
 from weft.dialects.loop.arithmetic import IndexOp
 from weft.dialects.loop.ops import AllocOp, ForOp, IfOp, LoadOp, StoreOp
 from weft.dialects.loop.scalar import Number, Scalar, compute_type, constant
-from weft.dialects.loop.types import buffer, buffer_type
+from weft.dialects.loop.types import buffer, buffer_type_of
 
 Index = Sequence[ExprLike]
 Buffers = Sequence[SSAValue]
@@ -48,12 +48,12 @@ class LoopBuilder:
 
     @contextmanager
     def reduce(
-        self, extents: Sequence[ExprLike], kind: str, names: str = "rstuvw"
+        self, extents: Sequence[ExprLike], combiner: str, names: str = "rstuvw"
     ) -> Generator[tuple[Expr, ...]]:
         """Loops whose iterations only combine into the same elements with `add`,
         `mul`, `max`, `min`, `and` or `or`.
         """
-        with self._nest(extents, names, None if self.strict else kind) as indices:
+        with self._nest(extents, names, None if self.strict else combiner) as indices:
             yield indices
 
     @contextmanager
@@ -87,7 +87,7 @@ class LoopBuilder:
 
     def load(self, source: SSAValue, index: Index) -> Scalar:
         """The element at the index, in the type in which it is computed (f16 and bf16 as f32)."""
-        element = buffer_type(source).element
+        element = buffer_type_of(source).element
         if source in self._literals:
             return self.constant(self._literals[source], element)
         op = self.builder.insert(LoadOp.of(source, [Expr.of(expr) for expr in index]))
@@ -95,7 +95,7 @@ class LoopBuilder:
 
     def store(self, target: SSAValue, index: Index, value: Scalar) -> None:
         """Writes an element, rounded to the buffer's element type."""
-        element = buffer_type(target).element
+        element = buffer_type_of(target).element
         assert value.element in (element, compute_type(element)), (
             f"a store of {value.element} needs a cast to {element}"
         )

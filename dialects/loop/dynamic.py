@@ -30,7 +30,7 @@ from weft.dialects.expr_text import (
 from weft.dialects.loop.arithmetic import IndexedOp
 from weft.dialects.loop.ops import AllocOp
 from weft.dialects.loop.program import ProgramOp, ViewOp
-from weft.dialects.loop.types import BufferType, ExprsAttr, buffer_type, format_exprs
+from weft.dialects.loop.types import BufferType, ExprsAttr, buffer_type_of, format_exprs
 
 
 @irdl_op_definition
@@ -68,8 +68,10 @@ def _parse_pair(parser: Parser) -> tuple[SSAValue, SSAValue]:
     parser.parse_punctuation(",")
     target = parser.parse_unresolved_operand()
     parser.parse_punctuation(":")
-    kind = parser.parse_type()
-    return parser.resolve_operand(source, kind), parser.resolve_operand(target, kind)
+    operand_type = parser.parse_type()
+    return parser.resolve_operand(source, operand_type), parser.resolve_operand(
+        target, operand_type
+    )
 
 
 def _print_pair(printer: Printer, source: SSAValue, target: SSAValue) -> None:
@@ -132,7 +134,7 @@ class SubviewOp(IndexedOp):
         )
 
     def verify_(self) -> None:
-        source, row = buffer_type(self.source), buffer_type(self.result)
+        source, row = buffer_type_of(self.source), buffer_type_of(self.result)
         if source.element != row.element or product(source.storage[1:]) != row.size:
             raise VerifyException(f"loop.subview requires a row of {source}, got {row}")
 
@@ -276,14 +278,14 @@ def output_sizes(program: ProgramOp) -> list[str]:
     """The sizes of outputs that are not the caller's: the program finds them, in this order."""
     known = set(program.symbol_names)
     outputs = program.body.block.args[program.inputs.data :]
-    names = (name for out in outputs for dim in buffer_type(out).shape for name in dim.symbols())
+    names = (name for out in outputs for dim in buffer_type_of(out).shape for name in dim.symbols())
     return [name for name in dict.fromkeys(names) if name not in known]
 
 
 def is_given(program: ProgramOp, argument: SSAValue) -> bool:
     """Whether the program makes the memory of an output, as its size is found on the way."""
     found = set(output_sizes(program))
-    dims = buffer_type(argument).shape
+    dims = buffer_type_of(argument).shape
     return any(not found.isdisjoint(dim.symbols()) for dim in dims)
 
 

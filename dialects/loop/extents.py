@@ -34,20 +34,20 @@ class RequireExtentsOp(IRDLOperation):
     """
 
     name = "loop.require_extents"
-    kind: BufferType = prop_def(BufferType)
+    buffer_type: BufferType = prop_def(BufferType)
     who: StringAttr = prop_def(StringAttr)
-    assembly_format = "$kind `of` $who attr-dict"
+    assembly_format = "$buffer_type `of` $who attr-dict"
 
     @staticmethod
-    def of(kind: BufferType, who: str, location: LocationAttr) -> RequireExtentsOp:
+    def of(buffer_type: BufferType, who: str, location: LocationAttr) -> RequireExtentsOp:
         """The check of a type; `who` names the buffer in the error's text."""
-        properties = {"kind": kind, "who": StringAttr(who)}
+        properties = {"buffer_type": buffer_type, "who": StringAttr(who)}
         return RequireExtentsOp.create(properties=properties, location=location)
 
 
-def element_bytes(kind: BufferType) -> int:
+def element_bytes(buffer_type: BufferType) -> int:
     """How many bytes an element takes in memory; a bool takes one."""
-    return max(8, width(kind.element)) // 8
+    return max(8, width(buffer_type.element)) // 8
 
 
 class Volume(Struct, frozen=True, dict=True):
@@ -59,10 +59,10 @@ class Volume(Struct, frozen=True, dict=True):
     bytes: int
 
     @staticmethod
-    def of(kind: BufferType) -> Volume:
+    def of(buffer_type: BufferType) -> Volume:
         """That of a buffer."""
-        total, dims = element_bytes(kind), list[Expr]()
-        for dim in kind.storage:
+        total, dims = element_bytes(buffer_type), list[Expr]()
+        for dim in buffer_type.storage:
             number, factors = _factors(dim)
             total *= number or 1
             dims += factors

@@ -43,7 +43,7 @@ from weft.dialects.expr_text import (
     print_expr_over_values,
     unbind,
 )
-from weft.dialects.loop.types import BufferType, ExprsAttr, buffer_type, register_type
+from weft.dialects.loop.types import BufferType, ExprsAttr, buffer_type_of, register_type
 
 REDUCTIONS = ("add", "mul", "max", "min", "and", "or", "xor")
 SCOPES = ("workspace", "growable", "scratch", "registers")
@@ -193,7 +193,7 @@ class SubscriptedOp(IRDLOperation):
     @property
     def buffer_type(self) -> BufferType:
         """The type of the accessed buffer."""
-        return buffer_type(self.buffer)
+        return buffer_type_of(self.buffer)
 
     def verify_(self) -> None:
         rank, count = self.buffer_type.rank, len(self.subscripts.data)
@@ -254,13 +254,13 @@ class LoadOp(AccessOp):
         return LoadOp.create(
             operands=[buffer, *values],
             properties={"subscripts": ExprsAttr(tuple(exprs))},
-            result_types=[register_type(buffer_type(buffer).element)],
+            result_types=[register_type(buffer_type_of(buffer).element)],
         )
 
     @classmethod
     def parse(cls, parser: Parser) -> LoadOp:
         operands, properties = _parse_access(parser)
-        result = register_type(buffer_type(operands[0]).element)
+        result = register_type(buffer_type_of(operands[0]).element)
         return cls.create(operands=operands, properties=properties, result_types=[result])
 
 
@@ -290,7 +290,7 @@ class StoreOp(AccessOp):
         unresolved = parser.parse_unresolved_operand()
         parser.parse_punctuation(",")
         operands, properties = _parse_access(parser)
-        element = buffer_type(operands[0]).element
+        element = buffer_type_of(operands[0]).element
         value = parser.resolve_operand(unresolved, register_type(element))
         return cls.create(operands=[value, *operands], properties=properties)
 

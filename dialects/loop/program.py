@@ -34,7 +34,7 @@ from xdsl.utils.exceptions import VerifyException
 from weft.dialects.expr import Atom, Expr, Symbol
 from weft.dialects.expr_text import parse_expr
 from weft.dialects.interval import Range
-from weft.dialects.loop.types import BufferType, ExprsAttr, buffer_type, format_exprs
+from weft.dialects.loop.types import BufferType, ExprsAttr, buffer_type_of, format_exprs
 
 EQUAL_SIZES = "equal_sizes"
 """The attribute of a program that lists pairs of sizes that have to be equal in every call."""
@@ -349,7 +349,7 @@ class ViewOp(IRDLOperation):
         return ViewOp.create(operands=[source], result_types=[type])
 
     def verify_(self) -> None:
-        source, result = buffer_type(self.source), buffer_type(self.result)
+        source, result = buffer_type_of(self.source), buffer_type_of(self.result)
         if source.size != result.size or source.element != result.element:
             raise VerifyException(
                 f"loop.view requires two types of one size, got {source} and {result}"

@@ -70,8 +70,8 @@ ANY_ZERO = arith.FastMathFlagsAttr([FastMathFlag.NO_SIGNED_ZEROS])
 
 def is_float(element: Attribute) -> bool:
     """Whether the element type is a floating-point one."""
-    kinds = (Float16Type, BFloat16Type, Float32Type, Float64Type)
-    return isinstance(element, kinds) or element in NARROW_FLOATS
+    float_classes = (Float16Type, BFloat16Type, Float32Type, Float64Type)
+    return isinstance(element, float_classes) or element in NARROW_FLOATS
 
 
 def is_unsigned(element: Attribute) -> bool:

@@ -164,7 +164,7 @@ def buffer(
     )
 
 
-def buffer_type(value: SSAValue) -> BufferType:
+def buffer_type_of(value: SSAValue) -> BufferType:
     """The type of a value that is a buffer."""
     assert isinstance(value.type, BufferType), f"an access needs a buffer, not {value.type}"
     return value.type

@@ -13,7 +13,7 @@ from types import FrameType
 import pytest
 from onnx import ModelProto
 
-from benchmarks.growth_graphs import KINDS
+from benchmarks.growth_graphs import FAMILIES
 from tests.models.graph_writer import GraphWriter
 from weft.compilation import options_of
 from weft.compiler.driver.pipeline import compile_model
@@ -123,7 +123,7 @@ def test_what_once_took_the_square_of_the_graph_grows_no_faster_than_it(
     kind: str, one_core: None, tmp_path: Path
 ):
     """B1: inputs and outputs, calls of functions, updates, branches and loops."""
-    assert not grown(KINDS[kind], MENDED[kind], tmp_path / "libgrown.so")
+    assert not grown(FAMILIES[kind], MENDED[kind], tmp_path / "libgrown.so")
 
 
 def grown(

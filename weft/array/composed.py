@@ -136,10 +136,10 @@ def _atan2(y: Any, x: Any) -> Any:
 def _nextafter(x: Any, y: Any) -> Any:
     """The floats beside those of `x`, towards those of `y`."""
     x, y = x.promoted(y)
-    kind = np.dtype(_BITS[x.dtype.itemsize])
-    bits = x.op("bitcast", x, to=kind)
+    integer_dtype = np.dtype(_BITS[x.dtype.itemsize])
+    bits = x.op("bitcast", x, to=integer_dtype)
     away = (y > x) == (x > 0)
-    beside = x.op("bitcast", bits + where(away, 1, -1).astype(kind), to=x.dtype)
+    beside = x.op("bitcast", bits + where(away, 1, -1).astype(integer_dtype), to=x.dtype)
     least = _copysign(lifted(x, float(_numpy.finfo(x.dtype).smallest_subnormal)), y)
     moved = where(x == y, y, where(x == 0, least, beside))
     return where(isnan(x), x, where(isnan(y), y, moved))

@@ -27,9 +27,9 @@ def alike(first: Any, *others: Any) -> bool:
     """Whether all are tensors of one type and dtype."""
     if not isinstance(first, ArrayOperators):
         return False
-    kind, dtype = type(first), first.dtype
+    array_type, dtype = type(first), first.dtype
     for each in others:  # noqa: SIM110  a generator takes as long as the operator
-        if type(each) is not kind or each.dtype != dtype:
+        if type(each) is not array_type or each.dtype != dtype:
             return False
     return True
 
@@ -215,13 +215,13 @@ def root_of_sums(total: Any, order: float = 2) -> Any:
 def where(condition: Any, x: Any, y: Any) -> Any:
     """Elements of `x` where the condition holds, else of `y`."""
     if isinstance(condition, ArrayOperators):
-        kind = type(condition)
+        array_type = type(condition)
         if type(x) is not type(y):
-            if type(y) is kind and is_number(x):
+            if type(y) is array_type and is_number(x):
                 x = y.number(x)
-            elif type(x) is kind and is_number(y):
+            elif type(x) is array_type and is_number(y):
                 y = x.number(y)
-        if type(x) is type(y) is kind and x.dtype == y.dtype and condition.dtype == _BOOL:
+        if type(x) is type(y) is array_type and x.dtype == y.dtype and condition.dtype == _BOOL:
             return condition.op("where", condition, x, y)
     first = leader(condition, x, y)
     if first is None:

@@ -46,19 +46,19 @@ def listed(argument: Any) -> list[Any]:
 
 
 @lru_cache(maxsize=None, typed=True)  # False, 0 and 0.0 are one key otherwise
-def common_dtype(*kinds: Any) -> np.dtype[Any]:
+def common_dtype(*operands: Any) -> np.dtype[Any]:
     """What NumPy promotes dtypes, and what stands for them, to."""
-    return np.result_type(*kinds)
+    return np.result_type(*operands)
 
 
 @cache
-def number_dtype(kind: type, beside: np.dtype[Any]) -> np.dtype[Any]:
+def number_dtype(number_type: type, beside: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype of a Python number beside a tensor: the tensor's, but for an int beside bools and
     a float beside integers, which are those of 64 bits.
     """
-    if issubclass(kind, float):
+    if issubclass(number_type, float):
         return beside if beside.kind not in "biu" else np.dtype(np.float64)
-    return np.dtype(np.int64) if beside.kind == "b" and kind is not bool else beside
+    return np.dtype(np.int64) if beside.kind == "b" and number_type is not bool else beside
 
 
 def by_rows(who: str, order: Any) -> bool:
@@ -298,8 +298,10 @@ class ArrayOperators(metaclass=ArrayClass):
 
     def as_wide(self) -> Self:
         """Integers and bools as integers of 64 bits."""
-        kind = self.dtype.kind
-        return self.astype(np.uint64 if kind == "u" else np.int64) if kind in "biu" else self
+        category = self.dtype.kind
+        return (
+            self.astype(np.uint64 if category == "u" else np.int64) if category in "biu" else self
+        )
 
     def __add__(self, other: Any) -> Self:
         return self.apply("add", other)
@@ -389,8 +391,8 @@ class ArrayOperators(metaclass=ArrayClass):
 
     def _joined(self, name: str, other: Any) -> Self:
         both = self.promoted(other)
-        kind = "logical" if both[0].dtype == np.bool_ else "bitwise"
-        return self.op(f"{kind}_{name}", *both)
+        prefix = "logical" if both[0].dtype == np.bool_ else "bitwise"
+        return self.op(f"{prefix}_{name}", *both)
 
     def __lshift__(self, other: Any) -> Self:
         return self._shifted("LEFT", other)

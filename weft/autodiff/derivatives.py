@@ -183,18 +183,18 @@ def _traced_rows(result: Traced, pull: Pull) -> list[Traced]:
     """A jacobian's rows, as the rounds of a loop."""
     from weft.compiler.graph.differentiate.cotangents import fresh_size
 
-    recording, kind = result.recording, result.type
+    recording, tensor_type = result.recording, result.type
     index = fresh_size(recording.block, "row")
     with region(recording) as body:
         b = recording.builder()
-        one = b.reshape(b.constant_of(1.0, kind.element), shape=ShapeAttr((Expr.of(1),)))
-        shape, starts = ShapeAttr((kind.size,)), ShapeAttr((Expr.of(index),))
+        one = b.reshape(b.constant_of(1.0, tensor_type.element), shape=ShapeAttr((Expr.of(1),)))
+        shape, starts = ShapeAttr((tensor_type.size,)), ShapeAttr((Expr.of(index),))
         unit = b.scatter_slice(one, shape=shape, starts=starts, steps=[1])
-        unit = b.reshape(unit, shape=kind.dims)
+        unit = b.reshape(unit, shape=tensor_type.dims)
         found = pull([result], [Traced(recording, unit)])
         body.add_op(YieldOp.create(operands=[each.value for each in found]))
     b = recording.builder()
-    loop = b.builder.insert(ForOp.of(kind.size, index, [], body, location=b.location))
+    loop = b.builder.insert(ForOp.of(tensor_type.size, index, [], body, location=b.location))
     return [
         Traced(recording, rows).reshape(*result.shape, *each.shape)
         for rows, each in zip(loop.results, found, strict=True)

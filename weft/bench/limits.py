@@ -141,7 +141,7 @@ ARRAYS: Final[Mapping[str, tuple[str, int]]] = {
 class Bandwidth(Struct, frozen=True):
     """GB/s of a loop over arrays of so many bytes together, that lie in one level of memory."""
 
-    kind: str
+    access: str
     level: str
     bytes: int
     gbs: float
@@ -174,19 +174,19 @@ class Limits(Struct, frozen=True):
             best_gflops=max(self.gflops, operations / least * 1e-6),
         )
 
-    def memory_gbs(self, kind: str) -> float:
+    def memory_gbs(self, access: str) -> float:
         """GB/s of a kind of loop over arrays that fit in no cache."""
-        return next(each.gbs for each in self.bandwidths[::-1] if each.kind == kind)
+        return next(each.gbs for each in self.bandwidths[::-1] if each.access == access)
 
     def gbs(self, size: int) -> float:
         """The best bandwidth of arrays of `size` bytes together, as their level has it."""
-        kinds = {each.kind for each in self.bandwidths}
-        return max(self._gbs(kind, size) for kind in kinds)
+        accesses = {each.access for each in self.bandwidths}
+        return max(self._gbs(each, size) for each in accesses)
 
-    def _gbs(self, kind: str, size: int) -> float:
-        of_kind = [each for each in self.bandwidths if each.kind == kind]
-        larger = [each for each in of_kind if each.bytes >= size]
-        return larger[0].gbs if larger else of_kind[-1].gbs
+    def _gbs(self, access: str, size: int) -> float:
+        of_access = [each for each in self.bandwidths if each.access == access]
+        larger = [each for each in of_access if each.bytes >= size]
+        return larger[0].gbs if larger else of_access[-1].gbs
 
     def seconds(self, flops: int, size: int) -> float:
         """The least time in which so much can be computed and moved: the roofline."""
@@ -227,8 +227,8 @@ def measure_limits(threads: int) -> Limits:
     with on_cores(choose_cores(threads)):
         gflops = _multiply_adds(target, threads)
         bandwidths = [
-            Bandwidth(kind, level, size, _bandwidth(kind, target, threads, size))
-            for kind in ARRAYS
+            Bandwidth(each, level, size, _bandwidth(each, target, threads, size))
+            for each in ARRAYS
             for level, size in _levels(target, threads)
         ]
     return Limits(target.cpu, threads, gflops, tuple(bandwidths))
@@ -280,9 +280,9 @@ def _compiled_multiply_adds(target: Target, threads: int) -> Compiled:
     return _compiled(FMA, target, threads, _chains(target))
 
 
-def _bandwidth(kind: str, target: Target, threads: int, size: int) -> float:
+def _bandwidth(access: str, target: Target, threads: int, size: int) -> float:
     """GB/s over arrays of so many bytes together."""
-    loops, arrays = ARRAYS[kind]
+    loops, arrays = ARRAYS[access]
     lanes = target.lanes(4)
     rows = max(1, size // (arrays * threads * UNROLLED * lanes * 4))
     array = np.ones((threads, rows, UNROLLED, lanes), np.float32)

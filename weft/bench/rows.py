@@ -19,7 +19,7 @@ def limit_rows(limits: Limits) -> list[Row]:
     return [
         shared | {"limit": "fma", "gflops": round(limits.gflops, 1)} | best,
         *(
-            shared | {"limit": each.kind, "level": each.level, "gbs": round(each.gbs, 1)}
+            shared | {"limit": each.access, "level": each.level, "gbs": round(each.gbs, 1)}
             for each in limits.bandwidths
         ),
     ]

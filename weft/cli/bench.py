@@ -181,10 +181,10 @@ def _shown_limits(rows: Sequence[Row]) -> str:
     threads = rows[0]["threads"]
     of = f"{rows[0]['cpu']}, {threads} thread{'s' if threads > 1 else ''}"
     lines: list[list[object]] = [["multiply-add", f"{rows[0]['gflops']} GFLOP/s"]]
-    kinds = dict.fromkeys(row["limit"] for row in rows[1:])
-    for kind in kinds:
-        cells = [f"{row['level']} {row['gbs']}" for row in rows[1:] if row["limit"] == kind]
-        lines.append([kind, f"{', '.join(cells)} GB/s"])
+    limit_names = dict.fromkeys(row["limit"] for row in rows[1:])
+    for limit_name in limit_names:
+        cells = [f"{row['level']} {row['gbs']}" for row in rows[1:] if row["limit"] == limit_name]
+        lines.append([limit_name, f"{', '.join(cells)} GB/s"])
     return f"limits of {of}\n{table(lines)}"
 
 

@@ -57,7 +57,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--emit",
         metavar="KIND,KIND",
-        type=_kinds,
+        type=_forms_of,
         help=f"what to write: the text of a level ({', '.join(TEXTS)}), or {', '.join(BINARIES)}; "
         f"with a shared object also bindings for it ({', '.join(BINDINGS)}); by default what the "
         "name of the output says",
@@ -75,19 +75,19 @@ def parser() -> argparse.ArgumentParser:
 def run(arguments: argparse.Namespace) -> None:
     """Writes what was asked for. Raises WeftError."""
     start = time.perf_counter()
-    kind, *forms = arguments.emit or [_kind_of(arguments.output, arguments.target)]
-    if kind in TEXTS:
-        _write_text(arguments, kind)
+    first_form, *forms = arguments.emit or [_default_form(arguments.output, arguments.target)]
+    if first_form in TEXTS:
+        _write_text(arguments, first_form)
         return
-    if kind != "so" and arguments.linker != WEFT:
-        raise OptionError(f"--linker {arguments.linker} requires a shared object, got {kind}")
-    output = arguments.output or _default_output(arguments, kind)
-    if kind != "obj" or arguments.output is None:
+    if first_form != "so" and arguments.linker != WEFT:
+        raise OptionError(f"--linker {arguments.linker} requires a shared object, got {first_form}")
+    output = arguments.output or _default_output(arguments, first_form)
+    if first_form != "obj" or arguments.output is None:
         base_name_of_library(output) if forms else base_name(output)
     if not output.parent.is_dir():
         raise OptionError(f"-o requires a folder that exists, got {output.parent}")
     compiled = compile_from(arguments)
-    _write(compiled, kind, output, arguments.linker)
+    _write(compiled, first_form, output, arguments.linker)
     for form in forms:
         compiled.export_form(form, output)
     if sys.stderr.isatty():
@@ -95,7 +95,7 @@ def run(arguments: argparse.Namespace) -> None:
         tell(f"{output}{size} in {time.perf_counter() - start:.2f} s")
 
 
-def _kinds(text: str) -> list[str]:
+def _forms_of(text: str) -> list[str]:
     """One kind, or a shared object with forms; the shared object may be left out."""
     names = [name for name in text.split(",") if name]
     known = (*TEXTS, *BINARIES, *BINDINGS)
@@ -110,7 +110,7 @@ def _kinds(text: str) -> list[str]:
     return [*main, *forms]
 
 
-def _kind_of(output: Path | None, target: str) -> str:
+def _default_form(output: Path | None, target: str) -> str:
     if output is None:
         return "wasm" if target == WASM else "so"
     suffix = output.suffix[1:]
@@ -119,17 +119,17 @@ def _kind_of(output: Path | None, target: str) -> str:
     return suffix
 
 
-def _default_output(arguments: argparse.Namespace, kind: str) -> Path:
+def _default_output(arguments: argparse.Namespace, form: str) -> Path:
     stem = Path(arguments.model).stem
-    return Path({"obj": stem, "wasm": f"{stem}.wasm"}.get(kind, f"lib{stem}.{kind}"))
+    return Path({"obj": stem, "wasm": f"{stem}.wasm"}.get(form, f"lib{stem}.{form}"))
 
 
-def _write(compiled: Compiled, kind: str, output: Path, linker: str) -> None:
-    if kind == "so":
+def _write(compiled: Compiled, form: str, output: Path, linker: str) -> None:
+    if form == "so":
         compiled.export(output, linker=linker)
-    elif kind == "a":
+    elif form == "a":
         compiled.export_archive(output)
-    elif kind == "wasm":
+    elif form == "wasm":
         compiled.export_wasm(output)
     else:
         compiled.export_objects(output)

@@ -1,4 +1,4 @@
-"""The short way of operators on tensors with values: from the kinds of the operands to the kernel
+"""The short way of operators on tensors with values: from the abstract values of the operands to the kernel
 by one look into a dictionary.
 """
 
@@ -11,8 +11,8 @@ import numpy as np
 
 from weft.array.composites import leader
 from weft.array.operators import ArrayOperators, Axes, axes_of
+from weft.eager.abstract_values import AbstractValue, number
 from weft.eager.kernels import kernel_of
-from weft.eager.kinds import Kind, number
 from weft.eager.tape import DEPTH, Node, by_graph, computed
 from weft.eager.templates import Composite, Operator, composite_of, frozen, operator_of
 
@@ -32,13 +32,13 @@ COMPOSED: Final = ("mod", "floordiv", "ne", "and", "or", "xor", "lshift", "rshif
 REVERSED: Final = ("add", "sub", "mul", "truediv", "pow", "mod", "floordiv")
 
 
-Entry = tuple[Callable[..., Any], Kind, Operator | Composite]
-"""What is called with the arrays, the kind of its one result, and what it computes."""
+Entry = tuple[Callable[..., Any], AbstractValue, Operator | Composite]
+"""What is called with the arrays, the abstract value of its one result, and what it computes."""
 
 
 def _entry(operator: Operator | Composite, *operands: Tensor) -> Entry:
-    kernel = kernel_of(operator, [each._kind for each in operands])
-    return kernel.call, kernel.kinds_for([each._array for each in operands])[0], operator
+    kernel = kernel_of(operator, [each._abstract for each in operands])
+    return kernel.call, kernel.abstract_values_of([each._array for each in operands])[0], operator
 
 
 def _noted(
@@ -60,26 +60,30 @@ def _binary(
     """An operator on two tensors, or on one and a number of Python's: the graph operator of that
     name where they have one dtype, else what `composed` composes.
     """
-    entries: dict[tuple[Kind, Kind], Entry] = {}
+    entries: dict[tuple[AbstractValue, AbstractValue], Entry] = {}
     new = object.__new__
 
     def operator(self: Tensor, other: Any) -> Any:
         if type(other) is not tensor:
-            if type(other) not in self._kind.numbers or (divides and not self._kind.is_float):
+            if type(other) not in self._abstract.numbers or (
+                divides and not self._abstract.is_float
+            ):
                 return slow(self, other)
-            other = number(tensor, self._kind, other)
-        entry = entries.get((self._kind, other._kind))
+            other = number(tensor, self._abstract, other)
+        entry = entries.get((self._abstract, other._abstract))
         if entry is None:
-            plain = self._kind.dtype == other._kind.dtype and (self._kind.is_float or not divides)
+            plain = self._abstract.dtype == other._abstract.dtype and (
+                self._abstract.is_float or not divides
+            )
             template = composed if name is None or not plain else operator_of(name, (), 2)
             if template is None:
                 return slow(self, other)
-            entry = entries[self._kind, other._kind] = _entry(template, self, other)
-        call, result_kind, template = entry
+            entry = entries[self._abstract, other._abstract] = _entry(template, self, other)
+        call, result_abstract, template = entry
         result = new(tensor)
         arrays = call(self._array, other._array)
         result._array = arrays[0]
-        result._kind = result_kind
+        result._abstract = result_abstract
         result._place = 0
         if self._node is None and other._node is None:
             result._node = None
@@ -92,11 +96,11 @@ def _binary(
 
 def _of_one(tensor: type[Tensor], entry: Entry, operand: Tensor) -> Tensor:
     """The result of an operator on one tensor."""
-    call, result_kind, template = entry
+    call, result_abstract, template = entry
     result = object.__new__(tensor)
     arrays = call(operand._array)
     result._array = arrays[0]
-    result._kind = result_kind
+    result._abstract = result_abstract
     result._place = 0
     result._node = None if operand._node is None else _noted(template, (operand,), arrays)
     return result
@@ -117,7 +121,7 @@ def _apply(tensor: type[Tensor]) -> Any:
                 composed = None if name == "matmul" else together
                 pair = pairs[name] = _binary(tensor, name, _slowly(name), composed)
             return pair(self, *others)
-        key = (name, self._kind, *attributes.items()) if attributes else (name, self._kind)
+        key = (name, self._abstract, *attributes.items()) if attributes else (name, self._abstract)
         entry = entries.get(key)
         if entry is None:
             entry = _entry(operator_of(name, frozen(attributes), 1), self)
@@ -137,9 +141,9 @@ def _reversed(tensor: type[Tensor], method: str) -> Any:
     straight = getattr(tensor, f"__{method}__")
 
     def operator(self: Tensor, other: Any) -> Any:
-        if type(other) not in self._kind.numbers:
+        if type(other) not in self._abstract.numbers:
             return slow(self, other)
-        return straight(number(tensor, self._kind, other), self)
+        return straight(number(tensor, self._abstract, other), self)
 
     return operator
 
@@ -155,7 +159,7 @@ def _op(tensor: type[Tensor]) -> Any:
 
     def op(self: Tensor, name: str, *operands: Any, **attributes: Any) -> Any:
         try:
-            key = name, *[each._kind for each in operands], *attributes.items()
+            key = name, *[each._abstract for each in operands], *attributes.items()
             entry = entries.get(key)
         except (AttributeError, TypeError):  # of another kind of array, or attributes in a list
             return ArrayOperators.op(self, name, *operands, **attributes)
@@ -171,11 +175,11 @@ def _op(tensor: type[Tensor]) -> Any:
 
 def _of_all(tensor: type[Tensor], entry: Entry, operands: tuple[Tensor, ...]) -> Tensor:
     """The result of an operator on several tensors."""
-    call, result_kind, template = entry
+    call, result_abstract, template = entry
     result = object.__new__(tensor)
     arrays = call(*[each._array for each in operands])
     result._array = arrays[0]
-    result._kind = result_kind
+    result._abstract = result_abstract
     result._place = 0
     result._node = _noted(template, operands, arrays) if DEPTH.count else None
     return result
@@ -192,7 +196,7 @@ def _composed(tensor: type[Tensor]) -> Any:
         attributes: Mapping[str, Any],
     ) -> Any:
         try:
-            key = function, *[each._kind for each in operands], *attributes.items()
+            key = function, *[each._abstract for each in operands], *attributes.items()
             entry = entries.get(key)
         except (AttributeError, TypeError):  # of another kind of array, or attributes in a list
             return _slowly_composed(self, function, operands, attributes)
@@ -227,7 +231,7 @@ def _reduction(tensor: type[Tensor]) -> Any:
     def reduced(self: Tensor, name: str, axis: Axes, keepdims: bool, **attributes: Any) -> Any:
         if attributes or isinstance(axis, list):
             return ArrayOperators.reduced(self, name, axis, keepdims, **attributes)
-        key = name, self._kind, axis, keepdims
+        key = name, self._abstract, axis, keepdims
         entry = entries.get(key)
         if entry is None:
             chosen = tuple(axes_of(axis, self.ndim))
@@ -257,7 +261,7 @@ def _warning(
 
     def divided(self: Tensor, other: Any) -> Any:
         found = operator(self, other)
-        if type(found) is tensor and not found._kind.is_float:
+        if type(found) is tensor and not found._abstract.is_float:
             divisor = other._array if type(other) is tensor else np.asarray(other)
             if not divisor.all():
                 of_numpy(np.ones(1, np.int64), np.zeros(1, np.int64))

@@ -27,27 +27,29 @@ class Built(Struct, frozen=True):
     weights: WeightStore
     used: list[int]
     outputs: list[int]
-    kinds: list[tuple[str, int]]
+    abstract_keys: list[tuple[str, int]]
 
 
-def build(template: Template, dims: Sequence[Dims], kinds: Sequence[tuple[str, int]]) -> Built:
-    """The graph of a template whose first operator's operands have these dims; `kinds` are dtype
-    and rank of each operand.
+def build(
+    template: Template, dims: Sequence[Dims], abstract_keys: Sequence[tuple[str, int]]
+) -> Built:
+    """The graph of a template whose first operator's operands have these dims; `abstract_keys` are
+    dtype and rank of each operand.
     """
     given = [
         tensor(each, element_type(np.dtype(dtype)))
-        for each, (dtype, _) in zip(dims, kinds, strict=False)
+        for each, (dtype, _) in zip(dims, abstract_keys, strict=False)
     ]
     recording = Recording()
     arguments = [
-        recording.argument(kind, f"x{place}").value
-        for place, kind in enumerate(_operand_types(template, given))
+        recording.argument(each, f"x{place}").value
+        for place, each in enumerate(_operand_types(template, given))
     ]
     results = template.build(recording, arguments)
     kept = not isinstance(template, Derivative)
     made = list(dict.fromkeys(each for each in results if kept or each not in arguments))
     outputs = [made.index(each) if each in made else ~arguments.index(each) for each in results]
-    described = [(numpy_dtype(kind.element).name, kind.rank) for kind in map(type_of, results)]
+    described = [(numpy_dtype(each.element).name, each.rank) for each in map(type_of, results)]
     _erase_unused(recording.block, made)
     used = list(range(len(arguments))) if kept else _used(recording.block, arguments, made)
     for place in reversed(range(len(arguments))):
@@ -63,7 +65,7 @@ def _operand_types(template: Template, given: Sequence[TensorType]) -> list[Tens
         return list(given)
     inner = _operand_types(template.of, given)
     recording = Recording()
-    arguments = [recording.argument(kind, "x").value for kind in inner]
+    arguments = [recording.argument(each, "x").value for each in inner]
     results = [type_of(each) for each in template.of.build(recording, arguments)]
     return [*inner, *results, *(results[place] for place in template.arriving)]
 
@@ -104,8 +106,8 @@ def _mentioned(attribute: Attribute) -> list[str]:
 
 def _module(block: Block, results: Sequence[SSAValue], inputs: int) -> ModuleOp:
     block.add_op(ReturnOp(*results))
-    kinds = [each.type for each in block.args], [each.type for each in results]
-    main = FuncOp("main", kinds, Region(block))
+    types = [each.type for each in block.args], [each.type for each in results]
+    main = FuncOp("main", types, Region(block))
     main.attributes["input_names"] = _names("x", inputs)
     main.attributes["output_names"] = _names("y", len(results))
     return ModuleOp([main])

@@ -20,7 +20,7 @@ def indexed(x: Tensor, index: Any) -> Tensor:
     """The part of a tensor that integers, slices, `...`, `None` and arrays of integers or of bools
     choose, as NumPy has it. Raises InvalidIndexError, which names the line, for anything else.
     """
-    if type(index) is type(x) and x._kind.rank and index._kind.rank:
+    if type(index) is type(x) and x._abstract.rank and index._abstract.rank:
         if index.dtype.kind == "i":
             return _rows(x, index)
         if index.dtype == np.bool_ and x._node is None:

@@ -21,14 +21,14 @@ from weft.compiler.machine.python.fast_call import Call
 from weft.compiler.target.target import Target
 from weft.dialects.errors import InputError, TypeInferenceError, UnsupportedError
 from weft.dialects.weights import Array
-from weft.eager import kinds as of_kinds
+from weft.eager.abstract_values import AbstractValue, abstract_value
 from weft.eager.patterns import RULES, Dims, rule_of
 from weft.eager.templates import Composite, Derivative, Operator, Template
 
 if TYPE_CHECKING:
     from weft.eager.graphs import Built
 
-Kind = tuple[str, int]
+AbstractKey = tuple[str, int]
 """A dtype's name and a rank."""
 
 PREFIX: Final = "eager"
@@ -41,13 +41,13 @@ _MOST_SHAPES: Final = 1024
 
 class Plan(Struct, frozen=True):
     """What is called with which operands, and which of its results, or (as a complement) of the
-    operands, the template's results are; and their kinds.
+    operands, the template's results are; and their abstract values.
     """
 
     operands: int
     used: tuple[int, ...]
     outputs: tuple[int, ...]
-    kinds: tuple[Kind, ...]
+    abstract_keys: tuple[AbstractKey, ...]
     executable: Executable | None
 
     @property
@@ -77,20 +77,20 @@ _FIRST: Final[list[Executable]] = []
 
 
 class Kernel:
-    """A template for operands of these kinds.
+    """A template for operands of these abstract values.
 
-    `call` takes arrays and gives the results' as a tuple; `kinds` are what these are. Raises
+    `call` takes arrays and gives the results' as a tuple; `abstract_values` are what these are. Raises
     TypeInferenceError or InputError, which names the line, for sizes that do not fit.
     """
 
-    def __init__(self, template: Template, kinds: Sequence[of_kinds.Kind]):
+    def __init__(self, template: Template, abstract_values: Sequence[AbstractValue]):
         self._template = template
-        self._kinds = tuple(each.key for each in kinds)
+        self._abstract_keys = tuple(each.key for each in abstract_values)
         self._base, self._taken = _base_of(template)
         self._plans: dict[tuple[Dims, ...], Plan] = {}
         self._recent: dict[tuple[Any, ...], Call] = {}
         self.call: Call = self._by_shape
-        self.results: list[of_kinds.Kind] = []
+        self.results: list[AbstractValue] = []
         if not isinstance(template, Derivative):
             likely = self._likely()
             if likely is not None and likely.executable is not None:
@@ -98,7 +98,7 @@ class Kernel:
 
     def _likely(self) -> Plan | None:
         """The plan for sizes of which none is 1; None where sizes are part of the code."""
-        shapes = [(_SIZE,) * rank for _, rank in self._kinds]
+        shapes = [(_SIZE,) * rank for _, rank in self._abstract_keys]
         try:
             dims = self._dims(shapes)
             free = all(isinstance(dim, str) for each in dims for dim in each)
@@ -119,7 +119,7 @@ class Kernel:
             _fail(error)
             raise
 
-    def kinds_for(self, arrays: Sequence[Array]) -> list[of_kinds.Kind]:
+    def abstract_values_of(self, arrays: Sequence[Array]) -> list[AbstractValue]:
         """What the results are; where no sizes have been seen yet, for these arrays."""
         if not self.results:
             try:
@@ -146,20 +146,22 @@ class Kernel:
 
     def _plan_of(self, dims: tuple[Dims, ...]) -> Plan:
         if dims not in self._plans:
-            plan = self._plans[dims] = _made(self._template, dims, self._kinds)
-            self.results[:] = [of_kinds.kind(np.dtype(name), rank) for name, rank in plan.kinds]
+            plan = self._plans[dims] = _made(self._template, dims, self._abstract_keys)
+            self.results[:] = [
+                abstract_value(np.dtype(name), rank) for name, rank in plan.abstract_keys
+            ]
         return self._plans[dims]
 
 
 _KERNELS: Final[dict[tuple[Any, ...], Kernel]] = {}
 
 
-def kernel_of(template: Template, kinds: Sequence[of_kinds.Kind]) -> Kernel:
-    """The one kernel of a template for operands of these kinds."""
-    key = template, *kinds
+def kernel_of(template: Template, abstract_values: Sequence[AbstractValue]) -> Kernel:
+    """The one kernel of a template for operands of these abstract values."""
+    key = template, *abstract_values
     found = _KERNELS.get(key)
     if found is None:
-        found = _KERNELS[key] = Kernel(template, kinds)
+        found = _KERNELS[key] = Kernel(template, abstract_values)
     return found
 
 
@@ -178,16 +180,25 @@ def _base_of(template: Template) -> tuple[Operator | Composite, int]:
     return base, base.operands
 
 
-def _made(template: Template, dims: tuple[Dims, ...], kinds: Sequence[Kind]) -> Plan:
+def _made(
+    template: Template, dims: tuple[Dims, ...], abstract_values: Sequence[AbstractKey]
+) -> Plan:
     """The plan for a pattern, out of the cache where it was made before."""
     from weft.compilation import compiler_digest
 
     COUNT.made += 1
     store, options = default_cache(os.environ), Options(artifact=Artifact(PREFIX, bare=True))
-    parts = [PREFIX, template.text, str(dims), str(kinds), options.digest, compiler_digest()]
+    parts = [
+        PREFIX,
+        template.text,
+        str(dims),
+        str(abstract_values),
+        options.digest,
+        compiler_digest(),
+    ]
     key = cache_key(parts)
     return _found(store, key, options.target, template.operands) or _compiled(
-        store, key, template, dims, kinds
+        store, key, template, dims, abstract_values
     )
 
 
@@ -196,21 +207,27 @@ def _found(store: Cache, key: str, target: Target, operands: int) -> Plan | None
     if text is None:
         return None
     content: dict[str, Any] = json.loads(text)
-    kinds = tuple((str(name), int(rank)) for name, rank in content["kinds"])
+    abstract_keys = tuple((str(name), int(rank)) for name, rank in content["abstract"])
     compiled = store.find(key, target) if content["compiled"] else None
     if content["compiled"] and compiled is None:
         return None
     executable = None if compiled is None else _loaded(compiled)
-    return Plan(operands, tuple(content["used"]), tuple(content["outputs"]), kinds, executable)
+    return Plan(
+        operands, tuple(content["used"]), tuple(content["outputs"]), abstract_keys, executable
+    )
 
 
 def _compiled(
-    store: Cache, key: str, template: Template, dims: tuple[Dims, ...], kinds: Sequence[Kind]
+    store: Cache,
+    key: str,
+    template: Template,
+    dims: tuple[Dims, ...],
+    abstract_values: Sequence[AbstractKey],
 ) -> Plan:
     from weft.compiler.driver.pipeline import compile_module
     from weft.eager.graphs import build
 
-    built: Built = build(template, dims, kinds)
+    built: Built = build(template, dims, abstract_values)
     executable = None
     if built.module is not None:
         options = Options(artifact=Artifact(PREFIX, bare=True))
@@ -219,12 +236,16 @@ def _compiled(
     content = {
         "used": built.used,
         "outputs": built.outputs,
-        "kinds": built.kinds,
+        "abstract": built.abstract_keys,
         "compiled": executable is not None,
     }
     store.keep_kernel(key, json.dumps(content).encode())
     return Plan(
-        template.operands, tuple(built.used), tuple(built.outputs), tuple(built.kinds), executable
+        template.operands,
+        tuple(built.used),
+        tuple(built.outputs),
+        tuple(built.abstract_keys),
+        executable,
     )
 
 

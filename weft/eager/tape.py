@@ -13,8 +13,8 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from weft.dialects.weights import Array
+from weft.eager.abstract_values import AbstractValue, abstract_value, abstract_value_of
 from weft.eager.kernels import kernel_of
-from weft.eager.kinds import Kind, kind, kind_of
 from weft.eager.templates import Derivative, Template
 
 if TYPE_CHECKING:
@@ -60,21 +60,23 @@ def made(
     tensor: type[Tensor],
     arrays: Sequence[Array],
     node: Node | None,
-    kinds: Sequence[Kind] | None = None,
+    abstract_values: Sequence[AbstractValue] | None = None,
 ) -> list[Tensor]:
     """The results of an operator."""
     results: list[Tensor] = []
     for place, array in enumerate(arrays):
         result = object.__new__(tensor)
         result._array, result._node, result._place = array, node, place
-        result._kind = kind_of(array) if kinds is None else kinds[place]
+        result._abstract = (
+            abstract_value_of(array) if abstract_values is None else abstract_values[place]
+        )
         results.append(result)
     return results
 
 
 def computed(tensor: type[Tensor], template: Template, operands: Sequence[Tensor]) -> list[Tensor]:
     """The results of a template, which are noted where a derivative of an operand is wanted."""
-    kernel = kernel_of(template, [operand._kind for operand in operands])
+    kernel = kernel_of(template, [operand._abstract for operand in operands])
     arrays = kernel.call(*[operand._array for operand in operands])
     noted = DEPTH.count and any(map(is_recorded, operands))
     node = Node(by_graph, operands, arrays, template) if noted else None
@@ -85,7 +87,11 @@ def moved(x: Tensor, array: Array, backward: Backward) -> Tensor:
     """The same elements in another order, or some of them; `backward` moves cotangents."""
     result = object.__new__(type(x))
     result._array = array = array if array.flags.carray else array.copy("C")
-    result._kind, result._place, result._node = kind(x._kind.dtype, array.ndim), 0, None
+    result._abstract, result._place, result._node = (
+        abstract_value(x._abstract.dtype, array.ndim),
+        0,
+        None,
+    )
     if x._node is not None and DEPTH.count:
         result._node = Node(backward, [x], [array])
     return result
@@ -98,7 +104,7 @@ def is_recorded(x: Tensor) -> bool:
 
 def is_differentiated(x: Tensor) -> bool:
     """Whether a derivative is being recorded that its elements alone would lose."""
-    return x._node is not None and DEPTH.count > 0 and x._kind.is_float
+    return x._node is not None and DEPTH.count > 0 and x._abstract.is_float
 
 
 def detached(x: Tensor) -> Tensor:

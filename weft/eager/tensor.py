@@ -12,9 +12,9 @@ from weft.array.methods import ArrayMethods
 from weft.array.operators import ArrayOperators, listed, order_of, users_line
 from weft.dialects.errors import WeftError
 from weft.dialects.weights import Array
+from weft.eager.abstract_values import AbstractValue, abstract_value, abstract_value_of, number
 from weft.eager.fast_path import install
 from weft.eager.indexing import basic_part, check_places, indexed, rolled
-from weft.eager.kinds import Kind, kind, kind_of, number
 from weft.eager.tape import Node, computed, is_differentiated, moved, only
 from weft.eager.templates import frozen, operator_of
 
@@ -26,10 +26,10 @@ class Tensor(ArrayMethods):
     its elements without a copy.
     """
 
-    __slots__ = ("_array", "_kind", "_node", "_place")
+    __slots__ = ("_array", "_abstract", "_node", "_place")
     has_values = True
     _array: Array
-    _kind: Kind
+    _abstract: AbstractValue
     _node: Node | None  # the operator that gave it, where a derivative is being recorded
     _place: int  # among that operator's results
 
@@ -38,14 +38,19 @@ class Tensor(ArrayMethods):
         array = np.array(source, dtype, order="C")
         if array.dtype.kind not in "biufV":
             raise WeftError(f"{users_line()}: a tensor requires numbers, got {array.dtype}")
-        self._array, self._kind, self._node, self._place = array, kind_of(array), None, 0
+        self._array, self._abstract, self._node, self._place = (
+            array,
+            abstract_value_of(array),
+            None,
+            0,
+        )
 
     @staticmethod
     def of(array: Array) -> Tensor:
         """A tensor of an array that nothing changes from now on, copied if it is not dense."""
         tensor = object.__new__(Tensor)
         dense = array if array.flags.carray else array.copy("C")
-        tensor._array, tensor._kind = dense, kind_of(dense)
+        tensor._array, tensor._abstract = dense, abstract_value_of(dense)
         tensor._node, tensor._place = None, 0
         return tensor
 
@@ -89,12 +94,16 @@ class Tensor(ArrayMethods):
     @property
     def numbers(self) -> tuple[type, ...]:
         """Types of Python's numbers that become tensors of this dtype before they are operands."""
-        return self._kind.numbers
+        return self._abstract.numbers
 
     def number(self, value: float) -> Tensor:
         """A number of Python's as a tensor beside this one."""
-        kind = self._kind
-        return number(Tensor, kind, value) if type(value) in kind.numbers else self.lifted(value)
+        abstract = self._abstract
+        return (
+            number(Tensor, abstract, value)
+            if type(value) in abstract.numbers
+            else self.lifted(value)
+        )
 
     def shaped(self, shape: Any) -> Tensor:
         """Other dims, or one, for the same elements in the same order; one may be -1."""
@@ -107,19 +116,21 @@ class Tensor(ArrayMethods):
 
     def cast(self, wanted: np.dtype[Any]) -> Tensor:
         """The elements converted to another dtype than their own."""
-        return self.apply("cast", to=kind(wanted, 0).key[0])
+        return self.apply("cast", to=abstract_value(wanted, 0).key[0])
 
     def transpose(self, *axes: Any) -> Tensor:
         """The axes in another order; without one reversed."""
         given = tuple(listed(axes[0])) if len(axes) == 1 else axes
-        return self.apply("transpose", permutation=order_of(given, self._kind.rank))
+        return self.apply("transpose", permutation=order_of(given, self._abstract.rank))
 
     def broadcast_to(self, shape: Sequence[Any]) -> Tensor:
         """The elements repeated along new axes in front and along those of size 1."""
         before = self.shape
         try:
-            array = np.empty(shape, self._kind.dtype)
-            if array.ndim < self._kind.rank:  # which an assignment allows for sizes of 1 in front
+            array = np.empty(shape, self._abstract.dtype)
+            if (
+                array.ndim < self._abstract.rank
+            ):  # which an assignment allows for sizes of 1 in front
                 raise ValueError("sizes are not fewer than those of what is broadcast")
             array[...] = self._array
         except ValueError as error:

@@ -31,28 +31,28 @@ def sign(arguments: Iterable[Any], parts: list[object], arrays: list[Any]) -> bo
     plain values alone, and lists, tuples and dicts of such. Equal parts select one compilation.
     """
     for each in arguments:
-        kind = each.__class__
-        if kind is np.ndarray:
+        argument_type = each.__class__
+        if argument_type is np.ndarray:
             parts.append((each.dtype, each.shape))
             arrays.append(each)
-        elif kind is Tensor:
+        elif argument_type is Tensor:
             array = array_of(each)
             parts.append((Tensor, array.dtype, array.shape))
             arrays.append(array)
-        elif kind in _PLAIN:
-            parts.append((kind, each))
-        elif kind is float:
-            parts.append((kind, each.hex()))  # 0.0 and -0.0 are two
-        elif kind is dict:
+        elif argument_type in _PLAIN:
+            parts.append((argument_type, each))
+        elif argument_type is float:
+            parts.append((argument_type, each.hex()))  # 0.0 and -0.0 are two
+        elif argument_type is dict:
             parts.append((dict, *each))
             if not sign(each.values(), parts, arrays):
                 return False
-        elif kind is list or kind is tuple:
-            parts.append((kind, len(each)))
+        elif argument_type is list or argument_type is tuple:
+            parts.append((argument_type, len(each)))
             if not sign(each, parts, arrays):
                 return False
         elif is_value(each):
-            parts.append(kind)
+            parts.append(argument_type)
             arrays.append(np.asarray(each))
         else:
             return False

@@ -169,8 +169,8 @@ class Captures(Struct):
             found = r.constant(array)
             return Array(r, found.value, f"{name}, which is outside of this function")
         self.captured.append(Captured(name, read, array.dtype, array.shape))
-        kind = tensor(array.shape, element_type(array.dtype))
-        value = self.entry.insert_arg(kind, len(self.entry.args))
+        tensor_type = tensor(array.shape, element_type(array.dtype))
+        value = self.entry.insert_arg(tensor_type, len(self.entry.args))
         value.name_hint = hint_of(name).replace(".", "_")
         return Array(r, value, f"{name}, which is outside of this function")
 

@@ -22,7 +22,7 @@ from weft.source.calls.calls import call
 from weft.source.captures import Captured, Captures, Guard
 from weft.source.expressions.expressions import evaluate
 from weft.source.expressions.indexing import read
-from weft.source.leaves import is_leaf, kind_of, value_as
+from weft.source.leaves import is_leaf, leaf_type_of, value_as
 from weft.source.recording import SourceRecording, forget_undone
 from weft.source.run import Run
 from weft.source.state import Kept, changed, put_back, unchanged
@@ -49,7 +49,7 @@ class Result(Struct, frozen=True):
     """A leaf that is an output: its number, and the class of a number of Python."""
 
     number: int
-    kind: type | None
+    python_type: type | None
 
 
 class Program(Struct, frozen=True):
@@ -72,7 +72,9 @@ class Program(Struct, frozen=True):
     def rebuilt(self, outputs: Sequence[Any]) -> Any:
         """What the function returns, from the outputs of the graph."""
         values = [
-            leaf.value if isinstance(leaf, Static) else _as_python(outputs[leaf.number], leaf.kind)
+            leaf.value
+            if isinstance(leaf, Static)
+            else _as_python(outputs[leaf.number], leaf.python_type)
             for leaf in self.leaves
         ]
         return unflatten(self.form, values)
@@ -81,13 +83,13 @@ class Program(Struct, frozen=True):
         """`rebuilt`, made once for what wraps arrays."""
         form, leaves = self.form, self.leaves
         kept = {n: wrap(leaf.value) for n, leaf in enumerate(leaves) if isinstance(leaf, Static)}
-        kinds = [leaf.kind or wrap for leaf in leaves if isinstance(leaf, Result)]
+        converters = [leaf.python_type or wrap for leaf in leaves if isinstance(leaf, Result)]
         if form == LEAF and not kept:
-            (only,) = kinds
+            (only,) = converters
             return lambda outputs: only(outputs[0])
 
         def rebuilt(outputs: Sequence[Any]) -> Any:
-            values = [kind(output) for kind, output in zip(kinds, outputs, strict=False)]
+            values = [each(output) for each, output in zip(converters, outputs, strict=False)]
             for place, value in kept.items():
                 values.insert(place, value)
             return unflatten(form, values)
@@ -95,9 +97,9 @@ class Program(Struct, frozen=True):
         return rebuilt
 
 
-def _as_python(output: Any, kind: type | None) -> Any:
-    if kind is not None:
-        return kind(output)
+def _as_python(output: Any, python_type: type | None) -> Any:
+    if python_type is not None:
+        return python_type(output)
     return output if output.ndim else output[()]
 
 
@@ -173,8 +175,10 @@ def _finished(run: Run, function: Any, returned: Any, place: Place) -> Program:
     results: list[Static | Result] = []
     for leaf in leaves:
         if isinstance(leaf, Traced):
-            results.append(Result(len(outputs), leaf.kind if isinstance(leaf, Number) else None))
-            outputs.append(value_as(recording, leaf, kind_of(leaf)))
+            results.append(
+                Result(len(outputs), leaf.python_type if isinstance(leaf, Number) else None)
+            )
+            outputs.append(value_as(recording, leaf, leaf_type_of(leaf)))
         elif isinstance(leaf, np.ndarray) and is_leaf(leaf):
             results.append(Result(len(outputs), None))
             outputs.append(recording.constant(leaf).value)  # pyright: ignore
@@ -183,7 +187,7 @@ def _finished(run: Run, function: Any, returned: Any, place: Place) -> Program:
     states: list[Kept] = []
     for state, now in changed(run):
         states.append(Kept(state.holder, state.name, len(outputs)))
-        outputs.append(value_as(recording, now, kind_of(now)))
+        outputs.append(value_as(recording, now, leaf_type_of(now)))
     if not outputs and (not run.captures.frozen or _acts(recording.block)):
         outputs.append(recording.scalar(bool, True))  # a compiled program has one at least
     forget_undone(recording.block)
@@ -225,8 +229,8 @@ def _module(run: Run, function: Any, outputs: Sequence[SSAValue]) -> ModuleOp:
     recording = run.recording
     block = recording.block
     block.add_op(ReturnOp(*outputs))
-    kinds = [type_of(each) for each in block.args], [type_of(each) for each in outputs]
-    main = FuncOp("main", kinds, Region(block))
+    types = [type_of(each) for each in block.args], [type_of(each) for each in outputs]
+    main = FuncOp("main", types, Region(block))
     names = ["y"] if len(outputs) == 1 else [f"y{position}" for position in range(len(outputs))]
     inputs = _distinct([each.name_hint or "x" for each in block.args])
     main.attributes["input_names"] = ArrayAttr([StringAttr(name) for name in inputs])

@@ -327,8 +327,8 @@ def imported(program: Program, name: str) -> ImportedModel:
     main = program.module.body.block.first_op
     assert main is not None, "a module holds the function"
     names: list[tuple[str, ...]] = []
-    for kind in ("input", "output"):
-        listed = cast("ArrayAttr[StringAttr]", main.attributes[f"{kind}_names"])
+    for side in ("input", "output"):
+        listed = cast("ArrayAttr[StringAttr]", main.attributes[f"{side}_names"])
         names.append(tuple(each.data for each in listed))
     return ImportedModel(program.module, program.recording.weights, name, names[0], names[1])
 

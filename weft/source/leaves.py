@@ -18,7 +18,7 @@ from weft.source.values import ELEMENTS, Array, Number, is_array_like
 from weft.tracing.traced import Traced
 
 
-class Kind(Struct, frozen=True):
+class LeafType(Struct, frozen=True):
     """The type of a leaf: a tensor's, or a number of Python's (`number` is its class)."""
 
     type: TensorType
@@ -28,16 +28,16 @@ class Kind(Struct, frozen=True):
         return str(self.type) if self.number is None else f"a Python {self.number.__name__}"
 
 
-def kind_of(value: Any) -> Kind:
-    """The kind of a leaf."""
+def leaf_type_of(value: Any) -> LeafType:
+    """The type of a leaf."""
     if isinstance(value, Number):
-        return Kind(value.type, value.kind)
+        return LeafType(value.type, value.python_type)
     if isinstance(value, Traced):
-        return Kind(value.type)
+        return LeafType(value.type)
     if type(value) in ELEMENTS:
-        return Kind(tensor([], ELEMENTS[type(value)]), type(value))
+        return LeafType(tensor([], ELEMENTS[type(value)]), type(value))
     array = np.asarray(value)
-    return Kind(tensor(array.shape, element_type(array.dtype)))
+    return LeafType(tensor(array.shape, element_type(array.dtype)))
 
 
 def same(first: Any, second: Any) -> bool:
@@ -56,20 +56,20 @@ def same(first: Any, second: Any) -> bool:
         return False
 
 
-def common(kinds: Sequence[Kind], place: Place, what: str) -> Kind:
-    """The kind that all are brought to; dims stay those of the first tensor. Raises SourceError."""
-    numbers = [kind.number for kind in kinds if kind.number is not None]
-    tensors = [kind for kind in kinds if kind.number is None]
+def common(leaf_types: Sequence[LeafType], place: Place, what: str) -> LeafType:
+    """The type that all are brought to; dims stay those of the first tensor. Raises SourceError."""
+    numbers = [each.number for each in leaf_types if each.number is not None]
+    tensors = [each for each in leaf_types if each.number is None]
     if not tensors:
         wide = float if float in numbers else int if int in numbers else bool
-        return Kind(tensor([], ELEMENTS[wide]), wide)
+        return LeafType(tensor([], ELEMENTS[wide]), wide)
     rule = f"{what} requires one dtype and rank on every way"
-    got = " and ".join(map(str, kinds))
+    got = " and ".join(map(str, leaf_types))
     first = tensors[0]
-    for kind in tensors[1:]:
-        if kind.type.element != first.type.element:
+    for leaf_type in tensors[1:]:
+        if leaf_type.type.element != first.type.element:
             raise place.refuse(rule, got, "bring them to one dtype: x.astype(...)")
-        if kind.type.rank != first.type.rank:
+        if leaf_type.type.rank != first.type.rank:
             raise place.refuse(rule, got, "give them the same axes")
     if numbers and first.type.rank:
         raise place.refuse(rule, got, "make the number an array of that shape: np.full(...)")
@@ -78,23 +78,23 @@ def common(kinds: Sequence[Kind], place: Place, what: str) -> Kind:
     return first
 
 
-def value_as(r: SourceRecording, value: Any, kind: Kind) -> SSAValue:
-    """A leaf as a value of the graph of that kind's element type, where operators now go; zeros
+def value_as(r: SourceRecording, value: Any, leaf_type: LeafType) -> SSAValue:
+    """A leaf as a value of the graph of that type's element type, where operators now go; zeros
     for one that is missing.
     """
     if isinstance(value, Missing):
-        return r.zeros(kind.type)
+        return r.zeros(leaf_type.type)
     if isinstance(value, Traced):
-        return r.cast(value.value, kind.type)
+        return r.cast(value.value, leaf_type.type)
     if type(value) in ELEMENTS:
-        return r.builder().constant_of(np.asarray(value), kind.type.element)
-    return r.cast(r.constant(np.asarray(value)).value, kind.type)
+        return r.builder().constant_of(np.asarray(value), leaf_type.type.element)
+    return r.cast(r.constant(np.asarray(value)).value, leaf_type.type)
 
 
-def wrapped(r: SourceRecording, value: SSAValue, kind: Kind, owner: str = "") -> Traced:
+def wrapped(r: SourceRecording, value: SSAValue, leaf_type: LeafType, owner: str = "") -> Traced:
     """A value of the graph as what the program sees."""
-    if kind.number is not None:
-        return Number(r, kind.number, value)
+    if leaf_type.number is not None:
+        return Number(r, leaf_type.number, value)
     array = r.array(value)
     array.own(owner)
     return array
@@ -108,6 +108,6 @@ def is_leaf(value: Any) -> bool:
 def shown(value: Any) -> str:
     """A value in an error."""
     if isinstance(value, Traced):
-        return str(kind_of(value))
+        return str(leaf_type_of(value))
     text = repr(cast("object", value))
     return text if len(text) < 40 else f"a {type(value).__name__}"

@@ -63,10 +63,10 @@ class SourceRecording(Recording):
         line = NameLoc(StringAttr(self.line()), NoneAttr())
         return GraphBuilder(InsertPoint.at_end(self.block), self.ops, line)
 
-    def argument(self, kind: TensorType, name: str) -> Array:
-        for dim in kind.shape:
+    def argument(self, tensor_type: TensorType, name: str) -> Array:
+        for dim in tensor_type.shape:
             self.taken.update(dim.symbols())
-        value = self.block.insert_arg(kind, len(self.block.args))
+        value = self.block.insert_arg(tensor_type, len(self.block.args))
         value.name_hint = name
         return Array(self, value, "the caller's")
 
@@ -80,15 +80,15 @@ class SourceRecording(Recording):
         """A value of the graph as an array of its own."""
         return self.make(Array(self, value))
 
-    def scalar(self, kind: type, number: float | bool) -> SSAValue:
+    def scalar(self, python_type: type, number: float | bool) -> SSAValue:
         """A number of Python as a scalar of the graph."""
-        return self.builder().constant_of(np.asarray(number), ELEMENTS[kind])
+        return self.builder().constant_of(np.asarray(number), ELEMENTS[python_type])
 
-    def number_as(self, value: Number | float, kind: type) -> Array:
+    def number_as(self, value: Number | float, python_type: type) -> Array:
         """A number of Python, converted to another kind, as a tensor."""
         if isinstance(value, Number):
-            return self.array(self.cast(value.value, tensor([], ELEMENTS[kind])))
-        return self.array(self.scalar(kind, kind(value)))
+            return self.array(self.cast(value.value, tensor([], ELEMENTS[python_type])))
+        return self.array(self.scalar(python_type, python_type(value)))
 
     def number(self, expr: Expr) -> int | Number:
         """An expression over sizes as an int."""
@@ -156,8 +156,8 @@ class SourceRecording(Recording):
             return value
         return self.builder().cast(value, to=wanted.element)
 
-    def zeros(self, kind: TensorType) -> SSAValue:
+    def zeros(self, tensor_type: TensorType) -> SSAValue:
         """Zeros of a type: what stands for a value that is never looked at."""
         b = self.builder()
-        dims = [dim if dim.constant is not None else Expr.of(0) for dim in kind.shape]
-        return b.filled(0, Block(arg_types=[tensor(dims, kind.element)]).args[0])
+        dims = [dim if dim.constant is not None else Expr.of(0) for dim in tensor_type.shape]
+        return b.filled(0, Block(arg_types=[tensor(dims, tensor_type.element)]).args[0])

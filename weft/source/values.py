@@ -28,18 +28,18 @@ class Number(Traced):
     """
 
     recording: SourceRecording
-    kind: type
+    python_type: type
     expr: Expr | None
 
     def __init__(
         self,
         recording: SourceRecording,
-        kind: type,
+        python_type: type,
         value: SSAValue | None = None,
         expr: Expr | None = None,
     ):
         assert (value is None) != (expr is None), "a number has one source"
-        for name, given in (("recording", recording), ("kind", kind), ("expr", expr)):
+        for name, given in (("recording", recording), ("python_type", python_type), ("expr", expr)):
             object.__setattr__(self, name, given)
         object.__setattr__(self, "_value", value)
 
@@ -54,19 +54,19 @@ class Number(Traced):
 
     @property
     def type(self) -> TensorType:
-        return tensor([], ELEMENTS[self.kind])
+        return tensor([], ELEMENTS[self.python_type])
 
     @property
     def promoting(self) -> bool | int | float:
-        return self.kind()
+        return self.python_type()
 
     @property
-    def python_kind(self) -> str:
-        return self.kind.__name__
+    def python_type_name(self) -> str:
+        return self.python_type.__name__
 
     def __repr__(self) -> str:
         known = "" if self.expr is None else f" {self.expr}"
-        return f"<{self.kind.__name__}{known} that only a call knows>"
+        return f"<{self.python_type.__name__}{known} that only a call knows>"
 
 
 class View(Struct, frozen=True, eq=False):

@@ -187,7 +187,7 @@ def _branches(
 ) -> tuple[list[Block], Structure]:
     """A region for each way, and the structure of what they give."""
     blocks: list[Block] = []
-    kinds: list[Any] = []
+    branch_types: list[Any] = []
     structures: list[Structure] = []
     for branch in branches:
         with region(recording) as block:
@@ -196,9 +196,11 @@ def _branches(
             block.add_op(YieldOp.create(operands=[each.value for each in values]))
         blocks.append(block)
         structures.append(structure)
-        kinds.append([each.type for each in values])
-        if structures[0] != structure or kinds[0] != kinds[-1]:
-            got = " and ".join(", ".join(map(str, each)) for each in (kinds[0], kinds[-1]))
+        branch_types.append([each.type for each in values])
+        if structures[0] != structure or branch_types[0] != branch_types[-1]:
+            got = " and ".join(
+                ", ".join(map(str, each)) for each in (branch_types[0], branch_types[-1])
+            )
             rule = "branches require results of one structure and type"
             raise WeftError(f"{users_line()}: {rule}, got {got}")
     return blocks, structures[0]

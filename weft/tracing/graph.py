@@ -114,8 +114,8 @@ class Graph:
         holder.clone_into(copy, value_mapper=mapped)
         source = holder.detach_block(0)
         copy.block.add_op(ReturnOp(*(mapped[value] for value in values)))
-        kinds = [each.type for each in copy.block.args], [value.type for value in values]
-        main = FuncOp("main", kinds, copy)
+        types = [each.type for each in copy.block.args], [value.type for value in values]
+        main = FuncOp("main", types, copy)
         main.attributes["input_names"] = _strings(self._inputs)
         main.attributes["output_names"] = _strings(self._outputs)
         main.attributes["model_name"] = StringAttr(self.name)

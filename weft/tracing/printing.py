@@ -32,8 +32,10 @@ class Text(Struct, frozen=True, eq=False):
         if isinstance(value, Text):
             return value
         if isinstance(value, Traced):
-            kind = value.python_kind or conversion
-            return Text(f"{{{kind}:{spec}}}" if spec else f"{{{kind}}}", (value,))
+            conversion_name = value.python_type_name or conversion
+            return Text(
+                f"{{{conversion_name}:{spec}}}" if spec else f"{{{conversion_name}}}", (value,)
+            )
         if any(True for _ in traced_in(value)):
             return Text.joined([*_shown(value)])
         shown = repr(value) if conversion == "r" else format(value, spec)

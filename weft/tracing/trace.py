@@ -73,8 +73,8 @@ def record(function: Callable[..., Any], *examples: Any) -> Trace:
         for _, each in found
     ]
     recording.block.add_op(ReturnOp(*(each.value for each in values)))
-    kinds = [each.type for each in recording.block.args], [each.type for each in values]
-    main = FuncOp("main", kinds, Region(recording.block))
+    types = [each.type for each in recording.block.args], [each.type for each in values]
+    main = FuncOp("main", types, Region(recording.block))
     outputs = _output_names([name for name, _ in found])
     main.attributes["input_names"] = ArrayAttr([StringAttr(name) for name in names])
     main.attributes["output_names"] = ArrayAttr([StringAttr(name) for name in outputs])

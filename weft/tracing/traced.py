@@ -57,9 +57,9 @@ class Recording:
         line = NameLoc(StringAttr(users_line()), NoneAttr())
         return GraphBuilder(InsertPoint.at_end(self.block), self.ops, line)
 
-    def argument(self, kind: TensorType, name: str) -> Traced:
+    def argument(self, tensor_type: TensorType, name: str) -> Traced:
         """A further input."""
-        value = self.block.insert_arg(kind, len(self.block.args))
+        value = self.block.insert_arg(tensor_type, len(self.block.args))
         value.name_hint = hint_of(name)
         return Traced(self, value)
 
@@ -174,7 +174,7 @@ class Traced(ArrayMethods):
         return self.type.rank
 
     @property
-    def python_kind(self) -> str:
+    def python_type_name(self) -> str:
         """The name of Python's type that it stands for, where it is no tensor of the program."""
         return ""
 

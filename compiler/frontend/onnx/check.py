@@ -135,12 +135,12 @@ def _check_defaults(graph: GraphProto, initializers: Sequence[TensorProto]) -> N
         tensor, declared = stored.get(value.name), value.type.tensor_type
         if tensor is None:
             continue
-        kind = value.type.WhichOneof("value")
-        same = kind == "tensor_type" and declared.elem_type == tensor.data_type
+        case = value.type.WhichOneof("value")
+        same = case == "tensor_type" and declared.elem_type == tensor.data_type
         if not same or not fits_declared(declared, tensor.dims):
             rule = f"input {_shown(value.name)} requires the type of its initialiser"
             dims = [each.dim_value for each in declared.shape.dim]
-            got = f"{declared.elem_type or kind} {dims} and {tensor.data_type} {list(tensor.dims)}"
+            got = f"{declared.elem_type or case} {dims} and {tensor.data_type} {list(tensor.dims)}"
             raise ModelError(f"{rule}, got {got}")
 
 
@@ -227,15 +227,20 @@ class _GraphChecker:
             self._check_attribute(attribute, where)
 
     def _check_attribute(self, attribute: AttributeProto, where: str) -> None:
-        kind = attribute.type
-        if kind == AttributeProto.UNDEFINED or kind not in AttributeProto.AttributeType.values():
-            raise ModelError(f"{where} requires a known type, got {kind}")
-        tensors = [attribute.t] if kind == AttributeProto.TENSOR else list(attribute.tensors)
+        attribute_type = attribute.type
+        if (
+            attribute_type == AttributeProto.UNDEFINED
+            or attribute_type not in AttributeProto.AttributeType.values()
+        ):
+            raise ModelError(f"{where} requires a known type, got {attribute_type}")
+        tensors = (
+            [attribute.t] if attribute_type == AttributeProto.TENSOR else list(attribute.tensors)
+        )
         for tensor in () if attribute.ref_attr_name else tensors:
             _check_stored(tensor, None, self.base_dir)
-        if kind in (AttributeProto.SPARSE_TENSOR, AttributeProto.SPARSE_TENSORS):
+        if attribute_type in (AttributeProto.SPARSE_TENSOR, AttributeProto.SPARSE_TENSORS):
             raise UnsupportedError(f"{where} requires a dense tensor, got a sparse one")
-        graphs = [attribute.g] if kind == AttributeProto.GRAPH else list(attribute.graphs)
+        graphs = [attribute.g] if attribute_type == AttributeProto.GRAPH else list(attribute.graphs)
         for graph in () if attribute.ref_attr_name else graphs:
             for tensor in graph.initializer:
                 _check_stored(tensor, None, self.base_dir)
@@ -265,14 +270,14 @@ def _check_value(value: ValueInfoProto, role: str) -> None:
 
 def _check_type(declared: TypeProto, who: str) -> None:
     for _ in range(MAX_TYPE_LEVELS):
-        kind = declared.WhichOneof("value")
-        if kind == "tensor_type":
+        case = declared.WhichOneof("value")
+        if case == "tensor_type":
             return _check_tensor_type(declared.tensor_type, who)
-        if kind == "sequence_type":
+        if case == "sequence_type":
             declared = declared.sequence_type.elem_type
-        elif kind == "optional_type":
+        elif case == "optional_type":
             declared = declared.optional_type.elem_type
-        elif kind == "map_type":
+        elif case == "map_type":
             declared = declared.map_type.value_type
         else:
             return None

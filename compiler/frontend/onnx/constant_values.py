@@ -33,8 +33,8 @@ class ConstantValues:
 
     def dims(self, value: SSAValue) -> Sequence[Expr] | None:
         """The elements of an integer vector or scalar, None where they depend on data."""
-        kind = type_of(value)
-        if kind.element not in INTEGERS or not kind.has_rank or kind.rank > 1:
+        tensor_type = type_of(value)
+        if tensor_type.element not in INTEGERS or not tensor_type.has_rank or tensor_type.rank > 1:
             return None
         exprs = self._dims.of(value)
         if exprs is not None:
@@ -98,21 +98,25 @@ class ConstantValues:
         return None
 
     def _static_dims(self, value: SSAValue) -> Array | None:
-        kind = type_of(value)
-        if kind.element not in INTEGERS or kind.static_shape is None or kind.rank > 1:
+        tensor_type = type_of(value)
+        if (
+            tensor_type.element not in INTEGERS
+            or tensor_type.static_shape is None
+            or tensor_type.rank > 1
+        ):
             return None
         exprs = self._dims.of(value)
         numbers = [None] if exprs is None else [expr.constant for expr in exprs]
         if None in numbers:
             return None
-        return np.array(numbers, numpy_dtype(kind.element)).reshape(kind.static_shape)
+        return np.array(numbers, numpy_dtype(tensor_type.element)).reshape(tensor_type.static_shape)
 
 
 def _is_small(op: GraphOp) -> bool:
     if op.mentions_sizes:
         return False
-    kinds = [type_of(value) for value in (*op.operands, *op.results)]
+    tensor_types = [type_of(value) for value in (*op.operands, *op.results)]
     return all(
-        kind.static_shape is not None and (kind.size.constant or 0) <= EVALUATED_ELEMENTS
-        for kind in kinds
+        each.static_shape is not None and (each.size.constant or 0) <= EVALUATED_ELEMENTS
+        for each in tensor_types
     )

@@ -54,12 +54,12 @@ def check_strings(
     dims, and others that are declared as strings.
     """
     for value in declared:
-        kind, array = value.type.WhichOneof("value"), strings_of(value.name)
+        case, array = value.type.WhichOneof("value"), strings_of(value.name)
         strings = value.type.tensor_type.elem_type == TensorProto.STRING
         fits = strings == (array is not None) and (
             array is None or fits_declared(value.type.tensor_type, array.shape)
         )
-        if kind == "tensor_type" and not fits:
+        if case == "tensor_type" and not fits:
             given = "strings not" if array is None else f"string {list(array.shape)}"
             got = f"{_shown(value.type)} declared and {given} given"
             raise ModelError(
@@ -76,9 +76,9 @@ def check_branches(name: str, branches: Iterable[Iterable[ValueInfoProto]]) -> N
         rule = f"{name} requires branches of equally many outputs"
         raise ModelError(f"{rule}, got {len(first)} and {len(second)}")
     for one, other in zip(first, second, strict=True):
-        kinds = [each.type.WhichOneof("value") for each in (one, other)]
+        cases = [each.type.WhichOneof("value") for each in (one, other)]
         elements = [each.type.tensor_type.elem_type for each in (one, other)]
-        if None not in kinds and (kinds[0] != kinds[1] or elements[0] != elements[1]):
+        if None not in cases and (cases[0] != cases[1] or elements[0] != elements[1]):
             rule = f"{name} requires branches that give values of the same types"
             raise ModelError(f"{rule}, got {_shown(one.type)} and {_shown(other.type)}")
 
@@ -94,13 +94,13 @@ def _may_be_optional(name: str, nodes: Iterable[NodeProto]) -> bool:
 
 
 def _fits(declared: TypeProto, given: Value, dims: bool) -> bool:
-    kind = declared.WhichOneof("value")
-    if kind == "optional_type":  # an optional is what it holds, or nothing
+    case = declared.WhichOneof("value")
+    if case == "optional_type":  # an optional is what it holds, or nothing
         return True
     if not isinstance(given, SSAValue):
-        return kind in (None, "sequence_type")
-    return kind is None or (
-        kind == "tensor_type" and _fits_tensor(declared.tensor_type, type_of(given), dims)
+        return case in (None, "sequence_type")
+    return case is None or (
+        case == "tensor_type" and _fits_tensor(declared.tensor_type, type_of(given), dims)
     )
 
 
@@ -117,10 +117,10 @@ def _fits_tensor(declared: TypeProto.Tensor, given: TensorType, dims: bool) -> b
 
 
 def _shown(declared: TypeProto) -> str:
-    kind = declared.WhichOneof("value")
-    if kind != "tensor_type":
+    case = declared.WhichOneof("value")
+    if case != "tensor_type":
         words = {"sequence_type": "a sequence", "optional_type": "an optional", None: "nothing"}
-        return words.get(kind, "a map")
+        return words.get(case, "a map")
     element = TensorProto.DataType.Name(declared.tensor_type.elem_type).lower()
     if not declared.tensor_type.HasField("shape"):
         return element
@@ -131,6 +131,8 @@ def _shown(declared: TypeProto) -> str:
 def _shown_value(given: Value) -> str:
     if not isinstance(given, SSAValue):
         return str(given)
-    kind = type_of(given)
-    element = TensorProto.DataType.Name(onnx_number(kind.element)).lower()
-    return f"{element} [{', '.join(map(str, kind.shape))}]" if kind.has_rank else element
+    tensor_type = type_of(given)
+    element = TensorProto.DataType.Name(onnx_number(tensor_type.element)).lower()
+    return (
+        f"{element} [{', '.join(map(str, tensor_type.shape))}]" if tensor_type.has_rank else element
+    )

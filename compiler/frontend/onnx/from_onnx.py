@@ -119,12 +119,12 @@ def _declare_inputs(model: LoadedModel, importer: GraphImporter) -> list[Unsuppo
     refused: list[UnsupportedError] = []
     for value in model.proto.graph.input:
         try:
-            kind = input_type(value, importer.symbols)
+            tensor_type = input_type(value, importer.symbols)
         except UnsupportedError as error:
             refused.append(error)
             importer.values[value.name] = None
             continue
-        argument = importer.block.insert_arg(kind, len(importer.block.args))
+        argument = importer.block.insert_arg(tensor_type, len(importer.block.args))
         argument.name_hint = name_hint(value.name)
         importer.values[value.name] = argument
     return refused
@@ -171,8 +171,8 @@ def _finish(
     """Wraps the block into the function `main`, which carries the model's own names."""
     block, graph = importer.block, model.proto.graph
     block.add_op(ReturnOp(*outputs))
-    kinds = [value.type for value in block.args], [value.type for value in outputs]
-    function = FuncOp(MAIN, kinds, Region(block))
+    types = [value.type for value in block.args], [value.type for value in outputs]
+    function = FuncOp(MAIN, types, Region(block))
     input_names = tuple(value.name for value in graph.input)
     function.attributes["input_names"] = _strings(input_names)
     function.attributes["output_names"] = _strings(output_names)

@@ -154,8 +154,8 @@ class GraphImporter:
         call, so that the model may be sound.
         """
         values = [self.values.get(name) for name in node.input]
-        kinds = [type_of(value) for value in values if isinstance(value, SSAValue)]
-        dims = [dim for kind in kinds if kind.has_rank for dim in kind.shape]
+        tensor_types = [type_of(value) for value in values if isinstance(value, SSAValue)]
+        dims = [dim for each in tensor_types if each.has_rank for dim in each.shape]
         if isinstance(error, TypeInferenceError) and any(dim.constant is None for dim in dims):
             return UnsupportedError(str(error))
         return error

@@ -82,10 +82,10 @@ class OnnxNode:
 
     def shape_of(self, position: int, rank: int) -> Shape:
         """The dims of a required operand of that rank."""
-        kind = self.type(position)
-        if not kind.has_rank or kind.rank != rank:
-            raise ModelError(f"operand {position} requires {rank} dims, got {kind}")
-        return kind.shape
+        tensor_type = self.type(position)
+        if not tensor_type.has_rank or tensor_type.rank != rank:
+            raise ModelError(f"operand {position} requires {rank} dims, got {tensor_type}")
+        return tensor_type.shape
 
     def static_shape(self, position: int = 0) -> tuple[int, ...]:
         """The dims of a required operand, which must be static."""
@@ -127,15 +127,15 @@ class OnnxNode:
         exprs = self.known.dims(value)
         if exprs is not None:
             return list(exprs)
-        owner, kind = value.owner, type_of(value)
+        owner, tensor_type = value.owner, type_of(value)
         if isinstance(owner, ConcatOp):
             return [part for operand in owner.operands for part in self._elements(operand)]
-        if not kind.has_rank or kind.rank > 1 or kind.static_shape is None:
-            raise UnsupportedError(f"requires a vector of known length, got {kind}")
+        if not tensor_type.has_rank or tensor_type.rank > 1 or tensor_type.static_shape is None:
+            raise UnsupportedError(f"requires a vector of known length, got {tensor_type}")
         wide = self.cast(value, I64)
-        if kind.rank == 0:
+        if tensor_type.rank == 0:
             return [wide]
-        count = kind.static_shape[0]
+        count = tensor_type.static_shape[0]
         numbers = [self.b.constant_of(number, I64) for number in range(count)]
         return [self.b.gather(wide, number, axis=0) for number in numbers]
 
@@ -258,10 +258,13 @@ class OnnxNode:
         """The value under other dims; the value itself where they are the same. Where only a call
         knows whether they have its size, each call checks that.
         """
-        wanted, kind = dims_attr(shape), type_of(value)
-        if kind.dims == wanted:
+        wanted, tensor_type = dims_attr(shape), type_of(value)
+        if tensor_type.dims == wanted:
             return value
-        if kind.has_rank and (kind.size - TensorType(wanted, kind.element).size).constant is None:
+        if (
+            tensor_type.has_rank
+            and (tensor_type.size - TensorType(wanted, tensor_type.element).size).constant is None
+        ):
             return self.b.dynamic_reshape(value, shape=wanted)
         return self.b.reshape(value, shape=wanted)
 
@@ -378,8 +381,8 @@ def attribute_value(attribute: AttributeProto) -> AttributeValue:
         return decode(attribute.s)
     if attribute.type == AttributeProto.INTS:
         return list(attribute.ints)
-    kind = AttributeProto.AttributeType.Name(attribute.type).lower()
-    raise UnsupportedError(f"attribute {attribute.name} requires numbers or text, got {kind}")
+    type_name = AttributeProto.AttributeType.Name(attribute.type).lower()
+    raise UnsupportedError(f"attribute {attribute.name} requires numbers or text, got {type_name}")
 
 
 def _schema_default(node: NodeProto, name: str) -> AttributeValue:

@@ -70,9 +70,9 @@ def _identifier(text: str) -> str:
 def input_type(value: ValueInfoProto, symbols: SymbolNames) -> TensorType:
     """The type of a graph input; raises UnsupportedError for all but tensors of known rank."""
     who = f"input '{value.name}'"
-    kind = value.type.WhichOneof("value")
-    if kind != "tensor_type":
-        raise UnsupportedError(f"{who} requires a tensor type, got {kind}")
+    case = value.type.WhichOneof("value")
+    if case != "tensor_type":
+        raise UnsupportedError(f"{who} requires a tensor type, got {case}")
     declared = value.type.tensor_type
     if not declared.HasField("shape"):
         raise UnsupportedError(f"{who} requires a known rank, got none")
@@ -89,13 +89,13 @@ def input_type(value: ValueInfoProto, symbols: SymbolNames) -> TensorType:
         raise ModelError(f"{who}: {error}") from error
 
 
-def type_proto(kind: TensorType) -> TypeProto:
+def type_proto(tensor_type: TensorType) -> TypeProto:
     """The ONNX type of a graph value, for operators whose function body depends on it."""
     proto = TypeProto()
-    proto.tensor_type.elem_type = onnx_number(kind.element)
-    if kind.has_rank:
+    proto.tensor_type.elem_type = onnx_number(tensor_type.element)
+    if tensor_type.has_rank:
         proto.tensor_type.shape.SetInParent()
-        for dim in kind.shape:
+        for dim in tensor_type.shape:
             field = proto.tensor_type.shape.dim.add()
             if dim.constant is None:
                 field.dim_param = str(dim)

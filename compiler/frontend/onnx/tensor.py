@@ -205,62 +205,62 @@ def _unpack(stored: npt.NDArray[np.uint8], bits: int, count: int) -> npt.NDArray
 def _decode_entries(
     tensor: TensorProto, dtype: np.dtype[np.generic], dims: tuple[int, ...]
 ) -> Array:
-    kind = tensor.data_type
-    if kind in FLOAT_FIELD:
+    data_type = tensor.data_type
+    if data_type in FLOAT_FIELD:
         return np.array(tensor.float_data, dtype=np.float32).view(dtype).reshape(dims)
-    if kind in DOUBLE_FIELD:
+    if data_type in DOUBLE_FIELD:
         return np.array(tensor.double_data, dtype=np.float64).view(dtype).reshape(dims)
-    if kind == TensorProto.INT64:
+    if data_type == TensorProto.INT64:
         return np.array(tensor.int64_data, dtype=np.int64).reshape(dims)
-    if kind in UINT64_FIELD:
+    if data_type in UINT64_FIELD:
         return np.array(tensor.uint64_data, dtype=np.uint64).astype(dtype).reshape(dims)
     entries = np.array(tensor.int32_data, dtype=np.int32)
-    return _decode_int32(entries, kind, math.prod(dims)).reshape(dims)
+    return _decode_int32(entries, data_type, math.prod(dims)).reshape(dims)
 
 
-def _decode_int32(entries: npt.NDArray[np.int32], kind: int, count: int) -> Array:
+def _decode_int32(entries: npt.NDArray[np.int32], data_type: int, count: int) -> Array:
     """`int32_data` holds small integers by value, small floats by their bits, and packed types byte
     by byte.
     """
-    dtype = DTYPES[kind]
-    if kind in PACKED_ENTRIES:
-        per_byte = 8 // PACKED_BITS[kind]
+    dtype = DTYPES[data_type]
+    if data_type in PACKED_ENTRIES:
+        per_byte = 8 // PACKED_BITS[data_type]
         packed = entries.astype(np.uint8)
-        return _unpack(packed, PACKED_BITS[kind], packed.size * per_byte)[:count].view(dtype)
-    if kind == TensorProto.BOOL:
+        return _unpack(packed, PACKED_BITS[data_type], packed.size * per_byte)[:count].view(dtype)
+    if data_type == TensorProto.BOOL:
         return entries != 0
-    if dtype.kind in "iu" and kind not in PACKED_BITS:
+    if dtype.kind in "iu" and data_type not in PACKED_BITS:
         return entries.astype(dtype)
     low_bits = entries.astype(np.uint16 if dtype.itemsize == 2 else np.uint8)
-    return (low_bits & np.uint8(0x3F) if kind in PACKED_BITS else low_bits).view(dtype)
+    return (low_bits & np.uint8(0x3F) if data_type in PACKED_BITS else low_bits).view(dtype)
 
 
 def _stored_entries(tensor: TensorProto, payload: memoryview | None) -> int:
-    kind = tensor.data_type
-    if kind == TensorProto.STRING:
+    data_type = tensor.data_type
+    if data_type == TensorProto.STRING:
         return len(tensor.string_data)
     if payload is not None:
         return len(payload)
     if tensor.HasField("raw_data"):
         return len(tensor.raw_data)
-    if kind in FLOAT_FIELD:
+    if data_type in FLOAT_FIELD:
         return len(tensor.float_data)
-    if kind in DOUBLE_FIELD:
+    if data_type in DOUBLE_FIELD:
         return len(tensor.double_data)
-    if kind == TensorProto.INT64:
+    if data_type == TensorProto.INT64:
         return len(tensor.int64_data)
-    return len(tensor.uint64_data if kind in UINT64_FIELD else tensor.int32_data)
+    return len(tensor.uint64_data if data_type in UINT64_FIELD else tensor.int32_data)
 
 
 def _expected_entries(tensor: TensorProto, payload: memoryview | None, count: int) -> int:
-    kind = tensor.data_type
-    if kind == TensorProto.STRING:
+    data_type = tensor.data_type
+    if data_type == TensorProto.STRING:
         return count
     if payload is not None or tensor.HasField("raw_data"):
-        return byte_size(kind, count)
-    if kind in PACKED_ENTRIES:
-        return byte_size(kind, count)
-    return count * 2 if kind in COMPLEX else count
+        return byte_size(data_type, count)
+    if data_type in PACKED_ENTRIES:
+        return byte_size(data_type, count)
+    return count * 2 if data_type in COMPLEX else count
 
 
 def _read_only(array: Array) -> Array:

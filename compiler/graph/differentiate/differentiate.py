@@ -57,10 +57,10 @@ def append_gradients(
     terminator = function.get_return_op()
     assert terminator is not None, "a function returns"
     result = terminator.arguments[0]
-    kind = type_of(result)
-    if kind.element not in FLOATS or kind.size != 1:
+    tensor_type = type_of(result)
+    if tensor_type.element not in FLOATS or tensor_type.size != 1:
         rule = "a first result that is one float"
-        raise ModelError(f"gradients require {rule}, got {kind}")
+        raise ModelError(f"gradients require {rule}, got {tensor_type}")
     b = GraphBuilder(InsertPoint.before(terminator), ops)
     found = cotangents(b, [result], [b.filled(1.0, result)], [argument for _, argument in chosen])
     gradients = [f"grad_{name}" for name, _ in chosen]

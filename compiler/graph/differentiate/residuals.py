@@ -43,9 +43,9 @@ def is_cheap(value: SSAValue) -> bool:
 
 def nominal_bytes(value: SSAValue) -> int:
     """The memory of a value; sizes that are not known count as `NOMINAL`."""
-    kind = type_of(value)
-    names: dict[Atom, int] = {Symbol(name): NOMINAL for name in kind.size.symbols()}
-    return kind.size.evaluate(names) * math.ceil(width(kind.element) / 8)
+    tensor_type = type_of(value)
+    names: dict[Atom, int] = {Symbol(name): NOMINAL for name in tensor_type.size.symbols()}
+    return tensor_type.size.evaluate(names) * math.ceil(width(tensor_type.element) / 8)
 
 
 class Plan(Struct):
@@ -176,7 +176,7 @@ class Residuals(ABC):
 
 def extend_results(op: ControlOp) -> list[SSAValue]:
     """Gives an operator results for what its regions yield beyond those that it has."""
-    kinds, count = op.infer(), len(op.results)
-    new = [OpResult(kind, op, n) for n, kind in enumerate(kinds) if n >= count]
+    tensor_types, count = op.infer(), len(op.results)
+    new = [OpResult(each, op, n) for n, each in enumerate(tensor_types) if n >= count]
     op.results = SSAValues([*op.results, *new])
     return list[SSAValue](new)

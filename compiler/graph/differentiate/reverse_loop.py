@@ -90,9 +90,9 @@ class _Reverse:
         self.rows = _rows(op, self.sources)
         self.state = active_state(op, reached, self.sources)
 
-    def argument(self, kind: TensorType) -> BlockArgument:
+    def argument(self, tensor_type: TensorType) -> BlockArgument:
         """A further carried value."""
-        return self.back.insert_arg(kind, len(self.back.args))
+        return self.back.insert_arg(tensor_type, len(self.back.args))
 
     def seeds(self, arriving: Arriving) -> list[tuple[SSAValue, SSAValue]]:
         """What an iteration yields, and its cotangents: carried ones, and rows of stacked ones."""
@@ -138,12 +138,12 @@ class _Reverse:
 
     def _gathered(self, row: _Row, stack: SSAValue) -> SSAValue:
         """The rows of all iterations, which are stacked from the last one on, where they belong."""
-        kind, iterations = type_of(row.slice.operand), self.op.iterations
-        rows = self.b.reshape(stack, shape=ShapeAttr((iterations, *kind.shape[1:])))
+        tensor_type, iterations = type_of(row.slice.operand), self.op.iterations
+        rows = self.b.reshape(stack, shape=ShapeAttr((iterations, *tensor_type.shape[1:])))
         first = row.offset + row.scale * (iterations - 1)
-        starts = ShapeAttr((first, *[Expr.of(0)] * (kind.rank - 1)))
-        steps = [-row.scale, *[1] * (kind.rank - 1)]
-        return self.b.scatter_slice(rows, shape=kind.dims, starts=starts, steps=steps)
+        starts = ShapeAttr((first, *[Expr.of(0)] * (tensor_type.rank - 1)))
+        steps = [-row.scale, *[1] * (tensor_type.rank - 1)]
+        return self.b.scatter_slice(rows, shape=tensor_type.dims, starts=starts, steps=steps)
 
 
 def reverse_loop(
@@ -164,12 +164,12 @@ def reverse_loop(
     return _Reverse(reversal, op, reached, b).run(arriving)
 
 
-def row_of(b: GraphBuilder, stack: SSAValue, number: Expr, kind: TensorType) -> SSAValue:
+def row_of(b: GraphBuilder, stack: SSAValue, number: Expr, tensor_type: TensorType) -> SSAValue:
     """The element of an iteration of that number in what is stacked."""
-    rest = [Expr.of(0)] * kind.rank
-    starts, sizes = ShapeAttr((number, *rest)), ShapeAttr((Expr.of(1), *kind.shape))
-    row = b.slice(stack, starts=starts, sizes=sizes, steps=[1] * (kind.rank + 1))
-    return b.reshape(row, shape=kind.dims)
+    rest = [Expr.of(0)] * tensor_type.rank
+    starts, sizes = ShapeAttr((number, *rest)), ShapeAttr((Expr.of(1), *tensor_type.shape))
+    row = b.slice(stack, starts=starts, sizes=sizes, steps=[1] * (tensor_type.rank + 1))
+    return b.reshape(row, shape=tensor_type.dims)
 
 
 @dataclass

@@ -182,10 +182,10 @@ def _scale_of(value: SSAValue) -> tuple[SSAValue, float] | None:
 
 def _back_to_scores(softmax: SoftmaxOp) -> list[GraphOp] | None:
     """The product whose result reaches the softmax, and the elementwise operators on its way."""
-    kind = type_of(softmax.operand)
-    if not kind.has_rank or kind.rank < 3 or softmax.position != kind.rank - 1:
+    tensor_type = type_of(softmax.operand)
+    if not tensor_type.has_rank or tensor_type.rank < 3 or softmax.position != tensor_type.rank - 1:
         return None
-    if not is_float(kind.element) or width(kind.element) < 32:
+    if not is_float(tensor_type.element) or width(tensor_type.element) < 32:
         return None
     path: list[GraphOp] = []
     value = softmax.operand
@@ -197,7 +197,7 @@ def _back_to_scores(softmax: SoftmaxOp) -> list[GraphOp] | None:
         if not isinstance(owner, ElementwiseOp):
             return None
         path.append(owner)
-        alike = [each for each in owner.operands if _is_computed_like(each, kind.dims)]
+        alike = [each for each in owner.operands if _is_computed_like(each, tensor_type.dims)]
         if len(alike) != 1 or len(owner.results) != 1:
             return None
         value = alike[0]

@@ -96,9 +96,9 @@ def _bias_behind(op: MatmulOp, weights: WeightStore) -> AddOp | None:
     if not isinstance(user, AddOp) or user.result_type.dims != op.result_type.dims:
         return None
     other = _other_operand(user, op.result)
-    kind = type_of(other)
-    is_row = kind.has_rank and kind.shape[-1:] == op.result_type.shape[-1:]
-    if not is_row or kind.size != kind.shape[-1]:
+    tensor_type = type_of(other)
+    is_row = tensor_type.has_rank and tensor_type.shape[-1:] == op.result_type.shape[-1:]
+    if not is_row or tensor_type.size != tensor_type.shape[-1]:
         return None
     return None if constant_of(other, weights) is None else user
 

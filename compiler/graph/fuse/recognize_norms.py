@@ -87,11 +87,11 @@ def _square_root(value: SSAValue) -> SSAValue | None:
 
 def _first_axis(mean: ReduceMeanOp) -> int | None:
     """The first of the last axes, where the mean goes over those and keeps them."""
-    kind = type_of(mean.operand)
-    if not kind.has_rank or not mean.keeps_dims:
+    tensor_type = type_of(mean.operand)
+    if not tensor_type.has_rank or not mean.keeps_dims:
         return None
     axes = sorted(mean.reduced())
-    fits = bool(axes) and axes == list(range(axes[0], kind.rank))
+    fits = bool(axes) and axes == list(range(axes[0], tensor_type.rank))
     return axes[0] if fits else None
 
 
@@ -107,10 +107,10 @@ def _centred(value: SSAValue, mean: ReduceMeanOp) -> SSAValue | None:
     return owner.lhs if same else None
 
 
-def _with_number(value: SSAValue, kind: type[AddOp]) -> tuple[SSAValue, float] | None:
+def _with_number(value: SSAValue, op_class: type[AddOp]) -> tuple[SSAValue, float] | None:
     """The sum of the value with a number, as its only use, and the number."""
     user = only_user(value)
-    if not isinstance(user, kind) or user.result.type != value.type:
+    if not isinstance(user, op_class) or user.result.type != value.type:
         return None
     number = number_of(_other(user, value))
     return None if number is None else (user.result, number)
@@ -146,11 +146,11 @@ def _product(dividend: SSAValue, inverse: SSAValue) -> SSAValue | None:
 
 
 def _with_parameter(
-    value: SSAValue, kind: type[AddOp | MulOp], rank: int
+    value: SSAValue, op_class: type[AddOp | MulOp], rank: int
 ) -> tuple[SSAValue, SSAValue | None]:
     """The value combined with a parameter of the normalised axes, where that is its only use."""
     user = only_user(value)
-    if not isinstance(user, kind) or user.result.type != value.type:
+    if not isinstance(user, op_class) or user.result.type != value.type:
         return value, None
     parameter = _other(user, value)
     shape = type_of(parameter)

@@ -140,8 +140,10 @@ class _Evaluation(Struct):
 
 def result_bytes(op: GraphOp) -> int:
     """The bytes of the results of an operator; those of unknown sizes aside."""
-    kinds = [type_of(result) for result in op.results]
-    return sum((kind.size.constant or 0) * numpy_dtype(kind.element).itemsize for kind in kinds)
+    tensor_types = [type_of(result) for result in op.results]
+    return sum(
+        (each.size.constant or 0) * numpy_dtype(each.element).itemsize for each in tensor_types
+    )
 
 
 def properties_of(properties: Mapping[str, Attribute]) -> Properties:

@@ -187,21 +187,21 @@ def _loses_assumptions(op: GraphOp, folded: Sequence[SSAValue] | GraphOp) -> boo
     return not set(op.assumptions()) <= set(kept)
 
 
-def dims_op(values: Sequence[Expr], kind: TensorType, op: Operation) -> GraphOp:
+def dims_op(values: Sequence[Expr], tensor_type: TensorType, op: Operation) -> GraphOp:
     """The constant or `graph.dims` of those elements."""
-    scalar = UnitAttr() if kind.rank == 0 else None
+    scalar = UnitAttr() if tensor_type.rank == 0 else None
     constants = [value.constant for value in values]
     numbers = [number for number in constants if number is not None]
     if len(numbers) == len(values):
         return ConstantOp.small(
-            np.array(numbers, np.int64).reshape(kind.static_shape or ()), I64, op.location
+            np.array(numbers, np.int64).reshape(tensor_type.static_shape or ()), I64, op.location
         )
     return DimsOp.of(values=list(values), scalar=scalar, location=op.location)
 
 
-def _empty(kind: TensorType, op: Operation) -> ConstantOp:
-    array = np.zeros(kind.static_shape or (), numpy_dtype(kind.element))
-    return ConstantOp.small(array, kind.element, op.location)
+def _empty(tensor_type: TensorType, op: Operation) -> ConstantOp:
+    array = np.zeros(tensor_type.static_shape or (), numpy_dtype(tensor_type.element))
+    return ConstantOp.small(array, tensor_type.element, op.location)
 
 
 def _name(op: GraphOp) -> str:

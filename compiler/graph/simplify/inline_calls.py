@@ -227,8 +227,8 @@ def _rename(op: Operation, names: Mapping[str, str]) -> None:
 def _retype(op: Operation, sizes: Mapping[Atom, Expr]) -> None:
     arguments = [arg for region in op.regions for block in region.blocks for arg in block.args]
     for value in (*op.results, *arguments):
-        kind = value.type
-        if isinstance(kind, TensorType) and kind.has_rank:
-            new = tensor([dim.substitute(sizes) for dim in kind.shape], kind.element)
-            if new != kind:
+        value_type = value.type
+        if isinstance(value_type, TensorType) and value_type.has_rank:
+            new = tensor([dim.substitute(sizes) for dim in value_type.shape], value_type.element)
+            if new != value_type:
                 Rewriter.replace_value_with_new_type(value, new)

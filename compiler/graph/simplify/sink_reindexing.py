@@ -33,7 +33,7 @@ from weft.dialects.weights import WeightStore
 LONGEST_CHAIN = 16
 """Elementwise operators between two transposes."""
 
-Kinds = dict[ReshapeOp, Sequence[Operation]]
+ReshapeUsers = dict[ReshapeOp, Sequence[Operation]]
 """What `_users_of_kinds` has found so far."""
 
 
@@ -52,10 +52,10 @@ def sink_reindexing(module: ModuleOp, weights: WeightStore) -> None:
     for op in list(module.walk()):
         if isinstance(op, TransposeOp) and op.parent is not None:
             _cancel(op, weights)
-    kinds: Kinds = {}
+    reshape_users: ReshapeUsers = {}
     for op in list(module.walk()):
         if isinstance(op, ElementwiseOp) and op.parent is not None and len(op.results) == 1:
-            _sink_reshapes(op, kinds)
+            _sink_reshapes(op, reshape_users)
 
 
 def _cancel(transpose: TransposeOp, weights: WeightStore) -> None:
@@ -147,10 +147,10 @@ def _insert_before(op: GraphOp, place: GraphOp) -> None:
     block.insert_op_before(op, place)
 
 
-def _sink_reshapes(op: ElementwiseOp, kinds: Kinds) -> None:
+def _sink_reshapes(op: ElementwiseOp, reshape_users: ReshapeUsers) -> None:
     """Computes an operator on what its reshaped operands were before."""
     reshapes = [each.owner for each in op.operands if isinstance(each.owner, ReshapeOp)]
-    inner = [each for each in reshapes if _is_worth_it(each, op, kinds)]
+    inner = [each for each in reshapes if _is_worth_it(each, op, reshape_users)]
     if not inner or not all(type_of(each.operand).has_rank for each in inner):
         return
     source = type_of(inner[0].operand).shape
@@ -185,7 +185,7 @@ def _sink_reshapes(op: ElementwiseOp, kinds: Kinds) -> None:
     erase_unused(op)
 
 
-def _is_worth_it(reshape: ReshapeOp, user: ElementwiseOp, kinds: Kinds) -> bool:
+def _is_worth_it(reshape: ReshapeOp, user: ElementwiseOp, reshape_users: ReshapeUsers) -> bool:
     """Whether the reshape is of something computed and of the operator's shape, as it is of that of
     all its users.
     """
@@ -193,21 +193,21 @@ def _is_worth_it(reshape: ReshapeOp, user: ElementwiseOp, kinds: Kinds) -> bool:
     computed = isinstance(owner, GraphOp) and not isinstance(owner, ConstantOp)
     if not computed or reshape.result_type.dims != user.result_type.dims:
         return False
-    known = kinds.get(reshape, ())
+    known = reshape_users.get(reshape, ())
     if not known or (len(known) > 1 and any(each.parent is None for each in known)):
-        known = kinds[reshape] = _users_of_kinds(reshape)
+        known = reshape_users[reshape] = _distinct_users(reshape)
     return len(known) == 1 and isinstance(known[0], ElementwiseOp)
 
 
-def _users_of_kinds(reshape: ReshapeOp) -> Sequence[Operation]:
+def _distinct_users(reshape: ReshapeOp) -> Sequence[Operation]:
     """A user of a reshape; and one that is another than an elementwise operator of the first one's
     type, if there is any. While a module is rewritten no new ones come to those of one kind.
     """
     users = (use.operation for use in reshape.result.uses)
     first = next(users)
-    kind = first.results[0].type if isinstance(first, ElementwiseOp) else None
+    value_type = first.results[0].type if isinstance(first, ElementwiseOp) else None
     for user in users:
-        if not isinstance(user, ElementwiseOp) or user.results[0].type != kind:
+        if not isinstance(user, ElementwiseOp) or user.results[0].type != value_type:
             return [first, user]
     return [first]
 

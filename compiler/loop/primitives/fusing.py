@@ -71,10 +71,10 @@ def _between(first: ForOp, second: ForOp) -> list[Operation]:
 
 def _append(first: ForOp, second: ForOp) -> None:
     """Moves the second loop's body to the end of the first's."""
-    kind = common_reduction(first, second)
+    combiner = common_reduction(first, second)
     first.properties.pop("reduction", None)
-    if kind is not None:
-        first.properties["reduction"] = kind
+    if combiner is not None:
+        first.properties["reduction"] = combiner
     move_ops(list(second.body.block.ops), first.body.block)
     steps = (atom_expr(first.index) - first.lower) // first.step.data
     index = second.lower + steps * second.step.data

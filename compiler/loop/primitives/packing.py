@@ -13,7 +13,7 @@ from weft.dialects.errors import IllegalSchedule
 from weft.dialects.expr import Atom, Expr, Operand, atom_expr
 from weft.dialects.interval import Range
 from weft.dialects.loop.ops import AllocOp, ForOp, enclosing_loops
-from weft.dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer, buffer_type
+from weft.dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer, buffer_type_of
 
 
 @primitive
@@ -28,7 +28,7 @@ def pack(buffer: SSAValue, layout: LayoutAttr | None) -> SSAValue:
     that replaces the buffer. Raises IllegalSchedule for a buffer that is viewed under another
     shape, and for a layout with positions outside of its storage.
     """
-    type = buffer_type(buffer)
+    type = buffer_type_of(buffer)
     require_only_accessed("pack", buffer)
     if layout is not None:
         _require_positions(type, layout)
@@ -87,7 +87,7 @@ def flatten(allocation: AllocOp, axis: int) -> AllocOp:
     boxes. Raises IllegalSchedule for a buffer without those dims, with a layout, or seen under
     another shape.
     """
-    type, name = buffer_type(allocation.result), value_name(allocation.result)
+    type, name = buffer_type_of(allocation.result), value_name(allocation.result)
     if not 0 <= axis < type.rank - 1 or not isinstance(type.layout, NoneAttr):
         rule = f"a row-major buffer with dims {axis} and {axis + 1}"
         raise IllegalSchedule(f"flatten requires {rule}, got {name}: {type}")
@@ -118,7 +118,7 @@ def hoist_allocation(allocation: AllocOp, *, per_iteration: bool = False) -> All
     that is seen under another shape, and for a loop that is parallel, does not count from zero or
     has a varying extent.
     """
-    loop, type = allocation.parent_op(), buffer_type(allocation.result)
+    loop, type = allocation.parent_op(), buffer_type_of(allocation.result)
     if not isinstance(loop, ForOp) or loop.parallel is not None or loop.operands_:
         got = value_name(allocation.result)
         raise IllegalSchedule(f"hoist_allocation requires a loop over sizes around it, got {got}")

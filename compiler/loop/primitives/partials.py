@@ -15,20 +15,20 @@ from weft.dialects.loop.ops import LoadOp, StoreOp
 from weft.dialects.loop.scalar import Number, is_float, is_unsigned, width
 
 
-def neutral_of(kind: str, element: Attribute) -> Number:
+def neutral_of(combiner: str, element: Attribute) -> Number:
     """The number that leaves any other unchanged."""
-    if kind in ("add", "or", "xor"):
+    if combiner in ("add", "or", "xor"):
         return 0
-    if kind == "mul":
+    if combiner == "mul":
         return 1
     if is_float(element):
-        return float("-inf") if kind == "max" else float("inf")
+        return float("-inf") if combiner == "max" else float("inf")
     ones = (1 << width(element)) - 1
     if is_unsigned(element):
-        return 0 if kind == "max" else ones
-    if kind == "and":
+        return 0 if combiner == "max" else ones
+    if combiner == "and":
         return -1
-    return -(ones // 2) - 1 if kind == "max" else ones // 2
+    return -(ones // 2) - 1 if combiner == "max" else ones // 2
 
 
 def combine(

@@ -13,10 +13,10 @@ from weft.compiler.loop.legality import require_known
 from weft.compiler.loop.matchers import Update, update_of
 from weft.compiler.loop.nest import (
     accesses_in,
+    combiner_of,
     describe,
     new_loop,
     redirect,
-    reduction_kind,
     stores_in,
 )
 from weft.compiler.loop.primitives.ordering import distribute
@@ -30,7 +30,7 @@ from weft.dialects.expr import Expr, atom_expr
 from weft.dialects.loop.ops import AllocOp, ForOp, StoreOp
 from weft.dialects.loop.program import KernelOp
 from weft.dialects.loop.scalar import constant
-from weft.dialects.loop.types import buffer, buffer_type
+from weft.dialects.loop.types import buffer, buffer_type_of
 
 
 class PartialResults(NamedTuple):
@@ -139,8 +139,8 @@ def block_reduction(loop: ForOp, size: int, *, scope: str = "workspace") -> Bloc
 def _block_tile(loop: ForOp, size: int, scope: str, store: StoreOp) -> Blocks:
     """Makes partial results of the tile that loops inside a loop update in each block of it."""
     update = update_of(store)
-    if update is None or reduction_kind(loop) != update.kind:
-        _refuse_update("block_reduction", reduction_kind(loop), store)
+    if update is None or combiner_of(loop) != update.combiner:
+        _refuse_update("block_reduction", combiner_of(loop), store)
     outer, inner, remainder = tile(loop, size)
     partial = stage_accumulators(store.buffer, outer, scope)
     allocation = partial.buffer.owner
@@ -153,12 +153,12 @@ def _block_tile(loop: ForOp, size: int, scope: str, store: StoreOp) -> Blocks:
 
 def _updates_of(who: str, loop: ForOp) -> list[Update]:
     """The updates in a reduction's body, each of an element that is the same in every iteration."""
-    kind = reduction_kind(loop)
+    combiner = combiner_of(loop)
     updates = _updates_by_store(who, loop)
     for update in updates:
         fixed = loop.index not in update.store.operands_ and update.store.parent is loop.body.block
-        if update.kind != kind or not fixed:
-            _refuse_update(who, kind, update.store)
+        if update.combiner != combiner or not fixed:
+            _refuse_update(who, combiner, update.store)
     updated = {update.store.buffer for update in updates}
     own = {access for update in updates for access in (update.load, update.store)}
     for access in accesses_in(loop):
@@ -173,18 +173,18 @@ def _updates_by_store(who: str, loop: ForOp) -> list[Update]:
     for store in stores_in(loop):
         update = update_of(store)
         if update is None:
-            _refuse_update(who, reduction_kind(loop), store)
+            _refuse_update(who, combiner_of(loop), store)
         updates.append(update)
     return updates
 
 
-def _refuse_update(who: str, kind: str | None, store: StoreOp) -> NoReturn:
-    rule = f"a loop marked as a reduction, with updates of its kind only ({kind})"
+def _refuse_update(who: str, combiner: str | None, store: StoreOp) -> NoReturn:
+    rule = f"a loop marked as a reduction, with updates of its kind only ({combiner})"
     raise IllegalSchedule(f"{who} requires {rule}, got {describe(store)}")
 
 
 def _allocate(update: Update, parts: Expr | int, scope: str, point: InsertPoint) -> SSAValue:
-    allocation = AllocOp.of(buffer([parts], buffer_type(update.store.buffer).element), scope)
+    allocation = AllocOp.of(buffer([parts], buffer_type_of(update.store.buffer).element), scope)
     allocation.result.name_hint = f"{update.store.buffer.name_hint or 'sum'}_parts"
     Rewriter.insert_op(allocation, point)
     return allocation.result
@@ -194,8 +194,8 @@ def _store_neutral(
     update: Update, partial: SSAValue, index: SSAValue, block: Block, *, first: bool = False
 ) -> None:
     builder = Builder(InsertPoint.at_start(block) if first else InsertPoint.at_end(block))
-    element = buffer_type(partial).element
-    neutral = constant(builder, neutral_of(update.kind, element), element)
+    element = buffer_type_of(partial).element
+    neutral = constant(builder, neutral_of(update.combiner, element), element)
     builder.insert(StoreOp.of(neutral.value, partial, [atom_expr(index)]))
 
 

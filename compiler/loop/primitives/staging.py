@@ -14,6 +14,7 @@ from weft.compiler.loop.nest import (
     accesses_to,
     bounds_of,
     child_in,
+    combiner_of,
     describe,
     extreme,
     is_defined_inside,
@@ -22,7 +23,6 @@ from weft.compiler.loop.nest import (
     new_loop,
     ranges_of,
     redirect,
-    reduction_kind,
     subscript_atoms,
     subscripts,
     value_block,
@@ -44,7 +44,7 @@ from weft.dialects.loop.ops import (
 )
 from weft.dialects.loop.program import KernelOp, size_ranges
 from weft.dialects.loop.scalar import constant
-from weft.dialects.loop.types import LayoutAttr, buffer, buffer_type
+from weft.dialects.loop.types import LayoutAttr, buffer, buffer_type_of
 
 
 class Staged(NamedTuple):
@@ -145,8 +145,8 @@ def stage_accumulators(
     children = [child for child in (child_in(at.body.block, a) for a in accesses) if child]
     partial = _allocate(source, sizes, scope, layout, named, children[0])
     fill, offsets, inside = _nest_over(region, InsertPoint.before(children[0]), "in")
-    neutral = neutral_of(update.kind, buffer_type(source).element)
-    value = constant(inside, neutral, buffer_type(source).element).value
+    neutral = neutral_of(update.combiner, buffer_type_of(source).element)
+    value = constant(inside, neutral, buffer_type_of(source).element).value
     inside.insert(StoreOp.of(value, partial, offsets))
     join, offsets, inside = _nest_over(region, InsertPoint.after(children[-1]), "st")
     index = [base + offset for base, offset in zip(region.base, offsets, strict=True)]
@@ -168,10 +168,10 @@ def _require_updates(source: SSAValue, accesses: Sequence[AccessOp], at: ForOp) 
     # One update alone is one term in each iteration; of several, the loop has to allow it.
     alone = {update.store for update in updates if update is not None} == {first.store}
     for access, update in zip(accesses, updates, strict=True):
-        kinds = {reduction_kind(loop) for loop in _loops_revisiting(access, at)}
-        kinds |= set() if alone else {reduction_kind(at)}
-        if update is None or kinds - {first.kind} or update.kind != first.kind:
-            rule = f"reductions of the updates' kind ({first.kind})"
+        combiners = {combiner_of(loop) for loop in _loops_revisiting(access, at)}
+        combiners |= set() if alone else {combiner_of(at)}
+        if update is None or combiners - {first.combiner} or update.combiner != first.combiner:
+            rule = f"reductions of the updates' kind ({first.combiner})"
             raise IllegalSchedule(f"stage_accumulators requires {rule}, got {describe(access)}")
     return first
 
@@ -206,7 +206,7 @@ def _region_of(source: SSAValue, accesses: Sequence[AccessOp], at: ForOp | Kerne
     boxes = [_box_of(access, at) for access in accesses]
     base: list[Expr] = []
     extents: list[Expr] = []
-    for dim in range(buffer_type(source).rank):
+    for dim in range(buffer_type_of(source).rank):
         lows, highs = zip(*(box[dim] for box in boxes), strict=True)
         low = _one_extreme(lows, accesses, greatest=False)
         base.append(low)
@@ -350,7 +350,7 @@ def _allocate(
     name: str | None,
     before: Operation,
 ) -> SSAValue:
-    type = buffer(sizes, buffer_type(source).element, layout)
+    type = buffer(sizes, buffer_type_of(source).element, layout)
     allocation = AllocOp.of(type, scope)
     allocation.result.name_hint = name or f"{source.name_hint or 'buffer'}_{scope[0]}"
     Rewriter.insert_op(allocation, InsertPoint.before(before))

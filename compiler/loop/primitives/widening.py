@@ -12,7 +12,7 @@ from weft.compiler.loop.nest import describe, reallocate, value_name
 from weft.compiler.loop.primitives.recording import primitive
 from weft.dialects.errors import IllegalSchedule
 from weft.dialects.loop.ops import AllocOp, LoadOp, StoreOp
-from weft.dialects.loop.types import BufferType, buffer_type
+from weft.dialects.loop.types import BufferType, buffer_type_of
 
 _Extension: TypeAlias = arith.ExtFOp | arith.ExtSIOp | arith.ExtUIOp
 
@@ -34,12 +34,12 @@ def widen(allocation: AllocOp) -> AllocOp:
     loads = [(access, _extensions(access)) for access in accesses if isinstance(access, LoadOp)]
     stores = [access for access in accesses if isinstance(access, StoreOp)]
     extended = [op for _, extensions in loads for op in extensions]
-    kinds = {f"{op.name} to {op.result.type}" for op in extended}
-    if len(kinds) != 1:
-        got = ", ".join(sorted(kinds)) or "no load"
+    conversions = {f"{op.name} to {op.result.type}" for op in extended}
+    if len(conversions) != 1:
+        got = ", ".join(sorted(conversions)) or "no load"
         raise IllegalSchedule(f"widen requires loads of {name} extended to one type, got {got}")
     first = extended[0]
-    type = buffer_type(allocation.result)
+    type = buffer_type_of(allocation.result)
     wide_type = BufferType(type.dims, first.result.type, type.layout)
     wide = reallocate(allocation, wide_type, before=allocation)
     for store in stores:

@@ -68,7 +68,7 @@ from weft.dialects.expr import atom_expr
 from weft.dialects.loop.ops import AllocOp, ForOp, enclosing_loops
 from weft.dialects.loop.program import KernelOp
 from weft.dialects.loop.scalar import width
-from weft.dialects.loop.types import buffer_type
+from weft.dialects.loop.types import buffer_type_of
 
 NAME = "attention"
 
@@ -193,10 +193,10 @@ def _hoist_workspace(top: ForOp) -> None:
 def _pack_panels(operand: SSAValue, head: ForOp, target: Target) -> None:
     """Packs what all blocks of a head multiply with into panels of a tile's width."""
     staged = stage_tile(operand, head, "workspace")
-    kind = buffer_type(staged.buffer)
+    buffer_type = buffer_type_of(staged.buffer)
     width = VECTORS * target.lanes(4)
-    pack(staged.buffer, panels(kind, kind.rank - 1, width))
-    fill_panels(staged.load_in, kind.rank - 1, width, target.lanes(4))
+    pack(staged.buffer, panels(buffer_type, buffer_type.rank - 1, width))
+    fill_panels(staged.load_in, buffer_type.rank - 1, width, target.lanes(4))
 
 
 def _row_parts(rows: ForOp, size: int) -> list[tuple[ForOp, int]]:
@@ -250,7 +250,7 @@ def _stage_rows(
         axis = _row_axis(nests, buffer)
         if axis is None:
             continue
-        others = [dim for dim in buffer_type(buffer).shape[axis + 1 :] if dim != 1]
+        others = [dim for dim in buffer_type_of(buffer).shape[axis + 1 :] if dim != 1]
         known = all(dim.constant is not None for dim in others)
         scope = ("scratch" if known else "workspace") if others else "registers"
         staged = stage_tile(buffer, block, scope)
@@ -259,9 +259,9 @@ def _stage_rows(
 
 def _rows_innermost(staged: Staged, axis: int, target: Target) -> None:
     """Makes the rows of a copy contiguous; what is copied in is transposed in registers."""
-    kind = buffer_type(staged.buffer)
-    pack(staged.buffer, dim_innermost(kind, axis))
-    rows = kind.shape[axis].constant
+    buffer_type = buffer_type_of(staged.buffer)
+    pack(staged.buffer, dim_innermost(buffer_type, axis))
+    rows = buffer_type.shape[axis].constant
     if staged.load_in and (rows is None or rows == 1):
         vectorize_innermost(staged.load_in[0], target)
     elif staged.load_in and rows is not None:

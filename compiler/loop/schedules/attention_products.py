@@ -31,7 +31,7 @@ from weft.compiler.loop.schedules.gemm.unroll_tile import register_accesses, unr
 from weft.compiler.loop.schedules.innermost_loops import lanes_for, stride, vectorize_innermost
 from weft.compiler.target.target import Target
 from weft.dialects.loop.ops import ForOp
-from weft.dialects.loop.types import buffer_type
+from weft.dialects.loop.types import buffer_type_of
 
 VECTORS = 2
 """Vectors of a block's rows, and of the columns that the last product computes together."""
@@ -130,7 +130,7 @@ def _accumulate(tile: ForOp, inner: list[ForOp], target: Target) -> None:
         for access in accesses_to(staged.buffer, k_loop)
         for axis in dims_indexed_by(access, product[1])
     )
-    accumulators = pack(staged.buffer, dim_innermost(buffer_type(staged.buffer), columns))
+    accumulators = pack(staged.buffer, dim_innermost(buffer_type_of(staged.buffer), columns))
     partial = block_long_sum([k_loop], accumulators, LONGEST_SUM) if starts else [staged.load_in]
     nests = [inner, product] if starts else [product]
     for nest in (*nests, list(staged.write_back), *map(list, partial)):

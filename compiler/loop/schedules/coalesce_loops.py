@@ -19,7 +19,7 @@ from weft.compiler.loop.schedules.innermost_loops import is_contiguous
 from weft.dialects.expr import Atom, Expr, Operand, atom_expr
 from weft.dialects.loop.ops import AllocOp, ForOp
 from weft.dialects.loop.program import KernelOp
-from weft.dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type
+from weft.dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type_of
 
 
 def coalesce_outer(
@@ -49,7 +49,7 @@ def coalesce_outer(
 
 def _flatten(result: AllocOp, axis: int) -> SSAValue:
     """The result with two neighbouring dims as one, stored as before."""
-    layout = _flat_layout(buffer_type(result.result), axis)
+    layout = _flat_layout(buffer_type_of(result.result), axis)
     if layout is None:
         return flatten(result, axis).result
     row_major = pack(result.result, None).owner
@@ -74,19 +74,22 @@ def _axis(nests: Sequence[Sequence[ForOp]], level: int, result: SSAValue) -> int
             if found not in (None, axes[0]):
                 return None
             found = axes[0]
-    return found if found is not None and _are_contiguous(buffer_type(result), found) else None
+    return found if found is not None and _are_contiguous(buffer_type_of(result), found) else None
 
 
-def _flat_layout(kind: BufferType, axis: int) -> LayoutAttr | None:
+def _flat_layout(buffer_type: BufferType, axis: int) -> LayoutAttr | None:
     """A buffer's layout with two neighbouring dims as one, None for the row-major order; blocks of
     channels stay as they are.
     """
-    if isinstance(kind.layout, NoneAttr):
+    if isinstance(buffer_type.layout, NoneAttr):
         return None
-    positions, storage = list(kind.layout.subscripts.data), list(kind.layout.storage.data)
+    positions, storage = (
+        list(buffer_type.layout.subscripts.data),
+        list(buffer_type.layout.storage.data),
+    )
     at = positions.index(Expr.of(Operand(axis)))
     moved: dict[Atom, Expr] = {
-        Operand(dim): Expr.of(Operand(dim - 1)) for dim in range(axis + 2, kind.rank)
+        Operand(dim): Expr.of(Operand(dim - 1)) for dim in range(axis + 2, buffer_type.rank)
     }
     positions[at : at + 2] = [Expr.of(Operand(axis))]
     storage[at : at + 2] = [storage[at] * storage[at + 1]]
@@ -96,10 +99,10 @@ def _flat_layout(kind: BufferType, axis: int) -> LayoutAttr | None:
     )
 
 
-def _are_contiguous(kind: BufferType, axis: int) -> bool:
+def _are_contiguous(buffer_type: BufferType, axis: int) -> bool:
     """Whether a buffer stores two neighbouring dims contiguously."""
-    if isinstance(kind.layout, NoneAttr):
+    if isinstance(buffer_type.layout, NoneAttr):
         return True
     pair = (Expr.of(Operand(axis)), Expr.of(Operand(axis + 1)))
-    positions = kind.layout.subscripts.data
+    positions = buffer_type.layout.subscripts.data
     return pair in zip(positions, positions[1:], strict=False)

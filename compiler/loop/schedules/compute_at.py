@@ -53,7 +53,7 @@ from weft.dialects.errors import IllegalSchedule
 from weft.dialects.expr import Expr, Operand, atom_expr
 from weft.dialects.loop.ops import AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
 from weft.dialects.loop.scalar import width
-from weft.dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type
+from weft.dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type_of
 
 LONGEST_STEP = 4
 """The longest stride of lanes for which rows are deinterleaved."""
@@ -111,7 +111,7 @@ def _deinterleave(first: ForOp, fills: Sequence[ForOp], target: Target) -> None:
             row in rows and _fills_contiguously(row, plane) for row in filled
         ):
             continue
-        pack(plane.result, _deinterleaved(buffer_type(plane.result), step))
+        pack(plane.result, _deinterleaved(buffer_type_of(plane.result), step))
         for row in filled:
             if (row.extent.constant or 0) >= step:
                 _fill_deinterleaved(row, step, target)
@@ -119,8 +119,8 @@ def _deinterleave(first: ForOp, fills: Sequence[ForOp], target: Target) -> None:
 
 def _step_of_lanes(plane: AllocOp) -> int | None:
     """The stride with which lanes load rows of a buffer on the stack, if it is one everywhere."""
-    kind = buffer_type(plane.result)
-    if plane.scope.data != "scratch" or not isinstance(kind.layout, NoneAttr):
+    buffer_type = buffer_type_of(plane.result)
+    if plane.scope.data != "scratch" or not isinstance(buffer_type.layout, NoneAttr):
         return None
     loads = [use.operation for use in plane.result.uses if isinstance(use.operation, LoadOp)]
     steps = {_step_along_row(load) for load in loads}
@@ -136,10 +136,10 @@ def _step_along_row(load: LoadOp) -> int | None:
     return distances[0][1].constant if alike else None
 
 
-def _deinterleaved(kind: BufferType, step: int) -> LayoutAttr:
+def _deinterleaved(buffer_type: BufferType, step: int) -> LayoutAttr:
     """The layout whose rows are deinterleaved: elements of one remainder are contiguous."""
-    *outer, row = (Expr.of(Operand(dim)) for dim in range(kind.rank))
-    *sizes, length = kind.shape
+    *outer, row = (Expr.of(Operand(dim)) for dim in range(buffer_type.rank))
+    *sizes, length = buffer_type.shape
     index = ExprsAttr((*outer, row % step, row // step))
     return LayoutAttr(index, ExprsAttr((*sizes, Expr.of(step), length.ceildiv(step))))
 

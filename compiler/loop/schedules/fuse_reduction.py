@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from weft.compiler.loop.matchers import is_straight_line, update_of
-from weft.compiler.loop.nest import accesses_in, reduction_kind
+from weft.compiler.loop.nest import accesses_in, combiner_of
 from weft.compiler.loop.primitives import fuse_loops
 from weft.dialects.errors import IllegalSchedule
 from weft.dialects.expr import Expr, atom_expr
@@ -47,8 +47,8 @@ def _fuse(run: Sequence[ForOp]) -> None:
 
 def _can_follow(run: Sequence[ForOp], loop: ForOp) -> bool:
     """Whether a loop accesses a buffer that those of a run do, but no result of theirs."""
-    kinds = {each.reduction for each in (*run, loop) if each.reduction is not None}
-    if not is_straight_line(loop) or loop.extent != run[0].extent or len(kinds) > 1:
+    combiners = {each.reduction for each in (*run, loop) if each.reduction is not None}
+    if not is_straight_line(loop) or loop.extent != run[0].extent or len(combiners) > 1:
         return False
     before = [access for each in run for access in accesses_in(each)]
     results = {access.buffer for access in before if update_of(access) is not None}
@@ -68,7 +68,7 @@ def _leaves_only_results(run: Sequence[ForOp]) -> bool:
 
 def _is_result(store: StoreOp, loops: dict[AccessOp, ForOp]) -> bool:
     update = update_of(store)
-    return update is not None and update.kind == reduction_kind(loops[store])
+    return update is not None and update.combiner == combiner_of(loops[store])
 
 
 def _is_temporary(store: StoreOp, first: ForOp, loops: dict[AccessOp, ForOp]) -> bool:

@@ -43,7 +43,7 @@ from weft.dialects.expr import Expr, Quotient, product
 from weft.dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, StoreOp, enclosing_loops
 from weft.dialects.loop.program import KernelOp
 from weft.dialects.loop.scalar import compute_type, width
-from weft.dialects.loop.types import buffer_type
+from weft.dialects.loop.types import buffer_type_of
 
 ACCUMULATORS = 4
 """Vectors of partial results of a loop's reductions: consecutive operations are on different ones
@@ -112,8 +112,8 @@ def is_streaming_store(store: StoreOp, target: Target) -> bool:
 
 def _bytes_of(access: AccessOp) -> int:
     """How large the buffer of an access is; 0 where that is dynamic."""
-    kind = access.buffer_type
-    return (product(kind.shape).constant or 0) * width(kind.element) // 8
+    buffer_type = access.buffer_type
+    return (product(buffer_type.shape).constant or 0) * width(buffer_type.element) // 8
 
 
 def _nest_of(access: AccessOp) -> Operation:
@@ -396,11 +396,11 @@ def privatize(loop: ForOp, most: int = LARGEST_SCRATCH) -> None:
 
 def _stage_small(loop: ForOp, allocation: AllocOp, most: int) -> None:
     """Stages the temporary where its tile is a scalar or a short row."""
-    kind = buffer_type(allocation.result)
+    buffer_type = buffer_type_of(allocation.result)
     inside = {level.index for level in _levels(loop)}
     free = [
         dim
-        for axis, dim in enumerate(kind.shape)
+        for axis, dim in enumerate(buffer_type.shape)
         if not all(
             set(access.index[axis].atoms()) <= inside
             for access in accesses_to(allocation.result, loop)
@@ -412,7 +412,7 @@ def _stage_small(loop: ForOp, allocation: AllocOp, most: int) -> None:
         if size is None:
             return
         count *= size
-    if count * width(kind.element) // 8 <= most:
+    if count * width(buffer_type.element) // 8 <= most:
         stage_tile(allocation.result, loop, "registers" if count == 1 else "scratch")
 
 

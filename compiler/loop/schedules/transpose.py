@@ -51,7 +51,7 @@ from weft.compiler.target.target import LINE, PAGE, Target
 from weft.dialects.loop.ops import ForOp, LoadOp, StoreOp
 from weft.dialects.loop.program import KernelOp
 from weft.dialects.loop.scalar import width
-from weft.dialects.loop.types import buffer_type
+from weft.dialects.loop.types import buffer_type_of
 
 NAME = "transpose"
 
@@ -150,7 +150,7 @@ def _tiles(
 
 
 def _bits(buffer: SSAValue) -> int:
-    return width(buffer_type(buffer).element)
+    return width(buffer_type_of(buffer).element)
 
 
 def _conflicts_in_l1(store: StoreOp, loop: ForOp) -> bool:

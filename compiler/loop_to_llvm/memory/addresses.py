@@ -37,7 +37,9 @@ class AddressEmitter:
         self, storage: Storage, pointer: ir.Value, depth: int, prefix: Expr, group: Expr
     ) -> ir.Value:
         def advance(builder: ir.IRBuilder) -> ir.Value:
-            return builder.gep(pointer, [self.index.uniform(group)], source_etype=storage.kind)
+            return builder.gep(
+                pointer, [self.index.uniform(group)], source_etype=storage.storage_type
+            )
 
         return self.index.remember(depth, (storage, prefix), advance)
 
@@ -71,10 +73,10 @@ class AddressEmitter:
 
     def pointers(self, storage: Storage, base: Expr, offsets: Sequence[int]) -> ir.Value:
         distances = ir.Constant(ir.VectorType(I64, len(offsets)), list(offsets))
-        return self._advance(self.pointer(storage, base), distances, storage.kind)
+        return self._advance(self.pointer(storage, base), distances, storage.storage_type)
 
-    def _advance(self, pointer: ir.Value, distances: ir.Value, kind: ir.Type) -> ir.Value:
-        pointers = self.frame.builder.gep(pointer, [distances], source_etype=kind)
+    def _advance(self, pointer: ir.Value, distances: ir.Value, llvm_type: ir.Type) -> ir.Value:
+        pointers = self.frame.builder.gep(pointer, [distances], source_etype=llvm_type)
         # llvmlite gives every address computation the type of a scalar pointer.
         pointers.type = ir.VectorType(POINTER, lanes_of(distances))
         return pointers
@@ -82,7 +84,7 @@ class AddressEmitter:
     def scattered(self, storage: Storage, address: Expr, lanes: Lanes) -> ir.Value:
         uniform = Expr({m: f for m, f in address.terms.items() if not varies(Expr({m: 1}))})
         distances = self.index.lanes(address - uniform, lanes.count)
-        return self._advance(self.pointer(storage, uniform), distances, storage.kind)
+        return self._advance(self.pointer(storage, uniform), distances, storage.storage_type)
 
 
 def is_data(address: Expr) -> bool:

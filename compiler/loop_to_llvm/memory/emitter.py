@@ -55,7 +55,9 @@ class MemoryEmitter:
         """
         if lanes is None or not varies(address):
             pointer = self.addresses.pointer(storage, address)
-            value = self.frame.builder.load(pointer, typ=storage.kind, align=storage.alignment)
+            value = self.frame.builder.load(
+                pointer, typ=storage.storage_type, align=storage.alignment
+            )
         else:
             value = self.loads.load(storage, address, lanes)
         return from_storage(self.frame.builder, value, storage.type.element)

@@ -57,19 +57,21 @@ class LoadEmitter:
 
     def _run(self, storage: Storage, base: Expr, lanes: Lanes) -> ir.Value:
         """Neighbouring elements; lanes that do not run read only memory that is there."""
-        kind = ir.VectorType(storage.kind, lanes.count)
+        vector_type = ir.VectorType(storage.storage_type, lanes.count)
         pointer = self.addresses.pointer(storage, base)
         if lanes.mask is None or self.addresses.is_private(storage):
-            return self.frame.builder.load(pointer, typ=kind, align=storage.alignment)
+            return self.frame.builder.load(pointer, typ=vector_type, align=storage.alignment)
         alignment = ir.Constant(I32, storage.alignment)
-        operands = [pointer, alignment, lanes.mask, ir.Constant(kind, None)]
-        return intrinsic(self.frame.builder, "masked.load", kind, operands, kind, POINTER)
+        operands = [pointer, alignment, lanes.mask, ir.Constant(vector_type, None)]
+        return intrinsic(
+            self.frame.builder, "masked.load", vector_type, operands, vector_type, POINTER
+        )
 
     def _repeated(self, storage: Storage, base: Expr, offsets: Sequence[int]) -> ir.Value:
         """The first few elements from the base on, each in several lanes."""
-        kind = ir.VectorType(storage.kind, max(offsets) + 1)
+        vector_type = ir.VectorType(storage.storage_type, max(offsets) + 1)
         pointer = self.addresses.pointer(storage, base)
-        window = self.frame.builder.load(pointer, typ=kind, align=storage.alignment)
+        window = self.frame.builder.load(pointer, typ=vector_type, align=storage.alignment)
         order = ir.Constant(ir.VectorType(I32, len(offsets)), list(offsets))
         return self.frame.builder.shuffle_vector(window, window, order)
 
@@ -83,7 +85,7 @@ class LoadEmitter:
         nothing behind the last element is read.
         """
         builder, count, active = self.frame.builder, lanes.count, len(lanes.first)
-        value: ir.Value = ir.Constant(ir.VectorType(storage.kind, count), None)
+        value: ir.Value = ir.Constant(ir.VectorType(storage.storage_type, count), None)
         taken = 0
         while taken < active:
             size = 1 << ((active - taken).bit_length() - 1)
@@ -100,14 +102,14 @@ class LoadEmitter:
         """Every second, third or fourth element, out of whole vectors of which the last ends at the
         last element.
         """
-        kind = ir.VectorType(storage.kind, count)
+        vector_type = ir.VectorType(storage.storage_type, count)
         last = (count - 1) * (stride - 1)
         starts = [min(number * count, last) for number in range(stride)]
-        value: ir.Value = ir.Constant(kind, ir.Undefined)
+        value: ir.Value = ir.Constant(vector_type, ir.Undefined)
         taken = 0
         for start in starts:
             pointer = self.addresses.pointer(storage, base + start)
-            window = self.frame.builder.load(pointer, typ=kind, align=storage.alignment)
+            window = self.frame.builder.load(pointer, typ=vector_type, align=storage.alignment)
             reached = min(count, (start + count - 1) // stride + 1)
             value = self._merge(
                 value, window, taken, [lane * stride - start for lane in range(taken, reached)]
@@ -127,10 +129,12 @@ class LoadEmitter:
 
     def _each(self, storage: Storage, addresses: Sequence[Expr], lanes: Lanes) -> ir.Value:
         """Elements one by one: no slower than gathers, and on many processors faster."""
-        value = ir.Constant(ir.VectorType(storage.kind, lanes.count), None)
+        value = ir.Constant(ir.VectorType(storage.storage_type, lanes.count), None)
         for lane in lanes.first:
             pointer = self.addresses.pointer(storage, addresses[lane])
-            element = self.frame.builder.load(pointer, typ=storage.kind, align=storage.alignment)
+            element = self.frame.builder.load(
+                pointer, typ=storage.storage_type, align=storage.alignment
+            )
             value = self.frame.builder.insert_element(value, element, ir.Constant(I32, lane))
         return value
 
@@ -138,8 +142,8 @@ class LoadEmitter:
         return self._gather_at(storage, self.addresses.scattered(storage, address, lanes), lanes)
 
     def _gather_at(self, storage: Storage, pointers: ir.Value, lanes: Lanes) -> ir.Value:
-        kind = ir.VectorType(storage.kind, lanes.count)
+        vector_type = ir.VectorType(storage.storage_type, lanes.count)
         alignment = ir.Constant(I32, storage.alignment)
-        operands = [pointers, alignment, lanes.all(), ir.Constant(kind, None)]
-        over = (kind, pointers.type)
-        return intrinsic(self.frame.builder, "masked.gather", kind, operands, *over)
+        operands = [pointers, alignment, lanes.all(), ir.Constant(vector_type, None)]
+        over = (vector_type, pointers.type)
+        return intrinsic(self.frame.builder, "masked.gather", vector_type, operands, *over)

@@ -20,7 +20,7 @@ class Storage(Struct, frozen=True, eq=False):
     private: bool = False
 
     @property
-    def kind(self) -> ir.Type:
+    def storage_type(self) -> ir.Type:
         """The LLVM type of an element in memory."""
         return storage_type(self.type.element)
 

@@ -24,7 +24,7 @@ from weft.compiler.loop_to_llvm.scalar.elements import I8, I64, POINTER, VOID
 from weft.dialects.loop.concurrent import ConcurrentOp
 from weft.dialects.loop.ops import AllocOp
 from weft.dialects.loop.program import CallOp, ViewOp, WeightOp
-from weft.dialects.loop.types import BufferType, buffer_type
+from weft.dialects.loop.types import BufferType, buffer_type_of
 
 LONGEST: Final = 2048
 """Calls in a row that stay in the program's function: more than networks that are in use have."""
@@ -76,9 +76,9 @@ class CallEmitter(BodyEmitter):
     def _look_up(self, buffer: SSAValue) -> Storage:
         match buffer.owner:
             case WeightOp() as weight:
-                return self.weight((weight.key.data, buffer_type(buffer)))
+                return self.weight((weight.key.data, buffer_type_of(buffer)))
             case ViewOp() as view:
-                return Storage(self.storage(view.source).pointer, buffer_type(buffer))
+                return Storage(self.storage(view.source).pointer, buffer_type_of(buffer))
             case AllocOp() as alloc if is_in_arena(alloc):
                 return self.place(alloc)
             case Block():
@@ -99,7 +99,7 @@ class CallEmitter(BodyEmitter):
     def argument(self, argument: BlockArgument) -> Storage:
         """An argument of the program."""
         pointer = self.frame.builder.load(self.entry(argument), typ=POINTER)
-        return Storage(pointer, buffer_type(argument))
+        return Storage(pointer, buffer_type_of(argument))
 
     def entry(self, argument: BlockArgument) -> ir.Value:
         """Where the caller's arrays have the pointer of an argument."""
@@ -116,7 +116,7 @@ class CallEmitter(BodyEmitter):
         workspace = self.frame.local(self.arrays.workspace)
         with self.frame.hoisted(0) as builder:
             pointer = builder.gep(workspace, [offset], source_etype=I8)
-        return Storage(pointer, buffer_type(op.result))
+        return Storage(pointer, buffer_type_of(op.result))
 
     # Calls
 
@@ -243,9 +243,9 @@ def is_in_arena(op: AllocOp) -> bool:
     return op.scope.data == "workspace"
 
 
-def hidden(module: ir.Module, kind: ir.FunctionType, name: str) -> ir.Function:
+def hidden(module: ir.Module, function_type: ir.FunctionType, name: str) -> ir.Function:
     """A function that only the artifact sees."""
-    function = ir.Function(module, kind, name)
+    function = ir.Function(module, function_type, name)
     function.linkage = "hidden"
     function.attributes.add("nounwind")
     return function

@@ -32,7 +32,7 @@ from weft.dialects.loop.extents import (
 )
 from weft.dialects.loop.ops import AllocOp
 from weft.dialects.loop.program import EQUAL_SIZES, ProgramOp, size_ranges
-from weft.dialects.loop.types import ExprsAttr, buffer_type
+from weft.dialects.loop.types import ExprsAttr, buffer_type_of
 
 DOUBLE = ir.DoubleType()
 
@@ -68,12 +68,12 @@ class SizeChecks:
         free, rules = set(self.program.symbol_names), {}
         for op in self.program.body.block.ops:
             if isinstance(op, RequireExtentsOp):
-                rules.setdefault(Volume.of(op.kind), extent_rule(op))
+                rules.setdefault(Volume.of(op.buffer_type), extent_rule(op))
         for op in self.program.walk():
             if isinstance(op, AllocOp) and op.scope.data == "workspace":
-                kind = buffer_type(op.result)
-                required = RequireExtentsOp.of(kind, "a buffer", op.location)
-                rules.setdefault(Volume.of(kind), extent_rule(required))
+                buffer_type = buffer_type_of(op.result)
+                required = RequireExtentsOp.of(buffer_type, "a buffer", op.location)
+                rules.setdefault(Volume.of(buffer_type), extent_rule(required))
         volumes = (volume for volume in rules if volume.names() <= free)
         return [(each, rules[each]) for each in not_implied(volumes, self.limits)]
 
@@ -104,7 +104,7 @@ class SizeChecks:
 
     def require_extents(self, op: RequireExtentsOp, place: str) -> None:
         """That a buffer whose sizes are found is not too large."""
-        volume = Volume.of(op.kind)
+        volume = Volume.of(op.buffer_type)
         if not volume.names() <= set(self.program.symbol_names):
             text, shown = extent_rule(op)
             self._require_volume(volume, Status.BAD_VALUE, text + place, shown)

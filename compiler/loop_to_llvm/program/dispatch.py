@@ -75,17 +75,17 @@ class _Emitter:
         self._ask(CHECK_SIZES, "check_sizes")
         return self.module
 
-    def _ask(self, kind: ir.FunctionType, name: str) -> None:
+    def _ask(self, function_type: ir.FunctionType, name: str) -> None:
         """A function whose last argument are the sizes, 0 where no program is for these."""
-        function = self._function(kind, f"{self.prefix}.{name}")
+        function = self._function(function_type, f"{self.prefix}.{name}")
         builder = ir.IRBuilder(function.append_basic_block("entry"))
         dims = len(function.args) - 1
         self._chain(builder, function, dims, self._sizes(builder, function.args[dims]))
         if self.choice.otherwise is None:
             builder.ret(ir.Constant(function.function_type.return_type, 0))
 
-    def _function(self, kind: ir.FunctionType, name: str) -> ir.Function:
-        function = ir.Function(self.module, kind, name)
+    def _function(self, function_type: ir.FunctionType, name: str) -> ir.Function:
+        function = ir.Function(self.module, function_type, name)
         function.linkage = "hidden"
         function.attributes.add("nounwind")
         return function
@@ -101,17 +101,17 @@ class _Emitter:
         self, builder: ir.IRBuilder, caller: ir.Function, dims: int, sizes: Mapping[str, ir.Value]
     ) -> None:
         """Returns what the program for the sizes does; goes on behind where there is none."""
-        kind = caller.name.removeprefix(f"{self.prefix}.")
+        function = caller.name.removeprefix(f"{self.prefix}.")
         count = len(self.choice.rows.data)
         for number, program in enumerate(self.programs[:count]):
             with builder.if_then(self._meets(builder, number, "==", sizes)):
-                self._call(builder, caller, dims, kind, program, sizes)
+                self._call(builder, caller, dims, function, program, sizes)
         for number in self.choice.by_volume() if self.choice.padded is not None else ():
             with builder.if_then(self._meets(builder, number, "<=", sizes)):
                 padded = self.programs[count + number]
-                self._call(builder, caller, dims, kind, padded, sizes)
+                self._call(builder, caller, dims, function, padded, sizes)
         if self.choice.otherwise is not None:
-            self._call(builder, caller, dims, kind, self.programs[-1], sizes)
+            self._call(builder, caller, dims, function, self.programs[-1], sizes)
 
     def _meets(
         self, builder: ir.IRBuilder, row: int, predicate: str, sizes: Mapping[str, ir.Value]
@@ -127,7 +127,7 @@ class _Emitter:
         return met
 
     def _call(
-        self, builder: ir.IRBuilder, caller: ir.Function, dims: int, kind: str,
+        self, builder: ir.IRBuilder, caller: ir.Function, dims: int, function: str,
         program: ProgramOp, sizes: Mapping[str, ir.Value],
     ) -> None:  # fmt: skip
         """Returns what a program's function does, with the sizes that the program still has."""
@@ -136,7 +136,7 @@ class _Emitter:
         for position, name in enumerate(own):
             place = builder.gep(array, [ir.Constant(I64, position)], source_etype=I64)
             builder.store(sizes[name], place)
-        name = f"{bucket_prefix(self.prefix, program)}.{kind}"
+        name = f"{bucket_prefix(self.prefix, program)}.{function}"
         callee = self._function(caller.function_type, name)
         arguments = list(caller.args)
         arguments[dims] = array

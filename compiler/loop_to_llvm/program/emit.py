@@ -64,7 +64,7 @@ from weft.dialects.loop.program import (
     WeightOp,
     size_ranges,
 )
-from weft.dialects.loop.types import BufferType, ExprsAttr, buffer_type
+from weft.dialects.loop.types import BufferType, ExprsAttr, buffer_type_of
 
 _MOST_ORIGIN = 200
 """Bytes that an error's text has for the nodes that it is about."""
@@ -73,7 +73,7 @@ _MOST_ORIGIN = 200
 def program_weights(program: ProgramOp) -> tuple[WeightKey, ...]:
     """The weights that a program uses, each once, in the order of the run time's table."""
     weights = (op for op in program.walk() if isinstance(op, WeightOp))
-    return tuple(dict.fromkeys((op.key.data, buffer_type(op.result)) for op in weights))
+    return tuple(dict.fromkeys((op.key.data, buffer_type_of(op.result)) for op in weights))
 
 
 def emit_program(
@@ -139,8 +139,8 @@ def _offset(op: AllocOp) -> Expr:
 
 
 def _end(op: AllocOp) -> Expr:
-    kind = buffer_type(op.result)
-    return _offset(op) + kind.size * storage_bytes(kind.element)
+    buffer_type = buffer_type_of(op.result)
+    return _offset(op) + buffer_type.size * storage_bytes(buffer_type.element)
 
 
 def _frame(function: ir.Function, program: ProgramOp) -> Frame:
@@ -158,15 +158,17 @@ def _sizes(frame: Frame, program: ProgramOp, dims: ir.Value) -> Mapping[str, ir.
     }
 
 
-def _element(builder: ir.IRBuilder, array: ir.Value, position: int, kind: ir.Type) -> ir.Value:
-    return builder.gep(array, [ir.Constant(I64, position)], source_etype=kind)
+def _element(builder: ir.IRBuilder, array: ir.Value, position: int, llvm_type: ir.Type) -> ir.Value:
+    return builder.gep(array, [ir.Constant(I64, position)], source_etype=llvm_type)
 
 
 class _PlainFunction(ir.Function):
     """A function that every processor of the architecture runs."""
 
-    def __init__(self, module: ir.Module, kind: ir.FunctionType, name: str, target: Target):
-        super().__init__(module, kind, name)
+    def __init__(
+        self, module: ir.Module, function_type: ir.FunctionType, name: str, target: Target
+    ):
+        super().__init__(module, function_type, name)
         self.linkage = "hidden"
         self.attributes.add("nounwind")
         self._least = baseline(target)
@@ -277,11 +279,11 @@ class ProgramEmitter(CallEmitter):
             case CallOp() | ConcurrentOp():
                 self.call(op)
             case WeightOp():
-                key = op.key.data, buffer_type(op.result)
+                key = op.key.data, buffer_type_of(op.result)
                 self.values[op.result] = self.weights.get(key) or self.weight(key)
             case ViewOp():
                 source = self.storage(op.source)
-                self.values[op.result] = Storage(source.pointer, buffer_type(op.result))
+                self.values[op.result] = Storage(source.pointer, buffer_type_of(op.result))
             case AllocOp() if is_in_arena(op):
                 self.values[op.result] = self.place(op)
             case AllocOp() if op.scope.data == "growable":
@@ -311,7 +313,7 @@ class ProgramEmitter(CallEmitter):
                 self._reserve(_allocation(op), op.result, keep=op.keep is not None)
             case CurrentViewOp():
                 pointer = self.memory_blocks.pointer(_block_of(_allocation(op)))
-                self.values[op.result] = Storage(pointer, buffer_type(op.result))
+                self.values[op.result] = Storage(pointer, buffer_type_of(op.result))
             case CallProgramOp():
                 self._run(op)
             case TransferOwnershipOp():
@@ -329,23 +331,23 @@ class ProgramEmitter(CallEmitter):
         self.checks.require_size(value, expr, text + _origin(op))
         self.index.bind(name, value)
 
-    def _bytes(self, kind: BufferType) -> ir.Value:
-        return self.index.uniform(kind.size * storage_bytes(kind.element))
+    def _bytes(self, buffer_type: BufferType) -> ir.Value:
+        return self.index.uniform(buffer_type.size * storage_bytes(buffer_type.element))
 
     def _reserve(self, alloc: AllocOp, result: SSAValue, *, keep: bool = False) -> None:
         """Makes a growable buffer large enough for the result's type."""
-        kind = buffer_type(result)
-        pointer = self.memory_blocks.reserve(_block_of(alloc), self._bytes(kind), keep=keep)
-        self.values[result] = Storage(pointer, kind)
+        buffer_type = buffer_type_of(result)
+        pointer = self.memory_blocks.reserve(_block_of(alloc), self._bytes(buffer_type), keep=keep)
+        self.values[result] = Storage(pointer, buffer_type)
 
     def _copy(self, op: CopyOp) -> None:
         source, target = (self.frame.local(self.storage(b).pointer) for b in op.operands)
-        copy_bytes(self.frame.builder, target, source, self._bytes(buffer_type(op.source)))
+        copy_bytes(self.frame.builder, target, source, self._bytes(buffer_type_of(op.source)))
 
     def _print(self, op: PrintOp) -> None:
         """Hands the text, the values' addresses and their dims to what prints for the context."""
         buffers = [self.storage(each).pointer for each in op.values]
-        dims = [self.index.uniform(dim) for each in op.values for dim in buffer_type(each).shape]
+        dims = [self.index.uniform(dim) for each in op.values for dim in buffer_type_of(each).shape]
         values, sizes = self.frame.closure(buffers), self.frame.closure(dims)
         context = self.frame.local(self.unit.context)
         self.runtime.print(self.frame.builder, context, op.text.data, values, sizes)
@@ -359,7 +361,7 @@ class ProgramEmitter(CallEmitter):
             self.fail(Status.BAD_VALUE, op.text.data + _origin(op), values)
 
     def _row(self, op: SubviewOp) -> None:
-        row = buffer_type(op.result)
+        row = buffer_type_of(op.result)
         offset = self.index.uniform(self.bound(op.value) * row.size * storage_bytes(row.element))
         base = self.storage(op.source).pointer
         pointer = self.frame.builder.gep(base, [offset], source_etype=I8)

@@ -92,7 +92,7 @@ class GrowableMemory:
 
 def copy_bytes(builder: ir.IRBuilder, target: ir.Value, source: ir.Value, size: ir.Value) -> None:
     """Copies memory that does not overlap."""
-    kind = ir.FunctionType(ir.VoidType(), [POINTER, POINTER, I64, ir.IntType(1)])
+    function_type = ir.FunctionType(ir.VoidType(), [POINTER, POINTER, I64, ir.IntType(1)])
     name = "llvm.memcpy.p0.p0.i64"
-    function = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
+    function = builder.module.globals.get(name) or ir.Function(builder.module, function_type, name)
     builder.call(function, [target, source, size, ir.Constant(ir.IntType(1), 0)])

@@ -13,7 +13,7 @@ from weft.dialects.expr import Expr, Extremum, Symbol
 from weft.dialects.extent import MOST
 from weft.dialects.loop.extents import RequireExtentsOp
 from weft.dialects.loop.program import ProgramOp
-from weft.dialects.loop.types import buffer_type
+from weft.dialects.loop.types import buffer_type_of
 
 _MOST_SHOWN = 8
 """Sizes of a shape that a message shows, at most."""
@@ -38,9 +38,9 @@ def equal_rule(program: ProgramOp, first: Expr, second: Expr) -> Rule:
         atom = next((atom for term in bound.terms for atom in term), None)
         if isinstance(atom, Extremum) and bound == Expr.of(atom) and size in atom.operands:
             others = " and ".join(str(expr) for expr in atom.operands if expr != size)
-            kind = "most" if atom.kind == "min" else "least"
+            extreme = "most" if atom.operator == "min" else "least"
             where, shapes, values = _inputs(program, _symbols(size))
-            rule = f"{clipped(size)}{where} to be at {kind} {clipped(others)}"
+            rule = f"{clipped(size)}{where} to be at {extreme} {clipped(others)}"
             return f"run requires {rule}, got {{}}{shapes}", [size, *values]
     where, shapes, values = _inputs(program, _symbols(first, second))
     rule = f"sizes {clipped(first)} = {clipped(second)}{where}"
@@ -49,8 +49,8 @@ def equal_rule(program: ProgramOp, first: Expr, second: Expr) -> Rule:
 
 def extent_rule(op: RequireExtentsOp) -> Rule:
     """That a buffer is not too large, whatever it is multiplied with later."""
-    sizes = _symbols(*op.kind.shape)[:_MOST_SIZES]
-    shape = clipped(_shown([str(dim) for dim in op.kind.shape]))
+    sizes = _symbols(*op.buffer_type.shape)[:_MOST_SIZES]
+    shape = clipped(_shown([str(dim) for dim in op.buffer_type.shape]))
     rule = f"extents of 0 to {MOST}, and no more bytes, for {clipped(op.who.data)} of shape {shape}"
     got = ", ".join(f"{clipped(size.name)} = {{}}" for size in sizes)
     return f"run requires {rule}, got {got}", [Expr.of(size) for size in sizes]
@@ -74,7 +74,7 @@ def _inputs(program: ProgramOp, symbols: Sequence[Symbol]) -> tuple[str, str, li
     wheres: list[str] = []
     shapes: list[tuple[Expr, ...]] = []
     for number, axes in list(found.items())[:_MOST_INPUTS]:
-        shapes.append(buffer_type(arguments[number]).shape[:_MOST_SHOWN])
+        shapes.append(buffer_type_of(arguments[number]).shape[:_MOST_SHOWN])
         dims = f"{'dim' if len(axes) == 1 else 'dims'} {' and '.join(axes)}"
         shape = clipped(_shown([str(dim) for dim in shapes[-1]]))
         wheres.append(f"{dims} of shape {shape} of input '{_name(program, number)}'")
@@ -88,7 +88,7 @@ def _inputs(program: ProgramOp, symbols: Sequence[Symbol]) -> tuple[str, str, li
 def _first_with(program: ProgramOp, symbol: Symbol) -> tuple[int, int] | None:
     """The first input that has a size as a dim, and which."""
     for number, argument in enumerate(program.body.block.args[: program.inputs.data]):
-        for axis, dim in enumerate(buffer_type(argument).shape):
+        for axis, dim in enumerate(buffer_type_of(argument).shape):
             if dim == Expr.of(symbol):
                 return number, axis
     return None

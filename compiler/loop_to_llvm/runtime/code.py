@@ -33,20 +33,20 @@ class _Callee(CastInstr):
     pointer.
     """
 
-    def __init__(self, block: ir.Block, pointer: ir.Value, kind: ir.FunctionType):
+    def __init__(self, block: ir.Block, pointer: ir.Value, function_type: ir.FunctionType):
         super().__init__(block, "bitcast", pointer, POINTER)
-        self._kind = kind
+        self._function_type = function_type
 
     @property
     def function_type(self) -> ir.FunctionType:
-        return self._kind
+        return self._function_type
 
 
 class _Function(ir.Function):
     """A function that may be passed on as an opaque pointer."""
 
-    def __init__(self, module: ir.Module, kind: ir.FunctionType, name: str):
-        super().__init__(module, kind, name)
+    def __init__(self, module: ir.Module, function_type: ir.FunctionType, name: str):
+        super().__init__(module, function_type, name)
         self.type = POINTER  # llvmlite still makes it a typed one
 
     @property
@@ -72,27 +72,27 @@ class Code(ir.IRBuilder):
     def arguments(self) -> Sequence[ir.Argument]:
         return self.function.args
 
-    def variable(self, kind: ir.Type, initial: ir.Value | None = None) -> ir.Value:
+    def variable(self, llvm_type: ir.Type, initial: ir.Value | None = None) -> ir.Value:
         """Room for one value on the stack."""
-        place = self.alloca(kind)
+        place = self.alloca(llvm_type)
         place.type = POINTER  # llvmlite still makes it a typed one
         if initial is not None:
             self.store(initial, place)
         return place
 
-    def variable_at_entry(self, kind: ir.Type) -> ir.Value:
+    def variable_at_entry(self, llvm_type: ir.Type) -> ir.Value:
         """A variable that is made where the function starts, however far it has got."""
         with self.goto_entry_block():
-            return self.variable(kind)
+            return self.variable(llvm_type)
 
     def at(self, base: ir.Value, offset: int | ir.Value) -> ir.Value:
         """The address that many bytes after `base`."""
         position = i64(offset) if isinstance(offset, int) else offset
         return self.gep(base, [position], source_etype=I8)
 
-    def element(self, base: ir.Value, index: ir.Value, kind: ir.Type) -> ir.Value:
+    def element(self, base: ir.Value, index: ir.Value, llvm_type: ir.Type) -> ir.Value:
         """The address of an element of an array."""
-        return self.gep(base, [index], source_etype=kind)
+        return self.gep(base, [index], source_etype=llvm_type)
 
     def is_null(self, pointer: ir.Value) -> ir.Value:
         return self.icmp_unsigned("==", pointer, NULL)
@@ -101,10 +101,10 @@ class Code(ir.IRBuilder):
         return self.select(self.icmp_unsigned("<", lhs, rhs), lhs, rhs)
 
     def call_pointer(
-        self, pointer: ir.Value, kind: ir.FunctionType, arguments: Sequence[ir.Value]
+        self, pointer: ir.Value, function_type: ir.FunctionType, arguments: Sequence[ir.Value]
     ) -> ir.Value:
         """Calls the function of that type at the address."""
-        callee = _Callee(self.block, pointer, kind)
+        callee = _Callee(self.block, pointer, function_type)
         self._insert(callee)
         return self.call(callee, arguments)
 
@@ -156,20 +156,20 @@ class Code(ir.IRBuilder):
 
 
 def new_function(
-    module: ir.Module, name: str, kind: ir.FunctionType, *, visible: bool = False
+    module: ir.Module, name: str, function_type: ir.FunctionType, *, visible: bool = False
 ) -> Code:
     """A function to be filled by the builder that it yields."""
-    function = declare_function(module, name, kind, visible=visible)
+    function = declare_function(module, name, function_type, visible=visible)
     return Code(function.append_basic_block("entry"))
 
 
 def declare_function(
-    module: ir.Module, name: str, kind: ir.FunctionType, *, visible: bool = False
+    module: ir.Module, name: str, function_type: ir.FunctionType, *, visible: bool = False
 ) -> ir.Function:
     """The function of that name, hidden from other shared objects unless it is `visible`."""
     function = module.globals.get(name)
     if function is None:
-        function = _Function(module, kind, name)
+        function = _Function(module, function_type, name)
         function.attributes.add("nounwind")
         if not visible:
             function.linkage = "hidden"
@@ -187,8 +187,10 @@ def compile_plainly(function: ir.Function) -> None:
 class _MachineCode(_Function):
     """A function that begins with machine code, and then returns."""
 
-    def __init__(self, module: ir.Module, kind: ir.FunctionType, name: str, content: bytes):
-        super().__init__(module, kind, name)
+    def __init__(
+        self, module: ir.Module, function_type: ir.FunctionType, name: str, content: bytes
+    ):
+        super().__init__(module, function_type, name)
         self._content = content
 
     def descr_prototype(self, buf: list[str]) -> None:
@@ -220,10 +222,12 @@ def constant_bytes(module: ir.Module, name: str, content: bytes) -> ir.GlobalVar
 
 
 def constant_integers(
-    module: ir.Module, name: str, kind: ir.IntType, values: Sequence[int]
+    module: ir.Module, name: str, llvm_type: ir.IntType, values: Sequence[int]
 ) -> ir.GlobalVariable:
     """A read-only table that only this module sees."""
-    data = ir.Constant(ir.ArrayType(kind, len(values)), [ir.Constant(kind, v) for v in values])
+    data = ir.Constant(
+        ir.ArrayType(llvm_type, len(values)), [ir.Constant(llvm_type, v) for v in values]
+    )
     return _constant(module, name, data)
 
 

@@ -207,9 +207,9 @@ class ContextFunctions:
         code = Code(self._build.append_basic_block("entry"))
         (settings,) = code.arguments
         for name in ("allocate", "release"):
-            kind = ALLOCATE if name == "allocate" else RELEASE
+            llvm_type = ALLOCATE if name == "allocate" else RELEASE
             given = OPTIONS.load(code, settings, name)
-            default = self.pool.declare(name, kind)
+            default = self.pool.declare(name, llvm_type)
             OPTIONS.store(code, settings, name, code.select(code.is_null(given), default, given))
         threads = code.zext(OPTIONS.load(code, settings, "threads"), I64)
         weights = code.mul(self.facts.weight_count(code), i64(8))

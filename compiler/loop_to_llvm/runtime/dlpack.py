@@ -88,11 +88,11 @@ class DlpackCall:
         self, code: Code, status: Status, rule: str, got: str, shown: Sequence[Shown] = ()
     ) -> None:
         """Ends a check: the rule is of the tensor that it is about."""
-        context, kind, entry = code.arguments[:3]
+        context, llvm_type, entry = code.arguments[:3]
         name = self.table.place(code, entry, TENSOR, "shown_name")
         texts = rule.count("{}")
         text = f"run_dlpack requires {rule} for {{}} '{{}}', got {got}"
-        values = [*shown[:texts], kind, name, *shown[texts:]]
+        values = [*shown[:texts], llvm_type, name, *shown[texts:]]
         code.ret(fail(code, context, status, text, values))
 
     @property
@@ -277,12 +277,12 @@ class DlpackCall:
 
     def _define_take(self) -> None:
         code = Code(self._take.append_basic_block("entry"))
-        context, kind, entry, tensor, sizes, place = code.arguments
+        context, llvm_type, entry, tensor, sizes, place = code.arguments
         code.store(NULL, place)
         flags = TENSOR.load(code, entry, "flags")
         made = code.icmp_unsigned("!=", code.and_(flags, i32(_MADE)), i32(0))
         code.return_if(made, i32(Status.OK))
-        status = code.call(self._check_shape, [context, kind, entry, tensor, sizes])
+        status = code.call(self._check_shape, [context, llvm_type, entry, tensor, sizes])
         with code.unlikely(code.icmp_unsigned("!=", status, i32(Status.OK))):
             code.ret(status)
         data = DLTENSOR.load(code, tensor, "data")
@@ -358,7 +358,7 @@ class DlpackCall:
         count = self.counts.inputs if side == "input" else self.counts.outputs
         if not count:
             return
-        kind = constant_bytes(self.module, f"{self.pool.prefix}.{side}", f"{side}\0".encode())
+        side_text = constant_bytes(self.module, f"{self.pool.prefix}.{side}", f"{side}\0".encode())
         context = code.arguments[0]
         tensors = CALL.load(code, call, f"{side}s")
         if sizes is None:
@@ -369,10 +369,10 @@ class DlpackCall:
             entry = self.table.entry(code, f"{side}s", position, TENSOR)
             tensor = code.load(code.element(tensors, position, POINTER), typ=POINTER)
             if sizes is None:
-                status = code.call(self._check_tensor, [context, kind, entry, tensor])
+                status = code.call(self._check_tensor, [context, side_text, entry, tensor])
             else:
                 place = code.element(table, position, POINTER)
-                status = code.call(self._take, [context, kind, entry, tensor, sizes, place])
+                status = code.call(self._take, [context, side_text, entry, tensor, sizes, place])
             self._continue(code, status)
 
     def _lend_workspace(self, code: Code, call: ir.Value, memory: ir.Value) -> None:

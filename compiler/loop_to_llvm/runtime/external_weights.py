@@ -99,8 +99,8 @@ def define_external_weights(pool: Pool, outside: ExternalWeights) -> None:
 
 
 def _define_bind(pool: Pool, outside: ExternalWeights) -> None:
-    kind = ir.FunctionType(I32, [POINTER, I64, POINTER])
-    code = pool.define_exported("bind_weights", kind)
+    function_type = ir.FunctionType(I32, [POINTER, I64, POINTER])
+    code = pool.define_exported("bind_weights", function_type)
     file, size, table = code.arguments
     number = code.variable(I64)
     _require_pointers(code, [file, table])
@@ -134,8 +134,8 @@ class _Preparation(Struct):
     def define(self) -> None:
         """Emits the function."""
         pool = self.pool
-        kind = ir.FunctionType(I32, [POINTER, POINTER])
-        code = pool.define_exported("prepare_weights", kind)
+        function_type = ir.FunctionType(I32, [POINTER, POINTER])
+        code = pool.define_exported("prepare_weights", function_type)
         logical, place = code.arguments
         _require_pointers(code, [logical, place])
         numbers = range(self.prepared.given)

@@ -68,8 +68,8 @@ class Facts:
         """The number of a weight's blob, 0 for none, and its offset there."""
         entries = code.at(self._declared("weights"), COUNT_BYTES)
         entry = code.at(entries, code.mul(number, i64(ENTRY_BYTES)))
-        kind = ir.IntType(64)
-        return code.load(entry, typ=kind), code.load(code.at(entry, 8), typ=kind)
+        llvm_type = ir.IntType(64)
+        return code.load(entry, typ=llvm_type), code.load(code.at(entry, 8), typ=llvm_type)
 
     def define(self, contents: Mapping[str, bytes]) -> None:
         """Defines the constants here, where nobody else sees them."""

@@ -32,13 +32,13 @@ _BYTES = {I8: 1, I16: 2, I32: 4, I64: 8, POINTER: 8}
 class Field(msgspec.Struct, frozen=True):
     """A member at an offset in bytes; `count` of them in a row."""
 
-    kind: ir.Type
+    llvm_type: ir.Type
     offset: int
     count: int = 1
 
     @property
     def end(self) -> int:
-        return self.offset + self.count * _BYTES[self.kind]
+        return self.offset + self.count * _BYTES[self.llvm_type]
 
 
 class Struct:
@@ -57,20 +57,22 @@ class Struct:
         return code.at(base, self.fields[name].offset)
 
     def load(self, code: Code, base: ir.Value, name: str) -> ir.Value:
-        return code.load(self.address(code, base, name), typ=self.fields[name].kind)
+        return code.load(self.address(code, base, name), typ=self.fields[name].llvm_type)
 
     def store(self, code: Code, base: ir.Value, name: str, value: ir.Value) -> None:
         code.store(value, self.address(code, base, name))
 
     def load_atomic(self, code: Code, base: ir.Value, name: str, ordering: str) -> ir.Value:
-        kind = self.fields[name].kind
-        return code.load_atomic(self.address(code, base, name), ordering, _BYTES[kind], typ=kind)
+        llvm_type = self.fields[name].llvm_type
+        return code.load_atomic(
+            self.address(code, base, name), ordering, _BYTES[llvm_type], typ=llvm_type
+        )
 
     def store_atomic(
         self, code: Code, base: ir.Value, name: str, value: ir.Value, ordering: str
     ) -> None:
         place = self.address(code, base, name)
-        code.store_atomic_at(value, place, ordering, _BYTES[self.fields[name].kind])
+        code.store_atomic_at(value, place, ordering, _BYTES[self.fields[name].llvm_type])
 
     def update(
         self, code: Code, base: ir.Value, name: str, operation: str, value: ir.Value, ordering: str
@@ -94,12 +96,12 @@ class Struct:
 
 
 def _of(struct: structs.CStruct) -> Struct:
-    kinds = {size: kind for kind, size in _BYTES.items() if kind != POINTER}
+    own_sizes = {size: each for each, size in _BYTES.items() if each != POINTER}
     return Struct(
         struct.size,
         **{
             each.name: Field(
-                POINTER if each.is_pointer else kinds[each.bytes], each.offset, each.count
+                POINTER if each.is_pointer else own_sizes[each.bytes], each.offset, each.count
             )
             for each in struct.members
         },

@@ -79,9 +79,9 @@ def message_writer(module: ir.Module) -> ir.Function:
 def _write_value(code: Code, writer: ir.Function, place: ir.Value, values: ir.Value) -> None:
     """Writes the next of the values, and goes on behind it."""
     arguments = [code.load(place, typ=POINTER)]
-    for kind in writer.function_type.args[1:]:
+    for llvm_type in writer.function_type.args[1:]:
         value = code.load(values, typ=POINTER)
-        arguments.append(code.load(value, typ=kind))
+        arguments.append(code.load(value, typ=llvm_type))
         code.store(code.at(value, 8), values)
     code.store(code.call(writer, arguments), place)
 

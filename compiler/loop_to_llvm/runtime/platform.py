@@ -85,5 +85,8 @@ class Platform:
     def _intrinsic(
         code: Code, name: str, operands: list[ir.Type], arguments: list[ir.Value]
     ) -> None:
-        kind = ir.FunctionType(VOID, operands)
-        code.call(code.module.globals.get(name) or ir.Function(code.module, kind, name), arguments)
+        function_type = ir.FunctionType(VOID, operands)
+        code.call(
+            code.module.globals.get(name) or ir.Function(code.module, function_type, name),
+            arguments,
+        )

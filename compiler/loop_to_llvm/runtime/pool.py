@@ -98,17 +98,17 @@ class Pool:
         self.platform = platform
         self.prefix = prefix
 
-    def declare(self, name: str, kind: ir.FunctionType) -> ir.Function:
+    def declare(self, name: str, function_type: ir.FunctionType) -> ir.Function:
         """A function of the model's own, hidden from others."""
-        return declare_function(self.module, f"{self.prefix}.{name}", kind)
+        return declare_function(self.module, f"{self.prefix}.{name}", function_type)
 
-    def define_own(self, name: str, kind: ir.FunctionType) -> Code:
+    def define_own(self, name: str, function_type: ir.FunctionType) -> Code:
         """The builder of such a function."""
-        return new_function(self.module, f"{self.prefix}.{name}", kind)
+        return new_function(self.module, f"{self.prefix}.{name}", function_type)
 
-    def define_exported(self, name: str, kind: ir.FunctionType) -> Code:
+    def define_exported(self, name: str, function_type: ir.FunctionType) -> Code:
         """The builder of a function of the ABI, `m_cancel` for the name `cancel`."""
-        return new_function(self.module, f"{self.prefix}_{name}", kind, visible=True)
+        return new_function(self.module, f"{self.prefix}_{name}", function_type, visible=True)
 
     def define(self) -> None:
         """Defines parallel_for, start_workers and stop_workers, and what these need."""

@@ -126,7 +126,7 @@ class Processor:
             self._ask_processor(code, words, sorted({*registers, XSAVE[0]}))
         for position, word in enumerate(self._words):
             if isinstance(word, AuxiliaryEntry):
-                said = self.pool.platform.call(code, "getauxval", [i64(word.kind)])
+                said = self.pool.platform.call(code, "getauxval", [i64(word.type)])
                 code.store(code.trunc(said, I32), code.at(words, 4 * position))
         code.ret_void()
 
@@ -160,8 +160,8 @@ class Processor:
         return f"{self.pool.prefix}.{name}"
 
     def _cpuid(self, code: Code, leaf: int, subleaf: int, answer: ir.Value) -> list[ir.Value]:
-        kinds = [I32, I32, POINTER]
-        function = machine_code(self.module, self._name("cpuid"), kinds, _CPUID)
+        operand_types = [I32, I32, POINTER]
+        function = machine_code(self.module, self._name("cpuid"), operand_types, _CPUID)
         code.call(function, [i32(leaf), i32(subleaf), answer])
         return [code.load(code.at(answer, 4 * number), typ=I32) for number in range(4)]
 

@@ -278,10 +278,10 @@ def _element(code: Code, dtype: str, base: ir.Value, position: ir.Value) -> ir.V
         half = code.zext(code.load(code.element(base, position, I16), typ=I16), I32)
         return code.fpext(_widened(code, half, dtype), DOUBLE)
     if dtype == "bool" or "int" in dtype:
-        kind = ir.IntType(8 * _dtype(dtype).itemsize)
-        value = code.load(code.element(base, position, kind), typ=kind)
+        llvm_type = ir.IntType(8 * _dtype(dtype).itemsize)
+        value = code.load(code.element(base, position, llvm_type), typ=llvm_type)
         extend = code.zext if dtype[0] in "ub" else code.sext
-        return value if kind == I64 else extend(value, I64)
+        return value if llvm_type == I64 else extend(value, I64)
     byte = code.zext(code.load(code.element(base, position, I8), typ=I8), I64)
     known = np.arange(256, dtype=np.uint8).view(_dtype(dtype)).astype(np.float32)
     words = [int(word) for word in known.view(np.int32)]

@@ -136,8 +136,8 @@ def _failer(module: ir.Module, count: int) -> ir.Function:
     if function is not None:
         return function
     writer = message_writer(module)
-    kind = ir.FunctionType(VOID, [POINTER, POINTER, *[I64] * count])
-    function = declare_function(module, name, kind)
+    function_type = ir.FunctionType(VOID, [POINTER, POINTER, *[I64] * count])
+    function = declare_function(module, name, function_type)
     function.linkage = "internal"
     compile_plainly(function)
     code = Code(function.append_basic_block("entry"))

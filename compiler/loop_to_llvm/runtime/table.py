@@ -109,10 +109,10 @@ def _push(
     top: ir.Value,
 ) -> None:  # fmt: skip
     """Puts a number or the value of a symbol on the stack, for such a step."""
-    for kind in (Step.NUMBER, Step.SYMBOL):
-        with code.if_then(code.icmp_signed("==", operation, i64(kind))):
+    for pushed in (Step.NUMBER, Step.SYMBOL):
+        with code.if_then(code.icmp_signed("==", operation, i64(pushed))):
             value = operand
-            if kind is Step.SYMBOL:
+            if pushed is Step.SYMBOL:
                 value = code.load(code.element(sizes, operand, I64), typ=I64)
             code.store(code.add(code.load(top, typ=I64), i64(1)), top)
             code.store(value, code.element(stack, code.load(top, typ=I64), I64))
@@ -143,6 +143,6 @@ def _combine(code: Code, operation: ir.Value, stack: ir.Value, top: ir.Value) ->
         Step.MOD: code.select(below, code.add(remainder, divisor), remainder),
     }
     chosen: ir.Value = lhs
-    for kind, result in results.items():
-        chosen = code.select(code.icmp_signed("==", operation, i64(kind)), result, chosen)
+    for step, result in results.items():
+        chosen = code.select(code.icmp_signed("==", operation, i64(step)), result, chosen)
     code.store(chosen, place)

@@ -84,8 +84,8 @@ def _intrinsic(name: str, *flags: int) -> Emitter:
 
     def emit(at: Arithmetic, op: Operation, operands: list[ir.Value]) -> ir.Value:
         extra = [ir.Constant(I1, flag) for flag in flags]
-        kind = operands[0].type
-        return intrinsic(at.builder, name, kind, [*operands, *extra], kind)
+        llvm_type = operands[0].type
+        return intrinsic(at.builder, name, llvm_type, [*operands, *extra], llvm_type)
 
     return emit
 
@@ -105,9 +105,9 @@ def _extreme(name: str) -> Emitter:
             further = builder.fcmp_ordered(">" if name == "maximum" else "<", second, first)
             extreme = builder.select(further, second, first)
             return builder.select(builder.fcmp_ordered("ord", second, second), extreme, second)
-        kind = operands[0].type
+        llvm_type = operands[0].type
         flags = ("nsz",) if alike else ()
-        return intrinsic(at.builder, name, kind, operands, kind, flags=flags)
+        return intrinsic(at.builder, name, llvm_type, operands, llvm_type, flags=flags)
 
     return emit
 

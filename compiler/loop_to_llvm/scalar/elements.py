@@ -58,22 +58,24 @@ def register_type(element: Attribute) -> ir.Type:
 
 def storage_type(element: Attribute) -> ir.Type:
     """The LLVM type of one element in memory."""
-    kind = register_type(element)
-    return I8 if _is_packed(kind) else kind
+    llvm_type = register_type(element)
+    return I8 if _is_packed(llvm_type) else llvm_type
 
 
-def _is_packed(kind: ir.Type) -> bool:
+def _is_packed(llvm_type: ir.Type) -> bool:
     """Whether a register holds fewer bits than memory does."""
-    return isinstance(kind, ir.IntType) and kind.width < 8
+    return isinstance(llvm_type, ir.IntType) and llvm_type.width < 8
 
 
 def storage_bytes(element: Attribute) -> int:
     """How many bytes one element takes in memory."""
-    kind = storage_type(element)
-    if isinstance(kind, ir.IntType):
-        assert kind.width in (8, 16, 32, 64), f"an element is a whole number of bytes, not {kind}"
-        return kind.width // 8
-    return 4 if kind == ir.FloatType() else 8
+    llvm_type = storage_type(element)
+    if isinstance(llvm_type, ir.IntType):
+        assert llvm_type.width in (8, 16, 32, 64), (
+            f"an element is a whole number of bytes, not {llvm_type}"
+        )
+        return llvm_type.width // 8
+    return 4 if llvm_type == ir.FloatType() else 8
 
 
 def constant(element: Attribute, number: float | int) -> ir.Constant:
@@ -91,11 +93,11 @@ def constant(element: Attribute, number: float | int) -> ir.Constant:
 
 def from_storage(builder: ir.IRBuilder, value: ir.Value, element: Attribute) -> ir.Value:
     """A value just loaded, as it travels in a register."""
-    kind = register_type(element)
-    if not _is_packed(kind):
+    llvm_type = register_type(element)
+    if not _is_packed(llvm_type):
         return value
-    if kind != I1:
-        return builder.trunc(value, shaped(kind, lanes_of(value)))
+    if llvm_type != I1:
+        return builder.trunc(value, shaped(llvm_type, lanes_of(value)))
     return builder.icmp_unsigned("!=", value, ir.Constant(value.type, None))
 
 
@@ -128,14 +130,16 @@ def splat(builder: ir.IRBuilder, value: ir.Value, lanes: int) -> ir.Value:
     return builder.shuffle_vector(first, ir.Constant(wide, ir.Undefined), mask)
 
 
-def mangled(kind: ir.Type) -> str:
+def mangled(llvm_type: ir.Type) -> str:
     """How LLVM names a type in the name of an intrinsic: `f32`, `v8f32`, `v8p0`."""
-    if isinstance(kind, ir.VectorType):
-        return f"v{kind.count}{mangled(kind.element)}"
-    if isinstance(kind, ir.PointerType):
+    if isinstance(llvm_type, ir.VectorType):
+        return f"v{llvm_type.count}{mangled(llvm_type.element)}"
+    if isinstance(llvm_type, ir.PointerType):
         return "p0"
     return (
-        str(kind) if isinstance(kind, ir.IntType) else {"float": "f32", "double": "f64"}[str(kind)]
+        str(llvm_type)
+        if isinstance(llvm_type, ir.IntType)
+        else {"float": "f32", "double": "f64"}[str(llvm_type)]
     )
 
 
@@ -150,11 +154,11 @@ def intrinsic(
     """Calls `llvm.<name>` overloaded on the given types, declaring it where the module lacks it;
     `flags` are those of fast math.
     """
-    full = ".".join(("llvm", name, *(mangled(kind) for kind in over)))
+    full = ".".join(("llvm", name, *(mangled(each) for each in over)))
     declared = builder.module.globals.get(full)
     if declared is None:
-        kind = ir.FunctionType(result, [operand.type for operand in operands])
-        declared = ir.Function(builder.module, kind, name=full)
+        function_type = ir.FunctionType(result, [operand.type for operand in operands])
+        declared = ir.Function(builder.module, function_type, name=full)
     return builder.call(declared, operands, fastmath=flags)
 
 

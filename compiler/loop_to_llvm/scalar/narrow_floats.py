@@ -95,21 +95,21 @@ def narrow_to_f32(x: Integer, name: str) -> Real:
         least = wide.literal(_HIDDEN >> 1)
         power = select(wide.compare("==", 0), least, wide << F32.fraction_bits)
         return select(wide.compare("==", 255), wide.literal(_F32_NAN), power).as_real(F32)
-    kind = NARROW_FORMATS[name]
-    magnitude = wide & (kind.sign - 1)
-    scaled = (magnitude << kind.shift) + ((F32.bias - kind.bias) << F32.fraction_bits)
+    fmt = NARROW_FORMATS[name]
+    magnitude = wide & (fmt.sign - 1)
+    scaled = (magnitude << fmt.shift) + ((F32.bias - fmt.bias) << F32.fraction_bits)
     # smallest * (1 + fraction) - smallest needs no subnormal operand.
-    unscaled = ((scaled + _HIDDEN).as_real(F32) - kind.smallest_normal).bits()
-    number = select(magnitude.compare("<", 1 << kind.fraction_bits), unscaled, scaled)
-    if kind.special is Special.IEEE:
-        infinite = magnitude.compare("==", kind.overflow)
+    unscaled = ((scaled + _HIDDEN).as_real(F32) - fmt.smallest_normal).bits()
+    number = select(magnitude.compare("<", 1 << fmt.fraction_bits), unscaled, scaled)
+    if fmt.special is Special.IEEE:
+        infinite = magnitude.compare("==", fmt.overflow)
         number = select(infinite, number.literal(_F32_INFINITY), number)
-        number = select(magnitude.compare(">", kind.overflow), number.literal(_F32_NAN), number)
-    signed = number | ((wide & kind.sign) << (31 - kind.exponent_bits - kind.fraction_bits))
-    if kind.special in (Special.ALL_ONES, Special.NEGATIVE_ZERO):
-        code = magnitude if kind.special is Special.ALL_ONES else wide
-        assert kind.nan is not None, "a format of this kind has NaN"
-        signed = select(code.compare("==", kind.nan), signed.literal(_F32_NAN), signed)
+        number = select(magnitude.compare(">", fmt.overflow), number.literal(_F32_NAN), number)
+    signed = number | ((wide & fmt.sign) << (31 - fmt.exponent_bits - fmt.fraction_bits))
+    if fmt.special in (Special.ALL_ONES, Special.NEGATIVE_ZERO):
+        code = magnitude if fmt.special is Special.ALL_ONES else wide
+        assert fmt.nan is not None, "a format of this kind has NaN"
+        signed = select(code.compare("==", fmt.nan), signed.literal(_F32_NAN), signed)
     return signed.as_real(F32)
 
 
@@ -117,27 +117,27 @@ def f32_to_narrow(x: Real, name: str) -> Integer:
     """The nearest number, ties to even."""
     if name == POWER_OF_TWO:
         return _f32_to_power(x)
-    kind = NARROW_FORMATS[name]
+    fmt = NARROW_FORMATS[name]
     bits = x.bits()
     magnitude = bits & 0x7FFFFFFF
-    rounding = ((magnitude >> kind.shift) & 1) + ((1 << (kind.shift - 1)) - 1)
-    rescaled = magnitude - ((F32.bias - kind.bias) << F32.fraction_bits)
-    normal = (rescaled + rounding) >> kind.shift
+    rounding = ((magnitude >> fmt.shift) & 1) + ((1 << (fmt.shift - 1)) - 1)
+    rescaled = magnitude - ((F32.bias - fmt.bias) << F32.fraction_bits)
+    normal = (rescaled + rounding) >> fmt.shift
     # The unit in the last place of this is the least number of the format, so that adding rounds.
-    unit = 2.0 ** (1 - kind.bias + kind.shift)
+    unit = 2.0 ** (1 - fmt.bias + fmt.shift)
     subnormal = (magnitude.as_real(F32) + unit).bits() - F32.encode(unit)
-    small = magnitude.compare("<", F32.encode(kind.smallest_normal))
+    small = magnitude.compare("<", F32.encode(fmt.smallest_normal))
     code = select(small, subnormal, normal)
     # A float of exponent 128 or more is beyond every format; below that, the code itself tells.
-    beyond = code.compare(">", kind.greatest) & ~small
-    code = select(beyond, code.literal(kind.overflow), code)
-    sign = (bits >> (31 - kind.exponent_bits - kind.fraction_bits)) & kind.sign
-    if kind.special is Special.NEGATIVE_ZERO:
+    beyond = code.compare(">", fmt.greatest) & ~small
+    code = select(beyond, code.literal(fmt.overflow), code)
+    sign = (bits >> (31 - fmt.exponent_bits - fmt.fraction_bits)) & fmt.sign
+    if fmt.special is Special.NEGATIVE_ZERO:
         sign = select(code.compare("==", 0), sign.literal(0), sign)
     is_nan = magnitude.compare(">", _F32_INFINITY)
-    if kind.nan is None:
-        return select(is_nan, code.literal(kind.sign), code | sign).resize(8)
-    return (select(is_nan, code.literal(kind.nan), code) | sign).resize(8)
+    if fmt.nan is None:
+        return select(is_nan, code.literal(fmt.sign), code | sign).resize(8)
+    return (select(is_nan, code.literal(fmt.nan), code) | sign).resize(8)
 
 
 def _f32_to_power(x: Real) -> Integer:

@@ -48,16 +48,18 @@ def can_pick(x: Real) -> bool:
 def pick(which: Real, table: Sequence[float]) -> Real:
     """The number out of sixteen, or 32, that the low four bits of a pattern say, or five."""
     at, numbers = which.at, which.at.scalar().real_type(which.format)
-    index, kind = at.resized(which.bits().value, 16), ir.VectorType(numbers, 16)
+    index, vector_type = at.resized(which.bits().value, 16), ir.VectorType(numbers, 16)
     held = [
-        ir.Constant(kind, [ir.Constant(numbers, number) for number in table[start : start + 16]])
+        ir.Constant(
+            vector_type, [ir.Constant(numbers, number) for number in table[start : start + 16]]
+        )
         for start in range(0, len(table), 16)
     ]
     if len(held) == 1:
-        picked = at.call("llvm.x86.avx512.permvar.sf.512", kind, [held[0], index])
+        picked = at.call("llvm.x86.avx512.permvar.sf.512", vector_type, [held[0], index])
     else:
         operands = [held[0], index, held[1]]
-        picked = at.call("llvm.x86.avx512.vpermi2var.ps.512", kind, operands)
+        picked = at.call("llvm.x86.avx512.vpermi2var.ps.512", vector_type, operands)
     return which.like(at.resized(picked, at.lanes))
 
 

@@ -22,8 +22,8 @@ VECTOR_BITS = 256
 class _LoadAgain(ir.Instruction):
     """A load that is not merged with others of the same address, nor moved out of a loop."""
 
-    def __init__(self, block: Any, pointer: Any, kind: Any):
-        super().__init__(block, kind, "load", [pointer])
+    def __init__(self, block: Any, pointer: Any, llvm_type: Any):
+        super().__init__(block, llvm_type, "load", [pointer])
 
     def descr(self, buf: list[str]) -> None:
         """The instruction as text, behind the name of its result."""
@@ -50,9 +50,9 @@ class Emitter(Struct, frozen=True, eq=False):
         """The LLVM type of a `Real` of this format."""
         return self.shaped(ir.DoubleType() if fmt.bits == 64 else ir.FloatType())
 
-    def suffix(self, kind: str) -> str:
+    def suffix(self, format_name: str) -> str:
         """How LLVM mangles this shape, such as v8f32."""
-        return f"v{self.lanes}{kind}" if self.lanes else kind
+        return f"v{self.lanes}{format_name}" if self.lanes else format_name
 
     def splat(self, element: Any, number: float | int) -> Any:
         """The same constant in every lane."""
@@ -72,18 +72,18 @@ class Emitter(Struct, frozen=True, eq=False):
         ones the vectors would be computed one after the other.
         """
         builder, count = self.builder, VECTOR_BITS // fmt.bits
-        kind = ir.VectorType(self.scalar().real_type(fmt), count)
+        vector_type = ir.VectorType(self.scalar().real_type(fmt), count)
         name = f"weft.constant.{fmt.name}.{fmt.encode(number):x}"
         held = builder.module.globals.get(name)
         if held is None:
-            held = ir.GlobalVariable(builder.module, kind, name)
+            held = ir.GlobalVariable(builder.module, vector_type, name)
             held.linkage, held.global_constant, held.align = "internal", True, VECTOR_BITS // 8
-            held.initializer = ir.Constant(kind, [number] * count)
-        loaded = _LoadAgain(builder.block, held, kind)
+            held.initializer = ir.Constant(vector_type, [number] * count)
+        loaded = _LoadAgain(builder.block, held, vector_type)
         builder._insert(loaded)
         order = [lane % count for lane in range(self.lanes)]
         places = ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), order)
-        return builder.shuffle_vector(loaded, ir.Constant(kind, ir.Undefined), places)
+        return builder.shuffle_vector(loaded, ir.Constant(vector_type, ir.Undefined), places)
 
     def integer(self, bits: int, number: int) -> Integer:
         """An integer constant, wrapped to its width."""
@@ -206,15 +206,15 @@ class Integer(Struct, frozen=True, eq=False):
     def at_most(self, bound: int, *, signed: bool) -> Integer:
         """The smaller of the two."""
         name, other = "smin" if signed else "umin", self.literal(bound).value
-        kind = self.at.suffix(f"i{self.bits}")
-        return self.like(self.at.intrinsic(name, other.type, [self.value, other], kind))
+        suffix = self.at.suffix(f"i{self.bits}")
+        return self.like(self.at.intrinsic(name, other.type, [self.value, other], suffix))
 
     def leading_zeros(self) -> Integer:
         """Zero bits above the highest set bit; the width for zero."""
-        kind = f"i{self.bits}"
+        int_name = f"i{self.bits}"
         no_poison = ir.Constant(ir.IntType(1), 0)
         call = self.at.intrinsic(
-            "ctlz", self.value.type, [self.value, no_poison], self.at.suffix(kind)
+            "ctlz", self.value.type, [self.value, no_poison], self.at.suffix(int_name)
         )
         return self.like(call)
 
@@ -255,8 +255,8 @@ class Real(Struct, frozen=True, eq=False):
         return Real(self.at, self.format, value)
 
     def _unary(self, name: str) -> Real:
-        kind = self.at.suffix(self.format.name)
-        return self.like(self.at.intrinsic(name, self.value.type, [self.value], kind))
+        suffix = self.at.suffix(self.format.name)
+        return self.like(self.at.intrinsic(name, self.value.type, [self.value], suffix))
 
     def literal(self, number: float) -> Real:
         """A constant of this format."""
@@ -327,8 +327,8 @@ class Real(Struct, frozen=True, eq=False):
     def with_sign_of(self, other: Real) -> Real:
         """This magnitude with the sign bit of `other`."""
         operands = [self.value, other.value]
-        kind = self.at.suffix(self.format.name)
-        return self.like(self.at.intrinsic("copysign", self.value.type, operands, kind))
+        suffix = self.at.suffix(self.format.name)
+        return self.like(self.at.intrinsic("copysign", self.value.type, operands, suffix))
 
     def at_least(self, bound: float) -> Real:
         """The larger of the two; NaN stays NaN."""
@@ -374,8 +374,8 @@ def fma(x: Real, y: Real | float, z: Real | float) -> Real:
     if not x.at.has_fma:
         return x * y + z
     operands = [o.value if isinstance(o, Real) else x.literal(o).value for o in (x, y, z)]
-    kind = x.at.suffix(x.format.name)
-    return Real(x.at, x.format, x.at.intrinsic("fma", x.value.type, operands, kind))
+    suffix = x.at.suffix(x.format.name)
+    return Real(x.at, x.format, x.at.intrinsic("fma", x.value.type, operands, suffix))
 
 
 def polynomial(x: Real, coefficients: Sequence[float]) -> Real:

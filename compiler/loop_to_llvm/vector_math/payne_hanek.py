@@ -29,11 +29,11 @@ def _digits_table(module: ir.Module) -> ir.GlobalVariable:
     total = _WORDS * _LIMB
     digits = int((2 / pi()) * 2 ** (total - _LEADING_ZEROS))
     words = [digits >> (total - _LIMB * (i + 1)) & 0xFFFFFFFF for i in range(_WORDS)]
-    kind = ir.ArrayType(ir.IntType(_LIMB), _WORDS)
-    table = ir.GlobalVariable(module, kind, _DIGITS)
+    array_type = ir.ArrayType(ir.IntType(_LIMB), _WORDS)
+    table = ir.GlobalVariable(module, array_type, _DIGITS)
     table.linkage = "internal"
     table.global_constant = True
-    table.initializer = ir.Constant(kind, words)
+    table.initializer = ir.Constant(array_type, words)
     return table
 
 

@@ -102,13 +102,13 @@ class Cache(Struct, frozen=True, dict=True):
             return None
         return None if data is None else _read(data, target)
 
-    def facts(self, kind: str, path: Path, find: Callable[[], bytes]) -> bytes:
-        """What `find` gives for a file's contents, which is remembered under `kind` for a large
+    def facts(self, subject: str, path: Path, find: Callable[[], bytes]) -> bytes:
+        """What `find` gives for a file's contents, which is remembered under `subject` for a large
         file. Raises OSError for a file that is not there.
         """
         status = path.stat()
         settled = max(status.st_mtime_ns, status.st_ctime_ns) < time.time_ns() - _TICK
-        key = _file_key(kind, path, status, status.st_ctime_ns)
+        key = _file_key(subject, path, status, status.st_ctime_ns)
         if key is None or not settled:
             return find()
         known = self.find_kernel(key)
@@ -243,13 +243,13 @@ def _used(path: Path) -> None:
     os.utime(path, ns=(time.time_ns(), path.stat().st_mtime_ns))
 
 
-def _file_key(kind: str, path: Path, status: os.stat_result, *more: int) -> str | None:
+def _file_key(subject: str, path: Path, status: os.stat_result, *more: int) -> str | None:
     """The key of what is known of a large file as it is, until the machine starts again."""
     start = _start_of_machine()
     if status.st_size < _LARGE or start is None:
         return None
     same = (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, *more)
-    return cache_key([kind, start, os.path.realpath(path), *map(str, same)])
+    return cache_key([subject, start, os.path.realpath(path), *map(str, same)])
 
 
 @cache

@@ -125,16 +125,16 @@ class _Checks(Struct):
     def _segments(self) -> str:
         with open_artifact(self.path) as file:
             shared = SharedObject(file, str(self.path))
-            by_kind = {each.kind: each for each in shared.programs}
+            by_type = {each.type: each for each in shared.programs}
             both = elf.PF_W | elf.PF_X
             if any(
-                each.flags & both == both for each in shared.programs if each.kind == elf.PT_LOAD
+                each.flags & both == both for each in shared.programs if each.type == elf.PT_LOAD
             ):
                 raise self._refuse("memory that is written or run", "a segment for both")
-            stack = by_kind.get(elf.PT_GNU_STACK)
+            stack = by_type.get(elf.PT_GNU_STACK)
             if stack is None or stack.flags & elf.PF_X:
                 raise self._refuse("a stack that is not run", "an executable one")
-            if elf.PT_GNU_RELRO not in by_kind:
+            if elf.PT_GNU_RELRO not in by_type:
                 raise self._refuse("relocated data sealed (RELRO)", "none")
             self._check_dynamic(dict(shared.dynamic()))
         return "none both written and run, no executable stack, RELRO, bound at once"

@@ -91,16 +91,16 @@ def example_c(library: Library) -> str:
     )  # fmt: skip
 
 
-def _table(kind: str, pointer: str, specs: tuple[TensorSpec, ...], made: frozenset[int]) -> str:
+def _table(side: str, pointer: str, specs: tuple[TensorSpec, ...], made: frozenset[int]) -> str:
     """The memory of the inputs or the outputs, and the table of their addresses."""
     lines: list[str] = []
     for number, spec in enumerate(specs):
-        name = f"{kind}{number}"
-        size = f"weft_elements(table, weft_{kind}(table, {number}), dims), sizeof *{name}"
+        name = f"{side}{number}"
+        size = f"weft_elements(table, weft_{side}(table, {number}), dims), sizeof *{name}"
         memory = "NULL" if number in made else f"make({size})"
         lines.append(f"  {_type(spec)} *{name} = {memory}; /* {_comment(spec)} */\n")
-    addresses = ", ".join(f"{kind}{number}" for number in range(len(specs))) or "NULL"
-    return "".join(lines) + f"  {pointer}{kind}s[] = {{{addresses}}};\n"
+    addresses = ", ".join(f"{side}{number}" for number in range(len(specs))) or "NULL"
+    return "".join(lines) + f"  {pointer}{side}s[] = {{{addresses}}};\n"
 
 
 def _shown(prefix: str, number: int, spec: TensorSpec, *, is_made: bool) -> str:

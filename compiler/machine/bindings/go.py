@@ -191,8 +191,8 @@ def go(library: Library) -> str:
     signature, made = library.signature, sorted(library.signature.made)
     inputs, outputs = (list(map(_type, s)) for s in (signature.inputs, signature.outputs))
     filled = [n for n in range(len(outputs)) if n not in made]
-    parameters = [f"input{n} []{kind}, " for n, kind in enumerate(inputs)]
-    parameters += [f"output{n} {'*' * (n in made)}[]{kind}, " for n, kind in enumerate(outputs)]
+    parameters = [f"input{n} []{each}, " for n, each in enumerate(inputs)]
+    parameters += [f"output{n} {'*' * (n in made)}[]{each}, " for n, each in enumerate(outputs)]
     pointers = [f"input{n}" for n in range(len(inputs))] + [f"output{n}" for n in filled]
     c_parameters = [f"const void *input{n}" for n in range(len(inputs))]
     c_parameters += [f"void *output{n}" for n in filled]

@@ -191,8 +191,8 @@ def rust(library: Library) -> str:
     checks = ["        dims[..FREE].copy_from_slice(&sizes);\n"] if symbols else []
     checks += [f"        check({_INPUTS}, {n}, input{n}.len(), &dims)?;\n" for n in inputs]
     checks += [
-        f"        let mut output{n} = vec![0 as {kind}; elements({_OUTPUTS}, {n}, &dims)?];\n"
-        for n, kind in outputs
+        f"        let mut output{n} = vec![0 as {each}; elements({_OUTPUTS}, {n}, &dims)?];\n"
+        for n, each in outputs
         if n not in made
     ]
     return _MODULE.substitute(
@@ -201,24 +201,24 @@ def rust(library: Library) -> str:
         output_texts=_texts(map(described, signature.outputs)),
         sizes=_texts((*symbols, *found)), free=len(symbols),
         parameters="".join(parameters), dim_room=room, checks="".join(checks),
-        results="".join(f"Vec<{kind}>, " for _, kind in outputs).rstrip(" "),
+        results="".join(f"Vec<{each}>, " for _, each in outputs).rstrip(" "),
         input_count=len(signature.inputs), output_count=len(signature.outputs),
         input_pointers=", ".join(f"input{n}.as_ptr() as *const c_void" for n in inputs),
         output_pointers=", ".join(
             "std::ptr::null_mut()" if n in made else f"output{n}.as_mut_ptr() as *mut c_void"
             for n, _ in outputs
         ),
-        made="".join(_taken(n, kind, library.prefix) for n, kind in outputs if n in made),
+        made="".join(_taken(n, each, library.prefix) for n, each in outputs if n in made),
         result_names="".join(f"output{n}, " for n, _ in outputs).rstrip(" "),
     )  # fmt: skip
 
 
-def _taken(n: int, kind: str, prefix: str) -> str:
+def _taken(n: int, element: str, prefix: str) -> str:
     """An output that the call made, as a vector; its memory is given back."""
     return f"""\
         let count = elements({_OUTPUTS}, {n}, &dims)?;
         let output{n} = if count == 0 {{ Vec::new() }} else {{
-            unsafe {{ std::slice::from_raw_parts(outputs[{n}] as *const {kind}, count) }}.to_vec()
+            unsafe {{ std::slice::from_raw_parts(outputs[{n}] as *const {element}, count) }}.to_vec()
         }};
         unsafe {{ {prefix}_release(self.0, outputs[{n}]) }};
 """

@@ -82,9 +82,9 @@ def _pointer(qualifier: str, spec: TensorSpec, stars: str, name: str) -> str:
     return f"{qualifier}{_c_type(spec)} {stars}{name}"
 
 
-def _parameter(kind: str, name: str, taken: set[str]) -> str:
+def _parameter(c_type: str, name: str, taken: set[str]) -> str:
     """A name that no keyword and no macro has, and no other parameter."""
-    stem = f"{kind}_{re.sub(r'[^0-9a-zA-Z]+', '_', name).strip('_')}"
+    stem = f"{c_type}_{re.sub(r'[^0-9a-zA-Z]+', '_', name).strip('_')}"
     chosen, attempt = stem, 1
     while chosen in taken:
         attempt += 1

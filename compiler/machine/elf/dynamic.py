@@ -22,7 +22,7 @@ class DynamicSymbol(msgspec.Struct, frozen=True):
 
     name: str
     binding: int
-    kind: int = elf.STT_NOTYPE
+    type: int = elf.STT_NOTYPE
     section: OutputSection | None = None
     value: int = 0
     size: int = 0
@@ -36,7 +36,7 @@ class DynamicRelocation(msgspec.Struct, frozen=True):
 
     section: OutputSection
     offset: int
-    kind: int
+    type: int
     symbol: int
     target: OutputSection | None
     addend: int
@@ -44,7 +44,7 @@ class DynamicRelocation(msgspec.Struct, frozen=True):
     def pack(self) -> bytes:
         """The record, once sections are placed."""
         base = self.target.address if self.target else 0
-        info = self.symbol << 32 | self.kind
+        info = self.symbol << 32 | self.type
         return elf.RELA.pack(self.section.address + self.offset, info, base + self.addend)
 
 
@@ -65,8 +65,8 @@ def _sysv_hash(name: str) -> int:
     return value
 
 
-def _section(name: str, kind: int, alignment: int, entry_size: int = 0) -> OutputSection:
-    return OutputSection(name, kind, elf.SHF_ALLOC, alignment, entry_size=entry_size)
+def _section(name: str, section_type: int, alignment: int, entry_size: int = 0) -> OutputSection:
+    return OutputSection(name, section_type, elf.SHF_ALLOC, alignment, entry_size=entry_size)
 
 
 @dataclass(eq=False)
@@ -131,13 +131,13 @@ class DynamicTables:
     def _relocation_order(self, relocation: DynamicRelocation) -> tuple[bool, int]:
         """Relative ones first, as DT_RELACOUNT says, and then by place."""
         place = relocation.section.address + relocation.offset
-        return relocation.kind != self.relative, place
+        return relocation.type != self.relative, place
 
     def _symbol_table(self) -> bytes:
         records = [bytes(elf.SYMBOL.size)]
         for symbol in (*self.imports, *self.exports):
             base = symbol.section.address if symbol.section else 0
-            info = symbol.binding << 4 | symbol.kind
+            info = symbol.binding << 4 | symbol.type
             name = self._names.add(symbol.name)
             index = 1 if symbol.section else elf.SHN_UNDEF
             records.append(elf.SYMBOL.pack(name, info, 0, index, base + symbol.value, symbol.size))
@@ -195,7 +195,7 @@ class DynamicTables:
             (elf.DT_SYMENT, elf.SYMBOL.size),
         ]
         if self.relocations:
-            relative = sum(r.kind == self.relative for r in self.relocations)
+            relative = sum(r.type == self.relative for r in self.relocations)
             entries += [
                 (elf.DT_RELA, self.rela.address),
                 (elf.DT_RELASZ, len(self.rela.content)),

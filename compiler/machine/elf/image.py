@@ -22,7 +22,7 @@ class OutputSection(Struct, eq=False):
     """
 
     name: str
-    kind: int
+    type: int
     flags: int
     alignment: int = 1
     content: bytearray = field(default_factory=bytearray)
@@ -42,13 +42,13 @@ class OutputSection(Struct, eq=False):
     @property
     def file_size(self) -> int:
         """How many bytes the section takes in the file."""
-        return 0 if self.kind == elf.SHT_NOBITS else self.memory_size
+        return 0 if self.type == elf.SHT_NOBITS else self.memory_size
 
     def header(self, name: int, link: int) -> elf.SectionHeader:
         """The entry of the section table; `name` and `link` are numbers of other tables."""
         return elf.SectionHeader(
             name,
-            self.kind,
+            self.type,
             self.flags,
             self.address,
             self.offset,
@@ -63,7 +63,7 @@ class OutputSection(Struct, eq=False):
         """Makes room for `size` zero bytes and returns their offset."""
         self.alignment = max(self.alignment, alignment)
         offset = elf.align_up(self.memory_size, alignment)
-        if self.kind == elf.SHT_NOBITS:
+        if self.type == elf.SHT_NOBITS:
             self.size = offset + size
         else:
             self.content += bytes(offset + size - len(self.content))
@@ -87,7 +87,7 @@ class Segment(Struct, frozen=True):
 class Extra(Struct, frozen=True):
     """A program header that points at part of a segment."""
 
-    kind: int
+    type: int
     flags: int
     sections: Sequence[OutputSection]
     alignment: int
@@ -160,7 +160,7 @@ class Image:
     def _program_headers(self) -> list[elf.ProgramHeader]:
         loads = [self._load(segment) for segment in self._segments]
         sealed = [
-            load._replace(kind=elf.PT_GNU_RELRO, flags=elf.PF_R, alignment=1)
+            load._replace(type=elf.PT_GNU_RELRO, flags=elf.PF_R, alignment=1)
             for segment, load in zip(self._segments, loads, strict=True)
             if segment.sealed
         ]
@@ -182,7 +182,7 @@ class Image:
             head[section.offset : section.offset + section.file_size] = section.content
         end = build_id.offset + build_id.file_size
         loads = [
-            header for header in headers if header.kind == elf.PT_LOAD and header.offset < len(head)
+            header for header in headers if header.type == elf.PT_LOAD and header.offset < len(head)
         ]
         head[end - BUILD_ID_SIZE : end] = digest_of_image(
             self._file_header(len(headers), 0, 0),
@@ -295,7 +295,7 @@ def _extra_header(extra: Extra) -> elf.ProgramHeader:
     first, last = kept[0], kept[-1]
     size = last.address + last.memory_size - first.address
     return elf.ProgramHeader(
-        extra.kind,
+        extra.type,
         extra.flags,
         first.offset,
         first.address,

@@ -76,11 +76,11 @@ class _Part:
         end = first.section_offset + first.section_count * elf.SECTION_HEADER.size
         table = data[first.section_offset : end]
         headers = [elf.SectionHeader(*each) for each in elf.SECTION_HEADER.iter_unpack(table)]
-        self.relocated = [each for each in headers if each.kind == elf.SHT_RELA]
+        self.relocated = [each for each in headers if each.type == elf.SHT_RELA]
         names = headers[first.section_names]
         strings = data[names.offset : names.offset + names.size]
         for index, header in enumerate(headers[1:], 1):
-            if header.kind in _REPLACED:
+            if header.type in _REPLACED:
                 continue
             self.places[index] = len(joined.headers)
             text = strings[header.name : strings.index(b"\0", header.name)].decode()
@@ -134,7 +134,7 @@ def _prevails(symbol: Symbol, known: Symbol) -> bool:
 
 
 def _record(joined: _Joined, symbol: Symbol, place: int) -> bytes:
-    info = symbol.binding << 4 | symbol.kind
+    info = symbol.binding << 4 | symbol.type
     name = joined.names.add(symbol.name)
     return elf.SYMBOL.pack(name, info, symbol.visibility, place, symbol.value, symbol.size)
 

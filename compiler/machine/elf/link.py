@@ -114,7 +114,7 @@ class _Inputs:
             self.frame_header.reserve(8, 4)
 
     def _add(self, each: RelocatableObject, section: Section) -> tuple[OutputSection, int] | None:
-        if not section.is_loaded or section.kind == elf.SHT_NOTE:
+        if not section.is_loaded or section.type == elf.SHT_NOTE:
             return None
         alignment = section.alignment
         if alignment & (alignment - 1) or alignment > SMALLEST_PAGE:
@@ -123,7 +123,7 @@ class _Inputs:
                 f"up to {SMALLEST_PAGE}, got {alignment} for {section.name}"
             )
         output = self._output(each, section)
-        if section.kind == elf.SHT_NOBITS:
+        if section.type == elf.SHT_NOBITS:
             return output, output.reserve(section.size, alignment)
         if output is self.frames:  # padding between lists would read as the end of the whole
             alignment = 4
@@ -132,14 +132,14 @@ class _Inputs:
     def _output(self, each: RelocatableObject, section: Section) -> OutputSection:
         known = (elf.SHT_PROGBITS, elf.SHT_NOBITS, elf.SHT_X86_64_UNWIND)
         run_at_load = section.name.startswith((".ctors", ".dtors", ".init", ".fini"))
-        if section.kind not in known or run_at_load:
+        if section.type not in known or run_at_load:
             raise UnsupportedError(
                 f"{each.name}: linker requires sections of code and plain data, "
-                f"got {section.name} of type {section.kind:#x} with flags {section.flags:#x}"
+                f"got {section.name} of type {section.type:#x} with flags {section.flags:#x}"
             )
         if section.flags & elf.SHF_TLS:
             return self.thread_local
-        if section.kind == elf.SHT_NOBITS:
+        if section.type == elf.SHT_NOBITS:
             return self.bss
         if section.flags & elf.SHF_EXECINSTR:
             return self.text
@@ -192,7 +192,7 @@ def _tables(
         needed,
         [DynamicSymbol(target.name, target.binding) for target in imports],
         [
-            DynamicSymbol(t.name, t.binding, t.kind, t.section, t.offset, t.size)
+            DynamicSymbol(t.name, t.binding, t.type, t.section, t.offset, t.size)
             for t in symbols.exports(exports)
         ],
         relocator.for_the_loader(imports),
@@ -267,7 +267,7 @@ def _static_symbols(
     for target in symbols.named_places():
         assert target.section is not None, "a named place has a section"
         is_export = target.binding != elf.STB_LOCAL and target.name in visible
-        info = (target.binding if is_export else elf.STB_LOCAL) << 4 | target.kind
+        info = (target.binding if is_export else elf.STB_LOCAL) << 4 | target.type
         record = elf.SymbolRecord(
             names.add(target.name), info, 0, index[target.section], target.address, target.size
         )

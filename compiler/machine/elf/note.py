@@ -31,8 +31,8 @@ def read_note(path: str | PathLike[str]) -> bytes:
         if file.read(len(MAGIC)) == MAGIC:
             return read_wasm_note(path)
         notes = [n for n in SharedObject(file, fspath(path)).notes() if n.owner == _OWNER]
-    contents = [note.content for note in notes if note.kind == _CONTENT]
-    digests = [note.content for note in notes if note.kind == _DIGEST]
+    contents = [note.content for note in notes if note.type == _CONTENT]
+    digests = [note.content for note in notes if note.type == _DIGEST]
     if not notes:
         raise ArtifactError(
             f"{fspath(path)}: loader requires an artifact of weft, got no .note.weft"

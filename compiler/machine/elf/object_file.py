@@ -14,7 +14,7 @@ class Relocation(msgspec.Struct, frozen=True):
     """A field at `offset` of its section that holds an address known only at link time."""
 
     offset: int
-    kind: int
+    type: int
     symbol: int
     addend: int
 
@@ -23,7 +23,7 @@ class Section(msgspec.Struct, frozen=True):
     """One section; `content` is empty where the file holds no bytes for it."""
 
     name: str
-    kind: int
+    type: int
     flags: int
     size: int
     alignment: int
@@ -41,7 +41,7 @@ class Symbol(msgspec.Struct, frozen=True):
 
     name: str
     binding: int
-    kind: int
+    type: int
     visibility: int
     section: int
     value: int
@@ -123,8 +123,8 @@ class _Reader:
             raise self._refuse("a 64-bit little-endian ELF object", f"{self._data[:6]!r} ahead")
         head = self._bytes(0, elf.FILE_HEADER.size)
         header = elf.FileHeader(*elf.FILE_HEADER.unpack(head))
-        if header.kind != elf.ET_REL:
-            raise self._refuse("a relocatable object", f"ELF type {header.kind}")
+        if header.type != elf.ET_REL:
+            raise self._refuse("a relocatable object", f"ELF type {header.type}")
         return header
 
     @cached_property
@@ -149,11 +149,11 @@ class _Reader:
         return tuple(
             Section(
                 self._text(names, header.name),
-                header.kind,
+                header.type,
                 header.flags,
                 header.size,
                 max(1, header.alignment),
-                b"" if header.kind == elf.SHT_NOBITS else self._bytes(header.offset, header.size),
+                b"" if header.type == elf.SHT_NOBITS else self._bytes(header.offset, header.size),
                 relocations.get(index, ()),
             )
             for index, header in enumerate(self._headers)
@@ -162,11 +162,11 @@ class _Reader:
     def _relocations(self) -> dict[int, tuple[Relocation, ...]]:
         found: dict[int, tuple[Relocation, ...]] = {}
         for header in self._headers:
-            if header.kind == elf.SHT_REL:
+            if header.type == elf.SHT_REL:
                 raise UnsupportedError(
                     f"{self._name}: linker requires relocations with addends, got SHT_REL"
                 )
-            if header.kind == elf.SHT_RELA:
+            if header.type == elf.SHT_RELA:
                 found[header.info] = tuple(
                     Relocation(offset, info & 0xFFFFFFFF, info >> 32, addend)
                     for offset, info, addend in self._table(header, elf.RELA)
@@ -175,7 +175,7 @@ class _Reader:
 
     def symbols(self) -> tuple[Symbol, ...]:
         """The symbol table; empty when the object has none."""
-        tables = [header for header in self._headers if header.kind == elf.SHT_SYMTAB]
+        tables = [header for header in self._headers if header.type == elf.SHT_SYMTAB]
         if not tables:
             return ()
         strings = self._strings(tables[0].link)

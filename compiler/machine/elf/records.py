@@ -96,7 +96,7 @@ class FileHeader(NamedTuple):
     """The first 64 bytes of the file."""
 
     ident: bytes
-    kind: int
+    type: int
     machine: int
     version: int
     entry: int
@@ -115,7 +115,7 @@ class SectionHeader(NamedTuple):
     """One section, as linkers see the file."""
 
     name: int
-    kind: int
+    type: int
     flags: int
     address: int
     offset: int
@@ -129,7 +129,7 @@ class SectionHeader(NamedTuple):
 class ProgramHeader(NamedTuple):
     """One segment, as the loader sees the file."""
 
-    kind: int
+    type: int
     flags: int
     offset: int
     address: int
@@ -169,10 +169,10 @@ def machine_name(machine: int) -> str:
     return MACHINE_NAMES.get(machine, f"machine {machine}")
 
 
-def pack_note(owner: bytes, kind: int, content: bytes, alignment: int = 4) -> bytes:
+def pack_note(owner: bytes, note_type: int, content: bytes, alignment: int = 4) -> bytes:
     """One entry of a note section; `owner` is written with its closing zero."""
     name = owner + b"\0"
-    head = NOTE.pack(len(name), len(content), kind) + name
+    head = NOTE.pack(len(name), len(content), note_type) + name
     head += bytes(-len(head) % alignment)
     return head + content + bytes(-len(content) % alignment)
 

@@ -88,14 +88,14 @@ class Relocator:
         relocation: Relocation,
         place: tuple[OutputSection, int],
     ) -> _Fixup:
-        rule = self._machine.rules.get(relocation.kind)
+        rule = self._machine.rules.get(relocation.type)
         target = self._symbols.target(number, relocation.symbol)
         origin = f"{each.name}: {section.name}+{relocation.offset:#x}"
         name = target.name if target else f"#{relocation.symbol}"
         if rule is None:
             raise UnsupportedError(
                 f"{origin}: linker requires a relocation type of position-independent code, "
-                f"got type {relocation.kind} against '{name}' for {elf.machine_name(each.machine)}"
+                f"got type {relocation.type} against '{name}' for {elf.machine_name(each.machine)}"
             )
         if target is None and rule.base is Base.NOTHING:
             target = Target("", None)
@@ -114,7 +114,7 @@ class Relocator:
                 f"{fixup.origin}: linker requires {rule.name} inside its section of "
                 f"{len(section.content)} bytes, got '{name}'"
             )
-        if (rule.base in THREAD_LOCAL) != (fixup.target.kind == elf.STT_TLS):
+        if (rule.base in THREAD_LOCAL) != (fixup.target.type == elf.STT_TLS):
             raise UnsupportedError(
                 f"{fixup.origin}: linker requires thread-local variables of these objects reached "
                 f"by relocations for them alone, got {rule.name} against '{name}'"
@@ -165,9 +165,11 @@ class Relocator:
 
     def _thread_local(self) -> list[DynamicRelocation]:
         """What fills the slots of thread-local variables."""
-        kind, told = self._machine.thread_local, self._machine.tls_bias is None
+        relocation_type, told = self._machine.thread_local, self._machine.tls_bias is None
         return [
-            DynamicRelocation(self.slots, at, kind, 0, None, key.offset if key and told else 0)
+            DynamicRelocation(
+                self.slots, at, relocation_type, 0, None, key.offset if key and told else 0
+            )
             for key, at in self._tls_slots_of.items()
         ]
 
@@ -175,13 +177,13 @@ class Relocator:
         self,
         section: OutputSection,
         offset: int,
-        kind: int,
+        relocation_type: int,
         target: Target,
         index: dict[Target, int],
         addend: int,
     ) -> DynamicRelocation:
         if target.section is None:
-            return DynamicRelocation(section, offset, kind, index[target], None, addend)
+            return DynamicRelocation(section, offset, relocation_type, index[target], None, addend)
         addend += target.offset
         return DynamicRelocation(section, offset, self._machine.relative, 0, target.section, addend)
 

@@ -22,7 +22,7 @@ class Note(NamedTuple):
     """One entry of a note segment."""
 
     owner: bytes
-    kind: int
+    type: int
     content: bytes
     offset: int  # of the content in the file
 
@@ -40,8 +40,8 @@ class SharedObject:
                 "a 64-bit little-endian shared object", f"a file that starts {head[:7]!r}"
             )
         self.header = elf.FileHeader(*elf.FILE_HEADER.unpack(head))
-        if self.header.kind != elf.ET_DYN:
-            raise self.refuse("a shared object", f"ELF type {self.header.kind}")
+        if self.header.type != elf.ET_DYN:
+            raise self.refuse("a shared object", f"ELF type {self.header.type}")
         self.programs = self._program_headers()
 
     def refuse(self, rule: str, facts: str) -> ArtifactError:
@@ -72,7 +72,7 @@ class SharedObject:
     def notes(self) -> Iterator[Note]:
         """All notes of all note segments."""
         for header in self.programs:
-            if header.kind == elf.PT_NOTE:
+            if header.type == elf.PT_NOTE:
                 yield from self._notes_of(header)
 
     def _notes_of(self, header: elf.ProgramHeader) -> Iterator[Note]:
@@ -82,21 +82,24 @@ class SharedObject:
         while at < len(data):
             if at + elf.NOTE.size > len(data):
                 raise self.refuse("whole notes", f"one cut off at {at} of {len(data)} bytes")
-            owner_size, size, kind = elf.NOTE.unpack_from(data, at)
+            owner_size, size, note_type = elf.NOTE.unpack_from(data, at)
             owner = at + elf.NOTE.size
             start = elf.align_up(owner + owner_size, alignment)
             if start + size > len(data):
                 raise self.refuse("whole notes", f"one of {size} bytes at {at} of {len(data)}")
             content = data[start : start + size]
             yield Note(
-                data[owner : owner + owner_size].rstrip(b"\0"), kind, content, header.offset + start
+                data[owner : owner + owner_size].rstrip(b"\0"),
+                note_type,
+                content,
+                header.offset + start,
             )
             at = elf.align_up(start + size, alignment)
 
     def build_id(self) -> Note:
         """The note that holds the build id."""
         for note in self.notes():
-            if note.owner == b"GNU" and note.kind == elf.NT_GNU_BUILD_ID:
+            if note.owner == b"GNU" and note.type == elf.NT_GNU_BUILD_ID:
                 return note
         raise self.refuse("a build id", "none")
 
@@ -108,7 +111,7 @@ class SharedObject:
         covered = [
             load
             for load in self.programs
-            if load.kind == elf.PT_LOAD and (load.flags != elf.PF_R or load.offset == 0)
+            if load.type == elf.PT_LOAD and (load.flags != elf.PF_R or load.offset == 0)
         ]
         contents = [self._segment(load, first, stored) for load in covered]
         return digest_of_image(self.header, self.programs, contents)
@@ -202,14 +205,14 @@ class SharedObject:
         """Bytes that lie at an address once the file is loaded."""
         for load in self.programs:
             inside = address - load.address
-            if load.kind == elf.PT_LOAD and 0 <= inside <= load.file_size - size:
+            if load.type == elf.PT_LOAD and 0 <= inside <= load.file_size - size:
                 return self.read(load.offset + inside, size)
         raise self.refuse("addresses within its segments", f"{size} bytes at {address:#x}")
 
     def dynamic(self) -> list[tuple[int, int]]:
         """Tags and values of the dynamic section, up to the one that ends it."""
         for segment in self.programs:
-            if segment.kind == elf.PT_DYNAMIC:
+            if segment.type == elf.PT_DYNAMIC:
                 whole = segment.file_size // elf.DYNAMIC.size * elf.DYNAMIC.size
                 entries = list(elf.DYNAMIC.iter_unpack(self.read(segment.offset, whole)))
                 tags = [tag for tag, _ in entries]

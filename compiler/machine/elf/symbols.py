@@ -13,7 +13,7 @@ from weft.dialects.errors import ArtifactError
 # (index of the object, index of its section) -> where that section's first byte lies.
 Places = Mapping[tuple[int, int], tuple[OutputSection, int]]
 
-_LINKED_KINDS: Final = (
+_LINKED_TYPES: Final = (
     elf.STT_NOTYPE, elf.STT_OBJECT, elf.STT_FUNC, elf.STT_SECTION, elf.STT_TLS,
 )  # fmt: skip
 
@@ -24,7 +24,7 @@ class Target(Struct, eq=False):
     name: str
     section: OutputSection | None
     offset: int = 0
-    kind: int = elf.STT_NOTYPE
+    type: int = elf.STT_NOTYPE
     size: int = 0
     binding: int = elf.STB_GLOBAL
     visibility: int = elf.STV_DEFAULT
@@ -103,17 +103,17 @@ class SymbolTable:
 
     def _placed(self, number: int, symbol: Symbol) -> Target:
         place = self._places.get((number, symbol.section))
-        if place is None or symbol.kind not in _LINKED_KINDS:
+        if place is None or symbol.type not in _LINKED_TYPES:
             raise ArtifactError(
                 f"{self._objects[number].name}: linker requires '{symbol.name}' to lie in a loaded "
-                f"section, got symbol type {symbol.kind} in section {symbol.section:#x}"
+                f"section, got symbol type {symbol.type} in section {symbol.section:#x}"
             )
         section, start = place
         return Target(
             symbol.name or section.name,
             section,
             start + symbol.value,
-            symbol.kind,
+            symbol.type,
             symbol.size,
             symbol.binding,
             symbol.visibility,
@@ -122,7 +122,7 @@ class SymbolTable:
     def _target(self, number: int, symbol: Symbol) -> Target | None:
         if not symbol.is_local:
             return self._global[symbol.name]
-        if (number, symbol.section) not in self._places or symbol.kind not in _LINKED_KINDS:
+        if (number, symbol.section) not in self._places or symbol.type not in _LINKED_TYPES:
             return None
         return self._placed(number, symbol)
 
@@ -149,6 +149,6 @@ class SymbolTable:
         for symbols in self._targets:
             targets += [t for t in symbols if t is not None and t.binding == elf.STB_LOCAL]
         named = [
-            t for t in targets if t.section and t.name and t.kind in (elf.STT_OBJECT, elf.STT_FUNC)
+            t for t in targets if t.section and t.name and t.type in (elf.STT_OBJECT, elf.STT_FUNC)
         ]
         return sorted(named, key=lambda t: (t.binding != elf.STB_LOCAL, t.name))

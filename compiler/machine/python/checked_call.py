@@ -145,8 +145,8 @@ class CheckedCall:
             raise_pending()
             raise CancelledError(f"{self._prefix} {self._reason(self.context)}")
         reason = self._reason(self.context)
-        kind = AssertError if reason.startswith("assert ") else InputError
-        raise kind(f"{self._prefix} {reason}")
+        error_type = AssertError if reason.startswith("assert ") else InputError
+        raise error_type(f"{self._prefix} {reason}")
 
     def _reason(self, context: int | None) -> str:
         """The last error of a context, or of the thread's last `m_create`."""

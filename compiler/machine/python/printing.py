@@ -65,8 +65,8 @@ def _array(address: int | None, dtype: np.dtype[Any], shape: list[int]) -> Any:
 
 def _shown(array: Any, form: str) -> str:
     """An array as Python shows it; one element is a number."""
-    kind, _, spec = form.partition(":")
+    conversion, _, spec = form.partition(":")
     value = array if array.ndim else array[()]
-    number = _NUMBERS.get(kind)
+    number = _NUMBERS.get(conversion)
     value = value if number is None else number(value)
-    return format(value, spec) if spec else repr(value) if kind == "r" else str(value)
+    return format(value, spec) if spec else repr(value) if conversion == "r" else str(value)

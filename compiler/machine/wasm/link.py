@@ -81,7 +81,9 @@ class _Module:
 
     def __init__(self, objects: Sequence[WasmObject], blobs: Sequence[WeightBlob]) -> None:
         self.objects = objects
-        self.types = list(dict.fromkeys(kind for each in objects for kind in each.types))
+        self.types = list(
+            dict.fromkeys(function_type for each in objects for function_type in each.types)
+        )
         self.first_function: list[int] = []
         self.functions: list[tuple[WasmObject, Piece, int]] = []
         for each in objects:
@@ -170,15 +172,23 @@ class _Module:
                     self._patch(number, piece, relocation)
 
     def _patch(self, number: int, piece: Piece, relocation: Relocation) -> None:
-        each, kind, offset = self.objects[number], relocation.kind, relocation.offset
-        role = _UNSIGNED.get(kind) or _SIGNED.get(kind) or _WORD.get(kind)
+        each, relocation_type, offset = self.objects[number], relocation.type, relocation.offset
+        role = (
+            _UNSIGNED.get(relocation_type)
+            or _SIGNED.get(relocation_type)
+            or _WORD.get(relocation_type)
+        )
         if role is None:
-            raise UnsupportedError(f"{each.name}: linker requires a known relocation, got {kind}")
+            raise UnsupportedError(
+                f"{each.name}: linker requires a known relocation, got {relocation_type}"
+            )
         value = self._value(number, role, relocation)
-        if kind in _WORD:
+        if relocation_type in _WORD:
             field = value.to_bytes(4, "little")
         else:
-            field = (unsigned if kind in _UNSIGNED else signed)(_wrapped(value, kind), padded=True)
+            field = (unsigned if relocation_type in _UNSIGNED else signed)(
+                _wrapped(value, relocation_type), padded=True
+            )
         piece.content[offset : offset + len(field)] = field
 
     def _value(self, number: int, role: str, relocation: Relocation) -> int:
@@ -191,9 +201,9 @@ class _Module:
         return place.value + relocation.addend
 
 
-def _wrapped(value: int, kind: int) -> int:
+def _wrapped(value: int, relocation_type: int) -> int:
     """Addresses above 2 GiB as the signed constants that they are."""
-    return value - _LARGEST if kind in _SIGNED and value >= _LARGEST >> 1 else value
+    return value - _LARGEST if relocation_type in _SIGNED and value >= _LARGEST >> 1 else value
 
 
 def link_wasm(
@@ -219,8 +229,8 @@ def link_wasm(
         sections = list(_sections(module, exports))
     hashed = HashingFile(out)
     hashed.write(MAGIC)
-    for kind, content in sections:
-        hashed.write(_section(kind, content))
+    for section_id, content in sections:
+        hashed.write(_section(section_id, content))
     _write_data(module, cast("BinaryIO", hashed))
     if note is not None:
         hashed.write(_section(CUSTOM, wasm_note(note)))
@@ -249,7 +259,7 @@ def _sections(module: _Module, exports: Sequence[str]) -> Iterable[tuple[int, by
     exported += [_vector(name.encode()) + b"\0" + unsigned(number) for name, number in named]
     bodies = [_vector(bytes(piece.content)) for _, piece, _ in module.functions]
     yield TYPE, _list(module.types)
-    yield FUNCTION, _list([unsigned(kind) for *_, kind in module.functions])
+    yield FUNCTION, _list([unsigned(each) for *_, each in module.functions])
     yield TABLE, _list([bytes([_FUNCREF, 1]) + unsigned(table) + unsigned(table)])
     yield MEMORY, _list([b"\0" + unsigned(pages)])
     yield GLOBAL, _list([stack])
@@ -260,8 +270,8 @@ def _sections(module: _Module, exports: Sequence[str]) -> Iterable[tuple[int, by
     yield CODE, _list(bodies)
 
 
-def _section(kind: int, content: bytes) -> bytes:
-    return bytes([kind]) + unsigned(len(content)) + content
+def _section(section_id: int, content: bytes) -> bytes:
+    return bytes([section_id]) + unsigned(len(content)) + content
 
 
 def _list(items: Sequence[bytes]) -> bytes:

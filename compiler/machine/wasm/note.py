@@ -33,8 +33,8 @@ def read_wasm_note(path: str | PathLike[str]) -> bytes:
     """What `link_wasm` was given as `note`. Raises ArtifactError for a damaged or foreign file."""
     name = fspath(path)
     with open(path, "rb") as file:
-        for kind, end in _sections(file, name):
-            if kind == _CUSTOM and file.read(1 + len(_NAME)) == bytes([len(_NAME)]) + _NAME:
+        for section_id, end in _sections(file, name):
+            if section_id == _CUSTOM and file.read(1 + len(_NAME)) == bytes([len(_NAME)]) + _NAME:
                 digest = file.read(_DIGEST)
                 content = file.read(end - file.tell())
                 if hashlib.sha256(content).digest() != digest:
@@ -58,10 +58,10 @@ def check_wasm(path: str | PathLike[str]) -> list[str]:
         if file.read() != wasm_trailer(digest.digest()):
             raise _refuse(name, "the module that was linked", "another than its digest tells")
         exports: list[str] = []
-        for kind, end in _sections(file, name):
-            if kind == _IMPORT:
+        for section_id, end in _sections(file, name):
+            if section_id == _IMPORT:
                 raise _refuse(name, "a module that imports nothing", "one that does")
-            if kind == _EXPORT:
+            if section_id == _EXPORT:
                 exports = _exports(file, name, end)
     return exports
 
@@ -83,11 +83,11 @@ def _sections(file: BinaryIO, name: str) -> Iterator[tuple[int, int]]:
     end = len(MAGIC)
     while end < size:
         file.seek(end)
-        kind, length = file.read(1)[0], _unsigned(file, name)
+        section_id, length = file.read(1)[0], _unsigned(file, name)
         end = file.tell() + length
         if end > size:
             raise _refuse(name, "a whole file", f"{size} bytes of {end}")
-        yield kind, end
+        yield section_id, end
 
 
 def _refuse(name: str, rule: str, facts: str) -> ArtifactError:

@@ -57,7 +57,7 @@ class Symbol(Struct, frozen=True):
 class Relocation(Struct, frozen=True):
     """A field at an offset into its function or segment; `index` is a symbol, or a type."""
 
-    kind: int
+    type: int
     offset: int
     index: int
     addend: int
@@ -147,13 +147,13 @@ def read_wasm(data: bytes, name: str) -> WasmObject:
     parsed = WasmObject(name)
     sections: list[tuple[int, bytes]] = []
     while not reader.is_done:
-        kind = reader.byte()
-        sections.append((kind, reader.take(reader.unsigned())))
+        section_id = reader.byte()
+        sections.append((section_id, reader.take(reader.unsigned())))
     starts = _Starts([], [])
-    for kind, content in sections:
-        _read_section(parsed, kind, Reader(content, name), starts)
-    for kind, content in sections:
-        if kind == CUSTOM:
+    for section_id, content in sections:
+        _read_section(parsed, section_id, Reader(content, name), starts)
+    for section_id, content in sections:
+        if section_id == CUSTOM:
             _read_custom(parsed, Reader(content, name), sections, starts)
     return parsed
 
@@ -165,8 +165,8 @@ class _Starts(Struct, frozen=True):
     segments: list[int]
 
 
-def _read_section(parsed: WasmObject, kind: int, reader: Reader, starts: _Starts) -> None:
-    match kind:
+def _read_section(parsed: WasmObject, section_id: int, reader: Reader, starts: _Starts) -> None:
+    match section_id:
         case 1:
             for _ in range(reader.unsigned()):
                 parsed.types.append(_function_type(reader))
@@ -190,7 +190,7 @@ def _read_section(parsed: WasmObject, kind: int, reader: Reader, starts: _Starts
             pass  # the linker makes a table of its own
         case _:
             raise UnsupportedError(
-                f"{parsed.name}: linker requires code and data alone, got section {kind}"
+                f"{parsed.name}: linker requires code and data alone, got section {section_id}"
             )
 
 
@@ -204,14 +204,14 @@ def _function_type(reader: Reader) -> bytes:
 
 def _read_import(parsed: WasmObject, reader: Reader) -> None:
     reader.text()
-    name, kind = reader.text(), reader.byte()
-    if kind == 0:
+    name, external = reader.text(), reader.byte()
+    if external == 0:
         parsed.signatures.append(reader.unsigned())
         parsed.imports.append(name)
-    elif kind == 1:
+    elif external == 1:
         reader.byte()
         _skip_limits(reader)
-    elif kind == 2:
+    elif external == 2:
         _skip_limits(reader)
     else:
         reader.take(2)
@@ -240,12 +240,12 @@ def _read_custom(
         _read_linking(parsed, reader)
     elif title.startswith("reloc."):
         target = reader.unsigned()
-        kind = sections[target][0] if target < len(sections) else -1
-        if kind not in (CODE, DATA):
+        section_id = sections[target][0] if target < len(sections) else -1
+        if section_id not in (CODE, DATA):
             return  # of debugging information, which is left out
         first, pieces = (
             (starts.functions, parsed.functions)
-            if kind == CODE
+            if section_id == CODE
             else (starts.segments, parsed.segments)
         )
         _read_relocations(parsed, reader, first, pieces)
@@ -256,8 +256,8 @@ def _read_relocations(
 ) -> None:
     number = 0
     for _ in range(reader.unsigned()):
-        kind, offset, index = reader.byte(), reader.unsigned(), reader.unsigned()
-        addend = reader.signed() if kind in (3, 4, 5, 8, 9) else 0
+        relocation_type, offset, index = reader.byte(), reader.unsigned(), reader.unsigned()
+        addend = reader.signed() if relocation_type in (3, 4, 5, 8, 9) else 0
         while number + 1 < len(starts) and starts[number + 1] <= offset:
             number += 1
         inside = offset - starts[number] if starts else -1
@@ -265,7 +265,7 @@ def _read_relocations(
             raise ArtifactError(
                 f"{parsed.name}: linker requires relocations inside of their section"
             )
-        pieces[number].relocations.append(Relocation(kind, inside, index, addend))
+        pieces[number].relocations.append(Relocation(relocation_type, inside, index, addend))
 
 
 def _read_linking(parsed: WasmObject, reader: Reader) -> None:
@@ -275,18 +275,18 @@ def _read_linking(parsed: WasmObject, reader: Reader) -> None:
             f"{parsed.name}: linker requires linking version {_LINKING_VERSION}, got {version}"
         )
     while not reader.is_done:
-        kind = reader.byte()
+        subsection = reader.byte()
         part = Reader(reader.take(reader.unsigned()), parsed.name)
-        if kind == _SEGMENT_INFO:
+        if subsection == _SEGMENT_INFO:
             for number in range(part.unsigned()):
                 part.text()
                 parsed.segments[number].alignment = 1 << min(part.unsigned(), _LARGEST_SHIFT)
                 part.unsigned()
-        elif kind == _SYMBOL_TABLE:
+        elif subsection == _SYMBOL_TABLE:
             parsed.symbols += [_read_symbol(parsed, part) for _ in range(part.unsigned())]
         else:
             raise UnsupportedError(
-                f"{parsed.name}: linker requires plain symbols and segments, got part {kind}"
+                f"{parsed.name}: linker requires plain symbols and segments, got part {subsection}"
             )
 
 

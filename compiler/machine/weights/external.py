@@ -64,8 +64,8 @@ def _prepare(
     room = np.empty(size + ALIGNMENT, np.uint8)
     start = -room.ctypes.data % ALIGNMENT
     prepared = room[start : start + size]
-    kind = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
-    function = kind(library.address(f"{metadata['prefix']}_prepare_weights"))
+    callback_type = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
+    function = callback_type(library.address(f"{metadata['prefix']}_prepare_weights"))
     if arrays and (status := function(ctypes.addressof(pointers), prepared.ctypes.data)):
         raise ArtifactError(f"{path} requires weights to start, got status {status}")
     return [prepared[each["offset"] :][: each["bytes"]] for each in metadata["weights"]]

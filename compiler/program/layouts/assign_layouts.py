@@ -19,7 +19,7 @@ from xdsl.rewriter import InsertPoint, Rewriter
 from weft.dialects.expr import Atom, Expr, Symbol
 from weft.dialects.loop.ops import AllocOp
 from weft.dialects.loop.program import COPIES, CallOp, KernelOp, ProgramOp, WeightOp
-from weft.dialects.loop.types import BufferType, buffer_type
+from weft.dialects.loop.types import BufferType, buffer_type_of
 
 CopyKernel = Callable[[BufferType, BufferType], KernelOp]
 """Makes a (scheduled, canonically named) kernel that copies between two
@@ -63,7 +63,7 @@ class AssignLayouts(Struct, frozen=True):
         }
         for position, argument in enumerate(kernel.body.block.args):
             value = call.arguments[position]
-            wanted = buffer_type(argument).substitute(sizes)
+            wanted = buffer_type_of(argument).substitute(sizes)
             if wanted == value.type:
                 continue
             place = value.owner if isinstance(value.owner, WeightOp) else call
@@ -82,7 +82,7 @@ class AssignLayouts(Struct, frozen=True):
         block = call.parent_block()
         assert block is not None, "a call stands in a program"
         target = AllocOp.of(wanted)
-        source = buffer_type(value)
+        source = buffer_type_of(value)
         kernel = self.copy_kernel(source, wanted)
         kernel = kernels.setdefault(kernel.sym_name.data, kernel)
         names = dict.fromkeys(name for dim in source.shape for name in dim.symbols())

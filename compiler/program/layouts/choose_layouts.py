@@ -22,9 +22,9 @@ from weft.compiler.program.layouts.kernel_table import KernelTable
 from weft.dialects.expr import Expr
 from weft.dialects.loop.ops import AllocOp
 from weft.dialects.loop.program import COPIES, CallOp, KernelOp, ProgramOp, ViewOp
-from weft.dialects.loop.types import BufferType, buffer_type
+from weft.dialects.loop.types import BufferType, buffer_type_of
 
-Kinds = tuple[BufferType, ...]
+BufferTypes = tuple[BufferType, ...]
 
 IMAGE = 4
 """Axes of buffers that have channels whatever is done with them."""
@@ -36,7 +36,7 @@ MOST_SWEEPS = 8
 class LayoutChoices(Protocol):
     """What kernels say about layouts; the driver implements it by the loop level."""
 
-    def candidate(self, kind: BufferType) -> BufferType | None:
+    def candidate(self, buffer_type: BufferType) -> BufferType | None:
         """The other layout that a type may have."""
         ...
 
@@ -46,15 +46,15 @@ class LayoutChoices(Protocol):
         """
         ...
 
-    def cost(self, kernel: KernelOp, kinds: Kinds) -> float:
+    def cost(self, kernel: KernelOp, buffer_types: BufferTypes) -> float:
         """What a kernel costs with arguments of these types."""
         ...
 
-    def conversion(self, kind: BufferType) -> float:
+    def conversion(self, buffer_type: BufferType) -> float:
         """What it costs to bring a buffer into another layout."""
         ...
 
-    def variant(self, kernel: KernelOp, kinds: Kinds) -> KernelOp:
+    def variant(self, kernel: KernelOp, buffer_types: BufferTypes) -> KernelOp:
         """The kernel with arguments of these types."""
         ...
 
@@ -94,7 +94,7 @@ class _Search:
         free = [
             value
             for value in self.calls_of
-            if (value in reached or buffer_type(value).rank >= IMAGE) and self._is_free(value)
+            if (value in reached or buffer_type_of(value).rank >= IMAGE) and self._is_free(value)
         ]
         results = [self._descend(set(start), free) for start in ((), free)]
         return min(results, key=self._total)
@@ -116,7 +116,7 @@ class _Search:
         users = [use.operation for use in value.uses]
         known = all(isinstance(user, CallOp | ViewOp) for user in users)
         here = all(user.parent is self.program.body.block for user in users)
-        return known and here and self.choices.candidate(buffer_type(value)) is not None
+        return known and here and self.choices.candidate(buffer_type_of(value)) is not None
 
     def _descend(self, chosen: set[SSAValue], free: list[SSAValue]) -> set[SSAValue]:
         for _ in range(MOST_SWEEPS):
@@ -144,24 +144,24 @@ class _Search:
     def _view(self, value: SSAValue, chosen: set[SSAValue]) -> float:
         if value not in chosen or not _views(value):
             return 0.0
-        return self.choices.conversion(buffer_type(value))
+        return self.choices.conversion(buffer_type_of(value))
 
     def _call(self, call: CallOp, chosen: set[SSAValue]) -> float:
         blocked = tuple(value in chosen for value in call.arguments)
         key = (call.kernel, blocked)
         if key not in self.known:
             kernel = self.table[call.kernel]
-            kinds = tuple(_kinds(kernel, blocked, self.choices))
-            self.known[key] = self.choices.cost(kernel, kinds)
+            buffer_types = tuple(_argument_types(kernel, blocked, self.choices))
+            self.known[key] = self.choices.cost(kernel, buffer_types)
         return self.known[key]
 
 
-def _kinds(
+def _argument_types(
     kernel: KernelOp, blocked: Sequence[bool], choices: LayoutChoices
 ) -> Iterable[BufferType]:
     for argument, is_blocked in zip(kernel.body.block.args, blocked, strict=True):
-        kind = buffer_type(argument)
-        other = choices.candidate(kind) if is_blocked else kind
+        buffer_type = buffer_type_of(argument)
+        other = choices.candidate(buffer_type) if is_blocked else buffer_type
         assert other is not None, "a kernel's argument has the candidates of the caller's buffer"
         yield other
 
@@ -191,20 +191,22 @@ class _Rewriting(Struct):
 
     def _call(self, call: CallOp, blocked: Sequence[bool]) -> None:
         kernel = self.table[call.kernel]
-        kinds = tuple(_kinds(kernel, blocked, self.choices))
-        key = (call.kernel, kinds)
-        name = self.table.variant(key, lambda: self.choices.variant(kernel, kinds))
+        buffer_types = tuple(_argument_types(kernel, blocked, self.choices))
+        key = (call.kernel, buffer_types)
+        name = self.table.variant(key, lambda: self.choices.variant(kernel, buffer_types))
         call.properties["callee"] = SymbolRefAttr(name)
 
     def _retype(self, value: SSAValue, position: Mapping[Operation, int]) -> None:
-        row_major = buffer_type(value)
-        kind = self.choices.candidate(row_major)
-        assert kind is not None, "a chosen buffer has a candidate"
-        value = Rewriter.replace_value_with_new_type(value, kind)
+        row_major = buffer_type_of(value)
+        blocked_type = self.choices.candidate(row_major)
+        assert blocked_type is not None, "a chosen buffer has a candidate"
+        value = Rewriter.replace_value_with_new_type(value, blocked_type)
         views = sorted(_views(value), key=position.__getitem__)
         if not views:
             return
-        copy = self.table.variant((kind, row_major), lambda: self.choices.copy(kind, row_major))
+        copy = self.table.variant(
+            (blocked_type, row_major), lambda: self.choices.copy(blocked_type, row_major)
+        )
         names = dict.fromkeys(name for dim in row_major.shape for name in dim.symbols())
         target = AllocOp.of(row_major)
         call = CallOp.of(copy, [Expr.of(name) for name in names], [value, target.result])

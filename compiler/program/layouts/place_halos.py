@@ -18,17 +18,17 @@ from weft.compiler.program.layouts.kernel_table import KernelTable
 from weft.dialects.expr import Expr
 from weft.dialects.loop.ops import AllocOp
 from weft.dialects.loop.program import FILLS_BORDER, CallOp, KernelOp, ProgramOp, ViewOp
-from weft.dialects.loop.types import BufferType, buffer_type
+from weft.dialects.loop.types import BufferType, buffer_type_of
 
 
 class Border(Protocol):
     """What is stored around a buffer; equal ones are the same."""
 
-    def around(self, kind: BufferType) -> BufferType:
+    def around(self, buffer_type: BufferType) -> BufferType:
         """The type of a buffer with its border."""
         ...
 
-    def within(self, kind: BufferType) -> BufferType:
+    def within(self, buffer_type: BufferType) -> BufferType:
         """The type of the buffer inside of its border."""
         ...
 
@@ -47,11 +47,11 @@ class HaloChoices(Protocol[H]):
         """The kernel that takes the argument with its border."""
         ...
 
-    def retyped(self, kernel: KernelOp, kinds: tuple[BufferType, ...]) -> KernelOp:
+    def retyped(self, kernel: KernelOp, buffer_types: tuple[BufferType, ...]) -> KernelOp:
         """The kernel with arguments of other types."""
         ...
 
-    def border(self, kind: BufferType, halo: H) -> KernelOp:
+    def border(self, buffer_type: BufferType, halo: H) -> KernelOp:
         """A kernel that fills the border."""
         ...
 
@@ -92,12 +92,12 @@ def _place(
     choices: HaloChoices[H],
     position: Mapping[Operation, int],
 ) -> None:
-    kind = buffer_type(alloc.result)
-    padded = AllocOp.of(halo.around(kind))
-    inside = ViewOp.of(padded.result, halo.within(kind))
+    buffer_type = buffer_type_of(alloc.result)
+    padded = AllocOp.of(halo.around(buffer_type))
+    inside = ViewOp.of(padded.result, halo.within(buffer_type))
     padded.result.name_hint = inside.result.name_hint = alloc.result.name_hint
-    border = table.variant((kind, halo), lambda: choices.border(kind, halo))
-    names = dict.fromkeys(name for dim in kind.shape for name in dim.symbols())
+    border = table.variant((buffer_type, halo), lambda: choices.border(buffer_type, halo))
+    names = dict.fromkeys(name for dim in buffer_type.shape for name in dim.symbols())
     fill = CallOp.of(border, [Expr.of(name) for name in names], [padded.result])
     fill.attributes[FILLS_BORDER] = UnitAttr()
     block = alloc.parent
@@ -127,11 +127,11 @@ def _redirect(
         value, key = padded, (call.kernel, positions[0])
         variant = table.variant(key, lambda: choices.unpadded(kernel, positions[0]))
     else:
-        kinds = [buffer_type(argument) for argument in kernel.body.block.args]
+        buffer_types = [buffer_type_of(argument) for argument in kernel.body.block.args]
         for position in positions:
-            kinds[position] = halo.within(kinds[position])
-        value, key = inside, (call.kernel, tuple(kinds))
-        variant = table.variant(key, lambda: choices.retyped(kernel, tuple(kinds)))
+            buffer_types[position] = halo.within(buffer_types[position])
+        value, key = inside, (call.kernel, tuple(buffer_types))
+        variant = table.variant(key, lambda: choices.retyped(kernel, tuple(buffer_types)))
     for position in positions:
         call.operands[position] = value
     call.properties["callee"] = SymbolRefAttr(variant)

@@ -52,7 +52,7 @@ from weft.dialects.loop.program import (
     ViewOp,
     WeightOp,
 )
-from weft.dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type
+from weft.dialects.loop.types import BufferType, ExprsAttr, LayoutAttr, buffer_type_of
 from weft.dialects.weights import WeightStore
 
 LEAST_BYTES = 1 << 18
@@ -129,7 +129,7 @@ def _axes_of_others(
     weight: WeightOp, others: Iterable[str], weights: WeightStore
 ) -> dict[str, Attribute]:
     """The axes with which a large weight is others, by their keys."""
-    key, shape = weight.key.data, buffer_type(weight.result).shape
+    key, shape = weight.key.data, buffer_type_of(weight.result).shape
     if key not in weights or weights[key].nbytes < LEAST_BYTES:
         return {}
     if shape != tuple(map(Expr.of, weights[key].shape)):
@@ -197,16 +197,16 @@ class _Sharing:
             axes = _axes(places[0], other)
             if len(wanted) > 1 or axes is None:
                 continue
-            (kind,) = wanted
-            if kind.shape == tuple(_given(places[0]).shape[axis] for axis in axes):
-                self._rewrite(key, other, readers, kind, axes)
+            (buffer_type,) = wanted
+            if buffer_type.shape == tuple(_given(places[0]).shape[axis] for axis in axes):
+                self._rewrite(key, other, readers, buffer_type, axes)
                 return
 
     def _wanted(self, place: Place) -> BufferType:
         """The type in which a kernel wants an argument, over the program's sizes."""
         call, position = place
         kernel = self.table[call.kernel]
-        return buffer_type(kernel.body.block.args[position]).substitute(_sizes(call, kernel))
+        return buffer_type_of(kernel.body.block.args[position]).substitute(_sizes(call, kernel))
 
     def _added(self, place: Place) -> float:
         """Nanoseconds by which a call takes longer."""
@@ -226,8 +226,8 @@ class _Sharing:
     ) -> None:
         """Puts the weight into the layout that the readers of the other want, for all calls."""
         places = self.tables[key]
-        kind = _transposed(wanted, _given(places[0]), axes)
-        weight = WeightOp.of(key, kind)
+        buffer_type = _transposed(wanted, _given(places[0]), axes)
+        weight = WeightOp.of(key, buffer_type)
         view = ViewOp.of(weight.result, wanted)
         view.attributes[STANDS_FOR] = StringAttr(other)
         first = self.program.body.block.first_op
@@ -237,8 +237,8 @@ class _Sharing:
             call.operands[position] = view.result
         for call, position in places:
             call.operands[position] = weight.result
-            make = partial(_with_kind, self.table[call.kernel], position, kind)
-            name = self.table.variant((call.kernel, position, kind), make)
+            make = partial(_with_type, self.table[call.kernel], position, buffer_type)
+            name = self.table.variant((call.kernel, position, buffer_type), make)
             call.properties["callee"] = SymbolRefAttr(name)
 
 
@@ -260,7 +260,7 @@ def likely(size: Expr) -> float:
 
 def _given(place: Place) -> BufferType:
     call, position = place
-    return buffer_type(call.arguments[position])
+    return buffer_type_of(call.arguments[position])
 
 
 def _sizes(call: CallOp, kernel: KernelOp) -> dict[Atom, Expr]:
@@ -273,20 +273,20 @@ def _executions(op: Operation) -> Expr:
     return product(loop.extent for loop in enclosing_loops(op))
 
 
-def _transposed(kind: BufferType, like: BufferType, axes: Sequence[int]) -> BufferType:
-    """The type of the other shape with the storage of `kind`, whose axis `n` is the other's
+def _transposed(buffer_type: BufferType, like: BufferType, axes: Sequence[int]) -> BufferType:
+    """The type of the other shape with the storage of `buffer_type`, whose axis `n` is the other's
     `axes[n]`.
     """
     turned = [Expr.of(Operand(axis)) for axis in axes]
-    if isinstance(kind.layout, LayoutAttr):
+    if isinstance(buffer_type.layout, LayoutAttr):
         own: dict[Atom, Expr] = {Operand(n): axis for n, axis in enumerate(turned)}
-        turned = [place.substitute(own) for place in kind.layout.subscripts.data]
-    layout = LayoutAttr(ExprsAttr(tuple(turned)), ExprsAttr(kind.storage))
-    return BufferType(like.dims, kind.element, layout)
+        turned = [place.substitute(own) for place in buffer_type.layout.subscripts.data]
+    layout = LayoutAttr(ExprsAttr(tuple(turned)), ExprsAttr(buffer_type.storage))
+    return BufferType(like.dims, buffer_type.element, layout)
 
 
-def _with_kind(kernel: KernelOp, position: int, kind: BufferType) -> KernelOp:
+def _with_type(kernel: KernelOp, position: int, buffer_type: BufferType) -> KernelOp:
     """A copy of a kernel with one argument of another type."""
     copy = kernel.clone()
-    Rewriter.replace_value_with_new_type(copy.body.block.args[position], kind)
+    Rewriter.replace_value_with_new_type(copy.body.block.args[position], buffer_type)
     return copy

@@ -21,7 +21,7 @@ from weft.dialects.errors import OptionError
 from weft.dialects.loop.dynamic import CopyOp, aliased, root
 from weft.dialects.loop.ops import AllocOp
 from weft.dialects.loop.program import DONATED, CallOp, KernelOp, ProgramOp
-from weft.dialects.loop.types import buffer_type
+from weft.dialects.loop.types import buffer_type_of
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def _users(value: SSAValue) -> Iterator[Operation]:
 def _write_behind(program: ProgramOp, result: SSAValue) -> None:
     """Lets the output be computed beside, and copied when all is done."""
     block = program.body.block
-    own = AllocOp.of(buffer_type(result))
+    own = AllocOp.of(buffer_type_of(result))
     result.replace_all_uses_with(own.result)
     first = block.first_op
     if first is None:

@@ -29,7 +29,7 @@ from weft.dialects.loop.extents import RequireExtentsOp
 from weft.dialects.loop.ops import AllocOp, ForOp
 from weft.dialects.loop.program import CallOp, ProgramOp, ViewOp
 from weft.dialects.loop.scalar import width
-from weft.dialects.loop.types import buffer_type
+from weft.dialects.loop.types import buffer_type_of
 
 WORTH_BYTES = 1 << 14
 """States below that, which stay in a first-level cache, are copied in less time than code that is
@@ -101,9 +101,12 @@ def _results(ops: Sequence[Operation]) -> set[SSAValue]:
 
 
 def _is_worth_it(copy: CopyOp) -> bool:
-    kind = buffer_type(copy.source)
-    low, _ = kind.size.range({})
-    return kind.size.constant is None or (low or 0) * width(kind.element) // 8 >= WORTH_BYTES
+    buffer_type = buffer_type_of(copy.source)
+    low, _ = buffer_type.size.range({})
+    return (
+        buffer_type.size.constant is None
+        or (low or 0) * width(buffer_type.element) // 8 >= WORTH_BYTES
+    )
 
 
 def _write_twice(loop: ForOp, copies: Sequence[CopyOp]) -> None:

@@ -16,7 +16,7 @@ from xdsl.utils.hints import isa
 from weft.dialects.expr import Atom, Expr, Symbol
 from weft.dialects.loop.ops import AllocOp
 from weft.dialects.loop.program import TEMPORARIES, CallOp, KernelOp, ProgramOp
-from weft.dialects.loop.types import BufferType, buffer_type
+from weft.dialects.loop.types import BufferType, buffer_type_of
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def hoist_kernel(kernel: KernelOp) -> list[BufferType]:
     noted = kernel.attributes.get(TEMPORARIES)
     if isa(noted, IntAttr):
         arguments = kernel.body.block.args
-        return [buffer_type(each) for each in arguments[len(arguments) - noted.data :]]
+        return [buffer_type_of(each) for each in arguments[len(arguments) - noted.data :]]
     types: list[BufferType] = []
     for alloc in [
         op for op in kernel.walk() if isinstance(op, AllocOp) and op.scope.data == "workspace"
@@ -60,7 +60,7 @@ def hoist_kernel(kernel: KernelOp) -> list[BufferType]:
         assert alloc.parent_op() is kernel, "a workspace allocation stands at the top of its kernel"
         argument = kernel.body.block.insert_arg(alloc.result.type, len(kernel.body.block.args))
         argument.name_hint = alloc.result.name_hint
-        types.append(buffer_type(alloc.result))
+        types.append(buffer_type_of(alloc.result))
         alloc.result.replace_all_uses_with(argument)
         Rewriter.erase_op(alloc)
     return types
@@ -75,8 +75,8 @@ def _extend_call(call: CallOp, symbols: list[str], types: list[BufferType]) -> N
     temporaries: list[SSAValue] = []
     block = call.parent_block()
     assert block is not None, "a call stands in a program"
-    for kind in types:
-        alloc = AllocOp.of(kind.substitute(values))
+    for buffer_type in types:
+        alloc = AllocOp.of(buffer_type.substitute(values))
         block.insert_op_before(alloc, call)
         temporaries.append(alloc.result)
     call.operands = [*call.operands, *temporaries]

@@ -16,7 +16,7 @@ from xdsl.utils.hints import isa
 from weft.dialects.expr import Expr, atom_expr
 from weft.dialects.loop.ops import AccessOp, LoadOp, StoreOp, enclosing_loops
 from weft.dialects.loop.program import IN_PLACE, KernelOp
-from weft.dialects.loop.types import buffer_type
+from weft.dialects.loop.types import buffer_type_of
 
 
 class InPlace(Struct, frozen=True):
@@ -43,17 +43,17 @@ def in_place_arguments(kernel: KernelOp) -> list[InPlace]:
         InPlace(operand.index, result.index)
         for result in written
         for operand in read
-        if buffer_type(operand) == buffer_type(result)
+        if buffer_type_of(operand) == buffer_type_of(result)
         and _goes_along(loads[operand] or [], stores[result] or [])
     ]
 
 
-def _accesses(value: SSAValue, kind: type[AccessOp]) -> list[AccessOp] | None:
+def _accesses(value: SSAValue, op_class: type[AccessOp]) -> list[AccessOp] | None:
     """The loads or stores of a buffer; None where anything else uses it."""
     users = [use.operation for use in value.uses]
     if not all(isinstance(user, AccessOp) for user in users):
         return None
-    return [user for user in users if isinstance(user, kind)]
+    return [user for user in users if isinstance(user, op_class)]
 
 
 def _goes_along(loads: list[AccessOp], stores: list[AccessOp]) -> bool:

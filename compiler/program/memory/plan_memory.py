@@ -34,7 +34,7 @@ from weft.dialects.loop.dynamic import ReallocOp, aliased, root
 from weft.dialects.loop.ops import AllocOp
 from weft.dialects.loop.program import WORKSPACE_BYTES, CallOp, KernelOp, ProgramOp
 from weft.dialects.loop.scalar import width
-from weft.dialects.loop.types import BufferType, ExprsAttr, buffer_type
+from weft.dialects.loop.types import BufferType, ExprsAttr, buffer_type_of
 from weft.dialects.module_attributes import code_options
 
 ALIGNMENT = 64
@@ -67,9 +67,9 @@ def kernels_of(module: ModuleOp) -> dict[str, KernelOp]:
     return {op.sym_name.data: op for op in module.ops if isinstance(op, KernelOp)}
 
 
-def buffer_bytes(kind: BufferType) -> Expr:
+def buffer_bytes(buffer_type: BufferType) -> Expr:
     """The bytes of a buffer's storage; a bool takes one."""
-    return kind.size * (max(8, width(kind.element)) // 8)
+    return buffer_type.size * (max(8, width(buffer_type.element)) // 8)
 
 
 def lifetimes(program: ProgramOp) -> list[Lifetime]:
@@ -84,7 +84,7 @@ def lifetimes(program: ProgramOp) -> list[Lifetime]:
             if op.scope.data == "growable":
                 uses.append(places[op])  # its memory may move here
             if uses:
-                size = aligned(buffer_bytes(buffer_type(op.result)))
+                size = aligned(buffer_bytes(buffer_type_of(op.result)))
                 first, last = min(use[0] for use in uses), max(use[1] for use in uses)
                 branch = branch_of(op)
                 beside = None if branch is None else branch.parent_op()
@@ -146,7 +146,7 @@ def plan_memory(program: ProgramOp, kernels: Mapping[str, KernelOp], guarded: st
     known = set(program.symbol_names)
     for op in program.body.walk():
         if isinstance(op, AllocOp) and op.scope.data == "workspace":
-            names = {name for dim in buffer_type(op.result).storage for name in dim.symbols()}
+            names = {name for dim in buffer_type_of(op.result).storage for name in dim.symbols()}
             if not names <= known:
                 op.properties["scope"] = StringAttr("growable")
     found = _joined(lifetimes(program), program, kernels)

@@ -56,5 +56,5 @@ class GraphBuilder:
 
     def filled(self, value: float, like: SSAValue) -> SSAValue:
         """A tensor of one value, of the type of `like`."""
-        kind = type_of(like)
-        return self.expand(self.constant_of(value, kind.element), shape=kind.dims)
+        tensor_type = type_of(like)
+        return self.expand(self.constant_of(value, tensor_type.element), shape=tensor_type.dims)

@@ -51,10 +51,12 @@ class DimValues:
             pending.pop()
         return self._found[value]
 
-    def _held(self, values: Sequence[Expr] | None, kind: TensorType) -> Sequence[Expr] | None:
-        if values is None or kind.element == BOOL:
+    def _held(
+        self, values: Sequence[Expr] | None, tensor_type: TensorType
+    ) -> Sequence[Expr] | None:
+        if values is None or tensor_type.element == BOOL:
             return values
-        limits = np.iinfo(numpy_dtype(kind.element))
+        limits = np.iinfo(numpy_dtype(tensor_type.element))
         for number in (value.constant for value in values):
             if number is not None and not limits.min <= number <= limits.max:
                 if self._sizes:
@@ -63,5 +65,7 @@ class DimValues:
         return values
 
 
-def _may_be_dims(kind: TensorType) -> bool:
-    return kind.element in (*INTEGERS, BOOL) and kind.has_rank and kind.rank <= 1
+def _may_be_dims(tensor_type: TensorType) -> bool:
+    return (
+        tensor_type.element in (*INTEGERS, BOOL) and tensor_type.has_rank and tensor_type.rank <= 1
+    )

@@ -51,7 +51,7 @@ class ElementwiseOp(GraphOp):
 
     def check_elements(self) -> None:
         """Operands have one element type, out of `ELEMENTS`."""
-        elements = list(dict.fromkeys(kind.element for kind in self.tensor_types()))
+        elements = list(dict.fromkeys(each.element for each in self.tensor_types()))
         if len(elements) != 1:
             self.require(False, "operands of one element type", " and ".join(map(str, elements)))
         if elements[0] not in self.ELEMENTS:  # texts of types cost more than all else here
@@ -60,19 +60,19 @@ class ElementwiseOp(GraphOp):
 
     def infer(self) -> Sequence[TensorType]:
         self.check_elements()
-        kinds = self.tensor_types()
-        if not all(kind.has_rank for kind in kinds):
+        tensor_types = self.tensor_types()
+        if not all(each.has_rank for each in tensor_types):
             return [tensor(None, self.result_element())]
-        shape = broadcast_shapes(self.name, [kind.shape for kind in kinds])
+        shape = broadcast_shapes(self.name, [each.shape for each in tensor_types])
         return [tensor(shape, self.result_element())]
 
     def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
         result = self.result_type.shape
-        shapes = [kind.shape for kind in self.tensor_types()]
+        shapes = [each.shape for each in self.tensor_types()]
         return [pair for shape in shapes for pair in broadcast_assumptions(shape, result)]
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
-        shapes = [kind.shape for kind in self.tensor_types()]
+        shapes = [each.shape for each in self.tensor_types()]
         with b.loops(self.result_type.shape) as index:
             values = [
                 b.load(operand, broadcast_index(index, shape))

@@ -70,9 +70,9 @@ class _Evaluator(Struct):
             self._operation(op)
         raise AssertionError("a block of a graph ends in a terminator")
 
-    def _note_dims(self, kind: TensorType, array: Array) -> None:
+    def _note_dims(self, tensor_type: TensorType, array: Array) -> None:
         """Learns sizes from an argument's shape."""
-        for dim, extent in zip(kind.shape, array.shape, strict=True):
+        for dim, extent in zip(tensor_type.shape, array.shape, strict=True):
             if list(dim.terms.values()) == [1] and str(dim).isidentifier():
                 self.sizes.setdefault(str(dim), extent)
 
@@ -150,16 +150,16 @@ class _Evaluator(Struct):
     def _specialised(self, op: GraphOp, operands: Sequence[Array]) -> GraphOp:
         """The operator with numbers for sizes, on operands of the arrays' shapes."""
         dims = [ShapeAttr(tuple(map(Expr.of, array.shape))) for array in operands]
-        kinds = [
+        tensor_types = [
             TensorType(shape, self._element(value, array))
             for shape, value, array in zip(dims, op.operands, operands, strict=True)
         ]
         properties = {
             name: self._number(value) for name, value in op.properties.items() if name != SEGMENTS
         }
-        if kinds == [value.type for value in op.operands] and properties == op.properties:
+        if tensor_types == [value.type for value in op.operands] and properties == op.properties:
             return op
-        remaining = iter(Block(arg_types=kinds).args)
+        remaining = iter(Block(arg_types=tensor_types).args)
         slots = [None if operand is None else next(remaining) for operand in op.slots()]
         return type(op).from_properties(slots, properties)
 

@@ -131,7 +131,7 @@ class NormalizationOp(GraphOp):
     def check_elements(self) -> bool:
         """Raises unless operands have one floating-point type; whether their ranks are known."""
         self.require_one_element(FLOATS, "floating-point elements")
-        return all(kind.has_rank for kind in self.tensor_types())
+        return all(each.has_rank for each in self.tensor_types())
 
     def infer(self) -> Sequence[TensorType]:
         source = type_of(self.source)

@@ -72,9 +72,9 @@ class InferTypeOp(IRDLOperation, ABC):
 
     def set_results(self) -> None:
         """Gives an operation that is being built its results, of the types that are inferred."""
-        kinds = self.infer()
+        tensor_types = self.infer()
         self.results = SSAValues(
-            OpResult(kind, self, position) for position, kind in enumerate(kinds)
+            OpResult(each, self, position) for position, each in enumerate(tensor_types)
         )
 
     def require(self, holds: bool, rule: str, got: object) -> None:
@@ -94,7 +94,7 @@ class InferTypeOp(IRDLOperation, ABC):
             raise VerifyException(str(error)) from error
         given = [result.type for result in self.results]
         if inferred != given:
-            wanted, got = (", ".join(map(str, kinds)) for kinds in (inferred, given))
+            wanted, got = (", ".join(map(str, each)) for each in (inferred, given))
             raise VerifyException(f"{self.name} requires results {wanted}, got {got}")
 
 
@@ -228,10 +228,10 @@ class GraphOp(InferTypeOp):
 
     def require_one_element(self, allowed: Sequence[Attribute], rule: str) -> None:
         """Raises unless the operands have one element type, out of those allowed."""
-        first, *others = kinds = self.tensor_types()
-        if first.element not in allowed or any(kind.element != first.element for kind in others):
-            listed = " and ".join(map(str, kinds))
-            same = all(kind.element == first.element for kind in others)
+        first, *others = tensor_types = self.tensor_types()
+        if first.element not in allowed or any(each.element != first.element for each in others):
+            listed = " and ".join(map(str, tensor_types))
+            same = all(each.element == first.element for each in others)
             self.require(False, rule if same else "one element type", listed)
 
     def tensor_types(self) -> list[TensorType]:

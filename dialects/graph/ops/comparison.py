@@ -213,7 +213,7 @@ class WhereOp(ElementwiseOp):
     ONNX: ClassVar = OnnxName("Where")
 
     def check_elements(self) -> None:
-        condition, then, otherwise = (kind.element for kind in self.tensor_types())
+        condition, then, otherwise = (each.element for each in self.tensor_types())
         self.require(condition == BOOL, "a condition of bools", condition)
         self.require(then == otherwise, "values of one element type", f"{then} and {otherwise}")
 

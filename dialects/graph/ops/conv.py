@@ -60,21 +60,27 @@ class ConvolutionOp(WindowOp):
 
     def check_operands(self) -> bool:
         """Raises where operands do not go together; whether their ranks are known."""
-        kinds = self.tensor_types()
+        tensor_types = self.tensor_types()
         self.require_one_element(NUMBERS, "numeric operands")
-        listed = " and ".join(map(str, kinds))
+        listed = " and ".join(map(str, tensor_types))
         self.require(self.groups > 0, "a positive group", self.groups)
-        if not (kinds[0].has_rank and kinds[1].has_rank):
+        if not (tensor_types[0].has_rank and tensor_types[1].has_rank):
             return False
-        self.require(kinds[0].rank > 2, "an image of rank 3 or more", listed)
-        self.require(kinds[0].rank == kinds[1].rank, "an image and a filter of one rank", listed)
+        self.require(tensor_types[0].rank > 2, "an image of rank 3 or more", listed)
+        self.require(
+            tensor_types[0].rank == tensor_types[1].rank,
+            "an image and a filter of one rank",
+            listed,
+        )
         return True
 
     def check_bias(self, channels: Expr) -> None:
         """The bias has an element for each channel of the result."""
         if self.bias is not None and type_of(self.bias).has_rank:
-            kind = type_of(self.bias)
-            self.require(kind.shape == (channels,), f"a bias of {channels} elements", kind)
+            tensor_type = type_of(self.bias)
+            self.require(
+                tensor_type.shape == (channels,), f"a bias of {channels} elements", tensor_type
+            )
 
     def contract(
         self,
@@ -205,10 +211,10 @@ class ConvOp(ConvolutionOp):
         return [_with_bias(y, bias, operands[0].dtype)]
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
-        kind, window = type_of(self.image), self.window()
-        padded = window.pad(b, operands[0], kind.shape[:2], kind.element, 0)
+        tensor_type, window = type_of(self.image), self.window()
+        padded = window.pad(b, operands[0], tensor_type.shape[:2], tensor_type.element, 0)
         final = results[0] if self.bias is None else None
-        total = start_totals(b, self.result_type.shape, kind.element, 0, final)
+        total = start_totals(b, self.result_type.shape, tensor_type.element, 0, final)
         taps = forward_taps(window, self.result_type.shape[2:])
         self.contract(b, total, padded, (operands[1], False), taps)
         self.finish(b, total, operands, results)
@@ -370,10 +376,10 @@ class ConvTransposeOp(ConvolutionOp):
         """The result at `s*m + r` is
         `sum_ct x[n, c, m + (r + pad) div s - t] * w[c, o, s*t + (r + pad) mod s]`.
         """
-        kind, window, shape = type_of(self.image), self.window(), self.result_type.shape
+        tensor_type, window, shape = type_of(self.image), self.window(), self.result_type.shape
         taps, padding = phase_taps(window, shape[2:]), phase_padding(window, shape[2:])
-        image = padding.pad(b, operands[0], kind.shape[:2], kind.element, 0)
-        total = start_totals(b, (*shape[:2], *taps.positions), kind.element, 0)
+        image = padding.pad(b, operands[0], tensor_type.shape[:2], tensor_type.element, 0)
+        total = start_totals(b, (*shape[:2], *taps.positions), tensor_type.element, 0)
         self.contract(b, total, image, (operands[1], True), taps)
         rank = len(window.axes)
         with b.loops((*shape[:2], *taps.positions), "no" + taps.names) as index:

@@ -15,7 +15,7 @@ from weft.dialects.graph.core.op import GraphOp, OnnxName
 from weft.dialects.graph.core.types import FLOATS, I64, TensorType, tensor, type_of
 from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.loop.scalar import Scalar, compute_type
-from weft.dialects.loop.types import buffer_type
+from weft.dialects.loop.types import buffer_type_of
 from weft.dialects.weights import Array
 
 
@@ -84,7 +84,7 @@ def _exchange_rows(
     b: LoopBuilder, matrix: SSAValue, product: SSAValue, index: Sequence[Expr], k: Expr, rows: Expr
 ) -> Scalar:
     """Brings the row whose element of column k is greatest up to row k; returns that element."""
-    wide = buffer_type(matrix).element
+    wide = buffer_type_of(matrix).element
     greatest, place = b.scratch([1], wide, "greatest"), b.scratch([1], I64, "place")
     b.store(greatest, [0], b.constant(-1, wide))
     b.store(place, [0], b.index(k, I64))

@@ -47,10 +47,10 @@ class EinsumOp(GraphOp):
         return left.split(","), right
 
     def infer(self) -> Sequence[TensorType]:
-        kinds = self.tensor_types()
+        tensor_types = self.tensor_types()
         terms, result = self.terms
         equation = self.equation.data
-        self.require(len(terms) == len(kinds), f"{len(terms)} operands", len(kinds))
+        self.require(len(terms) == len(tensor_types), f"{len(terms)} operands", len(tensor_types))
         self.require_one_element(NUMBERS, "numeric operands")
         known = set("".join(terms))
         self.require(all(c.isalpha() for c in known), "letters for indices", equation)
@@ -58,25 +58,27 @@ class EinsumOp(GraphOp):
         self.require(fits, "a result of the operands' letters, each once", equation)
         block = None if self.block is None else self.block.value.data
         self.require(block is None or block > 0, "blocks of one term or more", block)
-        if not all(kind.has_rank for kind in kinds):
-            return [tensor(None, kinds[0].element)]
-        for letters, kind in zip(terms, kinds, strict=True):
-            self.require(len(letters) == kind.rank, f"an operand of dims {letters}", kind)
+        if not all(each.has_rank for each in tensor_types):
+            return [tensor(None, tensor_types[0].element)]
+        for letters, tensor_type in zip(terms, tensor_types, strict=True):
+            self.require(
+                len(letters) == tensor_type.rank, f"an operand of dims {letters}", tensor_type
+            )
         extents = self.extents()
-        return [tensor([extents[letter] for letter in result], kinds[0].element)]
+        return [tensor([extents[letter] for letter in result], tensor_types[0].element)]
 
     def extents(self) -> dict[str, Expr]:
         """The size of each letter."""
         shapes: dict[str, list[Shape]] = {}
-        for letters, kind in zip(self.terms[0], self.tensor_types(), strict=True):
-            for letter, dim in zip(letters, kind.shape, strict=True):
+        for letters, tensor_type in zip(self.terms[0], self.tensor_types(), strict=True):
+            for letter, dim in zip(letters, tensor_type.shape, strict=True):
                 shapes.setdefault(letter, []).append((dim,))
         return {c: broadcast_shapes(self.name, dims)[0] for c, dims in shapes.items()}
 
     def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
         extents = self.extents()
         operands = zip(self.terms[0], self.tensor_types(), strict=True)
-        wanted = [(kind.shape, tuple(extents[c] for c in letters)) for letters, kind in operands]
+        wanted = [(each.shape, tuple(extents[c] for c in letters)) for letters, each in operands]
         return [pair for dims, full in wanted for pair in broadcast_assumptions(dims, full)]
 
     def reference(self, *operands: Array) -> Sequence[Array]:
@@ -110,8 +112,8 @@ class EinsumOp(GraphOp):
             reduced = found if block is None else (found[0] * block + found[1],)
             place = dict(zip(result + summed, (*outer, *reduced), strict=True))
             loads = [
-                b.load(operand, _subscripts(letters, kind.shape, place))
-                for letters, kind, operand in zip(terms, self.tensor_types(), operands, strict=True)
+                b.load(operand, _subscripts(letters, each.shape, place))
+                for letters, each, operand in zip(terms, self.tensor_types(), operands, strict=True)
             ]
             product = loads[0]
             for factor in loads[1:]:

@@ -89,10 +89,10 @@ class ClipOp(ElementwiseOp):
 
     def infer(self) -> Sequence[TensorType]:
         self.check_elements()
-        kind, *bounds = self.tensor_types()
+        tensor_type, *bounds = self.tensor_types()
         for bound in bounds:
             self.require(not bound.has_rank or bound.rank == 0, "scalar bounds", bound)
-        return [kind]
+        return [tensor_type]
 
     def _bounds(self, present: Sequence[_Bound]) -> tuple[_Bound | None, _Bound | None]:
         """The bounds among what stands for the operands that are present."""

@@ -111,26 +111,26 @@ class LpNormOp(AxisOp):
         return [(x / (norm + (norm == 0))).astype(operands[0].dtype)]
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
-        kind = self.result_type
-        total = start_totals(b, self.lines, kind.element, 0)
+        tensor_type = self.result_type
+        total = start_totals(b, self.lines, tensor_type.element, 0)
         with b.loops(self.lines) as line, b.reduce([self.extent], "add", "k") as (k,):
             x = b.load(operands[0], self.along(line, k))
             term = magnitude(x) if self.is_absolute else x * x
             b.store(total, line, b.load(total, line) + term)
-        norm = b.temporary(self.lines, compute_type(kind.element), "norm")
+        norm = b.temporary(self.lines, compute_type(tensor_type.element), "norm")
         with b.loops(self.lines) as line:
             sum_ = b.load(total, line)
             root = sum_ if self.is_absolute else sum_.math("sqrt")
             b.store(norm, line, root.compare("eq", 0).select(root.constant(1), root))
-        with b.loops(kind.shape) as index:
+        with b.loops(tensor_type.shape) as index:
             quotient = b.load(operands[0], index) / b.load(norm, self.line_of(index))
             b.store(results[0], index, quotient)
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         """`(dy - d * sum(dy * y)) / norm`, `d` being `y`, or the sign of `x` where `p` is 1."""
         along = {"axes": [self.position], "keepdims": True}
-        kind = "reduce_l1" if self.is_absolute else "reduce_l2"
-        norm = b.op(kind, self.operand, **along).results[0]
+        norm_name = "reduce_l1" if self.is_absolute else "reduce_l2"
+        norm = b.op(norm_name, self.operand, **along).results[0]
         zero, one = b.filled(0, norm), b.filled(1, norm)
         divisor = b.where(b.equal(norm, zero), one, norm)
         direction = b.sign(self.operand) if self.is_absolute else self.result

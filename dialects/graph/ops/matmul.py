@@ -61,8 +61,8 @@ class MatmulOp(GraphOp):
         return [tensor((*batch, *rows, *columns), lhs.element)]
 
     def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
-        kinds = self.tensor_types()
-        batches = [kind.shape[:-2] for kind in kinds]
+        tensor_types = self.tensor_types()
+        batches = [each.shape[:-2] for each in tensor_types]
         result = broadcast_shapes(self.name, batches)
         return [pair for batch in batches for pair in broadcast_assumptions(batch, result)]
 
@@ -167,22 +167,22 @@ class GemmOp(GraphOp):
         return bool(self.transpose_a.value.data), bool(self.transpose_b.value.data)
 
     def infer(self) -> Sequence[TensorType]:
-        kinds = self.tensor_types()
+        tensor_types = self.tensor_types()
         self.require_one_element(NUMBERS, "numeric operands")
-        element, listed = kinds[0].element, " and ".join(map(str, kinds))
+        element, listed = tensor_types[0].element, " and ".join(map(str, tensor_types))
         whole = all(scale.is_integer() for scale in self.scales)
         self.require(whole or element in FLOATS, "whole alpha and beta for integers", self.scales)
-        if not (kinds[0].has_rank and kinds[1].has_rank):
+        if not (tensor_types[0].has_rank and tensor_types[1].has_rank):
             return [tensor(None, element)]
-        self.require(kinds[0].rank == 2 and kinds[1].rank == 2, "matrices", listed)
+        self.require(tensor_types[0].rank == 2 and tensor_types[1].rank == 2, "matrices", listed)
         left, right = (
-            kind.shape[::-1] if swapped else kind.shape
-            for kind, swapped in zip(kinds[:2], self.transposes, strict=True)
+            each.shape[::-1] if swapped else each.shape
+            for each, swapped in zip(tensor_types[:2], self.transposes, strict=True)
         )
         self.require(left[1] == right[0], "an inner dim that both matrices share", listed)
         shape = (left[0], right[1])
-        if len(kinds) > 2 and kinds[2].has_rank:
-            broad = broadcast_shapes(self.name, [shape, kinds[2].shape])
+        if len(tensor_types) > 2 and tensor_types[2].has_rank:
+            broad = broadcast_shapes(self.name, [shape, tensor_types[2].shape])
             self.require(broad == shape, "an addend that broadcasts to the result", listed)
         return [tensor(shape, element)]
 

@@ -141,12 +141,12 @@ class ChannelOp(StandardizationOp):
         return [place[1]]
 
 
-def channel_shape(op: GraphOp, kind: TensorType, parameter: TensorType) -> Shape:
+def channel_shape(op: GraphOp, tensor_type: TensorType, parameter: TensorType) -> Shape:
     """The dims under which a vector of an element per channel broadcasts to a tensor."""
-    op.require(kind.rank > 1, "an operand of rank 2 or more", kind)
-    fits = parameter.rank == 1 and parameter.shape[0] == kind.shape[1]
-    op.require(fits, "an element of each parameter per channel", f"{parameter} for {kind}")
-    return (kind.shape[1], *[Expr.of(1)] * (kind.rank - 2))
+    op.require(tensor_type.rank > 1, "an operand of rank 2 or more", tensor_type)
+    fits = parameter.rank == 1 and parameter.shape[0] == tensor_type.shape[1]
+    op.require(fits, "an element of each parameter per channel", f"{parameter} for {tensor_type}")
+    return (tensor_type.shape[1], *[Expr.of(1)] * (tensor_type.rank - 2))
 
 
 @irdl_op_definition
@@ -176,11 +176,11 @@ class GroupNormOp(ChannelOp):
     groups: IntegerAttr[Any] = prop_def(IntegerAttr)
 
     def lines(self) -> Lines:
-        kind, groups = type_of(self.operand), self.groups.value.data
-        self.require(kind.rank > 1, "an operand of rank 2 or more", kind)
-        fits = groups > 0 and kind.shape[1] % groups == 0
-        self.require(fits, "groups of equally many channels", f"{groups} for {kind}")
-        batch, channels, *spatial = kind.shape
+        tensor_type, groups = type_of(self.operand), self.groups.value.data
+        self.require(tensor_type.rank > 1, "an operand of rank 2 or more", tensor_type)
+        fits = groups > 0 and tensor_type.shape[1] % groups == 0
+        self.require(fits, "groups of equally many channels", f"{groups} for {tensor_type}")
+        batch, channels, *spatial = tensor_type.shape
         view = (batch, Expr.of(groups), channels // groups, *spatial)
         return Lines(view, tuple(range(2, len(view))), grouped=True)
 
@@ -232,15 +232,15 @@ class BatchNormOp(GraphOp):
     result: SSAValue = result_def(TensorType)
 
     def infer(self) -> Sequence[TensorType]:
-        kinds = self.tensor_types()
-        listed = " and ".join(str(kind) for kind in kinds)
+        tensor_types = self.tensor_types()
+        listed = " and ".join(str(each) for each in tensor_types)
         self.require(
-            all(kind.element in FLOATS for kind in kinds), "floating-point elements", listed
+            all(each.element in FLOATS for each in tensor_types), "floating-point elements", listed
         )
-        if all(kind.has_rank for kind in kinds):
-            for parameter in kinds[1:]:
-                channel_shape(self, kinds[0], parameter)
-        return [kinds[0]]
+        if all(each.has_rank for each in tensor_types):
+            for parameter in tensor_types[1:]:
+                channel_shape(self, tensor_types[0], parameter)
+        return [tensor_types[0]]
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         x = widen(operands[0])
@@ -253,28 +253,28 @@ class BatchNormOp(GraphOp):
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         """The factor of each channel first."""
-        kind = self.result_type
-        wide = compute_type(kind.element)
-        factor = b.temporary((kind.shape[1],), wide, "factor")
-        with b.loops((kind.shape[1],), "c") as channel:
+        tensor_type = self.result_type
+        wide = compute_type(tensor_type.element)
+        factor = b.temporary((tensor_type.shape[1],), wide, "factor")
+        with b.loops((tensor_type.shape[1],), "c") as channel:
             scale, variance = (b.load(operands[i], channel).cast(wide) for i in (1, 4))
             deviation = (variance + self.epsilon.value.data).math("sqrt")
             b.store(factor, channel, scale / deviation)
-        with b.loops(kind.shape) as index:
+        with b.loops(tensor_type.shape) as index:
             channel = (index[1],)
             bias, mean = (b.load(operands[i], channel).cast(wide) for i in (2, 3))
             centred = b.load(operands[0], index) - mean
             b.store(results[0], index, centred * b.load(factor, channel) + bias)
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
-        kinds = self.tensor_types()
-        same = all(kind.element == kinds[0].element for kind in kinds)
-        self.require(same, "one element type to be differentiated", kinds[0].element)
-        shape = ShapeAttr(channel_shape(self, kinds[0], kinds[1]))
+        tensor_types = self.tensor_types()
+        same = all(each.element == tensor_types[0].element for each in tensor_types)
+        self.require(same, "one element type to be differentiated", tensor_types[0].element)
+        shape = ShapeAttr(channel_shape(self, tensor_types[0], tensor_types[1]))
         scale, mean, variance = (
             b.reshape(value, shape=shape) for value in (self.scale, self.mean, self.variance)
         )
-        epsilon = b.constant_of(self.epsilon.value.data, kinds[0].element)
+        epsilon = b.constant_of(self.epsilon.value.data, tensor_types[0].element)
         shifted = b.add(variance, epsilon)
         deviation = b.sqrt(shifted)
         normal = b.div(b.sub(self.operand, mean), deviation)
@@ -284,7 +284,7 @@ class BatchNormOp(GraphOp):
         by_variance = b.neg(b.div(b.mul(by_scale, scale), twice))
         by_bias, by_mean = sum_to(b, cotangents[0], scale), b.neg(sum_to(b, gradient, scale))
         parameters = (by_scale, by_bias, by_mean, by_variance)
-        return [gradient, *(b.reshape(value, shape=kinds[1].dims) for value in parameters)]
+        return [gradient, *(b.reshape(value, shape=tensor_types[1].dims) for value in parameters)]
 
 
 @irdl_op_definition
@@ -341,20 +341,20 @@ class LrnOp(GraphOp):
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         """Squares go to a temporary with zero channels around them."""
-        kind, size = self.result_type, self.size.value.data
-        batch, channels, *spatial = kind.shape
+        tensor_type, size = self.result_type, self.size.value.data
+        batch, channels, *spatial = tensor_type.shape
         padded = (batch, channels + (size - 1), *spatial)
-        squares = b.temporary(padded, compute_type(kind.element), "squares")
-        fill(b, squares, padded, 0, kind.element)
-        with b.loops(kind.shape) as index:
+        squares = b.temporary(padded, compute_type(tensor_type.element), "squares")
+        fill(b, squares, padded, 0, tensor_type.element)
+        with b.loops(tensor_type.shape) as index:
             x = b.load(operands[0], index)
             b.store(squares, (index[0], index[1] + self.front, *index[2:]), x * x)
-        total = start_totals(b, kind.shape, kind.element, 0)
-        with b.loops(kind.shape) as index, b.reduce([size], "add") as (k,):
+        total = start_totals(b, tensor_type.shape, tensor_type.element, 0)
+        with b.loops(tensor_type.shape) as index, b.reduce([size], "add") as (k,):
             square = b.load(squares, (index[0], index[1] + k, *index[2:]))
             b.store(total, index, b.load(total, index) + square)
         factor = self.alpha.value.data / size
-        with b.loops(kind.shape) as index:
+        with b.loops(tensor_type.shape) as index:
             x = b.load(operands[0], index)
             base = b.load(total, index) * factor + self.bias.value.data
             power = base.math("powf", base.constant(self.beta.value.data))

@@ -48,7 +48,7 @@ class PoolOp(WindowOp):
     """
 
     ELEMENTS: ClassVar[tuple[Attribute, ...]] = FLOATS
-    KIND: ClassVar[str] = "add"
+    COMBINER: ClassVar[str] = "add"
     FINISHES: ClassVar[bool] = True
     REUSES_OPERANDS: ClassVar = True
     operand: SSAValue = operand_def(TensorType)
@@ -97,16 +97,16 @@ class PoolOp(WindowOp):
         return self.fitting(self.window())
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
-        kind, shape, window = type_of(self.operand), self.result_type.shape, self.window()
-        start = self.start(kind.element)
-        padded = window.pad(b, operands[0], kind.shape[:2], kind.element, start)
+        tensor_type, shape, window = type_of(self.operand), self.result_type.shape, self.window()
+        start = self.start(tensor_type.element)
+        padded = window.pad(b, operands[0], tensor_type.shape[:2], tensor_type.element, start)
         final = None if self.FINISHES else results[0]
-        total = start_totals(b, shape, kind.element, start, final)
+        total = start_totals(b, shape, tensor_type.element, start, final)
         rank = len(shape) - 2
-        names, combine = "nc" + spatial_names(rank), COMBINE[self.KIND]
+        names, combine = "nc" + spatial_names(rank), COMBINE[self.COMBINER]
         with (
             b.loops(shape, names) as index,
-            b.reduce(window.kernel, self.KIND, tap_names(rank)) as taps,
+            b.reduce(window.kernel, self.COMBINER, tap_names(rank)) as taps,
         ):
             x = self.term(b.load(padded, (*index[:2], *window.source(index[2:], taps))))
             b.store(total, index, combine(b.load(total, index), x))
@@ -138,7 +138,7 @@ class MaxPoolOp(PoolOp):
 
     name = "graph.max_pool"
     ELEMENTS: ClassVar = NUMBERS
-    KIND: ClassVar = "max"
+    COMBINER: ClassVar = "max"
     FINISHES: ClassVar = False
 
     def start(self, element: Attribute) -> Number:
@@ -148,9 +148,9 @@ class MaxPoolOp(PoolOp):
         """The cotangents go to the first greatest element of each window."""
         attributes = dict(self.properties)
         places = Term(b, b.max_pool_indices(self.operand, column_major=False, **attributes))
-        dy, kind = Term(b, cotangents[0]), type_of(self.operand)
+        dy, tensor_type = Term(b, cotangents[0]), type_of(self.operand)
         count = product(dy.shape)
-        zeros = Term(b, b.filled(0, self.operand)).reshape([kind.size])
+        zeros = Term(b, b.filled(0, self.operand)).reshape([tensor_type.size])
         total = b.scatter_elements(
             zeros.value,
             places.reshape([count]).value,
@@ -158,7 +158,7 @@ class MaxPoolOp(PoolOp):
             axis=0,
             reduction="add",
         )
-        return [dy.of(total).reshape(kind.shape).value]
+        return [dy.of(total).reshape(tensor_type.shape).value]
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         window, x = self.window(), operands[0]
@@ -213,9 +213,9 @@ class MaxPoolIndicesOp(PoolOp):
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         """Looks at the taps inside the operand alone, in order."""
-        kind, shape, window = type_of(self.operand), self.result_type.shape, self.window()
-        best = b.temporary(shape, compute_type(kind.element), "best")
-        fill(b, best, shape, 0, kind.element)
+        tensor_type, shape, window = type_of(self.operand), self.result_type.shape, self.window()
+        best = b.temporary(shape, compute_type(tensor_type.element), "best")
+        fill(b, best, shape, 0, tensor_type.element)
         fill(b, results[0], shape, -1, I64)
         rank = len(shape) - 2
         with b.loops(shape, "nc" + spatial_names(rank)) as index:
@@ -371,7 +371,7 @@ class GlobalMaxPoolOp(GlobalPoolOp):
 
     name = "graph.global_max_pool"
     ONNX: ClassVar = OnnxName("GlobalMaxPool")
-    KIND: ClassVar = "max"
+    COMBINER: ClassVar = "max"
 
     def as_reduction(self) -> type[GraphOp]:
         return ReduceMaxOp

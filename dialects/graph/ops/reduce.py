@@ -41,7 +41,7 @@ class ReductionOp(GraphOp):
     """
 
     ELEMENTS: ClassVar[tuple[Attribute, ...]] = NUMBERS
-    KIND: ClassVar[str] = "add"
+    COMBINER: ClassVar[str] = "add"
     FINISHES: ClassVar[bool] = False
     operand: SSAValue = operand_def(TensorType)
     result: SSAValue = result_def(TensorType)
@@ -123,8 +123,8 @@ class ReductionOp(GraphOp):
     def accumulate(self, b: LoopBuilder, source: SSAValue, total: SSAValue) -> None:
         """The nest that combines the terms into the totals."""
         extents = [type_of(self.operand).shape[axis] for axis in self.reduced()]
-        combine = COMBINE[self.KIND]
-        with b.loops(self.result_type.shape) as index, b.reduce(extents, self.KIND) as inner:
+        combine = COMBINE[self.COMBINER]
+        with b.loops(self.result_type.shape) as index, b.reduce(extents, self.COMBINER) as inner:
             x = self.term(b.load(source, self.source_index(index, inner)))
             b.store(total, index, combine(b.load(total, index), x))
 
@@ -252,7 +252,7 @@ class ReduceMaxOp(ExtremumOp):
     """`max x`; over no elements the lowest value of the type."""
 
     name = "graph.reduce_max"
-    KIND: ClassVar = "max"
+    COMBINER: ClassVar = "max"
 
     def start(self, element: Attribute) -> Number:
         return lowest(element)
@@ -270,7 +270,7 @@ class ReduceMinOp(ExtremumOp):
     """`min x`; over no elements the highest value of the type."""
 
     name = "graph.reduce_min"
-    KIND: ClassVar = "min"
+    COMBINER: ClassVar = "min"
 
     def start(self, element: Attribute) -> Number:
         return highest(element)
@@ -288,7 +288,7 @@ class ReduceProdOp(ReduceOp):
     """`product x`; integers wrap around."""
 
     name = "graph.reduce_prod"
-    KIND: ClassVar = "mul"
+    COMBINER: ClassVar = "mul"
     AXES_OF_ONE_VANISH: ClassVar = True
 
     def start(self, element: Attribute) -> Number:

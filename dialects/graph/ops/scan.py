@@ -65,9 +65,9 @@ class ScanOp(AxisOp):
         return padded if scanned.size else scanned
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
-        kind = self.result_type
-        total = start_totals(b, self.lines, kind.element, self.START)
-        with b.loops(kind.shape) as index:
+        tensor_type = self.result_type
+        total = start_totals(b, self.lines, tensor_type.element, self.START)
+        with b.loops(tensor_type.shape) as index:
             line, place = self.line_of(index), self._place(index)
             before = b.load(total, line)
             after = self.combine(before, b.load(operands[0], place))

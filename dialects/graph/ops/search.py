@@ -19,7 +19,7 @@ from weft.dialects.graph.core.op import OnnxName
 from weft.dialects.graph.core.types import I32, I64, NUMBERS, Shape, TensorType, tensor, type_of
 from weft.dialects.loop.builder import Buffers, LoopBuilder
 from weft.dialects.loop.scalar import Scalar, compute_type, is_float
-from weft.dialects.loop.types import buffer_type
+from weft.dialects.loop.types import buffer_type_of
 from weft.dialects.weights import Array
 
 
@@ -40,7 +40,7 @@ def first_extremum(
     every number. Two reductions in any order: the extremum, and the least (or greatest) index at
     which it stands.
     """
-    element = buffer_type(source).element
+    element = buffer_type_of(source).element
     wide = compute_type(element)
     best = b.temporary(lines, wide, "best")
     fill(b, best, lines, highest(element) if least else lowest(element), wide)

@@ -41,9 +41,9 @@ class ExponentialOp(AxisOp):
 
     def exponentials(self, b: LoopBuilder, source: SSAValue, greatest: SSAValue) -> SSAValue:
         """A temporary with `exp(x - greatest)`."""
-        kind = type_of(self.operand)
-        powers = b.temporary(kind.shape, compute_type(kind.element), "power")
-        with b.loops(kind.shape) as index:
+        tensor_type = type_of(self.operand)
+        powers = b.temporary(tensor_type.shape, compute_type(tensor_type.element), "power")
+        with b.loops(tensor_type.shape) as index:
             x = b.load(source, index) - b.load(greatest, self.line_of(index))
             b.store(powers, index, x.math("exp"))
         return powers
@@ -132,12 +132,12 @@ class HardmaxOp(AxisOp):
         return [result]
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
-        kind = self.result_type
+        tensor_type = self.result_type
         first = first_extremum(b, operands[0], self.lines, self.extent, self.along)
-        with b.loops(kind.shape) as index:
+        with b.loops(tensor_type.shape) as index:
             position = b.load(first, self.line_of(index))
             here = b.index(index[self.position], position.element)
-            one, zero = b.constant(1, kind.element), b.constant(0, kind.element)
+            one, zero = b.constant(1, tensor_type.element), b.constant(0, tensor_type.element)
             b.store(results[0], index, here.compare("eq", position).select(one, zero))
 
 

@@ -89,10 +89,10 @@ class ArgsortOp(LineOp):
 
     def _select(self, b: LoopBuilder, source: SSAValue, result: SSAValue, count: int) -> None:
         """Puts each element into its place among the best so far, if it has one."""
-        kind = type_of(self.operand)
+        tensor_type = type_of(self.operand)
         shape = self.result_type.shape
-        best = b.temporary(shape, compute_type(kind.element), "best")
-        fill(b, best, shape, 0, compute_type(kind.element))
+        best = b.temporary(shape, compute_type(tensor_type.element), "best")
+        fill(b, best, shape, 0, compute_type(tensor_type.element))
         last = Expr.of(count - 1)
         with b.loops(self.lines) as line, b.loops([self.extent], "k") as (k,):
             x, step = b.load(source, self.along(line, k)), b.index(k, I64)
@@ -114,10 +114,10 @@ class ArgsortOp(LineOp):
 
     def _merge(self, b: LoopBuilder, source: SSAValue, result: SSAValue) -> None:
         """Each round makes every two sorted runs one, which is twice as long."""
-        kind, extent = type_of(self.operand), self.extent
-        order = b.temporary(kind.shape, I64, "order")
-        merged = b.temporary(kind.shape, I64, "merged")
-        with b.loops(kind.shape) as index:
+        tensor_type, extent = type_of(self.operand), self.extent
+        order = b.temporary(tensor_type.shape, I64, "order")
+        merged = b.temporary(tensor_type.shape, I64, "merged")
+        with b.loops(tensor_type.shape) as index:
             b.store(order, index, b.index(index[self.position], I64))
         size = b.index(extent, I64)
         iterations = b.constant(0, I64)

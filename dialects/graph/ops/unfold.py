@@ -62,8 +62,8 @@ class UnfoldOp(WindowOp):
         return [result]
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
-        kind, window = type_of(self.operand), self.window()
-        padded = window.pad(b, operands[0], kind.shape[:2], kind.element, 0)
+        tensor_type, window = type_of(self.operand), self.window()
+        padded = window.pad(b, operands[0], tensor_type.shape[:2], tensor_type.element, 0)
         rank = len(window.axes)
         names = "nc" + tap_names(rank) + spatial_names(rank)
         with b.loops(self.result_type.shape, names) as index:
@@ -123,13 +123,17 @@ class FoldOp(WindowOp):
         return [total[tuple(kept)].astype(operands[0].dtype)]
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
-        kind, window = type_of(self.operand), self.window()
-        lead, wide, rank = kind.shape[:2], compute_type(kind.element), len(window.axes)
+        tensor_type, window = type_of(self.operand), self.window()
+        lead, wide, rank = (
+            tensor_type.shape[:2],
+            compute_type(tensor_type.element),
+            len(window.axes),
+        )
         padded = (*lead, *(window.padded(axis) for axis in window.axes))
-        direct = wide == kind.element and not window.is_padded
+        direct = wide == tensor_type.element and not window.is_padded
         total = results[0] if direct else b.temporary(padded, wide, "total")
         fill(b, total, padded, 0, wide)
-        positions = kind.shape[2 + rank :]
+        positions = tensor_type.shape[2 + rank :]
         with (
             b.loops(lead, "nc") as (n, c),
             b.reduce(window.kernel, "add", tap_names(rank)) as taps,

@@ -121,14 +121,14 @@ class WinogradFilterOp(GraphOp):
     result: SSAValue = result_def(TensorType)
 
     def infer(self) -> Sequence[TensorType]:
-        kind, size = type_of(self.filters), self.size.value.data
+        tensor_type, size = type_of(self.filters), self.size.value.data
         self.require(size in POINTS, f"a size of {set(POINTS)}", self.size)
-        self.require(kind.element in ELEMENTS, "filters of f32 or f64", kind)
-        if not kind.has_rank:
-            return [tensor(None, kind.element)]
-        taps = [dim.constant or TAPS for dim in kind.shape[2:]]
-        self.require(taps == [TAPS, TAPS], "filters of 3 x 3 taps", kind)
-        return [tensor(((size + TAPS - 1) ** 2, *kind.shape[:2]), kind.element)]
+        self.require(tensor_type.element in ELEMENTS, "filters of f32 or f64", tensor_type)
+        if not tensor_type.has_rank:
+            return [tensor(None, tensor_type.element)]
+        taps = [dim.constant or TAPS for dim in tensor_type.shape[2:]]
+        self.require(taps == [TAPS, TAPS], "filters of 3 x 3 taps", tensor_type)
+        return [tensor(((size + TAPS - 1) ** 2, *tensor_type.shape[:2]), tensor_type.element)]
 
     def assumptions(self) -> Sequence[tuple[Expr, Expr]]:
         taps = type_of(self.filters).shape[2:]
@@ -141,20 +141,20 @@ class WinogradFilterOp(GraphOp):
         return [result.reshape(-1, *filters.shape[:2]).astype(filters.dtype)]
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
-        kind = type_of(self.filters)
+        tensor_type = type_of(self.filters)
         taps = range(TAPS)
-        with b.loops(kind.shape[:2], "oc") as (o, c):
+        with b.loops(tensor_type.shape[:2], "oc") as (o, c):
             filters = [[b.load(operands[0], (o, c, r, s)).cast(F64) for s in taps] for r in taps]
             transformed = _transform_both_sides(matrices(self.size.value.data)[1], filters)
             for p, value in enumerate(value for row in transformed for value in row):
-                b.store(results[0], (p, o, c), value.cast(kind.element))
+                b.store(results[0], (p, o, c), value.cast(tensor_type.element))
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         """`Gt y[:, o, c] G` of the cotangents."""
-        kind, g = type_of(self.filters), matrices(self.size.value.data)[1]
-        matrix = b.constant_of(np.kron(g, g), kind.element)
+        tensor_type, g = type_of(self.filters), matrices(self.size.value.data)[1]
+        matrix = b.constant_of(np.kron(g, g), tensor_type.element)
         taps = Term(b, b.einsum(matrix, cotangents[0], equation="pt,poc->oct"))
-        return [taps.reshape(kind.shape).value]
+        return [taps.reshape(tensor_type.shape).value]
 
 
 @irdl_op_definition
@@ -192,16 +192,16 @@ class WinogradTilesOp(WindowOp):
         return self.fitting(self._taps())
 
     def infer(self) -> Sequence[TensorType]:
-        kind = type_of(self.image)
+        tensor_type = type_of(self.image)
         self.require(self.size.value.data in POINTS, f"a size of {set(POINTS)}", self.size)
-        self.require(kind.element in ELEMENTS, "an image of f32 or f64", kind)
-        if not kind.has_rank:
-            return [tensor(None, kind.element)]
-        self.require(kind.rank == 4, "an image of rank 4", kind)
+        self.require(tensor_type.element in ELEMENTS, "an image of f32 or f64", tensor_type)
+        if not tensor_type.has_rank:
+            return [tensor(None, tensor_type.element)]
+        self.require(tensor_type.rank == 4, "an image of rank 4", tensor_type)
         window = self.window()
         tiles = window.output(0) * window.output(1)
         taps = (self.size.value.data + TAPS - 1) ** 2
-        return [tensor((*kind.shape[:2], taps, tiles), kind.element)]
+        return [tensor((*tensor_type.shape[:2], taps, tiles), tensor_type.element)]
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         window, (image,) = self.window(), operands
@@ -217,12 +217,12 @@ class WinogradTilesOp(WindowOp):
         return [result.reshape(static(self.result_type.shape)).astype(image.dtype)]
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
-        kind, window = type_of(self.image), self.window()
+        tensor_type, window = type_of(self.image), self.window()
         size = self.size.value.data
         count = size + TAPS - 1
-        padded = window.pad(b, operands[0], kind.shape[:2], kind.element, 0)
+        padded = window.pad(b, operands[0], tensor_type.shape[:2], tensor_type.element, 0)
         rows, columns = window.output(0), window.output(1)
-        with b.loops((*kind.shape[:2], rows, columns), "nchw") as (n, c, i, j):
+        with b.loops((*tensor_type.shape[:2], rows, columns), "nchw") as (n, c, i, j):
             tile = [
                 [b.load(padded, (n, c, i * size + r, j * size + s)) for s in range(count)]
                 for r in range(count)
@@ -234,11 +234,11 @@ class WinogradTilesOp(WindowOp):
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         """Each tile's cotangent, transformed back and added up where it was read."""
         window, bt = self.window(), matrices(self.size.value.data)[2]
-        kind = type_of(self.image)
-        matrix = b.constant_of(np.kron(bt, bt), kind.element)
+        tensor_type = type_of(self.image)
+        matrix = b.constant_of(np.kron(bt, bt), tensor_type.element)
         tiles = Term(b, b.einsum(matrix, cotangents[0], equation="pq,ncpt->ncqt"))
         positions = [window.output(axis) for axis in window.axes]
-        windows = tiles.reshape((*kind.shape[:2], *window.kernel, *positions))
+        windows = tiles.reshape((*tensor_type.shape[:2], *window.kernel, *positions))
         spatial = ShapeAttr(window.spatial)
         return [b.fold(windows.value, spatial=spatial, **window.attributes())]
 
@@ -262,20 +262,24 @@ class WinogradResultOp(GraphOp):
         return tuple(dim.ceildiv(self.size.value.data) for dim in self.spatial.data or ())
 
     def infer(self) -> Sequence[TensorType]:
-        kind, spatial = type_of(self.products), self.spatial.data or ()
+        tensor_type, spatial = type_of(self.products), self.spatial.data or ()
         size = self.size.value.data
         self.require(size in POINTS, f"a size of {set(POINTS)}", size)
-        self.require(kind.element in ELEMENTS, "products of f32 or f64", kind)
+        self.require(tensor_type.element in ELEMENTS, "products of f32 or f64", tensor_type)
         self.require(len(spatial) == 2, "two spatial dims", [str(dim) for dim in spatial])
-        if not kind.has_rank:
-            return [tensor(None, kind.element)]
+        if not tensor_type.has_rank:
+            return [tensor(None, tensor_type.element)]
         count = Expr.of((size + TAPS - 1) ** 2)
         wanted = (count, self.tiles[0] * self.tiles[1])
-        self.require(kind.rank == 4 and kind.shape[2:] == wanted, f"products of {wanted}", kind)
+        self.require(
+            tensor_type.rank == 4 and tensor_type.shape[2:] == wanted,
+            f"products of {wanted}",
+            tensor_type,
+        )
         if self.bias is not None and type_of(self.bias).has_rank:
             bias = type_of(self.bias)
-            self.require(bias.shape == kind.shape[1:2], "a bias for each channel", bias)
-        return [tensor((*kind.shape[:2], *spatial), kind.element)]
+            self.require(bias.shape == tensor_type.shape[1:2], "a bias for each channel", bias)
+        return [tensor((*tensor_type.shape[:2], *spatial), tensor_type.element)]
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         products, *bias = (widen(operand) for operand in operands)
@@ -290,10 +294,10 @@ class WinogradResultOp(GraphOp):
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         """Whole tiles go to a temporary, from which the result takes what it has."""
-        kind, size = type_of(self.products), self.size.value.data
+        tensor_type, size = type_of(self.products), self.size.value.data
         count, (rows, columns) = size + TAPS - 1, self.tiles
-        lead = kind.shape[:2]
-        whole = b.temporary((*lead, rows * size, columns * size), kind.element, "tiles")
+        lead = tensor_type.shape[:2]
+        whole = b.temporary((*lead, rows * size, columns * size), tensor_type.element, "tiles")
         with b.loops((*lead, rows, columns), "nohw") as (n, o, i, j):
             tile = [
                 [b.load(operands[0], (n, o, p * count + q, i * columns + j)) for q in range(count)]
@@ -310,14 +314,14 @@ class WinogradResultOp(GraphOp):
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         """The tiles of the cotangent, transformed back; the bias's is its sum."""
-        kind, size = type_of(self.products), self.size.value.data
+        tensor_type, size = type_of(self.products), self.size.value.data
         at, dy = matrices(size)[0], Term(b, cotangents[0])
         spatial = self.spatial.data or ()
         after = [n * size - dim for n, dim in zip(self.tiles, spatial, strict=True)]
         pads = ShapeAttr((Expr.of(0), Expr.of(0), *after))
         taken = b.unfold(cotangents[0], kernel=[size] * 2, strides=[size] * 2, pads=pads)
-        tiles = dy.of(taken).reshape((*kind.shape[:2], size * size, kind.shape[3]))
-        matrix = b.constant_of(np.kron(at, at), kind.element)
+        tiles = dy.of(taken).reshape((*tensor_type.shape[:2], size * size, tensor_type.shape[3]))
+        matrix = b.constant_of(np.kron(at, at), tensor_type.element)
         products = b.einsum(matrix, tiles.value, equation="qp,noqt->nopt")
         return [products, *([] if self.bias is None else [dy.sum([0, 2, 3]).value])]
 

@@ -32,12 +32,12 @@ class BranchOp(ControlOp):
     def infer(self) -> list[TensorType]:
         for region in self.regions:
             self.require(not region.block.args, "regions without arguments", len(region.block.args))
-        kinds = [handed_types(region) for region in self.regions]
-        counts = {len(each) for each in kinds}
+        branch_types = [handed_types(region) for region in self.regions]
+        counts = {len(each) for each in branch_types}
         self.require(len(counts) == 1, "as many results from each region", sorted(counts))
         names = iter(self.size_names)
         try:
-            return [join(column, names, self.name) for column in zip(*kinds, strict=True)]
+            return [join(column, names, self.name) for column in zip(*branch_types, strict=True)]
         except (StopIteration, RuntimeError) as error:
             rule = "a name in sizes for each dim that differs"
             raise TypeInferenceError(f"{self.name} requires {rule}, got {self.sizes}") from error
@@ -104,9 +104,9 @@ class CaseOp(BranchOp):
         return CaseOp._build([selector], branches, {"sizes": names}, location)
 
     def infer(self) -> list[TensorType]:
-        kind = type_of(self.operands_[0])
-        scalar = kind.has_rank and kind.rank == 0 and kind.element in INTEGERS
-        self.require(scalar, "an integer of rank 0 as selector", kind)
+        tensor_type = type_of(self.operands_[0])
+        scalar = tensor_type.has_rank and tensor_type.rank == 0 and tensor_type.element in INTEGERS
+        self.require(scalar, "an integer of rank 0 as selector", tensor_type)
         self.require(len(self.regions) > 0, "at least one region", 0)
         return super().infer()
 

@@ -94,15 +94,15 @@ class CallOp(IRDLOperation):
             parser.Delimiter.PAREN, parser.parse_unresolved_operand
         )
         parser.parse_punctuation(":")
-        kinds = parser.parse_function_type()
+        types = parser.parse_function_type()
         operands = [
-            parser.resolve_operand(each, kind)
-            for each, kind in zip(unresolved, kinds.inputs.data, strict=True)
+            parser.resolve_operand(each, operand_type)
+            for each, operand_type in zip(unresolved, types.inputs.data, strict=True)
         ]
         return cls.create(
             operands=operands,
             properties={"callee": SymbolRefAttr(name.data)},
-            result_types=kinds.outputs.data,
+            result_types=types.outputs.data,
         )
 
 
@@ -110,13 +110,13 @@ def call_types(function: FuncOp, operands: Sequence[TensorType]) -> list[TensorT
     """The types of a function's results for operands of these types."""
     returned = function.body.block.last_op
     assert isinstance(returned, ReturnOp), "a graph function ends in func.return"
-    kinds = [type_of(value) for value in returned.operands]
+    tensor_types = [type_of(value) for value in returned.operands]
     sizes = call_sizes(function, operands)
-    for name in (name for kind in kinds for dim in kind.shape for name in dim.symbols()):
+    for name in (name for each in tensor_types for dim in each.shape for name in dim.symbols()):
         if Symbol(name) not in sizes:
             rule = f"{CallOp.name} requires results whose sizes the operands decide"
             raise TypeInferenceError(f"{rule}, got {name} of @{function.sym_name.data}")
-    return [_substituted(kind, sizes) for kind in kinds]
+    return [_substituted(each, sizes) for each in tensor_types]
 
 
 def call_sizes(function: FuncOp, operands: Sequence[TensorType]) -> dict[Atom, Expr]:
@@ -126,23 +126,23 @@ def call_sizes(function: FuncOp, operands: Sequence[TensorType]) -> dict[Atom, E
     """
     arguments = [type_of(argument) for argument in function.body.block.args]
     sizes: dict[Atom, Expr] = {}
-    for wanted, kind in zip(arguments, operands, strict=False):
-        if wanted.has_rank and kind.has_rank:
-            for dim, value in zip(wanted.shape, kind.shape, strict=False):
+    for wanted, tensor_type in zip(arguments, operands, strict=False):
+        if wanted.has_rank and tensor_type.has_rank:
+            for dim, value in zip(wanted.shape, tensor_type.shape, strict=False):
                 if str(dim) in dim.symbols():
                     sizes.setdefault(Symbol(str(dim)), value)
-    if [_substituted(kind, sizes) for kind in arguments] != list(operands):
+    if [_substituted(each, sizes) for each in arguments] != list(operands):
         rule = f"{CallOp.name} requires operands {_listed(arguments)} for"
         rule = f"{rule} @{function.sym_name.data}"
         raise TypeInferenceError(f"{rule}, got {_listed(operands)}")
     return sizes
 
 
-def _substituted(kind: TensorType, sizes: dict[Atom, Expr]) -> TensorType:
-    if not kind.has_rank:
-        return kind
-    return tensor([dim.substitute(sizes) for dim in kind.shape], kind.element)
+def _substituted(tensor_type: TensorType, sizes: dict[Atom, Expr]) -> TensorType:
+    if not tensor_type.has_rank:
+        return tensor_type
+    return tensor([dim.substitute(sizes) for dim in tensor_type.shape], tensor_type.element)
 
 
-def _listed(kinds: Iterable[TensorType]) -> str:
-    return ", ".join(map(str, kinds)) or "none"
+def _listed(tensor_types: Iterable[TensorType]) -> str:
+    return ", ".join(map(str, tensor_types)) or "none"

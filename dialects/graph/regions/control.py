@@ -93,11 +93,15 @@ class BindSizesOp(IRDLOperation):
         return [name.data for name in self.sizes]
 
     def verify_(self) -> None:
-        kind = type_of(self.operand)
-        if kind.element not in INTEGERS or not kind.has_rank or kind.rank > 1:
-            raise VerifyException(f"{self.name} requires an integer scalar or vector, got {kind}")
-        if kind.size != len(self.sizes):
-            raise VerifyException(f"{self.name} requires {kind.size} names, got {len(self.sizes)}")
+        tensor_type = type_of(self.operand)
+        if tensor_type.element not in INTEGERS or not tensor_type.has_rank or tensor_type.rank > 1:
+            raise VerifyException(
+                f"{self.name} requires an integer scalar or vector, got {tensor_type}"
+            )
+        if tensor_type.size != len(self.sizes):
+            raise VerifyException(
+                f"{self.name} requires {tensor_type.size} names, got {len(self.sizes)}"
+            )
 
     def print(self, printer: Printer) -> None:
         _print_operands_and_properties(printer, self)
@@ -171,10 +175,10 @@ class ControlOp(InferTypeOp):
             unresolved.append(parser.parse_unresolved_operand())
         properties = parser.parse_optional_attr_dict()
         parser.parse_punctuation(":")
-        kinds = parser.parse_function_type()
+        types = parser.parse_function_type()
         operands = [
-            parser.resolve_operand(each, kind)
-            for each, kind in zip(unresolved, kinds.inputs.data, strict=True)
+            parser.resolve_operand(each, operand_type)
+            for each, operand_type in zip(unresolved, types.inputs.data, strict=True)
         ]
         regions = [parser.parse_region()]
         while parser.parse_optional_keyword(cls.BETWEEN):
@@ -182,7 +186,7 @@ class ControlOp(InferTypeOp):
         return cls.create(
             operands=operands,
             properties=properties,
-            result_types=kinds.outputs.data,
+            result_types=types.outputs.data,
             regions=regions,
         )
 
@@ -213,29 +217,33 @@ def handed_types(region: Region) -> list[TensorType]:
     return [type_of(value) for value in yielded(region)]
 
 
-def join(kinds: Sequence[TensorType], fresh: Iterator[str], who: str) -> TensorType:
+def join(tensor_types: Sequence[TensorType], fresh: Iterator[str], who: str) -> TensorType:
     """The type that all of these are of: a dim that differs gets the next new name."""
-    first = kinds[0]
-    for kind in kinds[1:]:
-        if kind.element != first.element or not (kind.has_rank and first.has_rank):
-            raise TypeInferenceError(f"{who} requires one element type, got {first} and {kind}")
-        if kind.rank != first.rank:
-            raise TypeInferenceError(f"{who} requires one rank, got {first} and {kind}")
-    if all(kind == first for kind in kinds):
+    first = tensor_types[0]
+    for tensor_type in tensor_types[1:]:
+        if tensor_type.element != first.element or not (tensor_type.has_rank and first.has_rank):
+            raise TypeInferenceError(
+                f"{who} requires one element type, got {first} and {tensor_type}"
+            )
+        if tensor_type.rank != first.rank:
+            raise TypeInferenceError(f"{who} requires one rank, got {first} and {tensor_type}")
+    if all(each == first for each in tensor_types):
         return first
-    columns = zip(*(kind.shape for kind in kinds), strict=True)
+    columns = zip(*(each.shape for each in tensor_types), strict=True)
     dims = [dims[0] if len(set(dims)) == 1 else Expr.of(next(fresh)) for dims in columns]
     return tensor(dims, first.element)
 
 
-def match_dims(pattern: TensorType, kind: TensorType, sizes: Sequence[str]) -> dict[str, Expr]:
+def match_dims(
+    pattern: TensorType, tensor_type: TensorType, sizes: Sequence[str]
+) -> dict[str, Expr]:
     """The value of each size among `sizes` that makes the pattern the type.
 
     Raises `TypeInferenceError` where another dim, the rank or the element type differs.
     """
     found: dict[str, Expr] = {}
-    if pattern.element == kind.element and len(pattern.shape) == len(kind.shape):
-        for wanted, dim in zip(pattern.shape, kind.shape, strict=True):
+    if pattern.element == tensor_type.element and len(pattern.shape) == len(tensor_type.shape):
+        for wanted, dim in zip(pattern.shape, tensor_type.shape, strict=True):
             name = str(wanted)
             if name in sizes and found.setdefault(name, dim) == dim:
                 continue
@@ -243,7 +251,7 @@ def match_dims(pattern: TensorType, kind: TensorType, sizes: Sequence[str]) -> d
                 break
         else:
             return found
-    raise TypeInferenceError(f"control flow requires a value of type {pattern}, got {kind}")
+    raise TypeInferenceError(f"control flow requires a value of type {pattern}, got {tensor_type}")
 
 
 def measured(
@@ -276,9 +284,9 @@ def retype(value: SSAValue, values: Mapping[Atom, Expr]) -> None:
     """Replaces sizes in the type of a value."""
     if isinstance(value.type, TensorType) and value.type.has_rank:
         dims = tuple(dim.substitute(values) for dim in value.type.shape)
-        kind = TensorType(ShapeAttr(dims), value.type.element)
-        if kind != value.type:
-            Rewriter.replace_value_with_new_type(value, kind)
+        tensor_type = TensorType(ShapeAttr(dims), value.type.element)
+        if tensor_type != value.type:
+            Rewriter.replace_value_with_new_type(value, tensor_type)
 
 
 def replace_sizes(op: Operation, values: Mapping[Atom, Expr]) -> None:

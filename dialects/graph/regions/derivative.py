@@ -50,10 +50,10 @@ class InlinedOp(ControlOp):
 
     traits = traits_def(Pure())
 
-    def require_known_sizes(self, kinds: Sequence[TensorType]) -> None:
+    def require_known_sizes(self, tensor_types: Sequence[TensorType]) -> None:
         """Refuses results of sizes that are found inside."""
         inner = {name for op in self.regions[0].walk() for name in defined_sizes(op)}
-        found = [kind for kind in kinds if not inner.isdisjoint(kind.size.symbols())]
+        found = [each for each in tensor_types if not inner.isdisjoint(each.size.symbols())]
         self.require(not found, "results of sizes that are known around it", found)
 
 
@@ -76,9 +76,9 @@ class CheckpointOp(InlinedOp):
 
     def infer(self) -> list[TensorType]:
         self.require(not self.body.block.args, "a region without arguments", self.body.block.args)
-        kinds = handed_types(self.body)
-        self.require_known_sizes(kinds)
-        return kinds
+        tensor_types = handed_types(self.body)
+        self.require_known_sizes(tensor_types)
+        return tensor_types
 
     def reference(self, regions: Regions, operands: Sequence[Array]) -> Evaluation:
         return regions.run(self.body, [], {}), {}
@@ -126,19 +126,19 @@ class CustomVjpOp(InlinedOp):
         return 0 if self.residuals is None else self.residuals.data
 
     def infer(self) -> list[TensorType]:
-        given, kinds = [type_of(each) for each in self.operands_], handed_types(self.body)
+        given, tensor_types = [type_of(each) for each in self.operands_], handed_types(self.body)
         taken = [type_of(each) for each in self.body.block.args]
         self.require(taken == given, "arguments of the operands' types", taken)
-        self.require_known_sizes(kinds)
-        visible = len(kinds) - self.saved
-        wanted = [*kinds[visible:], *kinds[:visible]]
+        self.require_known_sizes(tensor_types)
+        visible = len(tensor_types) - self.saved
+        wanted = [*tensor_types[visible:], *tensor_types[:visible]]
         read = [type_of(each) for each in self.derivative.block.args]
         rule = f"a derivative of ({', '.join(map(str, wanted))})"
         self.require(read == wanted, rule, f"({', '.join(map(str, read))})")
         found = handed_types(self.derivative)
         rule = f"a derivative that yields ({', '.join(map(str, given))})"
         self.require(found == given, rule, f"({', '.join(map(str, found))})")
-        return kinds
+        return tensor_types
 
     def reference(self, regions: Regions, operands: Sequence[Array]) -> Evaluation:
         return regions.run(self.body, operands, {}), {}

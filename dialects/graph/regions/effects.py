@@ -82,9 +82,9 @@ class AssertOp(EffectOp):
 
     def verify_(self) -> None:
         self.require_values(self.text.data, len(self.values))
-        kind = type_of(self.condition)
-        if kind.rank or kind.element != BOOL:
-            raise VerifyException(f"{self.name} requires one bool, got {kind}")
+        tensor_type = type_of(self.condition)
+        if tensor_type.rank or tensor_type.element != BOOL:
+            raise VerifyException(f"{self.name} requires one bool, got {tensor_type}")
         for value in self.values:
             shown = type_of(value)
             if shown.rank or shown.element not in (I64, F64):

@@ -129,11 +129,11 @@ class FusedOp(IRDLOperation):
         parser.parse_punctuation(":")
         types = parser.parse_function_type()
         arguments = [
-            inner.resolve(kind) for (inner, _), kind in zip(pairs, types.inputs.data, strict=True)
+            inner.resolve(each) for (inner, _), each in zip(pairs, types.inputs.data, strict=True)
         ]
         operands = [
-            parser.resolve_operand(outer, kind)
-            for (_, outer), kind in zip(pairs, types.inputs.data, strict=True)
+            parser.resolve_operand(outer, each)
+            for (_, outer), each in zip(pairs, types.inputs.data, strict=True)
         ]
         body = parser.parse_region(arguments)
         return cls.build(operands=[operands], result_types=[types.outputs.data], regions=[body])

@@ -71,10 +71,10 @@ class RepeatOp(ControlOp):
             match_dims(pattern, result, self.size_names)
         inner = self.inner_sizes()
         stacked: list[TensorType] = []
-        for kind in handed[len(carried) :]:
-            varying = [str(dim) for dim in kind.shape if not inner.isdisjoint(dim.symbols())]
+        for tensor_type in handed[len(carried) :]:
+            varying = [str(dim) for dim in tensor_type.shape if not inner.isdisjoint(dim.symbols())]
             self.require(not varying, "stacked values of one shape in all iterations", varying)
-            stacked.append(tensor([self.iterations, *kind.shape], kind.element))
+            stacked.append(tensor([self.iterations, *tensor_type.shape], tensor_type.element))
         return carried + stacked
 
     def evaluate(
@@ -209,8 +209,10 @@ class WhileOp(RepeatOp):
         return Expr.of(self.count.data)
 
     def infer(self) -> list[TensorType]:
-        kinds = [type_of(argument) for argument in self.condition.block.args]
-        self.require(kinds == self.carried_types, "regions with the same arguments", kinds)
+        tensor_types = [type_of(argument) for argument in self.condition.block.args]
+        self.require(
+            tensor_types == self.carried_types, "regions with the same arguments", tensor_types
+        )
         condition = handed_types(self.condition)
         self.require(condition == [tensor([], BOOL)], "a bool of rank 0 as condition", condition)
         return super().infer()

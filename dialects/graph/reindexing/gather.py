@@ -76,13 +76,13 @@ class IndexedOp(GraphOp):
 
     def require_indices(self) -> None:
         """Indices are integers."""
-        kind = type_of(self.indices)
-        self.require(kind.element in (I32, I64), "indices of i32 or i64", kind)
+        tensor_type = type_of(self.indices)
+        self.require(tensor_type.element in (I32, I64), "indices of i32 or i64", tensor_type)
 
     @property
     def have_ranks(self) -> bool:
         """Whether the rank of every operand is known."""
-        return all(kind.has_rank for kind in self.tensor_types())
+        return all(each.has_rank for each in self.tensor_types())
 
     @abstractmethod
     def indexed_axes(self) -> range:

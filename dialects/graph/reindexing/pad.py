@@ -170,9 +170,11 @@ class PadOp(IndexMapOp):
         if self.mode.data != "constant":
             super().lower(b, operands, results)
             return
-        kind = self.result_type
-        with b.loops(kind.shape) as index:
-            around = b.load(operands[1], []) if len(operands) > 1 else b.constant(0, kind.element)
+        tensor_type = self.result_type
+        with b.loops(tensor_type.shape) as index:
+            around = (
+                b.load(operands[1], []) if len(operands) > 1 else b.constant(0, tensor_type.element)
+            )
             b.store(results[0], index, around)
         self._lower_inside(b, operands[0], results[0])
 

@@ -54,11 +54,15 @@ class ScatterOp(IndexedOp):
     def require_updates(self) -> None:
         """Updates are of the operand's element type, which the reduction is defined on."""
         self.require_indices()
-        kind, updates = type_of(self.operand), type_of(self.updates)
+        tensor_type, updates = type_of(self.operand), type_of(self.updates)
         given = self.reduction.data
         self.require(given in _COMBINE, f"a reduction out of {', '.join(_COMBINE)}", given)
-        self.require(updates.element == kind.element, f"updates of {kind.element}", updates)
-        self.require(given == "none" or kind.element != BOOL, "numbers to combine", kind)
+        self.require(
+            updates.element == tensor_type.element, f"updates of {tensor_type.element}", updates
+        )
+        self.require(
+            given == "none" or tensor_type.element != BOOL, "numbers to combine", tensor_type
+        )
 
     def scattered(self, x: Array, places: tuple[Array, ...], updates: Array) -> Array:
         """The result in NumPy."""

@@ -166,8 +166,8 @@ class ScatterSliceOp(StridedOp, IndexMapOp):
         raise AssertionError("only the box of the result comes from the operand")
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
-        kind = self.result_type
-        fill(b, results[0], kind.shape, 0, kind.element)
+        tensor_type = self.result_type
+        fill(b, results[0], tensor_type.shape, 0, tensor_type.element)
         with b.loops(type_of(self.operand).shape) as index:
             b.store(results[0], self.inside(index), b.load(operands[0], index))
 
@@ -205,23 +205,23 @@ class ConcatOp(AlongAxisOp):
     ONNX: ClassVar = OnnxName("Concat", {"axis": ("axis", None)})
 
     def infer(self) -> Sequence[TensorType]:
-        kinds = self.tensor_types()
-        self.require(bool(kinds), "one operand or more", "none")
-        listed = " and ".join(map(str, dict.fromkeys(kinds)))
-        self.require(len({kind.element for kind in kinds}) == 1, "one element type", listed)
-        if not all(kind.has_rank for kind in kinds):
-            return [tensor(None, kinds[0].element)]
-        self.require(len({kind.rank for kind in kinds}) == 1, "operands of one rank", listed)
-        axis = self.position(kinds[0].rank)
-        others = {(*kind.shape[:axis], *kind.shape[axis + 1 :]) for kind in kinds}
+        tensor_types = self.tensor_types()
+        self.require(bool(tensor_types), "one operand or more", "none")
+        listed = " and ".join(map(str, dict.fromkeys(tensor_types)))
+        self.require(len({each.element for each in tensor_types}) == 1, "one element type", listed)
+        if not all(each.has_rank for each in tensor_types):
+            return [tensor(None, tensor_types[0].element)]
+        self.require(len({each.rank for each in tensor_types}) == 1, "operands of one rank", listed)
+        axis = self.position(tensor_types[0].rank)
+        others = {(*each.shape[:axis], *each.shape[axis + 1 :]) for each in tensor_types}
         self.require(len(others) == 1, f"operands that differ along axis {axis} alone", listed)
-        shape = list(kinds[0].shape)
+        shape = list(tensor_types[0].shape)
         shape[axis] = sum(self.sizes(), Expr.of(0))
-        return [tensor(shape, kinds[0].element)]
+        return [tensor(shape, tensor_types[0].element)]
 
     def sizes(self) -> list[Expr]:
         """The size of each operand along the axis."""
-        return [kind.shape[self.position(kind.rank)] for kind in self.tensor_types()]
+        return [each.shape[self.position(each.rank)] for each in self.tensor_types()]
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         return [np.concatenate(operands, self.axis.value.data)]
@@ -240,8 +240,8 @@ class ConcatOp(AlongAxisOp):
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         parts = zip(operands, self.tensor_types(), offsets(self.sizes()), strict=True)
-        for operand, kind, offset in parts:
-            with b.loops(kind.shape) as index:
+        for operand, tensor_type, offset in parts:
+            with b.loops(tensor_type.shape) as index:
                 b.store(results[0], self.moved(index, offset), b.load(operand, index))
 
 

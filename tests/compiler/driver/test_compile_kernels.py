@@ -22,7 +22,7 @@ from weft.compiler.machine.codegen.host import host_target
 from weft.compiler.program.memory.hoist_workspace import hoist_kernel
 from weft.compiler.program.memory.in_place import InPlace, in_place_arguments
 from weft.dialects.errors import OptionError
-from weft.dialects.loop.types import buffer_type
+from weft.dialects.loop.types import buffer_type_of
 from weft.dialects.module_attributes import CodeOptions
 
 KERNEL = """
@@ -233,7 +233,7 @@ def test_declarations_say_what_programs_need():
     declared = parse_kernel(KernelTask("k", text, host_target(), naive).compile().kernel)
     assert len(declared.body.block.args) == 4
     assert not declared.body.block.ops
-    assert hoist_kernel(declared) == [buffer_type(declared.body.block.args[3])]
+    assert hoist_kernel(declared) == [buffer_type_of(declared.body.block.args[3])]
     assert in_place_arguments(declared) == [InPlace(0, 2)]
 
 

@@ -61,7 +61,7 @@ from weft.dialects.loop.ops import (
     WhileOp,
 )
 from weft.dialects.loop.program import CallOp, KernelOp, ProgramOp, ViewOp, WeightOp
-from weft.dialects.loop.types import BufferType, LayoutAttr, buffer, buffer_type, is_integer
+from weft.dialects.loop.types import BufferType, LayoutAttr, buffer, buffer_type_of, is_integer
 from weft.dialects.weights import WeightStore
 
 Array = np.ndarray[Any, Any]
@@ -99,7 +99,7 @@ def run_kernel(
     kernel: KernelOp, *arrays: Array, scramble: bool = False, **sizes: int
 ) -> tuple[Array, ...]:
     """Runs the kernel on copies of the logical arrays and returns them."""
-    types = [buffer_type(argument) for argument in kernel.body.block.args]
+    types = [buffer_type_of(argument) for argument in kernel.body.block.args]
     storages = [_pack(array, type, sizes) for array, type in zip(arrays, types, strict=True)]
     translate(kernel, scramble)(*storages, **sizes)
     return tuple(_unpack(s, type, sizes) for s, type in zip(storages, types, strict=True))
@@ -113,7 +113,7 @@ def run_program(
     functions = {
         op.sym_name.data: translate(op, False) for op in module.ops if isinstance(op, KernelOp)
     }
-    types = [buffer_type(argument) for argument in program.body.block.args]
+    types = [buffer_type_of(argument) for argument in program.body.block.args]
     storages = [_pack(array, type, sizes) for array, type in zip(inputs, types, strict=False)]
     made = [is_given(program, argument) for argument in program.body.block.args]
     storages += [
@@ -265,8 +265,8 @@ class _Translation:
             case IndexOp():
                 self.line(depth, f"{self.name(op.result)} = {self.expr(op.value)}")
             case AllocOp():
-                dims = ", ".join(self.expr(dim) for dim in buffer_type(op.result).storage)
-                empty = self.shared(allocate(_scalar_of(buffer_type(op.result)), {}))
+                dims = ", ".join(self.expr(dim) for dim in buffer_type_of(op.result).storage)
+                empty = self.shared(allocate(_scalar_of(buffer_type_of(op.result)), {}))
                 numpy = self.shared(np)
                 name = self.name(op.result)
                 self.line(depth, f"{name} = {numpy}.full([{dims}], {empty})")
@@ -322,14 +322,14 @@ class _Translation:
                 arguments = ", ".join(self.name(value) for value in op.arguments)
                 self.line(depth, f"{callee}({arguments}{sizes})")
             case WeightOp():
-                storage = _pack(self.weights[op.key.data], buffer_type(op.result), {})
+                storage = _pack(self.weights[op.key.data], buffer_type_of(op.result), {})
                 self.line(depth, f"{self.name(op.result)} = {self.shared(storage)}")
             case ViewOp():
-                dims = ", ".join(self.expr(dim) for dim in buffer_type(op.result).storage)
+                dims = ", ".join(self.expr(dim) for dim in buffer_type_of(op.result).storage)
                 source = self.name(op.source)
                 self.line(depth, f"{self.name(op.result)} = {source}.reshape([{dims}])")
             case SubviewOp():
-                dims = ", ".join(self.expr(dim) for dim in buffer_type(op.result).storage)
+                dims = ", ".join(self.expr(dim) for dim in buffer_type_of(op.result).storage)
                 source, row = self.name(op.source), self.expr(op.value)
                 position = f"{self.shared(_within)}({row}, len({source}))"
                 part = f"{source}[{position}:][:1].reshape([{dims}])"
@@ -343,7 +343,7 @@ class _Translation:
                 first, second = (self.expr(size) for size in op.sizes.data)
                 self.line(depth, f"assert {first} == {second}")
             case CurrentViewOp():
-                dims = ", ".join(self.expr(dim) for dim in buffer_type(op.result).storage)
+                dims = ", ".join(self.expr(dim) for dim in buffer_type_of(op.result).storage)
                 grown = f"grown_{self.name(op.source)}.reshape([{dims}])"
                 self.line(depth, f"{self.name(op.result)} = {grown}")
             case ReallocOp():
@@ -360,8 +360,8 @@ class _Translation:
 
     def regrow(self, op: ReallocOp, depth: int) -> None:
         """A new array, with the elements of the old one where these are kept."""
-        dims = ", ".join(self.expr(dim) for dim in buffer_type(op.result).storage)
-        empty, numpy = self.shared(allocate(_scalar_of(buffer_type(op.result)), {})), np
+        dims = ", ".join(self.expr(dim) for dim in buffer_type_of(op.result).storage)
+        empty, numpy = self.shared(allocate(_scalar_of(buffer_type_of(op.result)), {})), np
         new, old = self.name(op.result), f"grown_{self.name(op.source)}"
         self.line(depth, f"{new} = {self.shared(numpy)}.full([{dims}], {empty})")
         if op.keep is not None:

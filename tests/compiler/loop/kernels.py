@@ -16,7 +16,7 @@ from weft.dialects.loop.builder import LoopBuilder
 from weft.dialects.loop.ops import ForOp
 from weft.dialects.loop.program import KernelOp
 from weft.dialects.loop.scalar import F32
-from weft.dialects.loop.types import buffer, buffer_type
+from weft.dialects.loop.types import buffer, buffer_type_of
 
 I64 = IntegerType(64)
 Body = Callable[..., None]
@@ -38,7 +38,7 @@ def kernel(body: Body, symbols: Sequence[str] = (), **arguments: Any) -> KernelO
 def arguments_of(op: KernelOp, seed: int = 0, **sizes: int) -> list[np.ndarray[Any, Any]]:
     """Small whole numbers for each argument: sums and products of a few are exact in f32."""
     random = np.random.default_rng(seed)
-    types = [buffer_type(argument) for argument in op.body.block.args]
+    types = [buffer_type_of(argument) for argument in op.body.block.args]
     shapes = [[_size(dim, sizes) for dim in type.shape] for type in types]
     return [
         random.integers(-3, 4, shape).astype(dtype_of(type.element))

@@ -33,7 +33,7 @@ from weft.dialects.graph.core.types import type_of
 from weft.dialects.loop.ops import AllocOp, ForOp, StoreOp
 from weft.dialects.loop.program import KernelOp
 from weft.dialects.loop.scalar import F32
-from weft.dialects.loop.types import buffer_type
+from weft.dialects.loop.types import buffer_type_of
 
 WIDE = Target("wide", "x86_64-unknown-linux-gnu", "x86-64-v4", (), 64, 32, has_fma=True)
 TARGETS = (GENERIC, WIDE)
@@ -153,7 +153,7 @@ def test_operands_that_the_kernel_computed_lie_in_panels_from_the_start():
     op = build()
     assert list(contraction.apply_all(op, small, params)) == ["contraction"]
     (panels,) = (a for a in op.walk() if isinstance(a, AllocOp) and a.scope.data == "workspace")
-    assert not isinstance(buffer_type(panels.result).layout, NoneAttr)
+    assert not isinstance(buffer_type_of(panels.result).layout, NoneAttr)
     kernels.same(build(), op)
 
 

@@ -15,7 +15,7 @@ from weft.compiler.target import TARGETS
 from weft.compiler.target.target import Target
 from weft.dialects.expr import Symbol
 from weft.dialects.loop.program import KernelOp
-from weft.dialects.loop.types import buffer_type
+from weft.dialects.loop.types import buffer_type_of
 
 SCHEDULED_FOR = [*(t for t in TARGETS if t.name in ("x86-64", "x86-64-v3")), HOST]
 PATTERNS: dict[str, Callable[[], KernelOp]] = {
@@ -42,7 +42,7 @@ def check(kernel: KernelOp, scheduled: KernelOp, target: Target, **sizes: int) -
     hoist_workspace(ModuleOp([scheduled]))
     arrays = [np.ascontiguousarray(each) for each in kernels.arguments_of(kernel, **sizes)]
     for argument in scheduled.body.block.args[len(arrays) :]:
-        kind = buffer_type(argument)
+        kind = buffer_type_of(argument)
         size = kind.size.evaluate({Symbol(name): value for name, value in sizes.items()})
         arrays.append(np.full(size, 99, dtype_of(kind.element)))
     CompiledKernel(scheduled, target=target)(*arrays, sizes=sizes)

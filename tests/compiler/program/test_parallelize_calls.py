@@ -35,7 +35,7 @@ from weft.dialects.loop.concurrent import ConcurrentOp
 from weft.dialects.loop.dynamic import root
 from weft.dialects.loop.ops import AllocOp
 from weft.dialects.loop.program import CallOp, ProgramOp
-from weft.dialects.loop.types import buffer_type
+from weft.dialects.loop.types import buffer_type_of
 
 KERNELS = """
 loop.kernel @add(%x: !loop.buffer<[16], f32>, %y: !loop.buffer<[16], f32>,
@@ -124,7 +124,7 @@ def _spans(branch: Block, *, written: bool, module: ModuleOp) -> Iterator[Span]:
         for position, argument in enumerate(call.operands if isinstance(call, CallOp) else ()):
             assert isinstance(call, CallOp)
             if (position in written_arguments(kernels[call.kernel])) is written:
-                base, size = root(argument), buffer_bytes(buffer_type(argument)).constant
+                base, size = root(argument), buffer_bytes(buffer_type_of(argument)).constant
                 assert size is not None
                 if isinstance(base.owner, AllocOp):
                     assert base.owner.offset is not None

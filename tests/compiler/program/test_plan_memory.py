@@ -16,7 +16,7 @@ from weft.compiler.program.memory.plan_memory import (
 from weft.dialects.expr import Atom, Expr, Symbol
 from weft.dialects.loop.ops import AllocOp
 from weft.dialects.loop.program import WORKSPACE_BYTES, CallOp, KernelOp, ProgramOp, ViewOp
-from weft.dialects.loop.types import ExprsAttr, buffer, buffer_type
+from weft.dialects.loop.types import ExprsAttr, buffer, buffer_type_of
 
 SYMBOLS = ("m", "n")
 SIZES = st.integers(0, 200).map(Expr.of) | st.builds(
@@ -37,13 +37,13 @@ def programs(draw: st.DrawFn) -> tuple[ProgramOp, dict[str, KernelOp]]:
         alloc = AllocOp.of(buffer([draw(SIZES)], f32))
         read = draw(st.lists(st.sampled_from(values), max_size=3)) if values else []
         arguments = [*read, alloc.result]
-        kernel = KernelOp.of(f"k{number}", SYMBOLS, [buffer_type(value) for value in arguments])
+        kernel = KernelOp.of(f"k{number}", SYMBOLS, [buffer_type_of(value) for value in arguments])
         kernels[f"k{number}"] = kernel
         call = CallOp.of(f"k{number}", [Expr.of(name) for name in SYMBOLS], arguments)
         program.body.block.add_ops([alloc, call])
         values.append(alloc.result)
         if draw(st.booleans()):
-            view = ViewOp.of(alloc.result, buffer([1, *buffer_type(alloc.result).shape], f32))
+            view = ViewOp.of(alloc.result, buffer([1, *buffer_type_of(alloc.result).shape], f32))
             program.body.block.add_op(view)
             values.append(view.result)
     return program, kernels
@@ -67,7 +67,7 @@ def test_buffers_that_live_together_lie_apart(drawn, m, n):
     plan_memory(program, kernels)
     values: dict[Atom, int] = {Symbol("m"): m, Symbol("n"): n}
     spans = [
-        (life, offset_of(life.alloc, values), buffer_bytes(buffer_type(life.alloc.result)))
+        (life, offset_of(life.alloc, values), buffer_bytes(buffer_type_of(life.alloc.result)))
         for life in lifetimes(program)
     ]
     for life, offset, size in spans:

@@ -37,7 +37,7 @@ def test_loops_are_measured(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("weft.bench.limits.CALL_SECONDS", 1e-4)
     limits = measure_limits(1)
     assert 0.1 < limits.gflops < 1000
-    assert {each.kind for each in limits.bandwidths} == {"read", "copy", "triad"}
+    assert {each.access for each in limits.bandwidths} == {"read", "copy", "triad"}
     assert all(0.01 < each.gbs < 5000 for each in limits.bandwidths)
 
 

@@ -48,17 +48,23 @@ def _range(run: Run, place: Place, *ends: Any) -> Any:
 
 def _abs(run: Run, place: Place, value: Any) -> Any:
     found = value.apply("abs")
-    return Number(run.recording, value.kind, found.value) if isinstance(value, Number) else found
+    return (
+        Number(run.recording, value.python_type, found.value)
+        if isinstance(value, Number)
+        else found
+    )
 
 
-def _converted(kind: type) -> Callable[..., Any]:
+def _converted(python_type: type) -> Callable[..., Any]:
     def function(run: Run, place: Place, value: Any) -> Any:
-        if kind is bool:
+        if python_type is bool:
             return as_condition(run, value, place)
         number = item(run, place, value)
-        if number.kind is kind or (number.expr is not None and kind is int):
+        if number.python_type is python_type or (number.expr is not None and python_type is int):
             return number
-        return Number(run.recording, kind, run.recording.number_as(number, kind).value)
+        return Number(
+            run.recording, python_type, run.recording.number_as(number, python_type).value
+        )
 
     return function
 
@@ -73,7 +79,7 @@ def _round(run: Run, place: Place, value: Any, digits: int | None = None) -> Any
 
 
 def _extremum(name: str) -> Callable[..., Any]:
-    kind = ast.Lt if name == "min" else ast.Gt
+    node_type = ast.Lt if name == "min" else ast.Gt
 
     def function(run: Run, place: Place, *values: Any, key: Any = None, **named: Any) -> Any:
         if key is not None or named:
@@ -81,21 +87,25 @@ def _extremum(name: str) -> Callable[..., Any]:
         listed = elements(run, values[0], place) if len(values) == 1 else list(values)
         best = listed[0]
         for each in listed[1:]:
-            best = _better(run, kind, best, each, name, place)
+            best = _better(run, node_type, best, each, name, place)
         return best
 
     return function
 
 
-def _better(run: Run, kind: type[ast.AST], best: Any, other: Any, name: str, place: Place) -> Any:
+def _better(
+    run: Run, node_type: type[ast.AST], best: Any, other: Any, name: str, place: Place
+) -> Any:
     if not (isinstance(best, Traced) or isinstance(other, Traced)):
-        return other if operate(run, kind, other, best, place) else best
-    kinds = [each.kind if isinstance(each, Number) else type(each) for each in (best, other)]
-    if is_number(best) and is_number(other) and kinds[0] is kinds[1]:
+        return other if operate(run, node_type, other, best, place) else best
+    python_types = [
+        each.python_type if isinstance(each, Number) else type(each) for each in (best, other)
+    ]
+    if is_number(best) and is_number(other) and python_types[0] is python_types[1]:
         numbers: list[Any] = [best, other]
-        x, y = (run.recording.number_as(each, kinds[0]) for each in numbers)
-        return Number(run.recording, kinds[0], x.apply(name, y).value)
-    test = as_condition(run, operate(run, kind, other, best, place), place)
+        x, y = (run.recording.number_as(each, python_types[0]) for each in numbers)
+        return Number(run.recording, python_types[0], x.apply(name, y).value)
+    test = as_condition(run, operate(run, node_type, other, best, place), place)
     if isinstance(test, bool):
         return other if test else best
     return choose(run, test, (lambda: other, lambda: best), place)
@@ -185,18 +195,21 @@ def _sorted(run: Run, place: Place, values: Any, key: Any = None, reverse: bool 
     return run.undo_log.make([found[position] for position in order])
 
 
-def _isinstance(run: Run, place: Place, value: Any, kinds: Any) -> bool:
-    wanted = kinds if isinstance(kinds, tuple) else (kinds,)
+def _isinstance(run: Run, place: Place, value: Any, expected: Any) -> bool:
+    wanted = expected if isinstance(expected, tuple) else (expected,)
     if isinstance(value, Number):
-        return any(kind is value.kind or (kind is int and value.kind is bool) for kind in wanted)
+        return any(
+            each is value.python_type or (each is int and value.python_type is bool)
+            for each in wanted
+        )
     if isinstance(value, Traced):
         own = np.ndarray if value.ndim else value.dtype.type
-        return any(kind is ArrayOperators or issubclass(own, kind) for kind in wanted)
-    return isinstance(value, kinds)
+        return any(each is ArrayOperators or issubclass(own, each) for each in wanted)
+    return isinstance(value, expected)
 
 
 def _divmod(run: Run, place: Place, x: Any, y: Any) -> Any:
-    return tuple(operate(run, kind, x, y, place) for kind in (ast.FloorDiv, ast.Mod))
+    return tuple(operate(run, each, x, y, place) for each in (ast.FloorDiv, ast.Mod))
 
 
 def _pow(run: Run, place: Place, x: Any, y: Any) -> Any:
@@ -260,14 +273,16 @@ def _as_text(conversion: str) -> Callable[..., Any]:
     return function
 
 
-def _of_math(name: str, kind: type = float) -> Callable[..., Any]:
+def _of_math(name: str, result_type: type = float) -> Callable[..., Any]:
     """A function of `math`: a float of Python, whatever it is called with."""
 
     def function(run: Run, place: Place, x: Any) -> Any:
         wide = item(run, place, x).astype(np.float64)
         found = wide.apply(name)
-        wanted = np.float64 if kind is float else np.bool_ if kind is bool else np.int64
-        return Number(run.recording, kind, found.astype(wanted).value)
+        wanted = (
+            np.float64 if result_type is float else np.bool_ if result_type is bool else np.int64
+        )
+        return Number(run.recording, result_type, found.astype(wanted).value)
 
     return function
 

@@ -172,29 +172,29 @@ def _returned(run: Run, frame: Frame) -> Any:
 
 
 def _instantiate(
-    run: Run, kind: type, arguments: Sequence[Any], named: Mapping[str, Any], place: Place
+    run: Run, instance_type: type, arguments: Sequence[Any], named: Mapping[str, Any], place: Place
 ) -> Any:
     """Calls a class."""
-    if kind is Tensor:
+    if instance_type is Tensor:
         return CREATION["asarray"](run, place, *arguments, **named)
-    if kind in BUILTINS or kind.__module__.split(".")[0] == "numpy":
-        return _other(run, kind, arguments, named, place)
-    start = getattr(kind, "__init__", None)
-    fresh = getattr(kind, "__new__", None)
+    if instance_type in BUILTINS or instance_type.__module__.split(".")[0] == "numpy":
+        return _other(run, instance_type, arguments, named, place)
+    start = getattr(instance_type, "__init__", None)
+    fresh = getattr(instance_type, "__new__", None)
     if (
         isinstance(start, FunctionType)
         and is_read(start)
         and fresh is object.__new__
         and (start.__code__.co_filename != "<string>")
     ):
-        instance = run.undo_log.make(object.__new__(kind))
+        instance = run.undo_log.make(object.__new__(instance_type))
         call(run, start, [instance, *arguments], named, place)
         return instance
-    found = native(place, kind, *arguments, **named)
-    if issubclass(kind, BaseException):
+    found = native(place, instance_type, *arguments, **named)
+    if issubclass(instance_type, BaseException):
         return found
     given = [id(each) for each in (*arguments, *named.values())]
-    for field in fields(kind) if is_dataclass(kind) else ():
+    for field in fields(instance_type) if is_dataclass(instance_type) else ():
         value = getattr(found, field.name, None)
         if field.default_factory is not MISSING and id(value) not in given:
             run.undo_log.make(value)

@@ -29,21 +29,21 @@ def change(run: Run, holder: Any, name: str, place: Place, *arguments: Any, **na
     """Calls a method that changes a list, dict or set. Raises SourceError where the call did not
     make it, or what it holds depends on tensors.
     """
-    kind = type(holder)
+    holder_type = type(holder)
     if not run.undo_log.is_made(holder):
-        rule = f"a change of a {kind.__name__} requires one that this call has made"
-        raise place.refuse(rule, "one from outside", f"copy it first: {kind.__name__}(x)")
+        rule = f"a change of a {holder_type.__name__} requires one that this call has made"
+        raise place.refuse(rule, "one from outside", f"copy it first: {holder_type.__name__}(x)")
     if name not in _KEEPING and any(isinstance(each, Spread) for each in holder):
         rule = "a list that a loop of the graph fills requires to be appended to"
         raise place.refuse(rule, name, "make it an array: np.stack(...)")
-    if kind is not list or name in ("pop", "insert"):
+    if holder_type is not list or name in ("pop", "insert"):
         for each in arguments if name in ("add", "discard", "remove") else arguments[:1]:
             if isinstance(each, Traced):
                 rule = f"{name} requires to be known while compiling"
                 raise place.refuse(rule, shown(each), "use an array")
-    if name in ("sort", "remove") and kind is list:
+    if name in ("sort", "remove") and holder_type is list:
         _require_known(holder, arguments, name, place)
-    run.undo_log.note(_SLOTS[kind](holder))
+    run.undo_log.note(_SLOTS[holder_type](holder))
     if name == "extend":
         return holder.extend(elements(run, arguments[0], place))
     return getattr(holder, name)(*arguments, **named)

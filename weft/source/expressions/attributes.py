@@ -31,12 +31,12 @@ def attribute(run: Run, holder: Any, name: str, text: str, place: Place) -> Any:
         return _of_tensor(run, holder, name, place)
     if isinstance(holder, Text):
         raise refused_text(place, f"its method {name}")
-    kind = type(holder)
-    if kind in _CONTAINERS and name in CHANGING[kind]:
+    holder_type = type(holder)
+    if holder_type in _CONTAINERS and name in CHANGING[holder_type]:
         return partial(change, run, holder, name, place)
-    if kind in _CONTAINERS:
+    if holder_type in _CONTAINERS:
         return getattr(holder, name)
-    found = _static_attribute(kind, name)
+    found = _static_attribute(holder_type, name)
     if isinstance(found, property) and isinstance(found.fget, FunctionType):
         return run.call(run, found.fget, [holder], {}, place)
     if isinstance(found, FunctionType) and name not in getattr(holder, "__dict__", ()):
@@ -46,8 +46,8 @@ def attribute(run: Run, holder: Any, name: str, text: str, place: Place) -> Any:
     return run.captures.attribute(holder, name, text)
 
 
-def _static_attribute(kind: type, name: str) -> Any:
-    return next((vars(each)[name] for each in kind.__mro__ if name in vars(each)), None)
+def _static_attribute(holder_type: type, name: str) -> Any:
+    return next((vars(each)[name] for each in holder_type.__mro__ if name in vars(each)), None)
 
 
 def item(run: Run, place: Place, x: Traced, *index: Any) -> Any:
@@ -60,9 +60,9 @@ def item(run: Run, place: Place, x: Traced, *index: Any) -> Any:
     if x.type.size != 1:
         raise place.refuse("item requires one element", str(x.type))
     one = x if not x.ndim else x.reshape(())
-    kind = {"b": bool, "i": int, "u": int}.get(one.dtype.kind, float)
-    wide = {bool: np.bool_, int: np.int64, float: np.float64}[kind]
-    return Number(run.recording, kind, one.astype(wide).value)
+    number_type = {"b": bool, "i": int, "u": int}.get(one.dtype.kind, float)
+    wide = {bool: np.bool_, int: np.int64, float: np.float64}[number_type]
+    return Number(run.recording, number_type, one.astype(wide).value)
 
 
 def _tolist(run: Run, place: Place, x: Traced) -> Any:

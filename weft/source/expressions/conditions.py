@@ -27,7 +27,7 @@ def as_condition(run: Run, value: Any, place: Place) -> bool | Number:
     """Whether a value counts as true. Raises SourceError for a tensor of several elements."""
     if isinstance(value, Text):
         raise refused_text(place, "a condition on it")
-    if isinstance(value, Number) and value.kind is not bool:
+    if isinstance(value, Number) and value.python_type is not bool:
         found = binary(run.recording, ast.NotEq, value, 0)
         return found if isinstance(found, bool | Number) else bool(found)
     if isinstance(value, Traced):

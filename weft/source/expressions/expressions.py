@@ -125,8 +125,8 @@ def _decide(run: Run, frame: Frame, nodes: Sequence[ast.expr], all_: bool, place
 
 
 def _is_bool(value: Any) -> bool:
-    kind = value.kind if isinstance(value, Number) else type(value)
-    return kind is bool or (isinstance(value, Traced) and value.dtype.kind == "b")
+    python_type = value.python_type if isinstance(value, Number) else type(value)
+    return python_type is bool or (isinstance(value, Traced) and value.dtype.kind == "b")
 
 
 def _plain(run: Run, read_: Callable[[], Any]) -> bool | None:

@@ -38,22 +38,22 @@ def static(value: Any, place: Place, what: str) -> Any:
     return value
 
 
-def operate(run: Run, kind: type[ast.AST], left: Any, right: Any, place: Place) -> Any:
+def operate(run: Run, node_type: type[ast.AST], left: Any, right: Any, place: Place) -> Any:
     """`left <op> right`."""
-    found = _overloaded(run, kind, left, right, place)
+    found = _overloaded(run, node_type, left, right, place)
     if found is not NotImplemented:
         return found
     if isinstance(left, Text) or isinstance(right, Text):
         raise refused_text(place, "an operator on it")
     if isinstance(left, Traced) or isinstance(right, Traced):
-        if isinstance(left, str) and kind is ast.Mod:
+        if isinstance(left, str) and node_type is ast.Mod:
             raise place.refuse("formatting requires values that are known", "a tensor")
         if any(isinstance(each, list | tuple) for each in (left, right)):
             left, right = (_as_array(run, each, place) for each in (left, right))
         for each in (left, right):
             _require_array(each, place)
-        return binary(run.recording, kind, left, right)
-    return made(run, native(place, PLAIN[kind], left, right))
+        return binary(run.recording, node_type, left, right)
+    return made(run, native(place, PLAIN[node_type], left, right))
 
 
 def _as_array(run: Run, value: Any, place: Place) -> Any:
@@ -86,9 +86,9 @@ def native(place: Place, function: Callable[..., Any], *arguments: Any, **named:
         raise
 
 
-def _overloaded(run: Run, kind: type[ast.AST], left: Any, right: Any, place: Place) -> Any:
+def _overloaded(run: Run, node_type: type[ast.AST], left: Any, right: Any, place: Place) -> Any:
     """What methods of the user's classes give."""
-    name = _DUNDERS.get(kind)
+    name = _DUNDERS.get(node_type)
     if name is None:
         return NotImplemented
     for holder, other, prefix in ((left, right, "__"), (right, left, "__r")):
@@ -106,7 +106,7 @@ def compared(run: Run, op: ast.cmpop, left: Any, right: Any, place: Place) -> An
         case ast.Is() | ast.IsNot():
             if isinstance(left, Number) and isinstance(right, bool):
                 found: Any = (
-                    operate(run, ast.Eq, left, right, place) if left.kind is bool else False
+                    operate(run, ast.Eq, left, right, place) if left.python_type is bool else False
                 )
             else:
                 found = left is right
@@ -175,8 +175,8 @@ def _chosen(run: Run, holder: Any, index: Any, place: Place) -> Any:
         rule = "an index that only a call knows requires a tensor, or a list of them"
         raise place.refuse(rule, shown(holder), "loop with a condition, or stack the elements")
     found = element(run, stacked(run, values, place), index, place)
-    kinds = {each.kind if isinstance(each, Number) else type(each) for each in values}
-    if isinstance(found, Array) and not found.ndim and kinds <= {bool, int, float}:
-        kind = float if float in kinds else int if int in kinds else bool
-        return Number(run.recording, kind, found.value)
+    python_types = {each.python_type if isinstance(each, Number) else type(each) for each in values}
+    if isinstance(found, Array) and not found.ndim and python_types <= {bool, int, float}:
+        number_type = float if float in python_types else int if int in python_types else bool
+        return Number(run.recording, number_type, found.value)
     return found

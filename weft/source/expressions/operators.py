@@ -47,13 +47,13 @@ _BITS: Final = (ast.BitAnd, ast.BitOr, ast.BitXor)
 _COMPARISONS: Final = (ast.Lt, ast.LtE, ast.Gt, ast.GtE, ast.Eq, ast.NotEq)
 
 
-def binary(r: SourceRecording, kind: type[ast.AST], left: Any, right: Any) -> Any:
+def binary(r: SourceRecording, node_type: type[ast.AST], left: Any, right: Any) -> Any:
     """`left <op> right`, at least one of them dynamic. Raises TypeInferenceError where the graph
     has no such operator.
     """
     if is_number(left) and is_number(right):
-        return _numbers(r, kind, left, right)
-    return tensors(kind, as_tensor(r, left, right), as_tensor(r, right, left))
+        return _numbers(r, node_type, left, right)
+    return tensors(node_type, as_tensor(r, left, right), as_tensor(r, right, left))
 
 
 def as_tensor(r: SourceRecording, value: Any, beside: Any = None) -> Traced:
@@ -65,37 +65,39 @@ def as_tensor(r: SourceRecording, value: Any, beside: Any = None) -> Traced:
     return r.constant(np.asarray(value))
 
 
-def tensors(kind: type[ast.AST], x: Traced, y: Traced) -> Traced:
+def tensors(node_type: type[ast.AST], x: Traced, y: Traced) -> Traced:
     """The operator on the elements of two tensors."""
-    if kind is ast.MatMult and not (x.ndim and y.ndim):
+    if node_type is ast.MatMult and not (x.ndim and y.ndim):
         raise TypeInferenceError("@ requires operands with axes, got a scalar")
-    return PLAIN[kind](x, y)
+    return PLAIN[node_type](x, y)
 
 
-def _numbers(r: SourceRecording, kind: type[ast.AST], left: Any, right: Any) -> Any:
+def _numbers(r: SourceRecording, node_type: type[ast.AST], left: Any, right: Any) -> Any:
     """Python's own arithmetic, of its own types."""
-    found = _expressions(r, kind, left, right)
+    found = _expressions(r, node_type, left, right)
     if found is not None:
         return found
-    kinds = [each.kind if isinstance(each, Number) else type(each) for each in (left, right)]
-    bits = kind in _BITS and kinds == [bool, bool]
-    common = bool if bits else float if float in kinds else int
-    if kind is ast.Div:
+    python_types = [
+        each.python_type if isinstance(each, Number) else type(each) for each in (left, right)
+    ]
+    bits = node_type in _BITS and python_types == [bool, bool]
+    common = bool if bits else float if float in python_types else int
+    if node_type is ast.Div:
         common = float
-    if kind is ast.Pow and common is int and (isinstance(right, Number) or right < 0):
+    if node_type is ast.Pow and common is int and (isinstance(right, Number) or right < 0):
         rule = "** of an int requires an exponent that is known and not negative"
         raise TypeInferenceError(f"{rule}, got {right}")
     x, y = (r.number_as(each, common) for each in (left, right))
-    result = tensors(kind, x, y)
-    return Number(r, bool if kind in _COMPARISONS else common, result.value)
+    result = tensors(node_type, x, y)
+    return Number(r, bool if node_type in _COMPARISONS else common, result.value)
 
 
-def _expressions(r: SourceRecording, kind: type[ast.AST], left: Any, right: Any) -> Any:
+def _expressions(r: SourceRecording, node_type: type[ast.AST], left: Any, right: Any) -> Any:
     """The operator on sizes; None for what no expression over sizes says."""
     x, y = r.expression(left), r.expression(right)
     if x is None or y is None:
         return None
-    match kind:
+    match node_type:
         case ast.Add:
             return r.number(x + y)
         case ast.Sub:
@@ -103,7 +105,7 @@ def _expressions(r: SourceRecording, kind: type[ast.AST], left: Any, right: Any)
         case ast.Mult:
             return r.number(x * y)
         case ast.FloorDiv | ast.Mod if y.constant is not None and y.constant > 0:
-            return r.number(x // y if kind is ast.FloorDiv else x % y)
+            return r.number(x // y if node_type is ast.FloorDiv else x % y)
         case ast.Lt:
             return _decided(r, y - x, 1)
         case ast.LtE:
@@ -114,9 +116,9 @@ def _expressions(r: SourceRecording, kind: type[ast.AST], left: Any, right: Any)
             return _decided(r, x - y, 0)
         case ast.Eq | ast.NotEq:
             if x == y:
-                return kind is ast.Eq
+                return node_type is ast.Eq
             apart = r.at_least(x - y, 1) or r.at_least(y - x, 1)
-            return kind is ast.NotEq if apart else None
+            return node_type is ast.NotEq if apart else None
         case _:
             return None
 
@@ -128,13 +130,15 @@ def _decided(r: SourceRecording, difference: Expr, bound: int) -> bool | None:
     return False if r.at_least(-difference, 1 - bound) else None
 
 
-def unary(r: SourceRecording, kind: type[ast.AST], value: Traced) -> Any:
+def unary(r: SourceRecording, node_type: type[ast.AST], value: Traced) -> Any:
     """`-x`, `+x` or `~x`."""
-    if isinstance(value, Number) and kind is not ast.Invert:
-        return binary(r, ast.Sub, 0, value) if kind is ast.USub else binary(r, ast.Add, 0, value)
-    if kind is ast.UAdd:
+    if isinstance(value, Number) and node_type is not ast.Invert:
+        return (
+            binary(r, ast.Sub, 0, value) if node_type is ast.USub else binary(r, ast.Add, 0, value)
+        )
+    if node_type is ast.UAdd:
         return value
-    if kind is ast.USub:
+    if node_type is ast.USub:
         return value.apply("neg")
     result = value.apply("logical_not" if value.dtype.kind == "b" else "bitwise_not")
     return Number(r, int, result.value) if isinstance(value, Number) else result
@@ -165,7 +169,7 @@ def either(r: SourceRecording, first: bool | Number, second: bool | Number) -> b
 
 def condition(r: SourceRecording, value: Traced) -> Number:
     """A tensor of one element as the bool that Python takes it for."""
-    if isinstance(value, Number) and value.kind is bool:
+    if isinstance(value, Number) and value.python_type is bool:
         return value
     one = value if value.ndim == 0 else value.reshape(())
     if one.dtype.kind != "b":

@@ -14,7 +14,16 @@ from weft.dialects.errors import SourceError
 from weft.dialects.graph import EffectOp, IfOp, YieldOp
 from weft.dialects.graph.core.types import type_of
 from weft.dialects.graph.regions.control import join
-from weft.source.leaves import Kind, common, is_leaf, kind_of, same, shown, value_as, wrapped
+from weft.source.leaves import (
+    LeafType,
+    common,
+    is_leaf,
+    leaf_type_of,
+    same,
+    shown,
+    value_as,
+    wrapped,
+)
 from weft.source.recording import SourceRecording
 from weft.source.run import VALUE, Run
 from weft.source.syntax import Place
@@ -109,7 +118,7 @@ class _Pair(Struct):
     """The two values of a leaf, the kind that both become, and arrays that the result may be."""
 
     values: tuple[Any, Any]
-    kind: Kind
+    leaf_type: LeafType
     aliases: list[Array]
 
 
@@ -190,10 +199,10 @@ class _Joiner(Struct):
             if len(given) == 1:
                 return given[0]  # it is looked at where the call has returned, and nowhere else
             self._refuse(what, shown(first), shown(second))
-        kind = common([kind_of(each) for each in given], self.place, what)
+        leaf_type = common([leaf_type_of(each) for each in given], self.place, what)
         pairs = zip(self.regions, raw, strict=True)
         aliases = [each for way, each in pairs if way.shows_outer(each)]
-        self.pairs.append(_Pair((first, second), kind, aliases))
+        self.pairs.append(_Pair((first, second), leaf_type, aliases))
         return _Place(len(self.pairs) - 1)
 
     def _refuse(self, what: str, first: str, second: str) -> None:
@@ -260,7 +269,7 @@ def _insert(
         return []
     for position, way in enumerate(regions):
         with r.inside(way.block):
-            yielded = [value_as(r, pair.values[position], pair.kind) for pair in pairs]
+            yielded = [value_as(r, pair.values[position], pair.leaf_type) for pair in pairs]
             way.block.add_op(YieldOp.create(operands=yielded))
     blocks = [way.block for way in regions]
     names: list[str] = []
@@ -276,7 +285,9 @@ def _insert(
         join([type_of(value) for value in column], new, "a branch")
     b = r.builder()
     op = b.builder.insert(IfOp.of(test, blocks[0], blocks[1], names, b.location))
-    return [wrapped(r, result, pair.kind) for result, pair in zip(op.results, pairs, strict=True)]
+    return [
+        wrapped(r, result, pair.leaf_type) for result, pair in zip(op.results, pairs, strict=True)
+    ]
 
 
 def choose(run: Run, condition: Number, branches: Sequence[Callable[[], Any]], place: Place) -> Any:

@@ -67,18 +67,18 @@ def require_made(run: Run, holder: Any, place: Place) -> None:
         raise place.refuse(rule, "one from outside", f"copy it first: {type(holder).__name__}(x)")
 
 
-def in_place(run: Run, kind: type[ast.AST], before: Any, value: Any, place: Place) -> Any:
+def in_place(run: Run, node_type: type[ast.AST], before: Any, value: Any, place: Place) -> Any:
     """`x += y`: arrays and lists are changed, everything else is replaced."""
     if isinstance(before, Array) and before.ndim:
-        after = operate(run, kind, before, value, place)
+        after = operate(run, node_type, before, value, place)
         if after.dtype != before.dtype:
             rule = f"an assignment in place requires the dtype {before.dtype}"
             raise place.refuse(rule, after.dtype, "write x = x + y")
         replace(run, before, after, place)
         return before
-    if type(before) is list and kind is ast.Add:
+    if type(before) is list and node_type is ast.Add:
         require_made(run, before, place)
         run.undo_log.note(ListSlot(before))
         before.extend(elements(run, value, place))
         return before
-    return operate(run, kind, before, value, place)
+    return operate(run, node_type, before, value, place)

@@ -11,7 +11,16 @@ from xdsl.ir import Block, SSAValue
 from weft.dialects.errors import SourceError
 from weft.dialects.expr import Expr
 from weft.dialects.graph.core.types import TensorType, tensor
-from weft.source.leaves import Kind, common, is_leaf, kind_of, same, shown, value_as, wrapped
+from weft.source.leaves import (
+    LeafType,
+    common,
+    is_leaf,
+    leaf_type_of,
+    same,
+    shown,
+    value_as,
+    wrapped,
+)
 from weft.source.recording import SourceRecording
 from weft.source.run import VALUE, Run
 from weft.source.statements.branches import Key, Region, Thunk, link, region
@@ -26,7 +35,7 @@ class Leaf(Struct):
     """A leaf of a slot: its value in front of the loop; its kind where rounds change it."""
 
     initial: Any
-    kind: Kind | None = None
+    leaf_type: LeafType | None = None
     aliases: list[Array] = field(default_factory=list[Array])
     """Arrays that it may be behind the loop."""
 
@@ -73,18 +82,18 @@ class State(Struct):
     def recording(self) -> SourceRecording:
         return self.run.recording
 
-    def varying(self) -> list[tuple[LoopCarried, Leaf, Kind]]:
+    def varying(self) -> list[tuple[LoopCarried, Leaf, LeafType]]:
         """The leaves that are values of the graph."""
         return [
-            (each, leaf, leaf.kind)
+            (each, leaf, leaf.leaf_type)
             for each in self.carried.values()
             for leaf in each.leaves
-            if leaf.kind is not None
+            if leaf.leaf_type is not None
         ]
 
     def block(self) -> Block:
         """A block with an argument for each of them."""
-        return Block(arg_types=[kind.type for _, _, kind in self.varying()])
+        return Block(arg_types=[each.type for _, _, each in self.varying()])
 
     def enter(self, block: Block) -> None:
         """Slots hold what a round starts with."""
@@ -92,8 +101,10 @@ class State(Struct):
         for each in self.carried.values():
             values = [
                 leaf.initial
-                if leaf.kind is None
-                else wrapped(self.recording, next(arguments), leaf.kind, "one carried by a loop")
+                if leaf.leaf_type is None
+                else wrapped(
+                    self.recording, next(arguments), leaf.leaf_type, "one carried by a loop"
+                )
                 for leaf in each.leaves
             ]
             self.run.undo_log.assign(each.slot, unflatten(each.tree, values))
@@ -168,7 +179,8 @@ class State(Struct):
             leaves, tree = flatten_exactly(found.expanded(change.after))
             leaves = [found.content(leaf) for leaf in leaves]
             entries = [
-                Leaf(MISSING, kind_of(leaf)) if is_leaf(leaf) else Leaf(leaf) for leaf in leaves
+                Leaf(MISSING, leaf_type_of(leaf)) if is_leaf(leaf) else Leaf(leaf)
+                for leaf in leaves
             ]
             self.carried[key] = LoopCarried(
                 slot, tree, [self._grounded(entry) for entry in entries]
@@ -185,14 +197,14 @@ class State(Struct):
         """A leaf without a value in front of the loop starts with no elements where only the loop
         knows how many there are.
         """
-        if leaf.kind is not None:
-            leaf.kind = Kind(self._named(leaf.kind.type), leaf.kind.number)
+        if leaf.leaf_type is not None:
+            leaf.leaf_type = LeafType(self._named(leaf.leaf_type.type), leaf.leaf_type.number)
         return leaf
 
-    def _named(self, kind: TensorType) -> TensorType:
+    def _named(self, tensor_type: TensorType) -> TensorType:
         """The type with a name for each dim that is no number."""
-        dims = [dim if dim.constant is not None else self._size() for dim in kind.shape]
-        return tensor(dims, kind.element)
+        dims = [dim if dim.constant is not None else self._size() for dim in tensor_type.shape]
+        return tensor(dims, tensor_type.element)
 
     def _size(self) -> Expr:
         self.sizes.append(self.recording.fresh("size"))
@@ -215,24 +227,24 @@ class State(Struct):
 
     def _leaf(self, entry: LoopCarried, leaf: Leaf, raw: Any, found: Region) -> bool:
         value = found.content(raw)
-        if leaf.kind is None and (raw is leaf.initial or _unchanged(leaf.initial, value)):
+        if leaf.leaf_type is None and (raw is leaf.initial or _unchanged(leaf.initial, value)):
             return False
         leaf.aliases = [each for each in (leaf.initial, raw) if found.shows_outer(each)]
         if not (is_leaf(leaf.initial) and is_leaf(value)):
             rule = f"{entry.what} requires a tensor or number, or one value in every round"
             got = f"{shown(leaf.initial)} and {shown(value)}"
             raise self.place.refuse(rule, got, self._advice(entry))
-        old = kind_of(leaf.initial) if leaf.kind is None else leaf.kind
-        new = common([old, kind_of(value)], self.place, entry.what)
+        old = leaf_type_of(leaf.initial) if leaf.leaf_type is None else leaf.leaf_type
+        new = common([old, leaf_type_of(value)], self.place, entry.what)
         if new.number is None:
-            pairs = zip(new.type.shape, kind_of(value).type.shape, strict=True)
+            pairs = zip(new.type.shape, leaf_type_of(value).type.shape, strict=True)
             dims = [
                 dim if dim == other or str(dim) in self.sizes else self._size()
                 for dim, other in pairs
             ]
-            new = Kind(tensor(dims, new.type.element))
-        changed = new != leaf.kind
-        leaf.kind = new
+            new = LeafType(tensor(dims, new.type.element))
+        changed = new != leaf.leaf_type
+        leaf.leaf_type = new
         return changed
 
     def _advice(self, entry: LoopCarried) -> str:
@@ -256,7 +268,7 @@ class State(Struct):
     def initial_values(self) -> list[SSAValue]:
         """What the loop starts from."""
         r = self.recording
-        return [value_as(r, leaf.initial, kind) for _, leaf, kind in self.varying()]
+        return [value_as(r, leaf.initial, each) for _, leaf, each in self.varying()]
 
     def results_of(self, found: Region) -> list[SSAValue]:
         """What the body hands on: carried values, then new elements of lists."""
@@ -265,12 +277,12 @@ class State(Struct):
         for entry in self.carried.values():
             leaves, _ = flatten_exactly(found.expanded(found.after(entry.slot)))
             values += [
-                value_as(r, found.content(value), leaf.kind)
+                value_as(r, found.content(value), leaf.leaf_type)
                 for leaf, value in zip(entry.leaves, leaves, strict=True)
-                if leaf.kind is not None
+                if leaf.leaf_type is not None
             ]
         return values + [
-            value_as(r, value, kind_of(value))
+            value_as(r, value, leaf_type_of(value))
             for rows in self.rows.values()
             for value in rows.added
         ]
@@ -283,10 +295,10 @@ class State(Struct):
         for entry in self.carried.values():
             values: list[Any] = []
             for leaf in entry.leaves:
-                if leaf.kind is None:
+                if leaf.leaf_type is None:
                     values.append(leaf.initial)
                     continue
-                values.append(wrapped(self.recording, next(remaining), leaf.kind))
+                values.append(wrapped(self.recording, next(remaining), leaf.leaf_type))
                 linked.append((values[-1], leaf.aliases))
             undo_log.assign(entry.slot, unflatten(entry.tree, values))
         for result, aliases in linked:

@@ -48,6 +48,6 @@ def _number(run: Run, value: Traced, place: Place) -> Number:
         rule = "the message of an assert requires numbers"
         raise place.refuse(rule, str(value.type), "print the tensor in front of it")
     number = item(run, place, value)
-    return number if number.kind is not bool else Number(
+    return number if number.python_type is not bool else Number(
         run.recording, int, run.recording.number_as(number, int).value
     )  # fmt: skip

@@ -119,17 +119,17 @@ def _unpack(
 
 
 def _augmented(run: Run, frame: Frame, node: ast.AugAssign, place: Place) -> None:
-    kind = type(node.op)
+    node_type = type(node.op)
     target = node.target
     if isinstance(target, ast.Name):
         before = run.lookup(frame, target.id, Place(frame.code.file, target))
-        after = in_place(run, kind, before, run.evaluate(run, frame, node.value), place)
+        after = in_place(run, node_type, before, run.evaluate(run, frame, node.value), place)
         store(run, frame, target, after)
         return
     holder = run.evaluate(run, frame, target.value)
     if isinstance(target, ast.Attribute):
         before = getattr(holder, target.attr)
-        after = in_place(run, kind, before, run.evaluate(run, frame, node.value), place)
+        after = in_place(run, node_type, before, run.evaluate(run, frame, node.value), place)
         assign_attribute(run, holder, target.attr, after, place)
         return
     index = run.evaluate(run, frame, target.slice)
@@ -138,7 +138,7 @@ def _augmented(run: Run, frame: Frame, node: ast.AugAssign, place: Place) -> Non
         before = run.recording.array(read(run.recording, holder, parts).value)
     else:
         before = element(run, holder, index, place)
-    after = in_place(run, kind, before, run.evaluate(run, frame, node.value), place)
+    after = in_place(run, node_type, before, run.evaluate(run, frame, node.value), place)
     set_element(run, holder, index, after, place)
 
 
@@ -263,8 +263,8 @@ def _try(run: Run, frame: Frame, node: ast.Try, place: Place) -> None:
 def _handle(run: Run, frame: Frame, node: ast.Try, error: Exception) -> None:
     for handler in node.handlers:
         place = Place(frame.code.file, handler)
-        kinds = Exception if handler.type is None else run.evaluate(run, frame, handler.type)
-        if isinstance(error, kinds):
+        error_types = Exception if handler.type is None else run.evaluate(run, frame, handler.type)
+        if isinstance(error, error_types):
             if handler.name is not None:
                 run.assign(frame, handler.name, error, place)
             run.note(place, f"taken while compiling: {type(error).__name__}")

@@ -69,9 +69,9 @@ def saturated(
         return node.cast(value, element)
     if type_of(value).element not in FLOATS:
         value = node.cast(value, F32)
-    most, kind = GREATEST[element], type_of(value).element
-    bounded = node.b.max(value, node.scalar(-most, kind))
-    return node.cast(node.b.min(bounded, node.scalar(most, kind)), element)
+    most, source_element = GREATEST[element], type_of(value).element
+    bounded = node.b.max(value, node.scalar(-most, source_element))
+    return node.cast(node.b.min(bounded, node.scalar(most, source_element)), element)
 
 
 def _power_of_two(node: OnnxNode, value: SSAValue, mode: str, saturate: bool) -> SSAValue:

@@ -64,9 +64,9 @@ def _yielded(block: Block) -> Sequence[SSAValue]:
     return block.last_op.operands
 
 
-def _joined(kinds: Sequence[TensorType], names: Iterator[str]) -> TensorType:
+def _joined(tensor_types: Sequence[TensorType], names: Iterator[str]) -> TensorType:
     try:
-        return join(kinds, names, "control flow")
+        return join(tensor_types, names, "control flow")
     except TypeInferenceError as error:
         raise UnsupportedError(str(error)) from error
 
@@ -114,33 +114,35 @@ def _import_body(
     """
     graph = node.attribute("body").g
     names = _Names(importer, f"{node.proto.name}_size")
-    kinds = [type_of(value) for value in initial]
+    tensor_types = [type_of(value) for value in initial]
     while True:
-        with importer.nested(kinds) as block:
+        with importer.nested(tensor_types) as block:
             bind_inputs(importer, node, enter(block))
             results = importer.import_subgraph(graph)
         if None in results:
             return None
         values = [tensor_of(value) for value in results if value is not None]
-        if len(values) < skipped + len(kinds):
-            rule = f"requires a body of at least {skipped + len(kinds)} outputs"
+        if len(values) < skipped + len(tensor_types):
+            rule = f"requires a body of at least {skipped + len(tensor_types)} outputs"
             raise ModelError(f"{rule}, got {len(values)}")
-        yielded = [type_of(value) for value in values[skipped : skipped + len(kinds)]]
-        wider = [_widened(kind, other, names) for kind, other in zip(kinds, yielded, strict=True)]
-        if wider == kinds:
+        yielded = [type_of(value) for value in values[skipped : skipped + len(tensor_types)]]
+        wider = [
+            _widened(each, other, names) for each, other in zip(tensor_types, yielded, strict=True)
+        ]
+        if wider == tensor_types:
             return _Body(block, names.used, values)
-        kinds = wider
+        tensor_types = wider
 
 
-def _widened(kind: TensorType, yielded: TensorType, names: _Names) -> TensorType:
+def _widened(tensor_type: TensorType, yielded: TensorType, names: _Names) -> TensorType:
     """The carried type that holds what an iteration yields as well."""
-    if kind.rank != yielded.rank or kind.element != yielded.element:
-        raise UnsupportedError(f"requires a carried value of type {kind}, got {yielded}")
+    if tensor_type.rank != yielded.rank or tensor_type.element != yielded.element:
+        raise UnsupportedError(f"requires a carried value of type {tensor_type}, got {yielded}")
     dims = [
         dim if dim == other or str(dim) in names.used else Expr.of(next(names))
-        for dim, other in zip(kind.shape, yielded.shape, strict=True)
+        for dim, other in zip(tensor_type.shape, yielded.shape, strict=True)
     ]
-    return tensor(dims, kind.element)
+    return tensor(dims, tensor_type.element)
 
 
 def import_loop(importer: GraphImporter, node: OnnxNode) -> Results:

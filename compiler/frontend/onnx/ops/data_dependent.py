@@ -146,7 +146,7 @@ def import_non_max_suppression(importer: GraphImporter, node: OnnxNode) -> Seque
     A loop takes the best of what is left, for all batches and classes at once.
     """
     b, boxes, scores = importer.b, node.operand(0), node.operand(1)
-    batch, kinds, number = node.shape_of(1, 3)
+    batch, classes, number = node.shape_of(1, 3)
     node.shape_of(0, 3)
     if node.optional(2) is None:
         return [node.constant(np.zeros((0, 3), np.int64))]
@@ -166,7 +166,7 @@ def import_non_max_suppression(importer: GraphImporter, node: OnnxNode) -> Seque
         numbers = b.reshape(scalar_range(importer, number), shape=dims_attr([1, 1, number]))
         here = b.equal(best, numbers)
         dropped = b.logical_or(b.greater(overlap, limit), here)
-        flat = dims_attr([batch, kinds])
+        flat = dims_attr([batch, classes])
         holds = b.greater(value, gone)
         return [
             b.where(dropped, gone, left),
@@ -209,9 +209,9 @@ def _corners(importer: GraphImporter, node: OnnxNode, boxes: SSAValue) -> list[S
 def _overlaps(importer: GraphImporter, corners: Sequence[SSAValue], best: SSAValue) -> SSAValue:
     """Intersection over union of each box with the best one of its batch and class."""
     b = importer.b
-    batch, kinds, _ = type_of(best).shape
+    batch, classes, _ = type_of(best).shape
     number = type_of(corners[0]).shape[2]
-    every = [b.expand(each, shape=dims_attr([batch, kinds, number])) for each in corners]
+    every = [b.expand(each, shape=dims_attr([batch, classes, number])) for each in corners]
     chosen = [b.gather_elements(each, best, axis=2) for each in every]
     zero = b.constant_of(0.0, F32)
     height = b.max(b.sub(b.min(every[2], chosen[2]), b.max(every[0], chosen[0])), zero)

@@ -52,9 +52,9 @@ def _uniform(node: OnnxNode, shape: Sequence[Expr], element: Attribute, stream: 
 def _target(node: OnnxNode, *, is_like: bool) -> tuple[Shape, Attribute]:
     """The dims and element type of the result: those of the attributes, or of the operand."""
     if is_like:
-        kind = node.type()
-        element = kind.element
-        shape = kind.shape
+        tensor_type = node.type()
+        element = tensor_type.element
+        shape = tensor_type.shape
     else:
         element = F32
         shape = tuple(Expr.of(dim) for dim in node.attribute("shape").ints)

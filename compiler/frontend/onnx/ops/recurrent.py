@@ -158,7 +158,7 @@ def _lstm_step(cell: _Cell, x: Term, state: list[Term]) -> list[Term]:
     return [result * cell.activations[2](memory), memory]
 
 
-class _Kind(Struct, frozen=True):
+class Cell(Struct, frozen=True):
     """How many gates, states and activations a cell has, and what they are by default."""
 
     gates: int
@@ -167,16 +167,16 @@ class _Kind(Struct, frozen=True):
     step: Step
 
 
-KINDS = {
-    "RNN": _Kind(1, 1, ("Tanh",), _rnn_step),
-    "GRU": _Kind(3, 1, ("Sigmoid", "Tanh"), _gru_step),
-    "LSTM": _Kind(4, 2, ("Sigmoid", "Tanh", "Tanh"), _lstm_step),
+CELLS = {
+    "RNN": Cell(1, 1, ("Tanh",), _rnn_step),
+    "GRU": Cell(3, 1, ("Sigmoid", "Tanh"), _gru_step),
+    "LSTM": Cell(4, 2, ("Sigmoid", "Tanh", "Tanh"), _lstm_step),
 }
 
 
 def import_recurrent(node: OnnxNode) -> Sequence[SSAValue]:
     """All states of the hidden layer, and the last one of each state."""
-    kind = KINDS[node.proto.op_type]
+    cell_type = CELLS[node.proto.op_type]
     direction = choice(node, "direction", "forward", ("forward", "reverse", "bidirectional"))
     backward = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}[direction]
     batch_first = node.flag("layout")
@@ -186,16 +186,18 @@ def import_recurrent(node: OnnxNode) -> Sequence[SSAValue]:
     if dims[1][0] != len(backward):
         raise ModelError(f"requires weights of {len(backward)} directions, got {node.type(1)}")
     parameters = _Parameters(node)
-    names = list(kind.defaults) * len(backward)
+    names = list(cell_type.defaults) * len(backward)
     if node.has("activations"):
         names = [decode(name) for name in node.attribute("activations").strings]
-    if len(names) < len(kind.defaults) * len(backward):
-        raise ModelError(f"requires {len(kind.defaults) * len(backward)} activations, got {names}")
+    if len(names) < len(cell_type.defaults) * len(backward):
+        raise ModelError(
+            f"requires {len(cell_type.defaults) * len(backward)} activations, got {names}"
+        )
     activations = [_activation(name, parameters) for name in names]
     rows: list[list[Term]] = []
     for at, is_backward in enumerate(backward):
-        functions = activations[at * len(kind.defaults) : (at + 1) * len(kind.defaults)]
-        rows.append(_direction(node, kind, x, at, functions, is_backward=is_backward))
+        functions = activations[at * len(cell_type.defaults) : (at + 1) * len(cell_type.defaults)]
+        rows.append(_direction(node, cell_type, x, at, functions, is_backward=is_backward))
     columns = zip((1, 0, 0), zip(*rows, strict=True), strict=False)
     outputs = [joined(column, axis) for axis, column in columns]
     if batch_first:
@@ -206,7 +208,7 @@ def import_recurrent(node: OnnxNode) -> Sequence[SSAValue]:
 
 def _direction(
     node: OnnxNode,
-    kind: _Kind,
+    cell_type: Cell,
     x: Term,
     at: int,
     activations: Sequence[Activation],
@@ -226,10 +228,10 @@ def _direction(
     ordered = _reversed(x, lengths) if is_backward else x
     shares = ordered.reshape((steps * batch, inputs)).matmul(weights.transpose([1, 0]))
     if bias is not None:
-        shares = shares + bias.part(0, 0, hidden * kind.gates)
-    shares = shares.reshape((steps, batch, hidden * kind.gates))
-    state = [_initial(node, 5 + which, at, (batch, hidden), x) for which in range(kind.states)]
-    *last, states = _loop(node, kind, cell, shares, state, lengths, at)
+        shares = shares + bias.part(0, 0, hidden * cell_type.gates)
+    shares = shares.reshape((steps, batch, hidden * cell_type.gates))
+    state = [_initial(node, 5 + which, at, (batch, hidden), x) for which in range(cell_type.states)]
+    *last, states = _loop(node, cell_type, cell, shares, state, lengths, at)
     states = _reversed(states, lengths) if is_backward else states
     return [states.insert(1), *(each.insert(0) for each in last)]
 
@@ -261,7 +263,7 @@ def _reversed(x: Term, lengths: Term | None) -> Term:
 
 def _loop(
     node: OnnxNode,
-    kind: _Kind,
+    cell_type: Cell,
     cell: _Cell,
     shares: Term,
     state: Sequence[Term],
@@ -277,7 +279,7 @@ def _loop(
     index = f"{name_hint(next(name for name in node.proto.output if name))}_step{at}"
     x = Term(b, shares.value).part(0, Expr.of(index), 1).reshape(shares.shape[1:])
     before = [Term(b, argument) for argument in block.args]
-    after = kind.step(cell.inside(b), x, before)
+    after = cell_type.step(cell.inside(b), x, before)
     output = after[0]
     if lengths is not None:
         runs = (size_term(b, Expr.of(index), I64) < Term(b, lengths.value)).insert(1)
@@ -289,4 +291,4 @@ def _loop(
     return [shares.of(result) for result in node.b.builder.insert(op).results]
 
 
-IMPORTERS: dict[str, Importer] = dict.fromkeys(KINDS, import_recurrent)
+IMPORTERS: dict[str, Importer] = dict.fromkeys(CELLS, import_recurrent)

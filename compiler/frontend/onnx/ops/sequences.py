@@ -74,10 +74,10 @@ def import_at(importer: GraphImporter, node: OnnxNode) -> Results:
     exprs = node.known.dims(node.operand(1))
     if exprs is not None and all(each.constant is not None for each in exprs):
         return [items[_place(node, 1, len(items), len(items) - 1)]]
-    kinds = {type_of(item) for item in items}
-    if len(kinds) != 1:
+    item_types = {type_of(item) for item in items}
+    if len(item_types) != 1:
         rule = "elements of one type, or a position that is known while compiling"
-        raise UnsupportedError(f"requires {rule}, got {', '.join(map(str, kinds)) or 'none'}")
+        raise UnsupportedError(f"requires {rule}, got {', '.join(map(str, item_types)) or 'none'}")
     position = node.cast(node.reshape(node.operand(1), []), I64)
     count = Expr.of(len(items))
     rule = f"a position from {-len(items)} to {len(items) - 1} of a sequence"

@@ -72,14 +72,14 @@ def check_types(
     bound: dict[str, int] = {}
     for position, name in enumerate(node.input if allowed else ()):
         variable, types, same = allowed[min(position, len(allowed) - 1)]
-        kind = element(name) if name else None
-        if not kind:
+        element_type = element(name) if name else None
+        if not element_type:
             continue
-        shown = f"tensor({TensorProto.DataType.Name(kind).lower()})"
+        shown = f"tensor({TensorProto.DataType.Name(element_type).lower()})"
         if shown not in types:
             rule = f"an input '{name}' of a type that opset {version} has for it"
             raise ModelError(f"{who} requires {rule}, got {shown}")
-        if same and bound.setdefault(variable, kind) != kind:
+        if same and bound.setdefault(variable, element_type) != element_type:
             other = TensorProto.DataType.Name(bound[variable]).lower()
             raise ModelError(f"{who} requires inputs of one type, got tensor({other}) and {shown}")
 

@@ -104,8 +104,8 @@ def dropout_tested(node: NodeProto, build: Builder) -> list[NodeProto]:
 
 def cast_by_number(node: NodeProto, build: Builder) -> list[NodeProto]:
     """Cast 6: the element type goes from its name to its number."""
-    kind = take_attribute(node, "to")
-    name = kind.s.decode(errors="replace").upper() if kind is not None else "none"
+    to = take_attribute(node, "to")
+    name = to.s.decode(errors="replace").upper() if to is not None else "none"
     if name not in TensorProto.DataType.keys():  # noqa: SIM118 (an enum wrapper is no mapping)
         raise ModelError(f"{describe_node(node, 0)} requires an element type, got '{name}'")
     set_attribute(node, "to", int(TensorProto.DataType.Value(name)))

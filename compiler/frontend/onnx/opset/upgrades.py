@@ -145,10 +145,10 @@ def flatten_from_the_end(node: NodeProto, build: Builder) -> list[NodeProto]:
 def mod_of_floats(node: NodeProto, build: Builder) -> list[NodeProto]:
     """Mod 28: floats may take the divisor's sign, where `fmod=1` was asked of them."""
     attribute = find_attribute(node, "fmod")
-    kind = DTYPES.get(build.types.element(node.input[0]) or 0)
-    if kind is not None and kind.kind not in "iu" and not (attribute and attribute.i):
+    np_dtype = DTYPES.get(build.types.element(node.input[0]) or 0)
+    if np_dtype is not None and np_dtype.kind not in "iu" and not (attribute and attribute.i):
         rule = "requires fmod=1 of floats below opset 28"
-        raise ModelError(f"{describe_node(node, 0)} {rule}, got fmod=0 of {kind.name}")
+        raise ModelError(f"{describe_node(node, 0)} {rule}, got fmod=0 of {np_dtype.name}")
     return [node]
 
 

@@ -17,7 +17,7 @@ from weft.compiler.loop.nest import most_iterations
 from weft.compiler.loop.primitives import stage_accumulators, tile, tile_ragged
 from weft.dialects.loop.ops import ForOp
 from weft.dialects.loop.scalar import is_float
-from weft.dialects.loop.types import buffer_type
+from weft.dialects.loop.types import buffer_type_of
 
 FEW_EXECUTIONS = 2
 """So few executions of an inner loop in a block are one block each: a loop of so many terms was
@@ -32,8 +32,8 @@ def block_long_sum(
     first, adds up more than that and is marked as a sum; returns the nests over a tile which
     initialise the partial sums and add them, none for a short sum or a tile of one.
     """
-    kind = reductions[0].reduction
-    if kind is None or kind.data != "add" or not is_float(buffer_type(sums).element):
+    combiner = reductions[0].reduction
+    if combiner is None or combiner.data != "add" or not is_float(buffer_type_of(sums).element):
         return []
     terms = 1
     for loop in reversed(reductions):
@@ -41,7 +41,7 @@ def block_long_sum(
         own = most // terms <= FEW_EXECUTIONS and extent != 1
         if extent is None or extent * terms > most or own:
             block = loop if own else block_of(loop, most // terms)
-            layout = buffer_type(sums).layout
+            layout = buffer_type_of(sums).layout
             staged = stage_accumulators(
                 sums, block, layout=None if isinstance(layout, NoneAttr) else layout
             )

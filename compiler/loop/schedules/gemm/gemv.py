@@ -25,7 +25,7 @@ from weft.compiler.loop.schedules.innermost_loops import stride
 from weft.compiler.target.target import PAGE
 from weft.dialects.loop.ops import ForOp, LoadOp
 from weft.dialects.loop.scalar import width
-from weft.dialects.loop.types import buffer_type
+from weft.dialects.loop.types import buffer_type_of
 
 ROWS = 8
 """Rows of the matrix that are read at once; each is a stream to the prefetcher."""
@@ -43,7 +43,7 @@ def reads_streams(load: LoadOp, column: ForOp, reductions: Sequence[ForOp]) -> b
     depth, step = reductions[0].extent.constant, stride(load, reductions[0])
     if step is None or (depth is not None and depth < 2 * ROWS):
         return False
-    bytes = width(buffer_type(load.buffer).element) // 8
+    bytes = width(buffer_type_of(load.buffer).element) // 8
     return step.constant is None or step.constant * bytes >= PAGE
 
 

@@ -66,7 +66,7 @@ from weft.dialects.errors import IllegalSchedule
 from weft.dialects.loop.ops import AllocOp, ForOp, LoadOp, enclosing_loops
 from weft.dialects.loop.program import KernelOp
 from weft.dialects.loop.scalar import width
-from weft.dialects.loop.types import buffer_type
+from weft.dialects.loop.types import buffer_type_of
 
 
 def build_macro_kernel(
@@ -156,7 +156,7 @@ def _pack(kernel: KernelOp, load: LoadOp, shared: Sequence[ForOp], shape: TileSh
     panel, column = load.buffer, shared[0]
     axis = panel_axis(load, column, shape.width)
     if axis is not None and shape.is_weight:
-        return pack(panel, panels(buffer_type(panel), axis, shape.width))
+        return pack(panel, panels(buffer_type_of(panel), axis, shape.width))
     if (
         axis is not None
         and not shape.per_tile
@@ -255,7 +255,7 @@ def _is_packed(panel: SSAValue | None) -> bool:
     """Whether an operand was packed in front of the contraction."""
     if panel is None or not isinstance(panel.owner, AllocOp):
         return False
-    return not isinstance(buffer_type(panel).layout, NoneAttr)
+    return not isinstance(buffer_type_of(panel).layout, NoneAttr)
 
 
 def _next_panel(
@@ -291,8 +291,12 @@ def _shares_columns(
     rows = inside[-2].extent
     if rows.constant is None:
         return True
-    kind = None if panel is None or not shape.is_weight else buffer_type(panel)
-    bytes = 0 if kind is None else (kind.size.constant or 0) * width(kind.element) // 8
+    panel_type = None if panel is None or not shape.is_weight else buffer_type_of(panel)
+    bytes = (
+        0
+        if panel_type is None
+        else (panel_type.size.constant or 0) * width(panel_type.element) // 8
+    )
     left = rows.constant > shape.params.rows and rows.constant % shape.params.rows != 0
     return left and bytes >= shape.target.l2_bytes
 
@@ -312,7 +316,7 @@ def _block_k(
     for nest in nests:
         if nest is not sums:
             unroll(vectorize(nest[-1], shape.lanes))
-    most = shape.params.stack_bytes // (shape.width * width(buffer_type(panel).element) // 8)
+    most = shape.params.stack_bytes // (shape.width * width(buffer_type_of(panel).element) // 8)
     depth = long.extent.constant or most
     tiles = tile(long, -(-depth // -(-depth // most)))
     blocks = [tiles.outer]

@@ -55,7 +55,7 @@ from weft.dialects.expr import atom_expr, product
 from weft.dialects.loop.ops import AccessOp, AllocOp, ForOp, LoadOp, enclosing_loops
 from weft.dialects.loop.program import KernelOp
 from weft.dialects.loop.scalar import width
-from weft.dialects.loop.types import buffer_type
+from weft.dialects.loop.types import buffer_type_of
 
 WIDENED_USES = 64
 """Uses of each element that pay for a copy of an operand in a wider type."""
@@ -168,7 +168,7 @@ def _has_page_stride(load: LoadOp) -> bool:
     """Whether the stride along K is a known number of whole pages."""
     sums = [loop for loop in enclosing_loops(load) if loop.reduction is not None]
     steps = [step.constant for loop in sums if (step := stride(load, loop)) is not None]
-    bits = width(buffer_type(load.buffer).element)
+    bits = width(buffer_type_of(load.buffer).element)
     return any(step and step * bits // 8 % PAGE == 0 for step in steps)
 
 
@@ -181,7 +181,7 @@ def pack_operand(
     """
     widened &= is_extended(load)
     staged = stage_tile(load.buffer, kernel, "workspace")
-    copy = pack(staged.buffer, panels(buffer_type(staged.buffer), axis, size))
+    copy = pack(staged.buffer, panels(buffer_type_of(staged.buffer), axis, size))
     if widened and isinstance(copy.owner, AllocOp):
         copy = widen(copy.owner).result
     if not staged.load_in:
@@ -203,7 +203,7 @@ def pack_flat_operand(kernel: KernelOp, load: LoadOp, axis: int, size: int, lane
     others = [loop for loop in staged.load_in if loop not in (outer, inner)]
     columns = collapse(outer, inner)
     flat = flatten(staged.buffer.owner, axis).result
-    copy = pack(flat, panels(buffer_type(flat), axis, size))
+    copy = pack(flat, panels(buffer_type_of(flat), axis, size))
     chain = reorder(columns, *others)
     for column, *rest in split_columns(chain, size):
         for nest in fill_panels([*rest, column], axis, size, lanes):
@@ -314,7 +314,7 @@ def pack_panel(
         return None
     reductions = [loop for loop in loops_in(jo) if loop.reduction is not None]
     rows = product(loop.extent for loop in reductions).constant
-    bytes = width(buffer_type(panel).element) // 8 * (most_iterations(ji) or 1)
+    bytes = width(buffer_type_of(panel).element) // 8 * (most_iterations(ji) or 1)
     axis = column_axis(loads[0], ji)
     if rows is None or rows * bytes > most or axis is None:
         return None
@@ -323,14 +323,14 @@ def pack_panel(
         staged = stage_tile(panel, jo, "scratch")
     except IllegalSchedule:
         return None
-    kind = buffer_type(staged.buffer)
+    buffer_type = buffer_type_of(staged.buffer)
     # The box that subscripts span may be larger than what is read of it, as for strided windows.
     # The copy is in the nest by now, so the schedule is refused as a whole, which undoes it.
-    if (kind.size.constant or 0) * width(kind.element) // 8 > most:
-        got = f"{kind.size} elements"
+    if (buffer_type.size.constant or 0) * width(buffer_type.element) // 8 > most:
+        got = f"{buffer_type.size} elements"
         raise IllegalSchedule(f"contraction requires a panel that fits the stack, got {got}")
-    pack(staged.buffer, dim_innermost(kind, axis))
-    return fill_panels(staged.load_in, axis, kind.shape[axis].constant or 1, lanes)
+    pack(staged.buffer, dim_innermost(buffer_type, axis))
+    return fill_panels(staged.load_in, axis, buffer_type.shape[axis].constant or 1, lanes)
 
 
 def fill_with_first(fill: Sequence[tuple[ForOp, ...]], tiles: ForOp) -> None:
@@ -360,9 +360,9 @@ def pack_block(panel: SSAValue, block: ForOp, ji: ForOp, lanes: int) -> None:
     if axis is None:
         raise IllegalSchedule("contraction requires columns that one dim counts, got several")
     staged = stage_tile(panel, block, "scratch")
-    kind = buffer_type(staged.buffer)
-    pack(staged.buffer, dim_innermost(kind, axis))
-    fill_panels(staged.load_in, axis, kind.shape[axis].constant or 1, lanes)
+    buffer_type = buffer_type_of(staged.buffer)
+    pack(staged.buffer, dim_innermost(buffer_type, axis))
+    fill_panels(staged.load_in, axis, buffer_type.shape[axis].constant or 1, lanes)
 
 
 def exceeds_l2(panel: SSAValue, jo: ForOp, rows: int, columns: int, target: Target) -> bool:
@@ -372,7 +372,7 @@ def exceeds_l2(panel: SSAValue, jo: ForOp, rows: int, columns: int, target: Targ
     depth = reductions[0].extent.constant if len(reductions) == 1 else None
     if depth is None or (outer or 0) <= rows:
         return False
-    return depth * columns * width(buffer_type(panel).element) // 8 > target.l2_bytes
+    return depth * columns * width(buffer_type_of(panel).element) // 8 > target.l2_bytes
 
 
 def transposed_rows(
@@ -383,8 +383,8 @@ def transposed_rows(
     """
     if other is None or panel is None:
         return None
-    kinds = [buffer_type(other.buffer), buffer_type(panel)]
-    large, small = ((kind.size.constant or 0) * width(kind.element) // 8 for kind in kinds)
+    buffer_types = [buffer_type_of(other.buffer), buffer_type_of(panel)]
+    large, small = ((each.size.constant or 0) * width(each.element) // 8 for each in buffer_types)
     rows = next((loop for loop in enclosing_loops(other) if stride(other, loop) == 1), None)
     fits = 0 < 2 * small <= target.l2_bytes < large
     return other.buffer if fits and rows is not None and rows.reduction is None else None

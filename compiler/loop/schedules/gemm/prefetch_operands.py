@@ -21,7 +21,7 @@ from weft.compiler.target.target import LINE, Target
 from weft.dialects.expr import Expr
 from weft.dialects.loop.ops import AllocOp, ForOp, LoadOp, enclosing_loops
 from weft.dialects.loop.scalar import width
-from weft.dialects.loop.types import buffer_type
+from weft.dialects.loop.types import buffer_type_of
 
 MOST_TILES = 64
 """Tiles of rows over a panel, beside which the time to load the panel does not count."""
@@ -46,13 +46,13 @@ def pays_to_prefetch(panel: SSAValue, columns: ForOp, tiles: Expr, target: Targe
     tiles of rows are computed over this one: both take half of L2 at most, all panels are no small
     part of it, and the time to load a panel is not divided among many tiles.
     """
-    kind = buffer_type(panel)
+    buffer_type = buffer_type_of(panel)
     load = accesses_to(panel, columns)[0]
-    in_panels = not isinstance(kind.layout, NoneAttr)
-    if not in_panels or not isinstance(load, LoadOp) or computed_type(load) != kind.element:
+    in_panels = not isinstance(buffer_type.layout, NoneAttr)
+    if not in_panels or not isinstance(load, LoadOp) or computed_type(load) != buffer_type.element:
         return False
     known, panels = tiles.constant, columns.extent.constant
-    bytes = (kind.size.constant or 0) * width(kind.element) // 8
+    bytes = (buffer_type.size.constant or 0) * width(buffer_type.element) // 8
     if panels is None or (known is not None and not 1 < known <= MOST_TILES):
         return False
     return 4 * bytes // panels <= target.l2_bytes <= 4 * bytes

@@ -39,7 +39,7 @@ from weft.compiler.loop.schedules.innermost_loops import stride, transpose_copy
 from weft.compiler.target.target import Target
 from weft.dialects.expr import product
 from weft.dialects.loop.ops import ForOp
-from weft.dialects.loop.types import buffer_type
+from weft.dialects.loop.types import buffer_type_of
 
 LONGEST_UNROLL = 8
 """Iterations of an innermost reduction that is unrolled."""
@@ -130,7 +130,7 @@ def _stage_accumulators(
     axis = column_axis(accesses_to(result, at)[0], ji)
     assert axis is not None, "the columns index the result"
     staged = stage_tile(result, at, "registers")
-    accumulators = pack(staged.buffer, dim_innermost(buffer_type(staged.buffer), axis))
+    accumulators = pack(staged.buffer, dim_innermost(buffer_type_of(staged.buffer), axis))
     return accumulators, [list(nest) for nest in (staged.load_in, staged.write_back) if nest]
 
 

@@ -42,7 +42,7 @@ from weft.compiler.loop.schedules.innermost_loops import lanes_of, stride, vecto
 from weft.compiler.target.target import Target
 from weft.dialects.loop.ops import AllocOp, ForOp, LoadOp
 from weft.dialects.loop.program import KernelOp
-from weft.dialects.loop.types import buffer_type
+from weft.dialects.loop.types import buffer_type_of
 
 NAME = "small-n"
 
@@ -97,7 +97,7 @@ def _apply(kernel: KernelOp, nest: Sequence[ForOp], found: Product, target: Targ
     hoisted = hoist_allocation(allocation, per_iteration=True)
     joined = distribute(lane, partial.write_back[0])
     added = distribute(lane, around)
-    parts = pack(hoisted.result, dim_innermost(buffer_type(hoisted.result), 0))
+    parts = pack(hoisted.result, dim_innermost(buffer_type_of(hoisted.result), 0))
     inside = perfect_nest(lane)[1:]
     reorder(*inside, lane)
     vectorize(lane, lanes)
@@ -117,7 +117,7 @@ def _multiply(
     tiles, rows, _ = tile(within, ROWS)
     reorder(blocks, tiles, inner, rows, column, lane)
     staged = stage_tile(parts, tiles, "registers")
-    pack(staged.buffer, dim_innermost(buffer_type(staged.buffer), 0))
+    pack(staged.buffer, dim_innermost(buffer_type_of(staged.buffer), 0))
     load_and_prefetch(x, rows, outer, lanes, level="L2")
     for each in (staged.load_in, [rows, column, lane], staged.write_back):
         unroll_tile(each, lanes)
@@ -140,7 +140,7 @@ def _transpose(kernel: KernelOp, columns: LoadOp, k_loop: ForOp, target: Target)
     if stride(columns, k_loop) == 1 or axis is None:
         return
     staged = stage_tile(columns.buffer, kernel, "workspace")
-    pack(staged.buffer, dim_innermost(buffer_type(staged.buffer), axis))
+    pack(staged.buffer, dim_innermost(buffer_type_of(staged.buffer), axis))
     vectorize_innermost(staged.load_in[0], target)
 
 

@@ -49,7 +49,7 @@ from weft.dialects.expr import product
 from weft.dialects.loop.ops import ForOp, LoadOp, StoreOp
 from weft.dialects.loop.program import KernelOp
 from weft.dialects.loop.scalar import width
-from weft.dialects.loop.types import buffer_type
+from weft.dialects.loop.types import buffer_type_of
 
 NAME = "split-k"
 
@@ -144,7 +144,7 @@ def _add_rows(
     (x, store), (row, column) = buffers, loops
     axis = column_axis(store, row)
     assert axis is not None, "a row of accumulators is stored along one dim"
-    partial = pack(store.buffer, dim_innermost(buffer_type(store.buffer), axis))
+    partial = pack(store.buffer, dim_innermost(buffer_type_of(store.buffer), axis))
     around, inside, _ = tile(blocks.inner, K_ROWS)
     reorder(around, row, inside, column)
     _accumulate_in_registers(partial, axis, row, [inside, column], lanes)
@@ -177,7 +177,7 @@ def _accumulate_in_registers(
     outer, inner, _ = tile_ragged(row, lanes)
     reorder(*inside, inner)
     staged = stage_tile(sums, outer, "registers")
-    pack(staged.buffer, dim_innermost(buffer_type(staged.buffer), axis))
+    pack(staged.buffer, dim_innermost(buffer_type_of(staged.buffer), axis))
     short = [loop for loop in inside[1:] if loop.reduction is None]
     for nest in (staged.load_in, [*short, inner], staged.write_back):
         unroll_tile(nest, lanes)

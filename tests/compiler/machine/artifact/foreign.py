@@ -176,7 +176,7 @@ def make_executable(path: Path) -> None:
     size = header.section_count * elf.SECTION_HEADER.size
     table = data[header.section_offset : header.section_offset + size]
     sections = [elf.SectionHeader(*fields) for fields in elf.SECTION_HEADER.iter_unpack(table)]
-    symbols = next(section for section in sections if section.kind == elf.SHT_DYNSYM)
+    symbols = next(section for section in sections if section.type == elf.SHT_DYNSYM)
     records = data[symbols.offset : symbols.offset + symbols.size]
     last = elf.SymbolRecord(*list(elf.SYMBOL.iter_unpack(records))[-1])
     elf.FILE_HEADER.pack_into(data, 0, *header._replace(entry=last.value))

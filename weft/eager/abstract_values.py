@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from weft.eager.tensor import Tensor
 
 _MOST_NUMBERS: Final = 256
-"""Of Python's that a kind has tensors of."""
+"""Of Python's that an abstract value has tensors of."""
 
 
-class Kind:
+class AbstractValue:
     """A dtype and a rank, of which there is one object in a process; kernels are found by them."""
 
     __slots__ = ("dtype", "held", "is_float", "key", "numbers", "rank")
@@ -28,22 +28,26 @@ class Kind:
         self.numbers = (float, int) if self.is_float else (int,) if dtype.kind == "i" else ()
 
 
-_KINDS: Final[dict[tuple[np.dtype[Any], int], Kind]] = {}
+_ABSTRACT_VALUES: Final[dict[tuple[np.dtype[Any], int], AbstractValue]] = {}
 
 
-def kind_of(array: Array) -> Kind:
-    """The kind of an array."""
-    return kind(array.dtype, array.ndim)
+def abstract_value_of(array: Array) -> AbstractValue:
+    """The abstract value of an array."""
+    return abstract_value(array.dtype, array.ndim)
 
 
-def kind(dtype: np.dtype[Any], rank: int) -> Kind:
-    """The kind of a dtype and a rank."""
-    found = _KINDS.get((dtype, rank))
-    return _KINDS.setdefault((dtype, rank), Kind(dtype, rank)) if found is None else found
+def abstract_value(dtype: np.dtype[Any], rank: int) -> AbstractValue:
+    """The abstract value of a dtype and a rank."""
+    found = _ABSTRACT_VALUES.get((dtype, rank))
+    return (
+        _ABSTRACT_VALUES.setdefault((dtype, rank), AbstractValue(dtype, rank))
+        if found is None
+        else found
+    )
 
 
-def number(tensor: type[Tensor], beside: Kind, value: float) -> Tensor:
-    """A number of Python's as a tensor of a kind's dtype, which is made once; -0 is each time, for
+def number(tensor: type[Tensor], beside: AbstractValue, value: float) -> Tensor:
+    """A number of Python's as a tensor of an abstract value's dtype, which is made once; -0 is each time, for
     it equals 0.
     """
     found = beside.held.get(value)

@@ -47,8 +47,8 @@ def abstract_value(dtype: np.dtype[Any], rank: int) -> AbstractValue:
 
 
 def number(tensor: type[Tensor], beside: AbstractValue, value: float) -> Tensor:
-    """A number of Python's as a tensor of an abstract value's dtype, which is made once; -0 is each time, for
-    it equals 0.
+    """A number of Python's as a tensor of an abstract value's dtype, which is made once; -0 is each
+    time, for it equals 0.
     """
     found = beside.held.get(value)
     if found is not None and (value or copysign(1.0, value) > 0):

@@ -1,5 +1,5 @@
-"""The short way of operators on tensors with values: from the abstract values of the operands to the kernel
-by one look into a dictionary.
+"""The fast path of operators on tensors with values: from the abstract values of the operands to
+the kernel by one look into a dictionary.
 """
 
 from __future__ import annotations

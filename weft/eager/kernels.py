@@ -79,8 +79,8 @@ _FIRST: Final[list[Executable]] = []
 class Kernel:
     """A template for operands of these abstract values.
 
-    `call` takes arrays and gives the results' as a tuple; `abstract_values` are what these are. Raises
-    TypeInferenceError or InputError, which names the line, for sizes that do not fit.
+    `call` takes arrays and returns the results' as a tuple; `abstract_values` are what these are.
+    Raises TypeInferenceError or InputError, which names the line, for sizes that do not fit.
     """
 
     def __init__(self, template: Template, abstract_values: Sequence[AbstractValue]):

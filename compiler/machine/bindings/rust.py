@@ -213,12 +213,12 @@ def rust(library: Library) -> str:
     )  # fmt: skip
 
 
-def _taken(n: int, element: str, prefix: str) -> str:
+def _taken(n: int, item: str, prefix: str) -> str:
     """An output that the call made, as a vector; its memory is given back."""
     return f"""\
         let count = elements({_OUTPUTS}, {n}, &dims)?;
         let output{n} = if count == 0 {{ Vec::new() }} else {{
-            unsafe {{ std::slice::from_raw_parts(outputs[{n}] as *const {element}, count) }}.to_vec()
+            unsafe {{ std::slice::from_raw_parts(outputs[{n}] as *const {item}, count) }}.to_vec()
         }};
         unsafe {{ {prefix}_release(self.0, outputs[{n}]) }};
 """

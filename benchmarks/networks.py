@@ -246,8 +246,8 @@ def build_gpt2_decode(
     net = _writer("gpt2_decode")
     token = net.input("input_ids", (1, 1), 7)
     table = net.weight("wte.weight", (vocabulary, hidden), 1.0)
-    place = net.weight("wpe.row", (1, 1, hidden), 0.5)
-    x = net.op("Add", net.op("Gather", table, token, path="wte"), place, path="wpe")
+    position_row = net.weight("wpe.row", (1, 1, hidden), 0.5)
+    x = net.op("Add", net.op("Gather", table, token, path="wte"), position_row, path="wpe")
     present: list[tuple[str, str]] = []
     for layer in range(layers):
         x, added = _decoder_layer(net, x, layer, past, hidden, heads)

@@ -170,13 +170,13 @@ def gathered(name: str, rows: int, width: int, count: int) -> Case:
 
 def resized(name: str, shape: Shape, factor: int, mode: str) -> Case:
     """An image enlarged by a whole factor."""
-    places = {"nearest": "asymmetric", "linear": "half_pixel"}
+    coordinates = {"nearest": "asymmetric", "linear": "half_pixel"}
     out = (*shape[:2], *(size * factor for size in shape[2:]))
 
     def build(net: GraphWriter) -> tuple[str, Sequence[Dim]]:
         x = net.input("x0", tuple(shape))
         scales = net.constant([1.0, 1.0, factor, factor], dtype=np.float32)
-        attributes = {"coordinate_transformation_mode": places[mode], "mode": mode}
+        attributes = {"coordinate_transformation_mode": coordinates[mode], "mode": mode}
         if mode == "nearest":
             attributes["nearest_mode"] = "floor"
         return net.op("Resize", x, "", scales, **attributes), out

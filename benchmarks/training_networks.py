@@ -110,13 +110,13 @@ class GPT2(nn.Module):
 
     def __init__(self, layers: int = 12, width: int = 768, heads: int = 12, tokens: int = 50257):
         super().__init__()
-        self.table, self.places = nn.Embedding(tokens, width), nn.Embedding(128, width)
+        self.table, self.position_table = nn.Embedding(tokens, width), nn.Embedding(128, width)
         self.layers = [Layer(width, heads) for _ in range(layers)]
         self.norm = nn.LayerNorm(width)
 
     def construct(self, tokens: Any) -> Any:
         """`[n, 128]` to `[n, 128, tokens]`."""
-        x = self.table(tokens) + self.places.weight
+        x = self.table(tokens) + self.position_table.weight
         for layer in self.layers:
             x = layer(x)
         return self.norm(x) @ self.table.weight.T
@@ -224,7 +224,7 @@ def _torch_gpt2(torch: Any) -> Callable[[], Any]:
 
     class TorchGPT2(base):
         def forward(self, tokens: Any) -> Any:
-            x = self.table(tokens) + self.places.weight
+            x = self.table(tokens) + self.position_table.weight
             for layer in self.layers:
                 x = layer(x)
             return self.norm(x) @ self.table.weight.T
@@ -238,6 +238,6 @@ def _torch_gpt2(torch: Any) -> Callable[[], Any]:
         )  # fmt: skip
 
     return lambda: TorchGPT2(
-        table=torch.nn.Embedding(50257, 768), places=torch.nn.Embedding(128, 768),
+        table=torch.nn.Embedding(50257, 768), position_table=torch.nn.Embedding(128, 768),
         layers=torch.nn.ModuleList(layer(768) for _ in range(12)), norm=norm(768),
     )  # fmt: skip

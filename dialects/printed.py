@@ -35,9 +35,9 @@ def filled(text: str, shown: Callable[[int, str], str], braces: str = "{}") -> s
 
 def annotated(text: str, argument_words: Sequence[str]) -> str:
     """The text with a word in front of what stands in each place: `{float32,2,}`."""
-    places = iter(argument_words)
+    words = iter(argument_words)
 
     def part(found: re.Match[str]) -> str:
-        return found[0] if found[1] is None else f"{{{next(places)},{found[1]}}}"
+        return found[0] if found[1] is None else f"{{{next(words)},{found[1]}}}"
 
     return _PARTS.sub(part, text)

@@ -148,8 +148,10 @@ def _have_same_bytes(array: Array, other: Array) -> bool:
     one, two = array.__array_interface__, other.__array_interface__
     if one["data"] == two["data"] and array.strides == other.strides:
         return True
-    places = np.unravel_index(np.linspace(0, array.size - 1, SAMPLE, dtype=np.int64), array.shape)
-    if array[places].tobytes() != other[places].tobytes():
+    positions = np.unravel_index(
+        np.linspace(0, array.size - 1, SAMPLE, dtype=np.int64), array.shape
+    )
+    if array[positions].tobytes() != other[positions].tobytes():
         return False
     rows = max(1, BLOCK_BYTES // array[0].nbytes)
     parts = (slice(start, start + rows) for start in range(0, len(array), rows))

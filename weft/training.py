@@ -54,7 +54,7 @@ class Step:
         self._inputs, self._outputs = traced.inputs, traced.outputs
         below = [each for _, each in traced.inputs.below]
         self._donated = [
-            place in positions for place, each in enumerate(below) for _ in range(each.leaves)
+            position in positions for position, each in enumerate(below) for _ in range(each.leaves)
         ]
 
     def __call__(self, *arguments: Any) -> Any:
@@ -128,7 +128,7 @@ class Running:
         self._rest = Structure(tuple, inputs.below[len(donated) :])
         self._moved = () if step.in_place else step.pairs
         taken = {target for _, target in step.pairs}
-        self._left = [place for place in range(outputs.leaves) if place not in taken]
+        self._left = [position for position in range(outputs.leaves) if position not in taken]
 
     def __call__(self, *arguments: Any) -> Any:
         """One result as a tensor, several as a tuple of tensors."""
@@ -141,7 +141,7 @@ class Running:
             self._held[source] = results[target]
         if len(self._left) == 1:
             return Tensor.of(results[self._left[0]])
-        return tuple(Tensor.of(results[place]) for place in self._left)
+        return tuple(Tensor.of(results[position]) for position in self._left)
 
     @property
     def state(self) -> tuple[Any, ...]:
@@ -209,8 +209,8 @@ def donating(
     assert isinstance(main, FuncOp), "a trace is a function"
     pairs = list(_pairs(main, recorded, donate))
     if noted:
-        places = [ArrayAttr([IntAttr(source), IntAttr(target)]) for source, target in pairs]
-        main.attributes[DONATED] = ArrayAttr(places)
+        positions = [ArrayAttr([IntAttr(source), IntAttr(target)]) for source, target in pairs]
+        main.attributes[DONATED] = ArrayAttr(positions)
     weights = recorded.recording.weights
     return ImportedModel(recorded.module, weights, name, *_names(main)), recorded, pairs
 
@@ -235,9 +235,9 @@ def _pairs(main: FuncOp, recorded: Trace, donate: Sequence[int]) -> Iterator[tup
             continue
         value_type = main.body.block.args[source].type
         found = [
-            place
-            for place, each in results.items()
-            if each == tail and value_types[place] == value_type
+            index
+            for index, each in results.items()
+            if each == tail and value_types[index] == value_type
         ]
         if not found:
             rule = f"a donated argument requires a result of its type for {tail or 'it'}"

@@ -39,7 +39,7 @@ def flatten(tree: Any, name: str = "") -> tuple[list[tuple[str, Any]], Structure
         node_type = dict
     elif isinstance(tree, tuple | list):
         values = cast("Sequence[Any]", tree)
-        children = [(str(place), value) for place, value in enumerate(values)]
+        children = [(str(position), value) for position, value in enumerate(values)]
     else:
         return [(name, tree)], LEAF
     leaves: list[tuple[str, Any]] = []

@@ -31,7 +31,7 @@ def elements_of(name: str, value: Any) -> dict[str, Array]:
         return {}
     if isinstance(value, (list, tuple)):
         items = cast(Sequence[Any], value)
-        return {f"{name}/{place}": np.asarray(item) for place, item in enumerate(items)}
+        return {f"{name}/{position}": np.asarray(item) for position, item in enumerate(items)}
     return {f"{name}/value": np.asarray(value)}
 
 
@@ -92,6 +92,6 @@ def gathered(names: Sequence[str], model: ModelProto, results: Mapping[str, Arra
         if name in results or name not in lists:
             found.append(results[name])
             continue
-        places = [f"{name}/{place}" for place in range(len(results))]
-        found.append([results[each] for each in places if each in results])
+        positions = [f"{name}/{position}" for position in range(len(results))]
+        found.append([results[each] for each in positions if each in results])
     return found

@@ -185,8 +185,8 @@ def _common_objects(
             objects["runtime"] = task.compile().code
         text = "{}" if options.artifact.bare else json.dumps(metadata, sort_keys=True)
         blob = None if outside else f"{prefix}.weights"
-        places = [(blob, offset) for offset in weight_offsets(weights)]
-        facts = facts_of(prefix, text, model_table(described), places)
+        blob_offsets = [(blob, offset) for offset in weight_offsets(weights)]
+        facts = facts_of(prefix, text, model_table(described), blob_offsets)
         objects["facts"] = compile_object(data_ir(target.triple, facts), baseline(target))
         if golden is not None:
             text = data_ir(target.triple, {f"{prefix}.golden": golden.content()})

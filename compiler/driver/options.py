@@ -34,7 +34,7 @@ from weft.compiler.driver.read_options import (
 )
 from weft.compiler.loop.kernel_schedule import KernelSchedule
 from weft.compiler.machine.codegen.host import host_target
-from weft.compiler.machine.weights.file import EMBEDDED, PLACES
+from weft.compiler.machine.weights.file import EMBEDDED, WEIGHT_LOCATIONS
 from weft.compiler.target import TARGETS
 from weft.compiler.target.target import Target
 from weft.dialects.errors import OptionError
@@ -172,8 +172,8 @@ class Artifact:
     weights: str = option(
         default=EMBEDDED,
         help="where an artifact has its weights: embedded, in a file beside it, or with its caller",
-        converter=choice("weights", PLACES),
-        choices=PLACES,
+        converter=choice("weights", WEIGHT_LOCATIONS),
+        choices=WEIGHT_LOCATIONS,
     )
     isa: tuple[Target, ...] = option(
         default=(),
@@ -326,9 +326,9 @@ class Options:
         """
         require_keywords(changes)
         parts: dict[str, dict[str, Any]] = {"": {}, **{name: {} for name in PARTS}}
-        places = option_places()
+        fields_of = option_fields()
         for keyword, written in changes.items():
-            within, name = places[keyword]
+            within, name = fields_of[keyword]
             parts[within][name] = written
         own = parts.pop("")
         buckets = read_buckets(own.pop("buckets", self.buckets))
@@ -363,20 +363,20 @@ PARTS: Final[Mapping[str, type[Any]]] = {"buckets": Buckets, "artifact": Artifac
 """The fields of Options that are records of options themselves."""
 
 
-def option_places() -> dict[str, tuple[str, str]]:
+def option_fields() -> dict[str, tuple[str, str]]:
     """The part of Options ("" for itself) and the field of it that each keyword stands for."""
     records = {"": Options, **PARTS}
-    places = {
+    fields_of = {
         keyword_of(each): (within, each.name)
         for within, record in records.items()
         for each in user_options(record)
     }
-    return places | {name: ("", name) for name in PARTS}
+    return fields_of | {name: ("", name) for name in PARTS}
 
 
 def require_keywords(changes: Iterable[str]) -> None:
     """Raises TypeError, as calls do, for what is no option's keyword."""
-    unknown = [each for each in changes if each not in option_places()]
+    unknown = [each for each in changes if each not in option_fields()]
     if unknown:
         raise TypeError(f"got an unexpected keyword argument {unknown[0]!r}")
 

@@ -171,12 +171,12 @@ def _read_weights(path: Path, keys: list[str]) -> Mapping[str, Array]:
         raise ModelError(f"{path} {rule}, got {beside}: {problem}") from problem
 
 
-def _tensor(data: Array, dtype: str, shape: list[int], place: int) -> Array:
+def _tensor(data: Array, dtype: str, shape: list[int], position: int) -> Array:
     np_dtype = next((each for each in _dtypes() if each.name == dtype), None)
     if np_dtype is None:
         raise ValueError(f"unknown dtype {dtype}")
     size = int(np.prod(shape, dtype=np.int64)) * np_dtype.itemsize
-    part = data[place : place + size]
+    part = data[position : position + size]
     if len(part) != size:
         raise ValueError("too few bytes")
     return part.view(np_dtype).reshape(shape)

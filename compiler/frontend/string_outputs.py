@@ -25,12 +25,12 @@ def string_outputs(names: Sequence[str], known: Mapping[str, Array]) -> ArrayAtt
         DictionaryAttr(
             {
                 "name": StringAttr(name),
-                "place": IntAttr(place),
+                "place": IntAttr(position),
                 "shape": ArrayAttr([IntAttr(size) for size in known[name].shape]),
                 "elements": ArrayAttr([StringAttr(str(text)) for text in known[name].flat]),
             }
         )
-        for place, name in enumerate(names)
+        for position, name in enumerate(names)
         if name in known
     )
 
@@ -42,15 +42,15 @@ def described_strings(attributes: Mapping[str, Attribute]) -> list[dict[str, Any
 
 
 def _plain(attributes: Mapping[str, Attribute]) -> dict[str, Any]:
-    name, place = attributes["name"], attributes["place"]
+    name, source = attributes["name"], attributes["place"]
     shape, elements = attributes["shape"], attributes["elements"]
     assert isa(name, StringAttr), "an output has a name"
-    assert isa(place, IntAttr), "an output has a place"
+    assert isa(source, IntAttr), "an output has a place"
     assert isa(shape, ArrayAttr[IntAttr]), "an output has a shape"
     assert isa(elements, ArrayAttr[StringAttr]), "an output has elements"
     return {
         "name": name.data,
-        "place": place.data,
+        "place": source.data,
         "shape": [size.data for size in shape],
         "elements": [text.data for text in elements],
     }

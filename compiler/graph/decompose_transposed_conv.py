@@ -70,9 +70,9 @@ def _rewrite(conv: ConvTransposeOp, weights: WeightStore) -> None:
     rank = len(window.axes)
     batch, channels, *positions = computed.shape
     split = computed.reshape((batch, channels // blocks, *window.strides, *positions))
-    places = [place for axis in window.axes for place in (2 + rank + axis, 2 + axis)]
+    indices = [position for axis in window.axes for position in (2 + rank + axis, 2 + axis)]
     dims = [dim * step for dim, step in zip(positions, window.strides, strict=True)]
-    result = split.transpose([0, 1, *places]).reshape((batch, channels // blocks, *dims))
+    result = split.transpose([0, 1, *indices]).reshape((batch, channels // blocks, *dims))
     for axis, size in enumerate(conv.result_type.shape[2:]):
         result = result.part(2 + axis, window.before[axis], size)
     result.value.name_hint = conv.result.name_hint

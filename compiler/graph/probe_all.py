@@ -31,10 +31,10 @@ class Exposed(Struct, frozen=True):
 def expose(function: FuncOp, weights: WeightStore) -> list[Exposed]:
     """Appends the values in their order; returns what computes them."""
     inputs: dict[SSAValue, int] = {
-        value: place for place, value in enumerate(function.body.block.args)
+        value: position for position, value in enumerate(function.body.block.args)
     }
     infinite: set[SSAValue] = set()
-    places: dict[SSAValue, int] = {}
+    positions: dict[SSAValue, int] = {}
     found: list[Exposed] = []
     for op in function.body.block.ops:
         if isinstance(op, ConstantOp) and is_float(op.result):
@@ -42,18 +42,20 @@ def expose(function: FuncOp, weights: WeightStore) -> list[Exposed]:
         if isinstance(op, ConstantOp) or not isinstance(op, GraphOp | ControlOp):
             continue
         read = reads(op)
-        values = tuple(places[each] for each in read if each in places)
+        values = tuple(positions[each] for each in read if each in positions)
         given = tuple(inputs[each] for each in read if each in inputs)
         known = not infinite.isdisjoint(read)
         for result in filter(is_float, op.results):
-            places[result] = len(found)
+            positions[result] = len(found)
             has_regions = isinstance(op, ControlOp)
             found.append(Exposed(named(op), has_regions, values, given, known))
-    append_results(function, [(f"weft.value.{place}", value) for value, place in places.items()])
+    append_results(
+        function, [(f"weft.value.{position}", value) for value, position in positions.items()]
+    )
     return found
 
 
 def named(op: Operation) -> str:
     """An operator by its name, and its place in the model or the program."""
-    place = op.onnx_name if isinstance(op, GraphOp | ControlOp) else None
-    return op.name if place is None else f"{op.name} at {place}"
+    name = op.onnx_name if isinstance(op, GraphOp | ControlOp) else None
+    return op.name if name is None else f"{op.name} at {name}"

@@ -49,7 +49,7 @@ class _Recomputation:
     def __init__(self, block: Block) -> None:
         self.block = block
         ops = list(block.ops)
-        self.place: Mapping[Operation, int] = {op: number for number, op in enumerate(ops)}
+        self.positions: Mapping[Operation, int] = {op: number for number, op in enumerate(ops)}
         self.last_use: dict[SSAValue, int] = {}
         self.costly = [0, *accumulate(int(not isinstance(op, CHEAP)) for op in ops)]
 
@@ -78,7 +78,7 @@ class _Recomputation:
         return users[widest:] if widths[widest] >= LATER and widest > 0 else None
 
     def _of(self, op: Operation) -> int:
-        return self.place.get(op, len(self.place))
+        return self.positions.get(op, len(self.positions))
 
     def _top(self, op: Operation | None) -> Operation | None:
         """The operator of the block that an operator stands in, or is; None for one that stands

@@ -36,7 +36,7 @@ class ScheduleMemoryPass(ModulePass):
                 order(function.body.block)
 
 
-class _Place:
+class _Position:
     """Where an operator stands: behind another one with all that was moved behind that before, or
     by its number in the block. Each place knows one far above it, so that the time to compare two
     grows as the logarithm of how often operators were moved behind moved ones.
@@ -44,7 +44,7 @@ class _Place:
 
     __slots__ = ("above", "depth", "far", "number")
 
-    def __init__(self, above: _Place | None, number: int) -> None:
+    def __init__(self, above: _Position | None, number: int) -> None:
         self.above = above or self
         self.number = number
         self.depth = 0 if above is None else above.depth + 1
@@ -53,7 +53,7 @@ class _Place:
         if self.above.depth - first.depth == first.depth - second.depth:
             self.far = second
 
-    def __lt__(self, other: _Place) -> bool:
+    def __lt__(self, other: _Position) -> bool:
         depth = min(self.depth, other.depth)
         one, two = self._at(depth), other._at(depth)
         if one is two:
@@ -63,18 +63,18 @@ class _Place:
             one, two = (one.above, two.above) if together else (one.far, two.far)
         return one.number < two.number
 
-    def _at(self, depth: int) -> _Place:
+    def _at(self, depth: int) -> _Position:
         """The place of that depth which this is below."""
-        place = self
-        while place.depth > depth:
-            place = place.far if place.far.depth >= depth else place.above
-        return place
+        index = self
+        while index.depth > depth:
+            index = index.far if index.far.depth >= depth else index.above
+        return index
 
 
 def order(block: Block) -> None:
     """Moves operators up, from the first on."""
-    top = _Place(None, 0)
-    place = {op: _Place(top, number) for number, op in enumerate(block.ops)}
+    top = _Position(None, 0)
+    positions = {op: _Position(top, number) for number, op in enumerate(block.ops)}
     definers = {name: op for op in block.ops for name in defined_sizes(op)}
     followers: dict[Operation, list[Operation]] = {}
     later = Counter(operand for op in block.walk() for operand in op.operands)
@@ -82,7 +82,7 @@ def order(block: Block) -> None:
         later.subtract(op.operands)
         if not isinstance(op, FusedOp | GraphOp) or isinstance(op, ConstantOp):
             continue
-        latest = max(_needed(op, definers), key=lambda each: place[each], default=None)
+        latest = max(_needed(op, definers), key=lambda each: positions[each], default=None)
         if latest is None or _freed(op, later) <= _taken(op):
             continue
         moved = followers.setdefault(latest, [])
@@ -91,7 +91,7 @@ def order(block: Block) -> None:
             op.detach()
             block.insert_op_after(op, last)
         moved.append(op)
-        place[op] = _Place(place[latest], len(moved))
+        positions[op] = _Position(positions[latest], len(moved))
 
 
 def _needed(op: Operation, definers: Mapping[str, Operation]) -> list[Operation]:

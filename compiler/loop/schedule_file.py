@@ -54,21 +54,21 @@ def parse_schedules(text: str, file: str) -> tuple[KernelSchedule, ...]:
     if not lines or lines[0][1] != _HEADER:
         rule = f"requires `{_HEADER}` in its first line, as `weft inspect --schedules` writes it"
         raise IllegalSchedule(f"{file}: {rule}, got {lines[0][1] if lines else 'no line'}")
-    for place, line in lines[1:]:
+    for location, line in lines[1:]:
         opening = _OPENING.fullmatch(line)
         if opening and not kernel:
             kernel, steps = opening["kernel"], []
             if kernel in found:
                 raise IllegalSchedule(
-                    f"{place}: requires one schedule a kernel, got @{kernel} again"
+                    f"{location}: requires one schedule a kernel, got @{kernel} again"
                 )
         elif line == "}" and kernel:
             found[kernel] = KernelSchedule(kernel, tuple(steps))
             kernel = ""
         elif kernel:
-            steps.append(str(_parse_step(line, place)))
+            steps.append(str(_parse_step(line, location)))
         else:
-            raise IllegalSchedule(f"{place}: requires `@KERNEL {{`, got {line!r}")
+            raise IllegalSchedule(f"{location}: requires `@KERNEL {{`, got {line!r}")
     if kernel:
         raise IllegalSchedule(f"{file}: requires a closing brace for @{kernel}")
     return tuple(found.values())
@@ -81,26 +81,26 @@ def _lines(text: str, file: str) -> Iterator[tuple[str, str]]:
             yield f"{file}:{number}", code
 
 
-def _parse_step(line: str, place: str) -> ArgSpec:
+def _parse_step(line: str, location: str) -> ArgSpec:
     try:
         (step,) = parse_pipeline(line)
     except (ArgSpecParseError, ValueError) as problem:
         raise IllegalSchedule(
-            f"{place}: requires PRIMITIVE{{NAME=VALUE ...}}, got {line}"
+            f"{location}: requires PRIMITIVE{{NAME=VALUE ...}}, got {line}"
         ) from problem
-    _pass_of(step, "kernel", place)
+    _pass_of(step, "kernel", location)
     return step
 
 
-def _pass_of(step: ArgSpec, kernel: str, place: str) -> PrimitivePass:
+def _pass_of(step: ArgSpec, kernel: str, location: str) -> PrimitivePass:
     if step.name not in _PASSES:
         known = ", ".join(_PASSES)
-        raise IllegalSchedule(f"{place}: requires a primitive out of {known}, got {step.name}")
+        raise IllegalSchedule(f"{location}: requires a primitive out of {known}, got {step.name}")
     named = ArgSpec(f"{PREFIX}{step.name}", {"kernel": (kernel,), **step.parameters})
     try:
         return _PASSES[step.name].from_spec(named)
     except ValueError as problem:
-        raise IllegalSchedule(f"{place}: {step}: {problem}") from problem
+        raise IllegalSchedule(f"{location}: {step}: {problem}") from problem
 
 
 def apply_schedule(kernel: KernelOp, schedule: KernelSchedule) -> None:
@@ -109,9 +109,9 @@ def apply_schedule(kernel: KernelOp, schedule: KernelSchedule) -> None:
     Raises IllegalSchedule, which names the kernel and the step that is refused.
     """
     for number, line in enumerate(schedule.steps, 1):
-        place = f"@{schedule.kernel}, step {number}"
-        step = _pass_of(_parse_step(line, place), kernel.sym_name.data, place)
+        location = f"@{schedule.kernel}, step {number}"
+        step = _pass_of(_parse_step(line, location), kernel.sym_name.data, location)
         try:
             step.schedule(kernel)
         except WeftError as refusal:
-            raise IllegalSchedule(f"{place}: {line}: {refusal}") from refusal
+            raise IllegalSchedule(f"{location}: {line}: {refusal}") from refusal

@@ -299,9 +299,11 @@ class BodyEmitter:
         if block is None:
             return False
         extents = self._extent(block.outer), self._extent(block.inner)
-        return TransposeEmitter(self.memory, block, extents, self._place_access).emit()
+        return TransposeEmitter(self.memory, block, extents, self._locate_access).emit()
 
-    def _place_access(self, op: AccessOp, indices: Mapping[SSAValue, Expr]) -> tuple[Storage, Expr]:
+    def _locate_access(
+        self, op: AccessOp, indices: Mapping[SSAValue, Expr]
+    ) -> tuple[Storage, Expr]:
         """Where an access lies in the iterations of these indices."""
         self.values.update(indices)
         storage = self.storage(op.buffer)

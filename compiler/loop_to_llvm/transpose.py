@@ -54,7 +54,7 @@ def block_of(loop: ForOp) -> TransposedBlock | None:
     return TransposedBlock(loop, inner, load, store) if apart else None
 
 
-Place = Callable[[AccessOp, Mapping[SSAValue, Expr]], tuple[Storage, Expr]]
+Locate = Callable[[AccessOp, Mapping[SSAValue, Expr]], tuple[Storage, Expr]]
 """Where an access lies in the iterations of some indices."""
 
 
@@ -66,13 +66,13 @@ class TransposeEmitter:
         memory: MemoryEmitter,
         block: TransposedBlock,
         extents: tuple[Expr, Expr],
-        place: Place,
+        locate: Locate,
     ):
         self.memory = memory
         self.frame = memory.frame
         self.block = block
         self.extents = dict(zip((block.outer, block.inner), extents, strict=True))
-        self.place = place
+        self.locate = locate
 
     def emit(self) -> bool:
         """Loads the lines of the block along one loop and stores them along the other; false where
@@ -118,7 +118,7 @@ class TransposeEmitter:
             lane = LaneNumber(lanes)
             self.frame.ranges[lane] = (0, lane.lanes - 1)
             indices = {along.index: atom_expr(lane), across.index: Expr.of(number)}
-            lines.append((*self.place(access, indices), lane))
+            lines.append((*self.locate(access, indices), lane))
         return lines
 
     def _lanes(self, lane: LaneNumber, along: ForOp, across: ForOp, number: int) -> Lanes:

@@ -42,7 +42,9 @@ def summarize_body(kernel: KernelOp) -> None:
     which arguments it writes and which may share their storage.
     """
     kernel.attributes[TEMPORARIES] = IntAttr(len(hoist_kernel(kernel)))
-    pairs = [place for pair in in_place_arguments(kernel) for place in (pair.operand, pair.result)]
+    pairs = [
+        position for pair in in_place_arguments(kernel) for position in (pair.operand, pair.result)
+    ]
     written = set[int]() if kernel.body.block.is_empty else written_arguments(kernel)
     kernel.attributes[WRITES] = ArrayAttr(map(IntAttr, sorted(written)))
     kernel.attributes[IN_PLACE] = DenseArrayBase.from_list(i64, pairs)

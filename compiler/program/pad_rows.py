@@ -153,11 +153,11 @@ def _fill_behind(
     dim = filled[axis]
     extents = [*filled[:axis], whole - dim, *filled[axis + 1 :]]
     with builder.loops(extents) as index:
-        place = [*index[:axis], index[axis] + dim, *index[axis + 1 :]]
+        position = [*index[:axis], index[axis] + dim, *index[axis + 1 :]]
         last = [*index[:axis], dim - 1, *index[axis + 1 :]]
         element = buffer_type_of(padded).element
         value = builder.constant(0, element) if zero else builder.load(padded, last)
-        builder.store(padded, place, value)
+        builder.store(padded, position, value)
 
 
 def crop_kernel(source: BufferType, target: BufferType) -> KernelOp:

@@ -84,8 +84,8 @@ def _ticks(program: ProgramOp, size: int) -> SSAValue:
     return argument
 
 
-def _insert(call: CallOp, place: InsertPoint) -> None:
-    Rewriter.insert_op(call, place)
+def _insert(call: CallOp, anchor: InsertPoint) -> None:
+    Rewriter.insert_op(call, anchor)
 
 
 def _clocks(size: int) -> list[KernelOp]:

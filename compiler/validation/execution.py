@@ -300,7 +300,7 @@ class Execution:
     def _copy(self, op: CopyOp) -> None:
         source, target = self.access(op.source), self.access(op.target)
         content = self.read(op.source)
-        if self.meet(source, target) and not self.is_one_place(source, target):
+        if self.meet(source, target) and not self.is_same_element(source, target):
             self.refuse(op, "buffers that lie apart", "two that share bytes")
         self.write(op, target, content)
 
@@ -310,9 +310,9 @@ class Execution:
             return one.overlaps(other)
         return self.storage.may_overlap(one.root, other.root)
 
-    def is_one_place(self, one: Access, other: Access) -> bool:
+    def is_same_element(self, one: Access, other: Access) -> bool:
         """Whether two accesses are of the same bytes, in the same order."""
-        return one.path == other.path and self.storage.same_place(one.root, other.root)
+        return one.path == other.path and self.storage.same_bytes(one.root, other.root)
 
     def refuse(self, op: Operation, rule: str, got: str) -> NoReturn:
         """Raises PlanError about an operation of the program."""

@@ -51,8 +51,8 @@ def claims_of(kernel: KernelOp) -> list[tuple[int, int]]:
     noted = kernel.attributes.get(IN_PLACE)
     if not isa(noted, DenseArrayBase[IntegerType]):
         return []
-    places = noted.get_values()
-    return list(zip(places[::2], places[1::2], strict=True))
+    positions = noted.get_values()
+    return list(zip(positions[::2], positions[1::2], strict=True))
 
 
 def prove_claims(kernel: KernelOp) -> None:
@@ -76,8 +76,8 @@ def prove_in_place(kernel: KernelOp, operand: int, result: int) -> None:
     sizes = size_ranges(kernel)
     loads = _accesses(kernel, read, LoadOp)
     stores = [op for op in _accesses(kernel, written, AccessOp) if isinstance(op, StoreOp)]
-    stored = [_Place(store, sizes) for store in _distinct(stores)]
-    for load in (_Place(load, sizes) for load in _distinct(loads)):
+    stored = [_Element(store, sizes) for store in _distinct(stores)]
+    for load in (_Element(load, sizes) for load in _distinct(loads)):
         for store in stored:
             if not _loads_first(load, store):
                 raise PlanError(
@@ -116,7 +116,7 @@ def _distinct(accesses: Iterable[AccessOp]) -> list[AccessOp]:
     return list(found.values())
 
 
-class _Place(Struct, eq=False, dict=True):
+class _Element(Struct, eq=False, dict=True):
     """An access, the loops around it, and what tells its element from others."""
 
     op: AccessOp
@@ -168,7 +168,7 @@ class _Place(Struct, eq=False, dict=True):
         return ranges
 
 
-def _loads_first(load: _Place, store: _Place) -> bool:
+def _loads_first(load: _Element, store: _Element) -> bool:
     """Whether the store never overwrites what the load still reads."""
     if load.loops is None or store.loops is None:
         return False
@@ -178,7 +178,7 @@ def _loads_first(load: _Place, store: _Place) -> bool:
     return _Pair(load, store, load.loops, store.loops, shared).loads_first()
 
 
-def _are_disjoint(one: _Place, other: _Place) -> bool:
+def _are_disjoint(one: _Element, other: _Element) -> bool:
     """Whether one access only touches addresses behind those of the other."""
     if one.span is None or other.span is None:
         return False
@@ -223,8 +223,8 @@ class _Pair:
 
     def __init__(
         self,
-        load: _Place,
-        store: _Place,
+        load: _Element,
+        store: _Element,
         around_load: Sequence[ForOp],
         around_store: Sequence[ForOp],
         shared: Sequence[ForOp],

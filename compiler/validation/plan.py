@@ -240,8 +240,8 @@ class _Planned(Execution):
     ) -> None:
         """Runs a call that was lowered. What it writes for itself alone holds nothing after it."""
         lowered, held = self.calls[number], _held(op)
-        places = [n for n in range(lowered.arguments) if n != held[0]]
-        here = {n: position for position, n in enumerate(places)}
+        positions = [n for n in range(lowered.arguments) if n != held[0]]
+        here = {n: position for position, n in enumerate(positions)}
         if held[1] is not None:
             here[cast(int, held[0])] = here[held[1]]
         read = {
@@ -251,9 +251,9 @@ class _Planned(Execution):
         }
         results = {n: accesses[here[n]] for n in sorted(lowered.written)}
         for position in summary.written:
-            if position >= len(places):
+            if position >= len(positions):
                 self.write(op, accesses[position], self.terms.undefined)
-            elif places[position] not in lowered.written:
+            elif positions[position] not in lowered.written:
                 self.refuse(op, "to write its results alone", f"argument {position}")
         node = self.run_call(op, read, results)
         if node not in self.meant.calls:
@@ -277,7 +277,7 @@ class _Planned(Execution):
             for other in range(len(accesses)):
                 if other == result or not self.meet(accesses[result], accesses[other]):
                     continue
-                together = self.is_one_place(accesses[result], accesses[other])
+                together = self.is_same_element(accesses[result], accesses[other])
                 if not together or (other, result) not in summary.in_place():
                     got = f"arguments {other} and {result} in memory that they share"
                     self.refuse(op, "results that lie apart from other arguments", got)

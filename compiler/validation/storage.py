@@ -46,7 +46,7 @@ class Storage(Protocol):
         """The buffers that hold something in the growable block of a buffer, itself excluded."""
         ...
 
-    def same_place(self, one: SSAValue, other: SSAValue) -> bool:
+    def same_bytes(self, one: SSAValue, other: SSAValue) -> bool:
         """Whether two buffers lie at one position and have one size."""
         ...
 
@@ -70,7 +70,7 @@ class Unplanned:
     def sharing(self, root: SSAValue) -> list[SSAValue]:
         return []
 
-    def same_place(self, one: SSAValue, other: SSAValue) -> bool:
+    def same_bytes(self, one: SSAValue, other: SSAValue) -> bool:
         return one is other
 
     def may_overlap(self, one: SSAValue, other: SSAValue) -> bool:
@@ -92,7 +92,7 @@ class _Symbolic(Struct, eq=False):
     key: int | None = None
 
 
-_Place = _Fixed | _Symbolic | int | None
+_Range = _Fixed | _Symbolic | int | None
 """The bytes of an allocation in the arena, the number of its growable block, or neither for what
 the caller gave.
 """
@@ -103,7 +103,7 @@ class Planned:
     """The storage of a program whose buffers a memory plan has placed."""
 
     program: ProgramOp
-    places: dict[SSAValue, _Place] = field(default_factory=dict[SSAValue, "_Place"])
+    ranges: dict[SSAValue, _Range] = field(default_factory=dict[SSAValue, "_Range"])
 
     def __post_init__(self) -> None:
         self._ranges = size_ranges(self.program)
@@ -122,15 +122,15 @@ class Planned:
         self._symbolic: dict[tuple[Expr, Expr], _Symbolic] = {}
         self._found: dict[tuple[Expr, tuple[Expr, ...], int], _Fixed | _Symbolic] = {}
         self._inside: set[_Fixed | _Symbolic] = set()
-        self._apart: dict[tuple[_Place, _Place], bool] = {}
+        self._apart: dict[tuple[_Range, _Range], bool] = {}
 
-    def _place(self, root: SSAValue) -> _Place:
+    def _range_of(self, root: SSAValue) -> _Range:
         try:
-            return self.places[root]  # asked for most of all, and a hash is slow
+            return self.ranges[root]  # asked for most of all, and a hash is slow
         except KeyError:
             owner = root.owner
-            place = self.places[root] = self._find(owner) if isinstance(owner, AllocOp) else None
-            return place
+            range_ = self.ranges[root] = self._find(owner) if isinstance(owner, AllocOp) else None
+            return range_
 
     def _find(self, alloc: AllocOp) -> _Fixed | _Symbolic | int:
         """Reads a place. Raises PlanError where it is none."""
@@ -141,16 +141,16 @@ class Planned:
         if alloc.scope.data == "growable":
             assert begin.constant is not None, "a growable buffer has the number of its block"
             return begin.constant
-        place = self._bytes(begin, buffer_type_of(alloc.result))
-        if not self._is_inside(place):
+        range_ = self._bytes(begin, buffer_type_of(alloc.result))
+        if not self._is_inside(range_):
             raise PlanError(
                 f"memory plan requires buffers within the workspace of {self._total} bytes, "
-                f"got {place.begin} to {place.end} for %{name}"
+                f"got {range_.begin} to {range_.end} for %{name}"
             )
         if not is_multiple(begin, ALIGNMENT):
             rule = f"memory plan requires offsets that are multiples of {ALIGNMENT}"
             raise PlanError(f"{rule}, got {begin} for %{name}")
-        return place
+        return range_
 
     def _bytes(self, begin: Expr, buffer_type: BufferType) -> _Fixed | _Symbolic:
         """The bytes of a buffer, up to where another one may begin."""
@@ -159,22 +159,22 @@ class Planned:
         if key not in self._found:
             end = begin + (buffer_type.size * element + (ALIGNMENT - 1)) // ALIGNMENT * ALIGNMENT
             if begin.constant is None or end.constant is None:
-                place = self._symbolic.setdefault((begin, end), _Symbolic(begin, end))
+                range_ = self._symbolic.setdefault((begin, end), _Symbolic(begin, end))
             else:
-                place = _Fixed(begin.constant, end.constant)
-            self._found[key] = place
+                range_ = _Fixed(begin.constant, end.constant)
+            self._found[key] = range_
         return self._found[key]
 
-    def _is_inside(self, place: _Fixed | _Symbolic) -> bool:
+    def _is_inside(self, range_: _Fixed | _Symbolic) -> bool:
         """Whether a place lies in the workspace."""
-        if place in self._inside:
+        if range_ in self._inside:
             return True
-        begin, end = Expr.of(place.begin), Expr.of(place.end)
+        begin, end = Expr.of(range_.begin), Expr.of(range_.end)
         low = begin.constant is not None and begin.constant >= 0
         low = low or self._offsets.is_at_most(Expr.of(0), begin)
         if low and (self._total is None or self._offsets.is_at_most(end, self._total)):
-            self._inside.add(place)
-        return place in self._inside
+            self._inside.add(range_)
+        return range_ in self._inside
 
     @cached_property
     def _offsets(self) -> Offsets:
@@ -183,47 +183,47 @@ class Planned:
         for op in self.program.walk():
             if isinstance(op, AllocOp) and op.scope.data == "workspace" and op.offset is not None:
                 begin = op.offset.data[0]
-                place = self._bytes(begin, buffer_type_of(op.result))
-                if isinstance(place, _Symbolic):
-                    sizes.setdefault(begin, []).append(place.end - begin)
+                range_ = self._bytes(begin, buffer_type_of(op.result))
+                if isinstance(range_, _Symbolic):
+                    sizes.setdefault(begin, []).append(range_.end - begin)
         return Offsets(sizes, self._total, self._ranges)
 
     def add(self, root: SSAValue) -> list[SSAValue]:
-        place = self._place(root)
-        if isinstance(place, int):  # buffers in growable blocks are lost when these are reserved
-            self._growable.setdefault(place, {})[root] = None
+        range_ = self._range_of(root)
+        if isinstance(range_, int):  # buffers in growable blocks are lost when these are reserved
+            self._growable.setdefault(range_, {})[root] = None
             return []
-        if place is None:
+        if range_ is None:
             over = [other for other in self._partners.get(root, ()) if other in self._given]
         else:
-            over = self._near(place, root)
+            over = self._near(range_, root)
         for other in over:
             self.remove(other)
-        if place is None:
+        if range_ is None:
             self._given[root] = None
-        elif not (isinstance(place, _Fixed) and place.begin == place.end):
-            self._hold(place, root)
+        elif not (isinstance(range_, _Fixed) and range_.begin == range_.end):
+            self._hold(range_, root)
         return over
 
-    def _hold(self, place: _Fixed | _Symbolic, root: SSAValue) -> None:
-        if self._number(place, root) is None:
-            number = bisect_right(self._keys, self._key(place))
-            self._keys.insert(number, self._key(place))
+    def _hold(self, range_: _Fixed | _Symbolic, root: SSAValue) -> None:
+        if self._number(range_, root) is None:
+            number = bisect_right(self._keys, self._key(range_))
+            self._keys.insert(number, self._key(range_))
             self._held.insert(number, root)
 
-    def _key(self, place: _Fixed | _Symbolic) -> int:
+    def _key(self, range_: _Fixed | _Symbolic) -> int:
         """By what places are sorted: where they begin, for one example of sizes that vary."""
-        if isinstance(place, _Fixed):
-            return place.begin
-        if place.key is None:
-            place.key = self._offsets.example(place.begin)
-        return place.key
+        if isinstance(range_, _Fixed):
+            return range_.begin
+        if range_.key is None:
+            range_.key = self._offsets.example(range_.begin)
+        return range_.key
 
-    def _near(self, place: _Fixed | _Symbolic, root: SSAValue) -> list[SSAValue]:
+    def _near(self, range_: _Fixed | _Symbolic, root: SSAValue) -> list[SSAValue]:
         """What lies where a buffer is to lie. What holds something lies apart from all else that
         does, so that behind what is before the place, or beyond what is after it, nothing meets it.
         """
-        key = self._key(place)
+        key = self._key(range_)
         first = bisect_left(self._keys, key)
         before = self._overlapping(root, key, range(first - 1, -1, -1))
         return before + self._overlapping(root, key, range(first, len(self._keys)))
@@ -245,9 +245,9 @@ class Planned:
                 apart = False
         return found
 
-    def _number(self, place: _Fixed | _Symbolic, root: SSAValue) -> int | None:
+    def _number(self, range_: _Fixed | _Symbolic, root: SSAValue) -> int | None:
         """Where a buffer stands among those that hold something."""
-        key = self._key(place)
+        key = self._key(range_)
         for number in range(bisect_left(self._keys, key), len(self._keys)):
             if self._keys[number] != key:
                 return None
@@ -256,28 +256,28 @@ class Planned:
         return None
 
     def remove(self, root: SSAValue) -> None:
-        place = self._place(root)
-        if place is None:
+        range_ = self._range_of(root)
+        if range_ is None:
             self._given.pop(root, None)
-        elif isinstance(place, int):
-            self._growable.get(place, {}).pop(root, None)
-        elif (number := self._number(place, root)) is not None:
+        elif isinstance(range_, int):
+            self._growable.get(range_, {}).pop(root, None)
+        elif (number := self._number(range_, root)) is not None:
             del self._keys[number], self._held[number]
 
     def block(self, root: SSAValue) -> object:
-        place = self._place(root)
-        return place if isinstance(place, int) else root
+        range_ = self._range_of(root)
+        return range_ if isinstance(range_, int) else root
 
     def sharing(self, root: SSAValue) -> list[SSAValue]:
-        place = self._place(root)
-        if not isinstance(place, int):
+        range_ = self._range_of(root)
+        if not isinstance(range_, int):
             return []
-        return [each for each in self._growable.get(place, ()) if each is not root]
+        return [each for each in self._growable.get(range_, ()) if each is not root]
 
-    def same_place(self, one: SSAValue, other: SSAValue) -> bool:
+    def same_bytes(self, one: SSAValue, other: SSAValue) -> bool:
         if one is other or self._are_donated(one, other):
             return True
-        match self._place(one), self._place(other):
+        match self._range_of(one), self._range_of(other):
             case _Fixed() as first, _Fixed() as second:
                 return (first.begin, first.end) == (second.begin, second.end)
             case _Symbolic() as first, _Symbolic() as second:
@@ -289,7 +289,7 @@ class Planned:
         return one is other or self._meets(one, other)
 
     def _meets(self, one: SSAValue, other: SSAValue) -> bool:
-        first, second = self._place(one), self._place(other)
+        first, second = self._range_of(one), self._range_of(other)
         if first is None or second is None:
             return first is second and self._are_donated(one, other)
         match first, second:

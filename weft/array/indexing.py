@@ -94,10 +94,10 @@ def is_whole(part: Any) -> TypeGuard[slice[Any, Any, Any]]:
 
 
 def _are_apart(parts: Sequence[Any]) -> bool:
-    places = [n for n, part in enumerate(parts) if _chooses(part)]
-    if not any(getattr(parts[n], "ndim", 0) for n in places):
+    positions = [n for n, part in enumerate(parts) if _chooses(part)]
+    if not any(getattr(parts[n], "ndim", 0) for n in positions):
         return False
-    return places[-1] - places[0] >= len(places)
+    return positions[-1] - positions[0] >= len(positions)
 
 
 def _chooses(part: Any) -> bool:

@@ -374,7 +374,7 @@ class ArrayMethods(ArrayOperators):
 
     def squeeze(self, axis: Axes = None) -> Any:
         """The tensor without axes of size 1: these, or all that are known to be."""
-        ones = [place for place, size in enumerate(self.shape) if size == 1]
+        ones = [position for position, size in enumerate(self.shape) if size == 1]
         return rearrangements.squeeze(self, ones if axis is None else axis)
 
     def repeat(self, repeats: Any, axis: int | None = None) -> Any:

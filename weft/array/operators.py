@@ -78,11 +78,11 @@ def is_number(value: Any) -> TypeGuard[float]:
 
 def axis_of(axis: Any, rank: int) -> int:
     """An axis, counted from the front. Raises AxisError for one that `rank` axes do not have."""
-    place = axis if type(axis) is int else index(axis)
-    if not -rank <= place < rank:
+    position = axis if type(axis) is int else index(axis)
+    if not -rank <= position < rank:
         rule = f"an axis requires a number within {rank} axes"
         raise np.exceptions.AxisError(f"{users_line()}: {rule}, got {axis}")
-    return place % rank
+    return position % rank
 
 
 def axes_of(axis: Any, rank: int) -> list[int]:

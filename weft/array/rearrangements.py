@@ -41,10 +41,10 @@ def _joined(x: Any, axis: int | None) -> Any:
     """`concat` of the slices of an array, of which there may be any number."""
     if axis is None:
         return x.reshape(-1)
-    place = axis_of(axis, x.ndim - 1)
-    moved = moveaxis(x, 0, place)
-    count, size, *after = moved.shape[place:]
-    return moved.reshape((*moved.shape[:place], count * size, *after))
+    position = axis_of(axis, x.ndim - 1)
+    moved = moveaxis(x, 0, position)
+    count, size, *after = moved.shape[position:]
+    return moved.reshape((*moved.shape[:position], count * size, *after))
 
 
 def stack(arrays: Sequence[Any], axis: int = 0) -> Any:
@@ -66,7 +66,7 @@ def _stacked(*parts: Any, axis: int) -> Any:
 def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
     """The slices along an axis, as many as it has places."""
     front = (slice(None),) * axis_of(axis, x.ndim)
-    return tuple(x[(*front, place)] for place in range(x.shape[axis]))
+    return tuple(x[(*front, position)] for position in range(x.shape[axis]))
 
 
 def reshape(x: Any, shape: Any, *, copy: bool | None = None) -> Any:
@@ -104,7 +104,7 @@ def expand_dims(x: Any, axis: int | Sequence[int] = 0) -> Any:
     """A new axis of size 1 in that place of the result, or in several."""
     rank = x.ndim + len(listed(axis))
     new, old = axes_of(axis, rank), iter(x.shape)
-    return x.reshape(tuple(1 if place in new else next(old) for place in range(rank)))
+    return x.reshape(tuple(1 if position in new else next(old) for position in range(rank)))
 
 
 def squeeze(x: Any, axis: int | Sequence[int]) -> Any:
@@ -114,7 +114,7 @@ def squeeze(x: Any, axis: int | Sequence[int]) -> Any:
         if x.shape[each] != 1:
             got = f"one of {x.shape[each]}"
             raise ValueError(f"{users_line()}: squeeze requires axes of size 1, got {got}")
-    return x.reshape(tuple(size for place, size in enumerate(x.shape) if place not in axes))
+    return x.reshape(tuple(size for position, size in enumerate(x.shape) if position not in axes))
 
 
 def broadcast_to(x: Any, shape: Sequence[Any]) -> Any:
@@ -131,8 +131,8 @@ def broadcast_arrays(*arrays: Any) -> list[Any]:
     rank = max(len(each.shape) for each in arrays)
     shape: list[Any] = [1] * rank
     for each in arrays:
-        for place, size in enumerate(each.shape, rank - len(each.shape)):
-            shape[place] = size if shape[place] == 1 else shape[place]
+        for position, size in enumerate(each.shape, rank - len(each.shape)):
+            shape[position] = size if shape[position] == 1 else shape[position]
     return [broadcast_to(each, shape) for each in arrays]
 
 
@@ -141,8 +141,8 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Any]:
     rank = len(arrays)
     order = [1, 0, *range(2, rank)] if indexing == "xy" and rank > 1 else [*range(rank)]
     wide = [
-        each.reshape(tuple(-1 if axis == place else 1 for axis in order))
-        for place, each in enumerate(arrays)
+        each.reshape(tuple(-1 if axis == position else 1 for axis in order))
+        for position, each in enumerate(arrays)
     ]
     return broadcast_arrays(*wide)
 
@@ -150,7 +150,7 @@ def meshgrid(*arrays: Any, indexing: str = "xy") -> list[Any]:
 def flip(x: Any, axis: int | Sequence[int] | None = None) -> Any:
     """The elements along an axis, several or all, from the last to the first."""
     chosen = axes_of(axis, x.ndim)
-    back = [slice(None, None, -1 if place in chosen else None) for place in range(x.ndim)]
+    back = [slice(None, None, -1 if position in chosen else None) for position in range(x.ndim)]
     return x[tuple(back)]
 
 
@@ -189,11 +189,11 @@ def repeat(x: Any, repeats: Any, axis: int | None = None) -> Any:
         x, axis = x.reshape(-1), 0
     if isinstance(repeats, list | tuple) or getattr(repeats, "ndim", 0):
         counts = np.asarray(cast("Any", repeats))
-        places = _numpy.repeat(_numpy.arange(x.shape[axis]), counts)
-        return x[(*[slice(None)] * axis_of(axis, x.ndim), places)]
-    place = axis_of(axis, x.ndim)
+        positions = _numpy.repeat(_numpy.arange(x.shape[axis]), counts)
+        return x[(*[slice(None)] * axis_of(axis, x.ndim), positions)]
+    position = axis_of(axis, x.ndim)
     repeats = x.extent(repeats)
-    before, size, after = x.shape[:place], x.shape[place], x.shape[place + 1 :]
+    before, size, after = x.shape[:position], x.shape[position], x.shape[position + 1 :]
     wide = x.reshape((*before, size, 1, *after)).broadcast_to((*before, size, repeats, *after))
     return wide.reshape((*before, size * repeats, *after))
 

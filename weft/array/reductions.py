@@ -121,20 +121,20 @@ def _cumulative(name: str, of_numpy: Callable[..., Any], start: int) -> Callable
     ) -> Any:
         if axis is None and x.ndim > 1:
             raise ValueError(f"{name} requires an axis, got {x.ndim} axes and none")
-        place = axis_of(axis or 0, x.ndim or 1)
+        position = axis_of(axis or 0, x.ndim or 1)
         if not isinstance(x, ArrayOperators):
-            found = of_numpy(x, place, dtype=dtype)
+            found = of_numpy(x, position, dtype=dtype)
         else:
             wide = x.as_wide() if dtype is None else x.astype(dtype)
-            found = wide.op(name, wide, axis=place, exclusive=False, reverse=False)
+            found = wide.op(name, wide, axis=position, exclusive=False, reverse=False)
         if not include_initial:
             return found
         before = list(found.shape)
-        before[place] = 1
+        before[position] = 1
         first = np.asarray(start, found.dtype)
         if isinstance(found, ArrayOperators):
-            return concat([found.constant(first).broadcast_to(before), found], place)
-        return concat([np.broadcast_to(first, before), found], place)
+            return concat([found.constant(first).broadcast_to(before), found], position)
+        return concat([np.broadcast_to(first, before), found], position)
 
     function.__name__ = f"cumulative_{name.removeprefix('cum')}"
     function.__doc__ = "Sums or products of the elements up to each, along an axis."

@@ -20,26 +20,26 @@ _numpy: Any = np  # whose overloads ask for more than arrays
 _INT64: Final = np.dtype(np.int64)
 
 
-def _place_of(name: str, of_numpy: Callable[..., Any]) -> Callable[..., Any]:
+def _position_of(name: str, of_numpy: Callable[..., Any]) -> Callable[..., Any]:
     def function(x: Any, axis: int | None = None, keepdims: bool = False) -> Any:
         if not isinstance(x, ArrayOperators):
             return of_numpy(x, axis, keepdims=keepdims)
-        return composite(_place, x, name=name, axis=axis, keepdims=keepdims)
+        return composite(_position, x, name=name, axis=axis, keepdims=keepdims)
 
     function.__name__ = name
     function.__doc__ = "The place of the extreme element along an axis, or in the flat tensor."
     return function
 
 
-def _place(x: Any, name: str, axis: int | None, keepdims: bool) -> Any:
+def _position(x: Any, name: str, axis: int | None, keepdims: bool) -> Any:
     whole = x.astype(np.uint8) if x.dtype == np.bool_ else x
     along = whole.reshape(-1) if axis is None else whole
-    place = 0 if axis is None else axis_of(axis, x.ndim)
+    position = 0 if axis is None else axis_of(axis, x.ndim)
     kept = keepdims and axis is not None
-    return along.op(name, along, axis=place, keepdims=kept, select_last_index=False)
+    return along.op(name, along, axis=position, keepdims=kept, select_last_index=False)
 
 
-argmax, argmin = _place_of("arg_max", _numpy.argmax), _place_of("arg_min", _numpy.argmin)
+argmax, argmin = _position_of("arg_max", _numpy.argmax), _position_of("arg_min", _numpy.argmin)
 
 
 def take(x: Any, indices: Any, axis: int = 0) -> Any:
@@ -55,20 +55,20 @@ def take_along_axis(x: Any, indices: Any, axis: int = -1) -> Any:
 def _gathered(name: str, on_arrays: Any, x: Any, indices: Any, axis: int) -> Any:
     """What an operator reads at places along an axis; tensors of one type go a shorter way."""
     if type(x) is type(indices) and isinstance(x, ArrayOperators) and indices.dtype == _INT64:
-        place = axis_of(axis, x.ndim)
-        indices.require_within(x.shape[place])
-        return x.op(name, x, indices, axis=place)
+        position = axis_of(axis, x.ndim)
+        indices.require_within(x.shape[position])
+        return x.op(name, x, indices, axis=position)
     first = leader(x, indices)
     if first is None:
         return on_arrays(x, indices, axis)
     table = first.lifted(x)
-    places = first.lifted(np.asarray(indices) if is_number(indices) else indices)
-    if places.dtype.kind not in "iu":
+    positions = first.lifted(np.asarray(indices) if is_number(indices) else indices)
+    if positions.dtype.kind not in "iu":
         rule = "places along an axis require integers"
-        raise WeftError(f"{users_line()}: {rule}, got {places.dtype}")
-    place = axis_of(axis, table.ndim)
-    places.require_within(table.shape[place])
-    return first.op(name, table, places.astype(np.int64), axis=place)
+        raise WeftError(f"{users_line()}: {rule}, got {positions.dtype}")
+    position = axis_of(axis, table.ndim)
+    positions.require_within(table.shape[position])
+    return first.op(name, table, positions.astype(np.int64), axis=position)
 
 
 def argsort(x: Any, axis: int = -1, descending: bool = False, stable: bool = True) -> Any:
@@ -105,16 +105,16 @@ def searchsorted(x1: Any, x2: Any, /, *, side: str = "left", sorter: Any = None)
     """
     right = side == "right"
     if sorter is None and alike(x1, x2):
-        return composite(_places_before, x1, x2, right=right)
+        return composite(_positions_before, x1, x2, right=right)
     first = leader(x1, x2, sorter)
     if first is None:
         return _numpy.searchsorted(x1, x2, side, sorter)
     table, wanted = first.lifted(x1).promoted(x2)
     ordered = table if sorter is None else take(table, sorter)
-    return composite(_places_before, ordered, wanted, right=right)
+    return composite(_positions_before, ordered, wanted, right=right)
 
 
-def _places_before(table: Any, wanted: Any, right: bool) -> Any:
+def _positions_before(table: Any, wanted: Any, right: bool) -> Any:
     """How many elements of a table are less than each one, or equal."""
     wanted = wanted.reshape((*wanted.shape, 1))
     before = table <= wanted if right else table < wanted
@@ -201,9 +201,9 @@ def _runs(x: Any) -> tuple[Any, Any, Any]:
 def _starts(ordered: Any) -> Any:
     """Which elements differ from those in front of them."""
     ones = (ordered == ordered).astype(np.int64) * 0 + 1
-    places = ordered.op("cumsum", ones, axis=0, exclusive=True, reverse=False)
-    before = take(ordered, where(places > 0, places - 1, 0))
-    return (places == 0) | (ordered != before)
+    positions = ordered.op("cumsum", ones, axis=0, exclusive=True, reverse=False)
+    before = take(ordered, where(positions > 0, positions - 1, 0))
+    return (positions == 0) | (ordered != before)
 
 
 def diff(x: Any, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Any:

@@ -89,11 +89,11 @@ def linspace(
     chosen = np.dtype(_dtype(dtype, device))
     if num < 2 or chosen.kind != "f" or not endpoint or {type(start), type(stop)} - _NUMBERS:
         return Tensor.of(_spaced(start, stop, num, dtype=chosen, endpoint=endpoint))
-    places = np.arange(num, dtype=np.float64)
-    places *= (stop - start) / (num - 1)
-    places += start
-    places[-1] = stop
-    return Tensor.of(places.astype(chosen))
+    positions = np.arange(num, dtype=np.float64)
+    positions *= (stop - start) / (num - 1)
+    positions += start
+    positions[-1] = stop
+    return Tensor.of(positions.astype(chosen))
 
 
 def eye(

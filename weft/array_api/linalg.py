@@ -95,15 +95,15 @@ def cholesky(x: Any, /, *, upper: bool = False) -> Any:
     if not isinstance(x, ArrayOperators):
         return _numpy.linalg.cholesky(x, upper=upper)
     x = x.as_float()
-    places = _places(x)
+    positions = _positions(x)
 
     def round_(rest: Any, k: Any) -> Any:
         column = take(rest, k, -1)
         root = sqrt(take(column, k, -1))
-        found = where(places >= k, column / root.reshape((*root.shape, 1)), 0.0)
+        found = where(positions >= k, column / root.reshape((*root.shape, 1)), 0.0)
         return rest - _column(found) * _row(found), found
 
-    _, columns = scan(round_, x, places)
+    _, columns = scan(round_, x, positions)
     lower = moveaxis(columns, 0, -1)
     return matrix_transpose(lower) if upper else lower
 
@@ -116,23 +116,23 @@ def _eliminated(matrix: Any, right: Any) -> tuple[Any, Any]:
     heads = _heads(matrix, right)
     matrix = broadcast_to(matrix, (*heads, *matrix.shape[-2:]))
     whole = concat([matrix, broadcast_to(right, (*heads, *right.shape[-2:]))], -1)
-    places, size = _places(matrix), matrix.shape[-1]
+    positions, size = _positions(matrix), matrix.shape[-1]
 
     def round_(rows: Any, k: Any) -> Any:
         column = take(rows, k, -1)
-        best = argmax(where(places < k, -1.0, abs(column)), -1, True)
-        order = where(places == k, best, where(places == best, k, places))
+        best = argmax(where(positions < k, -1.0, abs(column)), -1, True)
+        order = where(positions == k, best, where(positions == best, k, positions))
         rows = take_along_axis(rows, broadcast_to(_column(order), rows.shape), -2)
         column = take(rows, k, -1)
         pivot = take(column, k, -1)
         chosen = take(rows, k, -2) / pivot.reshape((*pivot.shape, 1))
-        others = where(places == k, 0.0, column)
+        others = where(positions == k, 0.0, column)
         cleared = rows - _column(others) * _row(chosen)
-        rows = where(_column(places == k), _row(chosen), cleared)
+        rows = where(_column(positions == k), _row(chosen), cleared)
         exchanged = best.reshape(best.shape[:-1]) != k
         return rows, where(exchanged, -pivot, pivot)
 
-    found, pivots = scan(round_, whole, places)
+    found, pivots = scan(round_, whole, positions)
     return found[..., size:], pivots
 
 
@@ -156,7 +156,7 @@ def _require_square(x: Any) -> None:
         raise WeftError(f"{users_line()}: elimination requires square matrices, got {got}")
 
 
-def _places(x: Any) -> Any:
+def _positions(x: Any) -> Any:
     """0, 1, ... along the last axis of a tensor of any size."""
     _require_square(x)
     ones = x.constant(np.asarray(1, np.int64)).broadcast_to(x.shape[-1:])
@@ -165,8 +165,8 @@ def _places(x: Any) -> Any:
 
 def _identity(x: Any) -> Any:
     """Ones on the diagonal of a square matrix."""
-    places = _places(x)
-    return (_column(places) == _row(places)).astype(x.dtype)
+    positions = _positions(x)
+    return (_column(positions) == _row(positions)).astype(x.dtype)
 
 
 def _column(x: Any) -> Any:

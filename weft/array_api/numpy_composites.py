@@ -63,7 +63,7 @@ def _average(x: Values, axis: Any = None, weights: Values = None) -> Values:
     if weights is None:
         return np.mean(x, axis=axis)
     if np.ndim(weights) < x.ndim:
-        along = [-1 if place == axis % x.ndim else 1 for place in range(x.ndim)]
+        along = [-1 if position == axis % x.ndim else 1 for position in range(x.ndim)]
         weights = np.reshape(weights, along)
     return np.sum(x * weights, axis=axis) / np.sum(weights, axis=axis)
 
@@ -98,9 +98,9 @@ def _atleast_1d(x: Values) -> Values:
     return x if x.ndim else x.reshape(1)
 
 
-def _interp(x: Values, places: Values, values: Values) -> Values:
-    after = np.clip(np.searchsorted(places, x), 1, len(places) - 1)
-    low, high = places[after - 1], places[after]
+def _interp(x: Values, positions: Values, values: Values) -> Values:
+    after = np.clip(np.searchsorted(positions, x), 1, len(positions) - 1)
+    low, high = positions[after - 1], positions[after]
     part = np.clip((x - low) / (high - low), 0.0, 1.0)
     return values[after - 1] + part * (values[after] - values[after - 1])
 

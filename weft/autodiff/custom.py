@@ -119,7 +119,7 @@ def _eager_rule(
             for value, each in zip(values, arriving, strict=True)
         ]
         found = _checked(backward(saved, unflatten(shape, iter(seeds))), operands, structure)
-        return [found[place] for place in wanted]
+        return [found[position] for position in wanted]
 
     return unflatten(shape, iter(recorded(values, operands, pull)))
 

@@ -18,10 +18,10 @@ from weft.tracing.traced import Traced
 from weft.trees import flatten, leaves_of, unflatten
 
 Function = Callable[..., Any]
-Places = int | Sequence[int]
+Positions = int | Sequence[int]
 
 
-def value_and_grad(function: Function, argnums: Places = 0, has_aux: bool = False) -> Function:
+def value_and_grad(function: Function, argnums: Positions = 0, has_aux: bool = False) -> Function:
     """A function that gives the value of `function`, one float, and its gradient in an argument, or
     a tuple of gradients for several. An argument may be a tree of tensors; so is its gradient.
 
@@ -51,7 +51,7 @@ def _is_one_float(value: ArrayOperators) -> bool:
     )
 
 
-def grad(function: Function, argnums: Places = 0, has_aux: bool = False) -> Function:
+def grad(function: Function, argnums: Positions = 0, has_aux: bool = False) -> Function:
     """A function that gives the gradient alone, with `has_aux` and what else `function` gives; see
     value_and_grad.
     """
@@ -101,7 +101,7 @@ def jvp(function: Function, primals: Sequence[Any], tangents: Sequence[Any]) -> 
     return returned, unflatten(structure, iter(push(slopes, seeds)))
 
 
-def jacobian(function: Function, argnums: Places = 0) -> Function:
+def jacobian(function: Function, argnums: Positions = 0) -> Function:
     """A function that gives the derivatives of each element of one tensor that `function` gives, in
     each element of an argument: dims of the result, then those of the argument. Arguments that are
     trees, and several, give trees and tuples.
@@ -124,7 +124,7 @@ def hessian(function: Function, argnums: int = 0) -> Function:
 
 
 def _pulled(
-    function: Function, argnums: Places, arguments: Sequence[Any]
+    function: Function, argnums: Positions, arguments: Sequence[Any]
 ) -> tuple[Any, Pull, Function]:
     """What the function gives, what pulls cotangents back to the chosen arguments' leaves, and what
     makes trees of these again.
@@ -169,9 +169,9 @@ def _rows(result: Any, pull: Pull) -> list[Any]:
     """A jacobian's rows, one after the other."""
     units = filled(0.0, result)
     rows: list[list[Any]] = []
-    for place in range(result.size):
+    for position in range(result.size):
         unit = units.numpy().copy().reshape(-1)
-        unit[place] = 1
+        unit[position] = 1
         rows.append(pull([result], [units.constant(unit.reshape(result.shape))]))
     return [
         stack(list(column)).reshape((*result.shape, *column[0].shape))

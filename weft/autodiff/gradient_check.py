@@ -37,17 +37,19 @@ def check_grad(
     leaves = leaves_of(wide)
     _, *gradients = _run(both, leaves)
     ends = np.cumsum([0, *(len(leaves_of(argument)) for argument in wide)])
-    places = [place for n in chosen for place in range(ends[n], ends[n + 1])]
+    positions = [position for n in chosen for position in range(ends[n], ends[n + 1])]
     rng, worst = np.random.default_rng(0), 0.0
-    for place, gradient in zip(places, gradients, strict=True):
+    for position, gradient in zip(positions, gradients, strict=True):
         for _ in range(directions):
             direction = rng.normal(size=gradient.shape)
             slope = float((gradient * direction).sum())
-            difference = _difference(plain, leaves, place, direction)
+            difference = _difference(plain, leaves, position, direction)
             error = abs(slope - difference) / max(1.0, abs(difference))
             if not error <= tolerance:
                 rule = f"check_grad requires slopes within {tolerance:g} of differences"
-                raise WeftError(f"{rule}, got {slope:.9g} and {difference:.9g} of tensor {place}")
+                raise WeftError(
+                    f"{rule}, got {slope:.9g} and {difference:.9g} of tensor {position}"
+                )
             worst = max(worst, error)
     return worst
 
@@ -57,12 +59,16 @@ def _widened(leaf: Any) -> Array:
     return array if array.dtype.kind in "biu" else array.astype(np.float64)
 
 
-def _difference(plain: Trace, leaves: Sequence[Array], place: int, direction: Array) -> float:
+def _difference(plain: Trace, leaves: Sequence[Array], position: int, direction: Array) -> float:
     """The slope of the function along a direction of one tensor."""
-    step = STEP * max(1.0, float(np.abs(leaves[place]).max(initial=0.0)))
+    step = STEP * max(1.0, float(np.abs(leaves[position]).max(initial=0.0)))
     values: list[float] = []
     for sign in (1, -1):
-        moved = [*leaves[:place], leaves[place] + sign * step * direction, *leaves[place + 1 :]]
+        moved = [
+            *leaves[:position],
+            leaves[position] + sign * step * direction,
+            *leaves[position + 1 :],
+        ]
         values.append(float(_run(plain, moved)[0].reshape(())))
     return (values[0] - values[1]) / (2 * step)
 

@@ -75,8 +75,8 @@ class _Timed:
         for position, name in enumerate(self._names):
             found.setdefault(name, []).append(position)
         return [
-            KernelTime(name, 1e3 * median(by_call[:, places].sum(axis=1)))
-            for name, places in found.items()
+            KernelTime(name, 1e3 * median(by_call[:, positions].sum(axis=1)))
+            for name, positions in found.items()
         ]
 
 

@@ -123,8 +123,8 @@ def _command(argv: Sequence[str]) -> Callable[[], None]:
 
 def _one_line(error: Exception) -> str:
     if isinstance(error, OSError) and not isinstance(error, WeftError):
-        place = f"{error.filename}: " if error.filename is not None else ""
-        return f"{place}{error.strerror or error}"
+        prefix = f"{error.filename}: " if error.filename is not None else ""
+        return f"{prefix}{error.strerror or error}"
     return " ".join(str(error).split())
 
 

@@ -18,7 +18,7 @@ from weft.compiler.driver.options import (
     Buckets,
     Options,
     keyword_of,
-    option_places,
+    option_fields,
     user_options,
 )
 from weft.compiler.driver.session import Session
@@ -85,7 +85,7 @@ def budget_from(arguments: argparse.Namespace) -> Budget:
 
 def options_from(arguments: argparse.Namespace) -> Options:
     """The compiler's options as the command line has them."""
-    return options_of(arguments.model, **_given(arguments, option_places()))
+    return options_of(arguments.model, **_given(arguments, option_fields()))
 
 
 def _given(arguments: argparse.Namespace, names: Iterable[str]) -> dict[str, Any]:

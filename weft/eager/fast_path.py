@@ -84,7 +84,7 @@ def _binary(
         arrays = call(self._array, other._array)
         result._array = arrays[0]
         result._abstract = result_abstract
-        result._place = 0
+        result._position = 0
         if self._node is None and other._node is None:
             result._node = None
         else:
@@ -101,7 +101,7 @@ def _of_one(tensor: type[Tensor], entry: Entry, operand: Tensor) -> Tensor:
     arrays = call(operand._array)
     result._array = arrays[0]
     result._abstract = result_abstract
-    result._place = 0
+    result._position = 0
     result._node = None if operand._node is None else _noted(template, (operand,), arrays)
     return result
 
@@ -180,7 +180,7 @@ def _of_all(tensor: type[Tensor], entry: Entry, operands: tuple[Tensor, ...]) ->
     arrays = call(*[each._array for each in operands])
     result._array = arrays[0]
     result._abstract = result_abstract
-    result._place = 0
+    result._position = 0
     result._node = _noted(template, operands, arrays) if DEPTH.count else None
     return result
 

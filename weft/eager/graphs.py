@@ -42,8 +42,8 @@ def build(
     ]
     recording = Recording()
     arguments = [
-        recording.argument(each, f"x{place}").value
-        for place, each in enumerate(_operand_types(template, given))
+        recording.argument(each, f"x{position}").value
+        for position, each in enumerate(_operand_types(template, given))
     ]
     results = template.build(recording, arguments)
     kept = not isinstance(template, Derivative)
@@ -52,9 +52,9 @@ def build(
     described = [(numpy_dtype(each.element).name, each.rank) for each in map(type_of, results)]
     _erase_unused(recording.block, made)
     used = list(range(len(arguments))) if kept else _used(recording.block, arguments, made)
-    for place in reversed(range(len(arguments))):
-        if place not in used:
-            recording.block.erase_arg(recording.block.args[place])
+    for position in reversed(range(len(arguments))):
+        if position not in used:
+            recording.block.erase_arg(recording.block.args[position])
     module = _module(recording.block, made, len(used)) if made else None
     return Built(module, recording.weights, used, outputs, described)
 
@@ -67,7 +67,7 @@ def _operand_types(template: Template, given: Sequence[TensorType]) -> list[Tens
     recording = Recording()
     arguments = [recording.argument(each, "x").value for each in inner]
     results = [type_of(each) for each in template.of.build(recording, arguments)]
-    return [*inner, *results, *(results[place] for place in template.arriving)]
+    return [*inner, *results, *(results[position] for position in template.arriving)]
 
 
 def _erase_unused(block: Block, results: Iterable[SSAValue]) -> None:
@@ -80,15 +80,15 @@ def _erase_unused(block: Block, results: Iterable[SSAValue]) -> None:
 
 def _used(block: Block, arguments: list[SSAValue], results: list[SSAValue]) -> list[int]:
     """The operands that are read, and those without which a named size would have no value."""
-    used = [place for place, each in enumerate(arguments) if each.uses or each in results]
-    bound = {name for place in used for name in _named(arguments[place])}
+    used = [position for position, each in enumerate(arguments) if each.uses or each in results]
+    bound = {name for position in used for name in _named(arguments[position])}
     for op in block.ops:
         attributes: list[Attribute] = [*op.properties.values(), *(r.type for r in op.results)]
         for name in (name for each in attributes for name in _mentioned(each)):
             if name not in bound:
-                place = next(p for p, each in enumerate(arguments) if name in _named(each))
-                used.append(place)
-                bound.update(_named(arguments[place]))
+                position = next(p for p, each in enumerate(arguments) if name in _named(each))
+                used.append(position)
+                bound.update(_named(arguments[position]))
     return sorted(used)
 
 
@@ -114,4 +114,4 @@ def _module(block: Block, results: Sequence[SSAValue], inputs: int) -> ModuleOp:
 
 
 def _names(stem: str, count: int) -> ArrayAttr[StringAttr]:
-    return ArrayAttr([StringAttr(f"{stem}{place}") for place in range(count)])
+    return ArrayAttr([StringAttr(f"{stem}{position}") for position in range(count)])

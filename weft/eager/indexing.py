@@ -32,12 +32,12 @@ def indexed(x: Tensor, index: Any) -> Tensor:
 
 def _rows(x: Tensor, index: Tensor) -> Tensor:
     """The slices along the first axis at the places of one tensor of integers."""
-    places = index.astype(np.int64)
+    positions = index.astype(np.int64)
     if x._node is not None:
-        check_places(places._array, x.shape[0])
-        return x.op("gather", x, places, axis=0)
+        check_positions(positions._array, x.shape[0])
+        return x.op("gather", x, positions, axis=0)
     try:
-        return type(x).of(x._array.take(places._array, 0))
+        return type(x).of(x._array.take(positions._array, 0))
     except IndexError as error:
         raise invalid(str(error)) from error
 
@@ -48,7 +48,7 @@ _INT64: Final = np.dtype(np.int64)
 _UINT64: Final = np.dtype(np.uint64)
 
 
-def check_places(chosen: Array, size: int) -> None:
+def check_positions(chosen: Array, size: int) -> None:
     """Refuses places that an axis does not have. Raises InvalidIndexError, which names the line."""
     if chosen.dtype == _INT64:  # a place from the end is a great number without a sign
         unsigned = chosen.view(_UINT64)

@@ -62,8 +62,10 @@ class Plan(Struct, frozen=True):
         """The template's results."""
         made: Sequence[Array] = ()
         if self.executable is not None:
-            made = self.executable(*(arrays[place] for place in self.used))
-        return tuple(arrays[~place] if place < 0 else made[place] for place in self.outputs)
+            made = self.executable(*(arrays[position] for position in self.used))
+        return tuple(
+            arrays[~position] if position < 0 else made[position] for position in self.outputs
+        )
 
 
 class Count(Struct):

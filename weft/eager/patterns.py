@@ -40,8 +40,8 @@ def broadcast(
 def separate(name: str, shapes: Sequence[Shape], attributes: Mapping[str, Any]) -> tuple[Dims, ...]:
     """All sizes are free."""
     return tuple(
-        tuple(f"{chr(97 + place)}{axis}" for axis in range(len(shape)))
-        for place, shape in enumerate(shapes)
+        tuple(f"{chr(97 + position)}{axis}" for axis in range(len(shape)))
+        for position, shape in enumerate(shapes)
     )
 
 
@@ -67,8 +67,8 @@ def joined(name: str, shapes: Sequence[Shape], attributes: Mapping[str, Any]) ->
         rule = "requires operands that differ along the axis alone"
         raise TypeInferenceError(f"{name} {rule}, got {got}")
     return tuple(
-        tuple(f"a{place}" if at == axis else f"d{at}" for at in range(len(shape)))
-        for place, shape in enumerate(shapes)
+        tuple(f"a{position}" if at == axis else f"d{at}" for at in range(len(shape)))
+        for position, shape in enumerate(shapes)
     )
 
 
@@ -128,7 +128,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "gather_elements": separate,
     "einsum": summed,
     "contracted": contracted,
-    "places_before": separate,
+    "positions_before": separate,
     "class_cross_entropy": labelled,
     "negative_log_likelihood": labelled,
 }

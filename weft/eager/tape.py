@@ -64,11 +64,11 @@ def made(
 ) -> list[Tensor]:
     """The results of an operator."""
     results: list[Tensor] = []
-    for place, array in enumerate(arrays):
+    for position, array in enumerate(arrays):
         result = object.__new__(tensor)
-        result._array, result._node, result._place = array, node, place
+        result._array, result._node, result._position = array, node, position
         result._abstract = (
-            abstract_value_of(array) if abstract_values is None else abstract_values[place]
+            abstract_value_of(array) if abstract_values is None else abstract_values[position]
         )
         results.append(result)
     return results
@@ -87,7 +87,7 @@ def moved(x: Tensor, array: Array, backward: Backward) -> Tensor:
     """The same elements in another order, or some of them; `backward` moves cotangents."""
     result = object.__new__(type(x))
     result._array = array = array if array.flags.carray else array.copy("C")
-    result._abstract, result._place, result._node = (
+    result._abstract, result._position, result._node = (
         abstract_value(x._abstract.dtype, array.ndim),
         0,
         None,
@@ -136,10 +136,10 @@ def by_graph(
     node: Node, arriving: list[Tensor | None], wanted: tuple[int, ...]
 ) -> Sequence[Tensor]:
     """The cotangents of operands by the derivative of the node's graph."""
-    given = [(place, each) for place, each in enumerate(arriving) if each is not None]
+    given = [(position, each) for position, each in enumerate(arriving) if each is not None]
     assert node.template is not None, "a graph has a derivative"
-    places = tuple(place for place, _ in given)
-    template = Derivative(node.template, len(node.results), places, wanted)
+    positions = tuple(position for position, _ in given)
+    template = Derivative(node.template, len(node.results), positions, wanted)
     tensor = type(node.operands[0])
     results = made(tensor, node.results, node)
     return computed(tensor, template, [*node.operands, *results, *(each for _, each in given)])
@@ -157,23 +157,23 @@ def cotangents(
             _add(sums, result, seed)
     order, reached = _between(results, inputs)
     for node in order:
-        arriving = [sums.pop((node, place), None) for place in range(len(node.results))]
+        arriving = [sums.pop((node, position), None) for position in range(len(node.results))]
         if node.backward is None or all(each is None for each in arriving):
             continue
         wanted = tuple(
-            place
-            for place, each in enumerate(node.operands)
+            position
+            for position, each in enumerate(node.operands)
             if each._node in reached and each._array.dtype.kind not in "biu"
         )
         found = node.backward(node, arriving, wanted) if wanted else ()
-        for place, value in zip(wanted, found, strict=True):
-            _add(sums, node.operands[place], value)
-    return [sums.get((each._node, each._place)) if each._node else None for each in inputs]
+        for position, value in zip(wanted, found, strict=True):
+            _add(sums, node.operands[position], value)
+    return [sums.get((each._node, each._position)) if each._node else None for each in inputs]
 
 
 def _add(sums: dict[tuple[Node, int], Tensor], tensor: Tensor, cotangent: Tensor) -> None:
     assert tensor._node is not None, "a cotangent belongs to what was noted"
-    key = tensor._node, tensor._place
+    key = tensor._node, tensor._position
     sums[key] = sums[key] + cotangent if key in sums else cotangent
 
 

@@ -109,9 +109,9 @@ class Derivative(Struct, frozen=True):
         values = self.of.build(recording, inputs)
         found = cotangents(
             recording.builder(),
-            [values[place] for place in self.arriving],
+            [values[position] for position in self.arriving],
             operands[count + self.results :],
-            [inputs[place] for place in self.wanted],
+            [inputs[position] for position in self.wanted],
         )
         given = dict(zip(values, known, strict=True))
         for value, array in given.items():

@@ -14,7 +14,7 @@ from weft.dialects.errors import WeftError
 from weft.dialects.weights import Array
 from weft.eager.abstract_values import AbstractValue, abstract_value, abstract_value_of, number
 from weft.eager.fast_path import install
-from weft.eager.indexing import basic_part, check_places, indexed, rolled
+from weft.eager.indexing import basic_part, check_positions, indexed, rolled
 from weft.eager.tape import Node, computed, is_differentiated, moved, only
 from weft.eager.templates import frozen, operator_of
 
@@ -26,19 +26,19 @@ class Tensor(ArrayMethods):
     its elements without a copy.
     """
 
-    __slots__ = ("_array", "_abstract", "_node", "_place")
+    __slots__ = ("_array", "_abstract", "_node", "_position")
     has_values = True
     _array: Array
     _abstract: AbstractValue
     _node: Node | None  # the operator that gave it, where a derivative is being recorded
-    _place: int  # among that operator's results
+    _position: int  # among that operator's results
 
     def __init__(self, value: Any, dtype: Any = None):
         source = elements(value) if isinstance(value, Tensor) else value
         array = np.array(source, dtype, order="C")
         if array.dtype.kind not in "biufV":
             raise WeftError(f"{users_line()}: a tensor requires numbers, got {array.dtype}")
-        self._array, self._abstract, self._node, self._place = (
+        self._array, self._abstract, self._node, self._position = (
             array,
             abstract_value_of(array),
             None,
@@ -51,7 +51,7 @@ class Tensor(ArrayMethods):
         tensor = object.__new__(Tensor)
         dense = array if array.flags.carray else array.copy("C")
         tensor._array, tensor._abstract = dense, abstract_value_of(dense)
-        tensor._node, tensor._place = None, 0
+        tensor._node, tensor._position = None, 0
         return tensor
 
     @property
@@ -149,11 +149,11 @@ class Tensor(ArrayMethods):
     def nonzero(self) -> tuple[Tensor, ...]:
         """The places of the elements that are not zero, a vector an axis."""
         self._require_axis()
-        return tuple([Tensor.of(places) for places in self._array.nonzero()])
+        return tuple([Tensor.of(positions) for positions in self._array.nonzero()])
 
     def require_within(self, size: int) -> None:
         """Refuses integers that are no index of an axis of that size."""
-        check_places(self._array, size)
+        check_positions(self._array, size)
 
     def rolled(self, moves: Sequence[tuple[int, Any]]) -> Tensor:
         """The elements moved on along axes, by so many places each; the last ones come first."""
@@ -234,7 +234,7 @@ class Tensor(ArrayMethods):
         return len(self._array)
 
     def __iter__(self) -> Iterator[Tensor]:
-        return (self[place] for place in range(len(self._array)))
+        return (self[position] for position in range(len(self._array)))
 
     def __bool__(self) -> bool:
         return bool(self._array)

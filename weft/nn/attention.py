@@ -20,8 +20,8 @@ def scaled_dot_product_attention(
     given = mask is not None  # only then may a query have no key, and weights that add up to 1
     if causal:
         rows, columns = scores.shape[-2:]
-        place = wnp.arange(rows).reshape(-1, 1) + (columns - rows)
-        before = wnp.arange(columns) <= place
+        index = wnp.arange(rows).reshape(-1, 1) + (columns - rows)
+        before = wnp.arange(columns) <= index
         mask = before if mask is None else wnp.logical_and(before, mask)
     if mask is None:
         return wnp.softmax(scores) @ value

@@ -122,9 +122,9 @@ class Embedding(Module):
         super().__init__()
         self.weight = normal((count, width), 1.0)
 
-    def construct(self, places: Any) -> Any:
+    def construct(self, positions: Any) -> Any:
         """`[...]` to `[..., width]`."""
-        return wnp.take(self.weight, places, 0)
+        return wnp.take(self.weight, positions, 0)
 
 
 class Flatten(Module):
@@ -171,8 +171,8 @@ class Sequential(Module):
             x = layer(x)
         return x
 
-    def __getitem__(self, place: int) -> Any:
-        return self.layers[place]
+    def __getitem__(self, position: int) -> Any:
+        return self.layers[position]
 
     def __len__(self) -> int:
         return len(self.layers)

@@ -87,7 +87,7 @@ class Module:
 
         return walk("", self)
 
-    def tensor_places(self) -> Iterator[tuple[str, Module, str]]:
+    def tensor_attributes(self) -> Iterator[tuple[str, Module, str]]:
         """The path, the module and the attribute of every tensor."""
         for path, module in self.modules():
             for name, value in vars(module).items():
@@ -100,18 +100,20 @@ class Module:
 
     def parameters(self) -> dict[str, Tensor]:
         """The parameters by their paths: a tree, as derivatives and optimisers take it."""
-        places = self.tensor_places()
+        attributes = self.tensor_attributes()
         return {
             path: getattr(module, name)
-            for path, module, name in places
+            for path, module, name in attributes
             if name not in module._buffers
         }
 
     def buffers(self) -> dict[str, Tensor]:
         """What else belongs to the state, such as running means."""
-        places = self.tensor_places()
+        attributes = self.tensor_attributes()
         return {
-            path: getattr(module, name) for path, module, name in places if name in module._buffers
+            path: getattr(module, name)
+            for path, module, name in attributes
+            if name in module._buffers
         }
 
     def state_dict(self) -> dict[str, Tensor]:
@@ -122,15 +124,15 @@ class Module:
         """Takes tensors of these names; raises WeftError for shapes that differ, and, if strict,
         for names that are missing or unknown.
         """
-        places = {path: (module, name) for path, module, name in self.tensor_places()}
-        if strict and set(places) != set(state):
-            missing, unknown = sorted(set(places) - set(state)), sorted(set(state) - set(places))
+        holders = {path: (module, name) for path, module, name in self.tensor_attributes()}
+        if strict and set(holders) != set(state):
+            missing, unknown = sorted(set(holders) - set(state)), sorted(set(state) - set(holders))
             got = f"{', '.join(missing) or 'none'} missing, {', '.join(unknown) or 'none'} unknown"
             raise WeftError(f"{users_line()}: a state requires the names of the module, got {got}")
         for path, value in state.items():
-            if path not in places:
+            if path not in holders:
                 continue
-            module, name = places[path]
+            module, name = holders[path]
             before = getattr(module, name)
             if tuple(before.shape) != tuple(value.shape):
                 rule = f"{path} requires the shape {list(before.shape)}"
@@ -162,14 +164,14 @@ class Module:
         """Inside, parameters and buffers of these names are others, which may be traced; what they
         and the other tensors were before is put back in the end.
         """
-        places = {path: (module, name) for path, module, name in self.tensor_places()}
-        unknown = sorted(set(state) - set(places))
+        holders = {path: (module, name) for path, module, name in self.tensor_attributes()}
+        unknown = sorted(set(state) - set(holders))
         if unknown:
             rule = "a module requires names of its tensors"
             raise WeftError(f"{users_line()}: {rule}, got {', '.join(unknown)}")
-        before = [(module, name, getattr(module, name)) for module, name in places.values()]
+        before = [(module, name, getattr(module, name)) for module, name in holders.values()]
         for path, value in state.items():
-            setattr(*places[path], value)
+            setattr(*holders[path], value)
         try:
             yield
         finally:
@@ -196,8 +198,8 @@ Cell = Module
 def _parts(name: str, value: object) -> Iterator[tuple[str, object]]:
     """What an attribute holds: itself, or the elements of a list, tuple or dict, by path."""
     if isinstance(value, list | tuple):
-        for place, each in enumerate(cast("Sequence[object]", value)):
-            yield from _parts(f"{name}.{place}", each)
+        for position, each in enumerate(cast("Sequence[object]", value)):
+            yield from _parts(f"{name}.{position}", each)
     elif isinstance(value, dict):
         for key, each in cast("dict[object, object]", value).items():
             yield from _parts(f"{name}.{key}", each)

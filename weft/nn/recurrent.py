@@ -43,7 +43,7 @@ class LSTM(Module):
         gates = driven + hidden @ self.hidden_weight
         width = self.width
         enter, forget, fresh, leave = (
-            gates[:, place * width : (place + 1) * width] for place in range(4)
+            gates[:, position * width : (position + 1) * width] for position in range(4)
         )
         cell = sigmoid(forget) * cell + sigmoid(enter) * wnp.tanh(fresh)
         return sigmoid(leave) * wnp.tanh(cell), cell

@@ -27,7 +27,7 @@ from weft.source.recording import SourceRecording, forget_undone
 from weft.source.run import Run
 from weft.source.state import Kept, changed, put_back, unchanged
 from weft.source.statements.statements import execute, store
-from weft.source.syntax import Place, code_of
+from weft.source.syntax import Location, code_of
 from weft.source.values import Array, Number, Spread
 from weft.state import kept_while_traced
 from weft.tracing.printing import Text
@@ -90,8 +90,8 @@ class Program(Struct, frozen=True):
 
         def rebuilt(outputs: Sequence[Any]) -> Any:
             values = [each(output) for each, output in zip(converters, outputs, strict=False)]
-            for place, value in kept.items():
-                values.insert(place, value)
+            for position, value in kept.items():
+                values.insert(position, value)
             return unflatten(form, values)
 
         return rebuilt
@@ -119,9 +119,9 @@ def read_function(
     captures = Captures(recording, recording.block, frozen)
     run = Run(recording, captures, evaluate, execute, call, store)
     recording.make = run.undo_log.make
-    recording.line = lambda: str(run.place)
-    recording.read = lambda called, args, given: call(run, called, args, given, run.place)
-    place = _start(function)
+    recording.line = lambda: str(run.location)
+    recording.read = lambda called, args, given: call(run, called, args, given, run.location)
+    location = _start(function)
     given, forms = flatten_exactly((list(arguments), dict(named)))
     names = _argument_names(function, arguments, named)
     values = [
@@ -130,26 +130,26 @@ def read_function(
     ]
     entered, entered_by_name = unflatten(forms, values)
     recording.enclosing = lambda: unchanged(run)
-    with put_back(run), _interpreting(run), run.at(place), kept_while_traced():
-        returned = call(run, function, entered, entered_by_name, place)
-        return _finished(run, function, returned, place)
+    with put_back(run), _interpreting(run), run.at(location), kept_while_traced():
+        returned = call(run, function, entered, entered_by_name, location)
+        return _finished(run, function, returned, location)
 
 
-def _start(function: Any) -> Place:
+def _start(function: Any) -> Location:
     """The place that errors show which belong to no statement."""
     inner = function.__func__ if isinstance(function, MethodType) else function
     if isinstance(inner, FunctionType) and not (inner.__module__ or "").startswith("weft."):
         code = code_of(inner)
-        return Place(code.file, code.node)
+        return Location(code.file, code.node)
     file, _, line = users_line().rpartition(":")
-    return Place(file, ast.Pass(lineno=int(line)))
+    return Location(file, ast.Pass(lineno=int(line)))
 
 
 @contextmanager
 def _interpreting(run: Run) -> Generator[None]:
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, STACK))
-    token = RUNNING.set(lambda: str(run.place))
+    token = RUNNING.set(lambda: str(run.location))
     try:
         yield
     finally:
@@ -168,9 +168,9 @@ def _argument_names(function: Any, arguments: Sequence[Any], named: Mapping[str,
     return names
 
 
-def _finished(run: Run, function: Any, returned: Any, place: Place) -> Program:
+def _finished(run: Run, function: Any, returned: Any, location: Location) -> Program:
     recording = run.recording
-    leaves, form = flatten_exactly(_unspread(run, returned, place))
+    leaves, form = flatten_exactly(_unspread(run, returned, location))
     outputs: list[SSAValue] = []
     results: list[Static | Result] = []
     for leaf in leaves:
@@ -208,20 +208,20 @@ def _acts(block: Block) -> bool:
     return any(isinstance(op, EffectOp) for op in block.walk())
 
 
-def _unspread(run: Run, value: Any, place: Place) -> Any:
+def _unspread(run: Run, value: Any, location: Location) -> Any:
     """Lists that loops of the graph filled cannot be handed out."""
     leaves, _ = flatten_exactly(value)
     if any(isinstance(leaf, Spread) for leaf in leaves):
         rule = "a result requires a form that is known while compiling"
         got = "a list that a loop of the graph filled"
-        raise place.refuse(rule, got, "return np.stack(...) of it")
+        raise location.refuse(rule, got, "return np.stack(...) of it")
     for leaf in leaves:
         if isinstance(leaf, Text):
             rule = "a result requires tensors, numbers or what is known while compiling"
-            raise place.refuse(rule, "a text of what only a call knows", "print it")
+            raise location.refuse(rule, "a text of what only a call knows", "print it")
         if isinstance(leaf, Array) and leaf.stale:
             rule = "a part of an array requires that the array stays as it is"
-            raise place.refuse(rule, "a result that was changed since", "return a copy of it")
+            raise location.refuse(rule, "a result that was changed since", "return a copy of it")
     return value
 
 

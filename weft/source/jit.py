@@ -145,13 +145,13 @@ class Jitted:
         """A call whose derivative is wanted, which is compiled as well: it starts anew from the
         arguments.
         """
-        places = [n for n, leaf in enumerate(leaves) if _is_float(leaf)]
-        beside = [n for n, leaf in enumerate(leaves) if is_value(leaf) and n not in places]
+        positions = [n for n, leaf in enumerate(leaves) if _is_float(leaf)]
+        beside = [n for n, leaf in enumerate(leaves) if is_value(leaf) and n not in positions]
 
         def entered(tensors: Sequence[Any], others: Sequence[Any]) -> Any:
             given = list(leaves)
-            for place, value in zip([*places, *beside], [*tensors, *others], strict=True):
-                given[place] = value
+            for position, value in zip([*positions, *beside], [*tensors, *others], strict=True):
+                given[position] = value
             return unflatten(form, given)
 
         def of(others: Sequence[Any]) -> Callable[..., Any]:
@@ -178,10 +178,10 @@ class Jitted:
 
         changes: list[Change] = []
         others = tuple(leaves[n] for n in beside)
-        key = form, *(is_value(leaf) or _key(leaf) for leaf in leaves), *places
+        key = form, *(is_value(leaf) or _key(leaf) for leaf in leaves), *positions
         if key not in self._pulls:
             self._pulls[key] = Jitted(pull, (), self._options, acts=False)
-        return custom_vjp(of(others), forward, backward)(*(leaves[n] for n in places))
+        return custom_vjp(of(others), forward, backward)(*(leaves[n] for n in positions))
 
     @property
     def compilations(self) -> tuple[Compilation, ...]:

@@ -12,7 +12,7 @@ from xdsl.ir import SSAValue
 from weft.dialects.graph.core.dtypes import element_type
 from weft.dialects.graph.core.types import TensorType, tensor
 from weft.source.recording import SourceRecording
-from weft.source.syntax import Place
+from weft.source.syntax import Location
 from weft.source.undo_log import Missing
 from weft.source.values import ELEMENTS, Array, Number, is_array_like
 from weft.tracing.traced import Traced
@@ -56,7 +56,7 @@ def same(first: Any, second: Any) -> bool:
         return False
 
 
-def common(leaf_types: Sequence[LeafType], place: Place, what: str) -> LeafType:
+def common(leaf_types: Sequence[LeafType], location: Location, what: str) -> LeafType:
     """The type that all are brought to; dims stay those of the first tensor. Raises SourceError."""
     numbers = [each.number for each in leaf_types if each.number is not None]
     tensors = [each for each in leaf_types if each.number is None]
@@ -68,13 +68,13 @@ def common(leaf_types: Sequence[LeafType], place: Place, what: str) -> LeafType:
     first = tensors[0]
     for leaf_type in tensors[1:]:
         if leaf_type.type.element != first.type.element:
-            raise place.refuse(rule, got, "bring them to one dtype: x.astype(...)")
+            raise location.refuse(rule, got, "bring them to one dtype: x.astype(...)")
         if leaf_type.type.rank != first.type.rank:
-            raise place.refuse(rule, got, "give them the same axes")
+            raise location.refuse(rule, got, "give them the same axes")
     if numbers and first.type.rank:
-        raise place.refuse(rule, got, "make the number an array of that shape: np.full(...)")
+        raise location.refuse(rule, got, "make the number an array of that shape: np.full(...)")
     if float in numbers and first.type.element in (ELEMENTS[int], ELEMENTS[bool]):
-        raise place.refuse(rule, got, "bring them to one dtype: x.astype(...)")
+        raise location.refuse(rule, got, "bring them to one dtype: x.astype(...)")
     return first
 
 

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from weft.dialects.errors import SourceError, WeftError
 from weft.source.captures import Captures
 from weft.source.recording import SourceRecording
-from weft.source.syntax import Code, Place
+from weft.source.syntax import Code, Location
 from weft.source.undo_log import MISSING, Names, NameSlot, UndoLog
 from weft.source.values import Array, Number, Undefined
 
@@ -59,10 +59,10 @@ class Run(Struct, eq=False):
     captures: Captures
     evaluate: Callable[[Run, Frame, ast.expr], Any]
     execute: Callable[[Run, Frame, Sequence[ast.stmt]], None]
-    call: Callable[[Run, Any, Sequence[Any], Mapping[str, Any], Place], Any]
+    call: Callable[[Run, Any, Sequence[Any], Mapping[str, Any], Location], Any]
     store: Callable[[Run, Frame, ast.expr, Any], None]
     undo_log: UndoLog = field(default_factory=UndoLog)
-    place: Place = field(default_factory=lambda: Place("", ast.Pass()))
+    location: Location = field(default_factory=lambda: Location("", ast.Pass()))
     statements: int = 0
     depth: int = 0
     copies: int = 1
@@ -77,39 +77,39 @@ class Run(Struct, eq=False):
         default_factory=dict[tuple[str, int, str], None]
     )
 
-    def note(self, place: Place, what: str) -> None:
+    def note(self, location: Location, what: str) -> None:
         """Remembers what a statement became."""
-        self.notes[place.file, place.line, what] = None
+        self.notes[location.file, location.line, what] = None
 
     @contextmanager
-    def at(self, place: Place) -> Generator[None]:
+    def at(self, location: Location) -> Generator[None]:
         """Errors of weft's own that come from inside get the place."""
-        before, self.place = self.place, place
+        before, self.location = self.location, location
         try:
             yield
         except SourceError:
             raise
         except WeftError as error:
-            raise place.error(str(error).removeprefix(f"{place}: ")) from error
+            raise location.error(str(error).removeprefix(f"{location}: ")) from error
         finally:
-            self.place = before
+            self.location = before
 
-    def assign(self, frame: Frame, name: str, value: Any, place: Place) -> None:
+    def assign(self, frame: Frame, name: str, value: Any, location: Location) -> None:
         """Gives a variable a value."""
         owner = frame.owner(name)
         if owner is None:
             rule = "an assignment requires a variable of this function"
-            raise place.refuse(rule, f"{name} of its surroundings", "return the value instead")
+            raise location.refuse(rule, f"{name} of its surroundings", "return the value instead")
         self.undo_log.assign(NameSlot(owner.names, name, variable=True), value)
 
-    def lookup(self, frame: Frame, name: str, place: Place) -> Any:
+    def lookup(self, frame: Frame, name: str, location: Location) -> Any:
         """What a name means here."""
         owner = frame.owner(name)
         if owner is not None:
             value = owner.names.get(name, MISSING)
             if value is MISSING:
-                raise place.refuse("a name requires a value", f"{name} before its assignment")
-            return self.usable(value, name, place)
+                raise location.refuse("a name requires a value", f"{name} before its assignment")
+            return self.usable(value, name, location)
         bottom = frame
         while bottom.around is not None:
             bottom = bottom.around
@@ -119,29 +119,29 @@ class Run(Struct, eq=False):
             return self.captures.item(bottom.globals, name, name)
         if hasattr(builtins, name):
             return getattr(builtins, name)
-        raise place.refuse("a name requires a value", f"{name}, which nothing defines")
+        raise location.refuse("a name requires a value", f"{name}, which nothing defines")
 
-    def usable(self, value: Any, name: str, place: Place) -> Any:
+    def usable(self, value: Any, name: str, location: Location) -> Any:
         """The value of a name, unless some ways do not define it or it shows what was changed."""
         if isinstance(value, Undefined):
             if value.error is not None:
                 raise value.error
             advice = f"give {name} a value before"
-            raise place.refuse("a name requires a value on every way", value.reason, advice)
+            raise location.refuse("a name requires a value on every way", value.reason, advice)
         if isinstance(value, Array) and value.stale:
             rule = "a part of an array requires that the array stays as it is"
             got = f"{name}, whose array was changed since"
-            raise place.refuse(rule, got, "take a copy: x[i].copy()")
+            raise location.refuse(rule, got, "take a copy: x[i].copy()")
         return value
 
     def flag(self, frame: Frame, name: str) -> bool | Number:
         """A flag of a call."""
         return frame.names.get(name, False)
 
-    def count_statement(self, place: Place) -> None:
+    def count_statement(self, location: Location) -> None:
         """Refuses programs that run on and on while they are compiled."""
         self.statements += 1
         if self.statements > MOST_STATEMENTS:
             rule = f"compiling requires at most {MOST_STATEMENTS} statements"
             advice = "loops whose condition is a tensor, and ranges, become loops of the graph"
-            raise place.refuse(rule, "more", advice)
+            raise location.refuse(rule, "more", advice)

@@ -15,7 +15,7 @@ from weft.eager.tensor import Tensor
 from weft.nn.module import Module
 from weft.source.expressions.operators import as_tensor
 from weft.source.run import Run
-from weft.source.syntax import Place
+from weft.source.syntax import Location
 from weft.source.undo_log import NameSlot
 from weft.source.values import Array, is_array_like
 
@@ -54,14 +54,14 @@ def is_state(holder: Any, name: str) -> bool:
     )
 
 
-def change_state(run: Run, holder: Module, name: str, value: Any, place: Place) -> None:
+def change_state(run: Run, holder: Module, name: str, value: Any, location: Location) -> None:
     """`module.name = value` for a tensor of its state."""
     if run.captures.frozen:
         rule = "a compiled artifact requires modules whose state stays as it is"
         advice = "model.eval(), or model.apply_updating(state, x), which returns it"
-        raise place.refuse(rule, f"a change of {name} of {type(holder).__name__}", advice)
+        raise location.refuse(rule, f"a change of {name} of {type(holder).__name__}", advice)
     if not is_array_like(value):
-        raise place.refuse("the state of a module requires tensors", type(value).__name__)
+        raise location.refuse("the state of a module requires tensors", type(value).__name__)
     key = id(holder), name
     if key not in run.states:
         before, entry = vars(holder)[name], run.captures.attribute(holder, name, name)
@@ -97,4 +97,4 @@ def unchanged(run: Run) -> Generator[None]:
         if now is not before.get(id(state), state.entry):
             rule = "a branch or a loop that is a function requires modules whose state stays"
             got = f"a change of {state.name} of {type(state.holder).__name__}"
-            raise run.place.refuse(rule, got, "write it as a statement: if, for, while")
+            raise run.location.refuse(rule, got, "write it as a statement: if, for, while")

@@ -16,7 +16,7 @@ from weft.dialects.errors import SourceError
 FunctionNode: TypeAlias = ast.FunctionDef | ast.Lambda
 
 
-class Place(Struct, frozen=True):
+class Location(Struct, frozen=True):
     """A piece of a program's text."""
 
     file: str
@@ -109,10 +109,10 @@ def _is_of(node: FunctionNode, code: CodeType) -> bool:
     if code.co_name != "<lambda>" or node.lineno != code.co_firstlineno:
         return False
     start, end = _extent(node.body)
-    places = [place for place in code.co_positions() if None not in place]
-    return bool(places) and all(
+    locations = [location for location in code.co_positions() if None not in location]
+    return bool(locations) and all(
         start <= (line, column) and (end_line, end_column) <= end
-        for line, end_line, column, end_column in places
+        for line, end_line, column, end_column in locations
         if (column, end_column) != (0, 0)  # what begins a function has no place
     )
 

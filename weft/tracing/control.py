@@ -42,8 +42,8 @@ def switch(number: Any, branches: Sequence[Function], *operands: Any) -> Any:
     """
     if not isinstance(number, Traced):
         last = len(branches) - 1
-        place = int(number)
-        return branches[place if 0 <= place < last else last](*operands)
+        position = int(number)
+        return branches[position if 0 <= position < last else last](*operands)
     blocks, structure = _branches(number.recording, branches, operands)
     op = CaseOp.of(number.value, blocks, location=_line(number.recording))
     return _results(number.recording, op, structure)

@@ -60,8 +60,8 @@ def box_of(x: Traced, parts: Sequence[Any]) -> Box:
                 x.recording, cast("slice[Any, Any, Any]", part), extent
             )
             box.shape.append(box.sizes[axis])
-        elif (place := _place(x.recording, part, extent)) is not None:
-            box.starts[axis], box.sizes[axis] = place, Expr.of(1)
+        elif (index := _position(x.recording, part, extent)) is not None:
+            box.starts[axis], box.sizes[axis] = index, Expr.of(1)
         else:
             for array in _arrays(x.lifted(part)):
                 require_within(array, x.type.shape[axis])
@@ -124,7 +124,7 @@ def require_within(indices: Traced, extent: Expr) -> None:
         raise out_of_bounds(wrong.flat[0], size)
 
 
-def _place(r: Recording, part: Any, extent: Expr) -> Expr | None:
+def _position(r: Recording, part: Any, extent: Expr) -> Expr | None:
     """An integer as a position that surely lies within the axis; None where that is not known."""
     found = r.expression(part)
     if found is None:

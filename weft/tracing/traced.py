@@ -235,7 +235,7 @@ class Traced(ArrayMethods):
         return size
 
     def __iter__(self) -> Iterator[Traced]:
-        return (self[place] for place in range(len(self)))
+        return (self[position] for position in range(len(self)))
 
     def __bool__(self) -> bool:
         raise WeftError(

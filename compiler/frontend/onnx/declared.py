@@ -88,8 +88,8 @@ def _may_be_optional(name: str, nodes: Iterable[NodeProto]) -> bool:
     for node in nodes:
         if name in node.output and defs.has(node.op_type, node.domain):
             schema = defs.get_schema(node.op_type, domain=node.domain)
-            place = min(list(node.output).index(name), len(schema.outputs) - 1)
-            return any(each.startswith("optional(") for each in schema.outputs[place].types)
+            position = min(list(node.output).index(name), len(schema.outputs) - 1)
+            return any(each.startswith("optional(") for each in schema.outputs[position].types)
     return True
 
 

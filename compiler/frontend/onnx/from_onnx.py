@@ -110,7 +110,7 @@ def _expanded(names: Sequence[str], importer: GraphImporter) -> list[str]:
     for name in names:
         value = None if importer.strings.get(name) is not None else importer.lookup(name)
         count = len(value.items) if isinstance(value, SequenceValue) else None
-        expanded += [name] if count is None else [f"{name}/{place}" for place in range(count)]
+        expanded += [name] if count is None else [f"{name}/{position}" for position in range(count)]
     return expanded
 
 
@@ -137,7 +137,7 @@ def _outputs(
     pairs: list[tuple[str, SSAValue]] = []
     for name, value in zip(names, values, strict=True):
         if isinstance(value, SequenceValue):
-            elements = [(f"{name}/{place}", item) for place, item in enumerate(value.items)]
+            elements = [(f"{name}/{position}", item) for position, item in enumerate(value.items)]
             taken = [each for each, _ in elements if each in names]
             if taken:
                 rule = f"output '{name}' requires elements of names that are free"

@@ -95,9 +95,9 @@ def sort_nodes(graph: GraphProto | FunctionProto, model_name: str) -> None:
         raise ModelError(f"{model_name}: {brief(f'{rule}, got {path}')}")
     # Sorting in place moves references, where replacing the list would copy each node; keys are
     # asked for in order.
-    rank = {index: place for place, index in enumerate(order)}
-    places = iter([rank[index] for index in range(len(nodes))])
-    graph.node.sort(key=lambda _: next(places))
+    rank = {index: position for position, index in enumerate(order)}
+    positions = iter([rank[index] for index in range(len(nodes))])
+    graph.node.sort(key=lambda _: next(positions))
 
 
 def _topological_order(needs: Sequence[set[int]]) -> list[int]:

@@ -65,7 +65,7 @@ def plan_residuals(forward: Block, wanted: Sequence[SSAValue], sized: set[str]) 
 class _Planner:
     def __init__(self, forward: Block, sized: set[str]) -> None:
         self.forward = forward
-        self.place = {op: number for number, op in enumerate(forward.ops)}
+        self.positions = {op: number for number, op in enumerate(forward.ops)}
         self.definers = {name: op for op in forward.ops for name in defined_sizes(op)}
         self.sized = sized
         self.seen: set[SSAValue] = set()
@@ -85,14 +85,14 @@ class _Planner:
                 self._copy(owner, copied)
             else:
                 kept.append(value)
-        return Plan(kept[::-1], sorted(copied, key=lambda op: self.place[op]))
+        return Plan(kept[::-1], sorted(copied, key=lambda op: self.positions[op]))
 
     def _want(self, value: SSAValue) -> None:
         if value not in self.seen and self._is_inside(value):
             self.seen.add(value)
             owner = value.owner
-            place = self.place[owner] if isinstance(owner, Operation) else -1
-            heapq.heappush(self.heap, (-place, len(self.seen), value))
+            position = self.positions[owner] if isinstance(owner, Operation) else -1
+            heapq.heappush(self.heap, (-position, len(self.seen), value))
 
     def _copy(self, op: Operation, copied: set[Operation]) -> None:
         """Copies an operator; its operands are wanted, and so are the sizes that it mentions."""

@@ -153,11 +153,11 @@ def _continues(producer: Group, consumer: Group, value: SSAValue) -> bool:
     )
 
 
-def build_group(operators: Sequence[GraphOp], block: Block, place: GraphOp | None = None) -> None:
+def build_group(operators: Sequence[GraphOp], block: Block, anchor: GraphOp | None = None) -> None:
     """Moves operators, in their order, into a `graph.fused` in place of one of them, by default the
     last; small constants are copied in.
     """
-    last = place or operators[-1]
+    last = anchor or operators[-1]
     yielded = Group(list(operators)).results() or last.results
     members = _with_constants(operators)
     inside = {result for op in members for result in op.results}

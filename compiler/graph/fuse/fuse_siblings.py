@@ -146,8 +146,8 @@ def _shape_of(group: Group) -> _Shape | None:
     reduced = anchor.reduced()
     if not _are_last(reduced, len(dims.data or ())):
         return None
-    place = group.members.index(anchor)
-    before, behind = group.members[:place], group.members[place + 1 :]
+    position = group.members.index(anchor)
+    before, behind = group.members[:position], group.members[position + 1 :]
     fits = _all_have(before, dims) and _all_have(behind, rows)
     return _Shape(dims, reduced, rows) if fits else None
 
@@ -201,13 +201,13 @@ def _may_wait(
         return False
     last = position[consumer.members[-1]]
     return not any(
-        user not in together and _place(user, groups, position) <= last
+        user not in together and _insert_at(user, groups, position) <= last
         for value in producer.results()
         for user in readers.until(value, last)
     )
 
 
-def _place(
+def _insert_at(
     user: Operation, groups: Mapping[Operation, Group], position: Mapping[Operation, int]
 ) -> int:
     """Where an operator of the block stands: a group stands where its last member does."""

@@ -54,6 +54,6 @@ def _first_of(keys: list[str], weights: WeightStore) -> dict[str, str]:
 
 def _sample(array: Array) -> Hashable:
     """What equal bytes have in common: their type, their number, and some of them."""
-    places = np.linspace(0, max(array.size - 1, 0), SAMPLE, dtype=np.int64)
-    picked = np.asarray(array[np.unravel_index(places, array.shape)]) if array.size else array
+    positions = np.linspace(0, max(array.size - 1, 0), SAMPLE, dtype=np.int64)
+    picked = np.asarray(array[np.unravel_index(positions, array.shape)]) if array.size else array
     return array.dtype.name, array.size, picked.tobytes()

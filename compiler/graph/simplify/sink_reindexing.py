@@ -141,10 +141,10 @@ def _rebuilt(op: ElementwiseOp, operands: Sequence[SSAValue | None]) -> GraphOp:
     return made
 
 
-def _insert_before(op: GraphOp, place: GraphOp) -> None:
-    block = place.parent
+def _insert_before(op: GraphOp, anchor: GraphOp) -> None:
+    block = anchor.parent
     assert block is not None, "an operator stands in a block"
-    block.insert_op_before(op, place)
+    block.insert_op_before(op, anchor)
 
 
 def _sink_reshapes(op: ElementwiseOp, reshape_users: ReshapeUsers) -> None:

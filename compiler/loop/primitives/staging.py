@@ -91,7 +91,7 @@ def stage_tile(
     body = at.body.block
     accesses = accesses_to(source, at)
     if not accesses:
-        got = f"{value_name(source)} in {_place(at)}"
+        got = f"{value_name(source)} in {_where(at)}"
         raise IllegalSchedule(f"stage_tile requires a buffer that is used there, got {got}")
     _require_whole_view(source, at)
     region = _region_of(source, accesses, at)
@@ -188,7 +188,7 @@ def _require_whole_view(source: SSAValue, at: ForOp | KernelOp) -> None:
     `at`; an argument may be prefetched, and stays, while a local buffer may go.
     """
     if is_defined_inside(source, at) and value_block(source) is not at.body.block:
-        got = f"{value_name(source)} in {_place(at)}"
+        got = f"{value_name(source)} in {_where(at)}"
         rule = "a buffer that lives as long as its copy"
         raise IllegalSchedule(f"stage_tile requires {rule}, got {got}")
     local = isinstance(source.owner, AllocOp)
@@ -198,7 +198,7 @@ def _require_whole_view(source: SSAValue, at: ForOp | KernelOp) -> None:
             raise IllegalSchedule(f"stage_tile requires {rule}, got {describe(use.operation)}")
 
 
-def _place(at: ForOp | KernelOp) -> str:
+def _where(at: ForOp | KernelOp) -> str:
     return f"@{at.sym_name.data}" if isinstance(at, KernelOp) else describe(at)
 
 

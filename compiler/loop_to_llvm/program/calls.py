@@ -80,7 +80,7 @@ class CallEmitter(BodyEmitter):
             case ViewOp() as view:
                 return Storage(self.storage(view.source).pointer, buffer_type_of(buffer))
             case AllocOp() as alloc if is_in_arena(alloc):
-                return self.place(alloc)
+                return self.address_of(alloc)
             case Block():
                 assert isinstance(buffer, BlockArgument), "only blocks' arguments are theirs"
                 return self.argument(buffer)
@@ -106,10 +106,10 @@ class CallEmitter(BodyEmitter):
         arrays, position = self.arrays, argument.index
         is_input = position < arrays.count
         array = arrays.inputs if is_input else arrays.outputs
-        place = ir.Constant(I64, position if is_input else position - arrays.count)
-        return self.frame.builder.gep(self.frame.local(array), [place], source_etype=POINTER)
+        position_ = ir.Constant(I64, position if is_input else position - arrays.count)
+        return self.frame.builder.gep(self.frame.local(array), [position_], source_etype=POINTER)
 
-    def place(self, op: AllocOp) -> Storage:
+    def address_of(self, op: AllocOp) -> Storage:
         """A buffer in the arena."""
         assert op.offset is not None, "the memory plan places every allocation of a program"
         offset = self.index.uniform(op.offset.data[0])

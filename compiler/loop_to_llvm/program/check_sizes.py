@@ -89,12 +89,12 @@ class SizeChecks:
                 [below, above], Status.BAD_DIMS, *bound_rule(self.program, atom, low, high)
             )
 
-    def require_equal(self, pair: Sequence[Expr], status: Status, place: str = "") -> None:
+    def require_equal(self, pair: Sequence[Expr], status: Status, where: str = "") -> None:
         """That two sizes are equal."""
         text, shown = equal_rule(self.program, *pair)
         first, second = (self.index.uniform(size) for size in pair)
         differ = self.frame.builder.icmp_signed("!=", first, second)
-        self._refuse([differ], status, text + place, shown)
+        self._refuse([differ], status, text + where, shown)
 
     def require_size(self, value: ir.Value, expr: Expr, text: str) -> None:
         """That a size that is found is an extent."""
@@ -102,12 +102,12 @@ class SizeChecks:
             with self.frame.builder.if_then(self._is_no_extent(value), likely=False):
                 self.fail(Status.BAD_VALUE, text, [value])
 
-    def require_extents(self, op: RequireExtentsOp, place: str) -> None:
+    def require_extents(self, op: RequireExtentsOp, where: str) -> None:
         """That a buffer whose sizes are found is not too large."""
         volume = Volume.of(op.buffer_type)
         if not volume.names() <= set(self.program.symbol_names):
             text, shown = extent_rule(op)
-            self._require_volume(volume, Status.BAD_VALUE, text + place, shown)
+            self._require_volume(volume, Status.BAD_VALUE, text + where, shown)
 
     # How it is computed -----------------------------------------------------------------------
 

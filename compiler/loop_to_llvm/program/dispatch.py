@@ -92,9 +92,9 @@ class _Emitter:
 
     def _sizes(self, builder: ir.IRBuilder, dims: ir.Value) -> Mapping[str, ir.Value]:
         """The values of the sizes, out of the caller's array."""
-        places = [builder.gep(dims, [ir.Constant(I64, n)], source_etype=I64)
+        addresses = [builder.gep(dims, [ir.Constant(I64, n)], source_etype=I64)
                   for n in range(len(self.symbols))]  # fmt: skip
-        loaded = (builder.load(place, typ=I64) for place in places)
+        loaded = (builder.load(address, typ=I64) for address in addresses)
         return dict(zip(self.symbols, loaded, strict=True))
 
     def _chain(
@@ -134,8 +134,8 @@ class _Emitter:
         own = program.symbol_names
         array = builder.alloca(I64, size=max(1, len(own)))
         for position, name in enumerate(own):
-            place = builder.gep(array, [ir.Constant(I64, position)], source_etype=I64)
-            builder.store(sizes[name], place)
+            address = builder.gep(array, [ir.Constant(I64, position)], source_etype=I64)
+            builder.store(sizes[name], address)
         name = f"{bucket_prefix(self.prefix, program)}.{function}"
         callee = self._function(caller.function_type, name)
         arguments = list(caller.args)

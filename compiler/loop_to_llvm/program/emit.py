@@ -252,8 +252,8 @@ class ProgramEmitter(CallEmitter):
     def tell_sizes(self, dims: ir.Value, first: int, names: Sequence[str]) -> None:
         """Writes the sizes of outputs that were found on the way to the caller's array."""
         for position, name in enumerate(names, first):
-            place = _element(self.frame.builder, dims, position, I64)
-            self.frame.builder.store(self.index.uniform(Expr.of(name)), place)
+            address = _element(self.frame.builder, dims, position, I64)
+            self.frame.builder.store(self.index.uniform(Expr.of(name)), address)
 
     def take_arguments(self) -> None:
         """Loads the pointers of all arguments out of the caller's arrays."""
@@ -285,7 +285,7 @@ class ProgramEmitter(CallEmitter):
                 source = self.storage(op.source)
                 self.values[op.result] = Storage(source.pointer, buffer_type_of(op.result))
             case AllocOp() if is_in_arena(op):
-                self.values[op.result] = self.place(op)
+                self.values[op.result] = self.address_of(op)
             case AllocOp() if op.scope.data == "growable":
                 self._reserve(op, op.result)
             case _:

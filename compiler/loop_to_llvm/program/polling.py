@@ -41,14 +41,14 @@ class Polling:
     def poll(self, work: ir.Value) -> None:
         """Counts the work; asks whether to go on where that is enough, and ends where not."""
         self._begun = self._begun or self._begin()
-        place, before = self._begun
+        address, before = self._begun
         builder = self.frame.builder
         # Sizes whose work wraps around count as much.
         counted = intrinsic(builder, "umin", I64, [work, _MORE_THAN_ALL], I64)
-        left = builder.sub(builder.load(place, typ=I64), counted)
-        builder.store(left, place)
+        left = builder.sub(builder.load(address, typ=I64), counted)
+        builder.store(left, address)
         with builder.if_then(builder.icmp_signed("<", left, ir.Constant(I64, 0)), likely=False):
-            builder.store(_ALL, place)
+            builder.store(_ALL, address)
             status = self.runtime.ask_to_go_on(builder, self.context, before)
             builder.position_at_end(builder.block)
             ends = builder.icmp_signed("!=", status, ir.Constant(I32, Status.OK))

@@ -67,9 +67,9 @@ def _inputs(program: ProgramOp, symbols: Sequence[Symbol]) -> tuple[str, str, li
     """
     found: dict[int, list[str]] = {}
     for symbol in symbols:
-        place = _first_with(program, symbol)
-        if place is not None:
-            found.setdefault(place[0], []).append(str(place[1]))
+        input_and_axis = _first_with(program, symbol)
+        if input_and_axis is not None:
+            found.setdefault(input_and_axis[0], []).append(str(input_and_axis[1]))
     arguments = program.body.block.args
     wheres: list[str] = []
     shapes: list[tuple[Expr, ...]] = []

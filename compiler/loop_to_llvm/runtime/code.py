@@ -74,11 +74,11 @@ class Code(ir.IRBuilder):
 
     def variable(self, llvm_type: ir.Type, initial: ir.Value | None = None) -> ir.Value:
         """Room for one value on the stack."""
-        place = self.alloca(llvm_type)
-        place.type = POINTER  # llvmlite still makes it a typed one
+        address = self.alloca(llvm_type)
+        address.type = POINTER  # llvmlite still makes it a typed one
         if initial is not None:
-            self.store(initial, place)
-        return place
+            self.store(initial, address)
+        return address
 
     def variable_at_entry(self, llvm_type: ir.Type) -> ir.Value:
         """A variable that is made where the function starts, however far it has got."""
@@ -109,10 +109,10 @@ class Code(ir.IRBuilder):
         return self.call(callee, arguments)
 
     def store_atomic_at(
-        self, value: ir.Value, place: ir.Value, ordering: str, alignment: int
+        self, value: ir.Value, address: ir.Value, ordering: str, alignment: int
     ) -> None:
         """`store_atomic`, which in llvmlite does not take opaque pointers."""
-        self._insert(StoreAtomicInstr(self.block, value, place, ordering, alignment))
+        self._insert(StoreAtomicInstr(self.block, value, address, ordering, alignment))
 
     @contextmanager
     def forever(self) -> Generator[ir.Block]:

@@ -43,9 +43,9 @@ class CreateFailure:
 
     def note(self, code: Code, text: str, shown: Sequence[Shown] = ()) -> None:
         """Keeps the text, each `{}` in it as the next of what is shown."""
-        place = _RECORD.address(code, self._record, "text")
-        describe(code, place, _TEXT_BYTES, text, shown)
-        _RECORD.store(code, self._record, "reason", place)
+        address = _RECORD.address(code, self._record, "text")
+        describe(code, address, _TEXT_BYTES, text, shown)
+        _RECORD.store(code, self._record, "reason", address)
 
     def note_constant(self, code: Code, text: ir.Value) -> None:
         """Keeps the address of a text that lives as long as the artifact."""

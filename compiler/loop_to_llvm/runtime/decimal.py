@@ -30,17 +30,17 @@ def decimal_writer(module: ir.Module) -> ir.Function:
 
 def _define(code: Code) -> None:
     start, value = code.arguments
-    place, rest = code.variable(POINTER, start), code.variable(I64, value)
+    address, rest = code.variable(POINTER, start), code.variable(I64, value)
     with code.if_then(code.icmp_signed("<", value, i64(0))):
         code.store(I8(ord("-")), start)
-        code.store(code.at(start, 1), place)
+        code.store(code.at(start, 1), address)
         code.store(code.neg(value), rest)
-    first = code.load(place, typ=POINTER)
-    _skip_digits(code, place, code.load(rest, typ=I64))
-    end = code.load(place, typ=POINTER)
+    first = code.load(address, typ=POINTER)
+    _skip_digits(code, address, code.load(rest, typ=I64))
+    end = code.load(address, typ=POINTER)
     with code.forever() as after:  # from the last digit to the first
-        here = code.at(code.load(place, typ=POINTER), -1)
-        code.store(here, place)
+        here = code.at(code.load(address, typ=POINTER), -1)
+        code.store(here, address)
         left = code.load(rest, typ=I64)
         digit = code.trunc(code.urem(left, i64(10)), I8)
         code.store(code.add(digit, I8(_ZERO)), here)
@@ -49,10 +49,10 @@ def _define(code: Code) -> None:
     code.ret(end)
 
 
-def _skip_digits(code: Code, place: ir.Value, value: ir.Value) -> None:
+def _skip_digits(code: Code, address: ir.Value, value: ir.Value) -> None:
     """Moves the place behind as many digits as the value has, one at least."""
     left = code.variable(I64, value)
     with code.forever() as after:
-        code.store(code.at(code.load(place, typ=POINTER), 1), place)
+        code.store(code.at(code.load(address, typ=POINTER), 1), address)
         code.store(code.udiv(code.load(left, typ=I64), i64(10)), left)
         code.jump_if(code.icmp_unsigned("==", code.load(left, typ=I64), i64(0)), after)

@@ -89,7 +89,7 @@ class DlpackCall:
     ) -> None:
         """Ends a check: the rule is of the tensor that it is about."""
         context, llvm_type, entry = code.arguments[:3]
-        name = self.table.place(code, entry, TENSOR, "shown_name")
+        name = self.table.address_of(code, entry, TENSOR, "shown_name")
         texts = rule.count("{}")
         text = f"run_dlpack requires {rule} for {{}} '{{}}', got {got}"
         values = [*shown[:texts], llvm_type, name, *shown[texts:]]
@@ -103,7 +103,7 @@ class DlpackCall:
         """All but the shape: that it is there, on the processor, of the dtype and rank."""
         code = Code(self._check_tensor.append_basic_block("entry"))
         _, _, entry, tensor = code.arguments
-        dtype = self.table.place(code, entry, TENSOR, "dtype")
+        dtype = self.table.address_of(code, entry, TENSOR, "dtype")
         with code.unlikely(code.is_null(tensor)):
             self._fail(code, Status.NULL_POINTER, "a DLTensor", "NULL")
         device = DLTENSOR.load(code, tensor, "device_type")
@@ -125,7 +125,7 @@ class DlpackCall:
 
     def _check_rank(self, code: Code) -> None:
         _, _, entry, tensor = code.arguments
-        shape = self.table.place(code, entry, TENSOR, "shape")
+        shape = self.table.address_of(code, entry, TENSOR, "shape")
         given, rank = DLTENSOR.load(code, tensor, "ndim"), TENSOR.load(code, entry, "rank")
         sizes = DLTENSOR.load(code, tensor, "shape")
         scalar = code.icmp_unsigned("==", given, i32(0))
@@ -205,7 +205,7 @@ class DlpackCall:
     def _refuse_shape(self, code: Code, wanted: Sizes, given: Sizes) -> None:
         """Shows the shape with the names of sizes and, where it has some, with their values."""
         entry = code.arguments[2]
-        shape = self.table.place(code, entry, TENSOR, "shape")
+        shape = self.table.address_of(code, entry, TENSOR, "shape")
         size = TENSOR.load(code, entry, "bytes")
         with code.if_then(code.icmp_signed("==", size, i64(-1))):
             rule = "shape {}, here {},"
@@ -249,23 +249,23 @@ class DlpackCall:
         number = code.variable(I64)
         with code.repeat(i64(self.counts.dims), number) as position:
             symbol = self.table.entry(code, "symbols", position, SYMBOL)
-            place = code.element(sizes, position, I64)
+            address = code.element(sizes, position, I64)
             given = SYMBOL.load(code, symbol, "input")
             with code.if_else(code.icmp_signed("==", given, i32(-1))) as (alone, shaped):
                 with alone:
                     with code.unlikely(code.is_null(dims)):
-                        name = self.table.place(code, symbol, SYMBOL, "name")
+                        name = self.table.address_of(code, symbol, SYMBOL, "name")
                         text = "run_dlpack requires dims for size {}, got NULL"
                         code.ret(
                             fail(code, context, Status.NULL_POINTER, text,
                                  [name])
                         )  # fmt: skip
-                    code.store(code.load(code.element(dims, position, I64), typ=I64), place)
+                    code.store(code.load(code.element(dims, position, I64), typ=I64), address)
                 with shaped:
                     tensor = code.element(tensors, code.zext(given, I64), POINTER)
                     shape = DLTENSOR.load(code, code.load(tensor, typ=POINTER), "shape")
                     axis = code.zext(SYMBOL.load(code, symbol, "axis"), I64)
-                    code.store(code.load(code.element(shape, axis, I64), typ=I64), place)
+                    code.store(code.load(code.element(shape, axis, I64), typ=I64), address)
         code.ret(i32(Status.OK))
 
     @property
@@ -277,8 +277,8 @@ class DlpackCall:
 
     def _define_take(self) -> None:
         code = Code(self._take.append_basic_block("entry"))
-        context, llvm_type, entry, tensor, sizes, place = code.arguments
-        code.store(NULL, place)
+        context, llvm_type, entry, tensor, sizes, address = code.arguments
+        code.store(NULL, address)
         flags = TENSOR.load(code, entry, "flags")
         made = code.icmp_unsigned("!=", code.and_(flags, i32(_MADE)), i32(0))
         code.return_if(made, i32(Status.OK))
@@ -288,7 +288,7 @@ class DlpackCall:
         data = DLTENSOR.load(code, tensor, "data")
         elements = code.at(data, DLTENSOR.load(code, tensor, "byte_offset"))
         # Where there are no elements there may be no address, which a program wants all the same.
-        code.store(code.select(code.is_null(data), place, elements), place)
+        code.store(code.select(code.is_null(data), address, elements), address)
         code.ret(i32(Status.OK))
 
     @property
@@ -371,8 +371,8 @@ class DlpackCall:
             if sizes is None:
                 status = code.call(self._check_tensor, [context, side_text, entry, tensor])
             else:
-                place = code.element(table, position, POINTER)
-                status = code.call(self._take, [context, side_text, entry, tensor, sizes, place])
+                address = code.element(table, position, POINTER)
+                status = code.call(self._take, [context, side_text, entry, tensor, sizes, address])
             self._continue(code, status)
 
     def _lend_workspace(self, code: Code, call: ir.Value, memory: ir.Value) -> None:

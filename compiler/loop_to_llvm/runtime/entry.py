@@ -204,7 +204,7 @@ class EntryPoints:
                 return
             entry = self.table.entry(code, name, position, TENSOR)
             shown = [
-                self.table.place(code, entry, TENSOR, each)
+                self.table.address_of(code, entry, TENSOR, each)
                 for each in ("dtype", "shape", "shown_name")
             ]
             text = f"run requires a buffer of {{}} {{}} for {name[:-1]} '{{}}', got NULL"
@@ -233,14 +233,16 @@ class EntryPoints:
             self._fail(code, Status.BAD_DIMS, text, [dim])
             return
         symbol = self.table.entry(code, "symbols", i64(position), SYMBOL)
-        name = self.table.place(code, symbol, SYMBOL, "name")
+        name = self.table.address_of(code, symbol, SYMBOL, "name")
         given = SYMBOL.load(code, symbol, "input")
         text = f"run requires size {{}} to be {_EXTENT}, got {{}}"
         with code.if_then(code.icmp_signed("==", given, i32(-1))):
             self._fail(code, Status.BAD_DIMS, text, [name, dim])
         entry = self.table.entry(code, "inputs", code.zext(given, I64), TENSOR)
         axis = code.zext(SYMBOL.load(code, symbol, "axis"), I64)
-        shape, tensor = (self.table.place(code, entry, TENSOR, n) for n in ("shape", "shown_name"))
+        shape, tensor = (
+            self.table.address_of(code, entry, TENSOR, n) for n in ("shape", "shown_name")
+        )
         where = "(dim {} of shape {} of input '{}')"
         text = f"run requires size {{}} {where} to be {_EXTENT}, got {{}}"
         self._fail(code, Status.BAD_DIMS, text, [name, axis, shape, tensor, dim])

@@ -136,17 +136,17 @@ class _Preparation(Struct):
         pool = self.pool
         function_type = ir.FunctionType(I32, [POINTER, POINTER])
         code = pool.define_exported("prepare_weights", function_type)
-        logical, place = code.arguments
-        _require_pointers(code, [logical, place])
+        logical, address = code.arguments
+        _require_pointers(code, [logical, address])
         numbers = range(self.prepared.given)
         tensors = [code.load(code.element(logical, i64(n), POINTER), typ=POINTER) for n in numbers]
         _require_pointers(code, tensors)
         tensors += self._own(code)
         derived = self.prepared.derived
         memory = None if derived is None else self._derive(code, derived, tensors)
-        pool.platform.call(code, "memset", [place, i32(0), i64(self.size)])
+        pool.platform.call(code, "memset", [address, i32(0), i64(self.size)])
         for weight in self.prepared.weights:
-            self._write(code, weight, tensors[weight.tensor], code.at(place, weight.offset))
+            self._write(code, weight, tensors[weight.tensor], code.at(address, weight.offset))
         if memory is not None:
             pool.platform.call(code, "free", [memory])
         code.ret(i32(Status.OK))
@@ -162,15 +162,15 @@ class _Preparation(Struct):
 
     def _derive(self, code: Code, derived: DerivedTensors, tensors: list[ir.Value]) -> ir.Value:
         """Appends the derived tensors to the others; returns the memory that holds them."""
-        places, end = list[int](), 0
+        positions, end = list[int](), 0
         for size in (*derived.bytes, derived.workspace, 8 * len(derived.inputs)):
-            places.append(end)
+            positions.append(end)
             end += -(-size // _ALIGNMENT) * _ALIGNMENT
         end += -(-8 * len(derived.bytes) // _ALIGNMENT) * _ALIGNMENT
         platform = self.pool.platform
         memory = platform.call(code, "aligned_alloc", [i64(_ALIGNMENT), i64(end)])
         code.return_if(code.is_null(memory), i32(Status.OUT_OF_MEMORY))
-        *made, workspace, inputs = (code.at(memory, place) for place in places)
+        *made, workspace, inputs = (code.at(memory, position) for position in positions)
         outputs = code.at(inputs, -(-8 * len(derived.inputs) // _ALIGNMENT) * _ALIGNMENT)
         for array, values in ((inputs, [tensors[n] for n in derived.inputs]), (outputs, made)):
             for number, value in enumerate(values):
@@ -183,12 +183,14 @@ class _Preparation(Struct):
         tensors += made
         return memory
 
-    def _write(self, code: Code, weight: PreparedWeight, tensor: ir.Value, place: ir.Value) -> None:
+    def _write(
+        self, code: Code, weight: PreparedWeight, tensor: ir.Value, address: ir.Value
+    ) -> None:
         if weight.transform is None:
-            self.pool.platform.call(code, "memcpy", [place, tensor, i64(weight.bytes)])
+            self.pool.platform.call(code, "memcpy", [address, tensor, i64(weight.bytes)])
             return
         transform = self.pool.declare(weight.transform, _TRANSFORM)
-        code.call(transform, [NULL, tensor, place])
+        code.call(transform, [NULL, tensor, address])
 
 
 def _require_pointers(code: Code, pointers: Sequence[ir.Value]) -> None:

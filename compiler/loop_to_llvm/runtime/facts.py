@@ -30,11 +30,11 @@ def facts_of(
     assert "\0" not in metadata, "metadata is text without zeros"
     blobs = blobs_of(weights)
     numbers = ((0 if s is None else 1 + blobs.index(s), offset) for s, offset in weights)
-    places = b"".join(pack("<2q", *each) for each in numbers)
+    table_ = b"".join(pack("<2q", *each) for each in numbers)
     return {
         f"{prefix}.facts.metadata": metadata.encode() + b"\0",
         f"{prefix}.facts.table": table,
-        f"{prefix}.facts.weights": pack("<q", len(weights)) + places,
+        f"{prefix}.facts.weights": pack("<q", len(weights)) + table_,
     }
 
 

@@ -71,8 +71,8 @@ class Struct:
     def store_atomic(
         self, code: Code, base: ir.Value, name: str, value: ir.Value, ordering: str
     ) -> None:
-        place = self.address(code, base, name)
-        code.store_atomic_at(value, place, ordering, _BYTES[self.fields[name].llvm_type])
+        address = self.address(code, base, name)
+        code.store_atomic_at(value, address, ordering, _BYTES[self.fields[name].llvm_type])
 
     def update(
         self, code: Code, base: ir.Value, name: str, operation: str, value: ir.Value, ordering: str
@@ -90,8 +90,8 @@ class Struct:
         ordering: str,
     ) -> ir.Value:
         """Stores the value where the member is as expected; returns whether it was."""
-        place = self.address(code, base, name)
-        outcome = code.cmpxchg(place, expected, value, ordering, "monotonic")
+        address = self.address(code, base, name)
+        outcome = code.cmpxchg(address, expected, value, ordering, "monotonic")
         return code.extract_value(outcome, 1)
 
 

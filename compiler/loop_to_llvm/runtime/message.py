@@ -61,29 +61,29 @@ def message_writer(module: ir.Module) -> ir.Function:
     function, code = _writer(module, "write_message", [POINTER, POINTER])
     if code is None:
         return function
-    place, rest, values = (code.variable(POINTER, each) for each in code.arguments)
+    address, rest, values = (code.variable(POINTER, each) for each in code.arguments)
     with code.forever() as after:
         byte = code.load(code.load(rest, typ=POINTER), typ=I8)
         code.jump_if(code.icmp_unsigned("==", byte, I8(0)), after)
         code.store(code.at(code.load(rest, typ=POINTER), 1), rest)
         with code.if_then(code.icmp_unsigned(">", byte, I8(max(Part)))):
-            code.store(byte, code.load(place, typ=POINTER))
-            code.store(code.at(code.load(place, typ=POINTER), 1), place)
+            code.store(byte, code.load(address, typ=POINTER))
+            code.store(code.at(code.load(address, typ=POINTER), 1), address)
         for part, writer in writers.items():
             with code.if_then(code.icmp_unsigned("==", byte, I8(part))):
-                _write_value(code, writer, place, values)
-    code.ret(code.load(place, typ=POINTER))
+                _write_value(code, writer, address, values)
+    code.ret(code.load(address, typ=POINTER))
     return function
 
 
-def _write_value(code: Code, writer: ir.Function, place: ir.Value, values: ir.Value) -> None:
+def _write_value(code: Code, writer: ir.Function, address: ir.Value, values: ir.Value) -> None:
     """Writes the next of the values, and goes on behind it."""
-    arguments = [code.load(place, typ=POINTER)]
+    arguments = [code.load(address, typ=POINTER)]
     for llvm_type in writer.function_type.args[1:]:
         value = code.load(values, typ=POINTER)
         arguments.append(code.load(value, typ=llvm_type))
         code.store(code.at(value, 8), values)
-    code.store(code.call(writer, arguments), place)
+    code.store(code.call(writer, arguments), address)
 
 
 def text_writer(module: ir.Module) -> ir.Function:
@@ -111,18 +111,18 @@ def shape_writer(module: ir.Module) -> ir.Function:
     if code is None:
         return function
     start, sizes, rank = code.arguments
-    number, place = code.variable(I64), code.variable(POINTER)
-    code.store(_put(code, start, "("), place)
+    number, address = code.variable(I64), code.variable(POINTER)
+    code.store(_put(code, start, "("), address)
     with code.repeat(code.least(rank, i64(_SHOWN_DIMS)), number) as axis:
         with code.if_then(code.icmp_unsigned("!=", axis, i64(0))):
-            code.store(_put(code, code.load(place, typ=POINTER), ", "), place)
+            code.store(_put(code, code.load(address, typ=POINTER), ", "), address)
         size = code.load(code.element(sizes, axis, I64), typ=I64, align=8)
-        code.store(code.call(decimal, [code.load(place, typ=POINTER), size]), place)
+        code.store(code.call(decimal, [code.load(address, typ=POINTER), size]), address)
     with code.if_then(code.icmp_unsigned("==", rank, i64(1))):
-        code.store(_put(code, code.load(place, typ=POINTER), ","), place)
+        code.store(_put(code, code.load(address, typ=POINTER), ","), address)
     with code.if_then(code.icmp_unsigned(">", rank, i64(_SHOWN_DIMS))):
-        code.store(_put(code, code.load(place, typ=POINTER), ", ..."), place)
-    code.ret(_put(code, code.load(place, typ=POINTER), ")"))
+        code.store(_put(code, code.load(address, typ=POINTER), ", ..."), address)
+    code.ret(_put(code, code.load(address, typ=POINTER), ")"))
     return function
 
 
@@ -133,25 +133,25 @@ def float_writer(module: ir.Module) -> ir.Function:
     if code is None:
         return function
     start, value = code.arguments
-    place, rest = code.variable(POINTER, start), code.variable(DOUBLE, value)
+    address, rest = code.variable(POINTER, start), code.variable(DOUBLE, value)
     exponent = code.variable(I64, i64(0))
     with code.if_then(code.fcmp_unordered("uno", value, value)):
         code.ret(_put(code, start, "nan"))
     with code.if_then(code.fcmp_ordered("<", value, DOUBLE(0.0))):
-        code.store(_put(code, start, "-"), place)
+        code.store(_put(code, start, "-"), address)
         code.store(code.fneg(value), rest)
     infinite = code.fcmp_ordered("==", code.load(rest, typ=DOUBLE), DOUBLE(float("inf")))
     with code.if_then(infinite):
-        code.ret(_put(code, code.load(place, typ=POINTER), "inf"))
+        code.ret(_put(code, code.load(address, typ=POINTER), "inf"))
     with code.if_then(code.fcmp_ordered("!=", value, DOUBLE(0.0))):
         _scale(code, rest, exponent, ">=", 10.0)
         _scale(code, rest, exponent, "<", 1.0)
-    _write_digits(code, decimal, place, rest, exponent)
+    _write_digits(code, decimal, address, rest, exponent)
     with code.if_then(code.icmp_signed("!=", code.load(exponent, typ=I64), i64(0))):
-        code.store(_put(code, code.load(place, typ=POINTER), "e"), place)
-        power = [code.load(place, typ=POINTER), code.load(exponent, typ=I64)]
-        code.store(code.call(decimal, power), place)
-    code.ret(code.load(place, typ=POINTER))
+        code.store(_put(code, code.load(address, typ=POINTER), "e"), address)
+        power = [code.load(address, typ=POINTER), code.load(exponent, typ=I64)]
+        code.store(code.call(decimal, power), address)
+    code.ret(code.load(address, typ=POINTER))
     return function
 
 
@@ -168,7 +168,7 @@ def _scale(code: Code, rest: ir.Value, exponent: ir.Value, outside: str, bound: 
 
 
 def _write_digits(
-    code: Code, decimal: ir.Function, place: ir.Value, rest: ir.Value, exponent: ir.Value
+    code: Code, decimal: ir.Function, address: ir.Value, rest: ir.Value, exponent: ir.Value
 ) -> None:
     """The digits of a number of at least 1 and below 10, or of 0, rounded."""
     unit = 10 ** (_DIGITS - 1)
@@ -179,21 +179,21 @@ def _write_digits(
         code.store(i64(unit), number)
         code.store(code.add(code.load(exponent, typ=I64), i64(1)), exponent)
     digits = code.load(number, typ=I64)
-    first = code.load(place, typ=POINTER)
+    first = code.load(address, typ=POINTER)
     # One digit more in front, so that there are zeros behind the point as well.
     code.call(decimal, [code.at(first, 1), digits])
     code.store(code.load(code.at(first, 1), typ=I8), first)
     with code.if_then(code.icmp_signed("==", digits, i64(0))):
         _put(code, code.at(first, 2), "0" * (_DIGITS - 1))
     code.store(I8(ord(".")), code.at(first, 1))
-    code.store(code.at(first, _DIGITS + 1), place)
+    code.store(code.at(first, _DIGITS + 1), address)
 
 
-def _put(code: Code, place: ir.Value, text: str) -> ir.Value:
+def _put(code: Code, address: ir.Value, text: str) -> ir.Value:
     """Writes a few characters; returns the place behind them."""
     for offset, byte in enumerate(text.encode()):
-        code.store(I8(byte), code.at(place, offset))
-    return code.at(place, len(text))
+        code.store(I8(byte), code.at(address, offset))
+    return code.at(address, len(text))
 
 
 def _writer(

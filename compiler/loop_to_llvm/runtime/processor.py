@@ -153,8 +153,8 @@ class Processor:
         with code.if_then(saves):  # raises an invalid opcode elsewhere
             code.call(machine_code(self.module, self._name("xgetbv"), [POINTER], _XGETBV), [state])
         if STATE in self._words:
-            place = code.at(words, 4 * self._words.index(STATE))
-            code.store(code.load(state, typ=I32), place)
+            address = code.at(words, 4 * self._words.index(STATE))
+            code.store(code.load(state, typ=I32), address)
 
     def _name(self, name: str) -> str:
         return f"{self.pool.prefix}.{name}"

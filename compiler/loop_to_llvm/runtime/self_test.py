@@ -151,12 +151,12 @@ class SelfTestFunction:
         self, code: Code, memory: ir.Value, inputs: ir.Value, outputs: ir.Value
     ) -> None:
         for position, tensor in enumerate(self.golden.inputs):
-            place = code.element(inputs, i64(position), POINTER)
-            code.store(code.at(self.data, tensor.offset), place)
+            address = code.element(inputs, i64(position), POINTER)
+            code.store(code.at(self.data, tensor.offset), address)
         for position, start in enumerate(self._starts()[:-1]):
-            place = code.element(outputs, i64(position), POINTER)
+            address = code.element(outputs, i64(position), POINTER)
             made = position in self.counts.made
-            code.store(NULL if made else code.at(memory, start), place)
+            code.store(NULL if made else code.at(memory, start), address)
 
     def _fill_call(self, code: Code, call: ir.Value, *tables: ir.Value) -> None:
         self.pool.platform.call(code, "memset", [call, i32(0), i64(CALL.size)])
@@ -203,7 +203,7 @@ class SelfTestFunction:
         got = code.variable(ir.ArrayType(I64, max(1, self.counts.rank)))
         number = code.variable(I64)
         code.call(self.pool.declare("expected_shape", EXPECTED), [entry, sizes, got])
-        name = self.table.place(code, entry, TENSOR, "shown_name")
+        name = self.table.address_of(code, entry, TENSOR, "shown_name")
         with code.repeat(rank, number) as axis:
             one, other = (code.load(code.element(e, axis, I64), typ=I64) for e in (got, shape))
             with code.unlikely(code.icmp_signed("!=", one, other)):
@@ -221,17 +221,20 @@ class SelfTestFunction:
         compile_plainly(code.function)
         context, entry, got, wanted, count, shape, rank, margin = code.arguments
         number, rest = code.variable(I64), code.variable(I64)
-        place, axes = code.variable(ir.ArrayType(I64, max(1, self.counts.rank))), code.variable(I64)
+        address, axes = (
+            code.variable(ir.ArrayType(I64, max(1, self.counts.rank))),
+            code.variable(I64),
+        )
         with code.repeat(count, number) as position:
             ours, theirs = (_element(code, dtype, each, position) for each in (got, wanted))
             exact = not isinstance(ours.type, ir.DoubleType)
             with code.unlikely(code.not_(_agree(code, ours, theirs, margin))):
-                _unravel(code, position, shape, rank, place, rest, axes)
-                name = self.table.place(code, entry, TENSOR, "shown_name")
+                _unravel(code, position, shape, rank, address, rest, axes)
+                name = self.table.address_of(code, entry, TENSOR, "shown_name")
                 within = "" if exact else " within {}"
                 text = f"self_test requires {{}}{within} at {{}} of output '{{}}', got {{}}"
                 margins = [] if exact else [margin]
-                shown: list[Shown] = [theirs, *margins, Sizes(place, rank), name, ours]
+                shown: list[Shown] = [theirs, *margins, Sizes(address, rank), name, ours]
                 code.ret(fail(code, context, Status.BAD_RESULT, text, shown))
         code.ret(i32(Status.OK))
 
@@ -256,7 +259,7 @@ def _agree(code: Code, ours: ir.Value, theirs: ir.Value, margin: ir.Value) -> ir
 
 
 def _unravel(
-    code: Code, position: ir.Value, shape: ir.Value, rank: ir.Value, place: ir.Value,
+    code: Code, position: ir.Value, shape: ir.Value, rank: ir.Value, address: ir.Value,
     rest: ir.Value, axes: ir.Value,
 ) -> None:  # fmt: skip
     """Writes the coordinates of an element."""
@@ -265,7 +268,7 @@ def _unravel(
         axis = code.sub(code.sub(rank, number), i64(1))
         size = code.load(code.element(shape, axis, I64), typ=I64)
         left = code.load(rest, typ=I64)
-        code.store(code.urem(left, size), code.element(place, axis, I64))
+        code.store(code.urem(left, size), code.element(address, axis, I64))
         code.store(code.udiv(left, size), rest)
 
 

@@ -75,7 +75,7 @@ def fail(
 
 
 def describe(
-    code: Code, place: ir.Value, room: int, text: str, shown: Sequence[Shown] = ()
+    code: Code, address: ir.Value, room: int, text: str, shown: Sequence[Shown] = ()
 ) -> None:
     """Writes the text to a place with room for so many bytes, each `{}` in it as the next of what
     is shown.
@@ -84,7 +84,7 @@ def describe(
     values = code.variable_at_entry(ir.ArrayType(I64, max(1, len(words))))
     for position, word in enumerate(words):
         code.store(word, code.at(values, 8 * position))
-    code.store(I8(0), code.call(message_writer(code.module), [place, form, values]))
+    code.store(I8(0), code.call(message_writer(code.module), [address, form, values]))
 
 
 def _filled(
@@ -148,8 +148,8 @@ def _failer(module: ir.Module, count: int) -> ir.Function:
         code.store(word, code.at(values, 8 * position))
     free = CONTEXT.exchange(code, context, "error_busy", i32(0), i32(1), "acquire")
     with code.if_then(free):
-        place = CONTEXT.address(code, context, "error")
-        code.store(I8(0), code.call(writer, [place, form, values]))
+        address = CONTEXT.address(code, context, "error")
+        code.store(I8(0), code.call(writer, [address, form, values]))
         CONTEXT.store_atomic(code, context, "error_busy", i32(0), "release")
     code.ret_void()
     return function

@@ -66,13 +66,13 @@ class Table:
         start = code.at(self.address, self.layout.starts[_ARRAYS.index(array)])
         return code.at(start, code.mul(number, i64(struct.size)))
 
-    def place(self, code: Code, entry: ir.Value, struct: Struct, name: str) -> ir.Value:
+    def address_of(self, code: Code, entry: ir.Value, struct: Struct, name: str) -> ir.Value:
         """The address of what a member of an entry says the place of, such as a text."""
         return code.at(self.address, code.zext(struct.load(code, entry, name), I64))
 
     def dim(self, code: Code, tensor: ir.Value, axis: ir.Value) -> ir.Value:
         """The entry of one dim of a tensor."""
-        dims = self.place(code, tensor, TENSOR, "dims")
+        dims = self.address_of(code, tensor, TENSOR, "dims")
         return code.at(dims, code.mul(axis, i64(DIM.size)))
 
     @property
@@ -89,7 +89,7 @@ class Table:
         top, step = code.variable(I64, i64(-1)), code.variable(POINTER)
         constant = DIM.load(code, dim, "size")
         code.return_if(code.icmp_signed(">=", constant, i64(0)), constant)
-        code.store(self.place(code, dim, DIM, "steps"), step)
+        code.store(self.address_of(code, dim, DIM, "steps"), step)
         with code.forever():
             here = code.load(step, typ=POINTER)
             operation = STEP.load(code, here, "operation")
@@ -125,8 +125,8 @@ def _combine(code: Code, operation: ir.Value, stack: ir.Value, top: ir.Value) ->
     last = code.load(top, typ=I64)
     code.store(code.sub(last, i64(1)), top)
     rhs = code.load(code.element(stack, last, I64), typ=I64)
-    place = code.element(stack, code.sub(last, i64(1)), I64)
-    lhs = code.load(place, typ=I64)
+    address = code.element(stack, code.sub(last, i64(1)), I64)
+    lhs = code.load(address, typ=I64)
     divides = code.icmp_signed(">=", operation, i64(Step.FLOORDIV))
     code.return_if(code.and_(divides, code.icmp_signed("<=", rhs, i64(0))), i64(-1))
     divisor = code.select(divides, rhs, i64(1))
@@ -145,4 +145,4 @@ def _combine(code: Code, operation: ir.Value, stack: ir.Value, top: ir.Value) ->
     chosen: ir.Value = lhs
     for step, result in results.items():
         chosen = code.select(code.icmp_signed("==", operation, i64(step)), result, chosen)
-    code.store(chosen, place)
+    code.store(chosen, address)

@@ -82,8 +82,8 @@ class Emitter(Struct, frozen=True, eq=False):
         loaded = _LoadAgain(builder.block, held, vector_type)
         builder._insert(loaded)
         order = [lane % count for lane in range(self.lanes)]
-        places = ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), order)
-        return builder.shuffle_vector(loaded, ir.Constant(vector_type, ir.Undefined), places)
+        order_ = ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), order)
+        return builder.shuffle_vector(loaded, ir.Constant(vector_type, ir.Undefined), order_)
 
     def integer(self, bits: int, number: int) -> Integer:
         """An integer constant, wrapped to its width."""

@@ -14,7 +14,7 @@ from weft.compiler.abi import structs
 from weft.compiler.abi.constants import WORKSPACE_ALIGNMENT
 from weft.compiler.machine.artifact.dims import Program, depth_of, program_of
 from weft.compiler.machine.artifact.signature import DTYPES, Signature, TensorSpec
-from weft.compiler.machine.weights.file import CALLER, FILE, PLACES, data_bytes
+from weft.compiler.machine.weights.file import CALLER, FILE, WEIGHT_LOCATIONS, data_bytes
 from weft.dialects.errors import printable, shortened
 
 HEAD: Final = structs.TABLE.packing
@@ -90,7 +90,7 @@ class _Writer:
         self.signature = Signature.from_json(metadata)
         self.symbols = (*self.signature.symbols, *self.signature.found)
         self.content = bytearray(HEAD.size)
-        self.places: dict[tuple[bytes, int], int] = {}
+        self.offsets: dict[tuple[bytes, int], int] = {}
 
     def table(self) -> bytes:
         """The whole table."""
@@ -108,16 +108,16 @@ class _Writer:
             [self._tensor(spec, number) for number, spec in enumerate(signature.outputs)],
             [self._tensor(spec) for spec in self._logical()],
         ]
-        places = [(self._place(b"".join(each), 8), len(each)) for each in arrays]
-        (levels_at, symbols_at), tensors = places[:2], places[2:]
+        offsets = [(self._append(b"".join(each), 8), len(each)) for each in arrays]
+        (levels_at, symbols_at), tensors = offsets[:2], offsets[2:]
         self.content.extend(bytes(-len(self.content) % 8))
         self.content[: HEAD.size] = HEAD.pack(
             HEAD.size, len(self.content), facts["abi"],
             HAS_SELF_TEST if "self_test" in facts else 0,
             TENSOR.size, DIM.size, SYMBOL.size, LEVEL.size, *texts, features, *levels_at,
             symbols_at[0], len(signature.symbols), len(signature.found),
-            *(number for place in tensors for number in place),
-            PLACES.index(facts["weights_in"]), len(facts["weights"]), *self._bytes(),
+            *(number for offset in tensors for number in offset),
+            WEIGHT_LOCATIONS.index(facts["weights_in"]), len(facts["weights"]), *self._bytes(),
             *_ABI_SIZES, stack_depth(signature), *self._digests(), *bytes(5),
         )  # fmt: skip
         return bytes(self.content)
@@ -146,15 +146,15 @@ class _Writer:
 
     def _text(self, text: str) -> int:
         """Where a text of UTF-8 lies, which a zero ends."""
-        return self._place(table_text(text).encode() + b"\0", 1)
+        return self._append(table_text(text).encode() + b"\0", 1)
 
-    def _place(self, data: bytes, alignment: int) -> int:
+    def _append(self, data: bytes, alignment: int) -> int:
         """Where these bytes lie: once if they are equal to others."""
-        if (data, alignment) not in self.places:
+        if (data, alignment) not in self.offsets:
             self.content.extend(bytes(-len(self.content) % alignment))
-            self.places[data, alignment] = len(self.content)
+            self.offsets[data, alignment] = len(self.content)
             self.content.extend(data)
-        return self.places[data, alignment]
+        return self.offsets[data, alignment]
 
     def _symbol(self, number: int) -> bytes:
         name = self.symbols[number]
@@ -178,7 +178,7 @@ class _Writer:
         code = _CODES.get(spec.dtype, _UINT)
         return TENSOR.pack(
             self._text(spec.name), self._text(spec.dtype), code, 8 * size, 1, size,
-            len(spec.dims), self._place(dims, 8), self._text(shape_text(spec.dims)),
+            len(spec.dims), self._append(dims, 8), self._text(shape_text(spec.dims)),
             IS_MADE if output in self.signature.made else 0,
             UNKNOWN if spec.bytes is None else spec.bytes, size, donor,
             self._text(shortened(printable(spec.name), _SHOWN)), 0, 0,
@@ -188,6 +188,6 @@ class _Writer:
         if isinstance(dim, int):
             return DIM.pack(dim, self._text(str(dim)), NONE, 0, 0, 0)
         program = program_of(dim, self.symbols)
-        steps = self._place(b"".join(STEP.pack(*step) for step in program), 8)
+        steps = self._append(b"".join(STEP.pack(*step) for step in program), 8)
         symbol = self.symbols.index(dim) if dim in self.symbols else NONE
         return DIM.pack(-1, self._text(dim), symbol, steps, len(program), 0)

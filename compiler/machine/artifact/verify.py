@@ -187,9 +187,9 @@ class _Checks(Struct):
 
     def _outside(self) -> str:
         """Of weights that are not in the artifact."""
-        place = self.facts.get("weights_in")
-        if place != FILE:
-            return "none inside" if place == EMBEDDED else "of the caller"
+        home = self.facts.get("weights_in")
+        if home != FILE:
+            return "none inside" if home == EMBEDDED else "of the caller"
         path = self.path.with_suffix(SUFFIX)
         check_weights_file(path, self.facts)
         return f"intact in {path.name}, SHA-256 {self.facts['weights_sha256']}"

@@ -197,8 +197,8 @@ def go(library: Library) -> str:
     c_parameters = [f"const void *input{n}" for n in range(len(inputs))]
     c_parameters += [f"void *output{n}" for n in filled]
     taken = [
-        _TAKE.substitute(n=n, type=outputs[n], place=place, prefix=library.prefix)
-        for place, n in enumerate(made)
+        _TAKE.substitute(n=n, type=outputs[n], place=position, prefix=library.prefix)
+        for position, n in enumerate(made)
     ]
     return _PACKAGE.substitute(
         least=LEAST_VERSION, prefix=library.prefix, stem=library.stem,
@@ -207,7 +207,7 @@ def go(library: Library) -> str:
         c_outputs=", ".join(
             "NULL" if n in made else f"output{n}" for n in range(len(outputs))
         ) or "NULL",
-        c_made="".join(f"  made[{place}] = outputs[{n}];\n" for place, n in enumerate(made)),
+        c_made="".join(f"  made[{position}] = outputs[{n}];\n" for position, n in enumerate(made)),
         made_count=len(made), input_texts=_texts(map(described, signature.inputs)),
         output_texts=_texts(map(described, signature.outputs)),
         sizes=_texts((*signature.symbols, *signature.found)), found=len(signature.found),

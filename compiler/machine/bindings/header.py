@@ -96,13 +96,13 @@ def header(
     if workspace_size is not None:
         macros.append(_define(f"{prefix}_WORKSPACE_SIZE", f"UINT64_C({workspace_size})"))
     functions = _FUNCTIONS.format(prefix=prefix)
-    place = weights.get("weights_in", EMBEDDED)
-    if place != EMBEDDED:
+    home = weights.get("weights_in", EMBEDDED)
+    if home != EMBEDDED:
         functions += _BIND.format(prefix=prefix)
         macros.append(_define(f"{prefix}_WEIGHT_COUNT", len(weights["weights"])))
     if "self_test" in weights:
         functions += _SELF_TEST.format(prefix=prefix)
-    if place == CALLER:
+    if home == CALLER:
         functions += _PREPARE.format(prefix=prefix)
         macros += _logical_macros(prefix, weights)
     return _HEADER.format(

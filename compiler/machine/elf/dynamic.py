@@ -130,8 +130,8 @@ class DynamicTables:
 
     def _relocation_order(self, relocation: DynamicRelocation) -> tuple[bool, int]:
         """Relative ones first, as DT_RELACOUNT says, and then by place."""
-        place = relocation.section.address + relocation.offset
-        return relocation.type != self.relative, place
+        position = relocation.section.address + relocation.offset
+        return relocation.type != self.relative, position
 
     def _symbol_table(self) -> bytes:
         records = [bytes(elf.SYMBOL.size)]
@@ -154,8 +154,8 @@ class DynamicTables:
             bits = 1 << value % 64 | 1 << (value >> _BLOOM_SHIFT) % 64
             bloom[value // 64 % words] |= bits
             buckets[value % self._buckets] = buckets[value % self._buckets] or number
-        places = [value % self._buckets for value in hashes]
-        ends = [here != after for here, after in pairwise([*places, -1])]
+        positions = [value % self._buckets for value in hashes]
+        ends = [here != after for here, after in pairwise([*positions, -1])]
         chain = [value & ~1 | end for value, end in zip(hashes, ends, strict=True)]
         head = Struct("<IIII").pack(self._buckets, first, words, _BLOOM_SHIFT)
         body = Struct(f"<{words}Q{self._buckets}I{len(chain)}I").pack(*bloom, *buckets, *chain)

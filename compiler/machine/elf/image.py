@@ -118,9 +118,9 @@ class Image:
         sealed = any(segment.sealed for segment in self._segments)
         count = len(self._segments) + len(self._extras) + sealed + 1
         self._headers_size = elf.FILE_HEADER.size + count * elf.PROGRAM_HEADER.size
-        self._place()
+        self._assign_addresses()
 
-    def _place(self) -> None:
+    def _assign_addresses(self) -> None:
         """Gives every section its offset and its address.
 
         Offset and address stay congruent modulo the page, so segments touch in the file and yet

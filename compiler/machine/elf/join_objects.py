@@ -70,7 +70,7 @@ class _Part:
     def __init__(self, data: Data, name: str, base: int, joined: _Joined) -> None:
         self.data = data
         self.symbols = read_symbols(data, name)
-        self.places: dict[int, int] = {}
+        self.new_offsets: dict[int, int] = {}
         self.own: dict[int, int] = {}
         first = elf.FileHeader(*elf.FILE_HEADER.unpack(data[: elf.FILE_HEADER.size]))
         end = first.section_offset + first.section_count * elf.SECTION_HEADER.size
@@ -82,7 +82,7 @@ class _Part:
         for index, header in enumerate(headers[1:], 1):
             if header.type in _REPLACED:
                 continue
-            self.places[index] = len(joined.headers)
+            self.new_offsets[index] = len(joined.headers)
             text = strings[header.name : strings.index(b"\0", header.name)].decode()
             joined.headers.append(
                 header._replace(name=joined.names.add(text), offset=base + header.offset)
@@ -92,14 +92,14 @@ class _Part:
     def _define(self, joined: _Joined) -> None:
         """Puts the symbols into the tables: local ones now, others once all are known."""
         for index, symbol in enumerate(self.symbols[1:], 1):
-            place = self.places.get(symbol.section, symbol.section)
+            position = self.new_offsets.get(symbol.section, symbol.section)
             if symbol.is_local:
                 self.own[index] = len(joined.locals) + 1
-                joined.locals.append(_record(joined, symbol, place))
+                joined.locals.append(_record(joined, symbol, position))
                 continue
             known = joined.globals.get(symbol.name)
             if known is None or _prevails(symbol, known[0]):
-                joined.globals[symbol.name] = symbol, place
+                joined.globals[symbol.name] = symbol, position
 
     def write_relocations(
         self, out: BinaryIO, joined: _Joined, order: dict[str, int], table: int
@@ -108,16 +108,16 @@ class _Part:
         for header in self.relocated:
             start = _pad(out, 8)
             content = self.data[header.offset : header.offset + header.size]
-            for place, info, addend in elf.RELA.iter_unpack(content):
+            for offset, info, addend in elf.RELA.iter_unpack(content):
                 number = info >> 32
                 symbol = self.own.get(number) or order.get(self.symbols[number].name, 0)
-                out.write(elf.RELA.pack(place, symbol << 32 | info & 0xFFFFFFFF, addend))
+                out.write(elf.RELA.pack(offset, symbol << 32 | info & 0xFFFFFFFF, addend))
             joined.headers.append(
                 header._replace(
                     name=joined.names.add(".rela"),
                     offset=start,
                     link=table,
-                    info=self.places[header.info],
+                    info=self.new_offsets[header.info],
                 )
             )
 
@@ -133,16 +133,16 @@ def _prevails(symbol: Symbol, known: Symbol) -> bool:
     return not known.is_defined or known.binding == elf.STB_WEAK
 
 
-def _record(joined: _Joined, symbol: Symbol, place: int) -> bytes:
+def _record(joined: _Joined, symbol: Symbol, position: int) -> bytes:
     info = symbol.binding << 4 | symbol.type
     name = joined.names.add(symbol.name)
-    return elf.SYMBOL.pack(name, info, symbol.visibility, place, symbol.value, symbol.size)
+    return elf.SYMBOL.pack(name, info, symbol.visibility, position, symbol.value, symbol.size)
 
 
 def _write_tables(out: BinaryIO, joined: _Joined) -> None:
     """The symbol table and the names of symbols and sections."""
     records = [bytes(elf.SYMBOL.size), *joined.locals]
-    records += [_record(joined, symbol, place) for symbol, place in joined.globals.values()]
+    records += [_record(joined, symbol, position) for symbol, position in joined.globals.values()]
     start, number = _pad(out, 8), len(joined.headers)
     content = b"".join(records)
     out.write(content)
@@ -171,6 +171,6 @@ def _write_tables(out: BinaryIO, joined: _Joined) -> None:
 
 def _pad(out: BinaryIO, alignment: int) -> int:
     """Where the next part starts."""
-    place = out.tell()
-    out.write(bytes(-place % alignment))
-    return place + -place % alignment
+    position = out.tell()
+    out.write(bytes(-position % alignment))
+    return position + -position % alignment

@@ -69,7 +69,7 @@ def link_shared(
         raise UnsupportedError(f"linker requires one of {', '.join(LINKED_ARCHES)}, got {name}")
     inputs = _Inputs(parsed)
     blob_section, digest, blobs = _blob_targets(weights)
-    symbols = SymbolTable(parsed, inputs.places, blobs)
+    symbols = SymbolTable(parsed, inputs.placements, blobs)
     relocator = Relocator(machine, symbols)
     inputs.scan(relocator)
     tables = _tables(machine, symbols, relocator, soname=soname, needed=needed, exports=exports)
@@ -103,11 +103,11 @@ class _Inputs:
         self.data = OutputSection(".data", elf.SHT_PROGBITS, _DATA)
         self.bss = OutputSection(".bss", elf.SHT_NOBITS, _DATA)
         self.thread_local = OutputSection(".tdata", elf.SHT_PROGBITS, _DATA | elf.SHF_TLS)
-        self.places = {
-            (number, index): place
+        self.placements = {
+            (number, index): placement
             for number, each in enumerate(objects)
             for index, section in enumerate(each.sections)
-            if (place := self._add(each, section))
+            if (placement := self._add(each, section))
         }
         if self.frames.content:
             self.frames.append(bytes(4), 4)  # ends the list for those who walk it
@@ -149,9 +149,9 @@ class _Inputs:
 
     def scan(self, relocator: Relocator) -> None:
         """Hands every placed section to `relocator`."""
-        for (number, index), place in self.places.items():
+        for (number, index), placement in self.placements.items():
             each = self._objects[number]
-            relocator.scan(number, each, each.sections[index], place)
+            relocator.scan(number, each, each.sections[index], placement)
 
     def fill_frame_header(self) -> None:
         """Points unwinders at the frames, which they then walk: version 1, relative, no table."""
@@ -264,7 +264,7 @@ def _static_symbols(
     index = {section: number for number, section in enumerate(image.sections, start=1)}
     visible = set(exports)
     records: list[tuple[bool, bytes]] = []
-    for target in symbols.named_places():
+    for target in symbols.named_targets():
         assert target.section is not None, "a named place has a section"
         is_export = target.binding != elf.STB_LOCAL and target.name in visible
         info = (target.binding if is_export else elf.STB_LOCAL) << 4 | target.type

@@ -65,9 +65,9 @@ def append_trailer(path: str | PathLike[str]) -> None:
     """
     with open(path, "r+b") as file:
         shared = SharedObject(file, fspath(path))
-        place, digest = shared.build_id(), shared.digest()
-        assert len(place.content) == BUILD_ID_SIZE, "the build id was reserved with the right size"
-        file.seek(place.offset)
+        where, digest = shared.build_id(), shared.digest()
+        assert len(where.content) == BUILD_ID_SIZE, "the build id was reserved with the right size"
+        file.seek(where.offset)
         file.write(digest)
         file.flush()
         end = checksum_trailer(shared.without_weights())

@@ -58,11 +58,11 @@ class Relocator:
         number: int,
         each: RelocatableObject,
         section: Section,
-        place: tuple[OutputSection, int],
+        placement: tuple[OutputSection, int],
     ) -> None:
-        """Notes the relocations of one section that was given `place`."""
+        """Notes the relocations of one section that was given `placement`."""
         for relocation in section.relocations:
-            fixup = self._fixup(number, each, section, relocation, place)
+            fixup = self._fixup(number, each, section, relocation, placement)
             self._check(fixup, relocation, section)
             match fixup.rule.base:
                 case Base.NOTHING:
@@ -86,7 +86,7 @@ class Relocator:
         each: RelocatableObject,
         section: Section,
         relocation: Relocation,
-        place: tuple[OutputSection, int],
+        placement: tuple[OutputSection, int],
     ) -> _Fixup:
         rule = self._machine.rules.get(relocation.type)
         target = self._symbols.target(number, relocation.symbol)
@@ -104,7 +104,7 @@ class Relocator:
                 f"{origin}: linker requires a symbol in a loaded section for {rule.name}, "
                 f"got '{name}'"
             )
-        output, start = place
+        output, start = placement
         return _Fixup(origin, output, start + relocation.offset, rule, target, relocation.addend)
 
     def _check(self, fixup: _Fixup, relocation: Relocation, section: Section) -> None:
@@ -229,9 +229,9 @@ class Relocator:
     def _patch(self, fixup: _Fixup, source: _Fixup) -> None:
         """Writes a field of the value, and seen from the place, that `source` has."""
         value = self._base(source) + source.addend
-        place = source.section.address + source.offset
+        position = source.section.address + source.offset
         try:
-            fixup.rule.encode(fixup.section.content, fixup.offset, value, place)
+            fixup.rule.encode(fixup.section.content, fixup.offset, value, position)
         except OutOfRangeError as error:
             raise ArtifactError(
                 f"{fixup.origin}: linker requires '{fixup.target.name}' within reach of "

@@ -80,19 +80,19 @@ def put(section: bytearray, offset: int, size: int, value: int) -> None:
     section[offset : offset + size] = (value & (1 << 8 * size) - 1).to_bytes(size, "little")
 
 
-def leave(section: bytearray, offset: int, value: int, place: int) -> None:
+def leave(section: bytearray, offset: int, value: int, position: int) -> None:
     """Leaves the place as it is."""
 
 
-def put_relative64(section: bytearray, offset: int, value: int, place: int) -> None:
-    put(section, offset, 8, value - place)
+def put_relative64(section: bytearray, offset: int, value: int, position: int) -> None:
+    put(section, offset, 8, value - position)
 
 
-def put_relative32(section: bytearray, offset: int, value: int, place: int) -> None:
-    put(section, offset, 4, signed(value - place, 32))
+def put_relative32(section: bytearray, offset: int, value: int, position: int) -> None:
+    put(section, offset, 4, signed(value - position, 32))
 
 
-def put_offset32(section: bytearray, offset: int, value: int, place: int) -> None:
+def put_offset32(section: bytearray, offset: int, value: int, position: int) -> None:
     put(section, offset, 4, signed(value, 32))
 
 
@@ -107,23 +107,23 @@ def _insert_adr(section: bytearray, offset: int, immediate: int) -> None:
     insert(section, offset, 0x60FFFFE0, (immediate & 3) << 29 | (immediate >> 2) << 5)
 
 
-def _adrp(section: bytearray, offset: int, value: int, place: int) -> None:
-    pages = (value >> 12) - (place >> 12)
+def _adrp(section: bytearray, offset: int, value: int, position: int) -> None:
+    pages = (value >> 12) - (position >> 12)
     _insert_adr(section, offset, signed(pages, 21))
 
 
-def _adr(section: bytearray, offset: int, value: int, place: int) -> None:
-    _insert_adr(section, offset, signed(value - place, 21))
+def _adr(section: bytearray, offset: int, value: int, position: int) -> None:
+    _insert_adr(section, offset, signed(value - position, 21))
 
 
-def _add_low12(section: bytearray, offset: int, value: int, place: int) -> None:
+def _add_low12(section: bytearray, offset: int, value: int, position: int) -> None:
     insert(section, offset, 0xFFF << 10, (value & 0xFFF) << 10)
 
 
 def _load_low12(scale: int) -> Encode:
     """The offset of a load or store of `1 << scale` bytes, which counts in such units."""
 
-    def encode(section: bytearray, offset: int, value: int, place: int) -> None:
+    def encode(section: bytearray, offset: int, value: int, position: int) -> None:
         require(value % (1 << scale) == 0, value, f"an offset in units of {1 << scale} bytes")
         insert(section, offset, 0xFFF << 10, (value & 0xFFF) >> scale << 10)
 
@@ -133,8 +133,8 @@ def _load_low12(scale: int) -> Encode:
 def _branch(bits: int, shift: int) -> Encode:
     """A distance in instructions of 4 bytes, `bits` wide, at bit `shift` of the instruction."""
 
-    def encode(section: bytearray, offset: int, value: int, place: int) -> None:
-        distance = value - place
+    def encode(section: bytearray, offset: int, value: int, position: int) -> None:
+        distance = value - position
         require(distance % 4 == 0, distance, "a distance in units of 4 bytes")
         mask = (1 << bits) - 1
         insert(section, offset, mask << shift, signed(distance >> 2, bits) << shift)

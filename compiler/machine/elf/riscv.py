@@ -29,23 +29,23 @@ def _upper(value: int) -> int:
     return value + 0x800 & 0xFFFFF000
 
 
-def _hi20(section: bytearray, offset: int, value: int, place: int) -> None:
-    insert(section, offset, 0xFFFFF000, _upper(value - place))
+def _hi20(section: bytearray, offset: int, value: int, position: int) -> None:
+    insert(section, offset, 0xFFFFF000, _upper(value - position))
 
 
-def _lo12_i(section: bytearray, offset: int, value: int, place: int) -> None:
-    insert(section, offset, 0xFFF << 20, (value - place & 0xFFF) << 20)
+def _lo12_i(section: bytearray, offset: int, value: int, position: int) -> None:
+    insert(section, offset, 0xFFF << 20, (value - position & 0xFFF) << 20)
 
 
-def _lo12_s(section: bytearray, offset: int, value: int, place: int) -> None:
-    low = value - place & 0xFFF
+def _lo12_s(section: bytearray, offset: int, value: int, position: int) -> None:
+    low = value - position & 0xFFF
     insert(section, offset, 0xFE000F80, low >> 5 << 25 | (low & 0x1F) << 7)
 
 
-def _call(section: bytearray, offset: int, value: int, place: int) -> None:
+def _call(section: bytearray, offset: int, value: int, position: int) -> None:
     """`auipc` and the `jalr` behind it."""
-    _hi20(section, offset, value, place)
-    _lo12_i(section, offset + 4, value, place)
+    _hi20(section, offset, value, position)
+    _lo12_i(section, offset + 4, value, position)
 
 
 def _scattered(bits: int, width: int, pieces: tuple[tuple[int, int, int], ...]) -> Encode:
@@ -54,8 +54,8 @@ def _scattered(bits: int, width: int, pieces: tuple[tuple[int, int, int], ...]) 
     """
     mask = sum((1 << count) - 1 << to for _, count, to in pieces)
 
-    def encode(section: bytearray, offset: int, value: int, place: int) -> None:
-        distance = value - place
+    def encode(section: bytearray, offset: int, value: int, position: int) -> None:
+        distance = value - position
         require(distance % 2 == 0, distance, "a distance in units of 2 bytes")
         field = signed(distance, bits)
         word = int.from_bytes(section[offset : offset + width], "little") & ~mask
@@ -78,7 +78,7 @@ _short_jump = _scattered(
 def _sum(width: int, sign: int) -> Encode:
     """Adds to what is there, or subtracts from it: how differences of labels are written."""
 
-    def encode(section: bytearray, offset: int, value: int, place: int) -> None:
+    def encode(section: bytearray, offset: int, value: int, position: int) -> None:
         present = int.from_bytes(section[offset : offset + width], "little")
         put(section, offset, width, present + sign * value)
 
@@ -86,17 +86,17 @@ def _sum(width: int, sign: int) -> Encode:
 
 
 def _set(width: int) -> Encode:
-    def encode(section: bytearray, offset: int, value: int, place: int) -> None:
+    def encode(section: bytearray, offset: int, value: int, position: int) -> None:
         put(section, offset, width, value)
 
     return encode
 
 
-def _set6(section: bytearray, offset: int, value: int, place: int) -> None:
+def _set6(section: bytearray, offset: int, value: int, position: int) -> None:
     section[offset] = section[offset] & 0xC0 | value & 0x3F
 
 
-def _sub6(section: bytearray, offset: int, value: int, place: int) -> None:
+def _sub6(section: bytearray, offset: int, value: int, position: int) -> None:
     section[offset] = section[offset] & 0xC0 | section[offset] - value & 0x3F
 
 

@@ -245,8 +245,8 @@ class SharedObject:
     def _symbol_count(self, entries: dict[int, int]) -> int:
         table = entries.get(elf.DT_GNU_HASH, 0)
         buckets, first, words, _ = self._words(table, 4)
-        places = self._words(table + 16 + 8 * words, buckets)
-        number = max(places, default=0)
+        positions = self._words(table + 16 + 8 * words, buckets)
+        number = max(positions, default=0)
         if number < first:
             return max(first, 1)
         chains = table + 16 + 8 * words + 4 * buckets

@@ -11,7 +11,7 @@ from weft.compiler.machine.elf.object_file import RelocatableObject, Symbol
 from weft.dialects.errors import ArtifactError
 
 # (index of the object, index of its section) -> where that section's first byte lies.
-Places = Mapping[tuple[int, int], tuple[OutputSection, int]]
+Placements = Mapping[tuple[int, int], tuple[OutputSection, int]]
 
 _LINKED_TYPES: Final = (
     elf.STT_NOTYPE, elf.STT_OBJECT, elf.STT_FUNC, elf.STT_SECTION, elf.STT_TLS,
@@ -50,10 +50,10 @@ class SymbolTable:
     """
 
     def __init__(
-        self, objects: Sequence[RelocatableObject], places: Places, blobs: Sequence[Target]
+        self, objects: Sequence[RelocatableObject], placements: Placements, blobs: Sequence[Target]
     ) -> None:
         self._objects = objects
-        self._places = places
+        self._placements = placements
         self._global: dict[str, Target] = {}
         self._origin: dict[str, str] = {}
         for blob in blobs:
@@ -102,13 +102,13 @@ class SymbolTable:
             )
 
     def _placed(self, number: int, symbol: Symbol) -> Target:
-        place = self._places.get((number, symbol.section))
-        if place is None or symbol.type not in _LINKED_TYPES:
+        placement = self._placements.get((number, symbol.section))
+        if placement is None or symbol.type not in _LINKED_TYPES:
             raise ArtifactError(
                 f"{self._objects[number].name}: linker requires '{symbol.name}' to lie in a loaded "
                 f"section, got symbol type {symbol.type} in section {symbol.section:#x}"
             )
-        section, start = place
+        section, start = placement
         return Target(
             symbol.name or section.name,
             section,
@@ -122,7 +122,7 @@ class SymbolTable:
     def _target(self, number: int, symbol: Symbol) -> Target | None:
         if not symbol.is_local:
             return self._global[symbol.name]
-        if (number, symbol.section) not in self._places or symbol.type not in _LINKED_TYPES:
+        if (number, symbol.section) not in self._placements or symbol.type not in _LINKED_TYPES:
             return None
         return self._placed(number, symbol)
 
@@ -143,7 +143,7 @@ class SymbolTable:
             found.append(target)
         return found
 
-    def named_places(self) -> list[Target]:
+    def named_targets(self) -> list[Target]:
         """Every function and object that has a name and a place, local ones first."""
         targets = [*self._global.values()]
         for symbols in self._targets:

@@ -122,8 +122,8 @@ class Executable(_Callable):
         """Runs the model on arrays by input name; returns them by output name. Raises as a call."""
         results = self(*self._checked.arrange((), inputs))
         names = [spec.name for spec in self._signature.outputs]
-        for place, name, _ in self._strings:
-            names.insert(place, name)
+        for position, name, _ in self._strings:
+            names.insert(position, name)
         return dict(zip(names, results, strict=True))
 
     def cancel(self) -> None:
@@ -177,8 +177,8 @@ def _with_strings(call: Call, strings: Sequence[tuple[int, str, Array]]) -> Call
 
     def called(*arrays: Any, **named: Any) -> tuple[Array, ...]:
         results = list(call(*arrays, **named))
-        for place, _, array in strings:
-            results.insert(place, array.copy())
+        for position, _, array in strings:
+            results.insert(position, array.copy())
         return tuple(results)
 
     return called

@@ -196,12 +196,12 @@ class _Sizes:
         self._held: list[object] = []
         donated, donors = {source for source, _ in signature.donated}, signature.donors
         self.tensors = [
-            self._tensor(spec, DENSE_FLAGS | (WRITABLE_FLAG if place in donated else 0))
-            for place, spec in enumerate(signature.inputs)
+            self._tensor(spec, DENSE_FLAGS | (WRITABLE_FLAG if position in donated else 0))
+            for position, spec in enumerate(signature.inputs)
         ]
         self.tensors += [
-            self._tensor(spec, DENSE_FLAGS, donors.get(place, -1))
-            for place, spec in enumerate(signature.outputs)
+            self._tensor(spec, DENSE_FLAGS, donors.get(position, -1))
+            for position, spec in enumerate(signature.outputs)
         ]
 
     def is_derived(self, spec: TensorSpec) -> bool:
@@ -219,9 +219,9 @@ class _Sizes:
             return dim
         if dim in self._symbols:
             return ~self._symbols.index(dim)
-        return ~(len(self._symbols) + self._place(program_of(dim, self._symbols)))
+        return ~(len(self._symbols) + self._temporary_of(program_of(dim, self._symbols)))
 
-    def _place(self, program: Program) -> int:
+    def _temporary_of(self, program: Program) -> int:
         start = len(self.programs)
         self.programs += [word for step in program for word in step]
         self.depth = max(self.depth, depth_of(program))

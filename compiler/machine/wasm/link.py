@@ -69,7 +69,7 @@ def signed(value: int, *, padded: bool = False) -> bytes:
     return bytes([*out, value & 0x7F])
 
 
-class _Place(Struct, frozen=True):
+class _SymbolValue(Struct, frozen=True):
     """What a symbol leads to: a number of its kind's index space, or an address."""
 
     kind: SymbolKind
@@ -110,9 +110,9 @@ class _Module:
         self._end = start + size
         return start
 
-    def _resolve(self) -> dict[str, _Place]:
-        found = {HEAP_BASE: _Place(SymbolKind.DATA, self.heap)}
-        found |= {blob.symbol: _Place(SymbolKind.DATA, start) for blob, start in self.blobs}
+    def _resolve(self) -> dict[str, _SymbolValue]:
+        found = {HEAP_BASE: _SymbolValue(SymbolKind.DATA, self.heap)}
+        found |= {blob.symbol: _SymbolValue(SymbolKind.DATA, start) for blob, start in self.blobs}
         weak: set[str] = set()
         for number, each in enumerate(self.objects):
             for symbol in each.symbols:
@@ -127,20 +127,20 @@ class _Module:
                 (weak.add if symbol.flags & WEAK else weak.discard)(symbol.name)
         return found
 
-    def _defined(self, number: int, symbol: Symbol) -> _Place:
+    def _defined(self, number: int, symbol: Symbol) -> _SymbolValue:
         each = self.objects[number]
         if symbol.kind is SymbolKind.FUNCTION:
             inside = symbol.index - len(each.imports)
-            return _Place(symbol.kind, self.first_function[number] + inside)
+            return _SymbolValue(symbol.kind, self.first_function[number] + inside)
         if symbol.kind is SymbolKind.DATA:
-            return _Place(symbol.kind, self.addresses[number][symbol.index] + symbol.offset)
+            return _SymbolValue(symbol.kind, self.addresses[number][symbol.index] + symbol.offset)
         rule = "functions and data alone"
         raise UnsupportedError(f"{each.name}: linker requires {rule}, got '{symbol.name}'")
 
-    def place(self, number: int, symbol: Symbol) -> _Place:
+    def value_of(self, number: int, symbol: Symbol) -> _SymbolValue:
         """What a symbol of an object leads to. The only global is the stack pointer."""
         if symbol.kind in (SymbolKind.GLOBAL, SymbolKind.TABLE):
-            return _Place(symbol.kind, 0)
+            return _SymbolValue(symbol.kind, 0)
         return self._defined(number, symbol) if symbol.is_local else self._global[symbol.name]
 
     def missing(self) -> list[str]:
@@ -155,10 +155,10 @@ class _Module:
 
     def function(self, name: str) -> int:
         """The number of an exported function."""
-        place = self._global.get(name)
-        if place is None or place.kind is not SymbolKind.FUNCTION:
+        symbol_value = self._global.get(name)
+        if symbol_value is None or symbol_value.kind is not SymbolKind.FUNCTION:
             raise ArtifactError(f"linker requires a definition of export '{name}', got none")
-        return place.value
+        return symbol_value.value
 
     def element(self, function: int) -> int:
         """The number in the table under which a function is called by pointer; NULL is 0."""
@@ -195,10 +195,10 @@ class _Module:
         each, index = self.objects[number], relocation.index
         if role == "type":
             return self.types.index(each.types[index])
-        place = self.place(number, each.symbols[index])
+        symbol_value = self.value_of(number, each.symbols[index])
         if role == "element":
-            return self.element(place.value)
-        return place.value + relocation.addend
+            return self.element(symbol_value.value)
+        return symbol_value.value + relocation.addend
 
 
 def _wrapped(value: int, relocation_type: int) -> int:

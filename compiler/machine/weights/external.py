@@ -38,17 +38,17 @@ def weights_for(
     Raises OptionError for weights in a form that the artifact does not take, ArtifactError for a
     file of others, InputError for arrays that do not fit.
     """
-    place = metadata.get("weights_in", EMBEDDED)
+    home = metadata.get("weights_in", EMBEDDED)
     is_path = isinstance(given, (str, os.PathLike))
-    if place == FILE and (given is None or is_path):
+    if home == FILE and (given is None or is_path):
         return map_weights(path.with_suffix(SUFFIX) if given is None else Path(given), metadata)
-    if place == CALLER and isinstance(given, Mapping):
+    if home == CALLER and isinstance(given, Mapping):
         return _prepare(path, metadata, library, given)
-    if place == EMBEDDED and given is None:
+    if home == EMBEDDED and given is None:
         return None
     rules = {EMBEDDED: "none", FILE: "the path of a file", CALLER: "arrays by name"}
     got = "none" if given is None else "a path" if is_path else "arrays"
-    raise OptionError(f"{path} requires weights as {rules[place]}, got {got}")
+    raise OptionError(f"{path} requires weights as {rules[home]}, got {got}")
 
 
 def _prepare(

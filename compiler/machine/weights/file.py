@@ -24,7 +24,7 @@ from weft.dialects.weights import Array
 
 SUFFIX: Final = ".safetensors"
 EMBEDDED, FILE, CALLER = "embedded", "file", "caller"
-PLACES: Final = (EMBEDDED, FILE, CALLER)
+WEIGHT_LOCATIONS: Final = (EMBEDDED, FILE, CALLER)
 """Where the weights of an artifact are: inside, in a file beside it, or with whoever calls it."""
 
 _BLOCK: Final = 1 << 20

@@ -71,13 +71,13 @@ class WeightTransforms(Struct, frozen=True):
         transform = self.each[name]
         dense = np.ascontiguousarray(source)
         pointer, size = ctypes.c_void_p, ctypes.c_int64
-        places = dense.ctypes.data, target.ctypes.data
+        positions = dense.ctypes.data, target.ctypes.data
         address = self.code.address(transform.symbol)
         if transform.slicing is None:
-            ctypes.CFUNCTYPE(None, pointer, pointer, pointer)(address)(None, *places)
+            ctypes.CFUNCTYPE(None, pointer, pointer, pointer)(address)(None, *positions)
             return
         function = ctypes.CFUNCTYPE(None, pointer, size, pointer, pointer)(address)
-        function(None, source.shape[transform.slicing.axis], *places)
+        function(None, source.shape[transform.slicing.axis], *positions)
 
 
 class Weights(Struct, frozen=True):
@@ -117,8 +117,8 @@ class Weights(Struct, frozen=True):
         rows = max(1, BLOCK_BYTES // (slicing.elements * array.dtype.itemsize))
         indices = rows * slicing.step
         for start in range(0, array.shape[slicing.axis], indices):
-            place = (slice(None),) * slicing.axis
-            part = array[(*place, slice(start, start + indices))]
+            leading = (slice(None),) * slicing.axis
+            part = array[(*leading, slice(start, start + indices))]
             filled = -(-part.shape[slicing.axis] // slicing.step)
             target = np.zeros(filled * slicing.elements, array.dtype)
             self.transforms.apply(name, part, target)

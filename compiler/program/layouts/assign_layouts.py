@@ -66,8 +66,8 @@ class AssignLayouts(Struct, frozen=True):
             wanted = buffer_type_of(argument).substitute(sizes)
             if wanted == value.type:
                 continue
-            place = value.owner if isinstance(value.owner, WeightOp) else call
-            conversion = (place.parent, value, wanted)
+            index = value.owner if isinstance(value.owner, WeightOp) else call
+            conversion = (index.parent, value, wanted)
             if conversion not in converted:
                 converted[conversion] = self._convert(call, value, wanted, kernels)
             call.operands[position] = converted[conversion]

@@ -63,7 +63,7 @@ def place_halos(module: ModuleOp, choices: HaloChoices[H]) -> None:
         position = {op: number for number, op in enumerate(program.body.block.ops)}
         for op in list(position):
             if isinstance(op, AllocOp) and (halo := _wanted(op, table, choices)) is not None:
-                _place(op, halo, table, choices, position)
+                _offset_of(op, halo, table, choices, position)
     table.drop_unused()
 
 
@@ -85,7 +85,7 @@ def _wanted(alloc: AllocOp, table: KernelTable, choices: HaloChoices[H]) -> H | 
     return max(found, key=lambda halo: (found[halo], str(halo)), default=None)
 
 
-def _place(
+def _offset_of(
     alloc: AllocOp,
     halo: H,
     table: KernelTable,

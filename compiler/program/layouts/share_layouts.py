@@ -67,7 +67,7 @@ LINE = 5.0
 LIKELY_SIZE = 64
 """What a size is taken to be that only a call knows."""
 
-Place = tuple[CallOp, int]
+Use = tuple[CallOp, int]
 """A call and the position of one of its arguments."""
 
 
@@ -172,45 +172,45 @@ class _Sharing:
 
     def run(self) -> None:
         calls = [op for op in self.program.walk() if isinstance(op, CallOp)]
-        self.tables: dict[str, list[Place]] = {}
-        self.others: dict[str, list[Place]] = {}
+        self.tables: dict[str, list[Use]] = {}
+        self.others: dict[str, list[Use]] = {}
         for call in calls:
             for position, value in enumerate(call.arguments):
                 if isinstance(value.owner, WeightOp):
                     known = self.tables if self._looks_up((call, position)) else self.others
                     known.setdefault(value.owner.key.data, []).append((call, position))
         total = sum(self.time(call) or 0.0 for call in calls) if self.tables else 0.0
-        for key, places in self.tables.items():
-            slower = sum(map(self._added, places))
-            if len({_given(place) for place in places}) == 1 and slower <= MOST_TIME * total:
-                self._share(key, places)
+        for key, uses in self.tables.items():
+            slower = sum(map(self._added, uses))
+            if len({_given(use) for use in uses}) == 1 and slower <= MOST_TIME * total:
+                self._share(key, uses)
 
-    def _looks_up(self, place: Place) -> bool:
-        call, position = place
+    def _looks_up(self, use: Use) -> bool:
+        call, position = use
         kernel = self.table[call.kernel]
         return AWAITS_LAYOUT in kernel.attributes and position in _tables(kernel)
 
-    def _share(self, key: str, places: Sequence[Place]) -> None:
+    def _share(self, key: str, uses: Sequence[Use]) -> None:
         """Shares a table with the first weight that has its elements and one layout."""
         for other, readers in self.others.items():
-            wanted = {self._wanted(place) for place in readers}
-            axes = _axes(places[0], other)
+            wanted = {self._wanted(use) for use in readers}
+            axes = _axes(uses[0], other)
             if len(wanted) > 1 or axes is None:
                 continue
             (buffer_type,) = wanted
-            if buffer_type.shape == tuple(_given(places[0]).shape[axis] for axis in axes):
+            if buffer_type.shape == tuple(_given(uses[0]).shape[axis] for axis in axes):
                 self._rewrite(key, other, readers, buffer_type, axes)
                 return
 
-    def _wanted(self, place: Place) -> BufferType:
+    def _wanted(self, use: Use) -> BufferType:
         """The type in which a kernel wants an argument, over the program's sizes."""
-        call, position = place
+        call, position = use
         kernel = self.table[call.kernel]
         return buffer_type_of(kernel.body.block.args[position]).substitute(_sizes(call, kernel))
 
-    def _added(self, place: Place) -> float:
+    def _added(self, use_2: Use) -> float:
         """Nanoseconds by which a call takes longer."""
-        call, position = place
+        call, position = use_2
         kernel = self.table[call.kernel]
         uses = kernel.body.block.args[position].uses
         reads = sum((_executions(use.operation) for use in uses), Expr.of(0))
@@ -220,13 +220,13 @@ class _Sharing:
         self,
         key: str,
         other: str,
-        readers: Sequence[Place],
+        readers: Sequence[Use],
         wanted: BufferType,
         axes: Sequence[int],
     ) -> None:
         """Puts the weight into the layout that the readers of the other want, for all calls."""
-        places = self.tables[key]
-        buffer_type = _transposed(wanted, _given(places[0]), axes)
+        uses = self.tables[key]
+        buffer_type = _transposed(wanted, _given(uses[0]), axes)
         weight = WeightOp.of(key, buffer_type)
         view = ViewOp.of(weight.result, wanted)
         view.attributes[STANDS_FOR] = StringAttr(other)
@@ -235,16 +235,16 @@ class _Sharing:
         self.program.body.block.insert_ops_before([weight, view], first)
         for call, position in readers:
             call.operands[position] = view.result
-        for call, position in places:
+        for call, position in uses:
             call.operands[position] = weight.result
             make = partial(_with_type, self.table[call.kernel], position, buffer_type)
             name = self.table.variant((call.kernel, position, buffer_type), make)
             call.properties["callee"] = SymbolRefAttr(name)
 
 
-def _axes(place: Place, other: str) -> Sequence[int] | None:
+def _axes(use: Use, other: str) -> Sequence[int] | None:
     """The axes with which the weight of an argument is the other one, None if it is not."""
-    call, position = place
+    call, position = use
     weight = call.arguments[position].owner
     noted = weight.attributes.get(TRANSPOSED) if isinstance(weight, WeightOp) else None
     axes = noted.data.get(other) if isinstance(noted, DictionaryAttr) else None
@@ -258,8 +258,8 @@ def likely(size: Expr) -> float:
     return float(size.evaluate(dict.fromkeys(atoms, LIKELY_SIZE)))
 
 
-def _given(place: Place) -> BufferType:
-    call, position = place
+def _given(use: Use) -> BufferType:
+    call, position = use
     return buffer_type_of(call.arguments[position])
 
 
@@ -280,7 +280,7 @@ def _transposed(buffer_type: BufferType, like: BufferType, axes: Sequence[int]) 
     turned = [Expr.of(Operand(axis)) for axis in axes]
     if isinstance(buffer_type.layout, LayoutAttr):
         own: dict[Atom, Expr] = {Operand(n): axis for n, axis in enumerate(turned)}
-        turned = [place.substitute(own) for place in buffer_type.layout.subscripts.data]
+        turned = [index.substitute(own) for index in buffer_type.layout.subscripts.data]
     layout = LayoutAttr(ExprsAttr(tuple(turned)), ExprsAttr(buffer_type.storage))
     return BufferType(like.dims, buffer_type.element, layout)
 

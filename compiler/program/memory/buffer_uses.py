@@ -15,19 +15,19 @@ class Order:
 
     def __init__(self, block: Block):
         self._ops = list(block.ops)
-        self._places = {op: number for number, op in enumerate(self._ops)}
+        self._positions = {op: number for number, op in enumerate(self._ops)}
 
     def __call__(self, op: Operation) -> int:
-        return self._places[op]
+        return self._positions[op]
 
-    def at(self, place: int) -> Operation:
+    def at(self, position: int) -> Operation:
         """The operation at a place."""
-        return self._ops[place]
+        return self._ops[position]
 
-    def put(self, op: Operation, place: int) -> None:
+    def put(self, op: Operation, position: int) -> None:
         """Notes that another operation stands at a place now."""
-        self._ops[place] = op
-        self._places[op] = place
+        self._ops[position] = op
+        self._positions[op] = position
 
 
 class BufferUses:
@@ -37,7 +37,7 @@ class BufferUses:
 
     def __init__(self) -> None:
         self._orders: dict[Block, Order] = {}
-        self._places: dict[SSAValue, dict[Block, list[int]]] = {}
+        self._positions: dict[SSAValue, dict[Block, list[int]]] = {}
 
     def order(self, block: Block) -> Order:
         """The places of a block's operations."""
@@ -45,9 +45,9 @@ class BufferUses:
             self._orders[block] = Order(block)
         return self._orders[block]
 
-    def places(self, buffer: SSAValue, block: Block) -> list[int]:
+    def positions(self, buffer: SSAValue, block: Block) -> list[int]:
         """Where in a block a buffer is used, in order."""
-        known = self._places.setdefault(buffer, {})
+        known = self._positions.setdefault(buffer, {})
         if block not in known:
             known[block] = sorted(map(self.order(block), _users_in(buffer, block)))
         return known[block]
@@ -56,15 +56,15 @@ class BufferUses:
         """Notes that one buffer is about to take the place of another, which is a block's own; the
         operation between them is dropped.
         """
-        own, places = self.places(fresh, block), self.places(state, block)
-        for place in own:
-            found = bisect_left(places, place)
-            if found == len(places) or places[found] != place:
-                insort(places, place)
+        own, positions = self.positions(fresh, block), self.positions(state, block)
+        for position in own:
+            found = bisect_left(positions, position)
+            if found == len(positions) or positions[found] != position:
+                insort(positions, position)
         if dropped is not None:
-            del places[bisect_left(places, self.order(block)(dropped))]
-        self._places[state] = {block: places}
-        del self._places[fresh]
+            del positions[bisect_left(positions, self.order(block)(dropped))]
+        self._positions[state] = {block: positions}
+        del self._positions[fresh]
 
 
 def _users_in(buffer: SSAValue, block: Block) -> list[Operation]:

@@ -52,13 +52,13 @@ def donate(module: ModuleOp) -> None:
     for program in module.ops:
         if isinstance(program, ProgramOp):
             arguments = program.body.block.args
-            pairs, places = donated_pairs(program), number_operations(program)
+            pairs, positions = donated_pairs(program), number_operations(program)
             for source, target in pairs:
                 operand, result = arguments[source], arguments[program.inputs.data + target]
                 if operand.type != result.type:
                     got = f"{operand.type} and {result.type}"
                     raise OptionError(f"donated inputs require outputs of their type, got {got}")
-                if not _is_written_last(program, operand, result, kernels, places):
+                if not _is_written_last(program, operand, result, kernels, positions):
                     _write_behind(program, result)
 
 
@@ -67,17 +67,17 @@ def _is_written_last(
     operand: SSAValue,
     result: SSAValue,
     kernels: Mapping[str, KernelOp],
-    places: Mapping[Operation, tuple[int, int]],
+    positions: Mapping[Operation, tuple[int, int]],
 ) -> bool:
     """Whether the operand is read no more when the result is written first, or by the operation
     that writes it alone, of each element in front of it. What other pairs have added since
     operations got their places uses neither.
     """
-    writer = min(_users(result), key=lambda user: places[user][0])
+    writer = min(_users(result), key=lambda user: positions[user][0])
     if writer.parent is not program.body.block:
         return False
     readers = {user for user in _users(operand) if user is not writer}
-    if any(places[reader][1] > places[writer][0] for reader in readers):
+    if any(positions[reader][1] > positions[writer][0] for reader in readers):
         return False
     if any(user is writer for user in _users(operand)):
         return _goes_in_place(writer, operand, result, kernels)

@@ -32,8 +32,8 @@ def in_place_arguments(kernel: KernelOp) -> list[InPlace]:
     """
     noted = kernel.attributes.get(IN_PLACE)
     if isa(noted, DenseArrayBase[IntegerType]):
-        places = noted.get_values()
-        return [InPlace(*pair) for pair in zip(places[::2], places[1::2], strict=True)]
+        positions = noted.get_values()
+        return [InPlace(*pair) for pair in zip(positions[::2], positions[1::2], strict=True)]
     arguments = list(kernel.body.block.args)
     loads = {value: _accesses(value, LoadOp) for value in arguments}
     stores = {value: _accesses(value, StoreOp) for value in arguments}

@@ -76,22 +76,22 @@ def lifetimes(program: ProgramOp) -> list[Lifetime]:
     """The workspace and growable buffers of a program; a view keeps what it views alive, and a use
     in a loop or branch lasts as long as that, where the buffer comes from outside of it.
     """
-    places = number_operations(program)
+    positions = number_operations(program)
     found: list[Lifetime] = []
     for op in program.body.walk():
         if isinstance(op, AllocOp) and op.scope.data in ("workspace", "growable"):
-            uses = [places[_in_block(user, op.parent)] for user in _users(op.result)]
+            uses = [positions[_in_block(user, op.parent)] for user in _users(op.result)]
             if op.scope.data == "growable":
-                uses.append(places[op])  # its memory may move here
+                uses.append(positions[op])  # its memory may move here
             if uses:
                 size = aligned(buffer_bytes(buffer_type_of(op.result)))
                 first, last = min(use[0] for use in uses), max(use[1] for use in uses)
                 branch = branch_of(op)
                 beside = None if branch is None else branch.parent_op()
-                around = None if beside is None else places[beside]
+                around = None if beside is None else positions[beside]
                 found.append(Lifetime(op, size, first, last, branch=branch, around=around))
             else:
-                found.append(Lifetime(op, Expr.of(0), *places[op]))
+                found.append(Lifetime(op, Expr.of(0), *positions[op]))
     return found
 
 
@@ -155,27 +155,27 @@ def plan_memory(program: ProgramOp, kernels: Mapping[str, KernelOp], guarded: st
     blocks = [[life] for life in growable] if guarded else share_blocks(growable)
     for number, tenants in enumerate(blocks):
         for tenant in tenants:
-            _place(tenant, Expr.of(number))
-    total = _place_guarded(found, guarded) if guarded else _place_all(found)
+            _assign_offset(tenant, Expr.of(number))
+    total = _assign_guarded(found, guarded) if guarded else _assign_all(found)
     program.attributes[WORKSPACE_BYTES] = ExprsAttr((total,))
     return total
 
 
-def _place_all(found: list[Lifetime]) -> Expr:
+def _assign_all(found: list[Lifetime]) -> Expr:
     """Places buffers of constant size, and behind them the slots of others; returns the end."""
     constant = [life for life in found if life.size.constant is not None]
     if _meetings(constant) > MOST_MEETINGS * len(constant) + FEW_MEETINGS:
-        total = _place_slots(share_by_size(constant), Expr.of(0))
+        total = _assign_slots(share_by_size(constant), Expr.of(0))
     else:
-        total = Expr.of(_place_fixed(constant))
-    return _place_slots(share_slots([life for life in found if life.size.constant is None]), total)
+        total = Expr.of(_assign_fixed(constant))
+    return _assign_slots(share_slots([life for life in found if life.size.constant is None]), total)
 
 
-def _place_slots(slots: list[Slot], total: Expr) -> Expr:
+def _assign_slots(slots: list[Slot], total: Expr) -> Expr:
     """Places slots one behind the other from an offset on; returns the end."""
     for slot in slots:
         for tenant in slot.tenants:
-            _place(tenant, total)
+            _assign_offset(tenant, total)
         total = total + slot.size
     return total
 
@@ -187,14 +187,14 @@ def _meetings(found: list[Lifetime]) -> int:
     return sum(number - bisect_left(ends, first) for number, first in enumerate(firsts))
 
 
-def _place_guarded(found: list[Lifetime], side: str) -> Expr:
+def _assign_guarded(found: list[Lifetime], side: str) -> Expr:
     offsets, end = guarded_offsets([life.size for life in found], side)
     for life, offset in zip(found, offsets, strict=True):
-        _place(life, offset)
+        _assign_offset(life, offset)
     return end
 
 
-def _place(life: Lifetime, offset: Expr) -> None:
+def _assign_offset(life: Lifetime, offset: Expr) -> None:
     for alloc in (life.alloc, *life.followers):
         alloc.properties["offset"] = ExprsAttr((offset,))
 
@@ -231,7 +231,7 @@ def _joined(
     return [life for life in found if life.alloc not in joined]
 
 
-def _place_fixed(found: list[Lifetime]) -> int:
+def _assign_fixed(found: list[Lifetime]) -> int:
     """Places buffers of constant size, the largest first, each in the smallest
     gap that fits; returns the end.
     """
@@ -244,7 +244,7 @@ def _place_fixed(found: list[Lifetime]) -> int:
         near = placed.meeting(*life.reach)
         busy = sorted((start, stop) for start, stop, other in near if life.overlaps(other))
         offset = _best_gap(busy, size)
-        _place(life, Expr.of(offset))
+        _assign_offset(life, Expr.of(offset))
         placed.add(*life.reach, (offset, offset + size, life))
         end = max(end, offset + size)
     return end

@@ -108,13 +108,13 @@ def share_by_size(found: list[Lifetime]) -> list[Slot]:
             number = heappop(used)[1]
             insort(free, (slots[number].size.constant or 0, number))
         start = bisect_left(free, (life.size.constant or 0, -1))
-        places = chain(range(start, len(free)), range(start - 1, -1, -1))
-        place = next((n for n in places if slots[free[n][1]].is_free(life)), None)
-        if place is None:
+        positions = chain(range(start, len(free)), range(start - 1, -1, -1))
+        position = next((n for n in positions if slots[free[n][1]].is_free(life)), None)
+        if position is None:
             number = len(slots)
             slots.append(Slot(life.size))
         else:
-            number = free.pop(place)[1]
+            number = free.pop(position)[1]
         slots[number].size = maximum([slots[number].size, life.size])
         slots[number].add(life)
         heappush(used, (slots[number].last, number))

@@ -99,8 +99,8 @@ def _filler(fresh: SSAValue, uses: BufferUses) -> CallOp | None:
     alloc = fresh.owner
     if not isinstance(alloc, AllocOp) or alloc.parent is None:
         return None
-    places = uses.places(fresh, alloc.parent)
-    first = uses.order(alloc.parent).at(places[0]) if places else None
+    positions = uses.positions(fresh, alloc.parent)
+    first = uses.order(alloc.parent).at(positions[0]) if positions else None
     return first if isinstance(first, CallOp) else None
 
 
@@ -178,7 +178,7 @@ def _update(call: CallOp, state: SSAValue, fresh: SSAValue, uses: BufferUses) ->
     if alloc.scope.data != "workspace" or state.type != fresh.type or not _may_hold(state):
         return None
     order = uses.order(block)
-    at, own, other = order(call), uses.places(fresh, block), uses.places(state, block)
+    at, own, other = order(call), uses.positions(fresh, block), uses.positions(state, block)
     if own[0] < at:
         return None
     later = bisect_right(other, at)

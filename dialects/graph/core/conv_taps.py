@@ -22,7 +22,7 @@ class Taps(Struct, frozen=True):
     names: str
     kernel: Shape
     source: Callable[[Index, Index], Index]
-    place: Callable[[Index, Index], Index]
+    index_at: Callable[[Index, Index], Index]
 
 
 def forward_taps(window: Window, positions: Shape) -> Taps:
@@ -34,11 +34,11 @@ def forward_taps(window: Window, positions: Shape) -> Taps:
 def backward_taps(window: Window, positions: Shape) -> Taps:
     """The same with the filter turned around."""
 
-    def place(_: Index, taps: Index) -> Index:
+    def index_at(_: Index, taps: Index) -> Index:
         return [extent - 1 - t for extent, t in zip(window.kernel, taps, strict=True)]
 
     names = spatial_names(len(positions))
-    return Taps(positions, names, window.kernel, window.source, place)
+    return Taps(positions, names, window.kernel, window.source, index_at)
 
 
 def phase_taps(window: Window, output: Shape) -> Taps:
@@ -57,13 +57,13 @@ def phase_taps(window: Window, output: Shape) -> Taps:
         steps = zip(position[:rank], wholes, taps, front, strict=True)
         return [m + whole - t + start for m, whole, t, start in steps]
 
-    def place(position: Index, taps: Index) -> Index:
+    def index_at(position: Index, taps: Index) -> Index:
         steps = zip(position[rank:], window.before, strides, taps, strict=True)
         return [t * stride + _divide(phase, pad, stride)[1] for phase, pad, stride, t in steps]
 
     counts = [dim // stride for dim, stride in zip(output, strides, strict=True)]
     names = spatial_names(rank) + "uvwabefg"[:rank]
-    return Taps((*counts, *strides), names, _phase_kernel(window), source, place)
+    return Taps((*counts, *strides), names, _phase_kernel(window), source, index_at)
 
 
 def phase_padding(window: Window, output: Shape) -> Window:

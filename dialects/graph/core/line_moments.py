@@ -62,7 +62,7 @@ class Lines(Struct, frozen=True):
         """The line of the element at an index under the view."""
         return [i for axis, i in enumerate(index) if axis not in self.axes]
 
-    def place(self, index: Sequence[Expr]) -> list[Expr]:
+    def index_at(self, index: Sequence[Expr]) -> list[Expr]:
         """The index in the tensor of an index under the view."""
         if not self.grouped:
             return list(index)
@@ -72,7 +72,7 @@ class Lines(Struct, frozen=True):
         """A temporary with the mean of each line."""
         total = start_totals(b, self.outer, element, 0)
         with b.loops(self.outer) as line, b.reduce(self.inner, "add") as within:
-            x = b.load(source, self.place(self.index(line, within)))
+            x = b.load(source, self.index_at(self.index(line, within)))
             b.store(total, line, b.load(total, line) + x)
         return self._over_count(b, total, element, "mean")
 
@@ -82,7 +82,7 @@ class Lines(Struct, frozen=True):
         """A temporary with the mean square of each line, taken less its mean if that is given."""
         total = start_totals(b, self.outer, element, 0)
         with b.loops(self.outer) as line, b.reduce(self.inner, "add") as within:
-            x = b.load(source, self.place(self.index(line, within)))
+            x = b.load(source, self.index_at(self.index(line, within)))
             centred = x if mean is None else x - b.load(mean, line)
             b.store(total, line, b.load(total, line) + centred * centred)
         return self._over_count(b, total, element, "variance")
@@ -177,24 +177,24 @@ class NormalizationOp(GraphOp):
             deviation = self.deviation(b, b.load(variance, line))
             b.store(inverse, line, deviation.constant(1) / deviation)
         with b.loops(lines.view) as index:
-            place, line = lines.place(index), lines.line(index)
-            x = b.load(operands[0], place)
+            position, line = lines.index_at(index), lines.line(index)
+            x = b.load(operands[0], position)
             centred = x if mean is None else x - b.load(mean, line)
-            value = self._scaled(b, centred * b.load(inverse, line), place, operands)
-            b.store(results[0], place, value)
+            value = self._scaled(b, centred * b.load(inverse, line), position, operands)
+            b.store(results[0], position, value)
 
     def _scaled(
-        self, b: LoopBuilder, y: Scalar, place: Sequence[Expr], operands: Sequence[SSAValue]
+        self, b: LoopBuilder, y: Scalar, index: Sequence[Expr], operands: Sequence[SSAValue]
     ) -> Scalar:
         """The value times the scale plus the bias, as far as there are."""
         for position, buffer in enumerate(operands[1:]):
-            parameter = b.load(buffer, self.parameter_index(place, self.parameters[position]))
+            parameter = b.load(buffer, self.parameter_index(index, self.parameters[position]))
             y = y * parameter if position == 0 else y + parameter
         return y
 
-    def parameter_index(self, place: Sequence[Expr], parameter: SSAValue) -> Sequence[Expr]:
+    def parameter_index(self, index: Sequence[Expr], parameter: SSAValue) -> Sequence[Expr]:
         """Where in a scale or bias what belongs to an element stands."""
-        return broadcast_index(place, type_of(parameter).shape)
+        return broadcast_index(index, type_of(parameter).shape)
 
     # The derivative ---------------------------------------------------------------------------
 

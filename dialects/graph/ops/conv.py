@@ -114,9 +114,9 @@ class ConvolutionOp(WindowOp):
             o = index[2] if grouped else index[1] - group
             channel = group * per_group + o
             x = b.load(image, (index[0], group * depth + c, *taps.source(position, tap)))
-            place = taps.place(position, tap)
+            tap_index = taps.index_at(position, tap)
             row = (group * depth + c, o) if is_transposed else (channel, c)
-            w = b.load(coefficients, (*row, *place))
+            w = b.load(coefficients, (*row, *tap_index))
             target = (index[0], channel, *position)
             b.store(total, target, b.load(total, target) + x * w)
 
@@ -408,8 +408,8 @@ class ConvTransposeOp(ConvolutionOp):
         with b.loops((*lead, *counts)) as index:
             image = [i + start for i, start in zip(index[2:], first, strict=True)]
             steps = zip(fronts, image, window.strides, strict=True)
-            place = [front + i * stride for front, i, stride in steps]
-            b.store(target, (*index[:2], *place), b.load(source, (*index[:2], *image)))
+            position = [front + i * stride for front, i, stride in steps]
+            b.store(target, (*index[:2], *position), b.load(source, (*index[:2], *image)))
         return target
 
 

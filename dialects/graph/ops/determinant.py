@@ -85,16 +85,16 @@ def _exchange_rows(
 ) -> Scalar:
     """Brings the row whose element of column k is greatest up to row k; returns that element."""
     wide = buffer_type_of(matrix).element
-    greatest, place = b.scratch([1], wide, "greatest"), b.scratch([1], I64, "place")
+    greatest, position = b.scratch([1], wide, "greatest"), b.scratch([1], I64, "place")
     b.store(greatest, [0], b.constant(-1, wide))
-    b.store(place, [0], b.index(k, I64))
+    b.store(position, [0], b.index(k, I64))
     with b.loops([rows - k]) as (r,):
         size = b.load(matrix, [*index, k + r, k]).math("absf")
         before = b.load(greatest, [0])
         found = size > before
         b.store(greatest, [0], found.select(size, before))
-        b.store(place, [0], found.select(b.index(k + r, I64), b.load(place, [0])))
-    chosen = b.load(place, [0])
+        b.store(position, [0], found.select(b.index(k + r, I64), b.load(position, [0])))
+    chosen = b.load(position, [0])
     row = b.subscript(chosen)
     with b.loops([rows - k]) as (c,):
         upper, lower = [*index, k, k + c], [*index, row, k + c]

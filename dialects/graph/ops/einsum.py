@@ -110,9 +110,9 @@ class EinsumOp(GraphOp):
             inner = [inner[0] // block, Expr.of(block)]
         with b.loops(shape, result) as outer, b.reduce(inner, "add", summed * len(inner)) as found:
             reduced = found if block is None else (found[0] * block + found[1],)
-            place = dict(zip(result + summed, (*outer, *reduced), strict=True))
+            loop_indices = dict(zip(result + summed, (*outer, *reduced), strict=True))
             loads = [
-                b.load(operand, _subscripts(letters, each.shape, place))
+                b.load(operand, _subscripts(letters, each.shape, loop_indices))
                 for letters, each, operand in zip(terms, self.tensor_types(), operands, strict=True)
             ]
             product = loads[0]
@@ -155,10 +155,10 @@ class EinsumOp(GraphOp):
         return sum_to(b, total.value, self.inputs[position])
 
 
-def _subscripts(letters: str, dims: Shape, place: dict[str, Expr]) -> list[Expr]:
+def _subscripts(letters: str, dims: Shape, loop_indices: dict[str, Expr]) -> list[Expr]:
     """Where an operand is read; dims of 1 are read at 0."""
     pairs = zip(letters, dims, strict=True)
-    return [Expr.of(0) if dim == 1 else place[letter] for letter, dim in pairs]
+    return [Expr.of(0) if dim == 1 else loop_indices[letter] for letter, dim in pairs]
 
 
 def _diagonal(b: GraphBuilder, size: Expr, first: int, second: int, rank: int) -> Term:

@@ -137,8 +137,8 @@ class ChannelOp(StandardizationOp):
     def shape_of_parameter(self, parameter: SSAValue) -> Shape:
         return channel_shape(self, type_of(self.operand), type_of(parameter))
 
-    def parameter_index(self, place: Sequence[Expr], parameter: SSAValue) -> Sequence[Expr]:
-        return [place[1]]
+    def parameter_index(self, index: Sequence[Expr], parameter: SSAValue) -> Sequence[Expr]:
+        return [index[1]]
 
 
 def channel_shape(op: GraphOp, tensor_type: TensorType, parameter: TensorType) -> Shape:

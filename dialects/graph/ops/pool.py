@@ -147,13 +147,13 @@ class MaxPoolOp(PoolOp):
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         """The cotangents go to the first greatest element of each window."""
         attributes = dict(self.properties)
-        places = Term(b, b.max_pool_indices(self.operand, column_major=False, **attributes))
+        positions = Term(b, b.max_pool_indices(self.operand, column_major=False, **attributes))
         dy, tensor_type = Term(b, cotangents[0]), type_of(self.operand)
         count = product(dy.shape)
         zeros = Term(b, b.filled(0, self.operand)).reshape([tensor_type.size])
         total = b.scatter_elements(
             zeros.value,
-            places.reshape([count]).value,
+            positions.reshape([count]).value,
             dy.reshape([count]).value,
             axis=0,
             reduction="add",
@@ -236,11 +236,11 @@ class MaxPoolIndicesOp(PoolOp):
         b: LoopBuilder,
         buffers: tuple[SSAValue, SSAValue, SSAValue],
         index: Sequence[Expr],
-        place: Sequence[Expr],
+        indices: Sequence[Expr],
     ) -> None:
         source, best, found = buffers
-        x, bound, position = b.load(source, place), b.load(best, index), b.load(found, index)
-        count = sum((i * step for i, step in zip(place, self.steps(), strict=True)), Expr.of(0))
+        x, bound, position = b.load(source, indices), b.load(best, index), b.load(found, index)
+        count = sum((i * step for i, step in zip(indices, self.steps(), strict=True)), Expr.of(0))
         wins = position.compare("lt", 0) | beats(x, bound)
         b.store(best, index, wins.select(x, bound))
         b.store(found, index, wins.select(b.index(count, I64), position))
@@ -262,10 +262,10 @@ class AveragePoolOp(PoolOp):
         if not window.is_padded or (includes and not window.ceil):
             return product(window.kernel)
         counts: list[Expr] = []
-        for axis, place in enumerate(position):
+        for axis, index in enumerate(position):
             end = window.spatial[axis] + (window.after[axis] if includes else 0)
-            taps = window.taps_below(axis, place, end)
-            counts.append(taps if includes else taps - window.taps_before_input(axis, place))
+            taps = window.taps_below(axis, index, end)
+            counts.append(taps if includes else taps - window.taps_before_input(axis, index))
         return product(counts)
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:

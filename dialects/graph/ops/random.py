@@ -69,8 +69,8 @@ class RandomBitsOp(GraphOp):
         shape = self.result_type.shape
         strides = row_major_strides(shape)
         with b.loops(shape) as index:
-            place = sum((i * step for i, step in zip(index, strides, strict=True)), Expr.of(0))
-            counter = b.index(place, UI64)
+            position = sum((i * step for i, step in zip(index, strides, strict=True)), Expr.of(0))
+            counter = b.index(position, UI64)
             low = counter & WORD
             high = counter.shift_right(32) | (self.stream.value.data << 24)
             steps, seed = [STEP * turn & WORD for turn in range(ROUNDS)], self.seed.value.data

@@ -75,15 +75,15 @@ class MaxRegionPoolOp(GraphOp):
                 result[at, :, bin_y, bin_x] = found
         return [result]
 
-    def _edges(self, low: Any, high: Any, place: int, axis: int, dim: int) -> tuple[int, int]:
+    def _edges(self, low: Any, high: Any, position: int, axis: int, dim: int) -> tuple[int, int]:
         """The first element of a bin along an axis, and the end."""
         real, count = low.dtype.type, ints(self.pooled)[axis]
         scale = real(self.scale.value.data)
         corners = (math.floor(x * scale + real(0.5)) for x in (low, high))
         first, last = (min(max(corner, -MOST), MOST) for corner in corners)
         size = real(max(last - first + 1, 1)) / real(count)
-        start = first + math.floor(real(place) * size)
-        end = first + math.ceil(real(place + 1) * size)
+        start = first + math.floor(real(position) * size)
+        end = first + math.ceil(real(position + 1) * size)
         return min(max(start, 0), dim), min(max(end, 0), dim)
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
@@ -95,15 +95,15 @@ class MaxRegionPoolOp(GraphOp):
             nothing = height.compare("eq", 0) | width.compare("eq", 0)
             zero = b.constant(0, image.element)
             start = nothing.select(zero, b.constant(lowest(image.element), image.element))
-            place = (r, c, bin_y, bin_x)
-            b.store(results[0], place, start)
+            bins = (r, c, bin_y, bin_x)
+            b.store(results[0], bins, start)
             first = b.subscript(top), b.subscript(left)
             with b.loops([b.subscript(height), b.subscript(width)], "st") as (s, t):
                 x = b.load(operands[0], (which, c, first[0] + s, first[1] + t))
-                b.store(results[0], place, b.load(results[0], place).maximum(x))
+                b.store(results[0], bins, b.load(results[0], bins).maximum(x))
 
     def _span(
-        self, b: LoopBuilder, regions: SSAValue, r: Expr, place: Expr, axis: int
+        self, b: LoopBuilder, regions: SSAValue, r: Expr, index: Expr, axis: int
     ) -> tuple[Scalar, Scalar]:
         """The first element of a bin along an axis, and how many there are."""
         dim = b.index(type_of(self.image).shape[2 + axis], I64)
@@ -113,7 +113,7 @@ class MaxRegionPoolOp(GraphOp):
         rounded = (((x * scale) + 0.5).math("floor").cast(I64) for x in corners)
         first, last = (x.maximum(-MOST).minimum(MOST) for x in rounded)
         size = (last - first + 1).maximum(1).cast(wide) / count
-        step = b.index(place, I64)
+        step = b.index(index, I64)
         start = first + (step.cast(size.element) * size).math("floor").cast(I64)
         end = first + ((step + 1).cast(size.element) * size).math("ceil").cast(I64)
         low, high = (x.maximum(0).minimum(dim) for x in (start, end))

@@ -69,8 +69,8 @@ class ResampleOp(AlongAxisIndexedOp):
         x, indices, weights = widen(operands[0]), operands[1], operands[2]
         axis, batch = self.position, self.batch
         lead = np.indices(indices.shape, sparse=True)[:batch]
-        places = bounded(indices, x.shape[axis])
-        read = np.moveaxis(x, axis, batch)[(*lead, places)]
+        positions = bounded(indices, x.shape[axis])
+        read = np.moveaxis(x, axis, batch)[(*lead, positions)]
         factors = weights.reshape(*weights.shape, *[1] * (x.ndim - batch - 1))
         total = np.sum(read * factors, batch + 1, dtype=x.dtype)
         return [np.moveaxis(total, batch, axis).astype(operands[0].dtype)]
@@ -81,8 +81,8 @@ class ResampleOp(AlongAxisIndexedOp):
         total = start_totals(b, shape, source.element, 0, results[0])
         with b.loops(shape) as index, b.reduce([indices.shape[-1]], "add", "t") as (t,):
             entry = (*index[: self.batch], index[axis], t)
-            place = subscript(b, b.load(operands[1], entry), source.shape[axis])
-            x = b.load(operands[0], (*index[:axis], place, *index[axis + 1 :]))
+            position = subscript(b, b.load(operands[1], entry), source.shape[axis])
+            x = b.load(operands[0], (*index[:axis], position, *index[axis + 1 :]))
             term = x * b.load(operands[2], entry)
             b.store(total, index, b.load(total, index) + term)
         round_totals(b, shape, total, results[0])
@@ -93,16 +93,16 @@ class ResampleOp(AlongAxisIndexedOp):
         lead, others = list(range(batch)), list(range(batch, source.rank))
         others.remove(axis)
         order = [*lead, axis, *others]
-        places = self._places(b)
+        positions = self._positions(b)
         table = type_of(self.indices).shape
         dy = Term(b, cotangents[0]).transpose(order).insert(batch + 1)
         factors = Term(b, self.weights).reshape((*table, *[1] * len(others)))
         spread = (dy * factors.cast(source.element)).value
         zeros = Term(b, self.zeros(b)).transpose(order)
-        total = zeros.of(b.scatter_nd(zeros.value, places.value, spread, reduction="add"))
+        total = zeros.of(b.scatter_nd(zeros.value, positions.value, spread, reduction="add"))
         back = [order.index(at) for at in range(source.rank)]
         x = Term(b, self.operand).transpose(order)
-        read = x.of(b.gather_nd(x.value, places.value, batch_dims=0))
+        read = x.of(b.gather_nd(x.value, positions.value, batch_dims=0))
         slopes = (read * dy).cast(compute_type(source.element))
         slopes = slopes.sum(range(batch + 2, source.rank + 1)) if others else slopes
         return [total.transpose(back).value, None, slopes.value]
@@ -112,7 +112,7 @@ class ResampleOp(AlongAxisIndexedOp):
         size = size_term(indices.b, type_of(self.operand).shape[self.position], I64)
         return (indices < 0).where(indices + size, indices).minimum(size - 1).maximum(0)
 
-    def _places(self, b: GraphBuilder) -> Term:
+    def _positions(self, b: GraphBuilder) -> Term:
         """The index vectors `[b..., size, taps, batch_dims + 1]` of the elements that are read."""
         indices = self._bounded(Term(b, self.indices).cast(I64))
         shape = indices.shape

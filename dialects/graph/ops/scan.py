@@ -68,13 +68,13 @@ class ScanOp(AxisOp):
         tensor_type = self.result_type
         total = start_totals(b, self.lines, tensor_type.element, self.START)
         with b.loops(tensor_type.shape) as index:
-            line, place = self.line_of(index), self._place(index)
+            line, position = self.line_of(index), self._index_at(index)
             before = b.load(total, line)
-            after = self.combine(before, b.load(operands[0], place))
+            after = self.combine(before, b.load(operands[0], position))
             b.store(total, line, after)
-            b.store(results[0], place, before if self.exclusive.value.data else after)
+            b.store(results[0], position, before if self.exclusive.value.data else after)
 
-    def _place(self, index: Sequence[Expr]) -> list[Expr]:
+    def _index_at(self, index: Sequence[Expr]) -> list[Expr]:
         """Where the scan is after as many steps as the index says."""
         if not self.reverse.value.data:
             return list(index)

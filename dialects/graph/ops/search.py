@@ -49,17 +49,17 @@ def first_extremum(
         b.store(best, line, bound.minimum(x) if least else bound.maximum(x))
     short = extent.constant is not None and extent.constant < 2**31
     counter = I32 if short else I64
-    place = b.temporary(lines, counter, "place")
+    position = b.temporary(lines, counter, "place")
     start = lowest(counter) if last else highest(counter)
-    fill(b, place, lines, start, counter)
+    fill(b, position, lines, start, counter)
     with b.loops(lines) as line, b.reduce([extent], "max" if last else "min", "k") as (k,):
         x, bound = b.load(source, along(line, k)), b.load(best, line)
         here = _is_best(x, bound).select(b.index(k, counter), b.constant(start, counter))
-        known = b.load(place, line)
-        b.store(place, line, known.maximum(here) if last else known.minimum(here))
+        known = b.load(position, line)
+        b.store(position, line, known.maximum(here) if last else known.minimum(here))
     positions = b.temporary(lines, I64, "position") if found is None else found
     with b.loops(lines) as line:
-        b.store(positions, line, b.load(place, line).cast(I64))
+        b.store(positions, line, b.load(position, line).cast(I64))
     return positions
 
 

@@ -104,13 +104,13 @@ class ArgsortOp(LineOp):
                     stays = ~self._precedes(x, other) & step.compare("gt", j)
                     rank = rank + stays.cast(I64)
                 with b.loops([b.subscript(-rank + (count - 1))], "s") as (moved,):
-                    source_place = self.along(line, last - 1 - moved)
-                    target_place = self.along(line, last - moved)
-                    b.store(best, target_place, b.load(best, source_place))
-                    b.store(result, target_place, b.load(result, source_place))
-                place = self.along(line, b.subscript(rank))
-                b.store(best, place, x)
-                b.store(result, place, step)
+                    source_index = self.along(line, last - 1 - moved)
+                    target_index = self.along(line, last - moved)
+                    b.store(best, target_index, b.load(best, source_index))
+                    b.store(result, target_index, b.load(result, source_index))
+                index = self.along(line, b.subscript(rank))
+                b.store(best, index, x)
+                b.store(result, index, step)
 
     def _merge(self, b: LoopBuilder, source: SSAValue, result: SSAValue) -> None:
         """Each round makes every two sorted runs one, which is twice as long."""
@@ -129,8 +129,8 @@ class ArgsortOp(LineOp):
                 element = self._next(b, (source, order, heads), line, (turn, k))
                 b.store(merged, self.along(line, k), element)
             with b.loops([extent], "k") as (k,):
-                place = self.along(line, k)
-                b.store(order, place, b.load(merged, place))
+                position = self.along(line, k)
+                b.store(order, position, b.load(merged, position))
         with b.loops(self.result_type.shape) as index:
             b.store(result, index, b.load(order, index))
 

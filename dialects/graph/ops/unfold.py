@@ -67,8 +67,8 @@ class UnfoldOp(WindowOp):
         rank = len(window.axes)
         names = "nc" + tap_names(rank) + spatial_names(rank)
         with b.loops(self.result_type.shape, names) as index:
-            place = window.source(index[2 + rank :], index[2 : 2 + rank])
-            b.store(results[0], index, b.load(padded, (*index[:2], *place)))
+            position = window.source(index[2 + rank :], index[2 : 2 + rank])
+            b.store(results[0], index, b.load(padded, (*index[:2], *position)))
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         spatial = ShapeAttr(type_of(self.operand).shape[2:])

@@ -22,9 +22,9 @@ class EffectOp(IRDLOperation):
 
     def require_values(self, text: str, count: int) -> None:
         """Raises VerifyException unless there are as many values as places in a text."""
-        places = len(placeholders(text))
-        if places != count:
-            got = f"{count} for {places}"
+        position = len(placeholders(text))
+        if position != count:
+            got = f"{count} for {position}"
             raise VerifyException(f"{self.name} requires a value for each place, got {got}")
 
 

@@ -164,8 +164,8 @@ class GatherOp(AlongAxisIndexedOp):
         known, indices = operands
         if known is None or indices is None or type_of(self.operand).rank != 1:
             return None
-        places = [expr.constant for expr in indices]
-        found = [known[i] for i in places if i is not None and -len(known) <= i < len(known)]
+        positions = [expr.constant for expr in indices]
+        found = [known[i] for i in positions if i is not None and -len(known) <= i < len(known)]
         return found if len(found) == len(indices) else None
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
@@ -177,16 +177,16 @@ class GatherOp(AlongAxisIndexedOp):
         order = [axis, *others]
         zeros = b.transpose(self.zeros(b), permutation=order)
         updates = b.transpose(cotangents[0], permutation=[*range(axis, axis + count), *rest])
-        places = b.reshape(self.indices, shape=ShapeAttr((*indices.shape, Expr.of(1))))
-        total = b.scatter_nd(zeros, places, updates, reduction="add")
+        positions = b.reshape(self.indices, shape=ShapeAttr((*indices.shape, Expr.of(1))))
+        total = b.scatter_nd(zeros, positions, updates, reduction="add")
         return [b.transpose(total, permutation=list(np.argsort(order).tolist())), None]
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         source, indices = self.tensor_types()
         axis, end = self.position, self.position + indices.rank
         with b.loops(self.result_type.shape) as index:
-            place = subscript(b, b.load(operands[1], index[axis:end]), source.shape[axis])
-            b.store(results[0], index, b.load(operands[0], [*index[:axis], place, *index[end:]]))
+            position = subscript(b, b.load(operands[1], index[axis:end]), source.shape[axis])
+            b.store(results[0], index, b.load(operands[0], [*index[:axis], position, *index[end:]]))
 
 
 class ElementsOp(AlongAxisIndexedOp):
@@ -213,7 +213,7 @@ class GatherElementsOp(ElementsOp):
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         x, indices = operands
-        return [x[element_places(indices, x.shape, self.position)]]
+        return [x[element_indices(indices, x.shape, self.position)]]
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         attributes = {"axis": self.axis, "reduction": "add"}
@@ -222,9 +222,9 @@ class GatherElementsOp(ElementsOp):
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         dim = type_of(self.operand).shape[self.position]
         with b.loops(self.result_type.shape) as index:
-            place = list(index)
-            place[self.position] = subscript(b, b.load(operands[1], index), dim)
-            b.store(results[0], index, b.load(operands[0], place))
+            position = list(index)
+            position[self.position] = subscript(b, b.load(operands[1], index), dim)
+            b.store(results[0], index, b.load(operands[0], position))
 
 
 def fitting_sizes(op: IndexedOp, axis: int) -> list[tuple[Expr, Expr]]:
@@ -243,15 +243,15 @@ def require_fitting(op: GraphOp, dims: Shape, indices: TensorType, axis: int) ->
     op.require(dims[axis] != 0 or nothing, "an axis with elements", f"{dims[axis]} along it")
 
 
-def element_places(indices: Array, shape: Sequence[int], axis: int) -> tuple[Array, ...]:
+def element_indices(indices: Array, shape: Sequence[int], axis: int) -> tuple[Array, ...]:
     """The index arrays of the places that `gather_elements` and `scatter_elements` mean."""
     grid: Array = np.indices(indices.shape)
-    places = [grid[position] for position in range(indices.ndim)]
-    places[axis] = bounded(indices, shape[axis])
-    return tuple(places)
+    positions = [grid[position] for position in range(indices.ndim)]
+    positions[axis] = bounded(indices, shape[axis])
+    return tuple(positions)
 
 
-def vector_places(indices: Array, shape: Sequence[int]) -> tuple[Array, ...]:
+def vector_indices(indices: Array, shape: Sequence[int]) -> tuple[Array, ...]:
     """The index arrays that the vectors along the last axis are."""
     return tuple(bounded(indices[..., axis], shape[axis]) for axis in range(indices.shape[-1]))
 
@@ -303,9 +303,9 @@ class GatherNdOp(IndexedOp):
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         x, indices = operands
-        places = vector_places(indices, x.shape[self.batch :])
+        positions = vector_indices(indices, x.shape[self.batch :])
         lead = np.indices(indices.shape[:-1], sparse=True)[: self.batch]
-        return [x[(*lead, *places)]]
+        return [x[(*lead, *positions)]]
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         if self.batch:
@@ -319,11 +319,11 @@ class GatherNdOp(IndexedOp):
         source, indices = self.tensor_types()
         lead = indices.rank - 1
         with b.loops(self.result_type.shape) as index:
-            places = vector_subscripts(
+            positions = vector_subscripts(
                 b, operands[1], index[:lead], source.shape[self.batch :], vector_length(self)
             )
-            place = [*index[: self.batch], *places, *index[lead:]]
-            b.store(results[0], index, b.load(operands[0], place))
+            position = [*index[: self.batch], *positions, *index[lead:]]
+            b.store(results[0], index, b.load(operands[0], position))
 
 
 def vector_subscripts(

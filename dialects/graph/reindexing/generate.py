@@ -185,8 +185,8 @@ class OneHotOp(GraphOp):
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         axis, (depth,) = self.position, exprs(self.depth)
         with b.loops(self.result_type.shape) as index:
-            place = b.load(operands[0], [*index[:axis], *index[axis + 1 :]]).cast(I64)
-            counted = (place < 0).select(place + b.index(depth, I64), place)
+            subscript = b.load(operands[0], [*index[:axis], *index[axis + 1 :]]).cast(I64)
+            counted = (subscript < 0).select(subscript + b.index(depth, I64), subscript)
             hit = counted.compare("eq", b.index(index[axis], I64))
             on, off = self._load_values(b, operands[1])
             b.store(results[0], index, hit.select(on, off))

@@ -60,8 +60,8 @@ class InsertSliceOp(StridedOp):
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         for starts, sizes in self._kept():
             with b.loops(sizes) as index:
-                place = [start + i for start, i in zip(starts, index, strict=True)]
-                b.store(results[0], place, b.load(operands[0], place))
+                position = [start + i for start, i in zip(starts, index, strict=True)]
+                b.store(results[0], position, b.load(operands[0], position))
         with b.loops(type_of(self.updates).shape) as index:
             b.store(results[0], self.inside(index), b.load(operands[1], index))
 

@@ -37,9 +37,9 @@ class NonzeroOp(GraphOp):
     def reference(self, *operands: Array) -> Sequence[Array]:
         (count,) = numbers(self, self.count)
         found = np.array(np.nonzero(np.atleast_1d(operands[0])), np.int64)[:, :count]
-        places = np.zeros((operands[0].ndim, count), np.int64)
-        places[:, : found.shape[1]] = found[: operands[0].ndim]
-        return [places]
+        positions = np.zeros((operands[0].ndim, count), np.int64)
+        positions[:, : found.shape[1]] = found[: operands[0].ndim]
+        return [positions]
 
     def lower(self, b: LoopBuilder, operands: Buffers, results: Buffers) -> None:
         """One walk through the elements, with a counter of those that are true."""
@@ -52,9 +52,9 @@ class NonzeroOp(GraphOp):
             number = b.load(found, [])
             room = number < b.index(count, I64)
             with b.when(b.load(operands[0], index) & room):
-                place = b.subscript(b.load(found, []))
+                indices = b.subscript(b.load(found, []))
                 for axis, position in enumerate(index):
-                    b.store(results[0], [Expr.of(axis), place], b.index(position, I64))
+                    b.store(results[0], [Expr.of(axis), indices], b.index(position, I64))
                 b.store(found, [], b.load(found, []) + 1)
 
 

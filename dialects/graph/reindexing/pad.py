@@ -127,8 +127,8 @@ class PadOp(IndexMapOp):
                 border = _part(b, cotangent, axis, start, size)
                 if self.mode.data == "edge":
                     border = b.reduce_sum(border, axes=[axis], keepdims=True)
-                place, step = self._origin(before if front else None, dim)
-                total = b.add(total, _placed(b, border, axis, dim, place, step))
+                index, step = self._origin(before if front else None, dim)
+                total = b.add(total, _placed(b, border, axis, dim, index, step))
             cotangent = total
         return cotangent
 

@@ -18,11 +18,11 @@ from weft.dialects.graph.core.types import BOOL, TensorType, tensor, type_of
 from weft.dialects.graph.reindexing.gather import (
     ElementsOp,
     IndexedOp,
-    element_places,
+    element_indices,
     require_fitting,
     subscript,
+    vector_indices,
     vector_length,
-    vector_places,
     vector_subscripts,
 )
 from weft.dialects.loop.builder import Buffers, LoopBuilder
@@ -64,14 +64,14 @@ class ScatterOp(IndexedOp):
             given == "none" or tensor_type.element != BOOL, "numbers to combine", tensor_type
         )
 
-    def scattered(self, x: Array, places: tuple[Array, ...], updates: Array) -> Array:
+    def scattered(self, x: Array, positions: tuple[Array, ...], updates: Array) -> Array:
         """The result in NumPy."""
         result = x.copy()
         function = _COMBINE[self.reduction.data][1]
         if function is None:
-            result[places] = updates
+            result[positions] = updates
         else:
-            function.at(result, places, updates)
+            function.at(result, positions, updates)
         return result
 
     def copy(self, b: LoopBuilder, operand: SSAValue, result: SSAValue) -> None:
@@ -79,10 +79,10 @@ class ScatterOp(IndexedOp):
         with b.loops(self.result_type.shape) as index:
             b.store(result, index, b.load(operand, index))
 
-    def combine(self, b: LoopBuilder, result: SSAValue, place: Sequence[Expr], new: Scalar) -> None:
+    def combine(self, b: LoopBuilder, result: SSAValue, index: Sequence[Expr], new: Scalar) -> None:
         """Applies one update."""
         function = _COMBINE[self.reduction.data][0]
-        b.store(result, place, function(b.load(result, place), new))
+        b.store(result, index, function(b.load(result, index), new))
 
     def require_linear(self) -> None:
         """Refuses to differentiate the reductions whose derivative is not written."""
@@ -112,7 +112,7 @@ class ScatterElementsOp(ScatterOp, ElementsOp):
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         x, indices, updates = operands
-        return [self.scattered(x, element_places(indices, x.shape, self.position), updates)]
+        return [self.scattered(x, element_indices(indices, x.shape, self.position), updates)]
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         """With duplicate indices and no reduction, every update gets the cotangent of its place."""
@@ -128,9 +128,9 @@ class ScatterElementsOp(ScatterOp, ElementsOp):
         self.copy(b, operands[0], results[0])
         dim = type_of(self.operand).shape[self.position]
         with b.loops(type_of(self.updates).shape) as index:
-            place = list(index)
-            place[self.position] = subscript(b, b.load(operands[1], index), dim)
-            self.combine(b, results[0], place, b.load(operands[2], index))
+            position = list(index)
+            position[self.position] = subscript(b, b.load(operands[1], index), dim)
+            self.combine(b, results[0], position, b.load(operands[2], index))
 
 
 @irdl_op_definition
@@ -159,7 +159,7 @@ class ScatterNdOp(ScatterOp):
 
     def reference(self, *operands: Array) -> Sequence[Array]:
         x, indices, updates = operands
-        return [self.scattered(x, vector_places(indices, x.shape), updates)]
+        return [self.scattered(x, vector_indices(indices, x.shape), updates)]
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         """With duplicate indices and no reduction, every update gets the cotangent of its place."""
@@ -174,9 +174,9 @@ class ScatterNdOp(ScatterOp):
         source, indices, updates = self.tensor_types()
         lead, length = indices.rank - 1, vector_length(self)
         with b.loops(updates.shape) as index:
-            places = vector_subscripts(b, operands[1], index[:lead], source.shape, length)
-            place = [*places, *index[lead:]]
-            self.combine(b, results[0], place, b.load(operands[2], index))
+            positions = vector_subscripts(b, operands[1], index[:lead], source.shape, length)
+            position = [*positions, *index[lead:]]
+            self.combine(b, results[0], position, b.load(operands[2], index))
 
 
 OPS: tuple[type[GraphOp], ...] = (ScatterElementsOp, ScatterNdOp)

@@ -19,7 +19,7 @@ from weft.compiler.driver.options import (
     Changes,
     Options,
     keyword_of,
-    option_places,
+    option_fields,
     user_options,
 )
 from weft.compiler.driver.read_options import SelfTest
@@ -66,7 +66,7 @@ def test_keywords_and_flags_are_the_same_options(keyword: str):
     said = [word for name in beside for word in WRITTEN[name][1]]
     made = Options(artifact=Artifact("net")).changed(**{**beside, keyword: written})
     assert made == of_command_line("--prefix", "net", *said, *words)
-    part, name = option_places()[keyword] if keyword != "buckets" else ("buckets", "sizes")
+    part, name = option_fields()[keyword] if keyword != "buckets" else ("buckets", "sizes")
     found = getattr(getattr(made, part) if part else made, name)
     assert found == held or (keyword == "target" and found.name == "aarch64")
 

@@ -24,7 +24,7 @@ from weft.compiler.machine.artifact import model_table
 from weft.compiler.machine.artifact.signature import Signature, TensorSpec
 from weft.compiler.machine.bindings.header import header
 from weft.compiler.machine.bindings.names import c_identifier
-from weft.compiler.machine.weights.file import PLACES
+from weft.compiler.machine.weights.file import WEIGHT_LOCATIONS
 
 LANGUAGES = {
     "c99": ("cc", ["-std=c99", "-x", "c"]),
@@ -117,7 +117,7 @@ def test_numbers_are_those_of_the_run_time(tmp_path: Path, language: str):
         *(f"WEFT_STEP_{step.name} == {step.value}" for step in table_reader.Step),
         f"WEFT_HAS_SELF_TEST == {model_table.HAS_SELF_TEST}",
         f"WEFT_IS_MADE == {model_table.IS_MADE}",
-        *(f"WEFT_{place.upper()} == {n}" for n, place in enumerate(PLACES)),
+        *(f"WEFT_{place.upper()} == {n}" for n, place in enumerate(WEIGHT_LOCATIONS)),
     ]
     compiles(tmp_path, language, {"m": header("m", STATIC)}, require(*conditions))
 

@@ -205,16 +205,19 @@ def _lstm(a: Attributes, x: Any, w: Any, r: Any, b: Any = None, *rest: Any) -> A
 
 def _resize(a: Attributes, x: Any, roi: Any = None, scales: Any = None, sizes: Any = None) -> Any:
     rates = scales or [new / old for new, old in zip(sizes, x.shape, strict=True)]
-    mode, place = a.get("mode", "nearest"), a.get("coordinate_transformation_mode", "half_pixel")
+    mode, coordinates = (
+        a.get("mode", "nearest"),
+        a.get("coordinate_transformation_mode", "half_pixel"),
+    )
     whole = all(rate == int(rate) for rate in rates)
-    if mode == "nearest" and place == "asymmetric" and whole:
+    if mode == "nearest" and coordinates == "asymmetric" and whole:
         for axis, rate in enumerate(rates):
             x = x if rate == 1 else jnp.repeat(x, int(rate), axis)
         return x
-    if mode == "linear" and place in ("half_pixel", "pytorch_half_pixel") and whole:
+    if mode == "linear" and coordinates in ("half_pixel", "pytorch_half_pixel") and whole:
         shape = [int(size * rate) for size, rate in zip(x.shape, rates, strict=True)]
         return jax.image.resize(x, shape, "linear", antialias=False)
-    raise PeerLacks(f"Resize of mode {mode}, {place}")
+    raise PeerLacks(f"Resize of mode {mode}, {coordinates}")
 
 
 def _lrn(a: Attributes, x: Any) -> Any:

@@ -83,13 +83,13 @@ class Plan(Struct):
         """The outputs, by the functions alone."""
         values: list[Any] = [*inputs, *constants] + [None] * self.size
         for step in self.steps:
-            results = step.function(*[values[place] for place in step.operands])
+            results = step.function(*[values[position] for position in step.operands])
             if len(step.results) == 1:
                 values[step.results[0]] = results
             else:
-                for place, result in zip(step.results, results, strict=False):
-                    values[place] = result
-        return [values[place] for place in self.outputs]
+                for position, result in zip(step.results, results, strict=False):
+                    values[position] = result
+        return [values[position] for position in self.outputs]
 
 
 class _Value(Struct):
@@ -173,7 +173,7 @@ class Planner:
         plain = HOST_OPERANDS.get(node.op_type, ())
         attributes = {each.name: _attribute(each) for each in node.attribute}
         arguments: list[Any] = []
-        places: list[str] = []
+        arguments_: list[str] = []
         for position, (name, value) in enumerate(zip(node.input, operands, strict=True)):
             if not name:
                 arguments.append(None)
@@ -184,15 +184,15 @@ class Planner:
             elif value.device is None and value.host is not None and value.host.ndim == 0:
                 arguments.append(value.host.item())
             else:
-                arguments.append(_PLACE)
-                places.append(self._placed(name, value))
+                arguments.append(_HOLE)
+                arguments_.append(self._placed(name, value))
         names = list(node.output)[: 1 if node.op_type == "Dropout" else None]  # without its mask
         call = _bound(self._functions[node.op_type], attributes, arguments, len(names))
-        results = self._evaluate(call, *[self._values[name].device for name in places])
+        results = self._evaluate(call, *[self._values[name].device for name in arguments_])
         listed = [results] if len(names) == 1 else results
         for name, result in zip(names, listed, strict=False):
             self._values[name] = _Value(device=result)
-        self._steps.append((call, places, names))
+        self._steps.append((call, arguments_, names))
 
     def _placed(self, name: str, value: _Value) -> str:
         if value.device is None:
@@ -209,24 +209,24 @@ class Planner:
         for name in constants:
             self._placed(name, self._values[name])
         order = [*given, *constants, *made]
-        place = {name: number for number, name in enumerate(order)}
+        numbers = {name: number for number, name in enumerate(order)}
         plan = Plan(
             [
                 Step(
                     call,
-                    tuple(place[each] for each in operands),
-                    tuple(place[each] for each in results),
+                    tuple(numbers[each] for each in operands),
+                    tuple(numbers[each] for each in results),
                 )
                 for call, operands, results in self._steps
             ],
             [self._values[name].device for name in constants],
-            [place[name] for name in outputs],
+            [numbers[name] for name in outputs],
             len(made),
         )
         return plan, [self._values[name].device for name in given]
 
 
-_PLACE: Final = object()
+_HOLE: Final = object()
 
 
 def _bound(
@@ -234,12 +234,12 @@ def _bound(
 ) -> Callable[..., Any]:
     """The function of the tensors alone."""
     attributes = attributes | {"results": results}
-    if all(argument is _PLACE for argument in arguments):
+    if all(argument is _HOLE for argument in arguments):
         return lambda *tensors: function(attributes, *tensors)
 
     def call(*tensors: Any) -> Any:
         left = iter(tensors)
-        return function(attributes, *[next(left) if each is _PLACE else each for each in arguments])
+        return function(attributes, *[next(left) if each is _HOLE else each for each in arguments])
 
     return call
 

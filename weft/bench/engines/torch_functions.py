@@ -185,12 +185,15 @@ def _resize(a: Attributes, x: Any, roi: Any = None, scales: Any = None, sizes: A
     wanted = (
         sizes[2:] if sizes else [int(n * s) for n, s in zip(x.shape[2:], scales[2:], strict=True)]
     )
-    mode, place = a.get("mode", "nearest"), a.get("coordinate_transformation_mode", "half_pixel")
-    if mode == "nearest" and place == "asymmetric" and a.get("nearest_mode") == "floor":
+    mode, coordinates = (
+        a.get("mode", "nearest"),
+        a.get("coordinate_transformation_mode", "half_pixel"),
+    )
+    if mode == "nearest" and coordinates == "asymmetric" and a.get("nearest_mode") == "floor":
         return functional.interpolate(x, wanted, mode="nearest")
-    if mode == "linear" and place in ("half_pixel", "pytorch_half_pixel"):
+    if mode == "linear" and coordinates in ("half_pixel", "pytorch_half_pixel"):
         return functional.interpolate(x, wanted, mode="bilinear", align_corners=False)
-    raise PeerLacks(f"Resize of mode {mode}, {place}")
+    raise PeerLacks(f"Resize of mode {mode}, {coordinates}")
 
 
 def _clip(a: Attributes, x: Any, low: Any = None, high: Any = None) -> Any:

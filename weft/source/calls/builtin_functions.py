@@ -29,24 +29,24 @@ from weft.source.expressions.operators import both, either
 from weft.source.leaves import shown
 from weft.source.run import Run
 from weft.source.statements.branches import choose
-from weft.source.syntax import Place
+from weft.source.syntax import Location
 from weft.source.values import Array, Number, Spread, is_number
 from weft.tracing.printing import Text
 from weft.tracing.printing import print as weft_print
 from weft.tracing.traced import Traced
 
 
-def _len(run: Run, place: Place, value: Any) -> Any:
-    iterations = iterations_of(run, value, place)
+def _len(run: Run, location: Location, value: Any) -> Any:
+    iterations = iterations_of(run, value, location)
     return run.recording.number(iterations.count)
 
 
-def _range(run: Run, place: Place, *ends: Any) -> Any:
-    numbers = [item(run, place, each) if isinstance(each, Traced) else each for each in ends]
-    return range_of(run, numbers, place)
+def _range(run: Run, location: Location, *ends: Any) -> Any:
+    numbers = [item(run, location, each) if isinstance(each, Traced) else each for each in ends]
+    return range_of(run, numbers, location)
 
 
-def _abs(run: Run, place: Place, value: Any) -> Any:
+def _abs(run: Run, location: Location, value: Any) -> Any:
     found = value.apply("abs")
     return (
         Number(run.recording, value.python_type, found.value)
@@ -56,10 +56,10 @@ def _abs(run: Run, place: Place, value: Any) -> Any:
 
 
 def _converted(python_type: type) -> Callable[..., Any]:
-    def function(run: Run, place: Place, value: Any) -> Any:
+    def function(run: Run, location: Location, value: Any) -> Any:
         if python_type is bool:
-            return as_condition(run, value, place)
-        number = item(run, place, value)
+            return as_condition(run, value, location)
+        number = item(run, location, value)
         if number.python_type is python_type or (number.expr is not None and python_type is int):
             return number
         return Number(
@@ -69,9 +69,9 @@ def _converted(python_type: type) -> Callable[..., Any]:
     return function
 
 
-def _round(run: Run, place: Place, value: Any, digits: int | None = None) -> Any:
+def _round(run: Run, location: Location, value: Any, digits: int | None = None) -> Any:
     if digits is not None:
-        raise place.refuse("round requires one argument beside tensors", f"{digits} digits")
+        raise location.refuse("round requires one argument beside tensors", f"{digits} digits")
     found = value.apply("round") if value.dtype.kind == "f" else value
     if isinstance(value, Number):
         return Number(run.recording, int, found.astype(np.int64).value)
@@ -81,23 +81,25 @@ def _round(run: Run, place: Place, value: Any, digits: int | None = None) -> Any
 def _extremum(name: str) -> Callable[..., Any]:
     node_type = ast.Lt if name == "min" else ast.Gt
 
-    def function(run: Run, place: Place, *values: Any, key: Any = None, **named: Any) -> Any:
+    def function(run: Run, location: Location, *values: Any, key: Any = None, **named: Any) -> Any:
         if key is not None or named:
-            raise place.refuse(f"{name} requires plain arguments beside tensors", "key or default")
-        listed = elements(run, values[0], place) if len(values) == 1 else list(values)
+            raise location.refuse(
+                f"{name} requires plain arguments beside tensors", "key or default"
+            )
+        listed = elements(run, values[0], location) if len(values) == 1 else list(values)
         best = listed[0]
         for each in listed[1:]:
-            best = _better(run, node_type, best, each, name, place)
+            best = _better(run, node_type, best, each, name, location)
         return best
 
     return function
 
 
 def _better(
-    run: Run, node_type: type[ast.AST], best: Any, other: Any, name: str, place: Place
+    run: Run, node_type: type[ast.AST], best: Any, other: Any, name: str, location: Location
 ) -> Any:
     if not (isinstance(best, Traced) or isinstance(other, Traced)):
-        return other if operate(run, node_type, other, best, place) else best
+        return other if operate(run, node_type, other, best, location) else best
     python_types = [
         each.python_type if isinstance(each, Number) else type(each) for each in (best, other)
     ]
@@ -105,97 +107,99 @@ def _better(
         numbers: list[Any] = [best, other]
         x, y = (run.recording.number_as(each, python_types[0]) for each in numbers)
         return Number(run.recording, python_types[0], x.apply(name, y).value)
-    test = as_condition(run, operate(run, node_type, other, best, place), place)
+    test = as_condition(run, operate(run, node_type, other, best, location), location)
     if isinstance(test, bool):
         return other if test else best
-    return choose(run, test, (lambda: other, lambda: best), place)
+    return choose(run, test, (lambda: other, lambda: best), location)
 
 
-def _sum(run: Run, place: Place, values: Any, start: Any = 0) -> Any:
+def _sum(run: Run, location: Location, values: Any, start: Any = 0) -> Any:
     total = start
     if isinstance(values, Array) and values.type.shape[0].constant is None:
-        return operate(run, ast.Add, start, values.reduced("reduce_sum", 0, False), place)
-    for each in elements(run, values, place):
-        total = operate(run, ast.Add, total, each, place)
+        return operate(run, ast.Add, start, values.reduced("reduce_sum", 0, False), location)
+    for each in elements(run, values, location):
+        total = operate(run, ast.Add, total, each, location)
     return total
 
 
 def _quantified(name: str) -> Callable[..., Any]:
-    def function(run: Run, place: Place, values: Any) -> Any:
+    def function(run: Run, location: Location, values: Any) -> Any:
         if isinstance(values, Array):
-            return as_condition(run, getattr(values, name)(), place)
+            return as_condition(run, getattr(values, name)(), location)
         total: Any = name == "all"
-        for each in elements(run, values, place):
-            test = as_condition(run, each, place)
+        for each in elements(run, values, location):
+            test = as_condition(run, each, location)
             total = (both if name == "all" else either)(run.recording, total, test)
         return total
 
     return function
 
 
-def _enumerate(run: Run, place: Place, value: Any, start: int = 0) -> Any:
-    return enumerated(run, value, start, place)
+def _enumerate(run: Run, location: Location, value: Any, start: int = 0) -> Any:
+    return enumerated(run, value, start, location)
 
 
-def _zip(run: Run, place: Place, *values: Any, strict: bool = False) -> Any:
-    return zipped(run, values, place)
+def _zip(run: Run, location: Location, *values: Any, strict: bool = False) -> Any:
+    return zipped(run, values, location)
 
 
-def _reversed(run: Run, place: Place, value: Any) -> Any:
-    return reversed_(run, value, place)
+def _reversed(run: Run, location: Location, value: Any) -> Any:
+    return reversed_(run, value, location)
 
 
-def _map(run: Run, place: Place, function: Any, *values: Any) -> Any:
-    iterations = zipped(run, values, place)
-    call = lambda i: run.call(run, function, iterations.element(i), {}, place)  # noqa: E731
+def _map(run: Run, location: Location, function: Any, *values: Any) -> Any:
+    iterations = zipped(run, values, location)
+    call = lambda i: run.call(run, function, iterations.element(i), {}, location)  # noqa: E731
     return Iterations(iterations.count, call, iterations.even)
 
 
-def _filter(run: Run, place: Place, function: Any, values: Any) -> Any:
+def _filter(run: Run, location: Location, function: Any, values: Any) -> Any:
     kept: list[Any] = []
-    for each in elements(run, values, place):
-        value = each if function is None else run.call(run, function, [each], {}, place)
-        test = as_condition(run, value, place)
+    for each in elements(run, values, location):
+        value = each if function is None else run.call(run, function, [each], {}, location)
+        test = as_condition(run, value, location)
         if not isinstance(test, bool):
             rule = "filter requires conditions that are known while compiling"
-            raise place.refuse(rule, "a tensor", "use x[mask] or np.where")
+            raise location.refuse(rule, "a tensor", "use x[mask] or np.where")
         kept += [each] * test
     return run.undo_log.make(kept)
 
 
-def _list(run: Run, place: Place, values: Any = ()) -> Any:
+def _list(run: Run, location: Location, values: Any = ()) -> Any:
     if isinstance(values, list) and any(isinstance(each, Spread) for each in values):
         return run.undo_log.make(list(values))
-    return run.undo_log.make(elements(run, values, place))
+    return run.undo_log.make(elements(run, values, location))
 
 
-def _tuple(run: Run, place: Place, values: Any = ()) -> Any:
-    return tuple(elements(run, values, place))
+def _tuple(run: Run, location: Location, values: Any = ()) -> Any:
+    return tuple(elements(run, values, location))
 
 
-def _dict(run: Run, place: Place, values: Any = (), **named: Any) -> Any:
-    pairs = values.items() if isinstance(values, dict) else elements(run, values, place)
+def _dict(run: Run, location: Location, values: Any = (), **named: Any) -> Any:
+    pairs = values.items() if isinstance(values, dict) else elements(run, values, location)
     return run.undo_log.make(dict(pairs, **named))
 
 
-def _set(run: Run, place: Place, values: Any = ()) -> Any:
-    found = elements(run, values, place)
+def _set(run: Run, location: Location, values: Any = ()) -> Any:
+    found = elements(run, values, location)
     if any(isinstance(each, Traced) for each in found):
-        raise place.refuse("a set requires elements that are known while compiling", "tensors")
+        raise location.refuse("a set requires elements that are known while compiling", "tensors")
     return run.undo_log.make(set(found))
 
 
-def _sorted(run: Run, place: Place, values: Any, key: Any = None, reverse: bool = False) -> Any:
-    found = elements(run, values, place)
-    keys = found if key is None else [run.call(run, key, [each], {}, place) for each in found]
+def _sorted(
+    run: Run, location: Location, values: Any, key: Any = None, reverse: bool = False
+) -> Any:
+    found = elements(run, values, location)
+    keys = found if key is None else [run.call(run, key, [each], {}, location) for each in found]
     if any(isinstance(each, Traced) for each in keys):
         rule = "sorted requires what it compares to be known while compiling"
-        raise place.refuse(rule, "tensors", "np.sort of an array")
+        raise location.refuse(rule, "tensors", "np.sort of an array")
     order = sorted(range(len(found)), key=lambda position: keys[position], reverse=reverse)
     return run.undo_log.make([found[position] for position in order])
 
 
-def _isinstance(run: Run, place: Place, value: Any, expected: Any) -> bool:
+def _isinstance(run: Run, location: Location, value: Any, expected: Any) -> bool:
     wanted = expected if isinstance(expected, tuple) else (expected,)
     if isinstance(value, Number):
         return any(
@@ -208,17 +212,17 @@ def _isinstance(run: Run, place: Place, value: Any, expected: Any) -> bool:
     return isinstance(value, expected)
 
 
-def _divmod(run: Run, place: Place, x: Any, y: Any) -> Any:
-    return tuple(operate(run, each, x, y, place) for each in (ast.FloorDiv, ast.Mod))
+def _divmod(run: Run, location: Location, x: Any, y: Any) -> Any:
+    return tuple(operate(run, each, x, y, location) for each in (ast.FloorDiv, ast.Mod))
 
 
-def _pow(run: Run, place: Place, x: Any, y: Any) -> Any:
-    return operate(run, ast.Pow, x, y, place)
+def _pow(run: Run, location: Location, x: Any, y: Any) -> Any:
+    return operate(run, ast.Pow, x, y, location)
 
 
-def _getattr(run: Run, place: Place, holder: Any, name: Any, *default: Any) -> Any:
+def _getattr(run: Run, location: Location, holder: Any, name: Any, *default: Any) -> Any:
     try:
-        return attribute(run, holder, name, name, place)
+        return attribute(run, holder, name, name, location)
     except AttributeError:
         if not default:
             raise
@@ -226,7 +230,7 @@ def _getattr(run: Run, place: Place, holder: Any, name: Any, *default: Any) -> A
         return default[0]
 
 
-def _hasattr(run: Run, place: Place, holder: Any, name: Any) -> bool:
+def _hasattr(run: Run, location: Location, holder: Any, name: Any) -> bool:
     if isinstance(holder, Traced):
         return hasattr(type(holder), name) and not name.startswith("_")
     _watch_attribute(run, holder, name)
@@ -240,34 +244,36 @@ def _watch_attribute(run: Run, holder: Any, name: Any) -> None:
         run.captures.watch(Guard(f"whether there is {name}", read, read()), holder)
 
 
-def _setattr(run: Run, place: Place, holder: Any, name: Any, value: Any) -> None:
-    assign_attribute(run, holder, name, value, place)
+def _setattr(run: Run, location: Location, holder: Any, name: Any, value: Any) -> None:
+    assign_attribute(run, holder, name, value, location)
 
 
 def _print(
-    run: Run, place: Place, *values: Any, sep: str | None = None, end: str | None = None,
+    run: Run, location: Location, *values: Any, sep: str | None = None, end: str | None = None,
     flush: bool = False, file: Any = None,
 ) -> None:  # fmt: skip
     """Prints when the program runs, what is known while compiling too."""
     if file is not None and file is not sys.stdout:
-        raise place.refuse("print requires the standard output", shown(file), "leave file out")
+        raise location.refuse("print requires the standard output", shown(file), "leave file out")
     for value in values:
         if isinstance(value, Iterations | Spread) or (
             isinstance(value, list) and any(isinstance(each, Spread) for each in value)
         ):
             rule = "print requires values whose form is known while compiling"
-            raise place.refuse(rule, "a list that a loop of the graph filled", "np.stack(...) it")
+            raise location.refuse(
+                rule, "a list that a loop of the graph filled", "np.stack(...) it"
+            )
     between = " " if sep is None else sep
     whole = Text.joined([Text.of(value) for value in values], between)
     ended = Text.joined([whole, Text(escaped("\n" if end is None else end))])
     run.recording.print(ended.text, ended.values)
-    run.note(place, "graph.print")
+    run.note(location, "graph.print")
 
 
 def _as_text(conversion: str) -> Callable[..., Any]:
     """`str` and `repr`, and `format`, which has a second argument."""
 
-    def function(run: Run, place: Place, value: Any, spec: str = "") -> Any:
+    def function(run: Run, location: Location, value: Any, spec: str = "") -> Any:
         return Text.of(value, conversion, spec)
 
     return function
@@ -276,8 +282,8 @@ def _as_text(conversion: str) -> Callable[..., Any]:
 def _of_math(name: str, result_type: type = float) -> Callable[..., Any]:
     """A function of `math`: a float of Python, whatever it is called with."""
 
-    def function(run: Run, place: Place, x: Any) -> Any:
-        wide = item(run, place, x).astype(np.float64)
+    def function(run: Run, location: Location, x: Any) -> Any:
+        wide = item(run, location, x).astype(np.float64)
         found = wide.apply(name)
         wanted = (
             np.float64 if result_type is float else np.bool_ if result_type is bool else np.int64

@@ -30,7 +30,7 @@ from weft.source.expressions.iteration import Iterations, elements, stacked
 from weft.source.expressions.operations import made, native
 from weft.source.leaves import shown
 from weft.source.run import MOST_CALLS, RETURNED, VALUE, Frame, Run
-from weft.source.syntax import Place, code_of
+from weft.source.syntax import Location, code_of
 from weft.source.values import Array, Number, Spread
 from weft.tracing.printing import Text
 from weft.tracing.printing import print as weft_print
@@ -59,7 +59,7 @@ class Interpreted:
     function: Any
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        return self.run.call(self.run, self.function, arguments, named, self.run.place)
+        return self.run.call(self.run, self.function, arguments, named, self.run.location)
 
 
 @dataclass(frozen=True)
@@ -72,37 +72,37 @@ class Managed:
 
 
 def call(
-    run: Run, function: Any, arguments: Sequence[Any], named: Mapping[str, Any], place: Place
+    run: Run, function: Any, arguments: Sequence[Any], named: Mapping[str, Any], location: Location
 ) -> Any:
     """Calls a value of the program."""
     match function:
         case Function():
             defaults = function.defaults, function.named_defaults
-            names = bind(function.code, *defaults, arguments, named, place)
+            names = bind(function.code, *defaults, arguments, named, location)
             around = function.around
             frame = Frame(function.code, names, around, around.cells, around.globals)
-            return enter(run, frame, place)
+            return enter(run, frame, location)
         case Interpreted():
-            return call(run, function.function, arguments, named, place)
+            return call(run, function.function, arguments, named, location)
         case partial():
             bound = cast("partial[Any]", function)
             inner = bound.func
             if getattr(inner, "__module__", "").startswith("weft.source."):
                 return made(run, inner(*bound.args, *arguments, **named))
             joined = {**bound.keywords, **named}
-            return call(run, inner, [*bound.args, *arguments], joined, place)
+            return call(run, inner, [*bound.args, *arguments], joined, location)
         case MethodType():
-            return call(run, function.__func__, [function.__self__, *arguments], named, place)
+            return call(run, function.__func__, [function.__self__, *arguments], named, location)
         case type():
-            return _instantiate(run, function, arguments, named, place)
+            return _instantiate(run, function, arguments, named, location)
         case FunctionType() if function in MODULE_METHODS:
-            return MODULE_METHODS[function](run, place, *arguments, **named)
+            return MODULE_METHODS[function](run, location, *arguments, **named)
         case FunctionType() if is_managed(function):
             return Managed(function.__wrapped__, arguments, named)  # pyright: ignore
         case FunctionType() if is_read(function):
-            return _read(run, function, arguments, named, place)
+            return _read(run, function, arguments, named, location)
         case _:
-            return _other(run, function, arguments, named, place)
+            return _other(run, function, arguments, named, location)
 
 
 def is_read(function: FunctionType) -> bool:
@@ -124,28 +124,28 @@ def _read(
     function: FunctionType,
     arguments: Sequence[Any],
     named: Mapping[str, Any],
-    place: Place,
+    location: Location,
 ) -> Any:
-    return enter(run, frame_of(function, arguments, named, place), place)
+    return enter(run, frame_of(function, arguments, named, location), location)
 
 
 def frame_of(
-    function: FunctionType, arguments: Sequence[Any], named: Mapping[str, Any], place: Place
+    function: FunctionType, arguments: Sequence[Any], named: Mapping[str, Any], location: Location
 ) -> Frame:
     """The call of a function that is read, before it runs."""
     code = code_of(function)
     defaults = function.__defaults__ or (), function.__kwdefaults__ or {}
-    names = bind(code, *defaults, arguments, named, place)
+    names = bind(code, *defaults, arguments, named, location)
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
     return Frame(code, names, None, cells, function.__globals__)
 
 
-def enter(run: Run, frame: Frame, place: Place) -> Any:
+def enter(run: Run, frame: Frame, location: Location) -> Any:
     """Runs a call of a function that is read."""
     if run.depth >= MOST_CALLS:
         rule = f"calls within each other require a depth of at most {MOST_CALLS}"
         advice = "end the recursion with a condition that is known while compiling"
-        raise place.refuse(rule, "more", advice)
+        raise location.refuse(rule, "more", advice)
     run.depth += 1
     frame.names[RETURNED] = False
     run.undo_log.make(frame.names)
@@ -165,20 +165,24 @@ def _returned(run: Run, frame: Frame) -> Any:
     if isinstance(returned, Number) and value is not None:
         leaves, _ = flatten_exactly(value)
         if any(leaf is not None for leaf in leaves):
-            place = Place(frame.code.file, frame.code.node)
+            location = Location(frame.code.file, frame.code.node)
             rule = f"{frame.code.name} requires to return a value on every way, or on none"
-            raise place.refuse(rule, "one way without", "end with a return")
+            raise location.refuse(rule, "one way without", "end with a return")
     return value
 
 
 def _instantiate(
-    run: Run, instance_type: type, arguments: Sequence[Any], named: Mapping[str, Any], place: Place
+    run: Run,
+    instance_type: type,
+    arguments: Sequence[Any],
+    named: Mapping[str, Any],
+    location: Location,
 ) -> Any:
     """Calls a class."""
     if instance_type is Tensor:
-        return CREATION["asarray"](run, place, *arguments, **named)
+        return CREATION["asarray"](run, location, *arguments, **named)
     if instance_type in BUILTINS or instance_type.__module__.split(".")[0] == "numpy":
-        return _other(run, instance_type, arguments, named, place)
+        return _other(run, instance_type, arguments, named, location)
     start = getattr(instance_type, "__init__", None)
     fresh = getattr(instance_type, "__new__", None)
     if (
@@ -188,9 +192,9 @@ def _instantiate(
         and (start.__code__.co_filename != "<string>")
     ):
         instance = run.undo_log.make(object.__new__(instance_type))
-        call(run, start, [instance, *arguments], named, place)
+        call(run, start, [instance, *arguments], named, location)
         return instance
-    found = native(place, instance_type, *arguments, **named)
+    found = native(location, instance_type, *arguments, **named)
     if issubclass(instance_type, BaseException):
         return found
     given = [id(each) for each in (*arguments, *named.values())]
@@ -202,30 +206,30 @@ def _instantiate(
 
 
 def _other(
-    run: Run, function: Any, arguments: Sequence[Any], named: Mapping[str, Any], place: Place
+    run: Run, function: Any, arguments: Sequence[Any], named: Mapping[str, Any], location: Location
 ) -> Any:
     """Calls what is not read."""
-    _require_pure(function, place)
+    _require_pure(function, location)
     values = [*arguments, *named.values()]
     texts = any(isinstance(value, Text) for value in values) or _joins_texts(function, values)
     if texts and not any(function is each for each in _TAKING_TEXTS):
-        raise refused_text(place, f"a call of {getattr(function, '__name__', function)}")
+        raise refused_text(location, f"a call of {getattr(function, '__name__', function)}")
     for value in values:
-        _require_fresh(value, place)
+        _require_fresh(value, location)
     dynamic = texts or any(map(holds_dynamic, values))
     if function is reduce:
-        return _reduce(run, arguments, place)
+        return _reduce(run, arguments, location)
     if _is_hashable(function) and function in BUILTINS and (dynamic or function in ALWAYS):
-        return BUILTINS[function](run, place, *arguments, **named)
+        return BUILTINS[function](run, location, *arguments, **named)
     if _is_numpy(function):
-        return _numpy(run, function, arguments, named, dynamic, place)
+        return _numpy(run, function, arguments, named, dynamic, location)
     method = getattr(type(function), "__call__", None)  # noqa: B004  the method is wanted
     original = getattr(function, "source_function", None)
     if original is not None:
-        return call(run, original, arguments, named, place)
+        return call(run, original, arguments, named, location)
     if isinstance(method, FunctionType) and is_read(method):
-        return call(run, method, [function, *arguments], named, place)
-    return _native(run, function, arguments, named, dynamic, place)
+        return call(run, method, [function, *arguments], named, location)
+    return _native(run, function, arguments, named, dynamic, location)
 
 
 def _joins_texts(function: Any, values: Sequence[Any]) -> bool:
@@ -242,23 +246,23 @@ def _native(
     arguments: Sequence[Any],
     named: Mapping[str, Any],
     dynamic: bool,
-    place: Place,
+    location: Location,
 ) -> Any:
     """Calls a function that is not read; functions of the user's that it calls are."""
     if not callable(function):
-        raise place.refuse("a call requires a function", shown(function))
+        raise location.refuse("a call requires a function", shown(function))
     module = getattr(function, "__module__", None) or ""
     if module == "weft.array_api.creation" and dynamic:
-        return _created(run, function, arguments, named, place)
+        return _created(run, function, arguments, named, location)
     if isinstance(function, BuiltinMethodType) and dynamic and module in ("builtins", "math"):
         rule = f"{function.__name__} requires values that are known while compiling"
-        raise place.refuse(rule, "a tensor", "NumPy's functions take tensors")
+        raise location.refuse(rule, "a tensor", "NumPy's functions take tensors")
     if module == "weft.autodiff.derivatives":
         arguments = [_floats_lifted(run, each) for each in arguments]
-    passed = [_passed(run, each, place) for each in arguments]
-    passed_by_name = {name: _passed(run, each, place) for name, each in named.items()}
+    passed = [_passed(run, each, location) for each in arguments]
+    passed_by_name = {name: _passed(run, each, location) for name, each in named.items()}
     found = native(
-        place, _with_interpreted_closure(run, function, place), *passed, **passed_by_name
+        location, _with_interpreted_closure(run, function, location), *passed, **passed_by_name
     )
     if module in _ARRAYS:
         found = _seen(run, function.__name__, arguments, found)
@@ -283,23 +287,23 @@ def _seen(run: Run, name: str, given: Sequence[Any], found: Any) -> Any:
 
 
 def _created(
-    run: Run, function: Any, arguments: Sequence[Any], named: Mapping[str, Any], place: Place
+    run: Run, function: Any, arguments: Sequence[Any], named: Mapping[str, Any], location: Location
 ) -> Any:
     """A function of weft's that makes tensors, of sizes that only a call knows."""
     known = CREATION.get(function.__name__)
     if known is None:
-        return made(run, _received(run, native(place, function, *arguments, **named)))
+        return made(run, _received(run, native(location, function, *arguments, **named)))
     with_dtype = function.__name__ in ("zeros", "ones", "empty", "eye")
     default = {"dtype": np.float32} if with_dtype else {}
-    return known(run, place, *arguments, **{**default, **named})
+    return known(run, location, *arguments, **{**default, **named})
 
 
-def _with_interpreted_closure(run: Run, function: Any, place: Place) -> Any:
+def _with_interpreted_closure(run: Run, function: Any, location: Location) -> Any:
     """A function of weft's own with the user's functions in its closure read."""
     if not isinstance(function, FunctionType) or not function.__closure__:
         return function
     cells = tuple(
-        CellType(_passed(run, cell.cell_contents, place)) for cell in function.__closure__
+        CellType(_passed(run, cell.cell_contents, location)) for cell in function.__closure__
     )
     copy = FunctionType(
         function.__code__, function.__globals__, function.__name__, function.__defaults__, cells
@@ -308,14 +312,14 @@ def _with_interpreted_closure(run: Run, function: Any, place: Place) -> Any:
     return copy
 
 
-def _passed(run: Run, value: Any, place: Place) -> Any:
+def _passed(run: Run, value: Any, location: Location) -> Any:
     if isinstance(value, list) and any(isinstance(each, Spread) for each in value):
-        return stacked(run, value, place)
+        return stacked(run, value, location)
     method = getattr(type(value), "__call__", None)  # noqa: B004  the method is wanted
     if any(isinstance(each, FunctionType) and is_read(each) for each in (value, method)):
         return Interpreted(run, value)
     if isinstance(value, FunctionType) and value.__closure__:
-        return _with_interpreted_closure(run, value, place)
+        return _with_interpreted_closure(run, value, location)
     original = getattr(value, "source_function", None)
     return value if original is None else Interpreted(run, original)
 
@@ -343,12 +347,12 @@ def _received(run: Run, value: Any) -> Any:
     )
 
 
-def _reduce(run: Run, arguments: Sequence[Any], place: Place) -> Any:
+def _reduce(run: Run, arguments: Sequence[Any], location: Location) -> Any:
     function, values, *start = arguments
-    rest = elements(run, values, place)
+    rest = elements(run, values, location)
     total = start[0] if start else rest.pop(0)
     for each in rest:
-        total = call(run, function, [total, each], {}, place)
+        total = call(run, function, [total, each], {}, location)
     return total
 
 
@@ -358,31 +362,31 @@ def _numpy(
     arguments: Sequence[Any],
     named: Mapping[str, Any],
     dynamic: bool,
-    place: Place,
+    location: Location,
 ) -> Any:
     if not dynamic:
-        return made(run, native(place, function, *arguments, **named))
+        return made(run, native(location, function, *arguments, **named))
     name = function.__name__
     if isinstance(function, type) and issubclass(function, np.generic):
-        return run.recording.array(tensor_of(run, arguments[0], place).astype(function).value)
+        return run.recording.array(tensor_of(run, arguments[0], location).astype(function).value)
     if name in CREATION:
-        return CREATION[name](run, place, *arguments, **named)
+        return CREATION[name](run, location, *arguments, **named)
     if function in COMPOSITES:
-        return call(run, COMPOSITES[function], arguments, named, place)
+        return call(run, COMPOSITES[function], arguments, named, location)
     known = FUNCTIONS.get(function)
     if known is None:
         constants = [_constant_of(run, each) for each in arguments]
         if not any(map(holds_dynamic, [*constants, *named.values()])):
-            return made(run, native(place, function, *constants, **named))
+            return made(run, native(location, function, *constants, **named))
         rule = "source mode requires functions of NumPy that it knows"
-        raise place.refuse(rule, f"{name} of a tensor", "write it with others")
-    passed = [_passed(run, each, place) for each in arguments]
-    passed_by_name = {key: _passed(run, each, place) for key, each in named.items()}
+        raise location.refuse(rule, f"{name} of a tensor", "write it with others")
+    passed = [_passed(run, each, location) for each in arguments]
+    passed_by_name = {key: _passed(run, each, location) for key, each in named.items()}
     try:
-        found = native(place, known, *passed, **passed_by_name)
+        found = native(location, known, *passed, **passed_by_name)
     except TypeError as error:
         rule = f"np.{name} requires arguments that weft knows"
-        raise place.refuse(rule, str(error).partition(") ")[2] or str(error)) from error
+        raise location.refuse(rule, str(error).partition(") ")[2] or str(error)) from error
     return made(run, _received(run, _seen(run, name, arguments, found)))
 
 
@@ -404,14 +408,14 @@ def holds_dynamic(value: Any) -> bool:
     return False
 
 
-def _require_fresh(value: Any, place: Place) -> None:
+def _require_fresh(value: Any, location: Location) -> None:
     """Refuses parts of arrays that were changed since, within lists too."""
     if isinstance(value, Array) and value.stale:
         rule = "a part of an array requires that the array stays as it is"
-        raise place.refuse(rule, "one that was changed since", "take a copy: x[i].copy()")
+        raise location.refuse(rule, "one that was changed since", "take a copy: x[i].copy()")
     if isinstance(value, list | tuple):
         for each in cast("Sequence[Any]", value):
-            _require_fresh(each, place)
+            _require_fresh(each, location)
 
 
 def _is_hashable(value: Any) -> bool:
@@ -423,7 +427,7 @@ def _is_numpy(function: Any) -> bool:
     return isinstance(function, np.ufunc) or module.split(".")[0] == "numpy"
 
 
-def _require_pure(function: Any, place: Place) -> None:
+def _require_pure(function: Any, location: Location) -> None:
     """Refuses what gives another answer with each call, or acts on the world."""
     holder = getattr(function, "__self__", None)
     module = getattr(function, "__module__", None) or ""
@@ -431,4 +435,4 @@ def _require_pure(function: Any, place: Place) -> None:
     if stateful or module.startswith(_IMPURE) or any(function is each for each in _SIDE_EFFECTS):
         rule = "a compiled function requires calls that give the same answer every time"
         advice = "call it before, and hand in what it gives as an argument"
-        raise place.refuse(rule, getattr(function, "__name__", function), advice)
+        raise location.refuse(rule, getattr(function, "__name__", function), advice)

@@ -12,18 +12,18 @@ from weft.dialects.graph.core.types import ShapeAttr
 from weft.source.expressions.iteration import iterations_of, range_of, stacked
 from weft.source.expressions.operators import as_tensor
 from weft.source.run import Run
-from weft.source.syntax import Place
+from weft.source.syntax import Location
 from weft.source.values import Spread
 from weft.tracing.traced import Traced
 
 
-def tensor_of(run: Run, value: Any, place: Place) -> Traced:
+def tensor_of(run: Run, value: Any, location: Location) -> Traced:
     """A value as a tensor: lists are put together."""
     if isinstance(value, list | tuple):
         parts = [
-            each if isinstance(each, Spread) else tensor_of(run, each, place) for each in value
+            each if isinstance(each, Spread) else tensor_of(run, each, location) for each in value
         ]
-        return stacked(run, parts, place)
+        return stacked(run, parts, location)
     return as_tensor(run.recording, value)
 
 
@@ -39,37 +39,39 @@ def _filled(run: Run, shape: Any, value: Any, dtype: Any = None) -> Any:
     return scalar.broadcast_to(shape)
 
 
-def _zeros(run: Run, place: Place, shape: Any, dtype: Any = np.float64) -> Any:
+def _zeros(run: Run, location: Location, shape: Any, dtype: Any = np.float64) -> Any:
     return _filled(run, shape, 0, dtype)
 
 
-def _ones(run: Run, place: Place, shape: Any, dtype: Any = np.float64) -> Any:
+def _ones(run: Run, location: Location, shape: Any, dtype: Any = np.float64) -> Any:
     return _filled(run, shape, 1, dtype)
 
 
-def _full(run: Run, place: Place, shape: Any, value: Any, dtype: Any = None) -> Any:
+def _full(run: Run, location: Location, shape: Any, value: Any, dtype: Any = None) -> Any:
     return _filled(run, shape, value, dtype)
 
 
 def _arange(
-    run: Run, place: Place, start: Any, stop: Any = None, step: int = 1, dtype: Any = None
+    run: Run, location: Location, start: Any, stop: Any = None, step: int = 1, dtype: Any = None
 ) -> Any:
     r = run.recording
     low, high = (0, start) if stop is None else (start, stop)
-    count = iterations_of(run, range_of(run, [low, high, step], place), place).count
+    count = iterations_of(run, range_of(run, [low, high, step], location), location).count
     first, by = (as_tensor(r, each).astype(np.int64) for each in (low, step))
     result = r.apply("range", r.array(first.value), r.array(by.value), size=ShapeAttr((count,)))
     return result if dtype is None else result.astype(dtype)
 
 
-def _eye(run: Run, place: Place, rows: Any, columns: Any = None, dtype: Any = np.float64) -> Any:
-    row = _arange(run, place, rows)
-    column = row if columns is None else _arange(run, place, columns)
+def _eye(
+    run: Run, location: Location, rows: Any, columns: Any = None, dtype: Any = np.float64
+) -> Any:
+    row = _arange(run, location, rows)
+    column = row if columns is None else _arange(run, location, columns)
     return row.reshape((row.type.size, 1)).apply("equal", column).astype(dtype)
 
 
-def _array(run: Run, place: Place, value: Any, dtype: Any = None) -> Any:
-    x = tensor_of(run, value, place)
+def _array(run: Run, location: Location, value: Any, dtype: Any = None) -> Any:
+    x = tensor_of(run, value, location)
     return run.recording.array((x if dtype is None else x.astype(dtype)).value)
 
 

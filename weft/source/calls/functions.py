@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from weft.source.run import Frame, Run
-from weft.source.syntax import Code, Place
+from weft.source.syntax import Code, Location
 
 
 @dataclass(eq=False)
@@ -40,7 +40,7 @@ class Function:
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
         """How functions of Python's own call it."""
-        return self.run.call(self.run, self, arguments, named, self.run.place)
+        return self.run.call(self.run, self, arguments, named, self.run.location)
 
 
 def bind(
@@ -49,7 +49,7 @@ def bind(
     named_defaults: Mapping[str, Any],
     arguments: Sequence[Any],
     named: Mapping[str, Any],
-    place: Place,
+    location: Location,
 ) -> dict[str, Any]:
     """The variables that a call starts with. Raises SourceError where arguments do not fit."""
     parameters = code.node.args
@@ -62,12 +62,12 @@ def bind(
     if parameters.vararg is not None:
         found[parameters.vararg.arg] = tuple(extra)
     elif extra:
-        raise _misfit(code, f"{len(arguments)} by position", place)
+        raise _misfit(code, f"{len(arguments)} by position", location)
     first = len(positional) - len(defaults)
     for number, parameter in enumerate(positional):
         if parameter.arg in rest and number >= len(parameters.posonlyargs):
             if parameter.arg in found:
-                raise _misfit(code, f"{parameter.arg} twice", place)
+                raise _misfit(code, f"{parameter.arg} twice", location)
             found[parameter.arg] = rest.pop(parameter.arg)
         elif parameter.arg not in found and number >= first:
             found[parameter.arg] = defaults[number - first]
@@ -79,12 +79,12 @@ def bind(
     if parameters.kwarg is not None:
         found[parameters.kwarg.arg] = rest
     elif rest:
-        raise _misfit(code, ", ".join(rest), place)
+        raise _misfit(code, ", ".join(rest), location)
     missing = [each.arg for each in (*positional, *parameters.kwonlyargs) if each.arg not in found]
     if missing:
-        raise _misfit(code, f"none for {', '.join(missing)}", place)
+        raise _misfit(code, f"none for {', '.join(missing)}", location)
     return found
 
 
-def _misfit(code: Code, got: str, place: Place) -> Exception:
-    return place.refuse(f"{code.name} requires arguments ({ast.unparse(code.node.args)})", got)
+def _misfit(code: Code, got: str, location: Location) -> Exception:
+    return location.refuse(f"{code.name} requires arguments ({ast.unparse(code.node.args)})", got)

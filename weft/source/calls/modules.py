@@ -9,22 +9,22 @@ from weft.nn.module import Module
 from weft.source.captures import Guard
 from weft.source.expressions.attributes import attribute
 from weft.source.run import Run
-from weft.source.syntax import Place
+from weft.source.syntax import Location
 from weft.source.undo_log import NameSlot
 
 _PARTS: Final = (Module, list, dict, tuple)
 
-Places = list[tuple[str, Module, str]]
+TensorAttributes = list[tuple[str, Module, str]]
 """Paths, modules and attributes of tensors."""
 
 
-def places_of(run: Run, place: Place, module: Module) -> Places:
+def attributes_of(run: Run, location: Location, module: Module) -> TensorAttributes:
     """Where the tensors of a module are; a guard finds out whether that changes."""
     holders = [holder for _, each in Module.modules(module) for holder in _holders(vars(each))]
     before = [(each, _content(each), _values(each)) for each in holders]
     read = lambda: all(_content(each) == ids for each, ids, _ in before)  # noqa: E731
     run.captures.watch(Guard("what a module is made of", read, True), module)
-    return list(Module.tensor_places(module))
+    return list(Module.tensor_attributes(module))
 
 
 def _holders(holder: Any) -> Iterator[Any]:
@@ -44,21 +44,21 @@ def _values(holder: Any) -> list[Any]:
     return [*(holder.values() if isinstance(holder, dict) else holder)]
 
 
-def modules_of(run: Run, place: Place, module: Module) -> list[tuple[str, Module]]:
+def modules_of(run: Run, location: Location, module: Module) -> list[tuple[str, Module]]:
     """A module and all inside it."""
-    places_of(run, place, module)
+    attributes_of(run, location, module)
     return list(Module.modules(module))
 
 
-def called(run: Run, place: Place, module: Module, *arguments: Any, **named: Any) -> Any:
+def called(run: Run, location: Location, module: Module, *arguments: Any, **named: Any) -> Any:
     """`module(...)`; what it assigns to is put back with all that the program changes."""
     return run.call(
-        run, attribute(run, module, "forward", "forward", place), arguments, named, place
+        run, attribute(run, module, "forward", "forward", location), arguments, named, location
     )
 
 
 METHODS: Final[Mapping[Any, Callable[..., Any]]] = {
-    Module.tensor_places: places_of,
+    Module.tensor_attributes: attributes_of,
     Module.modules: modules_of,
     Module.__call__: called,
 }
@@ -71,19 +71,24 @@ def is_bound(function: object) -> bool:
 
 
 def bound(
-    run: Run, module: Module, state: Mapping[str, Any], *, body: Callable[[Any], None], place: Place
+    run: Run,
+    module: Module,
+    state: Mapping[str, Any],
+    *,
+    body: Callable[[Any], None],
+    location: Location,
 ) -> None:
     """Runs the body with other tensors in a module, to whose tensors it may assign; afterwards the
     module is as it was.
     """
-    places = {path: (each, name) for path, each, name in places_of(run, place, module)}
-    unknown = sorted(set(state) - set(places))
+    holders = {path: (each, name) for path, each, name in attributes_of(run, location, module)}
+    unknown = sorted(set(state) - set(holders))
     if unknown:
         rule = "a module requires names of its tensors"
-        raise place.refuse(rule, ", ".join(unknown), f"it has {', '.join(places)}")
-    slots = {path: NameSlot(vars(each), name) for path, (each, name) in places.items()}
+        raise location.refuse(rule, ", ".join(unknown), f"it has {', '.join(holders)}")
+    slots = {path: NameSlot(vars(each), name) for path, (each, name) in holders.items()}
     before = {path: slot.get() for path, slot in slots.items()}
-    lent = {(id(each), name) for each, name in places.values()}
+    lent = {(id(each), name) for each, name in holders.values()}
     run.lent |= lent
     try:
         for path, value in state.items():

@@ -16,7 +16,7 @@ from weft.source.expressions.iteration import elements
 from weft.source.run import Run
 from weft.source.state import change_state, is_state
 from weft.source.statements.changes import set_element
-from weft.source.syntax import Place
+from weft.source.syntax import Location
 from weft.source.undo_log import NameSlot, Slot
 from weft.source.values import Array, Number
 from weft.tracing.printing import Text
@@ -25,20 +25,20 @@ from weft.tracing.traced import Traced
 _CONTAINERS: Final = (list, dict, set)
 
 
-def attribute(run: Run, holder: Any, name: str, text: str, place: Place) -> Any:
+def attribute(run: Run, holder: Any, name: str, text: str, location: Location) -> Any:
     """An attribute. Raises SourceError for one that tensors lack, AttributeError for others."""
     if isinstance(holder, Traced):
-        return _of_tensor(run, holder, name, place)
+        return _of_tensor(run, holder, name, location)
     if isinstance(holder, Text):
-        raise refused_text(place, f"its method {name}")
+        raise refused_text(location, f"its method {name}")
     holder_type = type(holder)
     if holder_type in _CONTAINERS and name in CHANGING[holder_type]:
-        return partial(change, run, holder, name, place)
+        return partial(change, run, holder, name, location)
     if holder_type in _CONTAINERS:
         return getattr(holder, name)
     found = _static_attribute(holder_type, name)
     if isinstance(found, property) and isinstance(found.fget, FunctionType):
-        return run.call(run, found.fget, [holder], {}, place)
+        return run.call(run, found.fget, [holder], {}, location)
     if isinstance(found, FunctionType) and name not in getattr(holder, "__dict__", ()):
         return MethodType(found, holder)
     if run.undo_log.is_made(holder) or isinstance(holder, super | BaseException):
@@ -50,7 +50,7 @@ def _static_attribute(holder_type: type, name: str) -> Any:
     return next((vars(each)[name] for each in holder_type.__mro__ if name in vars(each)), None)
 
 
-def item(run: Run, place: Place, x: Traced, *index: Any) -> Any:
+def item(run: Run, location: Location, x: Traced, *index: Any) -> Any:
     """The one element, or that at an index, as a number of Python."""
     if isinstance(x, Number):
         return x
@@ -58,28 +58,28 @@ def item(run: Run, place: Place, x: Traced, *index: Any) -> Any:
         flat = len(index) == 1 and not isinstance(index[0], tuple)
         x = (x.reshape(-1) if flat else x)[index[0] if len(index) == 1 else index]
     if x.type.size != 1:
-        raise place.refuse("item requires one element", str(x.type))
+        raise location.refuse("item requires one element", str(x.type))
     one = x if not x.ndim else x.reshape(())
     number_type = {"b": bool, "i": int, "u": int}.get(one.dtype.kind, float)
     wide = {bool: np.bool_, int: np.int64, float: np.float64}[number_type]
     return Number(run.recording, number_type, one.astype(wide).value)
 
 
-def _tolist(run: Run, place: Place, x: Traced) -> Any:
+def _tolist(run: Run, location: Location, x: Traced) -> Any:
     if not x.ndim:
-        return item(run, place, x)
-    return run.undo_log.make([_tolist(run, place, each) for each in elements(run, x, place)])
+        return item(run, location, x)
+    return run.undo_log.make([_tolist(run, location, each) for each in elements(run, x, location)])
 
 
-def _fill(run: Run, place: Place, x: Traced, value: Any) -> None:
-    set_element(run, x, ... if x.ndim else (), value, place)
+def _fill(run: Run, location: Location, x: Traced, value: Any) -> None:
+    set_element(run, x, ... if x.ndim else (), value, location)
 
 
 LANGUAGE: Final = {"item": item, "tolist": _tolist, "fill": _fill}
 """Methods of tensors that give numbers of Python, or change elements: a program's own matter."""
 
 
-def _of_tensor(run: Run, holder: Traced, name: str, place: Place) -> Any:
+def _of_tensor(run: Run, holder: Traced, name: str, location: Location) -> Any:
     number = run.recording.number
     if isinstance(holder, Number) and name in ("real", "numerator"):
         return holder
@@ -96,13 +96,13 @@ def _of_tensor(run: Run, holder: Traced, name: str, place: Place) -> Any:
             found = run.recording.array(holder.transpose().value)
             return found.viewing(holder, None) if isinstance(holder, Array) else found
         case _ if name in LANGUAGE:
-            return partial(LANGUAGE[name], run, place, holder)
+            return partial(LANGUAGE[name], run, location, holder)
         case _ if hasattr(type(holder), name) and not name.startswith("_"):
             return getattr(holder, name)
         case _:
             known = ", ".join(METHODS)
             rule = "a tensor requires an attribute that source mode knows"
-            raise place.refuse(rule, name, f"it has shape, size, ndim, dtype, T and {known}")
+            raise location.refuse(rule, name, f"it has shape, size, ndim, dtype, T and {known}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,19 +130,19 @@ class AttributeSlot(Slot):
         return f"the attribute {self.name}"
 
 
-def assign_attribute(run: Run, holder: Any, name: str, value: Any, place: Place) -> None:
+def assign_attribute(run: Run, holder: Any, name: str, value: Any, location: Location) -> None:
     """`holder.name = value`."""
     is_lent = (id(holder), name) in run.lent
     if is_state(holder, name) and not is_lent and not run.undo_log.is_made(holder):
-        change_state(run, holder, name, value, place)
+        change_state(run, holder, name, value, location)
         return
     if not run.undo_log.is_made(holder) and not is_lent:
         rule = "an assignment to an attribute requires an object that this call has made"
         advice = "return the new value; the caller keeps it"
-        raise place.refuse(rule, f"{name} of {_described(holder)}", advice)
+        raise location.refuse(rule, f"{name} of {_described(holder)}", advice)
     setter = _static_attribute(type(holder), name)
     if isinstance(setter, property) and isinstance(setter.fset, FunctionType):
-        run.call(run, setter.fset, [holder, value], {}, place)
+        run.call(run, setter.fset, [holder, value], {}, location)
     elif hasattr(holder, "__dict__"):
         run.undo_log.assign(NameSlot(vars(holder), name), value)
     else:

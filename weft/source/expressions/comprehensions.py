@@ -10,7 +10,7 @@ from weft.source.expressions.conditions import as_condition
 from weft.source.expressions.iteration import iterations_of
 from weft.source.expressions.operations import static
 from weft.source.run import Frame, Run
-from weft.source.syntax import Code, Place, assigned
+from weft.source.syntax import Code, Location, assigned
 
 
 def comprehend(
@@ -25,15 +25,15 @@ def comprehend(
             take(inner)
             return
         generator = node.generators[position]
-        place = Place(frame.code.file, generator.iter)
+        location = Location(frame.code.file, generator.iter)
         source = run.evaluate(run, inner if position else frame, generator.iter)
-        iterations = iterations_of(run, source, place)
+        iterations = iterations_of(run, source, location)
         count = iterations.count.constant
         if count is None:
             rule = "a comprehension requires to know how many elements there are"
-            raise place.refuse(rule, iterations.count, "use a for statement, and append")
+            raise location.refuse(rule, iterations.count, "use a for statement, and append")
         for number in range(count):
-            run.count_statement(place)
+            run.count_statement(location)
             run.store(
                 run, inner, generator.target, iterations.element(iterations.count * 0 + number)
             )
@@ -52,16 +52,16 @@ def _scope(frame: Frame, node: ast.expr) -> Any:
 
 
 def _lets_through(run: Run, frame: Frame, node: ast.expr) -> bool:
-    place = Place(frame.code.file, node)
-    test = as_condition(run, run.evaluate(run, frame, node), place)
+    location = Location(frame.code.file, node)
+    test = as_condition(run, run.evaluate(run, frame, node), location)
     if not isinstance(test, bool):
         rule = "a condition in a comprehension requires to be known while compiling"
-        raise place.refuse(rule, "a tensor", "choose with np.where, or x[mask]")
+        raise location.refuse(rule, "a tensor", "choose with np.where, or x[mask]")
     return test
 
 
 def list_comprehension(
-    run: Run, frame: Frame, node: ast.ListComp | ast.GeneratorExp, place: Place
+    run: Run, frame: Frame, node: ast.ListComp | ast.GeneratorExp, location: Location
 ) -> Any:
     """A list, which a generator expression is too: its elements are computed at once."""
     found: list[Any] = []
@@ -69,19 +69,19 @@ def list_comprehension(
     return run.undo_log.make(found)
 
 
-def set_comprehension(run: Run, frame: Frame, node: ast.SetComp, place: Place) -> Any:
+def set_comprehension(run: Run, frame: Frame, node: ast.SetComp, location: Location) -> Any:
     """A set."""
     found: list[Any] = []
     comprehend(run, frame, node, lambda inner: found.append(run.evaluate(run, inner, node.elt)))
-    return run.undo_log.make({static(each, place, "an element of a set") for each in found})
+    return run.undo_log.make({static(each, location, "an element of a set") for each in found})
 
 
-def dict_comprehension(run: Run, frame: Frame, node: ast.DictComp, place: Place) -> Any:
+def dict_comprehension(run: Run, frame: Frame, node: ast.DictComp, location: Location) -> Any:
     """A dict."""
     found: dict[Any, Any] = {}
 
     def take(inner: Frame) -> None:
-        key = static(run.evaluate(run, inner, node.key), place, "a key")
+        key = static(run.evaluate(run, inner, node.key), location, "a key")
         found[key] = run.evaluate(run, inner, node.value)
 
     comprehend(run, frame, node, take)

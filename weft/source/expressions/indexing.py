@@ -51,9 +51,9 @@ def write(r: SourceRecording, x: Array, index: Sequence[Any], value: Any) -> Tra
         size=ShapeAttr((x.type.size,)),
     )  # fmt: skip
     flat = x.reshape((x.type.size,))
-    places = read(r, numbers.reshape(x.type.shape), index)
-    expanded = r.apply("expand", new, shape=ShapeAttr(places.type.shape))
-    vectors = places.reshape((*places.type.shape, Expr.of(1)))
+    positions = read(r, numbers.reshape(x.type.shape), index)
+    expanded = r.apply("expand", new, shape=ShapeAttr(positions.type.shape))
+    vectors = positions.reshape((*positions.type.shape, Expr.of(1)))
     changed = r.apply("scatter_nd", flat, vectors, expanded, reduction="none")
     return changed.reshape(x.type.shape)
 
@@ -78,11 +78,11 @@ def _leading(parts: Sequence[Any]) -> int:
     return count
 
 
-def _rows(r: SourceRecording, x: Array, places: Sequence[Any], new: Traced) -> Traced:
+def _rows(r: SourceRecording, x: Array, positions: Sequence[Any], new: Traced) -> Traced:
     """Integers in front name what is replaced."""
-    rest = x.type.shape[len(places) :]
+    rest = x.type.shape[len(positions) :]
     expanded = r.apply("expand", new, shape=ShapeAttr(rest)) if rest else new.reshape(())
-    vector = together([as_tensor(r, place) for place in places])
+    vector = together([as_tensor(r, index) for index in positions])
     return r.apply("scatter_nd", x, vector, expanded, reduction="none")
 
 

@@ -15,7 +15,7 @@ from weft.source.expressions.indexing import item
 from weft.source.expressions.operators import binary
 from weft.source.leaves import shown
 from weft.source.run import Run
-from weft.source.syntax import Place
+from weft.source.syntax import Location
 from weft.source.values import Array, Number, Spread
 from weft.tracing.traced import Traced
 
@@ -33,7 +33,7 @@ class Iterations(Struct, frozen=True, eq=False):
     even: bool = True
 
 
-def iterations_of(run: Run, value: Any, place: Place) -> Iterations:
+def iterations_of(run: Run, value: Any, location: Location) -> Iterations:
     """The rounds of a loop over a value."""
     r = run.recording
     if isinstance(value, Iterations):
@@ -42,14 +42,14 @@ def iterations_of(run: Run, value: Any, place: Place) -> Iterations:
         start, step = value.start, value.step
         return Iterations(Expr.of(len(value)), lambda i: r.number(Expr.of(start) + i * step))
     if isinstance(value, Number) or (isinstance(value, Traced) and not value.ndim):
-        raise place.refuse("a loop requires something with elements", shown(value), "range(n)?")
+        raise location.refuse("a loop requires something with elements", shown(value), "range(n)?")
     if isinstance(value, Traced):
         array = cast("Array", value)
         return Iterations(array.type.shape[0], lambda i: item(r, array, r.number(i)))
     if isinstance(value, list) and any(isinstance(each, Spread) for each in value):
-        rows = stacked(run, cast("list[Any]", value), place)
+        rows = stacked(run, cast("list[Any]", value), location)
         return Iterations(rows.type.shape[0], lambda i: item(r, rows, r.number(i)))
-    return _known(elements(run, value, place))
+    return _known(elements(run, value, location))
 
 
 def _known(values: Sequence[Any]) -> Iterations:
@@ -61,31 +61,31 @@ def _known(values: Sequence[Any]) -> Iterations:
     return Iterations(Expr.of(len(values)), element, even=False)
 
 
-def elements(run: Run, value: Any, place: Place) -> list[Any]:
+def elements(run: Run, value: Any, location: Location) -> list[Any]:
     """All elements of a value whose number of elements is known."""
     if isinstance(value, Iterations | Traced):
-        iterations = iterations_of(run, value, place)
+        iterations = iterations_of(run, value, location)
         count = iterations.count.constant
         if count is None:
             rule = "an expression that takes elements one by one requires to know how many"
-            raise place.refuse(rule, iterations.count, "use a for statement")
+            raise location.refuse(rule, iterations.count, "use a for statement")
         return [iterations.element(Expr.of(number)) for number in range(count)]
     if isinstance(value, list) and any(isinstance(each, Spread) for each in value):
-        return elements(run, stacked(run, cast("list[Any]", value), place), place)
+        return elements(run, stacked(run, cast("list[Any]", value), location), location)
     if isinstance(value, np.ndarray):
-        return elements(run, run.captures.adopt(value, "an array"), place)
+        return elements(run, run.captures.adopt(value, "an array"), location)
     method = getattr(type(value), "__iter__", None)
     if method is None and not hasattr(type(value), "__getitem__"):
-        raise place.refuse("a loop requires something with elements", shown(value))
+        raise location.refuse("a loop requires something with elements", shown(value))
     found: list[Any] = []
     for each in value:
         found.append(run.captures.adopt(each, "an element"))
         if len(found) > MOST_ELEMENTS:
-            raise place.refuse(f"a loop requires at most {MOST_ELEMENTS} elements", "more")
+            raise location.refuse(f"a loop requires at most {MOST_ELEMENTS} elements", "more")
     return found
 
 
-def stacked(run: Run, values: list[Any], place: Place) -> Array:
+def stacked(run: Run, values: list[Any], location: Location) -> Array:
     """A list that loops of the graph appended to as an array, an element a row."""
     r = run.recording
     parts: list[Traced] = []
@@ -94,7 +94,7 @@ def stacked(run: Run, values: list[Any], place: Place) -> Array:
             if each.rows is None:
                 rule = "a loop of the graph requires to append to a list alone"
                 advice = "carry what the next round needs in a variable of its own"
-                raise place.refuse(rule, "a look into it", advice)
+                raise location.refuse(rule, "a look into it", advice)
             parts.append(each.rows)
         else:
             tensor = each if isinstance(each, Traced) else r.constant(np.asarray(each))
@@ -105,18 +105,18 @@ def stacked(run: Run, values: list[Any], place: Place) -> Array:
             common = np.result_type(*(part.promoting for part in parts))
             joined = r.apply("concat", *(part.astype(common) for part in parts), axis=0)
     except TypeInferenceError as error:
-        raise place.refuse("a list requires elements of one shape", str(error)) from error
+        raise location.refuse("a list requires elements of one shape", str(error)) from error
     return r.array(joined.value)
 
 
-def range_of(run: Run, ends: Sequence[Any], place: Place) -> Any:
+def range_of(run: Run, ends: Sequence[Any], location: Location) -> Any:
     """`range(...)`, with ends that only a call knows."""
     r = run.recording
     start, stop, step = (0, ends[0], 1) if len(ends) == 1 else (*ends, 1)[:3]
     if all(type(each) in (int, bool) for each in (start, stop, step)):
         return range(start, stop, step)
     if not isinstance(step, int) or step == 0:
-        raise place.refuse("range requires a step that is known", shown(step))
+        raise location.refuse("range requires a step that is known", shown(step))
 
     difference = binary(r, ast.Sub, *((stop, start) if step > 0 else (start, stop)))
     if isinstance(difference, int):
@@ -143,27 +143,27 @@ def _sum(run: Run, start: Any, offset: Any) -> Any:
     return binary(run.recording, ast.Add, start, offset)
 
 
-def zipped(run: Run, values: Sequence[Any], place: Place) -> Any:
+def zipped(run: Run, values: Sequence[Any], location: Location) -> Any:
     """`zip(...)` where some are tensors."""
-    each = [iterations_of(run, value, place) for value in values]
+    each = [iterations_of(run, value, location) for value in values]
     counts = [iterations.count for iterations in each]
     count = counts[0] if all(one == counts[0] for one in counts) else minimum(counts)
     even = all(iterations.even for iterations in each)
     return Iterations(count, lambda i: tuple(iterations.element(i) for iterations in each), even)
 
 
-def enumerated(run: Run, value: Any, start: int, place: Place) -> Any:
+def enumerated(run: Run, value: Any, start: int, location: Location) -> Any:
     """`enumerate(...)` of a tensor."""
-    iterations = iterations_of(run, value, place)
+    iterations = iterations_of(run, value, location)
     number = run.recording.number
     return Iterations(
         iterations.count, lambda i: (number(i + start), iterations.element(i)), iterations.even
     )
 
 
-def reversed_(run: Run, value: Any, place: Place) -> Any:
+def reversed_(run: Run, value: Any, location: Location) -> Any:
     """`reversed(...)` of a tensor or of rounds."""
-    iterations = iterations_of(run, value, place)
+    iterations = iterations_of(run, value, location)
     return Iterations(
         iterations.count, lambda i: iterations.element(iterations.count - 1 - i), iterations.even
     )

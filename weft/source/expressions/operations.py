@@ -17,7 +17,7 @@ from weft.source.expressions.iteration import Iterations, elements, stacked
 from weft.source.expressions.operators import PLAIN, binary, either
 from weft.source.leaves import same, shown
 from weft.source.run import Run
-from weft.source.syntax import Place
+from weft.source.syntax import Location
 from weft.source.values import Array, Number, Spread, is_dynamic, is_number
 from weft.tracing.printing import Text
 from weft.tracing.traced import Traced
@@ -29,42 +29,42 @@ _DUNDERS: Final[dict[type[ast.AST], str]] = {
 }  # fmt: skip
 
 
-def static(value: Any, place: Place, what: str) -> Any:
+def static(value: Any, location: Location, what: str) -> Any:
     """A value that has to be known while compiling."""
     if isinstance(value, Text):
-        raise refused_text(place, what)
+        raise refused_text(location, what)
     if isinstance(value, Traced):
-        raise place.refuse(f"{what} requires to be known while compiling", shown(value))
+        raise location.refuse(f"{what} requires to be known while compiling", shown(value))
     return value
 
 
-def operate(run: Run, node_type: type[ast.AST], left: Any, right: Any, place: Place) -> Any:
+def operate(run: Run, node_type: type[ast.AST], left: Any, right: Any, location: Location) -> Any:
     """`left <op> right`."""
-    found = _overloaded(run, node_type, left, right, place)
+    found = _overloaded(run, node_type, left, right, location)
     if found is not NotImplemented:
         return found
     if isinstance(left, Text) or isinstance(right, Text):
-        raise refused_text(place, "an operator on it")
+        raise refused_text(location, "an operator on it")
     if isinstance(left, Traced) or isinstance(right, Traced):
         if isinstance(left, str) and node_type is ast.Mod:
-            raise place.refuse("formatting requires values that are known", "a tensor")
+            raise location.refuse("formatting requires values that are known", "a tensor")
         if any(isinstance(each, list | tuple) for each in (left, right)):
-            left, right = (_as_array(run, each, place) for each in (left, right))
+            left, right = (_as_array(run, each, location) for each in (left, right))
         for each in (left, right):
-            _require_array(each, place)
+            _require_array(each, location)
         return binary(run.recording, node_type, left, right)
-    return made(run, native(place, PLAIN[node_type], left, right))
+    return made(run, native(location, PLAIN[node_type], left, right))
 
 
-def _as_array(run: Run, value: Any, place: Place) -> Any:
+def _as_array(run: Run, value: Any, location: Location) -> Any:
     if isinstance(value, list | tuple):
-        return stacked(run, list(cast("Sequence[Any]", value)), place)
+        return stacked(run, list(cast("Sequence[Any]", value)), location)
     return value
 
 
-def _require_array(value: Any, place: Place) -> None:
+def _require_array(value: Any, location: Location) -> None:
     if not (isinstance(value, Traced | np.ndarray | np.generic) or is_number(value)):
-        raise place.refuse("an operator requires numbers or tensors", shown(value))
+        raise location.refuse("an operator requires numbers or tensors", shown(value))
 
 
 def made(run: Run, value: Any) -> Any:
@@ -74,7 +74,7 @@ def made(run: Run, value: Any) -> Any:
     return run.undo_log.make(value) if type(value) in (list, dict, set) else value
 
 
-def native(place: Place, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+def native(location: Location, function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
     """Calls a function of Python; what it raises gets the place as a note."""
     try:
         return function(*arguments, **named)
@@ -82,11 +82,13 @@ def native(place: Place, function: Callable[..., Any], *arguments: Any, **named:
         raise
     except Exception as error:
         if not getattr(error, "__notes__", None):
-            error.add_note(f"{place}\n{place.shown()}")
+            error.add_note(f"{location}\n{location.shown()}")
         raise
 
 
-def _overloaded(run: Run, node_type: type[ast.AST], left: Any, right: Any, place: Place) -> Any:
+def _overloaded(
+    run: Run, node_type: type[ast.AST], left: Any, right: Any, location: Location
+) -> Any:
     """What methods of the user's classes give."""
     name = _DUNDERS.get(node_type)
     if name is None:
@@ -94,55 +96,57 @@ def _overloaded(run: Run, node_type: type[ast.AST], left: Any, right: Any, place
     for holder, other, prefix in ((left, right, "__"), (right, left, "__r")):
         method = getattr(type(holder), f"{prefix}{name}__", None)
         if isinstance(method, FunctionType) and not isinstance(holder, Traced):
-            found = run.call(run, method, [holder, other], {}, place)
+            found = run.call(run, method, [holder, other], {}, location)
             if found is not NotImplemented:
                 return found
     return NotImplemented
 
 
-def compared(run: Run, op: ast.cmpop, left: Any, right: Any, place: Place) -> Any:
+def compared(run: Run, op: ast.cmpop, left: Any, right: Any, location: Location) -> Any:
     """`left <op> right` of a comparison."""
     match op:
         case ast.Is() | ast.IsNot():
             if isinstance(left, Number) and isinstance(right, bool):
                 found: Any = (
-                    operate(run, ast.Eq, left, right, place) if left.python_type is bool else False
+                    operate(run, ast.Eq, left, right, location)
+                    if left.python_type is bool
+                    else False
                 )
             else:
                 found = left is right
             return negation(run, found) if isinstance(op, ast.IsNot) else found
         case ast.In() | ast.NotIn():
             if isinstance(left, Text) or isinstance(right, Text):
-                raise refused_text(place, "an operator on it")
-            found = _contains(run, left, right, place)
+                raise refused_text(location, "an operator on it")
+            found = _contains(run, left, right, location)
             return negation(run, found) if isinstance(op, ast.NotIn) else found
         case _:
-            return operate(run, type(op), left, right, place)
+            return operate(run, type(op), left, right, location)
 
 
-def _contains(run: Run, value: Any, holder: Any, place: Place) -> Any:
+def _contains(run: Run, value: Any, holder: Any, location: Location) -> Any:
     """`value in holder`."""
     method = getattr(type(holder), "__contains__", None)
     if isinstance(method, FunctionType):
-        return as_condition(run, run.call(run, method, [holder, value], {}, place), place)
+        return as_condition(run, run.call(run, method, [holder, value], {}, location), location)
     if isinstance(holder, Traced):
-        found = operate(run, ast.Eq, holder, value, place)
+        found = operate(run, ast.Eq, holder, value, location)
         axes = list(range(found.ndim))
         total = found.astype(np.int64).reduced("reduce_max", axes, False)
-        return as_condition(run, total, place)
+        return as_condition(run, total, location)
     if isinstance(holder, dict | set | str | range):
-        static(value, place, "what a dict, set, string or range is searched for")
-        return native(place, lambda: value in cast("Any", holder))
+        static(value, location, "what a dict, set, string or range is searched for")
+        return native(location, lambda: value in cast("Any", holder))
     total: Any = False
-    for each in elements(run, holder, place):
+    for each in elements(run, holder, location):
         if same(each, value):
             return True
-        test = operate(run, ast.Eq, each, value, place)
-        total = either(run.recording, total, as_condition(run, test, place))
+        test = operate(run, ast.Eq, each, value, location)
+        total = either(run.recording, total, as_condition(run, test, location))
     return total
 
 
-def element(run: Run, holder: Any, index: Any, place: Place) -> Any:
+def element(run: Run, holder: Any, index: Any, location: Location) -> Any:
     """`holder[index]`."""
     if isinstance(holder, Traced):
         parts = index if isinstance(index, tuple) else (index,)
@@ -151,30 +155,30 @@ def element(run: Run, holder: Any, index: Any, place: Place) -> Any:
         return holder.element(run.recording.bound(index, "index"))
     method = getattr(type(holder), "__getitem__", None)
     if isinstance(method, FunctionType):
-        return run.call(run, method, [holder, index], {}, place)
+        return run.call(run, method, [holder, index], {}, location)
     if isinstance(holder, list) and any(isinstance(each, Spread) for each in holder):
         values = cast("list[Any]", holder)
-        return element(run, stacked(run, values, place), index, place)
+        return element(run, stacked(run, values, location), index, location)
     dynamic = index
     if isinstance(index, slice):
         ends = cast("slice[Any, Any, Any]", index)
         dynamic = next((e for e in (ends.start, ends.stop, ends.step) if is_dynamic(e)), None)
     if is_dynamic(dynamic):
-        return _chosen(run, holder, index, place)
-    return run.captures.adopt(made(run, native(place, lambda: holder[index])), "an element")
+        return _chosen(run, holder, index, location)
+    return run.captures.adopt(made(run, native(location, lambda: holder[index])), "an element")
 
 
-def _chosen(run: Run, holder: Any, index: Any, place: Place) -> Any:
+def _chosen(run: Run, holder: Any, index: Any, location: Location) -> Any:
     """An element of a list or tuple by a number that only a call knows."""
     if isinstance(holder, np.ndarray):
-        return element(run, run.captures.adopt(holder, "an array"), index, place)
+        return element(run, run.captures.adopt(holder, "an array"), index, location)
     values = list(cast("Sequence[Any]", holder)) if isinstance(holder, list | tuple) else []
     if not values or not all(
         isinstance(each, Traced | np.generic | int | float) for each in values
     ):
         rule = "an index that only a call knows requires a tensor, or a list of them"
-        raise place.refuse(rule, shown(holder), "loop with a condition, or stack the elements")
-    found = element(run, stacked(run, values, place), index, place)
+        raise location.refuse(rule, shown(holder), "loop with a condition, or stack the elements")
+    found = element(run, stacked(run, values, location), index, location)
     python_types = {each.python_type if isinstance(each, Number) else type(each) for each in values}
     if isinstance(found, Array) and not found.ndim and python_types <= {bool, int, float}:
         number_type = float if float in python_types else int if int in python_types else bool

@@ -26,7 +26,7 @@ from weft.source.leaves import (
 )
 from weft.source.recording import SourceRecording
 from weft.source.run import VALUE, Run
-from weft.source.syntax import Place
+from weft.source.syntax import Location
 from weft.source.undo_log import MISSING, Change, NameSlot, Slot
 from weft.source.values import Array, Number, Undefined, is_scalar
 from weft.tracing.traced import Traced
@@ -122,7 +122,7 @@ class _Pair(Struct):
     aliases: list[Array]
 
 
-class _Place(Struct):
+class _Position(Struct):
     """Stands for a result of the branch."""
 
     number: int
@@ -132,7 +132,7 @@ class _Joiner(Struct):
     """Finds out what the values behind a branch are."""
 
     run: Run
-    place: Place
+    location: Location
     regions: Sequence[Region]
     pairs: list[_Pair] = field(default_factory=list[_Pair])
 
@@ -141,7 +141,7 @@ class _Joiner(Struct):
         first, second = (each.after(slot) for each in self.regions)
         returned = isinstance(slot, NameSlot) and slot.name == VALUE
         if (first is MISSING or second is MISSING) and not returned:
-            got = f"{slot}, which one way through line {self.place.line} leaves without one"
+            got = f"{slot}, which one way through line {self.location.line} leaves without one"
             return Undefined(got)
         if not isinstance(slot, NameSlot) or not slot.variable:
             return self.value("what is returned" if returned else str(slot), first, second)
@@ -185,7 +185,7 @@ class _Joiner(Struct):
         if len(first) != len(second):
             rule = f"{what} requires one length on every way through a condition on a tensor"
             advice = "keep an array of the greatest length and a count beside it"
-            raise self.place.refuse(rule, f"{len(first)} and {len(second)}", advice)
+            raise self.location.refuse(rule, f"{len(first)} and {len(second)}", advice)
         values = [self.value(what, *pair) for pair in zip(first, second, strict=True)]
         if isinstance(first, list):
             return values
@@ -199,16 +199,16 @@ class _Joiner(Struct):
             if len(given) == 1:
                 return given[0]  # it is looked at where the call has returned, and nowhere else
             self._refuse(what, shown(first), shown(second))
-        leaf_type = common([leaf_type_of(each) for each in given], self.place, what)
+        leaf_type = common([leaf_type_of(each) for each in given], self.location, what)
         pairs = zip(self.regions, raw, strict=True)
         aliases = [each for way, each in pairs if way.shows_outer(each)]
         self.pairs.append(_Pair((first, second), leaf_type, aliases))
-        return _Place(len(self.pairs) - 1)
+        return _Position(len(self.pairs) - 1)
 
     def _refuse(self, what: str, first: str, second: str) -> None:
         rule = f"{what} requires a tensor or number, or one value on every way"
         advice = "choose with a condition that is known while compiling, or give both one form"
-        raise self.place.refuse(rule, f"{first} and {second}", advice)
+        raise self.location.refuse(rule, f"{first} and {second}", advice)
 
 
 def _is_within(value: SSAValue, block: Block) -> bool:
@@ -223,16 +223,16 @@ def _is_within(value: SSAValue, block: Block) -> bool:
     return False
 
 
-def branch(run: Run, condition: Number, then: Thunk, otherwise: Thunk, place: Place) -> None:
+def branch(run: Run, condition: Number, then: Thunk, otherwise: Thunk, location: Location) -> None:
     """Reads both ways and joins what they change. Raises SourceError for what has no join."""
     test = condition.value
     regions = [region(run, Block(), way) for way in (then, otherwise)]
     slots = {key: each.slot for way in regions for key, each in way.changes.items()}
-    joiner = _Joiner(run, place, regions)
+    joiner = _Joiner(run, location, regions)
     after = {key: joiner.slot(slot) for key, slot in slots.items()}
     results = _insert(run.recording, test, regions, joiner.pairs)
     named = [str(slot) for slot in slots.values() if not str(slot).startswith("<")]
-    run.note(place, f"graph.if, joining {', '.join(named) or 'what is returned'}")
+    run.note(location, f"graph.if, joining {', '.join(named) or 'what is returned'}")
     for key, slot in slots.items():
         run.undo_log.assign(slot, _filled(after[key], results))
     for result, pair in zip(results, joiner.pairs, strict=True):
@@ -253,10 +253,10 @@ def link(run: Run, result: Traced, aliases: Sequence[Array]) -> None:
 
 def _filled(value: Any, results: Sequence[Traced]) -> Any:
     """A joined value with the results in their places."""
-    if isinstance(value, _Place):
+    if isinstance(value, _Position):
         return results[value.number]
     leaves, tree = flatten_exactly(value)
-    if not any(isinstance(leaf, _Place) for leaf in leaves):
+    if not any(isinstance(leaf, _Position) for leaf in leaves):
         return value
     return unflatten(tree, [_filled(leaf, results) for leaf in leaves])
 
@@ -290,7 +290,9 @@ def _insert(
     ]
 
 
-def choose(run: Run, condition: Number, branches: Sequence[Callable[[], Any]], place: Place) -> Any:
+def choose(
+    run: Run, condition: Number, branches: Sequence[Callable[[], Any]], location: Location
+) -> Any:
     """The value of an expression that has two ways."""
     box: dict[str, Any] = {}
     slot = NameSlot(run.undo_log.make(box), "a value")
@@ -298,7 +300,7 @@ def choose(run: Run, condition: Number, branches: Sequence[Callable[[], Any]], p
     def taking(way: Callable[[], Any]) -> Thunk:
         return lambda: run.undo_log.assign(slot, way())
 
-    branch(run, condition, taking(branches[0]), taking(branches[1]), place)
+    branch(run, condition, taking(branches[0]), taking(branches[1]), location)
     return box["a value"]
 
 

@@ -12,73 +12,79 @@ from weft.source.expressions.iteration import elements, stacked
 from weft.source.expressions.operations import operate
 from weft.source.leaves import shown
 from weft.source.run import Run
-from weft.source.syntax import Place
+from weft.source.syntax import Location
 from weft.source.undo_log import ArraySlot, DictSlot, ListSlot
 from weft.source.values import Array, Spread
 from weft.tracing.traced import Traced
 
 
-def set_element(run: Run, holder: Any, index: Any, value: Any, place: Place) -> None:
+def set_element(run: Run, holder: Any, index: Any, value: Any, location: Location) -> None:
     """`holder[index] = value`."""
     method = getattr(type(holder), "__setitem__", None)
     if isinstance(holder, Array):
         parts = cast("tuple[Any, ...]", index if isinstance(index, tuple) else (index,))
         if isinstance(value, list | tuple):
-            value = stacked(run, list(cast("Sequence[Any]", value)), place)
-        replace(run, holder, write(run.recording, holder, parts, value), place)
+            value = stacked(run, list(cast("Sequence[Any]", value)), location)
+        replace(run, holder, write(run.recording, holder, parts, value), location)
     elif isinstance(method, FunctionType):
-        run.call(run, method, [holder, index, value], {}, place)
+        run.call(run, method, [holder, index, value], {}, location)
     elif type(holder) in (list, dict):
         if isinstance(index, Traced):
             rule = "an assignment to a list or dict requires an index that is known"
-            raise place.refuse(rule, shown(index), "use an array")
-        require_made(run, holder, place)
+            raise location.refuse(rule, shown(index), "use an array")
+        require_made(run, holder, location)
         run.undo_log.note(ListSlot(holder) if type(holder) is list else DictSlot(holder))
         if any(isinstance(each, Spread) for each in holder):
-            raise place.refuse("a list that a loop of the graph fills stays as it is", "a change")
+            raise location.refuse(
+                "a list that a loop of the graph fills stays as it is", "a change"
+            )
         holder[index] = value
     else:
         rule = "an assignment to an element requires an array, list or dict of this call"
-        raise place.refuse(rule, shown(holder), "copy it first: np.array(x), x.copy(), list(x)")
+        raise location.refuse(rule, shown(holder), "copy it first: np.array(x), x.copy(), list(x)")
 
 
-def replace(run: Run, array: Array, value: Traced, place: Place) -> None:
+def replace(run: Run, array: Array, value: Traced, location: Location) -> None:
     """Gives an array other elements, and the array that it is a part of too."""
     if array.owner:
         rule = "a change of an array requires one that this call has made, and nothing else holds"
-        raise place.refuse(rule, f"{array.owner}", "copy it first: x = x.copy()")
+        raise location.refuse(rule, f"{array.owner}", "copy it first: x = x.copy()")
     view = array.part_of
     if view is not None:
         if view.index is None:
             rule = "a change of a part requires a part that an index names"
-            raise place.refuse(rule, "another view", "copy it first: x.copy()")
+            raise location.refuse(rule, "another view", "copy it first: x.copy()")
         whole = write(run.recording, view.base, view.index, value)
-        replace(run, view.base, whole, place)
+        replace(run, view.base, whole, location)
         run.undo_log.assign(ArraySlot(array), Array(run.recording, value.value))
         array.viewing(view.base, view.index)
         return
     run.undo_log.assign(ArraySlot(array), Array(run.recording, value.value))
 
 
-def require_made(run: Run, holder: Any, place: Place) -> None:
+def require_made(run: Run, holder: Any, location: Location) -> None:
     """Refuses to change a list or dict that the call did not make."""
     if not run.undo_log.is_made(holder):
         rule = f"a change of a {type(holder).__name__} requires one that this call has made"
-        raise place.refuse(rule, "one from outside", f"copy it first: {type(holder).__name__}(x)")
+        raise location.refuse(
+            rule, "one from outside", f"copy it first: {type(holder).__name__}(x)"
+        )
 
 
-def in_place(run: Run, node_type: type[ast.AST], before: Any, value: Any, place: Place) -> Any:
+def in_place(
+    run: Run, node_type: type[ast.AST], before: Any, value: Any, location: Location
+) -> Any:
     """`x += y`: arrays and lists are changed, everything else is replaced."""
     if isinstance(before, Array) and before.ndim:
-        after = operate(run, node_type, before, value, place)
+        after = operate(run, node_type, before, value, location)
         if after.dtype != before.dtype:
             rule = f"an assignment in place requires the dtype {before.dtype}"
-            raise place.refuse(rule, after.dtype, "write x = x + y")
-        replace(run, before, after, place)
+            raise location.refuse(rule, after.dtype, "write x = x + y")
+        replace(run, before, after, location)
         return before
     if type(before) is list and node_type is ast.Add:
-        require_made(run, before, place)
+        require_made(run, before, location)
         run.undo_log.note(ListSlot(before))
-        before.extend(elements(run, value, place))
+        before.extend(elements(run, value, location))
         return before
-    return operate(run, node_type, before, value, place)
+    return operate(run, node_type, before, value, location)

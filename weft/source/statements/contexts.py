@@ -13,13 +13,13 @@ from weft.source.calls.calls import Managed, enter, frame_of, is_read
 from weft.source.calls.modules import bound, is_bound
 from weft.source.leaves import shown
 from weft.source.run import Frame, Run
-from weft.source.syntax import Place
+from weft.source.syntax import Location
 
 Body = Callable[[Any], None]
 """Runs what stands inside, for the value behind `as`."""
 
 
-def with_(run: Run, frame: Frame, node: ast.With, place: Place) -> None:
+def with_(run: Run, frame: Frame, node: ast.With, location: Location) -> None:
     """Runs the body within its contexts, the first outermost."""
     _within(run, frame, node.items, partial(run.execute, run, frame, node.body))
 
@@ -38,39 +38,39 @@ def _within(
         _within(run, frame, rest, body)
 
     manager = run.evaluate(run, frame, first.context_expr)
-    _managed(run, manager, inside, Place(frame.code.file, first.context_expr))
+    _managed(run, manager, inside, Location(frame.code.file, first.context_expr))
 
 
-def _managed(run: Run, manager: Any, body: Body, place: Place) -> None:
+def _managed(run: Run, manager: Any, body: Body, location: Location) -> None:
     if isinstance(manager, Managed):
         if is_bound(manager.function):
-            bound(run, *manager.arguments, body=body, place=place, **manager.named)
+            bound(run, *manager.arguments, body=body, location=location, **manager.named)
         else:
-            _generated(run, manager, body, place)
+            _generated(run, manager, body, location)
     elif isinstance(manager, nullcontext):
         body(getattr(manager, "enter_result", None))
     else:
-        _entered(run, manager, body, place)
+        _entered(run, manager, body, location)
 
 
-def _entered(run: Run, manager: Any, body: Body, place: Place) -> None:
+def _entered(run: Run, manager: Any, body: Body, location: Location) -> None:
     """Within an object of a class that has `__enter__` and `__exit__`."""
     begin, end = (getattr(type(manager), name, None) for name in ("__enter__", "__exit__"))
     if not all(isinstance(each, FunctionType) and is_read(each) for each in (begin, end)):
         rule = "with requires a context manager whose source can be read"
         advice = "do what the context does around the call of the compiled function"
-        raise place.refuse(rule, shown(manager), advice)
-    value = run.call(run, begin, [manager], {}, place)
+        raise location.refuse(rule, shown(manager), advice)
+    value = run.call(run, begin, [manager], {}, location)
     try:
         body(value)
     except Exception as error:
-        if not run.call(run, end, [manager, type(error), error, None], {}, place):
+        if not run.call(run, end, [manager, type(error), error, None], {}, location):
             raise
     else:
-        run.call(run, end, [manager, None, None, None], {}, place)
+        run.call(run, end, [manager, None, None, None], {}, location)
 
 
-def _generated(run: Run, manager: Managed, body: Body, place: Place) -> None:
+def _generated(run: Run, manager: Managed, body: Body, location: Location) -> None:
     """Within a generator that yields once: its source, with the body in place of the `yield`."""
     yields: list[Any] = []
     regions = run.regions
@@ -80,9 +80,9 @@ def _generated(run: Run, manager: Managed, body: Body, place: Place) -> None:
         if len(yields) == 1 and run.regions == regions:
             body(value)
 
-    frame = frame_of(manager.function, manager.arguments, manager.named, place)
+    frame = frame_of(manager.function, manager.arguments, manager.named, location)
     frame.resume = resume
-    enter(run, frame, place)
+    enter(run, frame, location)
     if len(yields) != 1 or run.regions != regions:
         rule = "a context manager requires one yield that no condition on a tensor decides"
-        raise place.refuse(rule, f"{len(yields)} of them")
+        raise location.refuse(rule, f"{len(yields)} of them")

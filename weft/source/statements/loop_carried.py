@@ -24,7 +24,7 @@ from weft.source.leaves import (
 from weft.source.recording import SourceRecording
 from weft.source.run import VALUE, Run
 from weft.source.statements.branches import Key, Region, Thunk, link, region
-from weft.source.syntax import Place
+from weft.source.syntax import Location
 from weft.source.undo_log import MISSING, Change, ListSlot, NameSlot, Slot
 from weft.source.values import Array, Spread, Undefined, is_scalar
 from weft.tracing.traced import Traced
@@ -67,7 +67,7 @@ class State(Struct):
     """The slots that a loop carries, as far as they are known."""
 
     run: Run
-    place: Place
+    location: Location
     kept: set[str]
     """Names that have a value behind the loop, since a round surely runs, though none before it."""
     carried: dict[Key, LoopCarried] = field(default_factory=dict[Key, LoopCarried])
@@ -127,7 +127,7 @@ class State(Struct):
             found = region(self.run, block, round_)
             if not self.widen(found):
                 return found
-        raise self.place.refuse("a loop requires types that repeat", "ever other ones")
+        raise self.location.refuse("a loop requires types that repeat", "ever other ones")
 
     def widen(self, found: Region) -> bool:
         """Takes in what a round changed; whether that was more than what was known."""
@@ -212,14 +212,14 @@ class State(Struct):
 
     def _widened(self, entry: LoopCarried, after: Any, found: Region) -> bool:
         if isinstance(after, Undefined):
-            raise self.place.refuse(
+            raise self.location.refuse(
                 f"{entry.what} requires a value on every way", after.reason, "assign it before"
             )
         leaves, tree = flatten_exactly(found.expanded(after))
         if tree != entry.tree:
             rule = f"{entry.what} requires one form in every round"
             got = f"{described(entry.tree)} and {described(tree)}"
-            raise self.place.refuse(rule, got, self._advice(entry))
+            raise self.location.refuse(rule, got, self._advice(entry))
         news = False
         for leaf, value in zip(entry.leaves, leaves, strict=True):
             news |= self._leaf(entry, leaf, value, found)
@@ -233,9 +233,9 @@ class State(Struct):
         if not (is_leaf(leaf.initial) and is_leaf(value)):
             rule = f"{entry.what} requires a tensor or number, or one value in every round"
             got = f"{shown(leaf.initial)} and {shown(value)}"
-            raise self.place.refuse(rule, got, self._advice(entry))
+            raise self.location.refuse(rule, got, self._advice(entry))
         old = leaf_type_of(leaf.initial) if leaf.leaf_type is None else leaf.leaf_type
-        new = common([old, leaf_type_of(value)], self.place, entry.what)
+        new = common([old, leaf_type_of(value)], self.location, entry.what)
         if new.number is None:
             pairs = zip(new.type.shape, leaf_type_of(value).type.shape, strict=True)
             dims = [
@@ -255,7 +255,7 @@ class State(Struct):
         if not kept or not all(map(is_leaf, after[len(before) :])):
             rule = "a list in a loop of the graph requires tensors that are appended"
             got = "other changes of its length"
-            raise self.place.refuse(rule, got, "keep an array and a count, or loop over a range")
+            raise self.location.refuse(rule, got, "keep an array and a count, or loop over a range")
 
     def _appended(self, rows: Rows, after: list[Any]) -> None:
         start = len(rows.before) + 1
@@ -263,7 +263,7 @@ class State(Struct):
         rows.added = after[start:]
         if len(after) < start or not isinstance(after[start - 1], Spread) or not rows.added:
             rule = "a list in a loop of the graph requires as many new elements in every round"
-            raise self.place.refuse(rule, len(rows.added), "keep an array and a count")
+            raise self.location.refuse(rule, len(rows.added), "keep an array and a count")
 
     def initial_values(self) -> list[SSAValue]:
         """What the loop starts from."""
@@ -307,11 +307,11 @@ class State(Struct):
             stacks = [self.recording.array(next(remaining)) for _ in rows.added]
             if len(stacks) > 1:
                 rule = "a list in a loop of the graph requires one new element in every round"
-                raise self.place.refuse(rule, len(stacks), "append to a list each")
+                raise self.location.refuse(rule, len(stacks), "append to a list each")
             undo_log.assign(rows.slot, [*rows.before, Spread(stacks[0])])
         for key, slot in self.lost.items():
             if isinstance(slot, NameSlot):
-                got = f"{slot}, which the loop of line {self.place.line} may leave without one"
+                got = f"{slot}, which the loop of line {self.location.line} may leave without one"
                 undo_log.assign(slot, Undefined(got, self.errors.get(key)))
 
 

@@ -20,7 +20,7 @@ from weft.source.expressions.operators import both, either, negated
 from weft.source.run import RETURNED, Frame, Run
 from weft.source.statements.branches import attempt, branch, region, trial
 from weft.source.statements.loop_carried import State
-from weft.source.syntax import Place
+from weft.source.syntax import Location
 from weft.source.undo_log import NameSlot
 from weft.source.values import Number
 
@@ -90,7 +90,7 @@ def stopped_here(run: Run, frame: Frame) -> bool | Number:
 
 
 def unless_stopped(
-    run: Run, frame: Frame, stopped: Number, rest: Callable[[], None], place: Place
+    run: Run, frame: Frame, stopped: Number, rest: Callable[[], None], location: Location
 ) -> None:
     """Runs the rest of a block where it is not left. Where one flag alone may say that it is, that
     flag is known to be set on the other way.
@@ -106,36 +106,36 @@ def unless_stopped(
         if len(flags) == 1:
             run.undo_log.assign(NameSlot(frame.names, flags[0]), True)
 
-    branch(run, negated(run.recording, stopped), going_on, nothing, place)
+    branch(run, negated(run.recording, stopped), going_on, nothing, location)
 
 
 def for_(run: Run, frame: Frame, node: ast.For) -> None:
     """A loop over something: `else` runs unless it was left with `break`."""
-    place = Place(frame.code.file, node)
-    source = Place(frame.code.file, node.iter)
+    location = Location(frame.code.file, node)
+    source = Location(frame.code.file, node.iter)
     iterations = iterations_of(run, run.evaluate(run, frame, node.iter), source)
     with _loop(run, frame, node) as flags:
-        _for_iterations(run, frame, node, iterations, flags, place)
+        _for_iterations(run, frame, node, iterations, flags, location)
         leaves = run.flag(frame, flags.broken)
-    _otherwise(run, frame, node, leaves, place)
+    _otherwise(run, frame, node, leaves, location)
 
 
 def _for_iterations(
-    run: Run, frame: Frame, node: ast.For, iterations: Iterations, flags: Flags, place: Place
+    run: Run, frame: Frame, node: ast.For, iterations: Iterations, flags: Flags, location: Location
 ) -> None:
     count = iterations.count.constant
     most = MOST_WITH_EXITS if _has_exits(node) else MOST_UNROLLED
     if count is not None and (not iterations.even or count * run.copies <= most):
-        unroll(run, frame, node, iterations, flags, place)
+        unroll(run, frame, node, iterations, flags, location)
         return
-    roll = partial(roll_for, run, frame, node, iterations, flags, place)
+    roll = partial(roll_for, run, frame, node, iterations, flags, location)
     if count is None:
         roll()
         return
     refusal = attempt(run, roll)
     if refusal is not None:
-        run.note(place, f"no loop of the graph: {str(refusal).splitlines()[0]}")
-        unroll(run, frame, node, iterations, flags, place)
+        run.note(location, f"no loop of the graph: {str(refusal).splitlines()[0]}")
+        unroll(run, frame, node, iterations, flags, location)
 
 
 def _has_exits(node: Loop) -> bool:
@@ -144,13 +144,13 @@ def _has_exits(node: Loop) -> bool:
 
 
 def unroll(
-    run: Run, frame: Frame, node: ast.For, iterations: Iterations, flags: Flags, place: Place
+    run: Run, frame: Frame, node: ast.For, iterations: Iterations, flags: Flags, location: Location
 ) -> None:
     """Reads the body for each element, until a flag stops the loop that only a call knows."""
     count = iterations.count.constant
     assert count is not None, "rounds that are read one by one are known"
     with _copied(run, count):
-        _unroll(run, frame, node, iterations, flags, place, 0, count)
+        _unroll(run, frame, node, iterations, flags, location, 0, count)
 
 
 @contextmanager
@@ -170,28 +170,30 @@ def _unroll(
     node: ast.For,
     iterations: Iterations,
     flags: Flags,
-    place: Place,
+    location: Location,
     start: int,
     count: int,
 ) -> None:
     for number in range(start, count):
-        run.count_statement(place)
+        run.count_statement(location)
         flags.begin_iteration()
         run.store(run, frame, node.target, iterations.element(Expr.of(number)))
         run.execute(run, frame, node.body)
         stopped = flags.stopped()
         if stopped is True:
-            run.note(place, f"{number + 1} rounds, read one by one")
+            run.note(location, f"{number + 1} rounds, read one by one")
             return
         if stopped is not False and number + 1 < count:
-            rest = partial(_unroll, run, frame, node, iterations, flags, place, number + 1, count)
-            unless_stopped(run, frame, stopped, rest, place)
+            rest = partial(
+                _unroll, run, frame, node, iterations, flags, location, number + 1, count
+            )
+            unless_stopped(run, frame, stopped, rest, location)
             return
-    run.note(place, f"{count} rounds, read one by one")
+    run.note(location, f"{count} rounds, read one by one")
 
 
 def roll_for(
-    run: Run, frame: Frame, node: ast.For, iterations: Iterations, flags: Flags, place: Place
+    run: Run, frame: Frame, node: ast.For, iterations: Iterations, flags: Flags, location: Location
 ) -> None:
     """The loop as one of the graph: `graph.while` where a tensor may end it early."""
     r = run.recording
@@ -203,21 +205,21 @@ def roll_for(
         run.store(run, frame, node.target, iterations.element(Expr.of(index)))
         run.execute(run, frame, node.body)
 
-    state = State(run, place, _kept_names(frame, node) if _runs_once(run, iterations) else set())
+    state = State(run, location, _kept_names(frame, node) if _runs_once(run, iterations) else set())
     found = state.read(body)
     names = (flags.broken, RETURNED)
     if all(found.after(NameSlot(frame.names, each)) is False for each in names):
         _finish(
             state, found, lambda b, i, v: ForOp.of(iterations.count, index, v, b, state.sizes, i)
         )
-        run.note(place, f"graph.for, carrying {_listed(state)}")
+        run.note(location, f"graph.for, carrying {_listed(state)}")
         return
 
     def test() -> bool | Number:
         more = Number(r, int, expr=Expr.of(index)).apply("less", r.dims(iterations.count))
         return both(r, Number(r, bool, more.value), _unless(run, flags.stopped()))
 
-    _while(run, state, found, index, test, place)
+    _while(run, state, found, index, test, location)
 
 
 def _runs_once(run: Run, iterations: Iterations) -> bool:
@@ -241,21 +243,21 @@ def _stem(target: ast.expr) -> str:
 
 def while_(run: Run, frame: Frame, node: ast.While) -> None:
     """A loop on a condition; `else` runs unless it was left with `break`."""
-    place = Place(frame.code.file, node)
+    location = Location(frame.code.file, node)
 
     def holds() -> bool | Number:
         return as_condition(
-            run, run.evaluate(run, frame, node.test), Place(frame.code.file, node.test)
+            run, run.evaluate(run, frame, node.test), Location(frame.code.file, node.test)
         )
 
     with _loop(run, frame, node) as flags:
-        _while_iterations(run, frame, node, holds, flags, place)
+        _while_iterations(run, frame, node, holds, flags, location)
         leaves = run.flag(frame, flags.broken)
-    _otherwise(run, frame, node, leaves, place)
+    _otherwise(run, frame, node, leaves, location)
 
 
 def _while_iterations(
-    run: Run, frame: Frame, node: ast.While, holds: Test, flags: Flags, place: Place
+    run: Run, frame: Frame, node: ast.While, holds: Test, flags: Flags, location: Location
 ) -> None:
     def body() -> None:
         flags.begin_iteration()
@@ -263,17 +265,17 @@ def _while_iterations(
 
     iterations = 0
     while True:
-        run.count_statement(place)
+        run.count_statement(location)
         test = both(run.recording, _unless(run, flags.stopped()), True)
         test = both(run.recording, test, holds()) if test is not False else False
         if test is False:
-            run.note(place, f"{iterations} rounds, read one by one")
+            run.note(location, f"{iterations} rounds, read one by one")
             return
         if not isinstance(test, bool):
-            _roll_while(run, frame, node, holds, body, flags, place)
+            _roll_while(run, frame, node, holds, body, flags, location)
             return
         if not iterations and _becomes_dynamic(run, holds, body, flags):
-            roll = partial(_roll_while, run, frame, node, holds, body, flags, place)
+            roll = partial(_roll_while, run, frame, node, holds, body, flags, location)
             if attempt(run, roll) is None:
                 return
         body()  # the first round may give what is carried its form
@@ -305,10 +307,10 @@ def _roll_while(
     holds: Test,
     body: Callable[[], None],
     flags: Flags,
-    place: Place,
+    location: Location,
 ) -> None:
     index = run.recording.fresh("round")
-    state = State(run, place, _kept_names(frame, node) if holds() is True else set())
+    state = State(run, location, _kept_names(frame, node) if holds() is True else set())
     endless: list[bool] = []
 
     def test() -> bool | Number:
@@ -318,7 +320,7 @@ def _roll_while(
 
     found = state.read(body)
     _require_state(state, test)
-    _while(run, state, found, index, test, place)
+    _while(run, state, found, index, test, location)
     returned, broken = (run.flag(frame, each) for each in (RETURNED, flags.broken))
     if endless[-1] and broken is False and isinstance(returned, Number):
         flags.set(RETURNED, True)  # there is no other way out
@@ -339,12 +341,12 @@ def _require_state(state: State, test: Test) -> None:
             changes = state.run.undo_log.undo()
         if changes:
             rule = "the condition of a loop of the graph requires to change nothing"
-            raise state.place.refuse(rule, changes[0].slot, "assign in the loop's body")
+            raise state.location.refuse(rule, changes[0].slot, "assign in the loop's body")
 
     region(state.run, block, read)
 
 
-def _while(run: Run, state: State, found: Any, index: str, test: Test, place: Place) -> None:
+def _while(run: Run, state: State, found: Any, index: str, test: Test, location: Location) -> None:
     r = run.recording
     block = state.block()
     count = r.fresh("rounds")
@@ -357,7 +359,7 @@ def _while(run: Run, state: State, found: Any, index: str, test: Test, place: Pl
 
     region(run, block, read)
     _finish(state, found, lambda b, i, v: WhileOp.of(index, count, v, block, b, state.sizes, i))
-    run.note(place, f"graph.while, carrying {_listed(state)}")
+    run.note(location, f"graph.while, carrying {_listed(state)}")
 
 
 def _finish(
@@ -371,7 +373,7 @@ def _finish(
         op = make(found.block, b.location, state.initial_values())
     except TypeInferenceError as error:
         rule, _, got = str(error).partition(", got ")
-        raise state.place.refuse(rule, got, "give what is carried one shape") from error
+        raise state.location.refuse(rule, got, "give what is carried one shape") from error
     r.builder().builder.insert(op)
     state.leave(op.results)
 
@@ -382,7 +384,9 @@ def _listed(state: State) -> str:
     return ", ".join(names) or "nothing"
 
 
-def _otherwise(run: Run, frame: Frame, node: Loop, broken: bool | Number, place: Place) -> None:
+def _otherwise(
+    run: Run, frame: Frame, node: Loop, broken: bool | Number, location: Location
+) -> None:
     """The `else` of a loop."""
     if not node.orelse or broken is True:
         return
@@ -391,4 +395,4 @@ def _otherwise(run: Run, frame: Frame, node: Loop, broken: bool | Number, place:
         run.execute(run, frame, node.orelse)
     elif isinstance(stopped, Number):
         rest = partial(run.execute, run, frame, node.orelse)
-        branch(run, negated(run.recording, stopped), rest, lambda: None, place)
+        branch(run, negated(run.recording, stopped), rest, lambda: None, location)

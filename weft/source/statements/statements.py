@@ -22,7 +22,7 @@ from weft.source.statements.changes import in_place, require_made, set_element
 from weft.source.statements.contexts import with_
 from weft.source.statements.loops import for_, stopped_here, unless_stopped, while_
 from weft.source.statements.requirements import require
-from weft.source.syntax import Place, code_at
+from weft.source.syntax import Location, code_at
 from weft.source.undo_log import MISSING, DictSlot, ListSlot, NameSlot
 from weft.tracing.traced import Traced
 
@@ -39,22 +39,22 @@ def execute(run: Run, frame: Frame, statements: Sequence[ast.stmt]) -> None:
             return
         rest = statements[position + 1 :]
         if stopped is not False and rest:
-            place = Place(frame.code.file, node)
+            location = Location(frame.code.file, node)
             behind = partial(execute, run, frame, rest)
-            unless_stopped(run, frame, stopped, behind, place)
+            unless_stopped(run, frame, stopped, behind, location)
             return
 
 
 def statement(run: Run, frame: Frame, node: ast.stmt) -> None:
     """Runs a statement. Raises SourceError for what source mode lacks."""
-    place = Place(frame.code.file, node)
-    run.count_statement(place)
+    location = Location(frame.code.file, node)
+    run.count_statement(location)
     function = _STATEMENTS.get(type(node))
     if function is None:
         rule = "source mode requires statements that it knows"
-        raise place.refuse(rule, type(node).__name__.lower(), _ALTERNATIVES.get(type(node), ""))
-    with run.at(place):
-        function(run, frame, node, place)
+        raise location.refuse(rule, type(node).__name__.lower(), _ALTERNATIVES.get(type(node), ""))
+    with run.at(location):
+        function(run, frame, node, location)
 
 
 _ALTERNATIVES: Final[dict[type[ast.stmt], str]] = {
@@ -65,186 +65,188 @@ _ALTERNATIVES: Final[dict[type[ast.stmt], str]] = {
 }
 
 
-def _expression(run: Run, frame: Frame, node: ast.Expr, place: Place) -> None:
+def _expression(run: Run, frame: Frame, node: ast.Expr, location: Location) -> None:
     run.evaluate(run, frame, node.value)
 
 
-def _assign(run: Run, frame: Frame, node: ast.Assign, place: Place) -> None:
+def _assign(run: Run, frame: Frame, node: ast.Assign, location: Location) -> None:
     value = run.evaluate(run, frame, node.value)
     for target in node.targets:
         store(run, frame, target, value)
 
 
-def _annotated(run: Run, frame: Frame, node: ast.AnnAssign, place: Place) -> None:
+def _annotated(run: Run, frame: Frame, node: ast.AnnAssign, location: Location) -> None:
     if node.value is not None:
         store(run, frame, node.target, run.evaluate(run, frame, node.value))
 
 
 def store(run: Run, frame: Frame, target: ast.expr, value: Any) -> None:
     """Assigns a value to a target."""
-    place = Place(frame.code.file, target)
+    location = Location(frame.code.file, target)
     match target:
         case ast.Name(id=name):
-            run.assign(frame, name, value, place)
+            run.assign(frame, name, value, location)
         case ast.Tuple(elts=targets) | ast.List(elts=targets):
-            _unpack(run, frame, targets, elements(run, value, place), place)
+            _unpack(run, frame, targets, elements(run, value, location), location)
         case ast.Starred(value=inner):
             store(run, frame, inner, run.undo_log.make(list(value)))
         case ast.Attribute(value=inner, attr=name):
             holder = run.evaluate(run, frame, inner)
-            assign_attribute(run, holder, name, value, place)
+            assign_attribute(run, holder, name, value, location)
         case ast.Subscript(value=inner, slice=index):
             holder = run.evaluate(run, frame, inner)
-            with run.at(place):
-                set_element(run, holder, run.evaluate(run, frame, index), value, place)
+            with run.at(location):
+                set_element(run, holder, run.evaluate(run, frame, index), value, location)
         case _:
-            raise place.refuse("an assignment requires a target", type(target).__name__)
+            raise location.refuse("an assignment requires a target", type(target).__name__)
 
 
 def _unpack(
-    run: Run, frame: Frame, targets: Sequence[ast.expr], values: list[Any], place: Place
+    run: Run, frame: Frame, targets: Sequence[ast.expr], values: list[Any], location: Location
 ) -> None:
     starred = [n for n, target in enumerate(targets) if isinstance(target, ast.Starred)]
     if starred:
         (at,) = starred
         behind = len(targets) - at - 1
         if len(values) < at + behind:
-            raise place.refuse(f"unpacking requires {at + behind} values or more", len(values))
+            raise location.refuse(f"unpacking requires {at + behind} values or more", len(values))
         middle = values[at : len(values) - behind]
         values = [*values[:at], middle, *values[len(values) - behind :]]
     if len(values) != len(targets):
-        raise place.refuse(f"unpacking requires {len(targets)} values", len(values))
+        raise location.refuse(f"unpacking requires {len(targets)} values", len(values))
     for target, value in zip(targets, values, strict=True):
         store(run, frame, target, value)
 
 
-def _augmented(run: Run, frame: Frame, node: ast.AugAssign, place: Place) -> None:
+def _augmented(run: Run, frame: Frame, node: ast.AugAssign, location: Location) -> None:
     node_type = type(node.op)
     target = node.target
     if isinstance(target, ast.Name):
-        before = run.lookup(frame, target.id, Place(frame.code.file, target))
-        after = in_place(run, node_type, before, run.evaluate(run, frame, node.value), place)
+        before = run.lookup(frame, target.id, Location(frame.code.file, target))
+        after = in_place(run, node_type, before, run.evaluate(run, frame, node.value), location)
         store(run, frame, target, after)
         return
     holder = run.evaluate(run, frame, target.value)
     if isinstance(target, ast.Attribute):
         before = getattr(holder, target.attr)
-        after = in_place(run, node_type, before, run.evaluate(run, frame, node.value), place)
-        assign_attribute(run, holder, target.attr, after, place)
+        after = in_place(run, node_type, before, run.evaluate(run, frame, node.value), location)
+        assign_attribute(run, holder, target.attr, after, location)
         return
     index = run.evaluate(run, frame, target.slice)
     if isinstance(holder, Traced):
         parts = cast("tuple[Any, ...]", index if isinstance(index, tuple) else (index,))
         before = run.recording.array(read(run.recording, holder, parts).value)
     else:
-        before = element(run, holder, index, place)
-    after = in_place(run, node_type, before, run.evaluate(run, frame, node.value), place)
-    set_element(run, holder, index, after, place)
+        before = element(run, holder, index, location)
+    after = in_place(run, node_type, before, run.evaluate(run, frame, node.value), location)
+    set_element(run, holder, index, after, location)
 
 
-def _if(run: Run, frame: Frame, node: ast.If, place: Place) -> None:
-    at = Place(frame.code.file, node.test)
+def _if(run: Run, frame: Frame, node: ast.If, location: Location) -> None:
+    at = Location(frame.code.file, node.test)
     test = as_condition(run, run.evaluate(run, frame, node.test), at)
     if isinstance(test, bool):
-        run.note(place, f"{test}, known while compiling")
+        run.note(location, f"{test}, known while compiling")
         execute(run, frame, node.body if test else node.orelse)
         return
     branches = [partial(execute, run, frame, body) for body in (node.body, node.orelse)]
     branch(run, test, branches[0], branches[1], at)
 
 
-def _for(run: Run, frame: Frame, node: ast.For, place: Place) -> None:
+def _for(run: Run, frame: Frame, node: ast.For, location: Location) -> None:
     for_(run, frame, node)
 
 
-def _while(run: Run, frame: Frame, node: ast.While, place: Place) -> None:
+def _while(run: Run, frame: Frame, node: ast.While, location: Location) -> None:
     while_(run, frame, node)
 
 
-def _return(run: Run, frame: Frame, node: ast.Return, place: Place) -> None:
+def _return(run: Run, frame: Frame, node: ast.Return, location: Location) -> None:
     value = None if node.value is None else run.evaluate(run, frame, node.value)
     run.undo_log.assign(NameSlot(frame.names, VALUE), value)
     run.undo_log.assign(NameSlot(frame.names, RETURNED), True)
 
 
-def _break(run: Run, frame: Frame, node: ast.Break, place: Place) -> None:
+def _break(run: Run, frame: Frame, node: ast.Break, location: Location) -> None:
     run.undo_log.assign(NameSlot(frame.names, f"<broken {frame.loops[-1]}>"), True)
 
 
-def _continue(run: Run, frame: Frame, node: ast.Continue, place: Place) -> None:
+def _continue(run: Run, frame: Frame, node: ast.Continue, location: Location) -> None:
     run.undo_log.assign(NameSlot(frame.names, f"<continued {frame.loops[-1]}>"), True)
 
 
-def _pass(run: Run, frame: Frame, node: ast.stmt, place: Place) -> None:
+def _pass(run: Run, frame: Frame, node: ast.stmt, location: Location) -> None:
     pass
 
 
-def _function(run: Run, frame: Frame, node: ast.FunctionDef, place: Place) -> None:
+def _function(run: Run, frame: Frame, node: ast.FunctionDef, location: Location) -> None:
     function: Any = Function.of(run, frame, code_at(node, frame.code.file))
     for decorator in reversed(node.decorator_list):
-        function = run.call(run, run.evaluate(run, frame, decorator), [function], {}, place)
-    run.assign(frame, node.name, function, place)
+        function = run.call(run, run.evaluate(run, frame, decorator), [function], {}, location)
+    run.assign(frame, node.name, function, location)
 
 
-def _raise(run: Run, frame: Frame, node: ast.Raise, place: Place) -> None:
+def _raise(run: Run, frame: Frame, node: ast.Raise, location: Location) -> None:
     if run.regions:
         rule = "raise requires a condition that is known while compiling"
         advice = "return a value that says so, or check the arguments before the call"
-        raise place.refuse(rule, "one that hangs on a tensor", advice)
+        raise location.refuse(rule, "one that hangs on a tensor", advice)
     error = RuntimeError("no exception to raise again")
     if node.exc is not None:
         error = run.evaluate(run, frame, node.exc)
     error = error() if isinstance(error, type) else error
-    error.add_note(f"{place}\n{place.shown()}")
+    error.add_note(f"{location}\n{location.shown()}")
     raise error
 
 
-def _assert(run: Run, frame: Frame, node: ast.Assert, place: Place) -> None:
-    at = Place(frame.code.file, node.test)
+def _assert(run: Run, frame: Frame, node: ast.Assert, location: Location) -> None:
+    at = Location(frame.code.file, node.test)
     test = as_condition(run, run.evaluate(run, frame, node.test), at)
     if test is True:
         return
     message = "" if node.msg is None else run.evaluate(run, frame, node.msg)
     if run.regions or test is not False:
-        require(run, test, ast.unparse(node.test), message, place)
+        require(run, test, ast.unparse(node.test), message, location)
         return
     error = AssertionError(message)
-    error.add_note(f"{place}\n{place.shown()}")
+    error.add_note(f"{location}\n{location.shown()}")
     raise error
 
 
-def _delete(run: Run, frame: Frame, node: ast.Delete, place: Place) -> None:
+def _delete(run: Run, frame: Frame, node: ast.Delete, location: Location) -> None:
     for target in node.targets:
         if isinstance(target, ast.Name):
-            run.assign(frame, target.id, MISSING, place)
+            run.assign(frame, target.id, MISSING, location)
         elif isinstance(target, ast.Subscript):
             holder = run.evaluate(run, frame, target.value)
             index = run.evaluate(run, frame, target.slice)
             if type(holder) not in (list, dict) or isinstance(index, Traced):
-                raise place.refuse("del requires a list or dict and a known index", shown(holder))
-            require_made(run, holder, place)
+                raise location.refuse(
+                    "del requires a list or dict and a known index", shown(holder)
+                )
+            require_made(run, holder, location)
             run.undo_log.note(ListSlot(holder) if type(holder) is list else DictSlot(holder))
             del holder[index]
         else:
-            raise place.refuse("del requires a name or an element", type(target).__name__)
+            raise location.refuse("del requires a name or an element", type(target).__name__)
 
 
-def _import(run: Run, frame: Frame, node: ast.Import, place: Place) -> None:
+def _import(run: Run, frame: Frame, node: ast.Import, location: Location) -> None:
     for alias in node.names:
         module = import_module(alias.name)
         name = alias.asname or alias.name.split(".")[0]
-        run.assign(frame, name, module if alias.asname else import_module(name), place)
+        run.assign(frame, name, module if alias.asname else import_module(name), location)
 
 
-def _import_from(run: Run, frame: Frame, node: ast.ImportFrom, place: Place) -> None:
+def _import_from(run: Run, frame: Frame, node: ast.ImportFrom, location: Location) -> None:
     if node.level:
-        raise place.refuse("an import inside a function requires a full name", "a relative one")
+        raise location.refuse("an import inside a function requires a full name", "a relative one")
     module = import_module(node.module or "")
     for alias in node.names:
-        run.assign(frame, alias.asname or alias.name, getattr(module, alias.name), place)
+        run.assign(frame, alias.asname or alias.name, getattr(module, alias.name), location)
 
 
-def _try(run: Run, frame: Frame, node: ast.Try, place: Place) -> None:
+def _try(run: Run, frame: Frame, node: ast.Try, location: Location) -> None:
     try:
         execute(run, frame, node.body)
     except SourceError:
@@ -262,18 +264,18 @@ def _try(run: Run, frame: Frame, node: ast.Try, place: Place) -> None:
 
 def _handle(run: Run, frame: Frame, node: ast.Try, error: Exception) -> None:
     for handler in node.handlers:
-        place = Place(frame.code.file, handler)
+        location = Location(frame.code.file, handler)
         error_types = Exception if handler.type is None else run.evaluate(run, frame, handler.type)
         if isinstance(error, error_types):
             if handler.name is not None:
-                run.assign(frame, handler.name, error, place)
-            run.note(place, f"taken while compiling: {type(error).__name__}")
+                run.assign(frame, handler.name, error, location)
+            run.note(location, f"taken while compiling: {type(error).__name__}")
             execute(run, frame, handler.body)
             return
     raise error
 
 
-_STATEMENTS: Final[dict[type[ast.stmt], Callable[[Run, Frame, Any, Place], None]]] = {
+_STATEMENTS: Final[dict[type[ast.stmt], Callable[[Run, Frame, Any, Location], None]]] = {
     ast.Expr: _expression,
     ast.Assign: _assign,
     ast.AnnAssign: _annotated,

@@ -352,10 +352,10 @@ def import_scan(importer: GraphImporter, node: OnnxNode) -> Results:
     results = list(_for(importer, node, count, index, initial, body, body.results))
     stacked = results[len(initial) :]
     directions = _for_each(node, "scan_output_directions", len(stacked))
-    places = _for_each(node, "scan_output_axes", len(stacked))
+    positions = _for_each(node, "scan_output_axes", len(stacked))
     for position, value in enumerate(stacked):
         value = _reversed(importer, value, count) if directions[position] else value
-        results[len(initial) + position] = _moved(importer, value, places[position])
+        results[len(initial) + position] = _moved(importer, value, positions[position])
     return results
 
 

@@ -25,10 +25,10 @@ def import_nonzero(importer: GraphImporter, node: OnnxNode) -> Sequence[SSAValue
     operand = node.operand(0)
     if type_of(operand).rank == 0:
         operand = node.reshape(operand, [1])
-    return [_places(importer, node, node.cast(operand, BOOL))]
+    return [_positions(importer, node, node.cast(operand, BOOL))]
 
 
-def _places(importer: GraphImporter, node: OnnxNode, holds: SSAValue) -> SSAValue:
+def _positions(importer: GraphImporter, node: OnnxNode, holds: SSAValue) -> SSAValue:
     """Where bools are true, as many as there are."""
     b, rank = importer.b, type_of(holds).rank
     total = b.reduce_sum(b.cast(holds, to=I64), axes=list(range(rank)), keepdims=False)
@@ -50,8 +50,8 @@ def import_compress(importer: GraphImporter, node: OnnxNode) -> Sequence[SSAValu
         axis = normal_axis(node.integer("axis", 0), type_of(source).rank)
     extent, (count,) = type_of(source).shape[axis], node.shape_of(1, 1)
     node.require_most(count, extent, "a condition of at most {} elements")
-    places = _vector(importer, _places(importer, node, node.operand(1)))
-    return [importer.b.gather(source, places, axis=axis)]
+    positions = _vector(importer, _positions(importer, node, node.operand(1)))
+    return [importer.b.gather(source, positions, axis=axis)]
 
 
 # Unique ---------------------------------------------------------------------------------------
@@ -70,10 +70,10 @@ def import_unique(importer: GraphImporter, node: OnnxNode) -> Sequence[SSAValue]
     order = scalar_range(importer, extent)
     for column in reversed(columns):
         keys = b.gather(column, order, axis=0)
-        places = b.argsort(keys, axis=0, descending=False, count=dims_attr([extent]))
-        order = b.gather(order, places, axis=0)
+        _position = b.argsort(keys, axis=0, descending=False, count=dims_attr([extent]))
+        order = b.gather(order, _position, axis=0)
     differs = _starts(importer, [b.gather(column, order, axis=0) for column in columns], extent)
-    starts = _vector(importer, _places(importer, node, differs))
+    starts = _vector(importer, _positions(importer, node, differs))
     group = b.sub(
         b.cumsum(b.cast(differs, to=I64), axis=0, exclusive=False, reverse=False),
         b.constant_of(1, I64),
@@ -175,9 +175,9 @@ def import_non_max_suppression(importer: GraphImporter, node: OnnxNode) -> Seque
 
     _, taken = for_each(importer, node, iterations, [scores], round_)
     taken = b.transpose(taken, permutation=[1, 2, 0])
-    places = _places(importer, node, b.greater(taken, b.constant_of(-1, I64)))
-    count = type_of(places).shape[1]
-    rows = b.transpose(places, permutation=[1, 0])
+    positions = _positions(importer, node, b.greater(taken, b.constant_of(-1, I64)))
+    count = type_of(positions).shape[1]
+    rows = b.transpose(positions, permutation=[1, 0])
     box = b.reshape(b.gather_nd(taken, rows, batch_dims=0), shape=dims_attr([count, 1]))
     pairs = b.slice(rows, starts=dims_attr([0, 0]), sizes=dims_attr([count, 2]), steps=[1, 1])
     return [b.concat(pairs, box, axis=1)]

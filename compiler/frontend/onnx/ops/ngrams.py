@@ -67,16 +67,16 @@ def _counts(node: OnnxNode, rows: SSAValue, pool: Array) -> SSAValue:
         return total
     gaps = range(node.attribute("max_skip_count").i + 1) if length > 1 else range(1)
     for distance in (gap + 1 for gap in gaps):
-        places = extent - (length - 1) * distance
-        if places < 1:
+        positions = extent - (length - 1) * distance
+        if positions < 1:
             break
         found: SSAValue | None = None
         for position in range(length):
             starts = dims_attr([0, position * distance])
-            sizes = dims_attr([batch, places])
+            sizes = dims_attr([batch, positions])
             window = node.b.slice(rows, starts=starts, sizes=sizes, steps=[1, 1])
             wanted = node.constant(pool[:, position].reshape(1, 1, count))
-            column = node.cast(node.reshape(window, [batch, places, 1]), type_of(wanted).element)
+            column = node.cast(node.reshape(window, [batch, positions, 1]), type_of(wanted).element)
             same = node.b.equal(column, wanted)
             found = same if found is None else node.b.logical_and(found, same)
         assert found is not None, "a sequence has at least one number"

@@ -209,10 +209,10 @@ def _coordinates(node: OnnxNode, axis: _Axis) -> Term:
     return centres
 
 
-def _bounded(node: OnnxNode, axis: _Axis, places: Term) -> Term:
+def _bounded(node: OnnxNode, axis: _Axis, positions: Term) -> Term:
     """Places moved into the old axis, as indices."""
     last = size_term(node.b, axis.source - 1, F64)
-    return places.minimum(last).maximum(0).cast(I64)
+    return positions.minimum(last).maximum(0).cast(I64)
 
 
 REPEATING = {"asymmetric": ("floor",), "half_pixel": ("round_prefer_floor", "round_prefer_ceil")}
@@ -221,13 +221,13 @@ REPEATING = {"asymmetric": ("floor",), "half_pixel": ("round_prefer_floor", "rou
 
 def _repetitions(node: OnnxNode, axis: _Axis) -> int | None:
     """How often each element of the axis comes in the nearest result, if equally often."""
-    places = choice(node, "coordinate_transformation_mode", "half_pixel", COORDINATES)
+    coordinates = choice(node, "coordinate_transformation_mode", "half_pixel", COORDINATES)
     rounding = choice(node, "nearest_mode", "round_prefer_floor", ROUNDINGS)
     old, new = axis.source.constant, axis.size.constant
     scale = axis.scale or (Fraction(new, old) if old and new is not None else None)
     if scale is None or scale.denominator != 1 or axis.size != axis.source * int(scale):
         return None
-    known = axis.roi is None and rounding in REPEATING.get(places, ())
+    known = axis.roi is None and rounding in REPEATING.get(coordinates, ())
     return int(scale) if known else None
 
 
@@ -245,12 +245,12 @@ def _repeated(value: Term, repeats: Mapping[int, int]) -> Term:
 def _nearest(node: OnnxNode, axis: _Axis, coordinates: Term) -> Term:
     rounding = choice(node, "nearest_mode", "round_prefer_floor", ROUNDINGS)
     if rounding == "round_prefer_floor":
-        places = (coordinates - 0.5).math("ceil")
+        positions = (coordinates - 0.5).math("ceil")
     elif rounding == "round_prefer_ceil":
-        places = (coordinates + 0.5).math("floor")
+        positions = (coordinates + 0.5).math("floor")
     else:
-        places = coordinates.math(rounding)
-    return _bounded(node, axis, places)
+        positions = coordinates.math(rounding)
+    return _bounded(node, axis, positions)
 
 
 def _interpolated(node: OnnxNode, axis: _Axis, coordinates: Term, mode: str, value: Term) -> Term:
@@ -263,19 +263,19 @@ def _interpolated(node: OnnxNode, axis: _Axis, coordinates: Term, mode: str, val
         shrink = axis.scale_term(node).minimum(1)
     column = coordinates.reshape((*coordinates.shape, 1))
     first = size_term(node.b, 1 - taps // 2, F64)
-    places = column.math("floor") + first + counted(node.b, taps).cast(F64)
-    distance = ((places - column) * shrink).math("abs")
+    positions = column.math("floor") + first + counted(node.b, taps).cast(F64)
+    distance = ((positions - column) * shrink).math("abs")
     if mode == "linear":
         weights = (1 - distance).maximum(0)
     else:
         weights = cubic_kernel(distance, node.real("cubic_coeff_a", -0.75))
     if excludes:
         dim = size_term(node.b, axis.source, F64)
-        weights = ((places >= 0) & (places < dim)).where(weights, 0)
+        weights = ((positions >= 0) & (positions < dim)).where(weights, 0)
     if antialias or excludes:
         weights = weights / weights.sum([1], keepdims=True)
     factors = weights.cast(compute_type(value.type.element))
-    indices = _bounded(node, axis, places)
+    indices = _bounded(node, axis, positions)
     resampled = node.b.resample(
         value.value, indices.value, factors.value, axis=axis.position, batch_dims=0
     )

@@ -42,26 +42,26 @@ class _Border(Struct, frozen=True):
     low: float
     high: Term
 
-    def reflect(self, places: Term) -> Term:
+    def reflect(self, positions: Term) -> Term:
         """Places mirrored at both ends until they lie inside."""
         extent = (self.high - self.low).maximum(1)
-        distance = (places - self.low).math("abs").minimum(FARTHEST)
+        distance = (positions - self.low).math("abs").minimum(FARTHEST)
         turns = (distance / extent).math("floor")
         rest = distance - turns * extent
         is_even = (turns - (turns / 2).math("floor") * 2).equals(0)
         inside = is_even.where(rest + self.low, self.high - rest)
         return inside.maximum(self.low).minimum(self.high)
 
-    def bound(self, places: Term) -> Term:
+    def bound(self, positions: Term) -> Term:
         """Places moved into the image."""
-        return places.minimum(self.size - 1).maximum(0)
+        return positions.minimum(self.size - 1).maximum(0)
 
 
 def _table(
     coordinates: Sequence[Term], borders: Sequence[_Border], mode: str, padding: str
 ) -> tuple[list[Term], list[Term]]:
     """The pixels `[..., taps]` that points read along each spatial dim, and their weights."""
-    places: list[Term] = []
+    positions: list[Term] = []
     weights: list[Term] = []
     for coordinate, border in zip(coordinates, borders, strict=True):
         x = coordinate.math("round") if mode == "nearest" else coordinate
@@ -77,9 +77,9 @@ def _table(
             weight = ((taps >= 0) & (taps < border.size)).where(weight, 0)
         elif padding == "reflection":
             taps = border.reflect(taps).math("round")
-        places.append(border.bound(taps).cast(I64))
+        positions.append(border.bound(taps).cast(I64))
         weights.append(weight)
-    return places, weights
+    return positions, weights
 
 
 def _weights(mode: str, distance: Term) -> Term:
@@ -90,16 +90,18 @@ def _weights(mode: str, distance: Term) -> Term:
     return cubic_kernel(distance, KEYS)
 
 
-def _combined(places: Sequence[Term], weights: Sequence[Term], dims: Shape) -> tuple[Term, Term]:
+def _combined(positions: Sequence[Term], weights: Sequence[Term], dims: Shape) -> tuple[Term, Term]:
     """The pixels `[..., taps]` of all spatial dims together, in row-major order, and weights."""
     strides = row_major_strides(dims)
-    index, weight = places[-1], weights[-1]
+    index, weight = positions[-1], weights[-1]
     for at in range(len(dims) - 2, -1, -1):
         step = size_term(index.b, strides[at], I64)
         rank = len(index.shape)
         lead = index.shape[:-1]
-        count = places[at].shape[-1] * index.shape[-1]
-        index = ((places[at] * step).insert(rank) + index.insert(rank - 1)).reshape((*lead, count))
+        count = positions[at].shape[-1] * index.shape[-1]
+        index = ((positions[at] * step).insert(rank) + index.insert(rank - 1)).reshape(
+            (*lead, count)
+        )
         weight = (weights[at].insert(rank) * weight.insert(rank - 1)).reshape((*lead, count))
     return index, weight
 
@@ -150,7 +152,7 @@ def import_grid_sample(node: OnnxNode) -> Sequence[SSAValue]:
 def import_deform_conv(node: OnnxNode) -> Sequence[SSAValue]:
     """A convolution whose taps are moved by offsets, between pixels too, and weighted by a mask."""
     image, filters = Term(node.b, node.operand(0)), Term(node.b, node.operand(1))
-    _check_places(node, filters.shape[2:])
+    _check_positions(node, filters.shape[2:])
     sampled = _deformed(node, image, filters.shape[2:])
     batch, channels, taps, count = sampled.shape
     groups = node.integer("group", 1)
@@ -166,7 +168,7 @@ def import_deform_conv(node: OnnxNode) -> Sequence[SSAValue]:
     return [result.value]
 
 
-def _check_places(node: OnnxNode, kernel: Shape) -> None:
+def _check_positions(node: OnnxNode, kernel: Shape) -> None:
     """Refuses offsets for other positions than those of the window."""
     window = filter_window(node, kernel)
     rank = len(kernel)
@@ -188,14 +190,14 @@ def _deformed(node: OnnxNode, image: Term, kernel: Shape) -> Term:
     offsets = Term(node.b, node.operand(2))
     rank, groups = len(kernel), node.integer("offset_group", 1)
     batch, channels, *spatial = image.shape
-    places = offsets.shape[2:]
+    positions = offsets.shape[2:]
     wide = compute_type(offsets.type.element)
-    moved = offsets.reshape((batch * groups, *kernel, rank, *places)).cast(wide)
-    taps, count = product(kernel), product(places)
+    moved = offsets.reshape((batch * groups, *kernel, rank, *positions)).cast(wide)
+    taps, count = product(kernel), product(positions)
     coordinates: list[Term] = []
     for at in range(rank):
-        start = _grid_position(node, at, kernel, places, wide)
-        moves = moved.part(rank + 1, at, 1).reshape((batch * groups, *kernel, *places))
+        start = _grid_position(node, at, kernel, positions, wide)
+        moves = moved.part(rank + 1, at, 1).reshape((batch * groups, *kernel, *positions))
         coordinates.append((moves + start).reshape((batch * groups, taps * count)))
     sizes = [size_term(node.b, dim, wide) for dim in spatial]
     borders = [_Border(size, 0, size - 1) for size in sizes]
@@ -209,7 +211,7 @@ def _deformed(node: OnnxNode, image: Term, kernel: Shape) -> Term:
 
 
 def _grid_position(
-    node: OnnxNode, axis: int, kernel: Shape, places: Shape, element: Attribute
+    node: OnnxNode, axis: int, kernel: Shape, positions: Shape, element: Attribute
 ) -> Term:
     """Where each tap lies along an axis without offsets: `[kernel..., positions...]`, broadcast."""
     rank = len(kernel)
@@ -218,9 +220,9 @@ def _grid_position(
     dilation = node.integers("dilations", ones)[axis]
     front = node.integers("pads", [0] * (2 * rank))[axis]
     taps = counted(node.b, kernel[axis]).cast(element) * dilation
-    steps = counted(node.b, places[axis]).cast(element) * stride - front
+    steps = counted(node.b, positions[axis]).cast(element) * stride - front
     shape = [kernel[axis] if at == axis else Expr.of(1) for at in range(rank)]
-    where = [places[axis] if at == axis else Expr.of(1) for at in range(rank)]
+    where = [positions[axis] if at == axis else Expr.of(1) for at in range(rank)]
     return taps.reshape((*shape, *ones)) + steps.reshape(where)
 
 
@@ -237,8 +239,8 @@ def import_roi_align(node: OnnxNode) -> Sequence[SSAValue]:
     batch, channels, *spatial = node.shape_of(0, 4)
     count = node.shape_of(1, 2)[0]
     bins = [node.integer("output_height", 1), node.integer("output_width", 1)]
-    places, weights = _region_table(node, regions, spatial, bins, ratio)
-    index, weight = _combined(places, weights, tuple(spatial))
+    positions, weights = _region_table(node, regions, spatial, bins, ratio)
+    index, weight = _combined(positions, weights, tuple(spatial))
     which = Term(node.b, node.operand(2)).cast(I64).reshape((count, *[1] * (len(index.shape) - 1)))
     index = index + which * size_term(node.b, product(spatial), I64)
     points, taps = bins[0] * bins[1], 4 * ratio * ratio
@@ -267,7 +269,7 @@ def _region_table(
     scale = node.real("spatial_scale", 1.0)
     wide = compute_type(regions.type.element)
     corners = regions.cast(wide) * scale - offset
-    places: list[Term] = []
+    positions: list[Term] = []
     weights: list[Term] = []
     for at in range(2):
         start, end = (corners.part(1, k, 1) for k in (1 - at, 3 - at))
@@ -276,14 +278,14 @@ def _region_table(
         steps = (counted(node.b, bins[at] * ratio).cast(wide) + 0.5).reshape((1, bins[at] * ratio))
         x = start + steps * step
         size = size_term(node.b, spatial[at], wide)
-        (place,), (weight,) = _table([x], [_Border(size, 0, size - 1)], "linear", "border")
+        (index,), (weight,) = _table([x], [_Border(size, 0, size - 1)], "linear", "border")
         weight = ((x >= -1) & (x <= size)).insert(2).where(weight, 0)
         count = regions.shape[0]
         shape = (count, bins[0], 1, ratio, 1, 2) if at == 0 else (count, 1, bins[1], 1, ratio, 2)
         full = (count, *bins, ratio, ratio, 2)
-        places.append(place.reshape(shape).expand(full))
+        positions.append(index.reshape(shape).expand(full))
         weights.append(weight.reshape(shape).expand(full))
-    return places, weights
+    return positions, weights
 
 
 IMPORTERS: dict[str, Importer] = {

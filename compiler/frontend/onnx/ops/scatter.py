@@ -24,7 +24,7 @@ def import_tensor_scatter(node: OnnxNode) -> Sequence[SSAValue]:
     if axis == 0:
         raise ModelError("requires an axis behind the batch, got 0")
     size = update.shape[axis]
-    places = counted(node.b, size).reshape([size if at == axis else 1 for at in range(rank)])
+    positions = counted(node.b, size).reshape([size if at == axis else 1 for at in range(rank)])
     if mode == "linear":
         node.require_most(size, cache.shape[axis], f"at most {{}} elements along axis {axis}")
     if node.optional(2) is not None:
@@ -33,17 +33,17 @@ def import_tensor_scatter(node: OnnxNode) -> Sequence[SSAValue]:
             most = cache.shape[axis] - size
             rule = f"a position from 0 to {{}} along axis {axis}"
             _require_inside(node, starts, most, rule)
-        places = places + starts.reshape((starts.shape[0], *[1] * (rank - 1)))
+        positions = positions + starts.reshape((starts.shape[0], *[1] * (rank - 1)))
     if mode == "circular":
-        places = places.modulo(size_term(node.b, cache.shape[axis], I64))
-    indices = places.expand(update.shape).value
+        positions = positions.modulo(size_term(node.b, cache.shape[axis], I64))
+    indices = positions.expand(update.shape).value
     attributes = {"axis": axis, "reduction": "none"}
     return [node.b.scatter_elements(cache.value, indices, update.value, **attributes)]
 
 
 def import_max_unpool(node: OnnxNode) -> Sequence[SSAValue]:
     """Zeros, but elements at the places in the whole tensor where a pooling found them."""
-    x, places = Term(node.b, node.operand(0)), Term(node.b, node.operand(1))
+    x, positions = Term(node.b, node.operand(0)), Term(node.b, node.operand(1))
     kernel = list(node.attribute("kernel_shape").ints)
     rank = len(kernel)
     strides = node.integers("strides", [1] * rank)
@@ -55,12 +55,14 @@ def import_max_unpool(node: OnnxNode) -> Sequence[SSAValue]:
     shape = (*x.shape[:2], *spatial)
     size = product(x.shape)
     zeros = x.of(node.scalar(0, x.type.element)).expand([product(shape)])
-    places = places.cast(I64)
-    _require_inside(node, places, product(shape) - 1, "an index from 0 to {} of the whole tensor")
+    positions = positions.cast(I64)
+    _require_inside(
+        node, positions, product(shape) - 1, "an index from 0 to {} of the whole tensor"
+    )
     flat = x.of(
         node.b.scatter_elements(
             zeros.value,
-            places.reshape([size]).value,
+            positions.reshape([size]).value,
             x.reshape([size]).value,
             axis=0,
             reduction="none",
@@ -69,11 +71,11 @@ def import_max_unpool(node: OnnxNode) -> Sequence[SSAValue]:
     return [_enlarged(flat.reshape(shape), node).value]
 
 
-def _require_inside(node: OnnxNode, places: Term, most: Expr, rule: str) -> None:
+def _require_inside(node: OnnxNode, positions: Term, most: Expr, rule: str) -> None:
     """Refuses places below 0 or above `most`: now, where all is known, or else in each call."""
-    known, last = node.known.constant_array(places.value), most.constant
+    known, last = node.known.constant_array(positions.value), most.constant
     if known is None or last is None:
-        require_inside(node.b, places.value, Expr.of(0), most, rule, [most])
+        require_inside(node.b, positions.value, Expr.of(0), most, rule, [most])
         return
     outside = known[(known < 0) | (known > last)]
     if outside.size:

@@ -58,14 +58,14 @@ def import_length(importer: GraphImporter, node: OnnxNode) -> Results:
     return [importer.b.constant_of(len(_sequence(importer, node)), I64)]
 
 
-def _place(node: OnnxNode, position: int, count: int, last: int) -> int:
+def _position_in(node: OnnxNode, position: int, count: int, last: int) -> int:
     """A place in a sequence of so many, counted from the front; by default the last that may be."""
     if node.optional(position) is None:
         return last
-    place = node.number(position, "a position in a sequence")
-    if not -count <= place <= last:
-        raise ModelError(f"requires a position from {-count} to {last}, got {place}")
-    return place + count if place < 0 else place
+    index = node.number(position, "a position in a sequence")
+    if not -count <= index <= last:
+        raise ModelError(f"requires a position from {-count} to {last}, got {index}")
+    return index + count if index < 0 else index
 
 
 def import_at(importer: GraphImporter, node: OnnxNode) -> Results:
@@ -73,7 +73,7 @@ def import_at(importer: GraphImporter, node: OnnxNode) -> Results:
     items = _sequence(importer, node)
     exprs = node.known.dims(node.operand(1))
     if exprs is not None and all(each.constant is not None for each in exprs):
-        return [items[_place(node, 1, len(items), len(items) - 1)]]
+        return [items[_position_in(node, 1, len(items), len(items) - 1)]]
     item_types = {type_of(item) for item in items}
     if len(item_types) != 1:
         rule = "elements of one type, or a position that is known while compiling"
@@ -88,11 +88,11 @@ def import_at(importer: GraphImporter, node: OnnxNode) -> Results:
 def import_insert(importer: GraphImporter, node: OnnxNode) -> Results:
     """The sequence with one more element, by default behind the others."""
     items = _sequence(importer, node)
-    place = _place(node, 2, len(items), len(items))
+    position = _position_in(node, 2, len(items), len(items))
     if len(items) == MOST_ELEMENTS:
         raise UnsupportedError(f"requires sequences of at most {MOST_ELEMENTS}, got more")
     element = tensor_of(_operand(importer, node, 1))
-    return [SequenceValue((*items[:place], element, *items[place:]))]
+    return [SequenceValue((*items[:position], element, *items[position:]))]
 
 
 def import_erase(importer: GraphImporter, node: OnnxNode) -> Results:
@@ -100,8 +100,8 @@ def import_erase(importer: GraphImporter, node: OnnxNode) -> Results:
     items = _sequence(importer, node)
     if not items:
         raise ModelError("requires a sequence that has elements, got an empty one")
-    place = _place(node, 1, len(items), len(items) - 1)
-    return [SequenceValue((*items[:place], *items[place + 1 :]))]
+    position = _position_in(node, 1, len(items), len(items) - 1)
+    return [SequenceValue((*items[:position], *items[position + 1 :]))]
 
 
 def import_concat(importer: GraphImporter, node: OnnxNode) -> Results:

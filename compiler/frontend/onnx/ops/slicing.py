@@ -202,8 +202,8 @@ def import_top_k(node: OnnxNode) -> Sequence[SSAValue]:
         "descending": node.flag("largest", default=True),
         "count": dims_attr(node.found_dims(1)),
     }
-    places = node.b.argsort(node.operand(0), **attributes)
-    return [node.b.gather_elements(node.operand(0), places, axis=axis), places]
+    positions = node.b.argsort(node.operand(0), **attributes)
+    return [node.b.gather_elements(node.operand(0), positions, axis=axis), positions]
 
 
 IMPORTERS: dict[str, Importer] = {

@@ -53,7 +53,7 @@ class _Forest(Struct, frozen=True):
     weights: Array
     targets: Array
 
-    def place(self, lead: _Lead) -> int:
+    def node_index(self, lead: _Lead) -> int:
         """The index into tables of questions and leaves."""
         count = len(self.weights) if lead.is_leaf else len(self.questions)
         if not 0 <= lead.index < count:
@@ -64,10 +64,10 @@ class _Forest(Struct, frozen=True):
     @property
     def depth(self) -> int:
         """How many questions are asked at most; raises ModelError where there is no end."""
-        level, depth = {self.place(_Lead(False, root)) for root in self.roots}, 0
-        while inside := [place for place in level if place < len(self.questions)]:
-            asked = [self.questions[place] for place in inside]
-            level = {self.place(lead) for each in asked for lead in (each.true, each.false)}
+        level, depth = {self.node_index(_Lead(False, root)) for root in self.roots}, 0
+        while inside := [position for position in level if position < len(self.questions)]:
+            asked = [self.questions[position] for position in inside]
+            level = {self.node_index(lead) for each in asked for lead in (each.true, each.false)}
             depth += 1
             if depth > len(self.questions):
                 raise ModelError("requires trees, got nodes that lead back to themselves")
@@ -93,37 +93,37 @@ def import_tree_ensemble(node: OnnxNode) -> Sequence[SSAValue]:
     node.reserve(count)
     roots = node.constant(np.array([forest.roots], np.int64))
     shape = dims_attr([node.shape()[0], len(forest.roots)])
-    place = node.b.expand(roots, shape=shape)
+    node_index = node.b.expand(roots, shape=shape)
     for _ in range(forest.depth):
-        place = _step(node, forest, place)
-    leaf = node.b.sub(place, node.scalar(len(forest.questions), I64))
+        node_index = _step(node, forest, node_index)
+    leaf = node.b.sub(node_index, node.scalar(len(forest.questions), I64))
     weights = _looked_up(node, forest.weights.astype(numpy_dtype(node.type().element)), leaf)
     return [_combined(node, weights, _looked_up(node, forest.targets, leaf))]
 
 
-def _looked_up(node: OnnxNode, table: Array, place: SSAValue) -> SSAValue:
-    return node.b.gather(node.constant(table), place, axis=0)
+def _looked_up(node: OnnxNode, table: Array, node_index: SSAValue) -> SSAValue:
+    return node.b.gather(node.constant(table), node_index, axis=0)
 
 
-def _step(node: OnnxNode, forest: _Forest, place: SSAValue) -> SSAValue:
+def _step(node: OnnxNode, forest: _Forest, node_index: SSAValue) -> SSAValue:
     """Where each row stands one level further down."""
     b, asked, leaves = node.b, forest.questions, len(forest.weights)
 
     def of(numbers: list[int]) -> SSAValue:
-        return _looked_up(node, np.array(numbers + [0] * leaves, np.int64), place)
+        return _looked_up(node, np.array(numbers + [0] * leaves, np.int64), node_index)
 
     value = b.gather_elements(node.operand(0), of([each.feature for each in asked]), axis=1)
     splits = np.array([each.split for each in asked] + [0.0] * leaves)
-    split = _looked_up(node, splits.astype(numpy_dtype(node.type().element)), place)
+    split = _looked_up(node, splits.astype(numpy_dtype(node.type().element)), node_index)
     modes = [each.mode for each in asked]
     answer = _answer(node, set(modes), value, split, of(modes))
     if any(each.missing for each in asked):
         missing = node.cast(of([int(each.missing) for each in asked]), BOOL)
         answer = b.logical_or(answer, b.logical_and(b.is_nan(value), missing))
     ends = list(range(len(asked), len(asked) + leaves))
-    true = np.array([*(forest.place(each.true) for each in asked), *ends], np.int64)
-    false = np.array([*(forest.place(each.false) for each in asked), *ends], np.int64)
-    return b.where(answer, _looked_up(node, true, place), _looked_up(node, false, place))
+    true = np.array([*(forest.node_index(each.true) for each in asked), *ends], np.int64)
+    false = np.array([*(forest.node_index(each.false) for each in asked), *ends], np.int64)
+    return b.where(answer, _looked_up(node, true, node_index), _looked_up(node, false, node_index))
 
 
 def _answer(
@@ -207,16 +207,16 @@ def _with_members(node: OnnxNode, questions: Sequence[_Question]) -> list[_Quest
     members: list[list[float]] = [[]]
     for value in stored:
         members[-1:] = [members[-1], []] if np.isnan(value) else [[*members[-1], value]]
-    asking = [place for place, each in enumerate(questions) if each.mode == MEMBER]
+    asking = [position for position, each in enumerate(questions) if each.mode == MEMBER]
     if len(members) - 1 != len(asking):
         raise ModelError(f"requires members for {len(asking)} nodes, got {len(members) - 1}")
     expanded = list(questions)
-    for place, values in zip(asking, members, strict=False):
-        question = replace(questions[place], mode=EQUAL, split=np.nan)
+    for position, values in zip(asking, members, strict=False):
+        question = replace(questions[position], mode=EQUAL, split=np.nan)
         for value in values[:0:-1]:
             expanded.append(replace(question, split=value))
             question = replace(question, false=_Lead(False, len(expanded) - 1))
-        expanded[place] = replace(question, split=values[0] if values else np.nan)
+        expanded[position] = replace(question, split=values[0] if values else np.nan)
     return expanded
 
 

@@ -170,8 +170,8 @@ def import_max_pool(node: OnnxNode) -> Sequence[SSAValue]:
     if not node.uses(1):
         return [values]
     column_major = node.flag("storage_order")
-    places = node.b.max_pool_indices(node.operand(0), column_major=column_major, **attributes)
-    return [values, places]
+    positions = node.b.max_pool_indices(node.operand(0), column_major=column_major, **attributes)
+    return [values, positions]
 
 
 def import_average_pool(node: OnnxNode) -> Sequence[SSAValue]:

@@ -195,10 +195,10 @@ def pack_flat_operand(kernel: KernelOp, load: LoadOp, axis: int, size: int, lane
     """The same for columns that index two dims, which the copy has as one."""
     staged = stage_tile(load.buffer, kernel, "workspace")
     assert isinstance(staged.buffer.owner, AllocOp), "a copy is allocated"
-    place = subscripts(accesses_in(staged.load_in[0])[-1])
+    subscript = subscripts(accesses_in(staged.load_in[0])[-1])
     outer, inner = (
         next(loop for loop in staged.load_in if loop.index in set(expr.atoms()))
-        for expr in place[axis : axis + 2]
+        for expr in subscript[axis : axis + 2]
     )
     others = [loop for loop in staged.load_in if loop not in (outer, inner)]
     columns = collapse(outer, inner)

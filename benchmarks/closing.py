@@ -66,8 +66,8 @@ def _group(group: str, rows: Rows, threads: Sequence[int]) -> str:
     for case in GROUPS[group]:
         if any((case.name, n) in rows for n in threads):
             cells = " | ".join(cells_of(rows.get((case.name, n)), *SHARES) for n in threads)
-            marks = [verdict(group, case.name, rows.get((case.name, n)), n) for n in threads]
-            lines.append(f"| {case.name} | {cells} | {', '.join(filter(None, marks))} |")
+            verdicts = [verdict(group, case.name, rows.get((case.name, n)), n) for n in threads]
+            lines.append(f"| {case.name} | {cells} | {', '.join(filter(None, verdicts))} |")
     means = [_mean(group, rows, n) for n in threads]
     cells = " | ".join(f"| | {f'**{mean:.2f}**' if mean else ''} | |" for mean in means)
     lines.append(f"| **geometric mean** | {cells} | {_mean_verdict(group, means, threads)} |")

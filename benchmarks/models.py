@@ -269,8 +269,8 @@ GROUPS: Final[Mapping[str, tuple[Case, ...]]] = {
 
 def find_cases(names: list[str]) -> list[Case]:
     """The cases of these names or groups, all of them for none. Raises ValueError for others."""
-    known = {case.name: (case,) for group in GROUPS.values() for case in group} | GROUPS
-    unknown = [name for name in names if name not in known]
+    choices = {case.name: (case,) for group in GROUPS.values() for case in group} | GROUPS
+    unknown = [name for name in names if name not in choices]
     if unknown:
-        raise ValueError(f"benchmarks require cases of {', '.join(known)}, got {unknown}")
-    return [case for name in names or list(GROUPS) for case in known[name]]
+        raise ValueError(f"benchmarks require cases of {', '.join(choices)}, got {unknown}")
+    return [case for name in names or list(GROUPS) for case in choices[name]]

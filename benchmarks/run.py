@@ -289,7 +289,7 @@ def _measured(
         load_limit=arguments.load_limit,
         templates=templates,
         kept=prepared.kept if arguments.artifacts else None,
-        beside=multiply_adds(limits.threads),
+        companions=multiply_adds(limits.threads),
     )
     limits = limits.during(turns)
     work = work_of(read_metadata(library), inputs)

@@ -177,7 +177,7 @@ def _parts(data: RelocatableObject, section: Section, numbers: dict[str, int]) -
             origin = str(numbers.setdefault(name, len(numbers)))
         else:
             origin = symbol.name
-        yield f"{relocation.offset} {relocation.kind} {origin} {relocation.addend}\n".encode()
+        yield f"{relocation.offset} {relocation.type} {origin} {relocation.addend}\n".encode()
 
 
 def read_rows(path: Path) -> dict[str, Row]:

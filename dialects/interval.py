@@ -69,16 +69,16 @@ def modulo(divisor: Range) -> Range:
 def maximum(operands: Iterable[Range]) -> Range:
     """Bounds of the greatest of some values."""
     lows, highs = zip(*operands, strict=True)
-    known_lows = [low for low in lows if low is not None]
-    known_highs = [high for high in highs if high is not None]
-    low = max(known_lows, default=None)
-    return low, max(known_highs) if len(known_highs) == len(highs) else None
+    finite_lows = [low for low in lows if low is not None]
+    finite_highs = [high for high in highs if high is not None]
+    low = max(finite_lows, default=None)
+    return low, max(finite_highs) if len(finite_highs) == len(highs) else None
 
 
 def minimum(operands: Iterable[Range]) -> Range:
     """Bounds of the least of some values."""
     lows, highs = zip(*operands, strict=True)
-    known_lows = [low for low in lows if low is not None]
-    known_highs = [high for high in highs if high is not None]
-    high = min(known_highs, default=None)
-    return min(known_lows) if len(known_lows) == len(lows) else None, high
+    finite_lows = [low for low in lows if low is not None]
+    finite_highs = [high for high in highs if high is not None]
+    high = min(finite_highs, default=None)
+    return min(finite_lows) if len(finite_lows) == len(lows) else None, high

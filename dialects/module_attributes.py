@@ -83,9 +83,9 @@ def read_record(record_class: type[Record], attribute: Attribute, name: str) -> 
     values = {key: _value(each) for key, each in given.items()}
     wrong = [key for key in values if key not in hints or not _fits(values[key], hints[key])]
     if wrong:
-        known = ", ".join(f"{key}: {_shown(hint)}" for key, hint in hints.items())
+        choices = ", ".join(f"{key}: {_shown(hint)}" for key, hint in hints.items())
         got = ", ".join(f"{key or 'value'} = {given[key]}" for key in wrong)
-        raise OptionError(f"{name} requires a dictionary of {known}, got {got}")
+        raise OptionError(f"{name} requires a dictionary of {choices}, got {got}")
     lacking = [key for key in _required(record_class) if key not in values]
     if lacking:
         raise OptionError(f"{name} requires {', '.join(lacking)}, got {attribute}")

@@ -26,7 +26,7 @@ TYPE_CYCLES: Final[Mapping[str, str]] = {
         "weft.dialects.graph.reindexing.constant"
     ): "a builder makes operators, whose lowering takes a builder",
     (
-        "weft.eager.fast_path weft.eager.indexing weft.eager.kernels weft.eager.abstract_values "
+        "weft.eager.abstract_values weft.eager.fast_path weft.eager.indexing weft.eager.kernels "
         "weft.eager.tape weft.eager.tensor"
     ): "what a tensor is made of takes tensors",
     (

@@ -23,7 +23,7 @@ from weft.compiler.driver.deadline import deadline
 from weft.compiler.driver.options import DEFAULT_PREFIX, Changes, Options
 from weft.compiler.driver.session import Session
 from weft.compiler.driver.workers import preforked_worker
-from weft.compiler.frontend.graph_file_names import SUFFIX, weights_beside
+from weft.compiler.frontend.graph_file_names import SUFFIX, weights_path
 from weft.compiler.machine.artifact.artifact import Compiled
 from weft.compiler.machine.artifact.cache import Cache, cache_key
 from weft.compiler.machine.bindings.names import c_identifier
@@ -131,13 +131,13 @@ def _content_digests(source: Source, cache: Cache | None) -> Iterator[str]:
     """The hash of a model, then the name and the hash of every other file that it names."""
     if isinstance(source, (str, os.PathLike)):
         path = Path(source)
-        digest, *locations = _facts(path, _model_facts, cache)
+        digest, *locations = _remembered(path, _imported, cache)
         yield digest
-        weights = weights_beside(path)
+        weights = weights_path(path)
         if path.suffix == SUFFIX and weights.exists():
-            yield from _facts(weights, _digest, cache)
+            yield from _remembered(weights, _digest, cache)
         for location in locations:
-            (digest,) = _facts(_inside(path.parent, location), _digest, cache)
+            (digest,) = _remembered(_inside(path.parent, location), _digest, cache)
             yield f"{location} {digest}"
     elif isinstance(source, bytes):
         yield hashlib.sha256(source).hexdigest()
@@ -145,23 +145,25 @@ def _content_digests(source: Source, cache: Cache | None) -> Iterator[str]:
         yield hashlib.sha256(source.SerializeToString(deterministic=True)).hexdigest()
 
 
-def _facts(path: Path, find: Callable[[Path], list[str]], cache: Cache | None) -> list[str]:
+def _remembered(path: Path, find: Callable[[Path], list[str]], cache: Cache | None) -> list[str]:
     """What `find` gives for a file, out of the cache where it remembers that."""
     if cache is None:
         return find(path)
-    return json.loads(cache.facts(find.__name__, path, lambda: json.dumps(find(path)).encode()))
+    return json.loads(
+        cache.remembered(find.__name__, path, lambda: json.dumps(find(path)).encode())
+    )
 
 
-def _model_facts(path: Path) -> list[str]:
+def _imported(path: Path) -> list[str]:
     """The hash of a model, and the other files that it names."""
     with _mapped(path) as data:
         hasher = hashlib.sha256()
-        beside = threading.Thread(target=hasher.update, args=(data,))
-        beside.start()
+        background = threading.Thread(target=hasher.update, args=(data,))
+        background.start()
         try:
             locations = external_locations(data)
         finally:
-            beside.join()
+            background.join()
         return [hasher.hexdigest(), *locations]
 
 

@@ -103,8 +103,8 @@ class Prepared(BackendRep):
             return {str(name): self._value(str(name), value) for name, value in inputs.items()}
         values = [inputs] if isinstance(inputs, np.ndarray) else list(inputs)
         if len(values) != len(self.input_names):
-            facts = f"{len(self.input_names)} inputs, got {len(values)}"
-            raise InputError(f"{self.model.graph.name} requires {facts}")
+            got = f"{len(self.input_names)} inputs, got {len(values)}"
+            raise InputError(f"{self.model.graph.name} requires {got}")
         names = self.input_names
         return {name: self._value(name, x) for name, x in zip(names, values, strict=True)}
 

@@ -36,7 +36,7 @@ from weft.compiler.loop_to_llvm.program.emit import (
     program_weights,
     workspace_bytes,
 )
-from weft.compiler.loop_to_llvm.runtime import LIBC_NAMES, exported_symbols, facts_of
+from weft.compiler.loop_to_llvm.runtime import LIBC_NAMES, exported_symbols, metadata_of
 from weft.compiler.loop_to_llvm.runtime.external_weights import (
     ExternalWeights,
     external_weight_exports,
@@ -121,7 +121,7 @@ def assemble(
     with report.stage("metadata"):
         metadata = _metadata(levels, signature, prepared, derived, options)
     if golden is not None:
-        metadata["self_test"] = golden.facts()
+        metadata["self_test"] = golden.identity()
     outside = external_weights(prepared, derived, metadata, options)
     objects = _common_objects(
         signature, prepared, metadata, outside, options, report, golden, made or {}
@@ -186,8 +186,8 @@ def _common_objects(
         text = "{}" if options.artifact.bare else json.dumps(metadata, sort_keys=True)
         blob = None if outside else f"{prefix}.weights"
         blob_offsets = [(blob, offset) for offset in weight_offsets(weights)]
-        facts = facts_of(prefix, text, model_table(described), blob_offsets)
-        objects["facts"] = compile_object(data_ir(target.triple, facts), baseline(target))
+        record = metadata_of(prefix, text, model_table(described), blob_offsets)
+        objects["facts"] = compile_object(data_ir(target.triple, record), baseline(target))
         if golden is not None:
             text = data_ir(target.triple, {f"{prefix}.golden": golden.content()})
             objects["golden"] = compile_object(text, baseline(target))

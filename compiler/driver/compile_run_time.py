@@ -75,7 +75,7 @@ def _object(task: RunTimeTask) -> bytes:
 
 def run_time_task(
     signature: Signature,
-    facts: Mapping[str, Any],
+    metadata: Mapping[str, Any],
     options: Options,
     *,
     has_weights: bool,
@@ -95,7 +95,7 @@ def run_time_task(
         options.target,
         options.prefix,
         counts,
-        TableLayout.of(model_table(facts)),
+        TableLayout.of(model_table(metadata)),
         (f"{options.prefix}.weights",) if inside else (),
         tuple(Level(each.prefix, feature_groups(each.target)) for each in options.levels()),
         outside,
@@ -115,8 +115,8 @@ def likely_run_time(
     if options.buckets.sizes or artifact.bare:
         return None
     unknown: dict[str, object] = {"weights_in": EMBEDDED, "weights": [], "workspace_bytes": 0}
-    facts = {**identity(options), **signature.to_json(), **unknown}
-    return run_time_task(signature, facts, options, has_weights=has_weights)
+    metadata = {**identity(options), **signature.to_json(), **unknown}
+    return run_time_task(signature, metadata, options, has_weights=has_weights)
 
 
 def identity(options: Options) -> dict[str, object]:

@@ -10,7 +10,7 @@ from xdsl.dialects.builtin import ModuleOp
 from weft.compiler.driver.pipeline import plan_model, read_graph
 from weft.compiler.driver.session import Session
 from weft.compiler.frontend.from_graph_file import graph_text, has_weights, write_weights
-from weft.compiler.frontend.graph_file_names import weights_beside
+from weft.compiler.frontend.graph_file_names import weights_path
 from weft.compiler.frontend.onnx.from_onnx import ImportedModel, Source
 from weft.compiler.loop_to_llvm.kernel import emit_kernel
 from weft.compiler.loop_to_llvm.program.emit import emit_program
@@ -58,7 +58,7 @@ def save_graph(source: Source | ImportedModel, output: Path, session: Session) -
     imported = read_graph(source, session)
     digest = None
     if has_weights(imported.module):
-        with replacing(weights_beside(output)) as out:
+        with replacing(weights_path(output)) as out:
             digest = write_weights(imported.module, imported.weights, out)
     with replacing(output) as out:
         out.write(graph_text(imported.module, digest).encode())

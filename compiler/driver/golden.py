@@ -83,7 +83,7 @@ class GoldenRun(Struct, frozen=True):
         scale = float(wide[np.isfinite(wide)].max(initial=0.0))
         return self.tolerance * (scale or 1.0)
 
-    def facts(self) -> dict[str, object]:
+    def identity(self) -> dict[str, object]:
         """What the metadata say of it."""
         content = self.content()
         return {

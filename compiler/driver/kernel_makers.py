@@ -112,12 +112,12 @@ class CompiledKernels(Struct):
             for name, each in kernels.items()
         ]
         is_first = self.made is not None and not self.made
-        beside = _run_times(module, session.options) if is_first and not dumps else []
-        count = len(tasks) + len(beside)
+        overlapped = _run_times(module, session.options) if is_first and not dumps else []
+        count = len(tasks) + len(overlapped)
         codes = self.compiler.compile(
-            [*tasks, *beside], lambda done: session.on_stage("compile", done, count)
+            [*tasks, *overlapped], lambda done: session.on_stage("compile", done, count)
         )
-        for task, code in zip(beside, codes[len(tasks) :], strict=True):
+        for task, code in zip(overlapped, codes[len(tasks) :], strict=True):
             assert self.made is not None, "only then there is something beside the kernels"
             self.made[task] = code.code
             session.report.add("run time", sum(code.seconds.values()))

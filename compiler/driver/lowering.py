@@ -134,8 +134,8 @@ def _position(passes: Passes, wanted: str) -> int:
     name, _, number = wanted.partition(",")
     found = [position for position, each in enumerate(passes) if each.name == name]
     if not (number or "1").isdecimal() or not 1 <= int(number or 1) <= len(found):
-        known = ", ".join(dict.fromkeys(each.name for each in passes))
-        rule = f"requires one of {known}, with a comma and a number where there are more"
+        choices = ", ".join(dict.fromkeys(each.name for each in passes))
+        rule = f"requires one of {choices}, with a comma and a number where there are more"
         raise OptionError(f"a pass to start or stop after {rule}, got {wanted}")
     return found[int(number or 1) - 1]
 
@@ -167,8 +167,8 @@ def lower(
 
 def _require_kernels_of(session: Session) -> None:
     """Refuses forced schedules of kernels that the model does not have."""
-    known = session.report.schedules
-    unknown = [each.kernel for each in session.options.schedule if each.kernel not in known]
+    choices = session.report.schedules
+    unknown = [each.kernel for each in session.options.schedule if each.kernel not in choices]
     if unknown:
-        names, got = (", ".join(f"@{name}" for name in each) for each in (known, unknown))
+        names, got = (", ".join(f"@{name}" for name in each) for each in (choices, unknown))
         raise OptionError(f"schedules require kernels of the model ({names}), got {got}")

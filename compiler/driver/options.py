@@ -63,8 +63,8 @@ def option(
     `weft.compile` and the flag of the command line where these are not the field's name; and what
     else argparse has to know.
     """
-    facts = {"help": help, "converter": converter, "keyword": keyword, "flag": flag}
-    return field(default=default, metadata=facts | {"argument": argument})
+    metadata = {"help": help, "converter": converter, "keyword": keyword, "flag": flag}
+    return field(default=default, metadata=metadata | {"argument": argument})
 
 
 def part(*, default: Any, help: str, converter: Callable[[Any], Any] | None = None) -> Any:

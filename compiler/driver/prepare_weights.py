@@ -177,7 +177,7 @@ def describe_weights(
     """What an artifact says of its weights: of each that its kernels read, name, dtype, and place;
     of the tensors of a caller, where it prepares them, name, dtype and dims.
     """
-    facts: dict[str, object] = {
+    metadata: dict[str, object] = {
         "weights_in": options.artifact.weights,
         "weights": [
             {
@@ -190,9 +190,9 @@ def describe_weights(
         ],
     }
     if options.artifact.weights == FILE:
-        facts["weights_sha256"] = weights_digest(weights)
+        metadata["weights_sha256"] = weights_digest(weights)
     if derived is not None:
-        facts["logical_weights"] = [
+        metadata["logical_weights"] = [
             {
                 "name": key,
                 "dtype": weights.arrays[key].dtype.name,
@@ -200,8 +200,8 @@ def describe_weights(
             }
             for key in derived.given
         ]
-        facts["fixed_weights"] = derived.store.fixed
-    return facts
+        metadata["fixed_weights"] = derived.store.fixed
+    return metadata
 
 
 def external_weights(

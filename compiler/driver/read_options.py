@@ -56,12 +56,12 @@ class SelfTest:
         return SelfTest(digest.hexdigest(), arrays)
 
 
-def choice(keyword: str, known: Sequence[str]) -> Callable[[str], str]:
+def choice(keyword: str, choices: Sequence[str]) -> Callable[[str], str]:
     """A reader of one of the known texts."""
 
     def read(written: str) -> str:
-        if written not in known:
-            raise OptionError(f"{keyword} requires one of {', '.join(known)}, got {written}")
+        if written not in choices:
+            raise OptionError(f"{keyword} requires one of {', '.join(choices)}, got {written}")
         return written
 
     return read
@@ -86,17 +86,17 @@ def read_target(written: str | Target) -> Target:
     for target in TARGETS:
         if target.name == written:
             return target
-    known = ", ".join(["native", *(target.name for target in TARGETS)])
-    raise OptionError(f"target requires one of {known}, got {written}")
+    choices = ", ".join(["native", *(target.name for target in TARGETS)])
+    raise OptionError(f"target requires one of {choices}, got {written}")
 
 
 def read_levels(written: Sequence[str | Target]) -> tuple[Target, ...]:
     """The x86-64 levels of these names, from the least on."""
-    known = dict(zip(("v1", "v2", "v3", "v4"), X86_TARGETS, strict=True))
+    choices = dict(zip(("v1", "v2", "v3", "v4"), X86_TARGETS, strict=True))
     for each in written:
-        if each not in known and each not in X86_TARGETS:
-            raise OptionError(f"isa requires some of {', '.join(known)}, got {each}")
-    return tuple(level for name, level in known.items() if name in written or level in written)
+        if each not in choices and each not in X86_TARGETS:
+            raise OptionError(f"isa requires some of {', '.join(choices)}, got {each}")
+    return tuple(level for name, level in choices.items() if name in written or level in written)
 
 
 def read_prefix(written: str | None) -> str | None:

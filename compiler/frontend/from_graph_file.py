@@ -20,7 +20,7 @@ from xdsl.dialects.func import FuncOp
 from xdsl.utils.exceptions import ParseError, VerifyException
 from xdsl.utils.hints import isa
 
-from weft.compiler.frontend.graph_file_names import weights_beside
+from weft.compiler.frontend.graph_file_names import weights_path
 from weft.compiler.frontend.onnx.from_onnx import MAIN, ImportedModel
 from weft.compiler.frontend.onnx.tensor import DTYPES
 from weft.dialects.context import parse_module
@@ -128,17 +128,17 @@ def _check_digest(path: Path, module: ModuleOp) -> None:
         return
     if not isinstance(stated, StringAttr):
         raise ModelError(f"{path} requires the digest of its weights, got none")
-    beside, digest = weights_beside(path), hashlib.sha256()
+    weights_file, digest = weights_path(path), hashlib.sha256()
     try:
-        with beside.open("rb") as file:
+        with weights_file.open("rb") as file:
             while block := file.read(_BLOCK):
                 digest.update(block)
     except OSError as problem:
         rule = "requires the weights that were written with it"
-        raise ModelError(f"{path} {rule}, got {beside}: {problem.strerror}") from problem
+        raise ModelError(f"{path} {rule}, got {weights_file}: {problem.strerror}") from problem
     if digest.hexdigest() != stated.data:
         rule = "requires the weights that were written with it"
-        raise ModelError(f"{path} {rule}, got {beside} with others than their digest tells")
+        raise ModelError(f"{path} {rule}, got {weights_file} with others than their digest tells")
 
 
 def _check(op: ConstantOp, array: Array, path: Path) -> None:
@@ -156,9 +156,9 @@ def _strings(function: FuncOp, key: str) -> tuple[str, ...]:
 def _read_weights(path: Path, keys: list[str]) -> Mapping[str, Array]:
     if not keys:
         return {}
-    beside = weights_beside(path)
+    weights_file = weights_path(path)
     try:
-        data: np.ndarray[Any, np.dtype[np.uint8]] = np.memmap(beside, np.uint8, "r")
+        data: np.ndarray[Any, np.dtype[np.uint8]] = np.memmap(weights_file, np.uint8, "r")
         magic, size = _FRONT.unpack_from(data[: _FRONT.size].tobytes())
         if magic != _MAGIC:
             raise ValueError("other first bytes")
@@ -168,7 +168,7 @@ def _read_weights(path: Path, keys: list[str]) -> Mapping[str, Array]:
         return {key: _tensor(data[start:], *head[key]) for key in keys}
     except (OSError, ValueError, KeyError, TypeError, struct.error) as problem:
         rule = "requires the weights that were written with it"
-        raise ModelError(f"{path} {rule}, got {beside}: {problem}") from problem
+        raise ModelError(f"{path} {rule}, got {weights_file}: {problem}") from problem
 
 
 def _tensor(data: Array, dtype: str, shape: list[int], position: int) -> Array:

@@ -81,6 +81,6 @@ def find_frontend(source: Source | ImportedModel) -> Frontend:
     by_type = (each for each in FRONTENDS if isinstance(source, each.types))
     for frontend in (*by_suffix, *by_type):
         return frontend
-    known = ", ".join(each.reads for each in FRONTENDS)
+    choices = ", ".join(each.reads for each in FRONTENDS)
     got = type(source).__name__
-    raise OptionError(f"a model requires a front end that reads it ({known}), got {got}")
+    raise OptionError(f"a model requires a front end that reads it ({choices}), got {got}")

@@ -6,6 +6,6 @@ from typing import Final
 SUFFIX: Final = ".mlir"
 
 
-def weights_beside(path: Path) -> Path:
+def weights_path(path: Path) -> Path:
     """The file of a graph file's weights; there is none where it has no weights."""
     return path.with_suffix(".weights")

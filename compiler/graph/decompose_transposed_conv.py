@@ -37,8 +37,8 @@ class DecomposeTransposedConvPass(ModulePass):
     def apply(self, ctx: Context, op: ModuleOp) -> None:
         weights = weights_of(ctx)
         for conv in [inner for inner in op.walk() if isinstance(inner, ConvTransposeOp)]:
-            known = all(constant_of(value, weights) for value in conv.operands[1:])
-            if known and _fits(conv):
+            taps_are_constant = all(constant_of(value, weights) for value in conv.operands[1:])
+            if taps_are_constant and _fits(conv):
                 _rewrite(conv, weights)
 
 

@@ -255,8 +255,8 @@ class ControlLowering(ABC):
 
     def _limit(self, iterations: Expr) -> None:
         """Fails where a loop has more iterations than it may."""
-        most, known = self.max_iterations, iterations.constant
-        if most is None or (known is not None and known <= most):
+        most, extent = self.max_iterations, iterations.constant
+        if most is None or (extent is not None and extent <= most):
             return
         number = self._builder.index(iterations, I64)
         text = f"run requires loops of at most {most} iterations, got {{}}"

@@ -128,14 +128,14 @@ class _Export:
         self.line(f"affine.for {index} = {lower} to {upper}{step} {{")
         self.dims.add(op.index)
         self.block(op.body.block)
-        self.line(f"}}{_marks(op)}")
+        self.line(f"}}{_hints(op)}")
 
     def plain_loop(self, op: ForOp, index: str) -> None:
         bounds = [self.index(expand(bound)) for bound in (op.lower, op.upper)]
         step = self.index(Expr.of(op.step.data))
         self.line(f"scf.for {index} = {bounds[0]} to {bounds[1]} step {step} {{")
         self.block(op.body.block)
-        self.line(f"}}{_marks(op)}")
+        self.line(f"}}{_hints(op)}")
 
     def access(self, op: LoadOp | StoreOp | PrefetchOp) -> None:
         positions = [self.affine(expr, "symbol({})") for expr in storage_index(op)]
@@ -271,14 +271,14 @@ def storage_index(access: SubscriptedOp) -> list[Expr]:
     return [expr.substitute(values) for expr in layout.subscripts.data]
 
 
-def _marks(loop: ForOp) -> str:
+def _hints(loop: ForOp) -> str:
     """The marks as attributes behind a loop."""
-    marks = [f"{name}" for name in ("parallel", "unroll") if name in loop.properties]
+    hints = [f"{name}" for name in ("parallel", "unroll") if name in loop.properties]
     if loop.vector is not None:
-        marks.append(f"vector = {loop.vector.data} : index")
+        hints.append(f"vector = {loop.vector.data} : index")
     if loop.reduction is not None:
-        marks.append(f'reduction = "{loop.reduction.data}"')
-    return f" {{{', '.join(marks)}}}" if marks else ""
+        hints.append(f'reduction = "{loop.reduction.data}"')
+    return f" {{{', '.join(hints)}}}" if hints else ""
 
 
 def _numbered(letter: str, values: Sequence[object]) -> str:

@@ -82,7 +82,7 @@ def with_layouts(kernel: KernelOp, buffer_types: Sequence[BufferType], target: T
     """
     copy = kernel.clone()
     changed: dict[SSAValue, BufferType] = dict(zip(copy.body.block.args, buffer_types, strict=True))
-    changed |= _temporaries(_links(_beside_stores(copy)), changed, target)
+    changed |= _temporaries(_links(_accesses_of(copy)), changed, target)
     for value, buffer_type in changed.items():
         if value.type != buffer_type:
             Rewriter.replace_value_with_new_type(value, buffer_type)
@@ -108,12 +108,12 @@ def _temporaries(
     return found
 
 
-def _links(beside: Mapping[StoreOp, Sequence[AccessOp]]) -> dict[SSAValue, list[SSAValue]]:
+def _links(reads: Mapping[StoreOp, Sequence[AccessOp]]) -> dict[SSAValue, list[SSAValue]]:
     """The buffers whose channels some iteration reads and writes at one and the same index, each
     once.
     """
     links: dict[SSAValue, dict[SSAValue, None]] = {}
-    for store, accesses in beside.items():
+    for store, accesses in reads.items():
         for access in accesses:
             here, there = access.buffer, store.buffer
             if access is store or there in links.get(here, {}):
@@ -124,7 +124,7 @@ def _links(beside: Mapping[StoreOp, Sequence[AccessOp]]) -> dict[SSAValue, list[
     return {buffer: list(others) for buffer, others in links.items()}
 
 
-def _beside_stores(kernel: KernelOp) -> dict[StoreOp, list[AccessOp]]:
+def _accesses_of(kernel: KernelOp) -> dict[StoreOp, list[AccessOp]]:
     """For each store of a kernel itself and the loads of the iteration that it ends."""
     loads: dict[Block, list[AccessOp]] = {}
     found: dict[StoreOp, list[AccessOp]] = {}
@@ -155,12 +155,12 @@ class Traffic:
     target: Target
 
     def __post_init__(self) -> None:
-        beside = _beside_stores(self.kernel)
-        self.links = _links(beside)
+        reads = _accesses_of(self.kernel)
+        self.links = _links(reads)
         # Many stores may share the same loads.
         costs = cache(partial(_vector_costs, weight_arguments(self.kernel), cache(subscripts)))
         self.statements = [
-            _Statement.of(store, accesses, costs, self.target) for store, accesses in beside.items()
+            _Statement.of(store, accesses, costs, self.target) for store, accesses in reads.items()
         ]
 
     def cost(self, buffer_types: Sequence[BufferType]) -> float:
@@ -187,7 +187,7 @@ class _Statement(Struct):
 
     @staticmethod
     def of(
-        store: StoreOp, beside: Sequence[AccessOp], costs_of: _VectorCosts, target: Target
+        store: StoreOp, reads: Sequence[AccessOp], costs_of: _VectorCosts, target: Target
     ) -> _Statement:
         lanes = target.lanes(max(32, width(compute_type(store.buffer_type.element))) // 8)
         update = update_of(store)
@@ -203,7 +203,7 @@ class _Statement(Struct):
             if loop.reduction is not None:
                 continue
             costs: list[tuple[SSAValue, float, float]] = []
-            for access in beside:
+            for access in reads:
                 sums = access is store or (update is not None and access is update.load)
                 times = results if sums else total
                 row, block = costs_of(access, loop, lanes)

@@ -31,9 +31,9 @@ def find_loop(kernel: KernelOp, reference: str) -> ForOp:
     name, number = _split(reference)
     alike = [loop for loop in loops if (loop.index.name_hint or UNNAMED) == name]
     if number >= len(alike):
-        known = [loop.index.name_hint or UNNAMED for loop in loops]
+        choices = [loop.index.name_hint or UNNAMED for loop in loops]
         raise IllegalSchedule(
-            f"@{kernel.sym_name.data} requires a loop out of {known}, got {reference}"
+            f"@{kernel.sym_name.data} requires a loop out of {choices}, got {reference}"
         )
     return alike[number]
 
@@ -50,9 +50,9 @@ def find_buffer(kernel: KernelOp, reference: str) -> SSAValue:
     name, number = _split(reference)
     alike = [value for value in _buffers(kernel) if (value.name_hint or UNNAMED) == name]
     if number >= len(alike):
-        known = [value.name_hint or UNNAMED for value in _buffers(kernel)]
+        choices = [value.name_hint or UNNAMED for value in _buffers(kernel)]
         raise IllegalSchedule(
-            f"@{kernel.sym_name.data} requires a buffer out of {known}, got {reference}"
+            f"@{kernel.sym_name.data} requires a buffer out of {choices}, got {reference}"
         )
     return alike[number]
 

@@ -94,8 +94,8 @@ def _parse_step(line: str, location: str) -> ArgSpec:
 
 def _pass_of(step: ArgSpec, kernel: str, location: str) -> PrimitivePass:
     if step.name not in _PASSES:
-        known = ", ".join(_PASSES)
-        raise IllegalSchedule(f"{location}: requires a primitive out of {known}, got {step.name}")
+        choices = ", ".join(_PASSES)
+        raise IllegalSchedule(f"{location}: requires a primitive out of {choices}, got {step.name}")
     named = ArgSpec(f"{PREFIX}{step.name}", {"kernel": (kernel,), **step.parameters})
     try:
         return _PASSES[step.name].from_spec(named)

@@ -42,15 +42,15 @@ def target_of(module: ModuleOp) -> Target:
 
 def named_target(name: str) -> Target:
     """The target of that name. Raises OptionError for an unknown one."""
-    known = (*TARGETS, GENERIC)
-    found = next((each for each in known if each.name == name), None)
+    choices = (*TARGETS, GENERIC)
+    found = next((each for each in choices if each.name == name), None)
     if found is None:
-        names = ", ".join(each.name for each in known)
+        names = ", ".join(each.name for each in choices)
         raise OptionError(f"{TARGET} requires one of {names}, got {name}")
     return found
 
 
 def set_target(module: ModuleOp, target: Target) -> None:
     """Notes the target on a module: its name where that says all."""
-    is_known = target in (*TARGETS, GENERIC)
-    module.attributes[TARGET] = StringAttr(target.name) if is_known else record_attribute(target)
+    is_named = target in (*TARGETS, GENERIC)
+    module.attributes[TARGET] = StringAttr(target.name) if is_named else record_attribute(target)

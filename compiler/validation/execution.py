@@ -200,10 +200,10 @@ class Execution:
         """A scalar operation: its term is its name, attributes and operands."""
         if op.regions or any(each not in self.scalars for each in op.operands):
             raise PlanError(f"memory plan requires operations of known effect, got {op.name}")
-        facts = tuple(sorted((key, str(each)) for key, each in op.properties.items()))
+        properties = tuple(sorted((key, str(each)) for key, each in op.properties.items()))
         operands = [self.scalars[each] for each in op.operands]
         for number, result in enumerate(op.results):
-            self.scalars[result] = self.terms.of(op.name, facts, number, *operands)
+            self.scalars[result] = self.terms.of(op.name, properties, number, *operands)
 
     def _number(self, expr: Expr) -> int:
         """The value of an expression, with the sample for integers that are not known."""
@@ -215,8 +215,8 @@ class Execution:
         if isinstance(atom, Symbol):
             return self.sizes[atom.name]
         assert isinstance(atom, SSAValue), "sizes of programs are over symbols and values"
-        known = self.terms.integer(self.scalars[atom])
-        return self.sample if known is None else known
+        constant = self.terms.integer(self.scalars[atom])
+        return self.sample if constant is None else constant
 
     # Buffers ----------------------------------------------------------------------------------
 

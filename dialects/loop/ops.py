@@ -157,18 +157,18 @@ class ForOp(IRDLOperation):
         print_expr_over_values(printer, self.bounds.data[1], self.operands_)
         if self.step.data != 1:
             printer.print_string(f" step {self.step.data}")
-        printer.print_string("".join(f" {mark}" for mark in self.marks()))
+        printer.print_string("".join(f" {mark}" for mark in self.hints()))
         printer.print_string(" ")
         printer.print_region(self.body, print_entry_block_args=False, print_empty_block=False)
 
-    def marks(self) -> list[str]:
+    def hints(self) -> list[str]:
         """The marks as they print."""
-        marks = [name for name in ("parallel", "unroll") if name in self.properties]
+        hints = [name for name in ("parallel", "unroll") if name in self.properties]
         if self.vector is not None:
-            marks.append(f"vector({self.vector.data})")
+            hints.append(f"vector({self.vector.data})")
         if self.reduction is not None:
-            marks.append(f"reduction({self.reduction.data})")
-        return marks
+            hints.append(f"reduction({self.reduction.data})")
+        return hints
 
 
 @lru_cache(maxsize=1 << 12)

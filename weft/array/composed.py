@@ -139,9 +139,9 @@ def _nextafter(x: Any, y: Any) -> Any:
     integer_dtype = np.dtype(_BITS[x.dtype.itemsize])
     bits = x.op("bitcast", x, to=integer_dtype)
     away = (y > x) == (x > 0)
-    beside = x.op("bitcast", bits + where(away, 1, -1).astype(integer_dtype), to=x.dtype)
+    neighbor = x.op("bitcast", bits + where(away, 1, -1).astype(integer_dtype), to=x.dtype)
     least = _copysign(lifted(x, float(_numpy.finfo(x.dtype).smallest_subnormal)), y)
-    moved = where(x == y, y, where(x == 0, least, beside))
+    moved = where(x == y, y, where(x == 0, least, neighbor))
     return where(isnan(x), x, where(isnan(y), y, moved))
 
 

@@ -52,13 +52,13 @@ def common_dtype(*operands: Any) -> np.dtype[Any]:
 
 
 @cache
-def number_dtype(number_type: type, beside: np.dtype[Any]) -> np.dtype[Any]:
+def number_dtype(number_type: type, dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype of a Python number beside a tensor: the tensor's, but for an int beside bools and
     a float beside integers, which are those of 64 bits.
     """
     if issubclass(number_type, float):
-        return beside if beside.kind not in "biu" else np.dtype(np.float64)
-    return np.dtype(np.int64) if beside.kind == "b" and number_type is not bool else beside
+        return dtype if dtype.kind not in "biu" else np.dtype(np.float64)
+    return np.dtype(np.int64) if dtype.kind == "b" and number_type is not bool else dtype
 
 
 def by_rows(who: str, order: Any) -> bool:

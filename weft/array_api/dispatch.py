@@ -25,7 +25,7 @@ _numpy: Any = np  # whose overloads ask for more than arrays
 # How tensors come in ----------------------------------------------------------------------------
 
 
-def operand(value: Any, *beside: Any) -> Any:
+def operand(value: Any, *others: Any) -> Any:
     """An argument as a tensor: itself, a list with tensors in it stacked, anything else as one of
     the kind of the tensors beside it.
     """
@@ -33,7 +33,7 @@ def operand(value: Any, *beside: Any) -> Any:
         return value
     if _holds_tensors(value):
         return wnp.stack([operand(each, *value) for each in value])
-    first = leader(*beside)
+    first = leader(*others)
     return _numpy.asarray(value) if first is None else first.lifted(value)
 
 
@@ -83,8 +83,10 @@ def _where(condition: Any, *choices: Any) -> Any:
     if not choices:
         return wnp.nonzero(condition)
     x, y = choices
-    beside = (condition, x, y)
-    parts = [operand(each, *beside) if isinstance(each, list | tuple) else each for each in beside]
+    operands = (condition, x, y)
+    parts = [
+        operand(each, *operands) if isinstance(each, list | tuple) else each for each in operands
+    ]
     return wnp.where(*parts)
 
 
@@ -229,8 +231,8 @@ def of_elements(
     if (function, method) in REDUCTIONS:
         given = {key: each for key, each in named.items() if key != "out"}
         return _reduced(REDUCTIONS[function, method], *operands, **given)
-    known = FUNCTIONS.get(function)
-    if known is None or method not in ("__call__", "outer"):
+    function_ = FUNCTIONS.get(function)
+    if function_ is None or method not in ("__call__", "outer"):
         raise refusal(name if method == "__call__" else f"{name}.{method}", operands)
     extra = sorted(key for key in named if key != "out" and not _is_default(key, named[key]))
     if extra:
@@ -238,7 +240,7 @@ def of_elements(
         rule = f"{name} requires operands alone"
         raise WeftError(f"{users_line()}: {rule}, got {', '.join(extra)} ({advice})")
     tensors = [operand(each, *operands) for each in operands]
-    return known(*(_apart(*tensors) if method == "outer" else tensors))
+    return function_(*(_apart(*tensors) if method == "outer" else tensors))
 
 
 def _is_default(key: str, value: Any) -> bool:
@@ -264,10 +266,10 @@ def of_arrays(function: Any, types: Any, arguments: Sequence[Any], named: Mappin
     """
     if not all(issubclass(each, ArrayOperators | np.ndarray | np.generic) for each in types):
         return NotImplemented
-    known = FUNCTIONS.get(function)
-    if known is None:
+    function_ = FUNCTIONS.get(function)
+    if function_ is None:
         raise refusal(_name(function), (*arguments, *named.values()))
-    return known(*arguments, **named)
+    return function_(*arguments, **named)
 
 
 def refusal(name: str, arguments: Sequence[Any]) -> WeftError:

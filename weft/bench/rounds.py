@@ -206,17 +206,17 @@ def measure(
     load_limit: float = LOAD_LIMIT,
     templates: Templates | None = None,
     kept: Path | None = None,
-    beside: Mapping[str, Job] = MappingProxyType({}),
+    companions: Mapping[str, Job] = MappingProxyType({}),
 ) -> list[Measured]:
-    """Measures each engine's file of the model, and then the jobs `beside`, which take turns with
-    them; see `measure_jobs`. Engines keep what they compile in a folder if one is given.
+    """Measures each engine's file of the model, and then the jobs `companions`, which take turns
+    with them; see `measure_jobs`. Engines keep what they compile in a folder if one is given.
 
     Raises OptionError for more threads than cores.
     """
     cores = choose_cores(threads)
     jobs = {name: ModelJob(cores, name, model, inputs, kept) for name, model in models.items()}
     return measure_jobs(
-        {**jobs, **beside},
+        {**jobs, **companions},
         rounds=rounds,
         seconds=seconds,
         on_turn=on_turn,

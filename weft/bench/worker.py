@@ -204,10 +204,10 @@ def _load(job: Job) -> tuple[Session, Ready]:
     outputs = session.arrays(session.call())
     seconds = time.perf_counter() - start
     try:
-        known = version(job.package)
+        installed = version(job.package)
     except PackageNotFoundError:
-        known = ""
-    return session, Ready(seconds, known, outputs, session.base_bytes)
+        installed = ""
+    return session, Ready(seconds, installed, outputs, session.base_bytes)
 
 
 def fresh(array: Array) -> Array:

@@ -143,7 +143,7 @@ def _measure(
             rounds=arguments.rounds,
             seconds=arguments.seconds,
             on_turn=on_turn,
-            beside=multiply_adds(arguments.threads),
+            companions=multiply_adds(arguments.threads),
         )
     return limits.during(turns), measured
 

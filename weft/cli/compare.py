@@ -249,10 +249,10 @@ def _bisect(arguments: argparse.Namespace, inputs: Mapping[str, Array]) -> Parti
 
 
 def _as_json(found: Sequence[Difference], parting: Parting | None) -> str:
-    facts: dict[str, Any] = {"outputs": [asdict(each) for each in found]}
+    metadata: dict[str, Any] = {"outputs": [asdict(each) for each in found]}
     if parting is not None:
-        facts["parts_at"] = asdict(parting)
-    return json.dumps(facts, indent=1)
+        metadata["parts_at"] = asdict(parting)
+    return json.dumps(metadata, indent=1)
 
 
 def _shown(found: Sequence[Difference], parting: Parting | None) -> str:

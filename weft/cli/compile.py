@@ -98,10 +98,10 @@ def run(arguments: argparse.Namespace) -> None:
 def _forms_of(text: str) -> list[str]:
     """One kind, or a shared object with forms; the shared object may be left out."""
     names = [name for name in text.split(",") if name]
-    known = (*TEXTS, *BINARIES, *BINDINGS)
-    unknown = [name for name in names if name not in known]
+    choices = (*TEXTS, *BINARIES, *BINDINGS)
+    unknown = [name for name in names if name not in choices]
     if unknown or not names:
-        rule = f"requires kinds of {', '.join(known)}"
+        rule = f"requires kinds of {', '.join(choices)}"
         raise argparse.ArgumentTypeError(f"{rule}, got {', '.join(unknown) or text!r}")
     main = [name for name in names if name not in BINDINGS] or ["so"]
     forms = [name for name in names if name in BINDINGS]

@@ -78,11 +78,11 @@ def run(arguments: argparse.Namespace) -> None:
     if arguments.passes:
         show(_passes(arguments))
         return
-    facts, executable = _facts(arguments)
+    metadata, executable = _metadata(arguments)
     if executable is not None:
         inputs = random_inputs(executable.inputs, 0, read_dims(arguments.dim))
-        facts["run_ms"] = median_ms(executable, inputs)
-    show(json.dumps(facts, indent=1) if arguments.json else _shown(facts))
+        metadata["run_ms"] = median_ms(executable, inputs)
+    show(json.dumps(metadata, indent=1) if arguments.json else _shown(metadata))
 
 
 def _schedules(arguments: argparse.Namespace) -> str:
@@ -98,9 +98,9 @@ def _schedules(arguments: argparse.Namespace) -> str:
     steps = session.report.steps
     chosen = [name for name in steps if name.startswith(arguments.schedules)]
     if not chosen:
-        known = ", ".join(steps)
+        shown_steps = ", ".join(steps)
         raise OptionError(
-            f"--schedules requires a kernel out of {known}, got {arguments.schedules}"
+            f"--schedules requires a kernel out of {shown_steps}, got {arguments.schedules}"
         )
     return format_schedules(KernelSchedule(name, steps[name]) for name in chosen)
 
@@ -127,43 +127,43 @@ def _passes(arguments: argparse.Namespace) -> str:
     return table([[str(cell) for cell in row] for row in rows])
 
 
-def _facts(arguments: argparse.Namespace) -> tuple[dict[str, Any], Executable | None]:
+def _metadata(arguments: argparse.Namespace) -> tuple[dict[str, Any], Executable | None]:
     """The metadata, and with --time the executable."""
     path, threads = arguments.model, arguments.threads
     if is_artifact(path):
-        facts = {"file_bytes": os.path.getsize(path)} | read_metadata(path)
-        return facts, load(path, host_target(), threads=threads) if arguments.time else None
+        metadata = {"file_bytes": os.path.getsize(path)} | read_metadata(path)
+        return metadata, load(path, host_target(), threads=threads) if arguments.time else None
     from weft.compiler.driver.pipeline import compile_model
 
     with progressing_from(arguments) as start:
         session = start()
         compiled = compile_model(path, session.options, session)
-    facts = dict(compiled.metadata) | {
+    metadata = dict(compiled.metadata) | {
         "code_bytes": {name: len(data) for name, data in compiled.objects.items()},
         "stage_seconds": session.report.seconds,
     }
     if not arguments.time:
-        return facts, None
+        return metadata, None
     check_runs_on(host_target(), compiled.metadata, path)
-    return facts, compiled.executable(threads)
+    return metadata, compiled.executable(threads)
 
 
-def _shown(facts: Mapping[str, Any]) -> str:
-    levels = facts.get("levels", [])
+def _shown(metadata: Mapping[str, Any]) -> str:
+    levels = metadata.get("levels", [])
     sections = [
-        f"{facts['prefix']}: weft {facts['weft']}, ABI {facts['abi']}, {facts['triple']}, "
-        f"{facts['cpu']}",
+        f"{metadata['prefix']}: weft {metadata['weft']}, ABI {metadata['abi']}, "
+        f"{metadata['triple']}, {metadata['cpu']}",
         _section("levels", [[each["name"], " ".join(each["features"])] for each in levels]),
-        _section("inputs", [_tensor_row(tensor) for tensor in facts["inputs"]]),
-        _section("outputs", [_tensor_row(tensor) for tensor in facts["outputs"]]),
-        _section("operators", [[count, name] for name, count in facts["operators"].items()]),
-        _section("kernels", _kernel_rows(facts["kernels"])),
-        _section("side by side", _concurrent_rows(facts.get("concurrent", []))),
-        _section("memory", _memory_rows(facts)),
-        _section("totals", _total_rows(facts)),
+        _section("inputs", [_tensor_row(tensor) for tensor in metadata["inputs"]]),
+        _section("outputs", [_tensor_row(tensor) for tensor in metadata["outputs"]]),
+        _section("operators", [[count, name] for name, count in metadata["operators"].items()]),
+        _section("kernels", _kernel_rows(metadata["kernels"])),
+        _section("side by side", _concurrent_rows(metadata.get("concurrent", []))),
+        _section("memory", _memory_rows(metadata)),
+        _section("totals", _total_rows(metadata)),
     ]
-    if "stage_seconds" in facts:
-        rows = [[f"{1e3 * s:.1f} ms", name] for name, s in facts["stage_seconds"].items()]
+    if "stage_seconds" in metadata:
+        rows = [[f"{1e3 * s:.1f} ms", name] for name, s in metadata["stage_seconds"].items()]
         sections.append(_section("stages", rows))
     return "\n\n".join(section for section in sections if section)
 
@@ -208,7 +208,7 @@ def _concurrent_rows(groups: Sequence[Mapping[str, Any]]) -> list[list[object]]:
     return rows
 
 
-def _memory_rows(facts: Mapping[str, Any]) -> list[list[object]]:
+def _memory_rows(metadata: Mapping[str, Any]) -> list[list[object]]:
     """The plan: each buffer's place in the arena and the operations that it lives through."""
     return [
         [
@@ -217,34 +217,36 @@ def _memory_rows(facts: Mapping[str, Any]) -> list[list[object]]:
             f"steps {buffer['first']} to {buffer['last']}",
             buffer["name"],
         ]
-        for buffer in facts["memory"]
+        for buffer in metadata["memory"]
     ]
 
 
-def _total_rows(facts: Mapping[str, Any]) -> list[list[object]]:
-    kernels = facts["kernels"]
+def _total_rows(metadata: Mapping[str, Any]) -> list[list[object]]:
+    kernels = metadata["kernels"]
     rows: list[list[object]] = [
         [sum(kernel["calls"] for kernel in kernels), "kernel calls"],
         [_total([kernel["flops"] for kernel in kernels], shown_flops), "computed"],
         [_total([kernel["bytes"] for kernel in kernels], shown_bytes), "read and written"],
-        [shown_bytes(_weight_bytes(facts["weights"])), "weights"],
-        [shown_bytes(facts["workspace_bytes"]), "workspace at its peak"],
+        [shown_bytes(_weight_bytes(metadata["weights"])), "weights"],
+        [shown_bytes(metadata["workspace_bytes"]), "workspace at its peak"],
     ]
-    if "self_test" in facts:
-        rows.append([_self_test(facts["self_test"]), "self-test"])
-    if "file_bytes" in facts:
-        rows.append([shown_bytes(facts["file_bytes"]), "file"])
-    if "code_bytes" in facts:
-        rows.append([shown_bytes(sum(facts["code_bytes"].values())), "objects"])
-    if "run_ms" in facts:
-        rows.append([f"{facts['run_ms']:.3f} ms", "a call"])
+    if "self_test" in metadata:
+        rows.append([_self_test(metadata["self_test"]), "self-test"])
+    if "file_bytes" in metadata:
+        rows.append([shown_bytes(metadata["file_bytes"]), "file"])
+    if "code_bytes" in metadata:
+        rows.append([shown_bytes(sum(metadata["code_bytes"].values())), "objects"])
+    if "run_ms" in metadata:
+        rows.append([f"{metadata['run_ms']:.3f} ms", "a call"])
     return [[str(cell) for cell in row] for row in rows]
 
 
-def _self_test(facts: Mapping[str, Any]) -> str:
-    sizes = ", ".join(f"{name} = {size}" for name, size in facts["sizes"].items())
+def _self_test(metadata: Mapping[str, Any]) -> str:
+    sizes = ", ".join(f"{name} = {size}" for name, size in metadata["sizes"].items())
     where = f" for {sizes}" if sizes else ""
-    return f"{shown_bytes(facts['bytes'])} of {facts['inputs']} inputs and their outputs{where}"
+    return (
+        f"{shown_bytes(metadata['bytes'])} of {metadata['inputs']} inputs and their outputs{where}"
+    )
 
 
 def _weight_bytes(weights: Sequence[Mapping[str, Any]]) -> int:

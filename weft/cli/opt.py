@@ -187,10 +187,10 @@ def _weft_errors_as_diagnostics() -> Generator[None]:
 
 def _check_attributes(module: ModuleOp) -> None:
     """Refuses what a module says of its compilation and no pass would read."""
-    known = (DIGEST, OPTIONS, STAMP, TARGET)
-    unknown = [key for key in module.attributes if key.startswith("weft.") and key not in known]
+    choices = (DIGEST, OPTIONS, STAMP, TARGET)
+    unknown = [key for key in module.attributes if key.startswith("weft.") and key not in choices]
     if unknown:
-        rule = f"a module requires attributes out of {', '.join(sorted(known))}"
+        rule = f"a module requires attributes out of {', '.join(sorted(choices))}"
         raise OptionError(f"{rule}, got {', '.join(unknown)}")
     target_of(module)
     code_options(module)

@@ -46,16 +46,16 @@ def abstract_value(dtype: np.dtype[Any], rank: int) -> AbstractValue:
     )
 
 
-def number(tensor: type[Tensor], beside: AbstractValue, value: float) -> Tensor:
+def number(tensor: type[Tensor], abstract_value: AbstractValue, value: float) -> Tensor:
     """A number of Python's as a tensor of an abstract value's dtype, which is made once; -0 is each
     time, for it equals 0.
     """
-    found = beside.held.get(value)
+    found = abstract_value.held.get(value)
     if found is not None and (value or copysign(1.0, value) > 0):
         return found
-    made = tensor.of(np.array(value, beside.dtype))
+    made = tensor.of(np.array(value, abstract_value.dtype))
     if value or copysign(1.0, value) > 0:
-        if len(beside.held) >= _MOST_NUMBERS:
-            beside.held.clear()
-        beside.held[value] = made
+        if len(abstract_value.held) >= _MOST_NUMBERS:
+            abstract_value.held.clear()
+        abstract_value.held[value] = made
     return made

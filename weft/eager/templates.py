@@ -105,7 +105,7 @@ class Derivative(Struct, frozen=True):
         from weft.compiler.graph.differentiate.cotangents import cotangents
 
         count = self.of.operands
-        inputs, known = operands[:count], operands[count : count + self.results]
+        inputs, results = operands[:count], operands[count : count + self.results]
         values = self.of.build(recording, inputs)
         found = cotangents(
             recording.builder(),
@@ -113,7 +113,7 @@ class Derivative(Struct, frozen=True):
             operands[count + self.results :],
             [inputs[position] for position in self.wanted],
         )
-        given = dict(zip(values, known, strict=True))
+        given = dict(zip(values, results, strict=True))
         for value, array in given.items():
             if value not in operands:
                 value.replace_all_uses_with(array)

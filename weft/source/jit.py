@@ -80,7 +80,7 @@ class Jitted:
         self._options = dict(options)
         self._found: dict[object, list[Compilation]] = {}
         self._pulls: dict[object, Jitted] = {}
-        self._known: dict[object, CachedCall] = {}
+        self._cached_calls: dict[object, CachedCall] = {}
         self._last: tuple[str, ...] = ()
         self._acts = acts
 
@@ -92,9 +92,9 @@ class Jitted:
         if not sign(arguments, parts, arrays):
             return self._looked_at(arguments, named)
         signature = tuple(parts)
-        known = self._known.get(signature)
-        if known is not None:
-            found = known(arrays)
+        cached = self._cached_calls.get(signature)
+        if cached is not None:
+            found = cached(arrays)
             if found is not UNKNOWN:
                 return found
         return self._looked_at(arguments, named, signature)
@@ -132,9 +132,9 @@ class Jitted:
         ]
         tensors = any(isinstance(leaf, Tensor) for leaf in leaves)
         if signature is not None and len(arrays) == sum(map(is_value, leaves)):
-            if len(self._known) >= MOST_CACHED:
-                self._known.clear()
-            self._known[signature] = CachedCall.of(compilation, tensors)
+            if len(self._cached_calls) >= MOST_CACHED:
+                self._cached_calls.clear()
+            self._cached_calls[signature] = CachedCall.of(compilation, tensors)
         found = compilation.call(arrays)
         return as_tensors(found) if tensors else found
 
@@ -146,11 +146,11 @@ class Jitted:
         arguments.
         """
         positions = [n for n, leaf in enumerate(leaves) if _is_float(leaf)]
-        beside = [n for n, leaf in enumerate(leaves) if is_value(leaf) and n not in positions]
+        others_ = [n for n, leaf in enumerate(leaves) if is_value(leaf) and n not in positions]
 
         def entered(tensors: Sequence[Any], others: Sequence[Any]) -> Any:
             given = list(leaves)
-            for position, value in zip([*positions, *beside], [*tensors, *others], strict=True):
+            for position, value in zip([*positions, *others_], [*tensors, *others], strict=True):
                 given[position] = value
             return unflatten(form, given)
 
@@ -177,7 +177,7 @@ class Jitted:
             return vjp(of(others), *tensors)[1](cotangents)
 
         changes: list[Change] = []
-        others = tuple(leaves[n] for n in beside)
+        others = tuple(leaves[n] for n in others_)
         key = form, *(is_value(leaf) or _key(leaf) for leaf in leaves), *positions
         if key not in self._pulls:
             self._pulls[key] = Jitted(pull, (), self._options, acts=False)

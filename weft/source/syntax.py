@@ -38,8 +38,8 @@ class Location(Struct, frozen=True):
         if getattr(self.node, "end_lineno", self.line) == self.line:
             end = _column(text, getattr(self.node, "end_col_offset", end))
         number = f"{self.line:5} | "
-        marks = " " * (len(number) + start) + "^" * max(1, end - start)
-        return f"{number}{text}\n{marks}"
+        underline = " " * (len(number) + start) + "^" * max(1, end - start)
+        return f"{number}{text}\n{underline}"
 
     def refuse(self, rule: str, got: object, advice: str = "") -> SourceError:
         """The error `file:line: <rule>, got <facts>`, the place shown, and a way out."""

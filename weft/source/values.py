@@ -65,8 +65,8 @@ class Number(Traced):
         return self.python_type.__name__
 
     def __repr__(self) -> str:
-        known = "" if self.expr is None else f" {self.expr}"
-        return f"<{self.python_type.__name__}{known} that only a call knows>"
+        size_text = "" if self.expr is None else f" {self.expr}"
+        return f"<{self.python_type.__name__}{size_text} that only a call knows>"
 
 
 class View(Struct, frozen=True, eq=False):

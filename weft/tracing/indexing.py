@@ -147,8 +147,8 @@ def _range(r: Recording, part: slice[Any, Any, Any], extent: Expr) -> tuple[Expr
     if not step:
         raise invalid(f"a slice requires a step that is known, got {part.step!r}")
     size, ends = extent.constant, (part.start, part.stop)
-    known = all(end is None or isinstance(end, int | np.integer) for end in ends)
-    if size is not None and known:
+    constants = all(end is None or isinstance(end, int | np.integer) for end in ends)
+    if size is not None and constants:
         start, stop, step = slice(*ends, step).indices(size)
         return Expr.of(start), Expr.of(len(range(start, stop, step))), step
     if step == -1 and ends == (None, None):

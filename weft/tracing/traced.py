@@ -200,14 +200,14 @@ class Traced(ArrayMethods):
 
     def shaped(self, shape: Any) -> Traced:
         """Other dims, or one, for the same elements in the same order; one may be -1."""
-        known = [self.recording.extent(each) for each in listed(shape)]
-        if -1 in [each for each in known if isinstance(each, int)]:
+        wanted = [self.recording.extent(each) for each in listed(shape)]
+        if -1 in [each for each in wanted if isinstance(each, int)]:
             rest = Expr.of(1)
-            for each in known:
+            for each in wanted:
                 rest = rest if isinstance(each, int) and each == -1 else rest * Expr.of(each)
             whole = self.type.size // rest
-            known = [whole if isinstance(each, int) and each == -1 else each for each in known]
-        sizes = ShapeAttr(tuple(Expr.of(each) for each in known))
+            wanted = [whole if isinstance(each, int) and each == -1 else each for each in wanted]
+        sizes = ShapeAttr(tuple(Expr.of(each) for each in wanted))
         return self.recording.apply("reshape", self, shape=sizes)
 
     def broadcast_to(self, shape: Sequence[Any]) -> Traced:

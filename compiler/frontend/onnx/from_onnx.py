@@ -98,7 +98,7 @@ def import_model(
 def _check_declared(model: LoadedModel, importer: GraphImporter) -> None:
     """Refuses declarations that what was imported contradicts."""
     graph = model.proto.graph
-    known = [each for each in graph.output if importer.is_known(each.name)]
+    known = [each for each in graph.output if importer.has_value(each.name)]
     check_strings(known, importer.strings.get)
     check_declared(graph.output, "output", importer.values.get, graph.node, dims=True)
     check_declared(graph.value_info, "value", importer.values.get)

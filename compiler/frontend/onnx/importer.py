@@ -74,7 +74,7 @@ class GraphImporter:
         self.control = control
         self.one_to_one = {(op.ONNX.domain, op.ONNX.name): op for op in ops if op.ONNX}
         self.store = WeightStore() if store is None else store
-        self.known = ConstantValues(self.store)
+        self.constants = ConstantValues(self.store)
         self.names = fresh_names(model)
         self.block: Block = Block()
         by_name = {op.name.removeprefix("graph."): op for op in ops}
@@ -114,7 +114,7 @@ class GraphImporter:
             self.values.maps[-1][name] = self._insert_constant(self.root, name, array)
         return self.values[name]
 
-    def is_known(self, name: str) -> bool:
+    def has_value(self, name: str) -> bool:
         """Whether the value of that name was imported."""
         return self.strings.get(name) is not None or self.values.get(name) is not None
 
@@ -171,7 +171,7 @@ class GraphImporter:
                 value = self.value(name)
                 if value is None:
                     return self._skip(node)
-                array = self.known.constant_array(value)
+                array = self.constants.constant_array(value)
                 if array is None:
                     rule = "requires operands that are known while compiling, beside strings"
                     raise UnsupportedError(f"{rule}, got {type_of(value)}")
@@ -217,7 +217,9 @@ class GraphImporter:
         def bind(value: SSAValue) -> Expr:
             return self.bind_size(value, f"{node.name}_size")
 
-        return OnnxNode(node, operands, self.b, self.known, self.used, self.model.base_dir, bind)
+        return OnnxNode(
+            node, operands, self.b, self.constants, self.used, self.model.base_dir, bind
+        )
 
     def _define(self, node: NodeProto, results: Sequence[SSAValue]) -> None:
         """Binds the outputs to the results; raises UnsupportedError where a used one is missing."""

@@ -41,7 +41,7 @@ class OnnxNode:
         proto: NodeProto,
         operands: Sequence[SSAValue | None],
         b: GraphBuilder,
-        known: ConstantValues,
+        constants: ConstantValues,
         used: Container[str],
         base_dir: Path | None,
         bind: Callable[[SSAValue], Expr],
@@ -49,7 +49,7 @@ class OnnxNode:
         self.proto = proto
         self.operands = operands
         self.b = b
-        self.known = known
+        self.constants = constants
         self.base_dir = base_dir
         self._bind = bind
         self._used = used
@@ -99,7 +99,7 @@ class OnnxNode:
     def dims(self, position: int, what: str) -> list[Expr]:
         """The integer elements of a required operand, which must be known while compiling."""
         value = self.operand(position)
-        exprs = self.known.dims(value)
+        exprs = self.constants.dims(value)
         if exprs is None:
             rule = f"requires {what} that is known while compiling"
             raise UnsupportedError(f"{rule}, got {type_of(value)} that depends on data")
@@ -107,7 +107,7 @@ class OnnxNode:
 
     def found_dims(self, position: int) -> list[Expr]:
         """Like `dims`; elements that depend on data become sizes that the program finds."""
-        exprs = self.known.dims(self.operand(position))
+        exprs = self.constants.dims(self.operand(position))
         if exprs is not None:
             return list(exprs)
         parts = self.elements(position)
@@ -124,7 +124,7 @@ class OnnxNode:
         return self._elements(self.operand(position))
 
     def _elements(self, value: SSAValue) -> list[Expr | SSAValue]:
-        exprs = self.known.dims(value)
+        exprs = self.constants.dims(value)
         if exprs is not None:
             return list(exprs)
         owner, tensor_type = value.owner, type_of(value)
@@ -183,7 +183,7 @@ class OnnxNode:
     def array(self, position: int, what: str) -> Array:
         """The elements of a required operand that must be constant."""
         value = self.operand(position)
-        array = self.known.constant_array(value)
+        array = self.constants.constant_array(value)
         if array is None:
             raise UnsupportedError(f"requires a constant {what}, got {type_of(value)}")
         return array
@@ -232,18 +232,18 @@ class OnnxNode:
     def constant(self, array: Array) -> SSAValue:
         """A constant of any size: a small one inline, another in the weight store."""
         self.reserve(array.size)
-        op = ConstantOp.stored(self._first_name, array, self.known.store, self.b.location)
+        op = ConstantOp.stored(self._first_name, array, self.constants.store, self.b.location)
         return self.b.builder.insert(op).results[0]
 
     def reserve(self, elements: int) -> None:
         """Counts the elements of a constant, before one that may be large is made. Raises
         BudgetError where they take too many bytes.
         """
-        self.known.store.budget.spend_bytes(elements * WIDEST, self.proto.op_type)
+        self.constants.store.budget.spend_bytes(elements * WIDEST, self.proto.op_type)
 
     def given(self, array: Array) -> SSAValue:
         """A tensor of the model's own, which may be a weight."""
-        op = ConstantOp.given(self._first_name, array, self.known.store, self.b.location)
+        op = ConstantOp.given(self._first_name, array, self.constants.store, self.b.location)
         return self.b.builder.insert(op).results[0]
 
     @property

@@ -62,10 +62,8 @@ class Strings:
             evaluator = cast(Any, ReferenceEvaluator)(self._model_of(node, feeds))
             results: list[Any] = evaluator.run(None, feeds)
         except _EVALUATION_ERRORS as error:
-            facts = " ".join(str(error).split())[:200]
-            raise ModelError(
-                f"requires operands that it can be evaluated on, got {facts}"
-            ) from error
+            got = " ".join(str(error).split())[:200]
+            raise ModelError(f"requires operands that it can be evaluated on, got {got}") from error
         if any(not isinstance(result, (np.ndarray, np.generic)) for result in results):
             raise UnsupportedError("requires tensors of strings, got sequences of them")
         return [np.asarray(result) for result in results]

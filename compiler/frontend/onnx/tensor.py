@@ -142,8 +142,8 @@ def external_range(tensor: TensorProto, base_dir: Path | None) -> ExternalRange:
     if length != expected:
         raise ModelError(f"{who} requires {expected} bytes for its shape, got a length of {length}")
     if offset + length > size:
-        facts = f"bytes {offset} to {offset + length} of {size}"
-        raise ModelError(f"{who} requires external data within '{path.name}', got {facts}")
+        got = f"bytes {offset} to {offset + length} of {size}"
+        raise ModelError(f"{who} requires external data within '{path.name}', got {got}")
     return ExternalRange(path, offset, length)
 
 

@@ -121,5 +121,5 @@ def _varint(value: int) -> bytes:
     return bytes(encoded)
 
 
-def _damaged(name: str, facts: str) -> ModelError:
-    return ModelError(f"{name}: an ONNX file requires a whole protobuf message, got {facts}")
+def _damaged(name: str, got: str) -> ModelError:
+    return ModelError(f"{name}: an ONNX file requires a whole protobuf message, got {got}")

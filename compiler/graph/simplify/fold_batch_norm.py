@@ -70,8 +70,8 @@ def _into_convolution(
     conv = norm.operand.owner
     if not isinstance(conv, ConvOp) or not norm.operand.has_one_use():
         return None
-    known = constant_of(conv.filter, weights) is not None
-    if not known or (conv.bias is not None and constant_of(conv.bias, weights) is None):
+    is_constant = constant_of(conv.filter, weights) is not None
+    if not is_constant or (conv.bias is not None and constant_of(conv.bias, weights) is None):
         return None
     filters = Term(b, conv.filter)
     dims = (*factor.shape, *(1,) * (len(filters.shape) - 1))

@@ -109,7 +109,7 @@ def fold_constants(function: FuncOp, weights: WeightStore, budget: FoldingBudget
 
 class _Folder(Struct):
     weights: WeightStore
-    known: DimValues
+    dim_values: DimValues
     budget: FoldingBudget
 
     def fold(self, op: GraphOp) -> None:
@@ -153,7 +153,7 @@ class _Folder(Struct):
     def _as_dims(self, op: GraphOp) -> Sequence[GraphOp] | None:
         if len(op.results) != 1 or op.result_type.element != I64:
             return None
-        values = self.known.of(op.results[0])
+        values = self.dim_values.of(op.results[0])
         if values is None or op.result_type.rank > 1:
             return None
         return [dims_op(values, op.result_type, op)]

@@ -156,7 +156,7 @@ def _sink_reshapes(op: ElementwiseOp, reshape_users: ReshapeUsers) -> None:
     source = type_of(inner[0].operand).shape
     kept = _common_end(source, op.result_type.shape)
     moved: dict[SSAValue, SSAValue] = {}
-    beside: list[SSAValue] = []
+    others: list[SSAValue] = []
     for operand in dict.fromkeys(op.operands):
         owner = operand.owner
         if isinstance(owner, ReshapeOp) and owner in inner:
@@ -166,10 +166,10 @@ def _sink_reshapes(op: ElementwiseOp, reshape_users: ReshapeUsers) -> None:
         elif type_of(operand).has_rank and type_of(operand).rank <= kept:
             moved[operand] = operand
         elif kept and _is_elsewhere(operand, op):
-            beside.append(operand)
+            others.append(operand)
         else:
             return
-    for operand in beside:
+    for operand in others:
         view = ReshapeOp.of(operand, shape=type_of(inner[0].operand).dims, location=op.location)
         _insert_before(view, op)
         moved[operand] = view.result

@@ -42,7 +42,7 @@ def reorder(*order: ForOp) -> tuple[ForOp, ...]:
         require_unmarked("reorder", loop)
     if loops == list(order):
         return order
-    _require_known_bounds(order)
+    _require_constant_bounds(order)
     require_order("reorder", loops, order)
     _nest_anew(loops, order)
     return order
@@ -58,7 +58,7 @@ def _chain(order: Iterable[ForOp]) -> list[ForOp]:
     return loops
 
 
-def _require_known_bounds(order: Iterable[ForOp]) -> None:
+def _require_constant_bounds(order: Iterable[ForOp]) -> None:
     later: set[SSAValue] = {loop.index for loop in order}
     for loop in order:
         if any(operand in later for operand in loop.operands_):

@@ -175,9 +175,9 @@ def require_unmarked(who: str, loop: ForOp, *, parallel: bool = False) -> None:
     they may do so in `parallel` is no reason where the caller keeps it.
     """
     kept = ("reduction", "parallel") if parallel else "reduction"
-    marks = [mark for mark in loop.marks() if not mark.startswith(kept)]
-    if marks:
-        raise IllegalSchedule(f"{who} requires a loop without marks, got {describe(loop)} {marks}")
+    hints = [mark for mark in loop.hints() if not mark.startswith(kept)]
+    if hints:
+        raise IllegalSchedule(f"{who} requires a loop without marks, got {describe(loop)} {hints}")
 
 
 def _is_size(count: Expr) -> bool:

@@ -251,8 +251,8 @@ def _stage_rows(
         if axis is None:
             continue
         others = [dim for dim in buffer_type_of(buffer).shape[axis + 1 :] if dim != 1]
-        known = all(dim.constant is not None for dim in others)
-        scope = ("scratch" if known else "workspace") if others else "registers"
+        all_constant = all(dim.constant is not None for dim in others)
+        scope = ("scratch" if all_constant else "workspace") if others else "registers"
         staged = stage_tile(buffer, block, scope)
         _rows_innermost(staged, axis, target)
 

@@ -101,14 +101,14 @@ def find(kernel: KernelOp, nest: list[ForOp], target: Target) -> Accumulation | 
     # Rows of the other operand share each vector of the panel. Where there are none, as in a
     # product of one row, rows of the panel itself are worth a tile if they hide the latency of few
     # vectors, or if their windows overlap; they share no vector, so the tile is narrow.
-    beside = [n for n in in_panel if n != position]
+    others = [n for n in in_panel if n != position]
     short = is_short(outer[position], lanes_of([nest[0]], target), target)
-    alone = rows is None and (short or any(overlap(panel, outer[n], reductions) for n in beside))
+    alone = rows is None and (short or any(overlap(panel, outer[n], reductions) for n in others))
     return Accumulation(
         nests=nests,
         reductions=reductions,
         columns=position,
-        rows=_choose_rows(beside, outer) if alone else rows,
+        rows=_choose_rows(others, outer) if alone else rows,
         result=result,
         batch=[n for n in batch if n != position],
         panel=panel if _is_packed(kernel, factors, panel, nest, position, target) else None,

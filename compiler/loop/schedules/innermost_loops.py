@@ -362,7 +362,7 @@ def _coalesced(loop: ForOp) -> ForOp:
     """
     while _is_of_size(loop.extent) and (inner := only_loop(loop.body.block)) is not None:
         plain = inner.lower == 0 and inner.step.data == 1 and loop.index not in inner.operands_
-        if inner.marks() or not plain:
+        if inner.hints() or not plain:
             break
         try:
             parallelize(inner)

@@ -62,8 +62,8 @@ class AddressEmitter:
         distances = [
             (self.at_lane(address, lanes, lane) - base).constant for lane in range(lanes.count)
         ]
-        known = tuple(distance for distance in distances if distance is not None)
-        return (base, known) if len(known) == lanes.count else None
+        constant_distances = tuple(distance for distance in distances if distance is not None)
+        return (base, constant_distances) if len(constant_distances) == lanes.count else None
 
     def at_lane(self, address: Expr, lanes: Lanes, lane: int) -> Expr:
         return address.substitute({lanes.number: Expr.of(lane)}).simplify(self.frame.ranges)

@@ -38,12 +38,12 @@ class MemoryEmitter:
 
     def first_lanes(self, number: LaneNumber, active: Expr) -> Lanes:
         """So many lanes from the first on, or all where there are not more."""
-        known, count = active.constant, number.lanes
-        if known is not None and known >= count:
+        constant_count, count = active.constant, number.lanes
+        if constant_count is not None and constant_count >= count:
             return Lanes(number)
-        if known is not None:
-            bits = [1] * known + [0] * (count - known)
-            return Lanes(number, ir.Constant(ir.VectorType(I1, count), bits), known)
+        if constant_count is not None:
+            bits = [1] * constant_count + [0] * (count - constant_count)
+            return Lanes(number, ir.Constant(ir.VectorType(I1, count), bits), constant_count)
         builder = self.frame.builder
         limit = builder.trunc(self.index.uniform(active), I32)
         lanes = ir.Constant(ir.VectorType(I32, count), list(range(count)))

@@ -37,7 +37,7 @@ class LoadEmitter:
         # that are masked may be behind the end of the buffer, hence what is asked of the mask.
         placed = self.addresses.offsets(address, lanes)
         if placed is None:
-            if lanes.known and not is_data(address):
+            if lanes.is_constant and not is_data(address):
                 return self._each(storage, self.addresses.each_lane(address, lanes), lanes)
             return self._gather(storage, address, lanes)
         base, offsets = placed
@@ -46,12 +46,12 @@ class LoadEmitter:
         if lanes.mask is None and covers_first(offsets):
             return self._repeated(storage, base, offsets)
         stride = offsets[1]
-        if is_run(offsets, stride) and (lanes.mask is None or lanes.known):
+        if is_run(offsets, stride) and (lanes.mask is None or lanes.is_constant):
             if stride == -1 and lanes.mask is None:
                 return self._descending(storage, base, lanes)
             if 1 < stride <= WIDEST_STRIDE:
                 return self._first_strided(storage, base, stride, lanes)
-        if not lanes.known:
+        if not lanes.is_constant:
             return self._gather_at(storage, self.addresses.pointers(storage, base, offsets), lanes)
         return self._each(storage, [base + offset for offset in offsets], lanes)
 

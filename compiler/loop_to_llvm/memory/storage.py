@@ -52,7 +52,7 @@ class Lanes(Struct, frozen=True, eq=False):
         return range(self.count if self.active is None else self.active)
 
     @property
-    def known(self) -> bool:
+    def is_constant(self) -> bool:
         """Whether the lanes that run are known at compile time."""
         return self.mask is None or self.active is not None
 

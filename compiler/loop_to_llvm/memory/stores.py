@@ -27,13 +27,13 @@ class StoreEmitter:
     def store(self, storage: Storage, address: Expr, value: ir.Value, lanes: Lanes) -> None:
         """Writes a vector, as it is stored, to an address that varies over the lanes."""
         placed = self.addresses.offsets(address, lanes)
-        if placed is None and lanes.known and not is_data(address):
+        if placed is None and lanes.is_constant and not is_data(address):
             self._each(storage, self.addresses.each_lane(address, lanes), value, lanes)
         elif placed is None:
             self._scatter(storage, self.addresses.scattered(storage, address, lanes), value, lanes)
         elif is_run(placed[1]):
             self._run(storage, placed[0], value, lanes)
-        elif lanes.known:
+        elif lanes.is_constant:
             addresses = [placed[0] + offset for offset in placed[1]]
             self._each(storage, addresses, value, lanes)
         else:

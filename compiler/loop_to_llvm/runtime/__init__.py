@@ -18,8 +18,8 @@ from weft.compiler.loop_to_llvm.runtime.code import POINTER, Code, constant_byte
 from weft.compiler.loop_to_llvm.runtime.context import ALLOCATE, PRINT, RELEASE, ContextFunctions
 from weft.compiler.loop_to_llvm.runtime.dlpack import DlpackCall
 from weft.compiler.loop_to_llvm.runtime.entry import Counts, EntryPoints
-from weft.compiler.loop_to_llvm.runtime.facts import Facts, Weight, blobs_of, facts_of
 from weft.compiler.loop_to_llvm.runtime.layout import CHECK_SIZES, CONTEXT, PROGRAM, WORKSPACE
+from weft.compiler.loop_to_llvm.runtime.metadata import Metadata, Weight, blobs_of, metadata_of
 from weft.compiler.loop_to_llvm.runtime.platform import LIBC_NAMES, Platform
 from weft.compiler.loop_to_llvm.runtime.pool import Pool
 from weft.compiler.loop_to_llvm.runtime.processor import Level, Processor
@@ -30,7 +30,7 @@ from weft.compiler.target.target import Target
 
 __all__ = [
     "CHECK_SIZES", "EXPORTS", "LIBC_NAMES", "PROGRAM", "WORKSPACE", "Counts", "Level", "Runtime",
-    "Sizes", "TableLayout", "Weight", "blobs_of", "clipped", "exported_symbols", "facts_of",
+    "Sizes", "TableLayout", "Weight", "blobs_of", "clipped", "exported_symbols", "metadata_of",
 ]  # fmt: skip
 
 EXPORTS = (
@@ -55,7 +55,7 @@ class Runtime:
         self.module = module
         self.platform = Platform(target)
         self.pool = Pool(module, self.platform, prefix)
-        self.facts = Facts(module, prefix)
+        self.metadata = Metadata(module, prefix)
 
     def define(
         self,
@@ -74,11 +74,11 @@ class Runtime:
         processor = Processor(self.pool, levels or [Level(self.pool.prefix)])
         self.pool.define()
         processor.define()
-        ContextFunctions(self.pool, blobs, self.facts, processor).define()
-        own = Table(self.pool, table, self.facts.table)
+        ContextFunctions(self.pool, blobs, self.metadata, processor).define()
+        own = Table(self.pool, table, self.metadata.table)
         own.define()
         define_cancel(self.pool)
-        EntryPoints(self.pool, counts, self.facts, own, processor.refusal).define()
+        EntryPoints(self.pool, counts, self.metadata, own, processor.refusal).define()
         DlpackCall(self.pool, counts, own).define()
         if golden is not None:
             SelfTestFunction(self.pool, golden, own, counts).define()

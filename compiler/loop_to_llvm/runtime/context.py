@@ -24,8 +24,8 @@ from weft.compiler.loop_to_llvm.runtime.code import (
     i64,
 )
 from weft.compiler.loop_to_llvm.runtime.create_failure import CreateFailure
-from weft.compiler.loop_to_llvm.runtime.facts import Facts
 from weft.compiler.loop_to_llvm.runtime.layout import CONTEXT, OPTIONS
+from weft.compiler.loop_to_llvm.runtime.metadata import Metadata
 from weft.compiler.loop_to_llvm.runtime.platform import Platform
 from weft.compiler.loop_to_llvm.runtime.pool import Pool
 from weft.compiler.loop_to_llvm.runtime.processor import Processor
@@ -43,13 +43,13 @@ _CPU_SET_BYTES: Final = 1024
 class ContextFunctions:
     """Emits `m_create` and `m_destroy`."""
 
-    def __init__(self, pool: Pool, blobs: Sequence[str], facts: Facts, processor: Processor):
+    def __init__(self, pool: Pool, blobs: Sequence[str], metadata: Metadata, processor: Processor):
         self.module: ir.Module = pool.module
         self.platform: Platform = pool.platform
         self.prefix = pool.prefix
         self.pool = pool
         self.blobs = blobs
-        self.facts = facts
+        self.metadata = metadata
         self.processor = processor
         self.failure = CreateFailure(self.module, self.platform, self.prefix)
 
@@ -113,7 +113,7 @@ class ContextFunctions:
         for position, symbol in enumerate(self.blobs, 1):
             code.store(self._blob(symbol), code.element(bases, i64(position), POINTER))
         table = CONTEXT.load(code, context, "weights")
-        with code.repeat(self.facts.weight_count(code), number) as weight:
+        with code.repeat(self.metadata.weight_count(code), number) as weight:
             code.store(self._embedded(code, weight, bases), pointer)
             with code.if_then(code.not_(code.is_null(given))):
                 own = code.load(code.element(given, weight, POINTER), typ=POINTER)
@@ -135,7 +135,7 @@ class ContextFunctions:
 
     def _embedded(self, code: Code, weight: ir.Value, bases: ir.Value) -> ir.Value:
         """Where the artifact itself holds a weight, or NULL; the first of `bases` is NULL."""
-        blob, offset = self.facts.weight(code, weight)
+        blob, offset = self.metadata.weight(code, weight)
         base = code.load(code.element(bases, blob, POINTER), typ=POINTER)
         return code.select(code.is_null(base), NULL, code.at(base, offset))
 
@@ -212,7 +212,7 @@ class ContextFunctions:
             default = self.pool.declare(name, llvm_type)
             OPTIONS.store(code, settings, name, code.select(code.is_null(given), default, given))
         threads = code.zext(OPTIONS.load(code, settings, "threads"), I64)
-        weights = code.mul(self.facts.weight_count(code), i64(8))
+        weights = code.mul(self.metadata.weight_count(code), i64(8))
         tables = code.add(i64(CONTEXT.size), weights)
         size = code.add(tables, code.mul(threads, i64(8)))
         allocator = [OPTIONS.load(code, settings, n) for n in ("allocate", "allocator_user")]

@@ -24,7 +24,6 @@ from weft.compiler.loop_to_llvm.runtime.code import (
 )
 from weft.compiler.loop_to_llvm.runtime.context import RELEASE
 from weft.compiler.loop_to_llvm.runtime.create_failure import CreateFailure
-from weft.compiler.loop_to_llvm.runtime.facts import Facts
 from weft.compiler.loop_to_llvm.runtime.layout import (
     CALL,
     CHECK_SIZES,
@@ -34,6 +33,7 @@ from weft.compiler.loop_to_llvm.runtime.layout import (
     TENSOR,
     WORKSPACE,
 )
+from weft.compiler.loop_to_llvm.runtime.metadata import Metadata
 from weft.compiler.loop_to_llvm.runtime.pool import Pool
 from weft.compiler.loop_to_llvm.runtime.status import NO_CONTEXT_TEXT, Shown, fail
 from weft.compiler.loop_to_llvm.runtime.table import Table
@@ -64,14 +64,14 @@ class EntryPoints:
     """Emits the exported functions; the program and its workspace are defined in another module."""
 
     def __init__(
-        self, pool: Pool, counts: Counts, facts: Facts, table: Table, refusal: ir.Function
+        self, pool: Pool, counts: Counts, metadata: Metadata, table: Table, refusal: ir.Function
     ):
         self.module: ir.Module = pool.module
         self.platform = pool.platform
         self.prefix = pool.prefix
         self.pool = pool
         self.counts = counts
-        self.facts = facts
+        self.metadata = metadata
         self.table = table
         self.refusal = refusal
 
@@ -99,7 +99,7 @@ class EntryPoints:
         self._export("abi_version", I32, []).ret(i32(ABI_VERSION))
 
     def _define_metadata(self) -> None:
-        self._export("metadata", POINTER, []).ret(self.facts.metadata)
+        self._export("metadata", POINTER, []).ret(self.metadata.metadata)
 
     def _define_last_error(self) -> None:
         code = self._export("last_error", POINTER, [POINTER])

@@ -46,9 +46,9 @@ class Platform:
     def __init__(self, target: Target):
         on_linux = target.arch in _FUTEX_NUMBER and "linux" in target.triple
         if not on_linux and target.arch != _ALONE:
-            known = ", ".join(_FUTEX_NUMBER)
+            choices = ", ".join(_FUTEX_NUMBER)
             raise UnsupportedError(
-                f"the run time requires Linux on one of {known}, or {_ALONE}, got {target.triple}"
+                f"the run time requires Linux on one of {choices}, or {_ALONE}, got {target.triple}"
             )
         self.arch = target.arch
 

@@ -74,13 +74,11 @@ class Compiled(Struct, frozen=True):
     weights: PreparedWeights
     metadata: Mapping[str, Any]
 
-    def executable(
-        self, threads: int | None = None, beside: Executable | None = None
-    ) -> Executable:
+    def executable(self, threads: int | None = None, base: Executable | None = None) -> Executable:
         """The model in this process, with so many threads, or one for each processor; without
-        weights it may share those of a model that it runs `beside`.
+        weights it may share those of a model that it runs `base`.
         """
-        assert beside is None or not self.weights.sources, "contexts with weights are not shared"
+        assert base is None or not self.weights.sources, "contexts with weights are not shared"
         blobs = empty_blobs(self.weights, self.weights_symbol)
         library = load_objects(list(self.objects.values()), self.exports, weights=blobs)
         distinct = dict.fromkeys(self.weights.sources)
@@ -94,7 +92,7 @@ class Compiled(Struct, frozen=True):
             weights=arrays,
             exporter=self,
             metadata=self.metadata,
-            beside=beside,
+            base=base,
         )
 
     @property
@@ -271,11 +269,11 @@ class Compiled(Struct, frozen=True):
     ) -> Generator[BinaryIO]:
         """The file `path` to write; it and the header beside it appear together, or not at all."""
         base_name(path)
-        beside = path.with_suffix(".h")
-        if beside == path:
+        header_path = path.with_suffix(".h")
+        if header_path == path:
             raise OptionError(f"export requires a name that does not end in .h, got {path}")
         with contextlib.ExitStack() as files:
-            files.enter_context(replacing(beside)).write(self._header().encode())
+            files.enter_context(replacing(header_path)).write(self._header().encode())
             if self.weights_in == FILE:
                 self._write_weights_file(files.enter_context(rewriting(path.with_suffix(SUFFIX))))
             yield files.enter_context(writing(path, mode))

@@ -102,7 +102,7 @@ class Cache(Struct, frozen=True, dict=True):
             return None
         return None if data is None else _read(data, target)
 
-    def facts(self, subject: str, path: Path, find: Callable[[], bytes]) -> bytes:
+    def remembered(self, subject: str, path: Path, find: Callable[[], bytes]) -> bytes:
         """What `find` gives for a file's contents, which is remembered under `subject` for a large
         file. Raises OSError for a file that is not there.
         """
@@ -111,10 +111,10 @@ class Cache(Struct, frozen=True, dict=True):
         key = _file_key(subject, path, status, status.st_ctime_ns)
         if key is None or not settled:
             return find()
-        known = self.find_kernel(key)
-        if known is None:
-            self.keep_kernel(key, known := find())
-        return known
+        cached = self.find_kernel(key)
+        if cached is None:
+            self.keep_kernel(key, cached := find())
+        return cached
 
     def keep(self, key: str, compiled: Compiled) -> Compiled:
         """Stores a compiled model; returns it as the cache has it, or as it was, with a

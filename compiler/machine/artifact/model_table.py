@@ -86,7 +86,7 @@ class _Writer:
     """Fills the table from its head on; what has no fixed length follows."""
 
     def __init__(self, metadata: Mapping[str, Any]):
-        self.facts = metadata
+        self.metadata = metadata
         self.signature = Signature.from_json(metadata)
         self.symbols = (*self.signature.symbols, *self.signature.found)
         self.content = bytearray(HEAD.size)
@@ -94,12 +94,12 @@ class _Writer:
 
     def table(self) -> bytes:
         """The whole table."""
-        facts, signature = self.facts, self.signature
-        texts = [self._text(str(facts[key])) for key in ("prefix", "weft", "triple", "cpu")]
-        features = self._features(facts["features"])
+        metadata, signature = self.metadata, self.signature
+        texts = [self._text(str(metadata[key])) for key in ("prefix", "weft", "triple", "cpu")]
+        features = self._features(metadata["features"])
         levels: list[bytes] = [
             LEVEL.pack(self._text(each["name"]), self._features(each["features"]))
-            for each in facts.get("levels", [])
+            for each in metadata.get("levels", [])
         ]
         arrays = [
             levels,
@@ -112,33 +112,34 @@ class _Writer:
         (levels_at, symbols_at), tensors = offsets[:2], offsets[2:]
         self.content.extend(bytes(-len(self.content) % 8))
         self.content[: HEAD.size] = HEAD.pack(
-            HEAD.size, len(self.content), facts["abi"],
-            HAS_SELF_TEST if "self_test" in facts else 0,
+            HEAD.size, len(self.content), metadata["abi"],
+            HAS_SELF_TEST if "self_test" in metadata else 0,
             TENSOR.size, DIM.size, SYMBOL.size, LEVEL.size, *texts, features, *levels_at,
             symbols_at[0], len(signature.symbols), len(signature.found),
             *(number for offset in tensors for number in offset),
-            WEIGHT_LOCATIONS.index(facts["weights_in"]), len(facts["weights"]), *self._bytes(),
+            WEIGHT_LOCATIONS.index(metadata["weights_in"]), len(metadata["weights"]),
+            *self._bytes(),
             *_ABI_SIZES, stack_depth(signature), *self._digests(), *bytes(5),
         )  # fmt: skip
         return bytes(self.content)
 
     def _bytes(self) -> tuple[int, int, int]:
         """Of all weights, of those that the caller prepares, and of the workspace."""
-        weights, size = data_bytes(self.facts["weights"]), self.facts["workspace_bytes"]
-        prepared = weights if self.facts["weights_in"] == CALLER else 0
+        weights, size = data_bytes(self.metadata["weights"]), self.metadata["workspace_bytes"]
+        prepared = weights if self.metadata["weights_in"] == CALLER else 0
         return weights, prepared, size if isinstance(size, int) else UNKNOWN
 
     def _digests(self) -> tuple[bytes, bytes]:
         """Of the metadata, and of the file of weights."""
-        own = hashlib.sha256(json.dumps(self.facts, sort_keys=True).encode()).digest()
-        is_file = self.facts["weights_in"] == FILE
-        return own, bytes.fromhex(self.facts["weights_sha256"]) if is_file else bytes(32)
+        own = hashlib.sha256(json.dumps(self.metadata, sort_keys=True).encode()).digest()
+        is_file = self.metadata["weights_in"] == FILE
+        return own, bytes.fromhex(self.metadata["weights_sha256"]) if is_file else bytes(32)
 
     def _logical(self) -> list[TensorSpec]:
         """The weights that a caller hands in."""
         return [
             TensorSpec(each["name"], each["dtype"], tuple(each["dims"]))
-            for each in self.facts.get("logical_weights", [])
+            for each in self.metadata.get("logical_weights", [])
         ]
 
     def _features(self, names: Sequence[str]) -> int:
@@ -165,7 +166,7 @@ class _Writer:
             if dim == name
         ]
         position, axis = dims[0] if dims else (NONE, NONE)
-        low, high = self.facts["bounds"].get(name, (0, (1 << 63) - 1))
+        low, high = self.metadata["bounds"].get(name, (0, (1 << 63) - 1))
         found = number >= len(self.signature.symbols)
         return SYMBOL.pack(self._text(name), found, position, axis, low, high)
 

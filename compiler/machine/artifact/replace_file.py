@@ -48,8 +48,8 @@ def rewriting(path: Path, mode: int = 0o644) -> Generator[BinaryIO]:
     """
     with contextlib.ExitStack() as files:
         old = files.enter_context(_own_file(path))
-        beside = files.enter_context(ThreadPoolExecutor(1))
-        out = _Rewriting(old, beside, lambda: files.enter_context(replacing(path, mode)))
+        background = files.enter_context(ThreadPoolExecutor(1))
+        out = _Rewriting(old, background, lambda: files.enter_context(replacing(path, mode)))
         yield cast("BinaryIO", out)
         if out.is_unchanged():
             os.chmod(path, mode)
@@ -70,9 +70,9 @@ class _Rewriting:
     thread, `beside`, compares half of what is large.
     """
 
-    def __init__(self, old: BinaryIO, beside: Executor, create: Callable[[], BinaryIO]) -> None:
+    def __init__(self, old: BinaryIO, background: Executor, create: Callable[[], BinaryIO]) -> None:
         self._old = old.fileno()
-        self._beside = beside
+        self._background = background
         self._create = create
         self._same = 0
         self._new: BinaryIO | None = None
@@ -100,7 +100,7 @@ class _Rewriting:
         if len(data) <= _BLOCK:
             return _is_at(self._old, self._same, data)
         middle = len(data) // 2
-        rest = self._beside.submit(_is_at, self._old, self._same + middle, data[middle:])
+        rest = self._background.submit(_is_at, self._old, self._same + middle, data[middle:])
         return _is_at(self._old, self._same, data[:middle]) and rest.result()
 
     def _started(self) -> BinaryIO:

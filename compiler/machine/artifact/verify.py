@@ -72,14 +72,14 @@ class _Checks(Struct):
     needed_exports: Collection[str]
     libc: Collection[str]
     run: bool
-    facts: dict[str, Any] = field(default_factory=dict[str, Any])
+    described: dict[str, Any] = field(default_factory=dict[str, Any])
 
     def others(self) -> Sequence[tuple[str, Callable[[], str]]]:
         """What follows the metadata."""
-        if str(self.facts.get("triple", "")).startswith(WASM):
-            outside = self.facts["weights_in"] != EMBEDDED
+        if str(self.described.get("triple", "")).startswith(WASM):
+            outside = self.described["weights_in"] != EMBEDDED
             return [("module", self._module), *([("weights", self._outside)] if outside else [])]
-        tests = self.run and "self_test" in self.facts
+        tests = self.run and "self_test" in self.described
         return [
             ("machine", self._machine),
             ("image", self._image),
@@ -92,8 +92,8 @@ class _Checks(Struct):
         ]
 
     def metadata(self) -> str:
-        self.facts = read_metadata(self.path)
-        return f"intact, of weft {self.facts['weft']}, ABI {self.facts['abi']}"
+        self.described = read_metadata(self.path)
+        return f"intact, of weft {self.described['weft']}, ABI {self.described['abi']}"
 
     def _module(self) -> str:
         self._require_exports(check_wasm(self.path))
@@ -102,13 +102,13 @@ class _Checks(Struct):
     def _machine(self) -> str:
         with open_artifact(self.path) as file:
             name = elf.machine_name(SharedObject(file, str(self.path)).header.machine)
-        if name != str(self.facts["triple"]).split("-", 1)[0]:
-            raise self._refuse(f"code for {self.facts['triple']}", f"code for {name}")
+        if name != str(self.described["triple"]).split("-", 1)[0]:
+            raise self._refuse(f"code for {self.described['triple']}", f"code for {name}")
         try:
-            check_runs_on(self.host, self.facts, self.path.name)
+            check_runs_on(self.host, self.described, self.path.name)
         except ArtifactError as foreign:
             return f"{name}; not for this machine: {foreign}"
-        return f"{name}, {self.facts['cpu']}; runs here"
+        return f"{name}, {self.described['cpu']}; runs here"
 
     def _image(self) -> str:
         check_image(self.path)
@@ -163,36 +163,36 @@ class _Checks(Struct):
         return f"{len(names)} functions"
 
     def _require_exports(self, names: Collection[str]) -> None:
-        wanted = [f"{self.facts['prefix']}_{name}" for name in self.needed_exports]
+        wanted = [f"{self.described['prefix']}_{name}" for name in self.needed_exports]
         missing = [name for name in wanted if name not in names]
         if missing:
             raise self._refuse(f"the functions {', '.join(missing)}", "none of that name")
 
     def _weights(self) -> str:
-        if self.facts["weights_in"] == FILE:
+        if self.described["weights_in"] == FILE:
             return self._outside()
-        digest = check_weights(self.path, self.facts)
+        digest = check_weights(self.path, self.described)
         return self._outside() if digest is None else f"intact, SHA-256 {digest}"
 
     def _self_test(self) -> str:
         """Loads the artifact, all of whose bytes are known by now to be weft's, and runs it."""
-        if self.facts["weights_in"] == CALLER:
+        if self.described["weights_in"] == CALLER:
             return "not run: its weights are with the caller"
         try:
-            check_runs_on(self.host, self.facts, self.path.name)
+            check_runs_on(self.host, self.described, self.path.name)
         except ArtifactError as foreign:
             return f"not run: {foreign}"
         load(self.path, self.host, threads=1).self_test()
-        return f"passed, within {self.facts['self_test']['tolerance']:g} of each output's scale"
+        return f"passed, within {self.described['self_test']['tolerance']:g} of each output's scale"
 
     def _outside(self) -> str:
         """Of weights that are not in the artifact."""
-        home = self.facts.get("weights_in")
+        home = self.described.get("weights_in")
         if home != FILE:
             return "none inside" if home == EMBEDDED else "of the caller"
         path = self.path.with_suffix(SUFFIX)
-        check_weights_file(path, self.facts)
-        return f"intact in {path.name}, SHA-256 {self.facts['weights_sha256']}"
+        check_weights_file(path, self.described)
+        return f"intact in {path.name}, SHA-256 {self.described['weights_sha256']}"
 
-    def _refuse(self, rule: str, facts: str) -> ArtifactError:
-        return ArtifactError(f"{self.path} requires {rule}, got {facts}")
+    def _refuse(self, rule: str, got: str) -> ArtifactError:
+        return ArtifactError(f"{self.path} requires {rule}, got {got}")

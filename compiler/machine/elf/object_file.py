@@ -95,13 +95,13 @@ class _Reader:
         self._data = data
         self._name = name
 
-    def _refuse(self, rule: str, facts: str) -> ArtifactError:
-        return ArtifactError(f"{self._name}: linker requires {rule}, got {facts}")
+    def _refuse(self, rule: str, got: str) -> ArtifactError:
+        return ArtifactError(f"{self._name}: linker requires {rule}, got {got}")
 
     def _bytes(self, offset: int, size: int) -> bytes:
         if offset + size > len(self._data):
-            facts = f"bytes {offset} to {offset + size} of {len(self._data)}"
-            raise self._refuse("a whole object", facts)
+            got = f"bytes {offset} to {offset + size} of {len(self._data)}"
+            raise self._refuse("a whole object", got)
         return self._data[offset : offset + size]
 
     def _table(self, section: elf.SectionHeader, record: Struct) -> list[tuple[int, ...]]:

@@ -44,22 +44,22 @@ class SharedObject:
             raise self.refuse("a shared object", f"ELF type {self.header.type}")
         self.programs = self._program_headers()
 
-    def refuse(self, rule: str, facts: str) -> ArtifactError:
+    def refuse(self, rule: str, got: str) -> ArtifactError:
         """The error that says what is wrong with this file."""
-        return ArtifactError(f"{self._name}: loader requires {rule}, got {facts}")
+        return ArtifactError(f"{self._name}: loader requires {rule}, got {got}")
 
     def read(self, offset: int, size: int) -> bytes:
         """Bytes of the file, which have to be there."""
         if offset + size > self._size:
-            facts = f"{self._size} bytes where {offset + size} are due"
-            raise self.refuse("a whole file", facts)
+            got = f"{self._size} bytes where {offset + size} are due"
+            raise self.refuse("a whole file", got)
         self._file.seek(offset)
         return self._file.read(size)
 
     def _program_headers(self) -> list[elf.ProgramHeader]:
         if self.header.program_entry_size != elf.PROGRAM_HEADER.size:
-            facts = f"entries of {self.header.program_entry_size} bytes"
-            raise self.refuse("program headers of 56 bytes", facts)
+            got = f"entries of {self.header.program_entry_size} bytes"
+            raise self.refuse("program headers of 56 bytes", got)
         size = self.header.program_count * elf.PROGRAM_HEADER.size
         table = self.read(self.header.program_offset, size)
         headers = [elf.ProgramHeader(*fields) for fields in elf.PROGRAM_HEADER.iter_unpack(table)]
@@ -190,13 +190,13 @@ class SharedObject:
         if count == 0:
             return {}
         if self.header.section_entry_size != elf.SECTION_HEADER.size:
-            facts = f"entries of {self.header.section_entry_size} bytes"
-            raise self.refuse("section headers of 64 bytes", facts)
+            got = f"entries of {self.header.section_entry_size} bytes"
+            raise self.refuse("section headers of 64 bytes", got)
         table = self.read(self.header.section_offset, count * elf.SECTION_HEADER.size)
         headers = [elf.SectionHeader(*each) for each in elf.SECTION_HEADER.iter_unpack(table)]
         if self.header.section_names >= count:
-            facts = f"section {self.header.section_names} of {count}"
-            raise self.refuse("a section of names", facts)
+            got = f"section {self.header.section_names} of {count}"
+            raise self.refuse("a section of names", got)
         strings = headers[self.header.section_names]
         names = self.read(strings.offset, strings.size)
         return {_text(names, each.name): each for each in headers}

@@ -56,7 +56,7 @@ class CheckedCall:
         signature: Signature,
         threads: int | None,
         weights: Sequence[Array] | None,
-        beside: CheckedCall | None = None,
+        base: CheckedCall | None = None,
     ):
         self._library = library
         self._prefix = prefix
@@ -76,8 +76,8 @@ class CheckedCall:
         self._donated = {source for source, _ in signature.donated}
         if self._made:
             self._release = self._function("release", None, ctypes.c_void_p, ctypes.c_void_p)
-        self._beside = beside
-        self.context = self._create(threads) if beside is None else beside.context
+        self._base = base
+        self.context = self._create(threads) if base is None else base.context
 
     def __call__(self, /, *arrays: Any, **named: Any) -> tuple[Array, ...]:
         """Runs the model once. Raises InputError for what it cannot take."""

@@ -50,7 +50,7 @@ class Executable(_Callable):
         weights: Sequence[Array] | None = None,
         exporter: Exporter | None = None,
         metadata: Mapping[str, Any] | None = None,
-        beside: Executable | None = None,
+        base: Executable | None = None,
     ):
         self._prefix = prefix
         self._signature = signature
@@ -58,7 +58,7 @@ class Executable(_Callable):
         self.save_graph: Callable[[Path], None] | None = None
         self._exporter = exporter
         self.metadata = dict(metadata or {})
-        shared = None if beside is None else beside._checked
+        shared = None if base is None else base._checked
         self._checked = CheckedCall(library, prefix, signature, threads, weights, shared)
         call = self.call_or(self._checked) or self._checked
         self._strings = known_strings(self.metadata)

@@ -254,9 +254,9 @@ def _numpy_api() -> ctypes.Array[ctypes.c_size_t]:
 
 def _may_be_large(spec: TensorSpec) -> bool:
     """Whether the memory of a result is worth keeping for the next one."""
-    known = [dim for dim in spec.dims if isinstance(dim, int)]
-    size = math.prod(known) * spec.numpy_dtype.itemsize
-    return len(known) < len(spec.dims) or size >= LEAST_BYTES
+    constant_dims = [dim for dim in spec.dims if isinstance(dim, int)]
+    size = math.prod(constant_dims) * spec.numpy_dtype.itemsize
+    return len(constant_dims) < len(spec.dims) or size >= LEAST_BYTES
 
 
 @cache

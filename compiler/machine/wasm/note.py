@@ -90,8 +90,8 @@ def _sections(file: BinaryIO, name: str) -> Iterator[tuple[int, int]]:
         yield section_id, end
 
 
-def _refuse(name: str, rule: str, facts: str) -> ArtifactError:
-    return ArtifactError(f"{name}: loader requires {rule}, got {facts}")
+def _refuse(name: str, rule: str, got: str) -> ArtifactError:
+    return ArtifactError(f"{name}: loader requires {rule}, got {got}")
 
 
 def _unsigned(file: BinaryIO, name: str) -> int:

@@ -81,7 +81,7 @@ class HashingFile:
     def __init__(self, out: BinaryIO, hasher: Hash | None = None) -> None:
         self._out = out
         self._hash = hashlib.sha256() if hasher is None else hasher
-        self._beside = ThreadPoolExecutor(1)
+        self._background = ThreadPoolExecutor(1)
 
     def tell(self) -> int:
         """The position in the file behind it."""
@@ -93,7 +93,7 @@ class HashingFile:
         if data.nbytes < _LARGE:
             self._hash.update(data)
             return self._out.write(data)
-        hashed = self._beside.submit(self._hash.update, data)
+        hashed = self._background.submit(self._hash.update, data)
         try:
             return self._out.write(data)
         finally:

@@ -13,15 +13,15 @@ from weft.dialects.errors import ArtifactError
 
 
 def check_weights(
-    path: Path, metadata: Mapping[str, Any], beside: Path | None = None
+    path: Path, metadata: Mapping[str, Any], weights: Path | None = None
 ) -> str | None:
     """The digest of the weights, all of which are read; None where there are none, or where they
-    are the caller's. Those outside are in the file `beside`, by default that of its name.
+    are the caller's. Those outside are in the file `weights`, by default that of its name.
 
     Raises ArtifactError for weights that are not those of the digest, or that have none.
     """
     if metadata.get("weights_in") == FILE:
-        check_weights_file(path.with_suffix(SUFFIX) if beside is None else beside, metadata)
+        check_weights_file(path.with_suffix(SUFFIX) if weights is None else weights, metadata)
         return str(metadata["weights_sha256"])
     with open_artifact(path) as file:
         shared = SharedObject(file, str(path))

@@ -87,8 +87,8 @@ def lifetimes(program: ProgramOp) -> list[Lifetime]:
                 size = aligned(buffer_bytes(buffer_type_of(op.result)))
                 first, last = min(use[0] for use in uses), max(use[1] for use in uses)
                 branch = branch_of(op)
-                beside = None if branch is None else branch.parent_op()
-                around = None if beside is None else positions[beside]
+                branch_owner = None if branch is None else branch.parent_op()
+                around = None if branch_owner is None else positions[branch_owner]
                 found.append(Lifetime(op, size, first, last, branch=branch, around=around))
             else:
                 found.append(Lifetime(op, Expr.of(0), *positions[op]))

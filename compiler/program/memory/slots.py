@@ -31,7 +31,7 @@ class Lifetime(Struct):
 
     def overlaps(self, other: Lifetime) -> bool:
         """Whether both are alive at some position, or at the same time."""
-        if self._is_beside(other):
+        if self.is_on_other_branch(other):
             return True
         return self.first <= other.last and other.first <= self.last
 
@@ -40,7 +40,7 @@ class Lifetime(Struct):
         """From where to where lifetimes that overlap it may be."""
         return self.around or (self.first, self.last)
 
-    def _is_beside(self, other: Lifetime) -> bool:
+    def is_on_other_branch(self, other: Lifetime) -> bool:
         """Whether both are buffers of branches that run at the same time."""
         one, two = self.branch, other.branch
         return (
@@ -63,8 +63,8 @@ class Slot(Struct):
 
     def is_free(self, life: Lifetime) -> bool:
         """Whether a buffer that begins no earlier than all tenants may follow them."""
-        beside = None if life.branch is None else self.branches.get(life.branch.parent_op())
-        return self.last < life.first and beside in (None, life.branch)
+        branch_owner = None if life.branch is None else self.branches.get(life.branch.parent_op())
+        return self.last < life.first and branch_owner in (None, life.branch)
 
     def add(self, life: Lifetime) -> None:
         """Gives it to a buffer."""

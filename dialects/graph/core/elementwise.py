@@ -156,16 +156,16 @@ class BinaryOp(ElementwiseOp):
 
     def fold_dims(self, *operands: Sequence[Expr] | None) -> Sequence[Expr] | None:
         left, right = operands
-        size = known_size(left, right)
+        size = static_size(left, right)
         if left is None or right is None or size is None:
             return None
         pairs = zip(stretched(left, size), stretched(right, size), strict=True)
         folded = [self.fold_pair(*pair) for pair in pairs]
-        known = [expr for expr in folded if expr is not None]
-        return known if len(known) == size else None
+        constant_exprs = [expr for expr in folded if expr is not None]
+        return constant_exprs if len(constant_exprs) == size else None
 
 
-def known_size(*vectors: Sequence[Expr] | None) -> int | None:
+def static_size(*vectors: Sequence[Expr] | None) -> int | None:
     """How many elements known vectors or scalars have, broadcast; None where one is unknown."""
     sizes = {-1 if vector is None else len(vector) for vector in vectors} - {1}
     return None if len(sizes) > 1 or -1 in sizes else next(iter(sizes), 1)

@@ -140,8 +140,8 @@ class NormalizationOp(GraphOp):
             for parameter in self.parameters:
                 shape = self.shape_of_parameter(parameter)
                 fits = broadcast_shapes(self.name, [source.shape, shape]) == source.shape
-                facts = f"{type_of(parameter)} for {source}"
-                self.require(fits, "a scale and a bias that broadcast to the operand", facts)
+                got = f"{type_of(parameter)} for {source}"
+                self.require(fits, "a scale and a bias that broadcast to the operand", got)
         return [source]
 
     def assumptions(self) -> Sequence[tuple[Expr, Expr]]:

@@ -85,9 +85,9 @@ class TensorType(ParametrizedAttribute, TypeAttribute):
     def verify(self) -> None:
         """Raises ExtentError where a tensor is too large whatever its symbols are."""
         dims = self.dims.data or ()
-        known = (dim.constant for dim in dims if dim.constant is not None)
+        constants = (dim.constant for dim in dims if dim.constant is not None)
         element_bytes = max(8, width(self.element)) // 8
-        if not is_allowed(known, element_bytes) or any(map(_has_huge, dims)):
+        if not is_allowed(constants, element_bytes) or any(map(_has_huge, dims)):
             raise too_large("a tensor", self)
 
     @property

@@ -160,8 +160,8 @@ class WindowOp(GraphOp):
         """How many positions the window takes along each spatial dim; it has to fit."""
         for axis in window.axes:
             room = (window.padded(axis) - window.reach(axis)).constant
-            facts = f"{window.reach(axis)} of {window.padded(axis)} along spatial dim {axis}"
-            self.require(room is None or room >= 0, "a window within the padded input", facts)
+            got = f"{window.reach(axis)} of {window.padded(axis)} along spatial dim {axis}"
+            self.require(room is None or room >= 0, "a window within the padded input", got)
         return [window.output(axis) for axis in window.axes]
 
     def fitting(self, window: Window) -> list[tuple[Expr, Expr]]:

@@ -21,7 +21,7 @@ from weft.dialects.graph.core.elementwise import (
     OperatorOp,
     UnaryOp,
     is_splat,
-    known_size,
+    static_size,
     stretched,
     sum_to,
 )
@@ -232,7 +232,7 @@ class WhereOp(ElementwiseOp):
         return None
 
     def fold_dims(self, *operands: Sequence[Expr] | None) -> Sequence[Expr] | None:
-        size = known_size(*operands)
+        size = static_size(*operands)
         if size is None:
             return None
         condition, then, otherwise = (stretched(exprs or (), size) for exprs in operands)

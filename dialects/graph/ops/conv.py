@@ -187,10 +187,10 @@ class ConvOp(ConvolutionOp):
         if not self.check_operands():
             return [tensor(None, image.element)]
         channels = filters.shape[0]
-        facts = f"{image} and {filters} in {self.groups} groups"
+        got = f"{image} and {filters} in {self.groups} groups"
         matches = filters.shape[1] * self.groups == image.shape[1]
-        self.require(matches, "a filter of the image's channels over the groups", facts)
-        self.require(channels % self.groups == 0, "groups of equally many filters", facts)
+        self.require(matches, "a filter of the image's channels over the groups", got)
+        self.require(channels % self.groups == 0, "groups of equally many filters", got)
         self.check_bias(channels)
         positions = self.positions(self.window())
         return [tensor((image.shape[0], channels, *positions), image.element)]
@@ -289,9 +289,9 @@ class ConvTransposeOp(ConvolutionOp):
         image, filters = self.tensor_types()[:2]
         if not self.check_operands():
             return [tensor(None, image.element)]
-        facts = f"{image} and {filters} in {self.groups} groups"
-        self.require(filters.shape[0] == image.shape[1], "a filter of the image's channels", facts)
-        self.require(image.shape[1] % self.groups == 0, "groups of equally many channels", facts)
+        got = f"{image} and {filters} in {self.groups} groups"
+        self.require(filters.shape[0] == image.shape[1], "a filter of the image's channels", got)
+        self.require(image.shape[1] % self.groups == 0, "groups of equally many channels", got)
         channels = filters.shape[1] * self.groups
         self.check_bias(channels)
         return [tensor((image.shape[0], channels, *self._spatial(self.window())), image.element)]

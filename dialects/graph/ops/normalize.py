@@ -322,8 +322,8 @@ class LrnOp(GraphOp):
             self.require(source.rank > 1, "an operand of rank 2 or more", source)
             batch, channels, *spatial = source.shape
             padded = (batch, channels + (self.size.value.data - 1), *spatial)
-            known = [dim.constant for dim in padded if dim.constant is not None]
-            if not is_allowed(known, 1):
+            constant_dims = [dim.constant for dim in padded if dim.constant is not None]
+            if not is_allowed(constant_dims, 1):
                 raise too_large(self.name, list(map(str, padded)))
         return [source]
 

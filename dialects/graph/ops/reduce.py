@@ -185,11 +185,11 @@ class ReduceOp(ReductionOp):
             return None
         return ReshapeOp.of(self.operand, shape=self.result_type.dims, location=self.location)
 
-    def fold_known(self, known: Sequence[Expr] | None) -> Sequence[Expr] | None:
+    def fold_elements(self, elements: Sequence[Expr] | None) -> Sequence[Expr] | None:
         """The elements of a vector of dims that is combined as a whole, if they are known."""
         source = type_of(self.operand)
         is_vector = source.has_rank and source.rank == 1
-        return known if is_vector and self.reduced() == (0,) else None
+        return elements if is_vector and self.reduced() == (0,) else None
 
 
 @irdl_op_definition
@@ -203,8 +203,8 @@ class ReduceSumOp(ReduceOp):
         return np.sum(x, axis=axes, keepdims=True, dtype=x.dtype)
 
     def fold_dims(self, *operands: Sequence[Expr] | None) -> Sequence[Expr] | None:
-        known = self.fold_known(operands[0])
-        return None if known is None else [sum(known, Expr.of(0))]
+        elements = self.fold_elements(operands[0])
+        return None if elements is None else [sum(elements, Expr.of(0))]
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         return [self.spread(b, cotangents[0])]
@@ -261,8 +261,8 @@ class ReduceMaxOp(ExtremumOp):
         return np.max(x, axis=axes, keepdims=True, initial=lowest(self.result_type.element))
 
     def fold_dims(self, *operands: Sequence[Expr] | None) -> Sequence[Expr] | None:
-        known = self.fold_known(operands[0])
-        return [maximum(known)] if known else None
+        elements = self.fold_elements(operands[0])
+        return [maximum(elements)] if elements else None
 
 
 @irdl_op_definition
@@ -279,8 +279,8 @@ class ReduceMinOp(ExtremumOp):
         return np.min(x, axis=axes, keepdims=True, initial=highest(self.result_type.element))
 
     def fold_dims(self, *operands: Sequence[Expr] | None) -> Sequence[Expr] | None:
-        known = self.fold_known(operands[0])
-        return [minimum(known)] if known else None
+        elements = self.fold_elements(operands[0])
+        return [minimum(elements)] if elements else None
 
 
 @irdl_op_definition
@@ -298,8 +298,8 @@ class ReduceProdOp(ReduceOp):
         return np.prod(x, axis=axes, keepdims=True, dtype=x.dtype)
 
     def fold_dims(self, *operands: Sequence[Expr] | None) -> Sequence[Expr] | None:
-        known = self.fold_known(operands[0])
-        return None if known is None else [product(known)]
+        elements = self.fold_elements(operands[0])
+        return None if elements is None else [product(elements)]
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         """The product of the other elements, also where some are zero: those are counted apart."""

@@ -102,9 +102,9 @@ class FoldOp(WindowOp):
         self.require(rank > 2 and source.rank == rank, f"an operand of rank {rank}", source)
         window = self.window()
         positions = tuple(self.positions(window))
-        facts = f"{source} for {', '.join(map(str, positions))}"
+        got = f"{source} for {', '.join(map(str, positions))}"
         fits = source.shape[2 + len(window.axes) :] == positions
-        self.require(fits, "a window for each position", facts)
+        self.require(fits, "a window for each position", got)
         return [tensor((*source.shape[:2], *window.spatial), source.element)]
 
     def assumptions(self) -> Sequence[tuple[Expr, Expr]]:

@@ -50,7 +50,7 @@ class InlinedOp(ControlOp):
 
     traits = traits_def(Pure())
 
-    def require_known_sizes(self, tensor_types: Sequence[TensorType]) -> None:
+    def require_static_sizes(self, tensor_types: Sequence[TensorType]) -> None:
         """Refuses results of sizes that are found inside."""
         inner = {name for op in self.regions[0].walk() for name in defined_sizes(op)}
         found = [each for each in tensor_types if not inner.isdisjoint(each.size.symbols())]
@@ -77,7 +77,7 @@ class CheckpointOp(InlinedOp):
     def infer(self) -> list[TensorType]:
         self.require(not self.body.block.args, "a region without arguments", self.body.block.args)
         tensor_types = handed_types(self.body)
-        self.require_known_sizes(tensor_types)
+        self.require_static_sizes(tensor_types)
         return tensor_types
 
     def reference(self, regions: Regions, operands: Sequence[Array]) -> Evaluation:
@@ -129,7 +129,7 @@ class CustomVjpOp(InlinedOp):
         given, tensor_types = [type_of(each) for each in self.operands_], handed_types(self.body)
         taken = [type_of(each) for each in self.body.block.args]
         self.require(taken == given, "arguments of the operands' types", taken)
-        self.require_known_sizes(tensor_types)
+        self.require_static_sizes(tensor_types)
         visible = len(tensor_types) - self.saved
         wanted = [*tensor_types[visible:], *tensor_types[:visible]]
         read = [type_of(each) for each in self.derivative.block.args]

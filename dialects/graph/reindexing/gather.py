@@ -161,11 +161,11 @@ class GatherOp(AlongAxisIndexedOp):
         return [np.take(x, bounded(indices, x.shape[self.position]), self.position)]
 
     def fold_dims(self, *operands: Sequence[Expr] | None) -> Sequence[Expr] | None:
-        known, indices = operands
-        if known is None or indices is None or type_of(self.operand).rank != 1:
+        items, indices = operands
+        if items is None or indices is None or type_of(self.operand).rank != 1:
             return None
         positions = [expr.constant for expr in indices]
-        found = [known[i] for i in positions if i is not None and -len(known) <= i < len(known)]
+        found = [items[i] for i in positions if i is not None and -len(items) <= i < len(items)]
         return found if len(found) == len(indices) else None
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:

@@ -32,9 +32,9 @@ from weft.dialects.weights import Array
 def numbers(op: GraphOp, attribute: ShapeAttr) -> list[int]:
     """The plain numbers of a list of expressions, which must be static."""
     constants = [expr.constant for expr in attribute.data or ()]
-    known = [number for number in constants if number is not None]
-    op.require(len(known) == len(constants), "static numbers to be evaluated", attribute)
-    return known
+    constants_ = [number for number in constants if number is not None]
+    op.require(len(constants_) == len(constants), "static numbers to be evaluated", attribute)
+    return constants_
 
 
 def exprs(attribute: ShapeAttr) -> tuple[Expr, ...]:
@@ -121,13 +121,13 @@ class SliceOp(StridedOp, IndexMapOp):
         return [self.operand] if whole else None
 
     def fold_dims(self, *operands: Sequence[Expr] | None) -> Sequence[Expr] | None:
-        (known,) = operands
+        (elements,) = operands
         ends = [exprs(self.starts), exprs(self.sizes)]
-        if known is None or not all(len(e) == 1 and e[0].constant is not None for e in ends):
+        if elements is None or not all(len(e) == 1 and e[0].constant is not None for e in ends):
             return None
         (start,), (size,) = numbers(self, self.starts), numbers(self, self.sizes)
         (step,) = ints(self.steps)
-        return [known[start + step * position] for position in range(size)]
+        return [elements[start + step * position] for position in range(size)]
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         shape = type_of(self.operand).dims
@@ -231,8 +231,8 @@ class ConcatOp(AlongAxisOp):
         return [self.inputs[0]] if len(self.inputs) == 1 else None
 
     def fold_dims(self, *operands: Sequence[Expr] | None) -> Sequence[Expr] | None:
-        known = [operand for operand in operands if operand is not None]
-        return [e for k in known for e in k] if len(known) == len(operands) else None
+        parts = [operand for operand in operands if operand is not None]
+        return [e for k in parts for e in k] if len(parts) == len(operands) else None
 
     def vjp(self, cotangents: Sequence[SSAValue], b: GraphBuilder) -> Sequence[SSAValue | None]:
         sizes = ShapeAttr(tuple(self.sizes()))

@@ -68,7 +68,7 @@ def test_collapse_keeps_what_both_loops_are():
     i, j = loops(op, "i", "j")
     parallelize(i)
     parallelize(j)
-    assert collapse(i, j).marks() == ["parallel"]
+    assert collapse(i, j).hints() == ["parallel"]
     same(pointwise("n", 4, ["n"]), op, n=3)
 
 

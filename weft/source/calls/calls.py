@@ -290,12 +290,12 @@ def _created(
     run: Run, function: Any, arguments: Sequence[Any], named: Mapping[str, Any], location: Location
 ) -> Any:
     """A function of weft's that makes tensors, of sizes that only a call knows."""
-    known = CREATION.get(function.__name__)
-    if known is None:
+    function_ = CREATION.get(function.__name__)
+    if function_ is None:
         return made(run, _received(run, native(location, function, *arguments, **named)))
     with_dtype = function.__name__ in ("zeros", "ones", "empty", "eye")
     default = {"dtype": np.float32} if with_dtype else {}
-    return known(run, location, *arguments, **{**default, **named})
+    return function_(run, location, *arguments, **{**default, **named})
 
 
 def _with_interpreted_closure(run: Run, function: Any, location: Location) -> Any:
@@ -373,8 +373,8 @@ def _numpy(
         return CREATION[name](run, location, *arguments, **named)
     if function in COMPOSITES:
         return call(run, COMPOSITES[function], arguments, named, location)
-    known = FUNCTIONS.get(function)
-    if known is None:
+    function_ = FUNCTIONS.get(function)
+    if function_ is None:
         constants = [_constant_of(run, each) for each in arguments]
         if not any(map(holds_dynamic, [*constants, *named.values()])):
             return made(run, native(location, function, *constants, **named))
@@ -383,7 +383,7 @@ def _numpy(
     passed = [_passed(run, each, location) for each in arguments]
     passed_by_name = {key: _passed(run, each, location) for key, each in named.items()}
     try:
-        found = native(location, known, *passed, **passed_by_name)
+        found = native(location, function_, *passed, **passed_by_name)
     except TypeError as error:
         rule = f"np.{name} requires arguments that weft knows"
         raise location.refuse(rule, str(error).partition(") ")[2] or str(error)) from error

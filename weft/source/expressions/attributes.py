@@ -100,9 +100,9 @@ def _of_tensor(run: Run, holder: Traced, name: str, location: Location) -> Any:
         case _ if hasattr(type(holder), name) and not name.startswith("_"):
             return getattr(holder, name)
         case _:
-            known = ", ".join(METHODS)
+            choices = ", ".join(METHODS)
             rule = "a tensor requires an attribute that source mode knows"
-            raise location.refuse(rule, name, f"it has shape, size, ndim, dtype, T and {known}")
+            raise location.refuse(rule, name, f"it has shape, size, ndim, dtype, T and {choices}")
 
 
 @dataclass(frozen=True, eq=False)

@@ -123,11 +123,11 @@ def range_of(run: Run, ends: Sequence[Any], location: Location) -> Any:
         count = Expr.of(max(0, -(-difference // abs(step))))
     else:
         size = r.expression(difference)
-        known = size is not None and r.at_least(size, 0)
-        positive = size if known else r.bound(difference, "count") if size is None else size
+        is_bounded = size is not None and r.at_least(size, 0)
+        positive = size if is_bounded else r.bound(difference, "count") if size is None else size
         assert positive is not None, "a size is known or found"
         count = positive if abs(step) == 1 else positive.ceildiv(abs(step))
-        count = count if known or size is None else maximum([count, 0])
+        count = count if is_bounded or size is None else maximum([count, 0])
 
     def element(number: Expr) -> Any:
         offset = r.number(number * step)

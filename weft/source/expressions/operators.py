@@ -56,7 +56,7 @@ def binary(r: SourceRecording, node_type: type[ast.AST], left: Any, right: Any) 
     return tensors(node_type, as_tensor(r, left, right), as_tensor(r, right, left))
 
 
-def as_tensor(r: SourceRecording, value: Any, beside: Any = None) -> Traced:
+def as_tensor(r: SourceRecording, value: Any, other: Any = None) -> Traced:
     """A number or array as a value of the graph; a Python number takes the dtype of a tensor."""
     if isinstance(value, Traced):
         return value

@@ -97,7 +97,7 @@ def dims_scalar(node: OnnxNode, dim: Expr) -> SSAValue:
 
 def import_range(node: OnnxNode) -> Sequence[SSAValue]:
     """`start, start + delta, ...` below `limit`: a constant, or counted up to a symbolic size."""
-    bounds = [_known_number(node, position) for position in range(3)]
+    bounds = [_constant_number(node, position) for position in range(3)]
     start, limit, delta = bounds
     if delta == 0:
         raise ModelError("requires a delta other than 0, got 0")
@@ -105,13 +105,13 @@ def import_range(node: OnnxNode) -> Sequence[SSAValue]:
         count = max(math.ceil(exact_number((limit - start) / delta, "a range")), 0)
         node.reserve(count)
         return [node.constant(_constant_range(start, count, delta, node.type().element))]
-    if all(node.known.dims(node.operand(position)) is not None for position in range(3)):
+    if all(node.constants.dims(node.operand(position)) is not None for position in range(3)):
         return [_symbolic_range(node)]
     return [_found_range(node)]
 
 
-def _known_number(node: OnnxNode, position: int) -> int | float | None:
-    array = node.known.constant_array(node.operand(position))
+def _constant_number(node: OnnxNode, position: int) -> int | float | None:
+    array = node.constants.constant_array(node.operand(position))
     return None if array is None else only_element(array, "a bound").item()
 
 

@@ -31,12 +31,12 @@ MOST_ITERATIONS = 1024
 
 def import_if(importer: GraphImporter, node: OnnxNode) -> Results:
     """The one branch that a known condition takes, in place; else both."""
-    known = importer.known.constant_array(node.operand(0))
+    chosen = importer.constants.constant_array(node.operand(0))
     graphs = [node.attribute(name).g for name in ("then_branch", "else_branch")]
     check_branches("If", [graph.output for graph in graphs])
-    if known is not None:
+    if chosen is not None:
         with importer.named():
-            return importer.import_subgraph(graphs[0 if only_element(known, "a condition") else 1])
+            return importer.import_subgraph(graphs[0 if only_element(chosen, "a condition") else 1])
     condition = node.reshape(node.operand(0), [])
     blocks: list[Block] = []
     taken: list[list[Value]] = []
@@ -152,7 +152,7 @@ def import_loop(importer: GraphImporter, node: OnnxNode) -> Results:
         return _unrolled(importer, node, [value for value in carried if value is not None])
     initial = [node.operand(position) for position in range(2, len(node.operands))]
     condition = node.optional(1)
-    keep = None if condition is None else importer.known.constant_array(condition)
+    keep = None if condition is None else importer.constants.constant_array(condition)
     starts = None if condition is None or keep is not None else node.reshape(condition, [])
     if keep is not None and not only_element(keep, "a condition"):
         limit: Expr | None = Expr.of(0)
@@ -160,7 +160,7 @@ def import_loop(importer: GraphImporter, node: OnnxNode) -> Results:
         limit = None if node.optional(0) is None else count_of(importer, node, node.operand(0))
     index = importer.fresh_size(f"{node.proto.name}_iteration")
     if limit is not None and limit.constant:
-        importer.known.ranges[Symbol(index)] = (0, limit.constant - 1)
+        importer.constants.ranges[Symbol(index)] = (0, limit.constant - 1)
 
     def enter(block: Block) -> Sequence[SSAValue]:
         count = DimsOp.of(values=[Expr.of(index)], scalar=UnitAttr(), location=importer.b.location)
@@ -170,8 +170,8 @@ def import_loop(importer: GraphImporter, node: OnnxNode) -> Results:
     body = _import_body(importer, node, initial, enter, 1)
     if body is None:
         return [None] * len(node.proto.output)
-    known = importer.known.constant_array(body.results[0])
-    goes_on = None if known is None else only_element(known, "a condition")
+    constant = importer.constants.constant_array(body.results[0])
+    goes_on = None if constant is None else only_element(constant, "a condition")
     if goes_on is None or (limit is None and goes_on):
         return _while(importer, node, index, limit, starts, initial, body)
     assert limit is not None or not goes_on, "a loop without an end is a while"
@@ -213,11 +213,11 @@ def _unrolled(importer: GraphImporter, node: OnnxNode, state: list[Value]) -> Re
 
 def _is_true(importer: GraphImporter, condition: SSAValue) -> bool:
     """The condition of a loop that is imported iteration by iteration."""
-    known = importer.known.constant_array(condition)
-    if known is None:
+    constant = importer.constants.constant_array(condition)
+    if constant is None:
         rule = "requires a condition that is known while compiling, beside sequences"
         raise UnsupportedError(f"{rule}, got one that depends on data")
-    return bool(only_element(known, "a condition"))
+    return bool(only_element(constant, "a condition"))
 
 
 def _for(
@@ -298,7 +298,7 @@ def scalar_dim(importer: GraphImporter, dim: Expr) -> SSAValue:
 
 def count_of(importer: GraphImporter, node: OnnxNode, value: SSAValue) -> Expr:
     """A number of iterations: an expression, or a size that the program finds."""
-    exprs = importer.known.dims(value)
+    exprs = importer.constants.dims(value)
     if exprs is not None:
         count = only(exprs, "a number of iterations")
         low, _ = count.range({})

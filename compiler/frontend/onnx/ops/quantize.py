@@ -101,7 +101,7 @@ def _zero_point(node: OnnxNode, position: int, element: Attribute) -> SSAValue |
         return None
     if element not in UNSHIFTED:
         return _along_operand(node, position)
-    given = node.known.constant_array(node.operand(position))
+    given = node.constants.constant_array(node.operand(position))
     if given is not None and given.astype("float32").any():
         raise ModelError(f"requires zero points of zero for {element}, got {given.tolist()}")
     return None

@@ -109,8 +109,8 @@ def import_dropout(node: OnnxNode) -> Sequence[SSAValue]:
     """
     training = node.optional(2) is not None and node.array(2, "training_mode").any()
     ratio = node.optional(1)
-    known = None if ratio is None else node.known.constant_array(ratio)
-    if not training or (known is not None and not known.any()):
+    constant = None if ratio is None else node.constants.constant_array(ratio)
+    if not training or (constant is not None and not constant.any()):
         everything = np.array(True)
         mask = [filled(node, everything, node.shape())] if node.uses(1) else []
         return [node.operand(0), *mask]

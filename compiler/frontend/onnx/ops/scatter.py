@@ -73,11 +73,11 @@ def import_max_unpool(node: OnnxNode) -> Sequence[SSAValue]:
 
 def _require_inside(node: OnnxNode, positions: Term, most: Expr, rule: str) -> None:
     """Refuses places below 0 or above `most`: now, where all is known, or else in each call."""
-    known, last = node.known.constant_array(positions.value), most.constant
-    if known is None or last is None:
+    constant, last = node.constants.constant_array(positions.value), most.constant
+    if constant is None or last is None:
         require_inside(node.b, positions.value, Expr.of(0), most, rule, [most])
         return
-    outside = known[(known < 0) | (known > last)]
+    outside = constant[(constant < 0) | (constant > last)]
     if outside.size:
         raise ModelError(f"requires {rule.format(last)}, got {outside[0]}")
 

@@ -71,7 +71,7 @@ def _position_in(node: OnnxNode, position: int, count: int, last: int) -> int:
 def import_at(importer: GraphImporter, node: OnnxNode) -> Results:
     """One element; where only the program knows which, one of a stack of them all."""
     items = _sequence(importer, node)
-    exprs = node.known.dims(node.operand(1))
+    exprs = node.constants.dims(node.operand(1))
     if exprs is not None and all(each.constant is not None for each in exprs):
         return [items[_position_in(node, 1, len(items), len(items) - 1)]]
     item_types = {type_of(item) for item in items}

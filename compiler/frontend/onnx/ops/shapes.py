@@ -21,7 +21,7 @@ from weft.dialects.graph.core.types import I64, Shape
 
 def import_reshape(node: OnnxNode) -> Sequence[SSAValue]:
     """0 copies the operand's dim (unless `allowzero`), -1 is what remains."""
-    if node.known.dims(node.operand(1)) is None:
+    if node.constants.dims(node.operand(1)) is None:
         return [_dynamic_reshape(node)]
     wanted = node.dims(1, "a shape")
     source = node.shape()
@@ -67,10 +67,10 @@ def resolve_shape(source: Shape, wanted: Sequence[Expr]) -> list[Expr]:
         return list(wanted)
     if len(unknown) > 1:
         raise ModelError(f"requires at most one dim of -1, got {len(unknown)}")
-    known = [dim for dim in wanted if dim != -1]
-    shared = Counter(source) & Counter(known)
+    known_dims = [dim for dim in wanted if dim != -1]
+    shared = Counter(source) & Counter(known_dims)
     dividend = product((Counter(source) - shared).elements())
-    divisor = product((Counter(known) - shared).elements())
+    divisor = product((Counter(known_dims) - shared).elements())
     dim = _exact_quotient(dividend, divisor)
     if dim is None:
         shapes = f"[{', '.join(map(str, source))}] to [{', '.join(map(str, wanted))}]"
@@ -134,12 +134,12 @@ def import_transpose(node: OnnxNode) -> Sequence[SSAValue]:
 
 def import_expand(node: OnnxNode) -> Sequence[SSAValue]:
     """Broadcast against a shape."""
-    if node.known.dims(node.operand(1)) is not None:
+    if node.constants.dims(node.operand(1)) is not None:
         return [node.b.expand(node.operand(0), shape=dims_attr(node.dims(1, "a shape")))]
     parts, source = node.elements(1), list(node.shape())
-    known = [Expr.of(1)] * (len(parts) - len(source)) + source[max(0, len(source) - len(parts)) :]
+    padded = [Expr.of(1)] * (len(parts) - len(source)) + source[max(0, len(source) - len(parts)) :]
     dims: list[Expr] = []
-    for part, dim in zip(parts, known, strict=True):
+    for part, dim in zip(parts, padded, strict=True):
         if not isinstance(part, Expr):
             one, size = node.b.constant_of(1, I64), node.size_scalar(dim)
             part = node.find(node.b.where(node.b.equal(part, one), size, part))

@@ -41,7 +41,7 @@ def import_slice(node: OnnxNode) -> Sequence[SSAValue]:
             bounds = slice_range(shape[axis], start, end, step)
         else:
             bounds = _found_range(node, shape[axis], start, end, step)
-        first[axis], sizes[axis] = (bound.simplify(node.known.ranges) for bound in bounds)
+        first[axis], sizes[axis] = (bound.simplify(node.constants.ranges) for bound in bounds)
         strides[axis] = step
     if list(shape) == sizes and all(step == 1 for step in strides):
         return [node.operand(0)]
@@ -179,7 +179,7 @@ def import_scan(name: str, node: OnnxNode) -> Sequence[SSAValue]:
 
 def import_one_hot(node: OnnxNode) -> Sequence[SSAValue]:
     """A new axis of `depth` elements: the on-value at the index, the off-value elsewhere."""
-    depth = node.known.dims(node.operand(1))
+    depth = node.constants.dims(node.operand(1))
     if depth is None:
         numbers = node.array(1, "depth").reshape(-1).tolist()
         depth = [Expr.of(int(exact_number(number, "a depth"))) for number in numbers]

@@ -54,8 +54,8 @@ def _window(node: OnnxNode, kernel: Shape) -> _Window:
     ones = [1] * len(spatial)
     strides, dilations = node.integers("strides", ones), node.integers("dilations", ones)
     if len(strides) != len(spatial) or len(dilations) != len(spatial):
-        facts = f"{len(strides)} and {len(dilations)}"
-        raise ModelError(f"requires {len(spatial)} strides and dilations, got {facts}")
+        got = f"{len(strides)} and {len(dilations)}"
+        raise ModelError(f"requires {len(spatial)} strides and dilations, got {got}")
     if min(strides + dilations) < 1:
         raise ModelError(f"requires strides and dilations above 0, got {strides} and {dilations}")
     auto_pad = node.text("auto_pad", "NOTSET")
@@ -68,8 +68,8 @@ def filter_window(node: OnnxNode, kernel: Shape) -> _Window:
     """The window of a convolution; a given kernel shape must be the filter's."""
     given = node.integers("kernel_shape", ())
     if node.has("kernel_shape") and tuple(Expr.of(dim) for dim in given) != kernel:
-        facts = f"{given} and [{', '.join(map(str, kernel))}]"
-        raise ModelError(f"requires a kernel_shape that is the filter's, got {facts}")
+        got = f"{given} and [{', '.join(map(str, kernel))}]"
+        raise ModelError(f"requires a kernel_shape that is the filter's, got {got}")
     return _window(node, kernel)
 
 

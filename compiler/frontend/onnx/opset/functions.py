@@ -68,7 +68,7 @@ class _Sizes:
 
     def __init__(self, functions: Mapping[FunctionKey, FunctionProto]) -> None:
         self.functions = functions
-        self.known: dict[FunctionKey, int] = {}
+        self.cached: dict[FunctionKey, int] = {}
 
     def size_of(self, nodes: Sequence[NodeProto], calls: tuple[FunctionKey, ...]) -> int:
         return sum(self._size_of_node(node, calls) for node in nodes)
@@ -82,9 +82,9 @@ class _Sizes:
         if len(calls) >= MAX_NESTING:
             rule = f"at most {MAX_NESTING} calls around it"
             raise ModelError(f"function '{key[1]}' requires {rule}, got more")
-        if key not in self.known:
-            self.known[key] = self.size_of(self.functions[key].node, (*calls, key))
-        return self.known[key]
+        if key not in self.cached:
+            self.cached[key] = self.size_of(self.functions[key].node, (*calls, key))
+        return self.cached[key]
 
 
 def instantiate_function(
@@ -101,8 +101,8 @@ def instantiate_function(
     """
     if len(call.input) > len(function.input) or len(call.output) > len(function.output):
         rule = f"at most {len(function.input)} inputs and {len(function.output)} outputs"
-        facts = f"{len(call.input)} and {len(call.output)}"
-        raise ModelError(f"{describe_node(call, 0)} requires {rule}, got {facts}")
+        got = f"{len(call.input)} and {len(call.output)}"
+        raise ModelError(f"{describe_node(call, 0)} requires {rule}, got {got}")
     attributes = {**defaults, **{each.name: each for each in call.attribute}}
     renamed = dict.fromkeys(function.input, "")
     renamed.update(zip(function.input, call.input, strict=False))
@@ -252,6 +252,6 @@ def _typed_body(
         )
     except _BUILDER_ERRORS as error:
         rule = "inputs and attributes that ONNX can build its function body for"
-        facts = " ".join(str(error).split())
-        raise ModelError(f"{describe_node(node, 0)} requires {rule}, got {facts}") from error
+        got = " ".join(str(error).split())
+        raise ModelError(f"{describe_node(node, 0)} requires {rule}, got {got}") from error
     return FunctionProto.FromString(body) if body else None

@@ -57,8 +57,8 @@ def aligned(loop: ForOp, outer: Sequence[ForOp]) -> list[ForOp]:
 
 def is_short(columns: ForOp, lanes: int, target: Target) -> bool:
     """Whether one row has too few vectors of accumulators to hide the latency of the FMAs."""
-    known = columns.extent.constant
-    return known is not None and known // lanes < target.fma_latency
+    extent = columns.extent.constant
+    return extent is not None and extent // lanes < target.fma_latency
 
 
 def overlap(access: AccessOp, rows: ForOp, reductions: Sequence[ForOp]) -> bool:

@@ -84,12 +84,12 @@ class _Reads:
         """
         for depth in range(len(order) + 1):
             sizes = [self._bytes(n, order[:depth]) for n in range(len(self._loads))]
-            known = [size for size in sizes if size is not None]
-            if len(known) < len(sizes):
+            constants = [size for size in sizes if size is not None]
+            if len(constants) < len(sizes):
                 return None
-            if sum(known) <= target.l2_bytes // 2 or depth == len(order):
+            if sum(constants) <= target.l2_bytes // 2 or depth == len(order):
                 times = [_times(load, order[:depth]) for load in self._loads]
-                return sum(size * n for size, n in zip(known, times, strict=True))
+                return sum(size * n for size, n in zip(constants, times, strict=True))
         return None
 
     def _bytes(self, position: int, fixed: Sequence[ForOp]) -> int | None:

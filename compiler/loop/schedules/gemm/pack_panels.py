@@ -267,8 +267,8 @@ def fill_panels(
     nests = [_fill(column, [ko, *others], ki, size, lanes)]
     if rest is not None:
         first, *more = perfect_nest(rest)
-        known = first.extent.constant is not None
-        line, others = (first, more[:-1]) if known else (None, [first, *more[:-1]])
+        has_constant_extent = first.extent.constant is not None
+        line, others = (first, more[:-1]) if has_constant_extent else (None, [first, *more[:-1]])
         nests.append(_fill(more[-1], others, line, size, lanes))
     return nests
 

@@ -51,9 +51,9 @@ def pays_to_prefetch(panel: SSAValue, columns: ForOp, tiles: Expr, target: Targe
     in_panels = not isinstance(buffer_type.layout, NoneAttr)
     if not in_panels or not isinstance(load, LoadOp) or computed_type(load) != buffer_type.element:
         return False
-    known, panels = tiles.constant, columns.extent.constant
+    extent, panels = tiles.constant, columns.extent.constant
     bytes = (buffer_type.size.constant or 0) * width(buffer_type.element) // 8
-    if panels is None or (known is not None and not 1 < known <= MOST_TILES):
+    if panels is None or (extent is not None and not 1 < extent <= MOST_TILES):
         return False
     return 4 * bytes // panels <= target.l2_bytes <= 4 * bytes
 

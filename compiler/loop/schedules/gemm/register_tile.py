@@ -105,10 +105,10 @@ def tile_columns(columns: ForOp, shape: TileShape) -> tuple[ForOp, ForOp]:
     """Tiles of the shape's width; of a remainder one tile of its constant width, or vectors of
     which the last is masked.
     """
-    known = columns.extent.constant
-    if known is None and not is_whole(columns, shape.width):
+    extent = columns.extent.constant
+    if extent is None and not is_whole(columns, shape.width):
         return tile_ragged(columns, shape.lanes)[:2]
-    return tile(columns, min(shape.width, known or shape.width))[:2]
+    return tile(columns, min(shape.width, extent or shape.width))[:2]
 
 
 def _transpose(nest: Sequence[ForOp], shape: TileShape) -> bool:

@@ -26,8 +26,8 @@ def split_rows(chain: Sequence[ForOp], most: int) -> list[list[ForOp]]:
     if is_whole(chain[-2], most):
         return [list(chain)]
     parts = [list(reorder(chain[-2], *chain[:-2], chain[-1]))]
-    known = chain[-2].extent.constant
-    if known is not None and (taller := _taller_tiles(known, most)):
+    extent = chain[-2].extent.constant
+    if extent is not None and (taller := _taller_tiles(extent, most)):
         halves = split_at(parts[0][0], taller * most)
         parts = [perfect_nest(half)[: len(chain)] for half in halves]
     for size in () if len(parts) > 1 else _tile_sizes(most):
@@ -40,11 +40,11 @@ def split_rows(chain: Sequence[ForOp], most: int) -> list[list[ForOp]]:
 
 def rows_of_tile(rows: ForOp, most: int) -> int:
     """How many rows a tile has of those that one part of a nest goes through."""
-    known = rows.extent.constant
-    if known is None:
+    extent = rows.extent.constant
+    if extent is None:
         return next(size for size in _tile_sizes(most) if is_whole(rows, size))
-    shorter = known > most and known % most != 0 and known % (most - 1) == 0
-    return most - 1 if shorter else min(known, most)
+    shorter = extent > most and extent % most != 0 and extent % (most - 1) == 0
+    return most - 1 if shorter else min(extent, most)
 
 
 def is_whole(loop: ForOp, size: int) -> bool:

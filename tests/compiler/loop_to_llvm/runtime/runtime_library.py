@@ -20,7 +20,7 @@ from weft.compiler.loop_to_llvm.runtime import (
     TableLayout,
     Weight,
     blobs_of,
-    facts_of,
+    metadata_of,
 )
 from weft.compiler.loop_to_llvm.runtime.code import Code
 from weft.compiler.machine.artifact.model_table import model_table
@@ -68,7 +68,7 @@ def define_run_time(runtime: Runtime, counts: Counts, weights: Sequence[Weight] 
     """Its code and its facts, in one module."""
     table = table_of(counts)
     runtime.define(counts, TableLayout.of(table), blobs_of(weights))
-    runtime.facts.define(facts_of(runtime.pool.prefix, METADATA, table, weights))
+    runtime.metadata.define(metadata_of(runtime.pool.prefix, METADATA, table, weights))
 
 
 class Library:

@@ -153,11 +153,11 @@ def test_facts_of_a_large_file_are_remembered_until_it_changes(
     path.write_bytes(bytes(1 << 20))
     status = path.stat()
     monkeypatch.setattr(time, "time_ns", later(10))
-    assert [cache.facts("f", path, find) for _ in range(2)] == [b"1", b"1"]
-    assert cache.facts("other", path, find) == b"2"
+    assert [cache.remembered("f", path, find) for _ in range(2)] == [b"1", b"1"]
+    assert cache.remembered("other", path, find) == b"2"
     path.write_bytes(bytes(1 << 20))
     os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))  # as an unpacked archive does
-    assert cache.facts("f", path, find) == b"3"
+    assert cache.remembered("f", path, find) == b"3"
 
 
 @pytest.mark.parametrize(("size", "age"), [(1 << 20, 0), (1000, 10)], ids=["new", "small"])
@@ -167,7 +167,7 @@ def test_facts_of_new_and_small_files_are_not_remembered(
     path, find = tmp_path / "model.onnx", Counted()
     path.write_bytes(bytes(size))
     monkeypatch.setattr(time, "time_ns", later(age))
-    assert [cache.facts("f", path, find) for _ in range(2)] == [b"1", b"2"]
+    assert [cache.remembered("f", path, find) for _ in range(2)] == [b"1", b"2"]
 
 
 def test_writers_and_readers_at_the_same_time_meet_whole_entries(cache: Cache, compiled: Compiled):

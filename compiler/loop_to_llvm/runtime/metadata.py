@@ -23,7 +23,7 @@ each.
 """
 
 
-def facts_of(
+def metadata_of(
     prefix: str, metadata: str, table: bytes, weights: Sequence[Weight]
 ) -> Mapping[str, bytes]:
     """The constants by their names; `metadata` is JSON, `table` what `m_query` returns."""
@@ -43,7 +43,7 @@ def blobs_of(weights: Sequence[Weight]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(symbol for symbol, _ in weights if symbol is not None))
 
 
-class Facts:
+class Metadata:
     """The constants as a module of the run time refers to them."""
 
     def __init__(self, module: ir.Module, prefix: str):
